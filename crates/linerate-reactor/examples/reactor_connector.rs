@@ -1,5 +1,6 @@
-//! Many connections to one server: each sends a text whenever it has got the last one back, and the
-//! number of round trips is told each second. What ends or fails is tried again later.
+//! Opens many connections to one server. Each sends a text again whenever it comes back, and the
+//! number of round trips is printed every second. Connections that end or fail are opened again
+//! later.
 //!
 //! ```sh
 //! cargo run --release --example reactor_echo -- 127.0.0.1:9001
@@ -25,7 +26,7 @@ struct Load {
 }
 
 impl Handler for Load {
-    /// Where the connection leads, to go there again.
+    /// The destination of the connection, used to reconnect.
     type Data = Option<Destination>;
 
     fn open(&mut self, tx: &mut Tx<'_>, opened: Opened<'_>) -> Option<Destination> {
@@ -44,7 +45,7 @@ impl Handler for Load {
     }
 
     fn close(&mut self, data: Self::Data, tx: &mut Tx<'_>, closed: Closed) {
-        // Nothing can be opened any more if this is because we shut down.
+        // No connection can be opened if this one ended because the connector is shutting down.
         if let Some(destination) = data
             && tx.connect(&later(&destination)).is_ok()
         {
@@ -53,8 +54,8 @@ impl Handler for Load {
     }
 }
 
-/// Returns the destination with a delay of 1 to 2 s: not all come back at once to a server that was
-/// gone. A client of one's own would wait longer from failure to failure.
+/// Returns the destination with a delay of 1 to 2 s, so that not all clients reconnect at once to a
+/// server that was unavailable. A real client should also increase the delay with each failure.
 fn later(destination: &Destination) -> Destination {
     let spread = Duration::from_millis(destination.tag() * 37 % 1_000);
     let delay = Duration::from_secs(1) + spread;
@@ -72,7 +73,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let round_trips = load.round_trips.clone();
     let connector = Connector::builder().handler(load)?;
-    // One lookup for all of them.
+    // One lookup for all connections.
     let destination = Destination::parse(&url)?.resolve()?;
     for tag in 0..connections {
         connector.connect(destination.clone().with_tag(tag))?;

@@ -1,4 +1,4 @@
-//! Sends each message back, on any path: `cargo run --release --example reactor_echo -- 127.0.0.1:9001`
+//! Echoes each message, on any path: `cargo run --release --example reactor_echo -- 127.0.0.1:9001`
 
 use linerate_reactor::{Handler, Message, Opened, Server, Tx};
 
@@ -11,7 +11,7 @@ impl Handler for Echo {
     fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
 
     fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
-        // The connection may be closing; then nobody waits for the answer.
+        // The connection may be closing; the client then does not expect a reply.
         _ = tx.send(message);
     }
 }

@@ -1,4 +1,4 @@
-//! A room: everybody gets what anybody says, on as many threads as there are cores.
+//! A chat room: each message is sent to all clients. There is one thread for each core.
 //!
 //! ```sh
 //! cargo run --release --example reactor_room -- 127.0.0.1:9003
@@ -7,14 +7,14 @@
 
 use linerate_reactor::{Closed, Handler, Message, Opened, Overflow, Server, TopicOptions, Tx};
 
-/// The topic that everybody subscribes to.
+/// The topic that all clients subscribe to.
 const ROOM: &str = "room";
 
 #[derive(Clone)]
 struct Room;
 
 impl Handler for Room {
-    /// The name under which somebody speaks: the query of the URL, or a number.
+    /// The name of the client: the query of the URL or, without one, the connection's identifier.
     type Data = String;
 
     fn open(&mut self, tx: &mut Tx<'_>, opened: Opened<'_>) -> String {
@@ -22,7 +22,7 @@ impl Handler for Room {
             Some(name) => name.to_owned(),
             None => format!("{:?}", tx.id()),
         };
-        // A topic more than a connection may have is the only thing that could go wrong.
+        // This fails only if the connection has too many subscriptions.
         _ = tx.subscribe(ROOM);
         say(tx, &name, "is here");
         name
@@ -47,7 +47,7 @@ fn say(tx: &mut Tx<'_>, name: &str, text: &str) {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let address = std::env::args().nth(1);
     let address = address.as_deref().unwrap_or("127.0.0.1:9003").parse()?;
-    // Who does not keep up misses what is old, not what is new.
+    // A client that does not keep up misses old messages, not new ones.
     let forgetful = TopicOptions::default().with_overflow(Overflow::DropOldest);
     let server = Server::builder()
         .topic(ROOM, forgetful)

@@ -4,11 +4,11 @@ use std::{error::Error, fmt, os::fd::OwnedFd};
 
 use linerate_proto::handshake::Request;
 
-/// A connection that another HTTP server has accepted and whose request it has read: what it takes
-/// to go on with it as a WebSocket.
+/// A connection that another HTTP server has accepted, with the request that the server has read:
+/// everything needed to continue it as a WebSocket.
 ///
-/// The socket has to be plain, of TCP or of the Unix domain; TLS that the other server speaks can't be
-/// handed over with it.
+/// The socket must be a plain TCP or Unix domain socket. A TLS session of the other server cannot
+/// be handed over with it.
 ///
 /// ```no_run
 /// use std::{io::Read, net::TcpListener};
@@ -18,7 +18,7 @@ use linerate_proto::handshake::Request;
 ///     handshake::{HandshakeLimits, RequestReader},
 /// };
 ///
-/// /// Hands one client over, if it asks for a WebSocket.
+/// /// Hands over one client if it requests a WebSocket.
 /// fn hand_over(listener: &TcpListener, remote: &Remote) -> Result<(), Box<dyn std::error::Error>> {
 ///     let (mut socket, _) = listener.accept()?;
 ///     let mut reader = RequestReader::new(HandshakeLimits::default());
@@ -36,7 +36,7 @@ use linerate_proto::handshake::Request;
 /// }
 /// ```
 ///
-/// A server that keeps what it has parsed in types of its own makes the request by
+/// A server that parses requests into its own types can build the request with
 /// [`Request::from_parts`].
 #[derive(Debug)]
 pub struct Adoption {
@@ -48,9 +48,9 @@ pub struct Adoption {
 }
 
 impl Adoption {
-    /// Creates the adoption of a socket from which nothing was read behind the head of `request`,
-    /// and which is to be answered: by the handler of the request's path, which may refuse it, with
-    /// all checks that a request to the reactor itself has to stand.
+    /// Creates the adoption of a socket from which nothing was read after the head of `request`,
+    /// and whose request has not been answered yet. The handler of the request's path answers it
+    /// and may refuse it, after the same checks as for a request to the reactor itself.
     pub fn new(socket: impl Into<OwnedFd>, request: Request) -> Self {
         Self {
             socket: socket.into(),
@@ -61,34 +61,34 @@ impl Adoption {
         }
     }
 
-    /// Sets what was read behind the head: the first frames.
+    /// Sets the bytes that were read after the head: the first frames.
     pub fn with_input(mut self, input: Vec<u8>) -> Self {
         self.input = input;
         self
     }
 
-    /// Leaves it to the handler of `path`, whatever the request asks for.
+    /// Uses the handler of `path`, regardless of the path in the request.
     pub fn with_path(mut self, path: &str) -> Self {
         self.path = Some(path.to_owned());
         self
     }
 
-    /// Says that the other server has written the answer, a 101 to this request: nothing is checked
-    /// any more, [`Handler::accept`](crate::Handler::accept) is not asked, and the connection is
-    /// dropped if there is no handler for its path.
+    /// Marks the request as answered with 101 by the other server. Nothing is checked any more,
+    /// [`Handler::accept`](crate::Handler::accept) is not called, and the connection is dropped if
+    /// its path has no handler.
     pub fn answered(mut self) -> Self {
         self.is_answered = true;
         self
     }
 
-    /// Returns the socket, the request, and what was read behind it.
+    /// Returns the socket, the request, and the bytes that were read after it.
     pub fn into_parts(self) -> (OwnedFd, Request, Vec<u8>) {
         (self.socket, self.request, self.input)
     }
 }
 
-/// There are as many connections as there may be; the adoption can be had back, so that the client
-/// gets an answer.
+/// The error returned when the connection limit is reached. It contains the adoption, so that the
+/// other server can answer the client.
 #[derive(Debug)]
 pub struct AdoptError {
     pub(crate) adoption: Box<Adoption>,
@@ -96,7 +96,7 @@ pub struct AdoptError {
 }
 
 impl AdoptError {
-    /// Returns what was to be adopted.
+    /// Returns the adoption.
     pub fn into_adoption(self) -> Adoption {
         *self.adoption
     }
@@ -105,10 +105,7 @@ impl AdoptError {
 impl fmt::Display for AdoptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let connections_max = self.connections_max;
-        write!(
-            f,
-            "there are {connections_max} connections, which is the limit"
-        )
+        write!(f, "connection limit of {connections_max} reached")
     }
 }
 

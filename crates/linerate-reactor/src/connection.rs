@@ -1,4 +1,4 @@
-//! One connection: what is kept of it.
+//! The state of one connection.
 
 pub(crate) mod backlog;
 pub(crate) mod gather;
@@ -29,76 +29,77 @@ use crate::{
     worker::wheel::Tick,
 };
 
-/// What is kept of a connection for as long as it is open.
+/// The state of a connection while it is open.
 pub(crate) struct Connection {
     pub(crate) socket: OwnedFd,
     pub(crate) id: ConnectionId,
-    /// What encrypts it.
+    /// The TLS session, if the connection is encrypted.
     pub(crate) tls: Option<Box<Tls>>,
     pub(crate) stage: Stage,
     /// Meaningful once the stage is [`Stage::Open`].
     pub(crate) engine: Engine<Side>,
-    /// The message that is arriving in pieces.
+    /// The message that is arriving in pieces, if there is one.
     pub(crate) gather: Option<Box<Gather>>,
-    /// Output that the kernel did not take yet.
+    /// Output that the kernel has not accepted yet.
     pub(crate) backlog: Backlog,
-    /// Input that was read and must not be looked at yet.
+    /// Input that was read but must not be processed yet.
     pub(crate) held: Remainder,
-    /// When the backlog is given up, if there is one; each byte that the peer takes moves it.
+    /// When the connection is dropped if the peer accepts none of its backlog. Postponed whenever
+    /// the peer accepts a byte.
     pub(crate) stall_due: Tick,
-    /// The tick for which the wheel has this connection; 0 if it has not.
+    /// The tick at which the wheel reports this connection; 0 if it is not in the wheel.
     pub(crate) alarm: Tick,
     pub(crate) watch: Watch,
-    /// The application has stopped the input.
+    /// True if the application has paused the input.
     pub(crate) paused: bool,
-    /// The network has not connected it yet.
+    /// True while the network connection is being established.
     pub(crate) connecting: bool,
-    /// The backlog was at its limit and has not been written since.
+    /// True if the backlog has reached its limit and has not been written since.
     pub(crate) congested: bool,
-    /// The handler knows that the connection is congested.
+    /// True if the handler knows that the connection is congested.
     pub(crate) congestion_told: bool,
-    /// The backlog holds publications that nobody has tried to write yet.
+    /// True if the backlog holds publications that have not been passed to the kernel yet.
     pub(crate) gathering: bool,
-    /// The socket failed; nothing can be written or read.
+    /// True if the socket failed; nothing can be written or read.
     pub(crate) lost: bool,
-    /// The stream from the peer ended.
+    /// True if the stream from the peer has ended.
     pub(crate) ended: bool,
-    /// The stream to the peer was ended.
+    /// True if the stream to the peer was ended.
     pub(crate) output_ended: bool,
 }
 
-// Idle connections are to take at most 256 bytes each. The wheel takes another 8, and the rest is for
-// what a worker has once, when it has 10,000 of them.
+// An idle connection should take at most 256 bytes. The wheel takes 8 bytes for each, and the
+// remainder covers the fixed memory of a worker, divided by 10,000 connections.
 const _: () = assert!(size_of::<Connection>() <= 192);
 
-/// How far a connection has come.
+/// The stage that a connection has reached.
 pub(crate) enum Stage {
-    /// We open it.
+    /// We are opening the connection.
     Connecting(Box<Attempt>),
-    /// The opening handshake with a client goes on.
+    /// The opening handshake with a client is in progress.
     Opening(Box<Opening>),
-    /// The WebSocket is open, or closing.
+    /// The WebSocket is open or closing.
     Open {
         /// The index of the route.
         route: u16,
         /// Where the route keeps the connection's data.
         data: u32,
     },
-    /// The opening handshake was refused; the answer is on its way until this time.
+    /// The opening handshake was refused; the refusal is being sent until `due`.
     Refused {
-        /// When the client has had its time to read the answer.
+        /// When the client's time to read the refusal is over.
         due: Tick,
     },
 }
 
-/// An opening handshake.
+/// An opening handshake in progress.
 pub(crate) struct Opening {
     pub(crate) reader: RequestReader,
     pub(crate) due: Duration,
 }
 
 impl Connection {
-    /// Returns a connection of which nothing has been written or read.
+    /// Returns a connection on which nothing has been written or read.
     pub(crate) fn new(
         socket: OwnedFd,
         id: ConnectionId,
@@ -129,13 +130,13 @@ impl Connection {
         }
     }
 
-    /// Returns whether input must not be looked at.
+    /// Returns whether input must not be processed.
     #[inline]
     pub(crate) const fn is_stopped(&self) -> bool {
         self.paused || self.congested || self.lost
     }
 
-    /// Returns which side we are.
+    /// Returns our role in the connection.
     pub(crate) fn role(&self) -> Role {
         self.engine.endpoint().0
     }
@@ -145,7 +146,7 @@ impl Connection {
         matches!(self.stage, Stage::Open { .. }) && self.engine.state() == State::Open
     }
 
-    /// Returns whether messages of ours may be compressed.
+    /// Returns whether the messages that we send may be compressed.
     #[inline]
     pub(crate) fn deflates(&self) -> bool {
         #[cfg(feature = "deflate")]
@@ -166,7 +167,7 @@ impl Connection {
         }
     }
 
-    /// Returns what the driver should wait for.
+    /// Returns the events that the driver should wait for.
     pub(crate) fn wanted(&self) -> Interest {
         Interest {
             read: !self.is_stopped() && !self.ended && self.held.is_empty() && !self.connecting,
@@ -174,14 +175,14 @@ impl Connection {
         }
     }
 
-    /// Returns where `bytes` bytes of output go, as the backlog is empty.
+    /// Returns where the next `bytes` bytes of output go. The backlog must be empty.
     #[inline]
     pub(crate) fn outlet<'d>(&mut self, driver: &'d mut Driver, bytes: usize) -> Outlet<'d> {
         let token = self.id.token();
         driver.outlet(self.socket.as_fd(), token, &mut self.watch, bytes)
     }
 
-    /// Writes as much of the backlog as the kernel takes, and before it what is queued.
+    /// Writes as much of the backlog as the kernel accepts, after any queued output.
     pub(crate) fn write_backlog(&mut self, driver: &mut Driver, pool: &mut Pool, stall_due: Tick) {
         match driver.withdraw(self.id.token(), &mut self.watch) {
             Ok(Some(bytes)) => {
@@ -191,7 +192,7 @@ impl Connection {
                 self.backlog.prepend(bytes, 0, pool);
             }
             Ok(None) => {}
-            // What the kernel has goes first.
+            // Output that the kernel is sending goes first.
             Err(InFlight) => return,
         }
         while !self.backlog.is_empty() {

@@ -1,4 +1,4 @@
-//! A client: many outbound connections on a thread for each core.
+//! The connector: a client with many outbound connections and one thread for each core.
 
 use std::{fmt, io, sync::Arc};
 
@@ -9,7 +9,7 @@ use crate::{
     topics::options::TopicRules,
 };
 
-/// A connector to be configured; see [`Connector::builder`].
+/// Configures a connector; see [`Connector::builder`].
 #[derive(Debug)]
 pub struct ConnectorBuilder {
     workers: usize,
@@ -17,22 +17,23 @@ pub struct ConnectorBuilder {
 }
 
 impl ConnectorBuilder {
-    /// Sets how many threads there are, 1 to 1,024. Default: one for each core.
+    /// Sets the number of worker threads, 1 to 1,024. Default: one for each core.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = crew::clamp_workers(workers);
         self
     }
 
-    /// Sets how the connector behaves. [`Options::origins`] means nothing to it.
+    /// Sets the options of the connector. [`Options::origins`] has no effect.
     pub fn options(mut self, options: Options) -> Self {
         self.options = options;
         self
     }
 
-    /// Takes the handler of all connections.
+    /// Sets the handler of all connections and returns the connector.
     ///
     /// # Errors
-    /// The driver can't be had, see [`DriverKind::resolve`], or files are short.
+    /// If the driver is not available (see [`DriverKind::resolve`]), or the process is out of file
+    /// descriptors.
     pub fn handler<H: Handler>(self, handler: H) -> io::Result<Connector> {
         let mut routing = Routing::default();
         routing.outbound = Some(routing.add(handler));
@@ -49,7 +50,8 @@ impl ConnectorBuilder {
     }
 }
 
-/// A client with many connections on each of its threads, by the same [`Handler`] as a server's.
+/// A client with many connections on each of its threads, using the same [`Handler`] trait as a
+/// server.
 ///
 /// ```
 /// use linerate_reactor::{Connector, Destination, Handler, Message, Opened, Tx};
@@ -83,17 +85,18 @@ impl ConnectorBuilder {
 /// # }
 /// ```
 ///
-/// Connections that end stay ended: to connect again is up to the handler, in
-/// [`close`](Handler::close) by [`Tx::connect`](crate::Tx::connect), and in
-/// [`failed`](Handler::failed), with a [delay](Destination::with_delay) that grows from failure to
-/// failure and is not the same for all clients, so that a server that comes back is not overrun.
+/// A connection that has ended is not reopened automatically. The handler can reconnect with
+/// [`Tx::connect`](crate::Tx::connect) in [`close`](Handler::close), and with
+/// [`Turn::connect`](crate::Turn::connect) in [`failed`](Handler::failed). Use a
+/// [delay](Destination::with_delay) that grows with each failure and differs between clients, so
+/// that a server that restarts is not overwhelmed.
 pub struct Connector {
     shared: Arc<Shared>,
     routing: Routing,
 }
 
 impl Connector {
-    /// Starts the configuration of a connector, with safe defaults.
+    /// Returns a builder with safe defaults.
     pub fn builder() -> ConnectorBuilder {
         ConnectorBuilder {
             workers: crew::workers_default(),
@@ -104,7 +107,7 @@ impl Connector {
     /// Opens a connection once the connector runs; see [`Remote::connect`].
     ///
     /// # Errors
-    /// The name has no address, or there are as many connections as there may be.
+    /// If the name has no address, or the connection limit is reached.
     pub fn connect(&self, destination: Destination) -> Result<(), ConnectError> {
         self.remote().connect(destination)
     }
@@ -114,18 +117,19 @@ impl Connector {
         self.shared.options.driver
     }
 
-    /// Returns a handle for other threads.
+    /// Returns a handle that other threads can use.
     pub fn remote(&self) -> Remote {
         Remote(self.shared.clone())
     }
 
-    /// Runs until [`Remote::shut_down`]: one worker on this thread, the others on their own.
+    /// Runs until [`Remote::shut_down`] is called. One worker runs on this thread, the others on
+    /// threads of their own.
     ///
     /// # Errors
-    /// A worker failed or panicked; the others are shut down then.
+    /// If a worker fails or panics; the other workers are then shut down.
     ///
     /// # Panics
-    /// If a callback does, on this thread.
+    /// If a callback panics on this thread.
     pub fn run(self) -> io::Result<()> {
         let workers = self.shared.mailboxes.iter().map(|_| None);
         crew::run(&self.shared, &self.routing, workers.collect())

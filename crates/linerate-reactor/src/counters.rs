@@ -1,8 +1,8 @@
-//! What a server counts.
+//! The counters of a server.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// What a server has counted, over all workers.
+/// What a server or a connector has counted, over all workers.
 #[derive(Debug, Default)]
 pub struct Counters {
     pub(crate) connections: AtomicUsize,
@@ -13,28 +13,28 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Returns how many connections there are, those that are being opened included, those that are
-    /// being refused not.
+    /// Returns the number of connections. This includes those that are being opened, but not those
+    /// that are being refused.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Returns how many publications were dropped: one for each subscriber that did not get it, and
-    /// one for each worker that did not. The three counts that follow are the parts of it.
+    /// Returns how many publications were dropped: one for each subscriber or worker that did not
+    /// receive it. This is the sum of the three counts that follow.
     pub fn publications_dropped(&self) -> u64 {
         self.publications_dropped_newest()
             + self.publications_dropped_oldest()
             + self.publications_dropped_between_workers()
     }
 
-    /// Returns how many publications were not queued for a subscriber, one for each subscriber; see
+    /// Returns how many publications were not queued, one for each subscriber; see
     /// [`Overflow::DropNewest`](crate::Overflow::DropNewest).
     pub fn publications_dropped_newest(&self) -> u64 {
         self.dropped_newest.read()
     }
 
-    /// Returns how many publications were removed again from a subscriber's backlog, one for each
-    /// subscriber; see [`Overflow::DropOldest`](crate::Overflow::DropOldest).
+    /// Returns how many publications were removed from a backlog, one for each subscriber; see
+    /// [`Overflow::DropOldest`](crate::Overflow::DropOldest).
     pub fn publications_dropped_oldest(&self) -> u64 {
         self.dropped_oldest.read()
     }
@@ -52,7 +52,7 @@ impl Counters {
     }
 }
 
-/// A number that only grows.
+/// A counter that only grows.
 #[derive(Debug, Default)]
 pub(crate) struct Count(AtomicU64);
 

@@ -1,4 +1,4 @@
-//! The threads of a server or a connector, and the routes that they all have.
+//! The threads of a server or a connector, and the routes that all of them share.
 
 use std::{
     collections::HashMap,
@@ -20,22 +20,22 @@ use crate::{
     worker::{Routes, Worker},
 };
 
-/// The most worker threads that there can be.
+/// Maximum number of worker threads.
 const WORKERS_MAX: usize = 1_024;
 
-/// Makes a route on the thread of the worker that it is for, since the data of its connections need
-/// not be `Send`.
+/// Makes a route on the thread of its worker, because the data of its connections need not be
+/// `Send`.
 type MakeRoute = Box<dyn FnOnce() -> Box<dyn Serve> + Send>;
 
-/// Makes such a function for one more worker.
+/// Makes a [`MakeRoute`] for another worker.
 type CloneRoute = Box<dyn Fn() -> MakeRoute + Send>;
 
-/// The handlers, and what each is for.
+/// The handlers and what each is used for.
 #[derive(Default)]
 pub(crate) struct Routing {
     pub(crate) by_path: HashMap<String, u16>,
     pub(crate) fallback: Option<u16>,
-    /// The handler of connections that other threads ask for.
+    /// The handler of connections that other threads open.
     pub(crate) outbound: Option<u16>,
     routes: Vec<CloneRoute>,
 }
@@ -44,7 +44,7 @@ impl Routing {
     /// Adds a handler; returns its route.
     ///
     /// # Panics
-    /// If there are more than 65,535.
+    /// If there are more than 65,535 routes.
     pub(crate) fn add<H: Handler>(&mut self, handler: H) -> u16 {
         let index = u16::try_from(self.routes.len()).expect("at most 65,535 routes");
         self.routes.push(Box::new(move || {
@@ -54,7 +54,7 @@ impl Routing {
         index
     }
 
-    /// Returns a function that makes the routes of one more worker, on its thread.
+    /// Returns a function that makes the routes of another worker, to be called on its thread.
     fn for_worker(&self) -> impl FnOnce() -> Routes + Send + use<> {
         let (by_path, fallback) = (self.by_path.clone(), self.fallback);
         let make: Vec<_> = self.routes.iter().map(|route| route()).collect();
@@ -66,17 +66,17 @@ impl Routing {
     }
 }
 
-/// Returns how many workers there are if nobody says so: one for each core.
+/// Returns the default number of workers: one for each core.
 pub(crate) fn workers_default() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Returns the nearest number of workers that there can be.
+/// Returns the nearest valid number of workers.
 pub(crate) fn clamp_workers(workers: usize) -> usize {
     workers.clamp(1, WORKERS_MAX)
 }
 
-/// Makes what so many workers share.
+/// Makes the state that `workers` workers share.
 pub(crate) fn share(
     mut options: Options,
     topic_rules: TopicRules,
@@ -99,8 +99,8 @@ pub(crate) fn share(
     }))
 }
 
-/// Runs one worker for each of the listeners until the end: one on this thread, the others on their
-/// own.
+/// Runs one worker for each element of `listeners` until the end: one worker on this thread, the
+/// others on threads of their own.
 pub(crate) fn run(
     shared: &Arc<Shared>,
     routing: &Routing,
@@ -129,7 +129,7 @@ pub(crate) fn run(
     outcome
 }
 
-/// Shuts the others down when a worker ends, however it does.
+/// Shuts the other workers down when a worker ends for any reason.
 struct StopOnDrop(Remote);
 
 impl Drop for StopOnDrop {

@@ -1,7 +1,8 @@
-//! The driver: the kernel's side of a worker's sockets.
+//! The driver: the interface between a worker and the kernel for its sockets.
 //!
-//! All that the rest of the crate knows of it is here: it waits for sockets as [`Interest`] says and
-//! reports [`Event`]s. What is done with input, and what is sent, does not depend on it.
+//! This module contains everything that the rest of the crate knows about it. A driver watches
+//! sockets as [`Interest`] says and reports [`Event`]s. How input is processed and what is sent do
+//! not depend on the driver.
 
 mod epoll;
 mod io_uring;
@@ -30,23 +31,23 @@ use self::{epoll::Epoll, io_uring::IoUring};
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum DriverKind {
-    /// The one that is the best for most: epoll. With one message in flight io_uring takes 4 to 7 %
-    /// less of a core, but with many in flight up to 5 % more.
+    /// The best choice for most uses: epoll. With one message in flight, io_uring takes 4 to 7 %
+    /// less CPU time, but with many in flight up to 5 % more.
     #[default]
     Auto,
-    /// epoll: tells which sockets are ready, and each read and write is a system call. On every
-    /// Linux.
+    /// epoll reports which sockets are ready, and each read and write is a system call. Available
+    /// on every Linux.
     Epoll,
-    /// io_uring: one system call takes all that has arrived and sends all small outputs. On Linux
-    /// 6.1 and later, where it is not forbidden.
+    /// With io_uring, one system call receives everything that has arrived and sends all small
+    /// outputs. Available on Linux 6.1 and later, unless it is disabled.
     IoUring,
 }
 
 impl DriverKind {
-    /// All kinds, in the order in which they are told.
+    /// All kinds, in the order in which error messages list them.
     pub const ALL: [Self; 3] = [Self::Auto, Self::Epoll, Self::IoUring];
 
-    /// Returns the name, as it is displayed and parsed.
+    /// Returns the name that is displayed and parsed.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -55,11 +56,11 @@ impl DriverKind {
         }
     }
 
-    /// Returns the driver that is used if this one is asked for: itself, or what
-    /// [`Auto`](Self::Auto) comes to on this machine.
+    /// Returns the driver to use for this kind: itself, or the choice that [`Auto`](Self::Auto)
+    /// makes on this machine.
     ///
     /// # Errors
-    /// It can't be had; says what is missing.
+    /// If the driver is not available; the error says what is missing.
     pub fn resolve(self) -> io::Result<Self> {
         match self {
             Self::Auto | Self::Epoll => Ok(Self::Epoll),
@@ -86,13 +87,13 @@ impl FromStr for DriverKind {
     }
 }
 
-/// No driver has this name.
+/// The error returned when no driver has the given name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct UnknownDriver;
 
 impl fmt::Display for UnknownDriver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no such driver; there are")?;
+        f.write_str("unknown driver; expected one of")?;
         for (number, kind) in DriverKind::ALL.into_iter().enumerate() {
             write!(f, "{}{kind}", if number == 0 { " " } else { ", " })?;
         }
@@ -102,88 +103,88 @@ impl fmt::Display for UnknownDriver {
 
 impl std::error::Error for UnknownDriver {}
 
-/// What a socket waits for.
+/// The readiness that a socket waits for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Interest {
-    /// Input.
+    /// True to wait for input.
     pub(crate) read: bool,
-    /// Room for output.
+    /// True to wait until output can be written.
     pub(crate) write: bool,
 }
 
 impl Interest {
-    /// Input only.
+    /// Waits for input only.
     pub(crate) const READ: Self = Self {
         read: true,
         write: false,
     };
 
-    /// Room for output only.
+    /// Waits only until output can be written.
     pub(crate) const WRITE: Self = Self {
         read: false,
         write: true,
     };
 
-    /// Nothing; a connection that is lost is reported all the same.
+    /// Waits for nothing; a lost connection is still reported.
     pub(crate) const NONE: Self = Self {
         read: false,
         write: false,
     };
 }
 
-/// Tokens are at most this.
+/// The largest token.
 pub(crate) const TOKEN_MAX: u64 = linerate_uring::TOKEN_MAX;
 
-/// What a driver waits for.
+/// The kinds of file descriptors that a driver watches.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Source {
     Listener,
     Socket,
-    /// An eventfd, always waited for.
+    /// An eventfd, which is always watched.
     Wake,
 }
 
-/// What the driver keeps of a socket, next to it.
+/// The driver's state of a socket, stored with the socket.
 #[derive(Debug)]
 pub(crate) struct Watch {
     source: Source,
     interest: Interest,
-    /// What the driver on io_uring keeps.
+    /// The state that the io_uring driver needs.
     state: io_uring::State,
 }
 
 impl Watch {
-    /// Learns from an [`Event`] that what waits for it is over.
+    /// Records that the operation that waits for input has ended, as reported by an [`Event`].
     pub(crate) fn input_is_over(&mut self) {
         self.state.input_is_over();
     }
 
-    /// Returns whether input comes by [`What::Input`], so that it must not be read otherwise.
+    /// Returns whether input arrives as [`What::Input`]; the socket must then not be read directly.
     pub(crate) fn is_receiving(&self) -> bool {
         self.state.is_receiving()
     }
 
-    /// Learns how many bytes arrived at once, and whether they go on with a message.
+    /// Records how many bytes arrived at once, and whether they continue a message.
     #[inline]
     pub(crate) const fn learn(&mut self, bytes: usize, goes_on: bool) {
         self.state.learn(bytes, goes_on);
     }
 
-    /// Returns whether output may be queued; if not, there certainly is none.
+    /// Returns whether output may be queued. If false, there certainly is none.
     #[inline]
     pub(crate) const fn may_be_sending(&self) -> bool {
         self.state.may_be_sending()
     }
 }
 
-/// What has happened to a socket.
+/// Something that happened to a socket.
 #[derive(Debug)]
 pub(crate) struct Event {
-    /// What the socket was added with.
+    /// The token with which the socket was added.
     pub(crate) token: u64,
     pub(crate) what: What,
-    /// What waits for the socket has to be started again: [`Watch::input_is_over`], then
-    /// [`Driver::update`].
+    /// True if the operation that waits for the socket must be started again: call
+    /// [`Watch::input_is_over`], then [`Driver::update`].
     pub(crate) is_over: bool,
 }
 
@@ -194,41 +195,42 @@ pub(crate) enum What {
     Connection(OwnedFd),
     /// The stream from the peer has ended.
     End,
-    /// Nothing works any more.
+    /// The driver failed and cannot continue.
     Failed(io::Error),
     /// Input was read.
     Input(Input),
     /// The connection is lost.
     Lost,
-    /// Nothing that matters.
+    /// Nothing that needs attention.
     Nothing,
-    /// There is something to be done with it.
+    /// The socket is ready.
     Ready {
-        /// There is input, or the end of it, or a connection to accept.
+        /// True if there is input, the end of input, or a connection to accept.
         read: bool,
-        /// There is room for output.
+        /// True if output can be written.
         write: bool,
-        /// The connection is lost.
+        /// True if the connection is lost.
         lost: bool,
     },
-    /// Nothing is accepted for lack of files or memory; to try again at once would only spin.
+    /// The process is out of file descriptors or memory, so that no connection can be accepted.
+    /// Retrying at once would only spin.
     Shortage,
-    /// Output that was queued, of which the kernel has taken so many bytes only.
+    /// Queued output of which the kernel accepted only the given number of bytes.
     Unsent(Vec<u8>, usize),
 }
 
-/// Where output goes, if nothing waits in the backlog.
+/// Where output goes while the backlog is empty.
 pub(crate) enum Outlet<'a> {
-    /// Into the backlog, behind what is queued; that has to be [withdrawn](Driver::withdraw) then, if
-    /// possible, and written with it.
+    /// To the backlog, after the queued output. If possible, the queued output must then be
+    /// [withdrawn](Driver::withdraw) and written together with the backlog.
     Backlog,
-    /// Here, to be added to; it is sent at the end of the turn.
+    /// To this buffer, which is sent at the end of the turn.
     Queue(&'a mut Vec<u8>),
-    /// To the socket, at once.
+    /// To the socket, immediately.
     Socket,
 }
 
-/// The kernel is sending; what became of it will be told.
+/// The kernel is sending the output; an event will report the result.
 #[derive(Debug)]
 pub(crate) struct InFlight;
 
@@ -239,7 +241,7 @@ pub(crate) enum Driver {
 }
 
 impl Driver {
-    /// Makes a driver of a kind that was [resolved](DriverKind::resolve).
+    /// Creates a driver of a [resolved](DriverKind::resolve) kind.
     pub(crate) fn new(kind: DriverKind) -> io::Result<Self> {
         Ok(match kind {
             DriverKind::Auto | DriverKind::Epoll => Self::Epoll(Epoll::new()?),
@@ -247,7 +249,7 @@ impl Driver {
         })
     }
 
-    /// Waits for `socket` from now on, until it is [closed](Self::close).
+    /// Starts to watch `socket`, until it is [closed](Self::close).
     pub(crate) fn add(
         &mut self,
         source: Source,
@@ -267,7 +269,7 @@ impl Driver {
         Ok(watch)
     }
 
-    /// Changes what `socket` waits for, if that is not what it waits for already.
+    /// Changes what `socket` waits for, unless `interest` is the same as before.
     #[inline]
     pub(crate) fn update(
         &mut self,
@@ -286,16 +288,16 @@ impl Driver {
         }
     }
 
-    /// Closes a socket that was added, behind all output that is queued.
+    /// Closes a socket that was added, after all queued output.
     pub(crate) fn close(&mut self, socket: OwnedFd, token: u64, watch: &Watch) {
         match self {
-            // The end of its last descriptor is the end of waiting for it.
+            // epoll stops watching a socket when its last descriptor is closed.
             Self::Epoll(_) => drop(socket),
             Self::IoUring(uring) => uring.close(socket, token, watch),
         }
     }
 
-    /// Sends what is queued, and waits until there are events or `timeout` has passed.
+    /// Sends queued output and waits until there are events or `timeout` has passed.
     pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         match self {
             Self::Epoll(epoll) => epoll.wait(timeout),
@@ -303,7 +305,7 @@ impl Driver {
         }
     }
 
-    /// Returns the next of the events that the last wait has found.
+    /// Returns the next event that the last wait has found.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<Event> {
         match self {
@@ -327,7 +329,7 @@ impl Driver {
         }
     }
 
-    /// Sends what is queued without waiting for the end of the turn.
+    /// Sends queued output without waiting for the end of the turn.
     pub(crate) fn send_queued(&mut self) {
         match self {
             Self::Epoll(_) => {}
@@ -335,14 +337,15 @@ impl Driver {
         }
     }
 
-    /// Takes the memory of output that was withdrawn.
+    /// Takes back the memory of output that was withdrawn.
     pub(crate) fn give_back(&mut self, memory: Vec<u8>) {
         if let Self::IoUring(uring) = self {
             uring.give_back(memory);
         }
     }
 
-    /// Takes back the output that is queued, if there is some. It fails if the kernel has it.
+    /// Removes and returns the queued output, if there is any. Fails if the kernel is already
+    /// sending it.
     pub(crate) fn withdraw(
         &mut self,
         token: u64,
@@ -367,7 +370,7 @@ mod tests {
         let error = "kqueue".parse::<DriverKind>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "no such driver; there are auto, epoll, io-uring"
+            "unknown driver; expected one of auto, epoll, io-uring"
         );
     }
 

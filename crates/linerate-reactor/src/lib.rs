@@ -1,10 +1,11 @@
-//! A WebSocket server and client of callbacks for Linux: a thread per core, corked by construction.
+//! A callback-based WebSocket server and client for Linux: one thread per core, with corked output.
 //!
 //! Each worker thread has its own listener on the shared port, its own event loop and its own
-//! connections; a connection lives and dies on its worker, and no lock is taken for a message.
-//! Messages are lent from the worker's read buffer, and all that the callbacks of one read send is
-//! one write. An idle connection costs about 200 bytes: memory for unfinished messages and for
-//! what waits to be written is the worker's, and goes back to it.
+//! connections. A connection stays on one worker for its whole life, and no lock is taken to handle
+//! a message. Messages are borrowed from the worker's read buffer, and everything that the
+//! callbacks of one read send goes out in a single write. An idle connection costs about 200 bytes:
+//! memory for unfinished messages and for pending output belongs to the worker and is returned to
+//! it.
 //!
 //! ```
 //! use linerate_reactor::{Handler, Message, Opened, Server, Tx};
@@ -39,20 +40,26 @@
 //! # }
 //! ```
 //!
-//! What a client may use up is limited by [`Options`], and the defaults are meant to stay. A client
-//! that does not read is not read from either once its backlog is at the limit, and is dropped when
-//! it takes nothing for a while; nobody else waits for it.
-//! [`Overflow`] says what becomes of publications to it, topic by topic.
+//! [`Options`] limits what a client may use; the defaults are suitable for production. When the
+//! backlog of a client that does not read reaches its limit, the server stops reading from it and
+//! drops it if it accepts nothing for a while. No other client waits for it. [`Overflow`] decides,
+//! topic by topic, what happens to publications for such a client.
 //!
-//! A [`Connector`] is the counterpart: many outbound connections on each thread, by the same
-//! [`Handler`]. A server's handler can open connections too ([`Tx::connect`]) and send on others of
-//! its worker ([`Tx::to`]), which is what a relay does. Another HTTP server can hand its sockets over
-//! ([`Remote::adopt`]).
+//! A [`Connector`] is the counterpart: it runs many outbound connections on each thread, with the
+//! same [`Handler`] trait. A server's handler can also open connections ([`Tx::connect`]) and send
+//! on other connections of its worker ([`Tx::to`]), which is how a relay works. Another HTTP server
+//! can hand over its sockets ([`Remote::adopt`]).
 //!
-//! The examples are small programs: `reactor_echo`; `reactor_room`, where everybody gets what anybody
-//! says; `reactor_relay`, which connects each client to an upstream, with back-pressure both ways;
-//! `reactor_connector`, which has many connections to one server and comes back to it when it was
-//! gone. Each says in its first lines how to run it.
+//! The examples are small programs:
+//!
+//! - `reactor_echo` echoes messages.
+//! - `reactor_room` sends every message to all clients.
+//! - `reactor_relay` connects each client to an upstream server, with back-pressure in both
+//!   directions.
+//! - `reactor_connector` keeps many connections to one server and reconnects after it was
+//!   unavailable.
+//!
+//! The first lines of each example explain how to run it.
 #![forbid(unsafe_code)]
 
 mod adoption;

@@ -1,4 +1,4 @@
-//! What reaches a worker from other threads.
+//! Mailboxes: what other threads send to a worker.
 
 use std::{
     io,
@@ -14,36 +14,36 @@ use crate::{
     topics::burst::Burst,
 };
 
-/// Connections to be resumed that may wait for one worker.
+/// Maximum number of pending requests to resume connections of one worker.
 const RESUMES_MAX: usize = 65_536;
 
 /// Memory that a mailbox keeps while it is empty, in bytes.
 const KEPT_BYTES_MAX: usize = 256 << 10;
 
-/// A bounded mailbox with an eventfd that wakes its worker, once for all that waits.
+/// A bounded mailbox with an eventfd that wakes its worker, once for everything that waits.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     wake: OwnedFd,
     mail: Mutex<Mail>,
 }
 
-/// What waits for a worker.
+/// The content of a mailbox, which waits for a worker.
 #[derive(Debug, Default)]
 pub(crate) struct Mail {
-    /// In order, as far as each publisher is concerned.
+    /// In order with respect to each publisher.
     pub(crate) bursts: Vec<Arc<Burst>>,
     /// The memory that the bursts use.
     bytes: usize,
-    /// Index and serial of connections whose input goes on.
+    /// Index and serial number of the connections whose input is to be resumed.
     pub(crate) resumes: Vec<(u32, u32)>,
-    /// Connections that are to be opened; their number is bounded by that of all connections.
+    /// Connections to be opened; their number is limited by the connection limit.
     pub(crate) connects: Vec<Pending>,
-    /// Connections that another server has accepted, bounded likewise.
+    /// Connections that another server has accepted; their number is limited in the same way.
     pub(crate) adoptions: Vec<Adoption>,
-    /// Names that have been looked up for this worker.
+    /// Results of name lookups that this worker has requested.
     pub(crate) answers: Vec<Answer>,
     pub(crate) shutdown: bool,
-    /// Whether the worker has been woken for this mail.
+    /// True if the worker has been woken for this mail.
     woken: bool,
 }
 
@@ -56,10 +56,11 @@ impl Mailbox {
         })
     }
 
-    /// Leaves publications if they fit; returns whether they did. An empty mailbox takes any.
+    /// Leaves publications if they fit; returns whether they did. An empty mailbox accepts a burst
+    /// of any size.
     ///
-    /// The lock is held for as long as it takes to add a pointer, which a lock-free queue would not
-    /// shorten by much: waking the worker takes longer.
+    /// The lock is held only while a pointer is added. A lock-free queue would not shorten that by
+    /// much, because waking the worker takes longer.
     pub(crate) fn publish(&self, burst: &Arc<Burst>, bytes_max: usize) -> bool {
         let bytes = burst.bytes();
         let mut fits = false;
@@ -73,7 +74,8 @@ impl Mailbox {
         fits
     }
 
-    /// Asks for a connection's input to go on; returns whether there was room for that.
+    /// Requests that a connection's input be resumed; returns whether there was room for the
+    /// request.
     pub(crate) fn resume(&self, index: u32, serial: u32) -> bool {
         let mut room = false;
         self.leave(|mail| {
@@ -85,29 +87,29 @@ impl Mailbox {
         room
     }
 
-    /// Asks for a connection, which has been counted.
+    /// Requests a connection, which must have been counted.
     pub(crate) fn connect(&self, pending: Pending) {
         self.leave(|mail| mail.connects.push(pending));
     }
 
-    /// Leaves a connection that has been counted.
+    /// Hands over a connection, which must have been counted.
     pub(crate) fn adopt(&self, adoption: Adoption) {
         self.leave(|mail| mail.adoptions.push(adoption));
     }
 
-    /// Answers a lookup of the worker.
+    /// Delivers the result of a lookup that the worker has requested.
     pub(crate) fn answer(&self, answer: Answer) {
         self.leave(|mail| mail.answers.push(answer));
     }
 
-    /// Asks the worker to close its connections and to end.
+    /// Asks the worker to close its connections and stop.
     pub(crate) fn shut_down(&self) {
         self.leave(|mail| mail.shutdown = true);
     }
 
-    /// Takes what waits; `mail` becomes the empty mailbox.
+    /// Takes the content; `mail` is emptied and becomes the new mailbox.
     pub(crate) fn take(&self, mail: &mut Mail) {
-        // An error means that nothing was there to be read.
+        // An error means that there was nothing to read.
         _ = rustix::io::read(&self.wake, &mut [0; 8]);
         mail.bursts.clear();
         mail.bursts
@@ -127,7 +129,8 @@ impl Mailbox {
         let mut mail = self.lock();
         leave(&mut mail);
         if !std::mem::replace(&mut mail.woken, true) {
-            // It can fail only if the counter is full, and then the worker wakes all the same.
+            // This fails only if the counter is at its maximum, and then the worker wakes up
+            // anyway.
             _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
         }
     }
@@ -155,7 +158,7 @@ mod tests {
         let mut burst = Burst::default();
         burst.push("t", MessageKind::Text, &[b'x'; 100]);
         let burst = Arc::new(burst);
-        // The first is taken in any case.
+        // An empty mailbox accepts any burst.
         assert!(mailbox.publish(&burst, 0));
         assert!(!mailbox.publish(&burst, 2 * burst.bytes() - 1));
         assert!(mailbox.publish(&burst, 2 * burst.bytes()));

@@ -1,4 +1,5 @@
-//! Memory of a worker that connections share: buffers, the table of connections, the handlers' data.
+//! Memory that the connections of a worker share: buffers, the table of connections, and the
+//! handlers' data.
 
 pub(crate) mod pool;
 pub(crate) mod table;

@@ -1,4 +1,4 @@
-//! What a server allows its clients.
+//! The limits and options of a server.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use linerate_proto::{
 
 use crate::{DriverKind, TopicOptions};
 
-/// How a server behaves; the defaults are safe.
+/// The options of a server or a connector; the defaults are safe.
 ///
 /// ```
 /// let mut options = linerate_reactor::Options::default();
@@ -20,48 +20,52 @@ use crate::{DriverKind, TopicOptions};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// How the server talks to the kernel.
+    /// The kernel interface that the server uses.
     pub driver: DriverKind,
-    /// Limits on messages, keepalive and the budget of the closing handshake.
+    /// Limits on messages, keepalive, and the time for the closing handshake.
     pub config: Config,
-    /// Limits on the opening handshake, its time among them.
+    /// Limits on the opening handshake, including its duration.
     pub handshake: HandshakeLimits,
-    /// How messages are compressed where the other side can do it. Default: not at all, since that costs
-    /// many times what everything else about a message does.
+    /// How messages are compressed if the peer supports compression. Default: never, because
+    /// compressing a message costs many times as much as all other work on it.
     #[cfg(feature = "deflate")]
     pub deflate: Option<Deflate>,
-    /// The pages that may connect. Default: those of the same origin.
+    /// The web origins that may connect. Default: the same origin.
     pub origins: OriginPolicy,
-    /// Connections at once over all workers, those that are being opened included; more are refused:
-    /// clients with 503, attempts of our own with [`ConnectError::TooMany`](crate::ConnectError).
-    /// Default: 100,000.
+    /// Maximum number of connections on all workers together, including those that are being
+    /// opened. Further clients are refused with 503, and further attempts to connect fail with
+    /// [`ConnectError::TooMany`](crate::ConnectError). Default: 100,000.
     pub connections_max: usize,
-    /// Attempts to connect that one worker has under way; further ones wait for their turn, and
-    /// their time has not begun. Default: 1,024, which is what many servers let wait.
+    /// Maximum number of attempts to connect that one worker has in progress. Further attempts are
+    /// queued, and their timeout does not start until it is their turn. Default: 1,024, a common
+    /// size of a server's accept queue.
     pub attempts_max: usize,
-    /// How many bytes may wait for one connection's socket. At the limit its input is not read until
-    /// all have been written, and what happens to publications is up to
-    /// [`TopicOptions::overflow`]. One message more may be accepted on top, whatever its size, and
-    /// so may the answers to what was read at once, and what was published together. The memory in
-    /// use may be up to four times that; so that it is, pieces that can't be put together count 512
-    /// bytes each on top. Default: 64 KiB.
+    /// Maximum size of one connection's backlog, which holds the bytes that wait for its socket. At
+    /// the limit, the connection's input is not read until the whole backlog has been written, and
+    /// [`TopicOptions::overflow`] decides what happens to publications.
+    ///
+    /// The limit may be exceeded by one message of any size, by the replies to the input of one
+    /// read, and by publications that are delivered together. A backlog may occupy up to four times
+    /// its limit in memory. To guarantee that, each piece that cannot be joined with the one before
+    /// it counts as an additional 512 bytes. Default: 64 KiB.
     pub backlog_bytes_max: usize,
-    /// How many bytes may wait for one connection's socket of what [`To`](crate::To) sends. Beyond,
-    /// the connection is dropped, since what feeds it does not heed
+    /// Maximum number of bytes that may wait for the socket of a connection that [`To`](crate::To)
+    /// sends to. Beyond that, the connection is dropped, because whatever feeds it ignores
     /// [`Handler::congested`](crate::Handler::congested). Default: 16 MiB.
     pub relayed_bytes_max: usize,
-    /// How long the peer may take no byte of what waits for it before the connection is dropped.
-    /// Default: 30 s.
+    /// How long the peer may accept none of the bytes that wait for it before the connection is
+    /// dropped. Default: 30 s.
     pub write_timeout: Duration,
-    /// The options of topics for which there are no others; see
+    /// The options of all topics without options of their own; see
     /// [`Builder::topic`](crate::Builder::topic).
     pub topic: TopicOptions,
-    /// Topics that one connection may subscribe to. Default: 128.
+    /// Maximum number of topics that one connection may subscribe to. Default: 128.
     pub subscriptions_max: usize,
-    /// The longest name of a topic, in bytes. Default: 255.
+    /// Maximum length of a topic name in bytes. Default: 255.
     pub topic_bytes_max: usize,
-    /// How many bytes of publications may wait for one worker from the others; further ones are
-    /// dropped and counted. One burst is taken in any case. Default: 4 MiB.
+    /// Maximum number of bytes of publications from other threads that may wait for one worker.
+    /// Further publications are dropped and counted, but a single burst is always accepted.
+    /// Default: 4 MiB.
     pub mailbox_bytes_max: usize,
 }
 

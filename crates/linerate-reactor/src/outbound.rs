@@ -1,4 +1,4 @@
-//! Connections that we open: where to, how attempts fare, and what becomes of those that fail.
+//! Outbound connections: destinations, attempts to connect, and errors.
 
 mod destination;
 mod dialer;

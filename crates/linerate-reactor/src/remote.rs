@@ -1,4 +1,4 @@
-//! The server as other threads see it.
+//! The handle through which other threads use a server.
 
 use std::{
     fmt,
@@ -18,25 +18,25 @@ use crate::{
     topics::{burst::Burst, options::TopicRules},
 };
 
-/// What all workers of a server or a connector share.
+/// The state that all workers of a server or a connector share.
 pub(crate) struct Shared {
     pub(crate) options: Options,
-    /// The topics that are not as the options say.
+    /// The topics that have options of their own.
     pub(crate) topic_rules: TopicRules,
     pub(crate) config: Arc<linerate_proto::Config>,
-    /// None for plain `ws://`.
+    /// `None` for plain `ws://`.
     pub(crate) tls: Option<Arc<tls::ServerConfig>>,
     pub(crate) counters: Counters,
     pub(crate) mailboxes: Vec<Mailbox>,
-    /// The route of connections that other threads ask for, if there is one.
+    /// The route of connections that other threads open, if there is one.
     pub(crate) outbound: Option<u16>,
-    /// Counts what other threads leave for any worker, so that they take turns.
+    /// Counts tasks that may go to any worker, to distribute them in turn.
     pub(crate) turn: AtomicUsize,
     pub(crate) resolver: Resolver,
 }
 
 impl Shared {
-    /// Leaves publications in some of the mailboxes, one copy for all.
+    /// Leaves publications in the given mailboxes, sharing one copy.
     pub(crate) fn publish<'a>(
         &self,
         mailboxes: impl IntoIterator<Item = &'a Mailbox>,
@@ -49,13 +49,13 @@ impl Shared {
         }
     }
 
-    /// Counts a connection more that we open, if it may be.
+    /// Counts an outbound connection, unless the limit is reached.
     pub(crate) fn count_attempt(&self) -> Result<(), ConnectError> {
         let too_many = |connections_max| ConnectError::TooMany { connections_max };
         self.count_one_more().map_err(too_many)
     }
 
-    /// Counts a connection more, if it may be; fails with the limit.
+    /// Counts a connection, unless the limit is reached; fails with the limit.
     fn count_one_more(&self) -> Result<(), usize> {
         let connections_max = self.options.connections_max;
         let counter = &self.counters.connections;
@@ -64,48 +64,49 @@ impl Shared {
         counted.map(|_| ()).map_err(|_| connections_max)
     }
 
-    /// Returns the mailbox of the worker whose turn it is.
+    /// Returns the mailbox of the next worker in turn.
     fn next_mailbox(&self) -> &Mailbox {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         &self.mailboxes[turn % self.mailboxes.len()]
     }
 }
 
-/// A handle on a server or a connector that runs, for any thread: publishes, opens, adopts and
-/// resumes connections, shuts down.
+/// A handle on a running server or connector that any thread can use. It publishes messages, opens,
+/// adopts and resumes connections, and shuts the reactor down.
 #[derive(Clone)]
 pub struct Remote(pub(crate) Arc<Shared>);
 
 impl Remote {
     /// Publishes a message to all subscribers of a topic.
     ///
-    /// Handlers publish by [`Tx::publish`](crate::Tx::publish), which is cheaper.
+    /// Handlers should use [`Tx::publish`](crate::Tx::publish), which is cheaper.
     pub fn publish(&self, topic: &str, message: Message<'_>) {
         let mut burst = Burst::default();
         burst.push(topic, message.kind(), message.as_bytes());
         self.0.publish(&self.0.mailboxes, &Arc::new(burst));
     }
 
-    /// Lets the input of a connection go on after [`Tx::pause`](crate::Tx::pause). Nothing happens
-    /// if the connection is gone.
+    /// Resumes reading from a connection after [`Tx::pause`](crate::Tx::pause). Does nothing if the
+    /// connection no longer exists.
     ///
-    /// Returns whether the worker could be told; it can't while 65,536 such requests wait.
+    /// Returns whether the request was delivered to the worker; it is not if 65,536 such requests
+    /// are pending.
     pub fn resume(&self, connection: ConnectionId) -> bool {
         let mailbox = self.0.mailboxes.get(usize::from(connection.worker));
         mailbox.is_some_and(|mailbox| mailbox.resume(connection.index, connection.serial))
     }
 
-    /// Opens a connection on one of the workers, in turn, by the handler of the
-    /// [`Connector`](crate::Connector) or that of
-    /// [`Builder::outbound`](crate::Builder::outbound). The handler learns what becomes of it, even
-    /// if the workers do not run yet.
+    /// Opens a connection on the next worker in turn. Its handler is that of the
+    /// [`Connector`](crate::Connector) or the one set by
+    /// [`Builder::outbound`](crate::Builder::outbound). The handler is told the result, even if the
+    /// workers are not running yet.
     ///
-    /// A name is looked up here, which may take seconds; see [`Destination::resolve`] for many
-    /// connections to one.
+    /// A host name is looked up on the calling thread, which may take seconds; see
+    /// [`Destination::resolve`] for opening many connections to one host.
     ///
     /// # Errors
-    /// The name has no address, there are as many connections as there may be, or the server has no
-    /// handler for it.
+    /// If the name has no address, the connection limit is reached, or the server has no handler
+    /// for outbound connections.
     pub fn connect(&self, destination: Destination) -> Result<(), ConnectError> {
         let shared = &self.0;
         let route = shared.outbound.ok_or(ConnectError::NoHandler)?;
@@ -117,11 +118,10 @@ impl Remote {
         Ok(())
     }
 
-    /// Goes on with a connection that another HTTP server has accepted, on one of the workers, in
-    /// turn.
+    /// Takes over a connection that another HTTP server has accepted, on the next worker in turn.
     ///
     /// # Errors
-    /// There are as many connections as there may be.
+    /// If the connection limit is reached.
     pub fn adopt(&self, adoption: Adoption) -> Result<(), AdoptError> {
         match self.0.count_one_more() {
             Ok(()) => {
@@ -135,15 +135,15 @@ impl Remote {
         }
     }
 
-    /// Ends it all in order: no connection is accepted or begun any more, the open ones are closed
-    /// with 1001, and [`Server::run`](crate::Server::run) or
-    /// [`Connector::run`](crate::Connector::run) returns when they are gone, at the latest a second
-    /// after the budget of the closing handshake.
+    /// Shuts down gracefully: no further connection is accepted or opened, and open connections are
+    /// closed with 1001. [`Server::run`](crate::Server::run) or
+    /// [`Connector::run`](crate::Connector::run) returns once all of them have ended, at the latest
+    /// one second after the closing handshake times out.
     pub fn shut_down(&self) {
         self.0.mailboxes.iter().for_each(Mailbox::shut_down);
     }
 
-    /// Returns what has been counted.
+    /// Returns the counters.
     pub fn counters(&self) -> &Counters {
         &self.0.counters
     }

@@ -1,4 +1,4 @@
-//! From input to the callbacks of one route's handler.
+//! From the input of a connection to the callbacks of its route's handler.
 
 mod event;
 
@@ -18,22 +18,23 @@ use crate::{
     worker::Core,
 };
 
-/// Pings of one input that are answered each; of further ones only the newest is (RFC 6455 §5.5.3).
+/// Maximum number of Pings in one input that are answered individually; of further ones only the
+/// newest is answered (RFC 6455 §5.5.3).
 const PONGS_MAX: u32 = 64;
 
-/// Frames of one connection before the others have their turn. A read may hold 40,000 empty
-/// fragments, which take milliseconds; this many take some 50 µs.
+/// Maximum number of frames of one connection that are handled before others have their turn. One
+/// read may contain 40,000 empty fragments, which take milliseconds; this many take about 50 µs.
 const FRAMES_MAX: u32 = 512;
 
-/// A handler with the data of its connections, whatever their type.
+/// A handler with the data of its connections, independent of their type.
 pub(crate) trait Serve {
     fn accept<'u>(&mut self, upgrade: &'u Upgrade<'_>) -> Result<Acceptance<'u>, Refusal>;
 
-    /// Starts a connection; returns where its data is kept.
+    /// Starts a connection; returns the place of its data.
     fn open(&mut self, core: &mut Core, connection: &mut Connection, opened: Opened<'_>) -> u32;
 
-    /// Hands over what is in `input`; returns how many bytes of it are done with, which is all
-    /// unless the connection was stopped or others are to have their turn first.
+    /// Handles `input`; returns how many bytes have been processed. These are all bytes unless the
+    /// connection was stopped or others are to have their turn first.
     fn input(
         &mut self,
         data: u32,
@@ -58,14 +59,14 @@ pub(crate) struct Route<H: Handler> {
     data: UserData<H::Data>,
 }
 
-/// What a connection has used up of its share of a turn.
+/// What a connection has used of its share of a turn.
 #[derive(Default)]
 struct Share {
     frames: u32,
     pongs: u32,
 }
 
-/// A handler with the data of the connection that it is called for.
+/// A handler with the data of the connection for which it is called.
 struct Callee<'h, H: Handler> {
     handler: &'h mut H,
     data: &'h mut H::Data,
@@ -79,7 +80,7 @@ impl<H: Handler> Route<H> {
         }
     }
 
-    /// Returns what is called for the connection whose data is kept at `data`.
+    /// Returns the handler with the data at place `data`.
     fn callee(&mut self, data: u32) -> Callee<'_, H> {
         Callee {
             handler: &mut self.handler,
@@ -89,7 +90,7 @@ impl<H: Handler> Route<H> {
 }
 
 impl<H: Handler> Callee<'_, H> {
-    /// Takes a piece of a message that did not arrive whole; hands the message over when it ends.
+    /// Passes a message that arrived in pieces to the handler, now that it is complete.
     fn piece(
         &mut self,
         core: &mut Core,
@@ -121,8 +122,8 @@ impl<H: Handler> Callee<'_, H> {
         send_tail(core, connection, input, memory, tail);
     }
 
-    /// Hands over what is in `input`, as the side `role`, up to [`FRAMES_MAX`]; returns how many
-    /// bytes are done with.
+    /// Handles `input` in the given role, up to [`FRAMES_MAX`]; returns how many bytes have been
+    /// processed.
     #[inline(always)]
     fn input(
         &mut self,
@@ -166,7 +167,7 @@ impl<H: Handler> Callee<'_, H> {
         self.input(Role::Client, core, connection, input)
     }
 
-    /// Hands over a piece of a message that is streamed; it ends at `end` in `input`.
+    /// Passes a piece of a streamed message to the handler. In `input`, the piece ends at `end`.
     fn streamed(
         &mut self,
         core: &mut Core,
@@ -205,7 +206,7 @@ impl<H: Handler> Callee<'_, H> {
         send_tail(core, connection, input, held, tail);
     }
 
-    /// Takes what comes next at `at` and is no whole message; returns how many bytes it took.
+    /// Handles whatever begins at `at` and is not a whole message; returns how many bytes it took.
     fn event(
         &mut self,
         core: &mut Core,
@@ -257,7 +258,7 @@ impl<H: Handler> Callee<'_, H> {
         bytes
     }
 
-    /// Calls one of the handler's functions outside of messages.
+    /// Calls one of the handler's functions for events other than messages.
     fn call(
         &mut self,
         core: &mut Core,
@@ -277,7 +278,7 @@ impl<H: Handler> Callee<'_, H> {
     }
 }
 
-/// Writes the part of `memory` that a callback has sent last, and gives the memory back.
+/// Writes `tail`, the part of `memory` that a callback sent last, and gives the memory to the pool.
 fn send_tail(
     core: &mut Core,
     connection: &mut Connection,
@@ -321,9 +322,9 @@ impl<H: Handler> Serve for Route<H> {
         connection: &mut Connection,
         input: &mut [u8],
     ) -> usize {
-        // The engine learns the time once; what is taken below does not tell it.
+        // This passes the time to the engine. `take_message_as`, used below, does not.
         _ = connection.engine.handle_input(&mut [], core.now);
-        // The loop is compiled for each role, so that a server's does not ask which it is.
+        // The loop is compiled once for each role, so that a server's loop does not check the role.
         match connection.role() {
             Role::Client => self.callee(data).client_input(core, connection, input),
             Role::Server => self

@@ -1,4 +1,4 @@
-//! A server: routes and options, then a thread for each core.
+//! The server: routes and options, then one thread for each core.
 
 use std::{fmt, io, net::SocketAddr, os::fd::OwnedFd, sync::Arc};
 
@@ -11,7 +11,7 @@ use crate::{
     topics::options::TopicRules,
 };
 
-/// A server to be configured; see [`Server::builder`].
+/// Configures a server; see [`Server::builder`].
 pub struct Builder {
     workers: usize,
     options: Options,
@@ -21,26 +21,26 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Sets how many threads serve, 1 to 1,024. Default: one for each core.
+    /// Sets the number of worker threads, 1 to 1,024. Default: one for each core.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = crew::clamp_workers(workers);
         self
     }
 
-    /// Sets how the server behaves.
+    /// Sets the options of the server.
     pub fn options(mut self, options: Options) -> Self {
         self.options = options;
         self
     }
 
-    /// Sets the options of the topic `name` or, if `name` ends in `*`, of all topics that begin like
-    /// what is before it. A topic's own options go before those of a longer beginning, these before
-    /// those of a shorter one, and last comes [`Options::topic`].
+    /// Sets the options of the topic `name` or, if `name` ends in `*`, of all topics that start
+    /// with the part before the `*`. Exact names take precedence over prefixes, longer prefixes
+    /// over shorter ones, and [`Options::topic`] applies where nothing matches.
     ///
     /// ```
     /// use linerate_reactor::{Overflow, Server, TopicOptions};
     ///
-    /// // Who is too slow for prices gets the newest; who misses a trade must know.
+    /// // A client that is too slow for prices gets the newest; one that misses a trade must know.
     /// let builder = Server::builder()
     ///     .topic("prices/*", TopicOptions::default().with_overflow(Overflow::DropOldest))
     ///     .topic("trades", TopicOptions::default().with_overflow(Overflow::Close));
@@ -51,17 +51,18 @@ impl Builder {
         self
     }
 
-    /// Serves `wss://`, and nothing else.
+    /// Serves `wss://` only.
     ///
-    /// Of `config`, early data is not used, and no application protocol but HTTP/1.1. A server that
-    /// is to get new certificates while it runs has them from the configuration's resolver.
+    /// The reactor turns off early data in `config` and allows no application protocol except
+    /// HTTP/1.1. To change certificates while the server runs, use a certificate resolver in
+    /// `config`.
     #[cfg(feature = "rustls")]
     pub fn tls(mut self, config: Arc<rustls::ServerConfig>) -> Self {
         self.tls = Some(tls::prepare_server(&config));
         self
     }
 
-    /// Serves `path` by `handler`; the query of a request does not count. A later route replaces an
+    /// Serves `path` with `handler`; the query of the request is ignored. A later route replaces an
     /// earlier one for the same path.
     ///
     /// # Panics
@@ -72,8 +73,8 @@ impl Builder {
         self
     }
 
-    /// Serves all paths without a route of their own by `handler`. Without one, they are refused
-    /// with 404.
+    /// Serves all paths that have no route of their own with `handler`. Without a fallback,
+    /// requests for such paths are refused with 404.
     ///
     /// # Panics
     /// If there are more than 65,535 routes.
@@ -82,8 +83,9 @@ impl Builder {
         self
     }
 
-    /// Has connections that are opened by [`Remote::connect`] handled by `handler`. What a callback
-    /// opens by [`Tx::connect`](crate::Tx::connect) belongs to its own handler.
+    /// Handles the connections opened by [`Remote::connect`] with `handler`. Connections that a
+    /// callback opens with [`Tx::connect`](crate::Tx::connect) belong to the handler that opened
+    /// them.
     ///
     /// # Panics
     /// If there are more than 65,535 routes.
@@ -92,11 +94,11 @@ impl Builder {
         self
     }
 
-    /// Listens on `address`; port 0 picks a free one. Connections wait until
-    /// [`run`](Server::run).
+    /// Listens on `address`; port 0 picks a free port. Connections wait until [`run`](Server::run)
+    /// is called.
     ///
     /// # Errors
-    /// The address can't be had, or the driver; see [`DriverKind::resolve`].
+    /// If the address cannot be bound, or the driver is not available; see [`DriverKind::resolve`].
     pub fn listen(self, address: SocketAddr) -> io::Result<Server> {
         let shared = crew::share(
             self.options,
@@ -125,7 +127,7 @@ impl fmt::Debug for Builder {
     }
 }
 
-/// A server that listens.
+/// A listening server.
 pub struct Server {
     address: SocketAddr,
     listeners: Vec<OwnedFd>,
@@ -134,7 +136,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts the configuration of a server, with safe defaults.
+    /// Returns a builder with safe defaults.
     pub fn builder() -> Builder {
         Builder {
             workers: crew::workers_default(),
@@ -145,7 +147,7 @@ impl Server {
         }
     }
 
-    /// Returns the address, with the port that was picked.
+    /// Returns the address that the server listens on, including the port that was picked.
     pub const fn local_addr(&self) -> SocketAddr {
         self.address
     }
@@ -155,18 +157,19 @@ impl Server {
         self.shared.options.driver
     }
 
-    /// Returns a handle for other threads.
+    /// Returns a handle that other threads can use.
     pub fn remote(&self) -> Remote {
         Remote(self.shared.clone())
     }
 
-    /// Serves until [`Remote::shut_down`]: one worker on this thread, the others on their own.
+    /// Serves until [`Remote::shut_down`] is called. One worker runs on this thread, the others on
+    /// threads of their own.
     ///
     /// # Errors
-    /// A worker failed or panicked; the others are shut down then.
+    /// If a worker fails or panics; the other workers are then shut down.
     ///
     /// # Panics
-    /// If a callback does, on this thread.
+    /// If a callback panics on this thread.
     pub fn run(self) -> io::Result<()> {
         let listeners = self.listeners.into_iter().map(Some).collect();
         crew::run(&self.shared, &self.routing, listeners)

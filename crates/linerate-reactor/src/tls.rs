@@ -1,14 +1,15 @@
-//! TLS by rustls, for `wss://`, without buffers of its own: records are decrypted where they were
-//! read, and output is encrypted from where it lies.
+//! TLS for `wss://`, with rustls but without additional buffers: records are decrypted where they
+//! were read, and output is encrypted from where it is.
 //!
-//! rustls negotiates (its unbuffered interface) and keeps the secrets; the records that follow are
-//! ours, by the ciphers of the provider that the configuration was made with. The unbuffered
-//! interface of rustls 0.23 could do these too, but copies each record that it decrypts into memory
-//! that it allocates for it. Decrypting allocates nothing here. Encrypting allocates the memory of
-//! each record, because a rustls cipher returns it (`MessageEncrypter`); it is written from there.
+//! rustls performs the handshake (with its unbuffered interface) and keeps the secrets. The records
+//! that follow are handled here, with the ciphers of the provider in the configuration. The
+//! unbuffered interface of rustls 0.23 could handle them as well, but it copies each record that it
+//! decrypts into newly allocated memory. Decrypting does not allocate here. Encrypting allocates
+//! memory for each record, because a rustls cipher returns it (`MessageEncrypter`); the record is
+//! written from that memory.
 //!
-//! What is configured away, whatever a configuration says: early data, which an attacker can replay
-//! (RFC 8446 §8), and application protocols other than HTTP/1.1.
+//! Two features are turned off regardless of the configuration: early data, which an attacker can
+//! replay (RFC 8446 §8), and application protocols other than HTTP/1.1.
 
 use std::io;
 
@@ -32,51 +33,51 @@ pub(crate) use end::{Peer, ServerConfig, Tls};
 #[cfg(feature = "rustls")]
 pub(crate) use end::{prepare_client, prepare_server};
 
-/// Ciphertext that is to be written, a record or more each.
+/// Ciphertext to be written; each element contains one record or more.
 pub(crate) type Sealed = Vec<Vec<u8>>;
 
-/// What one side tells the other before it ends the connection (RFC 8446 §6).
+/// The reason that one side reports before it ends the connection (RFC 8446 §6).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Alert(u8);
 
 impl Alert {
-    /// Nothing follows.
+    /// No more data follows.
     pub(crate) const CLOSE_NOTIFY: Self = Self(0);
 }
 
-/// The connection can't go on.
+/// The error after which a TLS connection cannot continue.
 #[derive(Debug, Default)]
 pub(crate) struct Failed {
-    /// What is to be told to the peer, where nothing has said so yet.
+    /// The alert to send to the peer, unless one has been sent already.
     pub(crate) alert: Option<Alert>,
-    /// What was wrong with it, if that may interest somebody.
+    /// The cause, if it is of interest to the application.
     pub(crate) cause: Option<io::Error>,
 }
 
-/// What a part of the input came to.
+/// The result of processing a part of the input.
 pub(crate) struct Taken {
-    /// How many bytes it was.
+    /// How many bytes of the input were processed.
     pub(crate) bytes: usize,
     pub(crate) plaintext: Plaintext,
     pub(crate) outcome: Outcome,
 }
 
-/// Where the plaintext is.
+/// The location of the plaintext.
 #[cfg_attr(
     not(feature = "rustls"),
-    expect(dead_code, reason = "nothing is taken without TLS")
+    expect(dead_code, reason = "never constructed without TLS")
 )]
 pub(crate) enum Plaintext {
-    /// So many bytes at the start of the input.
+    /// The given number of bytes at the start of the input.
     InPlace(usize),
-    /// At the start of this memory, so many bytes; the record had arrived in pieces.
+    /// The given number of bytes at the start of this memory. The record arrived in pieces.
     Joined(Vec<u8>, usize),
 }
 
-/// How the stream from the peer goes on behind the plaintext.
+/// How the stream from the peer continues after the plaintext.
 #[cfg_attr(
     not(feature = "rustls"),
-    expect(dead_code, reason = "nothing is taken without TLS")
+    expect(dead_code, reason = "never constructed without TLS")
 )]
 pub(crate) enum Outcome {
     Continues,

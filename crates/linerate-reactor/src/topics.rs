@@ -1,4 +1,4 @@
-//! Who subscribes to what, among the connections of one worker.
+//! The topics, and which connections of a worker subscribe to them.
 
 pub(crate) mod burst;
 pub(crate) mod options;
@@ -7,19 +7,19 @@ use std::{collections::HashMap, error::Error, fmt};
 
 use crate::TopicOptions;
 
-/// A subscription was refused.
+/// The error returned when a subscription is refused.
 ///
-/// Complete: the two limits.
+/// This enum is exhaustive: there are only these two limits.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SubscribeError {
     /// The name of the topic is longer than [`Options::topic_bytes_max`](crate::Options).
     NameTooLong {
-        /// Its length in bytes.
+        /// The length of the name in bytes.
         bytes: usize,
-        /// The limit.
+        /// The limit in bytes.
         bytes_max: usize,
     },
-    /// The connection has [`Options::subscriptions_max`](crate::Options) subscriptions.
+    /// The connection has reached [`Options::subscriptions_max`](crate::Options).
     TooMany {
         /// The limit.
         subscriptions_max: usize,
@@ -36,10 +36,7 @@ impl fmt::Display for SubscribeError {
                 )
             }
             Self::TooMany { subscriptions_max } => {
-                write!(
-                    f,
-                    "connection has {subscriptions_max} subscriptions, which is the limit"
-                )
+                write!(f, "subscription limit of {subscriptions_max} reached")
             }
         }
     }
@@ -47,12 +44,13 @@ impl fmt::Display for SubscribeError {
 
 impl Error for SubscribeError {}
 
-/// The subscriptions; connections are known by their index.
+/// The subscriptions of a worker; connections are identified by their index.
 #[derive(Debug, Default)]
 pub(crate) struct Topics {
     names: HashMap<Box<str>, usize>,
     topics: slab::Slab<Topic>,
-    /// The subscriptions of each connection; those that never had one may be missing at the end.
+    /// The subscriptions of each connection. Connections that never had any may be missing at the
+    /// end.
     of_connection: Vec<Vec<Membership>>,
 }
 
@@ -66,20 +64,20 @@ struct Topic {
 #[derive(Clone, Copy, Debug)]
 struct Subscriber {
     connection: u32,
-    /// Where this subscription stands among the connection's.
+    /// The position of this subscription among those of the connection.
     at: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Membership {
     topic: usize,
-    /// Where this subscription stands among the topic's.
+    /// The position of this subscription among those of the topic.
     at: u32,
 }
 
 impl Topics {
-    /// Subscribes; returns whether that is new. The first subscriber of a topic asks for its
-    /// `options`.
+    /// Subscribes; returns whether the subscription is new. `options` is called for the first
+    /// subscriber of a topic.
     pub(crate) fn subscribe(
         &mut self,
         connection: u32,
@@ -120,7 +118,7 @@ impl Topics {
         Ok(true)
     }
 
-    /// Ends a subscription; returns whether there was one.
+    /// Ends a subscription; returns whether it existed.
     pub(crate) fn unsubscribe(&mut self, connection: u32, name: &str) -> bool {
         let position = self.position(connection, name);
         if let Some(position) = position {
@@ -165,7 +163,8 @@ impl Topics {
             .position(|membership| membership.topic == topic)
     }
 
-    /// Removes a subscription; those that take its places in the two lists learn where they are.
+    /// Removes a subscription and updates the positions of those that take its places in the two
+    /// lists.
     fn remove(&mut self, connection: u32, position: usize) {
         let memberships = &mut self.of_connection[connection as usize];
         let Membership { topic, at } = memberships.swap_remove(position);

@@ -1,4 +1,4 @@
-//! What a callback can do that is about no connection.
+//! The handle passed to callbacks that do not belong to a connection.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use crate::{
     ConnectError, ConnectionId, Destination, Message, Remote, To, outbound::Pending, worker::Core,
 };
 
-/// The turn of a worker: what [`Handler::failed`](crate::Handler::failed) can do, which is about no
+/// The handle passed to [`Handler::failed`](crate::Handler::failed), a callback without a
 /// connection.
 pub struct Turn<'a> {
     pub(crate) core: &'a mut Core,
@@ -15,15 +15,15 @@ pub struct Turn<'a> {
 
 impl Turn<'_> {
     /// Opens another connection; see [`Tx::connect`](crate::Tx::connect). Without
-    /// [`Destination::with_delay`], what fails at once is tried again at once.
+    /// [`Destination::with_delay`], an attempt that fails immediately is repeated immediately.
     ///
     /// # Errors
-    /// There are as many connections as there may be, or the reactor shuts down.
+    /// If the connection limit is reached, or the reactor is shutting down.
     pub fn connect(&mut self, destination: &Destination) -> Result<(), ConnectError> {
         self.core.connect(destination, self.route)
     }
 
-    /// Returns another connection of this worker; see [`Tx::to`](crate::Tx::to).
+    /// Returns a handle for another connection of this worker; see [`Tx::to`](crate::Tx::to).
     pub fn to(&mut self, connection: ConnectionId) -> Option<To<'_>> {
         To::new(self.core, connection)
     }
@@ -35,7 +35,7 @@ impl Turn<'_> {
             .push(topic, message.kind(), message.as_bytes());
     }
 
-    /// Returns the handle on the reactor.
+    /// Returns the handle on the server or connector.
     pub fn remote(&self) -> Remote {
         Remote(self.core.shared.clone())
     }
@@ -48,7 +48,7 @@ impl fmt::Debug for Turn<'_> {
 }
 
 impl Core {
-    /// Has a connection opened whose handler is that of `route`.
+    /// Requests a connection whose handler is that of `route`.
     pub(crate) fn connect(
         &mut self,
         destination: &Destination,

@@ -1,4 +1,4 @@
-//! What a callback can do.
+//! The handle passed to callbacks.
 
 use std::{fmt, ops::Range};
 
@@ -13,26 +13,28 @@ use crate::{
     worker::Core,
 };
 
-/// A payload of this many bytes or more is written from where it is; a shorter one is copied into
-/// the cork buffer, which costs less than one more slice for the kernel.
+/// A payload of this many bytes or more is written without a copy. A shorter one is copied into the
+/// cork buffer, because that costs less than one more slice for the kernel.
 const COPIED_BYTES_MAX: usize = 4 << 10;
 
-/// The cork buffer is flushed when it holds so much.
+/// The cork buffer is flushed when it holds this many bytes.
 const CORK_BYTES_MAX: usize = 128 << 10;
 
-/// And so is all output together with what goes out from the input. The answers to one read are
-/// less, but much more input may have been kept while a slow peer's backlog was at its limit.
+/// All output, including the parts of the input that are sent without a copy, is flushed at this
+/// many bytes. The replies to one read are shorter, but much more input may have been kept while
+/// the backlog of a slow peer was at its limit.
 const OUTPUT_BYTES_MAX: usize = 256 << 10;
 
-/// The connection that a callback is about: replies, topics, the flow of input, the end.
+/// The handle passed to the callbacks of a connection: it sends, subscribes, publishes, pauses the
+/// input, and closes the connection.
 pub struct Tx<'a> {
     pub(crate) core: &'a mut Core,
     pub(crate) connection: &'a mut Connection,
-    /// What the last read gave.
+    /// The bytes that the last read returned.
     pub(crate) input: &'a [u8],
-    /// The message, if it was put together from pieces.
+    /// The message, if it was joined from pieces.
     pub(crate) gathered: &'a [u8],
-    /// The part of `gathered` that is to go out behind the output.
+    /// The part of `gathered` that is to be sent after the output.
     pub(crate) tail: Range<usize>,
     pub(crate) last_in_input: bool,
 }
@@ -40,11 +42,11 @@ pub struct Tx<'a> {
 impl<'a> Tx<'a> {
     /// Sends a message.
     ///
-    /// A message or a part of one that is being received may be sent back: it is written from where
-    /// it lies, without a copy where that pays.
+    /// To send back a message that is being received, or a part of it, pass the borrowed data: it
+    /// is written without a copy where that pays.
     ///
     /// # Errors
-    /// The connection is closing.
+    /// If the connection is closing.
     #[inline]
     pub fn send(&mut self, message: Message<'_>) -> Result<(), SendError> {
         self.send_payload(message.kind(), message.as_bytes())
@@ -53,7 +55,7 @@ impl<'a> Tx<'a> {
     /// Sends a text message; see [`send`](Self::send).
     ///
     /// # Errors
-    /// The connection is closing.
+    /// If the connection is closing.
     #[inline]
     pub fn send_text(&mut self, text: &str) -> Result<(), SendError> {
         self.send_payload(MessageKind::Text, text.as_bytes())
@@ -62,17 +64,17 @@ impl<'a> Tx<'a> {
     /// Sends a binary message; see [`send`](Self::send).
     ///
     /// # Errors
-    /// The connection is closing.
+    /// If the connection is closing.
     #[inline]
     pub fn send_binary(&mut self, bytes: &[u8]) -> Result<(), SendError> {
         self.send_payload(MessageKind::Binary, bytes)
     }
 
-    /// Sends a message that is never compressed: what is secret and stands beside what others can choose
-    /// (RFC 7692 §8), and what is compressed already.
+    /// Sends a message that is never compressed. Use it for secrets that are sent together with
+    /// data that others can choose (RFC 7692 §8), and for data that is already compressed.
     ///
     /// # Errors
-    /// The connection is closing.
+    /// If the connection is closing.
     pub fn send_uncompressed(&mut self, message: Message<'_>) -> Result<(), SendError> {
         self.settle_tail();
         let (kind, payload) = (message.kind(), message.as_bytes());
@@ -88,11 +90,11 @@ impl<'a> Tx<'a> {
         Ok(())
     }
 
-    /// Sends a message whose payload is that of all `parts`, one behind the other. Together, the
-    /// parts of a text message must be UTF-8.
+    /// Sends a message whose payload is the concatenation of all `parts`. The parts of a text
+    /// message must together be valid UTF-8.
     ///
     /// # Errors
-    /// The connection is closing.
+    /// If the connection is closing.
     pub fn send_parts(&mut self, kind: MessageKind, parts: &[&[u8]]) -> Result<(), SendError> {
         self.settle_tail();
         if self.connection.deflates() {
@@ -115,16 +117,16 @@ impl<'a> Tx<'a> {
         Ok(())
     }
 
-    /// Sends a piece of a message: the first call begins the message, and `ends` ends it. Each piece
-    /// is a fragment (RFC 6455 §5.4) and is written like a message; what was received in
+    /// Sends a piece of a message: the first call begins the message, and the call with `ends` ends
+    /// it. Each piece is a fragment (RFC 6455 §5.4) and is written like a message. Data received in
     /// [`chunk`](crate::Handler::chunk) may be sent back.
     ///
-    /// The pieces of a text message may be split anywhere; together they must be UTF-8. Until the
-    /// last piece no other message can be sent on this connection, and publications for it are
-    /// dropped and counted.
+    /// The pieces of a text message may be split anywhere; together they must be valid UTF-8.
+    /// Before the last piece has been sent, no other message can be sent on this connection, and
+    /// publications for it are dropped and counted.
     ///
     /// # Errors
-    /// The connection is closing, or a message of the other kind is being sent.
+    /// If the connection is closing, or a message of the other kind is in progress.
     pub fn send_chunk(
         &mut self,
         kind: MessageKind,
@@ -154,11 +156,11 @@ impl<'a> Tx<'a> {
         Ok(())
     }
 
-    /// Sends a message of `bytes` bytes that `fill` writes into the output, zeros at first. That of
-    /// a text message must be UTF-8.
+    /// Sends a message of `bytes` bytes that `fill` writes into the output, which is initially
+    /// zero. The content of a text message must be valid UTF-8.
     ///
     /// # Errors
-    /// The connection is closing; `fill` was not called.
+    /// If the connection is closing; `fill` was not called.
     pub fn send_with(
         &mut self,
         kind: MessageKind,
@@ -184,12 +186,12 @@ impl<'a> Tx<'a> {
         Ok(())
     }
 
-    /// Sends as many frames as `encode` pushes, at most `bytes_max` bytes with their headers. They
-    /// must be whole messages, pushed without a masking key: a client's are masked afterwards. They are
-    /// never compressed.
+    /// Sends the frames that `encode` pushes, at most `bytes_max` bytes including their headers.
+    /// They must be whole messages, pushed without a masking key; on a client's connection they are
+    /// masked afterwards. They are never compressed.
     ///
     /// # Errors
-    /// The connection is closing; `encode` was not called.
+    /// If the connection is closing; `encode` was not called.
     pub fn send_frames(
         &mut self,
         bytes_max: usize,
@@ -214,10 +216,10 @@ impl<'a> Tx<'a> {
         Ok(())
     }
 
-    /// Sends a Ping; the answer comes to [`Handler::pong`](crate::Handler::pong).
+    /// Sends a Ping. The Pong is passed to [`Handler::pong`](crate::Handler::pong).
     ///
     /// # Errors
-    /// The connection is closing, or `payload` has more than 125 bytes.
+    /// If the connection is closing, or `payload` has more than 125 bytes.
     pub fn ping(&mut self, payload: &[u8]) -> Result<(), SendError> {
         self.settle_tail();
         let Self {
@@ -233,27 +235,27 @@ impl<'a> Tx<'a> {
     /// Starts the closing handshake. Messages may still arrive until the peer's Close frame.
     ///
     /// # Errors
-    /// A reason of more than 123 bytes.
+    /// If `reason` has more than 123 bytes.
     pub fn close(&mut self, code: CloseCode, reason: &str) -> Result<(), SendError> {
         self.connection.engine.close(code, reason, self.core.now)
     }
 
-    /// Stops the input: no further message is handed over, and none is read, until
-    /// [`resume`](Self::resume) or [`Remote::resume`]. Control frames are not seen either, and no
-    /// keepalive Ping is due meanwhile.
+    /// Pauses the input: no message is read or passed to the handler until [`resume`](Self::resume)
+    /// or [`Remote::resume`]. Meanwhile control frames are not processed either, and no keepalive
+    /// Ping is due.
     pub fn pause(&mut self) {
         self.connection.paused = true;
     }
 
-    /// Lets the input go on.
+    /// Resumes the input.
     pub fn resume(&mut self) {
         self.connection.paused = false;
     }
 
-    /// Subscribes to a topic; returns whether that is new.
+    /// Subscribes to a topic; returns whether the subscription is new.
     ///
     /// # Errors
-    /// The name is too long, or there are too many subscriptions.
+    /// If the name is too long, or the connection has too many subscriptions.
     pub fn subscribe(&mut self, topic: &str) -> Result<bool, SubscribeError> {
         let Core { shared, topics, .. } = &mut *self.core;
         let bytes_max = shared.options.topic_bytes_max;
@@ -269,20 +271,20 @@ impl<'a> Tx<'a> {
         })
     }
 
-    /// Ends a subscription; returns whether there was one.
+    /// Ends a subscription; returns whether it existed.
     pub fn unsubscribe(&mut self, topic: &str) -> bool {
         self.core
             .topics
             .unsubscribe(self.connection.id.index, topic)
     }
 
-    /// Publishes a message to all subscribers of a topic, this connection too if it is one.
+    /// Publishes a message to all subscribers of a topic, including this connection if it is one.
     ///
-    /// The message is encoded once. It goes out when the worker has read what is there to be read,
-    /// and in any case after a millisecond, together with all other publications since, and so
-    /// behind what this callback sends. Before a delivery to many subscribers the worker looks for
-    /// some microseconds whether more is published. [`Overflow`](crate::Overflow) says what becomes
-    /// of it where a subscriber does not keep up.
+    /// The message is encoded once. It is sent when the worker has read all pending input, and
+    /// after one millisecond at the latest, together with all other recent publications. It
+    /// therefore follows what this callback sends. Before it delivers to many subscribers, the
+    /// worker waits for a few microseconds in case more is published. [`Overflow`](crate::Overflow)
+    /// decides what happens where a subscriber does not keep up.
     #[inline]
     pub fn publish(&mut self, topic: &str, message: Message<'_>) {
         self.core
@@ -290,12 +292,12 @@ impl<'a> Tx<'a> {
             .push(topic, message.kind(), message.as_bytes());
     }
 
-    /// Opens another connection, whose callbacks are those of this handler:
-    /// [`open`](crate::Handler::open) when it is there, or
-    /// [`failed`](crate::Handler::failed). It stays with this worker.
+    /// Opens another connection on this worker, with the callbacks of this handler:
+    /// [`open`](crate::Handler::open) once it is open, or [`failed`](crate::Handler::failed) if it
+    /// cannot be opened.
     ///
     /// # Errors
-    /// There are as many connections as there may be, or the reactor shuts down.
+    /// If the connection limit is reached, or the reactor is shutting down.
     pub fn connect(&mut self, destination: &Destination) -> Result<(), ConnectError> {
         let Stage::Open { route, .. } = self.connection.stage else {
             unreachable!("callbacks are about connections that are open");
@@ -303,14 +305,15 @@ impl<'a> Tx<'a> {
         self.core.connect(destination, route)
     }
 
-    /// Returns another connection of this worker, to send to it or to stop it; nothing if it belongs
-    /// to another worker. What this one opened by [`connect`](Self::connect) is of this worker.
+    /// Returns a handle to send to another connection of this worker, or to pause or close it;
+    /// `None` if the connection belongs to another worker. Connections opened by
+    /// [`connect`](Self::connect) belong to this worker.
     pub fn to(&mut self, connection: ConnectionId) -> Option<To<'_>> {
         To::new(self.core, connection)
     }
 
-    /// Returns whether the message ends what has been read, so that nothing more is going to be
-    /// written together with the answer.
+    /// Returns whether the message ends the input that has been read, so that nothing more will be
+    /// written together with the reply.
     ///
     /// `false` may also mean that an unfinished message follows.
     #[inline]
@@ -318,18 +321,18 @@ impl<'a> Tx<'a> {
         self.last_in_input
     }
 
-    /// Returns how many bytes the kernel has not taken so far; see
+    /// Returns how many bytes of output the kernel has not accepted yet; see
     /// [`Options::backlog_bytes_max`](crate::Options::backlog_bytes_max).
     pub fn backlog_bytes(&self) -> usize {
         self.connection.backlog.len()
     }
 
-    /// Returns the name of the connection, for [`Remote::resume`].
+    /// Returns the identifier of the connection, for example for [`Remote::resume`].
     pub const fn id(&self) -> ConnectionId {
         self.connection.id
     }
 
-    /// Returns the handle on the server.
+    /// Returns the handle on the server or connector.
     pub fn remote(&self) -> Remote {
         Remote(self.core.shared.clone())
     }
@@ -350,7 +353,7 @@ impl<'a> Tx<'a> {
         Ok(())
     }
 
-    /// Sends the `bytes` bytes that `append` puts together, compressed if that is worth it.
+    /// Sends a message of `bytes` bytes that `append` writes, compressed if that pays.
     fn send_compressed(
         &mut self,
         kind: MessageKind,
@@ -375,14 +378,14 @@ impl<'a> Tx<'a> {
         let key = self.begin(kind, payload.len())?;
         match (key, place(payload, self.gathered)) {
             (Some(key), _) => self.add_masked(key, 0, payload),
-            // Whatever is added later settles it; if nothing is, its memory can become the backlog.
+            // Later output settles it. If there is none, its memory can become the backlog.
             (None, Some(part)) => self.tail = part,
             (None, None) => self.add(payload),
         }
         Ok(())
     }
 
-    /// Adds the header of a message; returns the key by which a client masks the payload.
+    /// Adds the header of a message; returns the key with which a client must mask the payload.
     fn begin(&mut self, kind: MessageKind, bytes: usize) -> Result<Option<MaskKey>, SendError> {
         let Self {
             core, connection, ..
@@ -391,7 +394,7 @@ impl<'a> Tx<'a> {
         connection.engine.send_prefix(cork, kind, bytes as u64)
     }
 
-    /// Adds a part of a payload of which `phase` bytes stand before it, masked on the way.
+    /// Adds a part of a payload, masked; `phase` bytes of the payload precede it.
     fn add_masked(&mut self, MaskKey(key): MaskKey, mut phase: usize, part: &[u8]) {
         for piece in part.chunks(CORK_BYTES_MAX) {
             mask::append(key, phase, piece, &mut self.core.output.cork);
@@ -400,7 +403,7 @@ impl<'a> Tx<'a> {
         }
     }
 
-    /// Adds a part of a payload.
+    /// Adds a part of a payload that is not masked.
     fn add(&mut self, part: &[u8]) {
         let output = &mut self.core.output;
         if part.len() < COPIED_BYTES_MAX {
@@ -421,7 +424,7 @@ impl<'a> Tx<'a> {
         }
     }
 
-    /// Writes the part of the gathered message that is to go out before anything else.
+    /// Writes the part of the gathered message that must precede any other output.
     #[inline]
     fn settle_tail(&mut self) {
         if !self.tail.is_empty() {
@@ -437,7 +440,7 @@ impl<'a> Tx<'a> {
         }
     }
 
-    /// Keeps the cork buffer bounded.
+    /// Flushes the output if the cork buffer is full.
     #[inline]
     fn limit_cork(&mut self) {
         if self.core.output.cork.len() >= CORK_BYTES_MAX {
@@ -456,7 +459,7 @@ impl<'a> Tx<'a> {
     }
 }
 
-/// Returns where `part` lies in `whole`, if it does.
+/// Returns the position of `part` in the memory of `whole`, if it is a part of it.
 fn place(part: &[u8], whole: &[u8]) -> Option<Range<usize>> {
     let start = part.as_ptr().addr().checked_sub(whole.as_ptr().addr())?;
     let end = start.checked_add(part.len())?;

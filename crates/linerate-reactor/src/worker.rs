@@ -1,4 +1,4 @@
-//! A worker: one thread with its listener, its driver and its connections.
+//! Workers: each is one thread with a listener, a driver and its connections.
 
 mod accept;
 mod adopt;
@@ -44,45 +44,47 @@ use crate::{
     },
 };
 
-/// The size of a read: many small messages, or a good part of a large one, and still in the cache.
+/// The size of a read in bytes: enough for many small messages or a good part of a large one, and
+/// still in the cache.
 const READ_BYTES: usize = 256 << 10;
 
-/// The size of a read while a long message arrives: fewer, larger system calls are worth more to it
-/// than the cache.
+/// The size of a read in bytes while a long message arrives: fewer, larger system calls then matter
+/// more than the cache.
 const LONG_READ_BYTES: usize = 1 << 20;
 
-/// Letters are delivered before the end of a turn once they take so many bytes.
+/// Letters are delivered before the end of a turn once they use this many bytes.
 const LETTERS_BYTES_MAX: usize = 256 << 10;
 
-/// What the driver reports for the listener and the mailbox; no connection has these indices.
+/// The tokens of the listener and the mailbox; no connection has these indices.
 const LISTENER: u64 = TOKEN_MAX;
 const MAILBOX: u64 = TOKEN_MAX - 1;
 
-/// The largest serial number of a connection, so that its token has fewer bits than these.
+/// The largest serial number of a connection. It keeps the connection's token below the two tokens
+/// above.
 const SERIAL_MAX: u32 = (1 << 28) - 1;
 
-/// What all connections of a worker share, and callbacks reach.
+/// The state that all connections of a worker share and that callbacks can use.
 pub(crate) struct Core {
-    /// Which of the workers this is.
+    /// The number of this worker.
     pub(crate) number: u16,
     pub(crate) shared: Arc<Shared>,
     pub(crate) driver: Driver,
-    /// The time since the worker started, as of this turn.
+    /// The time since the worker started, updated once per turn.
     pub(crate) now: Duration,
     pub(crate) output: Output,
     pub(crate) pool: Pool,
     pub(crate) spare: Spare,
     pub(crate) topics: Topics,
     pub(crate) burst: Burst,
-    /// Bursts that may still be referred to.
+    /// Bursts that may still be referenced.
     pub(crate) delivered: Delivered,
-    /// What is to be done to other connections than the one that a callback is about.
+    /// What callbacks have requested for connections other than their own.
     pub(crate) letters: Letters,
     pub(crate) dialer: Dialer,
 }
 
 impl Core {
-    /// Writes the output and `tail` behind it.
+    /// Writes the output followed by `tail`.
     #[inline]
     pub(crate) fn flush(&mut self, connection: &mut Connection, input: &[u8], tail: &[u8]) {
         let stall_due = self.stall_due();
@@ -98,7 +100,7 @@ impl Core {
         self.limit_backlog(connection);
     }
 
-    /// Writes the output and `tail` behind it, whose memory may become the backlog.
+    /// Writes the output followed by `tail`, whose memory may become the backlog.
     pub(crate) fn flush_owned(&mut self, connection: &mut Connection, input: &[u8], tail: Vec<u8>) {
         let stall_due = self.stall_due();
         self.output.flush_owned(
@@ -113,8 +115,8 @@ impl Core {
         self.limit_backlog(connection);
     }
 
-    /// Writes output that is queued now, so that nothing else is written with it. Returns whether
-    /// nothing is left to be written.
+    /// Writes queued output now, so that nothing else is written together with it. Returns whether
+    /// all output has been written.
     fn write_queued(&mut self, connection: &mut Connection) -> bool {
         if !connection.backlog.is_empty() {
             return false;
@@ -136,7 +138,7 @@ impl Core {
         connection.backlog.is_empty()
     }
 
-    /// Takes back queued output of which the kernel took only the first `sent` bytes.
+    /// Adds queued output to the backlog, except the first `sent` bytes, which the kernel accepted.
     fn keep_unsent(&mut self, connection: &mut Connection, bytes: Vec<u8>, sent: usize) {
         if connection.backlog.is_empty() {
             connection.stall_due = self.stall_due();
@@ -145,7 +147,7 @@ impl Core {
         self.limit_backlog(connection);
     }
 
-    /// Writes a backlog that is one only because output was queued before it.
+    /// Writes a backlog that exists only because output was queued before it.
     #[inline]
     fn write_behind(&mut self, connection: &mut Connection, stall_due: Tick) {
         if connection.watch.may_be_sending() && !connection.backlog.is_empty() {
@@ -153,19 +155,19 @@ impl Core {
         }
     }
 
-    /// Returns when a backlog is given up of which nothing is taken from now on.
+    /// Returns when a connection is dropped if its peer accepts none of the backlog from now on.
     fn stall_due(&self) -> Tick {
         tick_after(self.now + self.shared.options.write_timeout)
     }
 
-    /// Counts a connection less.
+    /// Removes a connection from the count.
     fn count_closed(&self) {
         let counter = &self.shared.counters.connections;
         counter.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Keeps the backlog below its limit by dropping the oldest publications or, if there are none
-    /// that may be dropped, remembers that nothing is to be added.
+    /// Keeps the backlog below its limit by dropping the oldest publications. If none may be
+    /// dropped, marks the connection as congested.
     #[inline]
     fn limit_backlog(&mut self, connection: &mut Connection) {
         if !connection.backlog.is_empty() {
@@ -184,43 +186,44 @@ impl Core {
     }
 }
 
-/// Where connections arrive.
+/// The socket on which connections arrive.
 struct Listener {
     socket: OwnedFd,
     watch: Watch,
 }
 
-/// The routes of a server, as one worker has them.
+/// The routes of a server, as cloned for one worker.
 pub(crate) struct Routes {
     pub(crate) by_path: HashMap<String, u16>,
     pub(crate) fallback: Option<u16>,
     pub(crate) handlers: Vec<Box<dyn Serve>>,
 }
 
-/// What one thread does.
+/// The state of one worker thread.
 pub(crate) struct Worker {
     started: Instant,
     mailbox: Watch,
-    /// None once the server shuts down.
+    /// `None` once the server shuts down.
     listener: Option<Listener>,
-    /// Accepting waits for a file to become free, or for this tick.
+    /// When to resume accepting after the process ran out of file descriptors. A connection that
+    /// ends makes it due at once.
     accept_due: Option<Tick>,
-    /// Connections that were accepted and wait for their turn to start.
+    /// Accepted connections that wait for their turn to start.
     arrivals: VecDeque<OwnedFd>,
     connections: Table<Connection>,
     next_serial: u32,
-    /// How many connections are being refused.
+    /// The number of connections that are being refused.
     refused: usize,
     routes: Routes,
     core: Core,
     read_buffer: Vec<u8>,
     mail: Mail,
     delivery: Delivery,
-    /// Connections whose held input waits for its turn; some may be gone.
+    /// Connections whose held input waits for its turn; some may no longer exist.
     deferred: VecDeque<u64>,
-    /// When to look at connections again, by their keys.
+    /// When to check the deadlines of connections, identified by their keys.
     wheel: Wheel,
-    /// When the connections that are left at shutdown are dropped.
+    /// When the connections that remain at shutdown are dropped.
     shutdown_due: Option<Duration>,
 }
 
@@ -277,7 +280,7 @@ impl Worker {
     /// Serves until the server shuts down.
     ///
     /// # Errors
-    /// The listener or the driver failed for good.
+    /// If the listener or the driver fails permanently.
     pub(crate) fn run(mut self) -> io::Result<()> {
         loop {
             let timeout = self.timeout();
@@ -307,7 +310,7 @@ impl Worker {
 
     fn timeout(&self) -> Option<Duration> {
         let attempts_max = self.core.shared.options.attempts_max;
-        // Delivering and dialing call handlers, who may have written letters or asked for more.
+        // Delivering and dialing call handlers, which may have written letters or requested more.
         let is_due = self.delivery.lingers()
             || !self.deferred.is_empty()
             || !self.arrivals.is_empty()
@@ -349,7 +352,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Sees to it that the worker learns of further mail.
+    /// Keeps watching the mailbox for further mail.
     fn watch_mailbox(&mut self, is_over: bool) -> io::Result<()> {
         if is_over {
             self.mailbox.input_is_over();
@@ -360,7 +363,7 @@ impl Worker {
             .update(mailbox, MAILBOX, &mut self.mailbox, Interest::READ)
     }
 
-    /// Returns the key of the connection with this token, if it is still there.
+    /// Returns the key of the connection with this token, if it still exists.
     #[inline]
     fn find(&self, token: u64) -> Option<usize> {
         let key = token as u32 as usize;
@@ -407,7 +410,7 @@ impl Worker {
         }
     }
 
-    /// Does what the end of a backlog allows.
+    /// Ends congestion and tells the handler that the backlog has been written.
     fn go_on(&mut self, key: usize) {
         let connection = &mut self.connections[key];
         connection.congested = false;
@@ -417,7 +420,7 @@ impl Worker {
         }
     }
 
-    /// Tells the handler that the backlog is at its limit.
+    /// Tells the handler that the backlog has reached its limit.
     #[cold]
     fn tell_congestion(&mut self, key: usize) {
         let (core, connection) = (&mut self.core, &mut self.connections[key]);
@@ -428,8 +431,8 @@ impl Worker {
         core.flush(connection, &[], &[]);
     }
 
-    /// Writes what callbacks have left, and brings everything in line with what has become of the
-    /// connection. Ends it if it is over.
+    /// Writes the output that callbacks have left and updates everything that depends on the state
+    /// of the connection. Ends the connection if it is over.
     fn settle(&mut self, key: usize) {
         self.take_held(key);
         let core = &mut self.core;
@@ -450,7 +453,7 @@ impl Worker {
             core.close_tls(connection, None);
         }
         let ends = !connection.lost && is_over(connection);
-        // What is queued keeps a connection; a backlog does not if it is over all the same.
+        // Queued output keeps a connection alive. A backlog does not, once the connection is over.
         let waits = ends && connection.backlog.is_empty() && !core.write_queued(connection);
         if connection.lost || (ends && !waits) {
             return self.end(key);
@@ -475,7 +478,7 @@ impl Worker {
         }
     }
 
-    /// Takes what other threads have left.
+    /// Processes what other threads have left in the mailbox.
     fn open_mail(&mut self) {
         let mut mail = std::mem::take(&mut self.mail);
         self.core.shared.mailboxes[usize::from(self.core.number)].take(&mut mail);
@@ -496,7 +499,7 @@ impl Worker {
             self.take_answer(answer);
         }
         if mail.shutdown && self.shutdown_due.is_none() {
-            // What was published before is still for everybody.
+            // Earlier publications are still delivered.
             self.deliver();
             self.close_all();
         }

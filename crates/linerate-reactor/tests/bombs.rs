@@ -1,13 +1,14 @@
-//! What a hundred bombs cost (RFC 7692): memory is bounded by what messages may have, not by what they claim to become.
+//! A hundred decompression bombs (RFC 7692): memory is limited by the size that messages may have,
+//! not by the size that they would inflate to.
 #![cfg(all(target_os = "linux", feature = "deflate"))]
-#![allow(clippy::unwrap_used, reason = "a test that goes wrong is to panic")]
+#![allow(clippy::unwrap_used, reason = "a failing test should panic")]
 
 use std::thread;
 
 use linerate_reactor::{Deflate, DriverKind, Handler, Message, Opened, Options, Server, Tx};
 use linerate_testkit::bombs;
 
-/// Takes whole messages, and answers none.
+/// Accepts whole messages without a reply.
 #[derive(Clone)]
 struct Take;
 
@@ -17,7 +18,7 @@ impl Handler for Take {
     fn open(&mut self, _: &mut Tx<'_>, _: Opened<'_>) {}
 
     fn message(&mut self, (): &mut (), _: &mut Tx<'_>, message: Message<'_>) {
-        panic!("a bomb was taken for a message: {message:?}");
+        panic!("a bomb was accepted as a message: {message:?}");
     }
 }
 

@@ -1,10 +1,10 @@
-//! Nothing is allocated for a message once a connection has warmed up.
+//! Checks that handling a message allocates nothing once a connection has warmed up.
 //!
-//! A test binary of its own, because it counts what the global allocator does. The server's first
-//! worker runs on the thread that is counted.
-#![allow(clippy::unwrap_used, reason = "a test that goes wrong is to panic")]
+//! This is a separate test binary because it counts the calls of the global allocator. The server's
+//! first worker runs on the thread whose allocations are counted.
+#![allow(clippy::unwrap_used, reason = "a failing test should panic")]
 
-#[allow(dead_code, reason = "made for all tests of the crate")]
+#[allow(dead_code, reason = "shared by all tests of the crate")]
 #[path = "it/support.rs"]
 mod support;
 
@@ -21,21 +21,22 @@ use linerate_reactor::{
 };
 use support::{Echo, Raw, fragment, masked};
 
-/// What [`support::driver`] goes by.
+/// The driver that [`support::driver`] uses.
 const DRIVER: DriverKind = DriverKind::Epoll;
 
-/// Messages that a client sends in the shorter and in the longer of two runs.
+/// The number of messages that a client sends in the shorter and in the longer of two runs.
 const MESSAGES: [usize; 2] = [2_000, 6_000];
 
-/// By how much the two may differ: what starting and warming up allocates, buffers and tables,
-/// depends on how much the server finds to do at a time,
+/// The maximum difference between the two runs. What the server allocates while it starts and warms
+/// up, such as buffers and tables, depends on how much it finds to do at a time.
 const DIFFERENCE_MAX: u64 = 30;
 
-/// and, with several workers, on how many connections the one that is counted gets.
+/// The maximum difference with several workers. It also depends on how many connections the counted
+/// worker gets.
 const SPREAD_MAX: u64 = 150;
 
-/// Asserts on each driver that a server allocates as much, from its start to its end, for many
-/// messages as for few. `client` talks to it and sends so many.
+/// Asserts, for each driver, that a server allocates as much for many messages as for few, from its
+/// start to its end. `client` connects and sends the given number of messages.
 fn assert_no_allocations<H: Handler>(
     workers: usize,
     handler: H,
@@ -45,7 +46,7 @@ fn assert_no_allocations<H: Handler>(
     assert_allocations(0, workers, serve, client);
 }
 
-/// Asserts the same but for so many allocations a message.
+/// Like [`assert_no_allocations`], but allows `per_message` allocations for each message.
 fn assert_allocations(
     per_message: u64,
     workers: usize,
@@ -93,7 +94,7 @@ fn allocations(builder: Builder, client: impl Fn(SocketAddr) + Sync) -> u64 {
     })
 }
 
-/// Sends `wire` many times and waits each time for `bytes` that come back.
+/// Sends `wire` repeatedly, and each time waits for `bytes` bytes of replies.
 fn exchange(raw: &mut Raw, wire: &[u8], bytes: usize, times: usize) {
     for _ in 0..times {
         raw.send(wire);
@@ -141,7 +142,7 @@ fn pings_allocate_nothing() {
     });
 }
 
-/// Publishes to two topics, of which each connection subscribes to both.
+/// Publishes to two topics; each connection subscribes to both.
 #[derive(Clone)]
 struct Publish;
 
@@ -161,7 +162,7 @@ impl Handler for Publish {
     }
 }
 
-/// Publishes on each of the connections in turns, and reads what comes on all.
+/// Publishes on each connection in turn, and reads the publications on all of them.
 fn publish(address: SocketAddr, connections: usize, messages: usize) {
     let mut clients: Vec<_> = (0..connections).map(|_| Raw::open(address)).collect();
     for number in 0..messages {
@@ -192,13 +193,13 @@ fn a_publication_to_many_subscribers_allocates_nothing() {
 
 #[test]
 fn a_publication_to_another_worker_allocates_nothing() {
-    // With so many connections, both workers have some but for one time in 2¹⁵.
+    // With 16 connections, the probability that one of the workers has none is 1 in 2¹⁵.
     assert_no_allocations(2, Publish, |address, messages| {
         publish(address, 16, messages)
     });
 }
 
-/// Publishes to a topic of which the newest state counts.
+/// Publishes to a topic that keeps only the newest state.
 #[derive(Clone)]
 struct NewestState;
 
@@ -216,7 +217,7 @@ impl Handler for NewestState {
 
 #[test]
 fn a_subscriber_that_does_not_keep_up_allocates_nothing() {
-    /// Enough for the buffers of the kernel and the backlog.
+    /// Enough messages to fill the kernel's buffers and the backlog.
     const LAG: usize = 200;
     let payloads: Vec<_> = (0..LAG).map(|number| vec![number as u8; 60_000]).collect();
     let wires: Vec<_> = payloads
@@ -234,12 +235,13 @@ fn a_subscriber_that_does_not_keep_up_allocates_nothing() {
             while slow.frame().1 != payloads[LAG - 1] {
                 frames += 1;
             }
-            assert!(frames < LAG, "nothing had to wait");
+            assert!(frames < LAG, "no publication was dropped");
         }
     });
 }
 
-/// Passes what its only client says to an echo on the same worker, and what comes back to the client.
+/// Passes the messages of its only client to an echo route on the same worker, and the replies
+/// back.
 #[derive(Clone, Default)]
 struct Detour {
     server: Arc<Mutex<Option<SocketAddr>>>,
@@ -248,7 +250,7 @@ struct Detour {
 }
 
 impl Handler for Detour {
-    /// Whether the client opened it.
+    /// True if the client opened the connection.
     type Data = bool;
 
     fn open(&mut self, tx: &mut Tx<'_>, opened: Opened<'_>) -> bool {
@@ -292,7 +294,7 @@ fn what_connections_send_to_each_other_allocates_nothing() {
     });
 }
 
-/// TLS, of which a received record allocates nothing, and one that is sent its memory.
+/// TLS: receiving a record allocates nothing, and sending one allocates only its memory.
 #[cfg(feature = "rustls")]
 mod over_tls {
     use std::{io::Write, net::TcpStream, sync::Arc};
@@ -307,7 +309,7 @@ mod over_tls {
 
     type Client = Raw<StreamOwned<ClientConnection, TcpStream>>;
 
-    /// Answers the message that says so.
+    /// Replies only to the message that asks for it.
     #[derive(Clone)]
     struct Sink;
 
@@ -344,7 +346,8 @@ mod over_tls {
         (Arc::new(server), Arc::new(client))
     }
 
-    /// Sends many messages of all sizes, each in a record of its own, and answers some.
+    /// Asserts that a server over TLS makes `per_message` allocations for each message that `talk`
+    /// sends.
     fn assert_per_message<H: Handler>(
         per_message: u64,
         handler: H,

@@ -1,4 +1,4 @@
-//! Processes that this program starts of itself, and talks to in lines.
+//! Child processes of this program, controlled by lines of text.
 
 use std::{
     env,
@@ -7,7 +7,7 @@ use std::{
     process::{self, ChildStdin, ChildStdout, Command, Stdio},
 };
 
-/// A process that ends when nobody talks to it any more.
+/// A child process, which ends when its standard input is closed.
 pub(crate) struct Child {
     process: process::Child,
     input: ChildStdin,
@@ -21,8 +21,14 @@ impl Child {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
-        let input = process.stdin.take().ok_or("a child without input")?;
-        let output = process.stdout.take().ok_or("a child without output")?;
+        let input = process
+            .stdin
+            .take()
+            .ok_or("child process has no standard input")?;
+        let output = process
+            .stdout
+            .take()
+            .ok_or("child process has no standard output")?;
         Ok(Self {
             process,
             input,
@@ -34,11 +40,11 @@ impl Child {
         Ok(writeln!(self.input, "{line}")?)
     }
 
-    /// Waits for a line.
+    /// Waits for a line of output.
     pub(crate) fn answer(&mut self) -> Result<String, Box<dyn Error>> {
         let mut line = String::new();
         match self.output.read_line(&mut line)? {
-            0 => Err("a child has ended early".into()),
+            0 => Err("child process ended early".into()),
             _ => Ok(line.trim_end().to_owned()),
         }
     }
@@ -47,7 +53,7 @@ impl Child {
         self.process.id()
     }
 
-    /// Lets the process end, and waits for that.
+    /// Closes the input of the process and waits until the process ends.
     pub(crate) fn end(self) -> Result<(), Box<dyn Error>> {
         let Self {
             mut process, input, ..
@@ -55,7 +61,7 @@ impl Child {
         drop(input);
         match process.wait()? {
             status if status.success() => Ok(()),
-            status => Err(format!("a child ended with {status}").into()),
+            status => Err(format!("child process ended with {status}").into()),
         }
     }
 }

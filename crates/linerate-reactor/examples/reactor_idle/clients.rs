@@ -1,4 +1,4 @@
-//! The process with the clients.
+//! The process that runs the clients.
 
 use std::{
     error::Error,
@@ -9,31 +9,31 @@ use std::{
 
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket, sockopt};
 
-/// The answer to a command that worked.
+/// The answer to a command that succeeded.
 pub(crate) const DONE: &str = "done";
 
-/// Connections from one address.
+/// The number of connections from one address.
 const CONNECTIONS_PER_ADDRESS: usize = 40_000;
 
-/// The port from which the first connection of an address comes.
+/// The port of the first connection from an address.
 const PORT_MIN: usize = 20_000;
 
-/// Addresses that one process of clients has to itself, from 127.1.0.1 on.
+/// The number of addresses reserved for each client process, starting at 127.1.0.1.
 const ADDRESSES: usize = 50;
 
-/// Connections that are opened, or exchange messages, at once.
+/// The number of connections that are opened, or exchange messages, at the same time.
 const BATCH: usize = 64;
 
 const MESSAGE_BYTES: usize = 16 << 10;
 
-/// No answer takes longer.
+/// The time limit for a response.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n\
     Connection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
     Sec-WebSocket-Version: 13\r\n\r\n";
 
-/// Does what the lines of the standard input say, until its end.
+/// Executes the commands on standard input until it ends.
 pub(crate) fn obey(server: SocketAddr, process: usize) -> Result<(), Box<dyn Error>> {
     let mut clients = Clients {
         server,
@@ -45,7 +45,7 @@ pub(crate) fn obey(server: SocketAddr, process: usize) -> Result<(), Box<dyn Err
         let outcome = match line.split_once(' ') {
             Some(("open", connections)) => clients.open(connections.parse()?),
             None if line == "echo" => clients.echo(),
-            _ => Err(format!("no such command: {line}").into()),
+            _ => Err(format!("unknown command: {line}").into()),
         };
         match outcome {
             Ok(()) => println!("{DONE}"),
@@ -62,7 +62,7 @@ struct Clients {
 }
 
 impl Clients {
-    /// Opens connections up to so many.
+    /// Opens connections until there are `connections`.
     fn open(&mut self, connections: usize) -> Result<(), Box<dyn Error>> {
         while self.streams.len() < connections {
             let first = self.streams.len();
@@ -78,9 +78,9 @@ impl Clients {
         Ok(())
     }
 
-    /// Has each connection echo a message.
+    /// Sends a message on each connection and reads its echo.
     fn echo(&mut self) -> Result<(), Box<dyn Error>> {
-        // Masked with a key of zeros.
+        // The message is masked with a key of zeros.
         let mut message = vec![0x82, 0xFE, (MESSAGE_BYTES >> 8) as u8, 0, 0, 0, 0, 0];
         message.resize(message.len() + MESSAGE_BYTES, b'x');
         let mut echo = vec![0; 4 + MESSAGE_BYTES];
@@ -95,7 +95,7 @@ impl Clients {
         Ok(())
     }
 
-    /// Connects from the address and the port that belong to this number.
+    /// Connects from the address and port assigned to this number.
     fn connect(&self, number: usize) -> Result<TcpStream, Box<dyn Error>> {
         let address = 1 + self.process * ADDRESSES + number / CONNECTIONS_PER_ADDRESS;
         let [high, low] = u16::try_from(address)?.to_be_bytes();
@@ -113,7 +113,7 @@ impl Clients {
 }
 
 impl Drop for Clients {
-    /// Resets the connections, so that their ports are free at once.
+    /// Resets the connections, so that their ports become free immediately.
     fn drop(&mut self) {
         for stream in &self.streams {
             _ = sockopt::set_socket_linger(stream, Some(Duration::ZERO));
@@ -121,13 +121,13 @@ impl Drop for Clients {
     }
 }
 
-/// Reads the answer to the request, which no frame follows.
+/// Reads the response to the request. The server sends no frame after it.
 fn read_answer(stream: &mut TcpStream) -> Result<(), Box<dyn Error>> {
     let mut answer = Vec::new();
     let mut some = [0; 512];
     while !answer.ends_with(b"\r\n\r\n") {
         match stream.read(&mut some)? {
-            0 => return Err("the server closed a connection that was opening".into()),
+            0 => return Err("the server closed a connection during the opening handshake".into()),
             bytes => answer.extend_from_slice(&some[..bytes]),
         }
     }

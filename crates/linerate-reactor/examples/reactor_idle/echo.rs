@@ -1,8 +1,8 @@
-//! The handler of the servers that are measured.
+//! The handler of the measured servers.
 
 use linerate_reactor::{Handler, Message, Opened, Tx};
 
-/// Sends each message back.
+/// Echoes each message.
 #[derive(Clone)]
 pub(crate) struct Echo;
 
@@ -12,7 +12,7 @@ impl Handler for Echo {
     fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
 
     fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
-        // The connection may be closing; then nobody waits for the answer.
+        // The connection may be closing; the client then does not expect a reply.
         _ = tx.send(message);
     }
 }

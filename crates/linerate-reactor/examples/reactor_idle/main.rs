@@ -1,10 +1,14 @@
-//! What idle connections cost in memory: `cargo run --release --example reactor_idle -- 200000`
+//! Measures the memory that idle connections use.
 //!
-//! Opens connections (10,000 without an argument) from several loopback addresses, has each echo a
-//! message of 16 KiB, and prints what one connection costs the server and the kernel before and
-//! after that. Server and clients are processes of their own; where the limit on open files can't be
-//! raised as far as needed, they are several of each. A second argument sets the number of workers
-//! of each server, a third the driver.
+//! ```sh
+//! cargo run --release --example reactor_idle -- 200000
+//! ```
+//!
+//! Opens connections (10,000 by default) from several loopback addresses, has each of them echo a
+//! message of 16 KiB, and prints how much memory one connection costs the server and the kernel
+//! before and after that. The server and the clients run in separate processes. Where the limit on
+//! open files cannot be raised far enough, there are several processes of each. The optional second
+//! argument is the number of workers of each server, the third the driver.
 
 mod child;
 mod clients;
@@ -18,16 +22,16 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use self::{child::Child, memory::Memory};
 
-/// The first argument of a process that serves.
+/// The first argument of a server process.
 const SERVE: &str = "--serve";
 
-/// The first argument of a process with clients.
+/// The first argument of a client process.
 const CONNECT: &str = "--connect";
 
-/// Files that a process has open besides connections, and some to spare.
+/// The number of files that a process has open besides its connections, with some to spare.
 const OTHER_FILES: usize = 100;
 
-/// Connections from which on one more costs what each does.
+/// The number of connections to open first, because the first ones cost more than the others.
 const FIRST: usize = 64;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -56,7 +60,8 @@ fn measure(connections: usize, workers: &str, driver: &str) -> Result<(), Box<dy
         clients.push(Child::start(&[CONNECT, &address, &number.to_string()])?);
         servers.push(server);
     }
-    // What a server allocates for its first connections is not what one more costs.
+    // The memory that a server allocates for its first connections is not part of the cost of
+    // another.
     tell_all(&mut clients, &format!("open {FIRST}"))?;
     tell_all(&mut clients, "echo")?;
     let before = memory(&servers)?;
@@ -73,12 +78,12 @@ fn measure(connections: usize, workers: &str, driver: &str) -> Result<(), Box<dy
 
     clients.into_iter().try_for_each(Child::end)?;
     let left = memory(&servers)?.resident.saturating_sub(before.resident);
-    println!("{left} bytes stay with the server(s) once all are gone");
+    println!("{left} bytes remain in use by the server(s) after all clients have left");
     servers.into_iter().try_for_each(Child::end)
 }
 
-/// Returns how many connections one process may have, at most `wanted`; raises the limit on open
-/// files, which child processes inherit, as far as that is allowed.
+/// Returns how many connections one process can have, at most `wanted`. Raises the limit on open
+/// files, which child processes inherit, as far as allowed.
 fn connections_of_a_process(wanted: usize) -> Result<usize, Box<dyn Error>> {
     let needed = (wanted + OTHER_FILES) as u64;
     let limit = getrlimit(Resource::Nofile);
@@ -96,16 +101,16 @@ fn connections_of_a_process(wanted: usize) -> Result<usize, Box<dyn Error>> {
     let allowed = limit.maximum.unwrap_or(needed).min(needed);
     setrlimit(Resource::Nofile, raised(allowed, limit.maximum))?;
     println!(
-        "a process may open {allowed} files here, so that several share the connections; for one, \
+        "a process can open {allowed} files here, so connections are split; to use one process, \
          run as root with CAP_SYS_RESOURCE: prlimit --pid $$ --nofile={needed}:{needed}"
     );
     let connections = usize::try_from(allowed)?.checked_sub(OTHER_FILES);
     connections
         .filter(|connections| *connections > FIRST)
-        .ok_or_else(|| format!("{allowed} open files are too few").into())
+        .ok_or_else(|| format!("the limit of {allowed} open files is too low").into())
 }
 
-/// Has all clients do something at once; returns how long it took.
+/// Sends a command to all clients at once; returns how long it took.
 fn tell_all(clients: &mut [Child], command: &str) -> Result<Duration, Box<dyn Error>> {
     let started = Instant::now();
     for client in &mut *clients {
@@ -120,7 +125,7 @@ fn tell_all(clients: &mut [Child], command: &str) -> Result<Duration, Box<dyn Er
     Ok(started.elapsed())
 }
 
-/// Returns what is in use once the servers have had time to settle.
+/// Returns the memory in use after the servers have had time to settle.
 fn memory(servers: &[Child]) -> Result<Memory, Box<dyn Error>> {
     thread::sleep(Duration::from_millis(500));
     Memory::now(servers.iter().map(Child::id))

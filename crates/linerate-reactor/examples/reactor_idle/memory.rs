@@ -1,15 +1,15 @@
-//! Memory in use, as the kernel tells it (proc(5)).
+//! The memory in use, as reported by the kernel (proc(5)).
 
 use std::{error::Error, fs};
 
-/// What is in use, in bytes; all but the first by the whole machine.
+/// The memory in use in bytes. Except for `resident`, the figures are for the whole machine.
 pub(crate) struct Memory {
     /// Resident memory of the servers.
     pub(crate) resident: u64,
     slab: u64,
-    /// Slab memory that the kernel can do without: directory entries and inodes.
+    /// Slab memory that the kernel can reclaim: directory entries and inodes.
     reclaimable: u64,
-    /// What waits in TCP's sockets.
+    /// The buffers of TCP sockets.
     buffers: u64,
     available: u64,
 }
@@ -25,7 +25,7 @@ impl Memory {
         let sockets = fs::read_to_string("/proc/net/sockstat")?;
         let tcp = sockets.lines().find(|line| line.starts_with("TCP:"));
         let pages = tcp.and_then(|line| line.split_whitespace().last());
-        let pages: u64 = pages.ok_or("no TCP in sockstat")?.parse()?;
+        let pages: u64 = pages.ok_or("no TCP line in /proc/net/sockstat")?.parse()?;
         Ok(Self {
             resident,
             slab: kibibytes(&all, "SUnreclaim:")?,
@@ -35,8 +35,8 @@ impl Memory {
         })
     }
 
-    /// Prints what each connection has added since `self`. The kernel has two sockets for each, of
-    /// which one is the server's.
+    /// Prints what each connection has added since `self`. The kernel has two sockets for each
+    /// connection, one of which is the server's.
     pub(crate) fn print(&self, when: &str, now: &Self, connections: usize) {
         let each = |before: u64, now: u64, ends: i128| {
             (i128::from(now) - i128::from(before)) / ends / connections as i128
@@ -55,10 +55,12 @@ impl Memory {
     }
 }
 
-/// Returns the figure of a line such as `VmRSS:  1234 kB`, in bytes.
+/// Returns the value of a line such as `VmRSS:  1234 kB`, in bytes.
 fn kibibytes(text: &str, name: &str) -> Result<u64, Box<dyn Error>> {
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     let number = line.and_then(|line| line.split_whitespace().next());
-    let number: u64 = number.ok_or_else(|| format!("no {name}"))?.parse()?;
+    let number: u64 = number
+        .ok_or_else(|| format!("no {name} line in /proc"))?
+        .parse()?;
     Ok(number << 10)
 }

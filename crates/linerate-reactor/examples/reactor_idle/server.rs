@@ -1,4 +1,4 @@
-//! The process that serves.
+//! The server process.
 
 use std::{
     error::Error,
@@ -11,12 +11,12 @@ use linerate_reactor::{DriverKind, Options, Server};
 
 use crate::echo::Echo;
 
-/// Prints where it serves, and does so until its standard input ends.
+/// Prints the server's address and serves until standard input ends.
 pub(crate) fn serve(workers: usize, driver: DriverKind) -> Result<(), Box<dyn Error>> {
     let mut options = Options::default();
     options.driver = driver;
     options.connections_max = usize::MAX;
-    // The clients only wait while others do something, and so would not answer.
+    // The clients do not answer Pings while they wait for others.
     options.config.ping_interval = None;
     let server = Server::builder()
         .workers(workers)
@@ -26,7 +26,7 @@ pub(crate) fn serve(workers: usize, driver: DriverKind) -> Result<(), Box<dyn Er
     println!("{}", server.local_addr());
     let remote = server.remote();
     thread::spawn(move || {
-        // An error is an end, too.
+        // A read error also ends the server.
         _ = io::stdin().read_to_end(&mut Vec::new());
         remote.shut_down();
     });

@@ -1,5 +1,6 @@
-//! A relay: each client gets a connection to an upstream server, and what either end sends goes to
-//! the other, its close code included. Who reads slowly slows the other end down.
+//! A relay: each client gets its own connection to an upstream server. Everything that one end
+//! sends is passed to the other, including the close code. A slow reader at one end slows down the
+//! other.
 //!
 //! ```sh
 //! cargo run --release --example reactor_echo -- 127.0.0.1:9001
@@ -7,7 +8,7 @@
 //! linerate connect ws://127.0.0.1:9002/
 //! ```
 //!
-//! It knows nothing of the application: paths, headers and subprotocols are not passed on.
+//! The relay is independent of the application: paths, headers and subprotocols are not passed on.
 
 mod relay;
 

@@ -1,4 +1,4 @@
-//! Connects each client to an upstream server, both ways.
+//! Connects each client to an upstream server, in both directions.
 
 use std::collections::HashMap;
 
@@ -6,25 +6,25 @@ use linerate_reactor::{
     CloseCode, Closed, ConnectError, ConnectionId, Destination, Handler, Message, Opened, Turn, Tx,
 };
 
-/// The handler of both ends: the clients that arrive, and the connections opened for them.
+/// The handler of both ends: the clients, and the connections opened for them.
 #[derive(Clone)]
 pub(crate) struct Relay {
     upstream: Destination,
-    /// By the tag of the outbound connection.
+    /// The links, by the tag of the outbound connection.
     links: HashMap<u64, Link>,
     last_tag: u64,
 }
 
-/// The two ends of which one sends what the other gets.
+/// Two connections that receive each other's messages.
 #[derive(Clone)]
 struct Link {
-    /// None once it is over.
+    /// `None` once the client's connection has ended.
     inbound: Option<ConnectionId>,
-    /// None before it is open, and once it is over.
+    /// `None` before the upstream connection is open, and once it has ended.
     outbound: Option<ConnectionId>,
 }
 
-/// Which end of a link a connection is.
+/// The end of a link that a connection represents.
 pub(crate) struct End {
     tag: u64,
     is_inbound: bool,
@@ -39,7 +39,7 @@ impl Relay {
         }
     }
 
-    /// Returns the other end, if it is there.
+    /// Returns the other end, if it is connected.
     fn other(&self, end: &End) -> Option<ConnectionId> {
         let link = self.links.get(&end.tag)?;
         if end.is_inbound {
@@ -49,7 +49,7 @@ impl Relay {
         }
     }
 
-    /// Takes a client, whose input waits until there is somebody to take it.
+    /// Accepts a client and pauses its input until the upstream connection is open.
     fn open_inbound(&mut self, tx: &mut Tx<'_>) -> End {
         self.last_tag += 1;
         let tag = self.last_tag;
@@ -75,7 +75,7 @@ impl Relay {
         });
         match inbound.and_then(|inbound| tx.to(inbound)) {
             Some(mut inbound) => inbound.resume(),
-            // The client did not wait.
+            // The client has disconnected in the meantime.
             None => _ = tx.close(CloseCode::GOING_AWAY, ""),
         }
         End {
@@ -112,14 +112,14 @@ impl Handler for Relay {
         }
     }
 
-    /// Who can't take more stops who sends it,
+    /// Pauses the other end while this one cannot accept more messages.
     fn congested(&mut self, end: &mut End, tx: &mut Tx<'_>) {
         if let Some(mut other) = self.other(end).and_then(|other| tx.to(other)) {
             other.pause();
         }
     }
 
-    /// until it can.
+    /// Resumes the other end.
     fn drain(&mut self, end: &mut End, tx: &mut Tx<'_>) {
         if let Some(mut other) = self.other(end).and_then(|other| tx.to(other)) {
             other.resume();
@@ -128,7 +128,7 @@ impl Handler for Relay {
 
     fn close(&mut self, end: End, tx: &mut Tx<'_>, closed: Closed) {
         if let Some(mut other) = self.other(&end).and_then(|other| tx.to(other)) {
-            // 1005 and 1006 say that there was no code, and never stand in a frame.
+            // 1005 and 1006 stand for a missing code and are never sent in a frame.
             let code = match closed.code {
                 Closed::NO_STATUS => CloseCode::NORMAL,
                 code => CloseCode::new(code).unwrap_or(CloseCode::GOING_AWAY),
@@ -144,7 +144,7 @@ impl Handler for Relay {
         } else {
             link.outbound = None;
         }
-        // An outbound connection that is still being opened finds nobody, and ends.
+        // An outbound connection that is still being opened will find no client, and close.
         if link.inbound.is_none() && link.outbound.is_none() {
             self.links.remove(&end.tag);
         }

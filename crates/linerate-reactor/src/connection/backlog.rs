@@ -1,4 +1,4 @@
-//! Output that waits for one socket: pieces in order, shared publications by reference.
+//! Output that waits for one socket: pieces in order, with shared publications held by reference.
 
 mod piece;
 
@@ -7,34 +7,35 @@ use std::{collections::VecDeque, io::IoSlice, ops::Range, sync::Arc};
 use self::piece::Piece;
 use crate::{memory::pool::Pool, topics::burst::Burst};
 
-/// Pieces that one system call writes.
+/// Maximum number of pieces that one system call writes.
 pub(crate) const SLICES_MAX: usize = 64;
 
-/// A smaller part of a burst is copied: that costs less than one more slice for the kernel.
+/// A smaller part of a burst is copied, because that costs less than one more slice for the kernel.
 const SHARED_BYTES_MIN: usize = 4 << 10;
 
-/// A part of a burst that is less than this fraction of its memory is copied too, and so is what is
-/// left of a piece once it is: what waits keeps no more than so many times its size from being used
-/// for something else.
+/// A part of a burst is also copied if it is smaller than the burst's memory divided by this
+/// factor, and so is the remainder of a piece once it becomes that small. Pending output therefore
+/// keeps at most this many times its own size from being reused.
 const MEMORY_FACTOR_MAX: usize = 4;
 
-/// What each piece but the first counts besides its bytes: about the memory of the smallest.
+/// What each piece except the first counts in addition to its bytes: about the memory of the
+/// smallest piece.
 const PIECE_CHARGE: usize = 512;
 
-/// Copied pieces grow to this size.
+/// Maximum size in bytes to which pieces with copied bytes grow.
 const PIECE_BYTES_MAX: usize = 64 << 10;
 
-/// What waits for one socket; without anything, a null pointer.
+/// The output that waits for one socket. An empty backlog is a null pointer.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog(Option<Box<Queue>>);
 
-/// The pieces of a backlog. [`Pool`] keeps some for the next.
+/// The pieces of a backlog. [`Pool`] recycles empty queues.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     pieces: VecDeque<Piece>,
-    /// The length of all pieces.
+    /// The total length of all pieces in bytes.
     bytes: usize,
-    /// How many pieces have frames that may be dropped.
+    /// The number of pieces whose frames may be dropped.
     droppable: usize,
 }
 
@@ -53,12 +54,13 @@ impl Backlog {
         }
     }
 
-    /// Takes over `bytes` but for the first `done`, which are not all.
+    /// Adds `bytes` without the first `done` bytes, taking over the memory. `done` must be less
+    /// than the length.
     pub(crate) fn append_owned(&mut self, bytes: Vec<u8>, done: usize, pool: &mut Pool) {
         self.queue(pool).push(Piece::owned(bytes, done));
     }
 
-    /// Puts `bytes` but for the first `done` before all that waits.
+    /// Puts `bytes` without the first `done` bytes before everything else.
     pub(crate) fn prepend(&mut self, bytes: Vec<u8>, done: usize, pool: &mut Pool) {
         if done == bytes.len() {
             return pool.give(bytes);
@@ -68,9 +70,9 @@ impl Backlog {
         queue.pieces.push_front(Piece::owned(bytes, done));
     }
 
-    /// Adds frames of a burst but for the first `done` bytes, which have been written: by reference
-    /// if that pays and does not keep a large block of memory for a small part of it, otherwise a
-    /// copy. The frames may be dropped later if they are `droppable`.
+    /// Adds the frames of a burst without the first `done` bytes, which have been written. The
+    /// frames are added by reference if that pays and does not keep a large block of memory for a
+    /// small part of it, and copied otherwise. They may be dropped later if they are `droppable`.
     pub(crate) fn append_shared(
         &mut self,
         burst: &Arc<Burst>,
@@ -95,7 +97,8 @@ impl Backlog {
     }
 
     /// Drops the oldest droppable frames until the [charge](Self::charge) is less than `bytes_max`,
-    /// but neither a frame that has begun to be written nor the newest; returns how many it dropped.
+    /// but never the newest frame or one that has been written in part; returns how many it
+    /// dropped.
     pub(crate) fn drop_oldest(&mut self, bytes_max: usize, pool: &mut Pool) -> u64 {
         let Some(queue) = &mut self.0 else {
             return 0;
@@ -124,7 +127,7 @@ impl Backlog {
         frames
     }
 
-    /// Returns the first pieces, as many as there are places, and how many these are.
+    /// Fills `places` with the first pieces; returns how many it filled.
     pub(crate) fn slices<'a>(&'a self, places: &mut [IoSlice<'a>]) -> usize {
         let pieces = self.0.iter().flat_map(|queue| &queue.pieces);
         let mut count = 0;
@@ -135,7 +138,7 @@ impl Backlog {
         count
     }
 
-    /// Is done with the first `bytes`; gives back the memory that is not needed any more.
+    /// Removes the first `bytes` bytes and gives memory that is no longer needed to the pool.
     pub(crate) fn skip(&mut self, mut bytes: usize, pool: &mut Pool) {
         let Some(queue) = &mut self.0 else {
             return;
@@ -157,7 +160,7 @@ impl Backlog {
         }
     }
 
-    /// Forgets all and gives the memory back.
+    /// Removes everything and gives the memory to the pool.
     pub(crate) fn clear(&mut self, pool: &mut Pool) {
         if let Some(mut queue) = self.0.take() {
             (queue.bytes, queue.droppable) = (0, 0);
@@ -166,13 +169,13 @@ impl Backlog {
         }
     }
 
-    /// Returns how many bytes wait.
+    /// Returns how many bytes are waiting.
     pub(crate) fn len(&self) -> usize {
         self.0.as_ref().map_or(0, |queue| queue.bytes)
     }
 
-    /// Returns what counts against the limit: the bytes that wait, and something for each piece, so
-    /// that many small ones do not take a multiple of their bytes.
+    /// Returns what counts against the limit: the waiting bytes plus a surcharge for each piece, so
+    /// that many small pieces cannot occupy a multiple of their bytes.
     pub(crate) fn charge(&self) -> usize {
         self.0.as_ref().map_or(0, |queue| queue.charge())
     }
@@ -198,7 +201,7 @@ impl Queue {
         self.pieces.push_back(piece);
     }
 
-    /// Bounds the memory that is kept while it is empty.
+    /// Limits the memory that the queue keeps while it is empty.
     pub(crate) fn shrink(&mut self) {
         self.pieces.shrink_to(SLICES_MAX);
     }
@@ -211,7 +214,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns a burst of one message, and where its frame lies.
+    /// Returns a burst of one message and the range of its frame.
     fn burst(payload: &[u8]) -> (Arc<Burst>, Range<usize>) {
         let mut burst = Burst::default();
         burst.push("t", MessageKind::Binary, payload);
@@ -318,7 +321,7 @@ mod tests {
         frames
     }
 
-    /// Appends a burst of one frame for each of `numbers`, each of a hundred bytes and 2.
+    /// Appends a burst with one frame of 102 bytes for each of `numbers`.
     fn append(backlog: &mut Backlog, numbers: Range<u8>, droppable: bool, pool: &mut Pool) {
         let mut burst = Burst::default();
         numbers.for_each(|number| burst.push("t", MessageKind::Binary, &[number; 100]));
@@ -328,7 +331,7 @@ mod tests {
 
     #[test]
     fn the_oldest_frames_are_dropped_whole() {
-        // By reference and by copy.
+        // Held by reference, and copied.
         for count in [10, 100] {
             let mut pool = Pool::default();
             let mut backlog = Backlog::default();
@@ -342,7 +345,7 @@ mod tests {
                 frames(&backlog),
                 [count - 4, count - 3, count - 2, count - 1]
             );
-            // The newest stays, whatever the limit.
+            // The newest frame stays, whatever the limit.
             assert_eq!(backlog.drop_oldest(0, &mut pool), 3);
             assert_eq!(frames(&backlog), [count - 1]);
             backlog.skip(102, &mut pool);

@@ -1,28 +1,28 @@
-//! Messages that arrive in pieces: put together, or handed over as they come.
+//! Messages that arrive in pieces: joined, or passed on as they arrive.
 
 use linerate_proto::engine::{Data, MessageKind};
 use linerate_simd::utf8::{TextBuf, Validator};
 
 use crate::memory::pool::Pool;
 
-/// A message that arrives in pieces; text is validated as it grows.
+/// A message that arrives in pieces; text is validated as it arrives.
 pub(crate) enum Gather {
-    /// It is put together.
+    /// A binary message that is being joined.
     Binary(Vec<u8>),
-    /// It is put together.
+    /// A text message that is being joined.
     Text(TextBuf),
-    /// Its pieces go to the handler as they arrive.
+    /// A message whose pieces are passed to the handler as they arrive.
     Streamed(Stream),
 }
 
-/// A message whose pieces go to the handler as they arrive.
+/// A message whose pieces are passed to the handler as they arrive.
 #[derive(Default)]
 pub(crate) struct Stream {
-    /// Meaningful if it is text.
+    /// Used only for text.
     pub(crate) validator: Validator,
-    /// Small pieces that arrived, unmasked.
+    /// Small pieces that have arrived, unmasked.
     pub(crate) held: Vec<u8>,
-    /// Whether the handler has got the first piece.
+    /// True if the handler has received the first piece.
     pub(crate) begun: bool,
 }
 
@@ -35,7 +35,7 @@ impl Gather {
         }
     }
 
-    /// Returns the memory, and leaves the gather empty.
+    /// Takes the memory out and leaves the gather empty.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         match std::mem::replace(self, Self::Binary(Vec::new())) {
             Self::Binary(bytes) => bytes,
@@ -45,23 +45,23 @@ impl Gather {
     }
 }
 
-/// Boxes for gathers, to be used again.
+/// Boxes for gathers, kept for reuse.
 #[derive(Default)]
 pub(crate) struct Spare(
     #[allow(
         clippy::vec_box,
-        reason = "what is kept is the allocation that a connection points to"
+        reason = "the allocation that a connection points to is reused"
     )]
     Vec<Box<Gather>>,
 );
 
 impl Spare {
-    /// How many are kept.
+    /// Maximum number of boxes that are kept.
     const KEPT_MAX: usize = 64;
 
-    /// Starts a message: one whose first frame has `streamed_bytes_min` bytes or more is streamed,
-    /// another gets memory for `data` and, as far as that is in proportion, for what its frame
-    /// announces.
+    /// Starts a message. A message whose first frame has `streamed_bytes_min` bytes or more is
+    /// streamed. Any other gets memory for `data` and, in proportion to that, for the bytes that
+    /// its frame announces.
     pub(crate) fn begin(
         &mut self,
         data: &Data<'_>,
@@ -69,7 +69,8 @@ impl Spare {
         pool: &mut Pool,
     ) -> Box<Gather> {
         let frame_bytes = data.frame_bytes_left.saturating_add(data.len() as u64);
-        // What was compressed is in pieces from its first 16 KiB on, whole as its frame may be.
+        // A compressed message comes in pieces once 16 KiB are inflated, even if its frame is
+        // complete.
         let is_whole = data.inflated && data.ends;
         let gather = match data.kind {
             _ if frame_bytes >= streamed_bytes_min && !is_whole => {
@@ -87,7 +88,7 @@ impl Spare {
         }
     }
 
-    /// Gives one back, whose memory has been taken out.
+    /// Keeps a box for reuse. Its memory must have been taken out.
     pub(crate) fn give(&mut self, gather: Box<Gather>) {
         if self.0.len() < Self::KEPT_MAX {
             self.0.push(gather);

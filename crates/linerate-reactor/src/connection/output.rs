@@ -1,4 +1,4 @@
-//! The way of output to the socket.
+//! The path of output to the socket.
 
 mod sealed;
 
@@ -15,21 +15,21 @@ use crate::{
     worker::wheel::Tick,
 };
 
-/// Capacity that the cork buffer keeps; it may have held a message of any size.
+/// Capacity in bytes that the cork buffer keeps; it may have held a message of any size.
 const CORK_KEPT_BYTES_MAX: usize = 1 << 20;
 
-/// The output of the callbacks that one read leads to: corked bytes, and what of the input goes
-/// out from where it lies.
+/// The output of the callbacks that result from one read: corked bytes, and parts of the input that
+/// are sent without a copy.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
     pub(crate) cork: Vec<u8>,
     splices: Vec<Splice>,
     splice_bytes: usize,
-    /// Records of TLS, which go out before the rest.
+    /// TLS records, which are sent before everything else.
     pub(crate) sealed: Sealed,
 }
 
-/// A part of the input that goes out behind the first `at` bytes of the cork.
+/// A part of the input that is sent after the first `at` bytes of the cork.
 #[derive(Clone, Debug)]
 struct Splice {
     at: usize,
@@ -37,14 +37,14 @@ struct Splice {
 }
 
 impl Output {
-    /// Adds a part of the input; it must stay where it is until the next flush.
+    /// Adds a part of the input, which must stay in place until the next flush.
     pub(crate) fn splice(&mut self, input: Range<usize>) {
         self.splice_bytes += input.len();
         let at = self.cork.len();
         self.splices.push(Splice { at, input });
     }
 
-    /// Returns whether it holds parts of the input.
+    /// Returns whether the output contains parts of the input.
     pub(crate) fn has_splices(&self) -> bool {
         !self.splices.is_empty()
     }
@@ -57,8 +57,8 @@ impl Output {
         self.cork.len() + self.splice_bytes
     }
 
-    /// Writes the output and `tail` behind it; what the kernel does not take is copied to the
-    /// backlog.
+    /// Writes the output followed by `tail`. Bytes that the kernel does not accept are copied to
+    /// the backlog.
     #[inline]
     pub(crate) fn flush(
         &mut self,
@@ -80,8 +80,8 @@ impl Output {
         self.clear();
     }
 
-    /// Writes the output and `tail` behind it; what the kernel does not take of the tail stays in
-    /// its memory, which becomes the backlog.
+    /// Writes the output followed by `tail`. Bytes of the tail that the kernel does not accept stay
+    /// in their memory, which becomes part of the backlog.
     pub(crate) fn flush_owned(
         &mut self,
         connection: &mut Connection,
@@ -116,7 +116,7 @@ impl Output {
         self.splice_bytes = 0;
     }
 
-    /// Writes what can be written, or queues it; returns how many bytes that were.
+    /// Writes or queues as much as possible; returns how many bytes that was.
     #[inline]
     fn write(
         &self,
@@ -149,7 +149,7 @@ impl Output {
         })
     }
 
-    /// Moves all but the first `sent` bytes to the backlog.
+    /// Moves everything except the first `sent` bytes to the backlog.
     #[cold]
     fn keep(
         &self,
@@ -170,7 +170,7 @@ impl Output {
         }
     }
 
-    /// Returns the pieces of the output in order.
+    /// Returns the non-empty pieces of the output in order.
     fn slices<'a>(&'a self, input: &'a [u8], tail: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
         let mut from = 0;
         let spliced = self.splices.iter().flat_map(move |splice| {
@@ -184,7 +184,7 @@ impl Output {
     }
 }
 
-/// Writes the slices, as long as the kernel takes all; returns how many bytes it took.
+/// Writes the slices until the kernel accepts only a part; returns how many bytes it accepted.
 fn write_slices<'a>(
     socket: &OwnedFd,
     mut slices: impl Iterator<Item = &'a [u8]>,

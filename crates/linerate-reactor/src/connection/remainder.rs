@@ -1,12 +1,12 @@
-//! Bytes that wait, behind some that are done with.
+//! A buffer of waiting bytes whose first part has been processed.
 
 use crate::memory::pool::Pool;
 
-/// Bytes of which the first ones are done with; without any left, a null pointer.
+/// Bytes of which the first ones have been processed. An empty remainder is a null pointer.
 #[derive(Debug, Default)]
 pub(crate) struct Remainder(Option<Box<Rest>>);
 
-/// What a remainder consists of. [`Pool`] keeps some for the next.
+/// The content of a remainder. [`Pool`] recycles empty ones.
 #[derive(Debug, Default)]
 pub(crate) struct Rest {
     bytes: Vec<u8>,
@@ -15,13 +15,12 @@ pub(crate) struct Rest {
 }
 
 impl Remainder {
-    /// Adds bytes.
     pub(crate) fn append(&mut self, bytes: &[u8], pool: &mut Pool) {
         if bytes.is_empty() {
             return;
         }
         let rest = self.0.get_or_insert_with(|| pool.take_rest());
-        // What is done with is moved out once it is the larger part: a constant for each byte.
+        // Processed bytes are removed once they are the larger part: a constant cost for each byte.
         if rest.done > rest.bytes.len() - rest.done {
             rest.bytes.drain(..rest.done);
             rest.done = 0;
@@ -30,7 +29,7 @@ impl Remainder {
         rest.bytes.extend_from_slice(bytes);
     }
 
-    /// Is done with `bytes` more; gives the memory back after the last.
+    /// Marks `bytes` more bytes as processed; gives the memory to the pool after the last byte.
     pub(crate) fn skip(&mut self, bytes: usize, pool: &mut Pool) {
         if let Some(rest) = &mut self.0 {
             rest.done += bytes;
@@ -40,7 +39,7 @@ impl Remainder {
         }
     }
 
-    /// Forgets all and gives the memory back.
+    /// Removes everything and gives the memory to the pool.
     pub(crate) fn clear(&mut self, pool: &mut Pool) {
         if let Some(mut rest) = self.0.take() {
             (rest.done, rest.deferred) = (0, false);
@@ -49,7 +48,7 @@ impl Remainder {
         }
     }
 
-    /// Returns the bytes that are not done with.
+    /// Returns the bytes that have not been processed.
     pub(crate) fn rest_mut(&mut self) -> &mut [u8] {
         match &mut self.0 {
             Some(rest) => &mut rest.bytes[rest.done..],
@@ -57,14 +56,14 @@ impl Remainder {
         }
     }
 
-    /// Sets whether the bytes wait for a turn, as long as there are any.
+    /// Sets whether the bytes wait for their turn. Has no effect if there are none.
     pub(crate) fn set_deferred(&mut self, deferred: bool) {
         if let Some(rest) = &mut self.0 {
             rest.deferred = deferred;
         }
     }
 
-    /// Returns whether the bytes wait for a turn.
+    /// Returns whether the bytes wait for their turn.
     pub(crate) fn is_deferred(&self) -> bool {
         self.0.as_ref().is_some_and(|rest| rest.deferred)
     }

@@ -1,10 +1,10 @@
-//! The side of a connection that we are on, decided at run time.
+//! Our side of a connection, chosen at run time.
 
 use linerate_proto::{Endpoint, Header, MaskKey, Role};
 use linerate_simd::mask;
 
-/// The role of a connection. Masking keys come from the generator of the thread (ChaCha, seeded by
-/// the kernel, in blocks), so that a connection keeps none of its own.
+/// The role of a connection. Masking keys come from the thread's generator (ChaCha, seeded by the
+/// kernel, generated in blocks), so that a connection does not need a generator of its own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Side(pub(crate) Role);
 
@@ -23,13 +23,14 @@ impl Endpoint for Side {
     }
 }
 
-/// Makes a key; apart, so that what a server does stays short.
+/// Returns a new key. Not inlined, to keep the server's code short.
 #[inline(never)]
 fn mask_key() -> MaskKey {
     MaskKey(rand::random::<u32>().to_ne_bytes())
 }
 
-/// Appends `frames`, whole frames as a server sends them, to `out` as a client does.
+/// Appends `frames`, which are whole unmasked frames from a server, to `out`, masked as a client
+/// must send them.
 pub(crate) fn append_masked(mut frames: &[u8], out: &mut Vec<u8>) {
     while let Ok(Some((header, prefix_bytes))) = Header::decode(frames) {
         let end = prefix_bytes + header.payload_bytes as usize;
@@ -64,7 +65,7 @@ mod tests {
         let keys: BTreeSet<_> = (0..1_000)
             .filter_map(|_| client.next_mask_key().map(|MaskKey(key)| key))
             .collect();
-        // Two of a thousand are the same once in 8,000 runs; twenty never are.
+        // Among a thousand keys, two are equal once in 8,000 runs; twenty never are.
         assert!(keys.len() > 980, "{}", keys.len());
     }
 
@@ -83,7 +84,7 @@ mod tests {
         assert_eq!(masked.len(), frames.len() + 4 * payloads.len());
         let mut events = server.handle_input(&mut masked, Duration::ZERO);
         for payload in &payloads {
-            // The limit on a frame's payload is above all of these.
+            // The limit on a frame's payload is larger than any of these.
             assert_eq!(events.next(), Some(Ok(Event::Binary(payload))));
         }
         assert_eq!(events.next(), None);

@@ -1,4 +1,4 @@
-//! The driver on epoll: learns from the kernel which sockets are ready.
+//! The epoll driver: the kernel reports which sockets are ready.
 
 use std::{
     io,
@@ -16,14 +16,14 @@ use rustix::{
 
 use super::{Event, Interest, What};
 
-/// Events taken from the kernel at once.
+/// Maximum number of events taken from the kernel at once.
 const EVENTS: usize = 512;
 
-/// An epoll instance, level-triggered.
+/// A level-triggered epoll instance.
 pub(crate) struct Epoll {
     epoll: OwnedFd,
     events: Vec<epoll::Event>,
-    /// How many events there are, and which one is next.
+    /// The number of events, and the index of the next one.
     ready: usize,
     next: usize,
 }
@@ -83,7 +83,7 @@ impl Epoll {
         Some(Event {
             token: data.u64(),
             what: What::Ready {
-                // Reading tells what has become of a connection that is lost.
+                // Reading reports why the connection was lost.
                 read: flags.intersects(EventFlags::IN | EventFlags::ERR | EventFlags::HUP),
                 write: flags.intersects(EventFlags::OUT),
                 lost: flags.intersects(EventFlags::ERR | EventFlags::HUP),

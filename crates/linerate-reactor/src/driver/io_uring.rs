@@ -1,12 +1,13 @@
-//! The driver on io_uring: the kernel accepts, receives and sends for a whole turn in one call.
+//! The io_uring driver: the kernel accepts, receives and sends for a whole turn in one call.
 //!
-//! Input comes in the ring's buffers. Small outputs are collected and handed over when the worker
-//! waits next; they are complete before that call waits, so that what fell short is known before
-//! anything else is.
+//! Input arrives in the buffers of the ring. Small outputs are collected and submitted when the
+//! worker waits next. They complete before that call starts to wait, so that a short send is
+//! reported before any other event.
 //!
-//! An epoll instance, which the ring polls, tells of room for output, of the loss of connections
-//! that are not read from, and of input where much arrives at once. io_uring's own polls would not
-//! do: they end at once, whatever is asked, when the peer has ended its stream.
+//! An epoll instance, which the ring polls, reports when output can be written, when connections
+//! that are not read are lost, and when input is ready on sockets that receive a lot at once. The
+//! poll operation of io_uring cannot be used for this: once the peer has ended its stream, it
+//! completes immediately, whatever it was asked to wait for.
 
 use std::{
     io,
@@ -20,59 +21,61 @@ use rustix::io::Errno;
 use super::{Event, Interest, Outlet, Source, Watch, What, epoll::Epoll};
 use crate::driver::socket::{self, Accepted};
 
-/// What the ring reports for the epoll instance; nothing else has this token.
+/// The token that the ring reports for the epoll instance; nothing else uses it.
 const EPOLL: u64 = linerate_uring::TOKEN_MAX - 2;
 
-/// Larger outputs are written at once: to copy them would cost more than the call that is saved.
+/// Larger outputs are written at once, because copying them would cost more than the system call
+/// that is saved.
 const QUEUED_BYTES_MAX: usize = 2 << 10;
 
-/// Outputs that wait for the end of the turn; what they say should still be in the cache then.
+/// Maximum number of outputs that wait for the end of the turn; their bytes should then still be in
+/// the cache.
 const QUEUED_MAX: usize = 256;
 
-/// Input of this size and more is bulk, and so is what belongs to a message that began earlier: it
-/// pays to read it only when its turn comes, since by then more has arrived, and into memory that
-/// is in the cache.
+/// Inputs of this size or more are bulk, and so are inputs that continue a message. Bulk input is
+/// better read when it is the connection's turn: by then more has arrived, and it is read into
+/// memory that is in the cache.
 const BULK_BYTES_MIN: usize = 2 << 10;
 
-/// A connection is read in another way once so many inputs in a row were of the other kind.
+/// The way of reading a connection changes after this many consecutive inputs of the other kind.
 const CHANGE_AFTER: u8 = 3;
 
-/// What this driver keeps of a socket.
+/// The state that this driver keeps for a socket.
 #[derive(Debug, Default)]
 pub(super) struct State {
     input: Input,
-    /// What the epoll instance waits for, if it knows the socket.
+    /// What the epoll instance waits for, if the socket was added to it.
     polled: Option<Interest>,
-    /// Input is read when the epoll instance says that there is some.
+    /// True if input is read when the epoll instance reports it.
     is_bulk: bool,
-    /// How many inputs in a row were not what `is_bulk` expects.
+    /// The number of consecutive inputs that differ from what `is_bulk` predicts.
     unlike: u8,
-    /// The last output that was queued; it may be over.
+    /// The last output that was queued; it may have completed.
     sending: Option<SendKey>,
 }
 
-/// The operation that takes what arrives.
+/// The operation that receives input.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 enum Input {
     #[default]
     Idle,
     Started,
-    /// Started and cancelled; the last completion is still to come.
+    /// Started and cancelled; the last completion has not arrived yet.
     Cancelled,
 }
 
 impl State {
-    /// Learns that the operation that takes what arrives is over.
+    /// Records that the operation that receives input has ended.
     pub(super) fn input_is_over(&mut self) {
         self.input = Input::Idle;
     }
 
-    /// Returns whether an operation takes what arrives, so that nobody else may.
+    /// Returns whether an operation receives input, so that the socket must not be read directly.
     pub(super) fn is_receiving(&self) -> bool {
         self.input != Input::Idle
     }
 
-    /// Learns how much arrived at once, and whether it goes on with a message.
+    /// Records how many bytes arrived at once, and whether they continue a message.
     #[inline]
     pub(super) const fn learn(&mut self, bytes: usize, goes_on: bool) {
         if (goes_on || bytes >= BULK_BYTES_MIN) == self.is_bulk {
@@ -90,23 +93,23 @@ impl State {
         self.sending.is_some()
     }
 
-    /// Returns what the epoll instance should wait for, if it should know the socket.
+    /// Returns what the epoll instance should wait for, or `None` if it need not know the socket.
     fn to_be_polled(&self, interest: Interest) -> Option<Interest> {
         let polled = Interest {
             read: interest.read && self.input == Input::Idle,
             write: interest.write,
         };
-        // The ring tells of a loss if it receives.
+        // The ring reports a lost connection while it receives.
         let tells_nothing_new = interest.read && polled == Interest::NONE;
         (self.polled.is_some() || !tells_nothing_new).then_some(polled)
     }
 }
 
-/// A ring, and an epoll instance for what it can't tell.
+/// A ring, and an epoll instance for the events that the ring cannot report.
 pub(crate) struct IoUring {
     ring: Ring,
     epoll: Epoll,
-    /// Whether the ring polls the epoll instance.
+    /// True while the ring polls the epoll instance.
     polls: bool,
 }
 
@@ -198,7 +201,7 @@ impl IoUring {
         }
     }
 
-    /// Returns where `bytes` bytes of output go now.
+    /// Returns where the next `bytes` bytes of output go.
     pub(super) fn outlet(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -219,7 +222,7 @@ impl IoUring {
         if bytes > QUEUED_BYTES_MAX {
             return Outlet::Socket;
         }
-        // If that fails, waiting does too, and says why.
+        // If this fails, the next wait fails as well and reports why.
         if self.ring.queued_sends() >= QUEUED_MAX && self.ring.submit().is_err() {
             return Outlet::Socket;
         }
@@ -230,11 +233,11 @@ impl IoUring {
     }
 
     pub(super) fn send_queued(&mut self) {
-        // If that fails, waiting does too, and says why.
+        // If this fails, the next wait fails as well and reports why.
         _ = self.ring.submit();
     }
 
-    /// Takes back what is queued. Fails if it is too late for that.
+    /// Removes and returns the queued output. Fails if the kernel may already be sending it.
     pub(super) fn withdraw(
         &mut self,
         token: u64,
@@ -270,7 +273,7 @@ impl IoUring {
         match source {
             Source::Listener => self.ring.cancel_accept(token),
             Source::Socket => self.ring.cancel_receive(token),
-            // Nobody ever stops listening to these.
+            // These are always watched.
             Source::Wake => {}
         }
     }
@@ -290,7 +293,7 @@ impl IoUring {
     }
 }
 
-/// Returns what the rest of the crate hears of an operation that is not a receive.
+/// Returns the event for an operation that is not a receive.
 fn event_of(completion: Completion) -> Option<Event> {
     Some(match completion {
         Completion::Accepted {
@@ -337,7 +340,7 @@ fn received_as(received: io::Result<Option<linerate_uring::Input>>) -> What {
         Ok(Some(input)) => What::Input(input),
         Ok(None) => What::End,
         Err(error) => match errno(error) {
-            // Buffers are free again once what they hold has been looked at.
+            // Buffers become free again once their content has been processed.
             Errno::NOBUFS | Errno::CANCELED | Errno::AGAIN | Errno::INTR | Errno::NOMEM => {
                 What::Nothing
             }

@@ -1,4 +1,4 @@
-//! The system calls on sockets.
+//! System calls on sockets.
 
 use std::{
     io,
@@ -16,17 +16,17 @@ use rustix::{
     },
 };
 
-/// Connections that may wait to be accepted.
+/// Maximum number of connections in the accept queue.
 const BACKLOG: i32 = 4_096;
 
-/// Listens on `address` once for each worker; the kernel spreads connections over them.
+/// Listens on `address` once for each worker; the kernel distributes connections among them.
 ///
-/// Only the listeners of one call share the port: a second server on it is refused.
+/// Only the listeners of one call share the port. A second server on the same port is refused.
 pub(crate) fn listen_on(
     address: SocketAddr,
     workers: usize,
 ) -> io::Result<(SocketAddr, Vec<OwnedFd>)> {
-    // Without `SO_REUSEPORT` this fails if somebody else listens there.
+    // Without `SO_REUSEPORT` this fails if another process listens there.
     let probe = socket(address)?;
     bind(&probe, &address)?;
     let address: SocketAddr = getsockname(&probe)?.try_into()?;
@@ -56,8 +56,8 @@ fn new_socket(address: SocketAddr) -> io::Result<OwnedFd> {
     Ok(socket_with(family, SocketType::STREAM, flags, None)?)
 }
 
-/// Starts to connect to `address`, from a port at `source` if there is one. The socket has room for
-/// output once it is connected, or [an error](take_error).
+/// Starts to connect to `address`, from a port of `source` if given. The socket becomes writable
+/// once it is connected or has [an error](take_error).
 pub(crate) fn connect(address: SocketAddr, source: Option<IpAddr>) -> io::Result<OwnedFd> {
     let socket = new_socket(address)?;
     if let Some(source) = source {
@@ -74,23 +74,23 @@ pub(crate) fn connect(address: SocketAddr, source: Option<IpAddr>) -> io::Result
 /// Prepares a socket that was opened elsewhere.
 pub(crate) fn prepare(socket: &OwnedFd) -> io::Result<()> {
     rustix::io::ioctl_fionbio(socket, true)?;
-    // It fails for sockets of the Unix domain, which don't need it.
+    // This fails for Unix domain sockets, which do not need it.
     _ = sockopt::set_tcp_nodelay(socket, true);
     Ok(())
 }
 
-/// Takes what went wrong with a socket since this was asked last.
+/// Returns the pending error of a socket and clears it.
 pub(crate) fn take_error(socket: &OwnedFd) -> io::Result<()> {
     Ok(sockopt::socket_error(socket)??)
 }
 
-/// What came of an attempt to accept.
+/// The result of an attempt to accept a connection.
 pub(crate) enum Accepted {
     /// A connection.
     Connection(OwnedFd),
-    /// Nobody waits.
+    /// No connection is waiting.
     Nothing,
-    /// Files or memory are short; to try again at once would only spin.
+    /// The process is out of file descriptors or memory. Retrying at once would only spin.
     Shortage,
 }
 
@@ -100,11 +100,11 @@ pub(crate) fn accept(listener: &OwnedFd) -> io::Result<Accepted> {
     accepted(accepting)
 }
 
-/// Returns what came of an attempt to accept a connection whose socket does not block.
+/// Interprets the result of accepting a connection, whose socket is non-blocking.
 pub(crate) fn accepted(outcome: rustix::io::Result<OwnedFd>) -> io::Result<Accepted> {
     match outcome {
         Ok(socket) => {
-            // It fails only where the connection is gone, which reading tells.
+            // This fails only if the connection is lost, which reading will report.
             _ = sockopt::set_tcp_nodelay(&socket, true);
             Ok(Accepted::Connection(socket))
         }
@@ -113,25 +113,25 @@ pub(crate) fn accepted(outcome: rustix::io::Result<OwnedFd>) -> io::Result<Accep
             Err(error.into())
         }
         Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => Ok(Accepted::Shortage),
-        // accept(2): errors of the network that a new connection had are to be treated "like
-        // EAGAIN"; the listener reports again if more wait.
+        // accept(2): network errors of the new connection should be treated "like EAGAIN". The
+        // listener reports again if more connections wait.
         Err(_) => Ok(Accepted::Nothing),
     }
 }
 
-/// What a read gave.
+/// The result of a read.
 pub(crate) enum Received {
-    /// So many bytes, at least one.
+    /// The number of bytes read, at least one.
     Bytes(usize),
     /// The end of the stream.
     End,
-    /// Nothing for now.
+    /// Nothing has arrived.
     Nothing,
     /// The connection is lost.
     Lost,
 }
 
-/// Reads what has arrived.
+/// Reads the bytes that have arrived.
 #[inline]
 pub(crate) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Received {
     loop {
@@ -149,13 +149,13 @@ pub(crate) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Received {
 #[derive(Debug)]
 pub(crate) struct Lost;
 
-/// Writes; returns how many bytes the kernel took.
+/// Writes bytes; returns how many the kernel accepted.
 #[inline]
 pub(crate) fn write(socket: &OwnedFd, bytes: &[u8]) -> Result<usize, Lost> {
     outcome(|| send(socket, bytes, SendFlags::NOSIGNAL))
 }
 
-/// Writes from several places; returns how many bytes the kernel took.
+/// Writes several slices; returns how many bytes the kernel accepted.
 pub(crate) fn write_slices(socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Result<usize, Lost> {
     outcome(|| {
         let mut control = SendAncillaryBuffer::default();
@@ -175,8 +175,8 @@ fn outcome(mut attempt: impl FnMut() -> rustix::io::Result<usize>) -> Result<usi
     }
 }
 
-/// Ends the stream that we send; we go on reading.
+/// Ends the stream to the peer; its stream can still be read.
 pub(crate) fn end_output(socket: &OwnedFd) {
-    // It fails only where the connection is gone, which reading tells.
+    // This fails only if the connection is lost, which reading will report.
     _ = shutdown(socket, Shutdown::Write);
 }

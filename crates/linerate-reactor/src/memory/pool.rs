@@ -1,27 +1,28 @@
-//! Recycled memory of a worker, for unfinished messages and for what waits to be written.
+//! Recycled memory of a worker for unfinished messages and pending output.
 
 use crate::connection::{backlog::Queue, remainder::Rest};
 
-/// Buffers are sorted by capacity, rounded down to a power of two: from this one,
+/// Buffers are grouped into classes by capacity, rounded down to a power of two. This is the
+/// capacity of the first class in bytes.
 const BYTES_MIN: usize = 256;
 
-/// to this one. Larger buffers belong to the last class.
+/// The capacity of the last class in bytes, which also holds all larger buffers.
 const BYTES_MAX: usize = 1 << 20;
 
 /// The number of classes.
 const CLASSES: usize = (BYTES_MAX.ilog2() - BYTES_MIN.ilog2()) as usize + 1;
 
-/// What is kept of each class, in bytes, and at least one buffer.
+/// Maximum size in bytes of the buffers kept in each class. At least one buffer is kept.
 const CLASS_BYTES_MAX: usize = 1 << 20;
 
-/// And at most so many buffers of each class: those of thousands of connections that began or
-/// wrote together are not needed again soon.
+/// Maximum number of buffers kept in each class: if thousands of connections began or wrote
+/// together, their buffers are not needed again soon.
 const BUFFERS_MAX: usize = 256;
 
-/// Buffers above this capacity are freed, not kept.
+/// Buffers with a larger capacity, in bytes, are freed instead of kept.
 const KEPT_BYTES_MAX: usize = 32 << 20;
 
-/// Queues that are kept, and rests of input.
+/// Maximum number of queues, and of remainders, that are kept.
 const BOXES_MAX: usize = 64;
 
 /// The free buffers.
@@ -30,12 +31,12 @@ pub(crate) struct Pool {
     free: [Vec<Vec<u8>>; CLASSES],
     #[allow(
         clippy::vec_box,
-        reason = "what is kept is the allocation that a backlog points to"
+        reason = "the allocation that a backlog points to is reused"
     )]
     queues: Vec<Box<Queue>>,
     #[allow(
         clippy::vec_box,
-        reason = "what is kept is the allocation that a remainder points to"
+        reason = "the allocation that a remainder points to is reused"
     )]
     rests: Vec<Box<Rest>>,
 }
@@ -49,16 +50,16 @@ impl Pool {
         })
     }
 
-    /// Returns an empty buffer for which `bytes` have arrived and `announced` more are claimed to
-    /// come: memory for all of it only if it can be recycled, otherwise in proportion to what is
-    /// there.
+    /// Returns an empty buffer for a message of which `bytes` bytes have arrived and the peer has
+    /// announced `announced` more. It has room for all of them only if such a buffer can be
+    /// recycled; otherwise its size is in proportion to the bytes that have arrived.
     pub(crate) fn take_announced(&mut self, bytes: usize, announced: usize) -> Vec<u8> {
         let whole = bytes.saturating_add(announced);
         self.take_recycled(whole)
             .unwrap_or_else(|| self.take(whole.min(2 * bytes)))
     }
 
-    /// Gives a buffer back.
+    /// Keeps a buffer for reuse, or frees it if there are enough.
     pub(crate) fn give(&mut self, mut buffer: Vec<u8>) {
         let capacity = buffer.capacity();
         if !(BYTES_MIN..=KEPT_BYTES_MAX).contains(&capacity) {
@@ -77,7 +78,7 @@ impl Pool {
         self.queues.pop().unwrap_or_default()
     }
 
-    /// Gives an empty queue back.
+    /// Keeps an empty queue for reuse, or frees it if there are enough.
     pub(crate) fn give_queue(&mut self, mut queue: Box<Queue>) {
         if self.queues.len() < BOXES_MAX {
             queue.shrink();
@@ -85,20 +86,20 @@ impl Pool {
         }
     }
 
-    /// Returns an empty rest.
+    /// Returns an empty remainder.
     pub(crate) fn take_rest(&mut self) -> Box<Rest> {
         self.rests.pop().unwrap_or_default()
     }
 
-    /// Gives an empty rest back.
+    /// Keeps an empty remainder for reuse, or frees it if there are enough.
     pub(crate) fn give_rest(&mut self, rest: Box<Rest>) {
         if self.rests.len() < BOXES_MAX {
             self.rests.push(rest);
         }
     }
 
-    /// Makes room for `additional` bytes more: a buffer that has to grow is exchanged for one of at
-    /// least twice its length, so that growing by small steps costs a constant for each byte.
+    /// Makes room for `additional` more bytes. A buffer that has to grow is exchanged for one of at
+    /// least twice its length, so that growing in small steps has a constant cost for each byte.
     pub(crate) fn reserve(&mut self, buffer: &mut Vec<u8>, additional: usize) {
         if buffer.capacity() - buffer.len() >= additional {
             return;

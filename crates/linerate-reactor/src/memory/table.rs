@@ -1,27 +1,27 @@
-//! Values at indices that stay theirs, in chunks that never move.
+//! A table whose values keep their indices, in chunks that never move.
 //!
-//! A vector that doubles would copy all connections at once and leave room for as many again. A
-//! chunk is as large as it will be from the start, and is given back when its last value goes.
+//! Doubling a vector would copy all connections at once and leave as much memory unused again. A
+//! chunk instead has its full size from the start and is freed when its last value is removed.
 
 use std::ops::{Index, IndexMut};
 
 /// The number of values in a chunk.
 const CHUNK: usize = 128;
 
-/// A table of values, each at an index of its own.
+/// A table of values, each with an index of its own.
 #[derive(Debug)]
 pub(crate) struct Table<T> {
     chunks: Vec<Chunk<T>>,
-    /// The chunks that have room; the last one is filled next.
+    /// The chunks with free slots; the last one is filled next.
     roomy: Vec<u32>,
     len: usize,
 }
 
 #[derive(Debug)]
 struct Chunk<T> {
-    /// Grows within the capacity of a whole chunk.
+    /// Grows up to the number of values in a chunk, without reallocating.
     slots: Vec<Slot<T>>,
-    /// The slot that is filled next; the length of `slots` if that is a new one.
+    /// The slot that is filled next; the length of `slots` if it is a new one.
     vacant: u32,
     occupied: u32,
 }
@@ -73,13 +73,14 @@ impl<T> Table<T> {
         number * CHUNK + slot
     }
 
-    /// Takes the value at `index` out, if there is one.
+    /// Removes and returns the value at `index`, if there is one.
     pub(crate) fn remove(&mut self, index: usize) -> Option<T> {
         let number = index / CHUNK;
         let chunk = self.chunks.get_mut(number)?;
         let was_full = chunk.is_full();
         let value = chunk.remove(index % CHUNK)?;
-        // The chunk that is filled next may be empty, so that coming and going costs nothing.
+        // The chunk that is filled next may stay empty, so that alternating inserts and removals do
+        // not allocate.
         if was_full {
             let next = self.roomy.last().copied();
             self.roomy.push(number as u32);
@@ -108,7 +109,7 @@ impl<T> Table<T> {
         }
     }
 
-    /// Returns the indices that have a value.
+    /// Returns the indices that hold a value.
     pub(crate) fn indices(&self) -> impl Iterator<Item = usize> {
         let all = 0..self.chunks.len() * CHUNK;
         all.filter(|index| self.get(*index).is_some())
@@ -131,14 +132,14 @@ impl<T> Index<usize> for Table<T> {
 
     #[inline]
     fn index(&self, index: usize) -> &T {
-        self.get(index).expect("a value at that index")
+        self.get(index).expect("the index holds a value")
     }
 }
 
 impl<T> IndexMut<usize> for Table<T> {
     #[inline]
     fn index_mut(&mut self, index: usize) -> &mut T {
-        self.get_mut(index).expect("a value at that index")
+        self.get_mut(index).expect("the index holds a value")
     }
 }
 
@@ -203,7 +204,7 @@ mod tests {
         let mut table = Table::new();
         let mut map = BTreeMap::new();
         for round in 0..40_000_u32 {
-            // Grows and shrinks over several chunks.
+            // The table grows and shrinks over several chunks.
             let is_growing = round / 5_000 % 2 == 0;
             if rng.below(10) < if is_growing { 6 } else { 4 } {
                 let index = table.next_index();

@@ -1,10 +1,11 @@
-//! What a handler keeps for each of its connections.
+//! The data that a handler keeps for each of its connections.
 
 use crate::memory::table::Table;
 
 /// The data of the connections of one route.
 ///
-/// Values without a size are all alike, so that they are only counted; others have a place each.
+/// Zero-sized values are all alike and therefore only counted. Each other value has a place of its
+/// own.
 #[derive(Debug)]
 pub(crate) enum UserData<D> {
     Counted(Vec<D>),
@@ -20,7 +21,7 @@ impl<D> UserData<D> {
         }
     }
 
-    /// Adds a value; returns where it is.
+    /// Adds a value; returns its place.
     pub(crate) fn insert(&mut self, value: D) -> u32 {
         match self {
             Self::Counted(values) => {
@@ -31,7 +32,7 @@ impl<D> UserData<D> {
         }
     }
 
-    /// Takes the value at `place` out, if there is one.
+    /// Removes and returns the value at `place`, if there is one.
     pub(crate) fn remove(&mut self, place: u32) -> Option<D> {
         match self {
             Self::Counted(values) => (place == 0).then(|| values.pop()).flatten(),
@@ -39,7 +40,7 @@ impl<D> UserData<D> {
         }
     }
 
-    /// Returns the value at `place`, which must have one.
+    /// Returns the value at `place`, which must exist.
     #[inline]
     pub(crate) fn at(&mut self, place: u32) -> &mut D {
         match self {

@@ -1,4 +1,4 @@
-//! Where a connection is to lead, and how it is asked for.
+//! Destinations of outbound connections.
 
 use std::{
     error::Error,
@@ -17,8 +17,8 @@ use url::{Host, Url};
 use crate::tls;
 use crate::tls::Peer;
 
-/// Where a connection is to lead, and how it is asked for. A clone costs little, however many
-/// connections are to be alike.
+/// The URL to connect to, and the options of the handshake. Clones are cheap, however many
+/// connections use the same destination.
 ///
 /// ```
 /// use linerate_reactor::Destination;
@@ -37,37 +37,38 @@ pub struct Destination {
     delay: Duration,
 }
 
-/// What all clones share until one is changed.
+/// The parts that all clones share until one of them is changed.
 #[derive(Clone)]
 struct Target {
     host: Host<String>,
     port: u16,
-    /// Whom to expect, if that is `wss://`.
+    /// The server to expect, for `wss://`.
     peer: Option<Peer>,
-    /// The pattern of the request, whose key is set for each connection.
+    /// The template of the request; its key is set for each connection.
     handshake: ClientHandshake,
-    /// None as long as the host is a name that was not looked up.
+    /// `None` if the host is a name that has not been looked up.
     addresses: Option<Arc<[SocketAddr]>>,
     sources: Vec<IpAddr>,
     time_max: Option<Duration>,
 }
 
 impl Destination {
-    /// Takes a `ws://` URL. A name in it is not looked up; see [`resolve`](Self::resolve).
+    /// Parses a `ws://` URL. A host name is not looked up; see [`resolve`](Self::resolve).
     ///
     /// # Errors
-    /// It is no URL of a WebSocket.
+    /// If it is not a valid `ws://` URL.
     pub fn parse(url: &str) -> Result<Self, DestinationError> {
         Self::parse_with(url, "ws", 80)
     }
 
-    /// Takes a `wss://` URL. The server has to show a certificate for the URL's host that `config`
-    /// trusts. See [`parse`](Self::parse).
+    /// Parses a `wss://` URL. The server must present a certificate for the URL's host that
+    /// `config` trusts. See also [`parse`](Self::parse).
     ///
-    /// Of `config`, early data is not used, and no application protocol but HTTP/1.1.
+    /// The reactor turns off early data in `config` and allows no application protocol except
+    /// HTTP/1.1.
     ///
     /// # Errors
-    /// It is no such URL, or its host is not of a kind that certificates are made for.
+    /// If it is not a valid `wss://` URL, or no certificate can be issued for its host.
     #[cfg(feature = "rustls")]
     pub fn parse_wss(url: &str, config: &rustls::ClientConfig) -> Result<Self, DestinationError> {
         let mut destination = Self::parse_with(url, "wss", 443)?;
@@ -127,15 +128,15 @@ impl Destination {
         })
     }
 
-    /// Looks the name up, here and now, unless the URL has an address or that was done before. All
-    /// connections to this destination then go to what was found: to the first address that takes
-    /// them.
+    /// Looks the host name up on the calling thread, unless the URL contains an address or the name
+    /// has already been looked up. All connections to this destination then use the addresses
+    /// found: the first address that accepts the connection.
     ///
-    /// This may take seconds. [`Tx::connect`](crate::Tx::connect) has names looked up by a thread
-    /// of their own, for each connection anew.
+    /// This may take seconds. [`Tx::connect`](crate::Tx::connect), in contrast, has names looked up
+    /// on a separate thread, again for each connection.
     ///
     /// # Errors
-    /// The name has no address, or nobody can tell.
+    /// If the name has no address, or the lookup fails.
     pub fn resolve(mut self) -> io::Result<Self> {
         if self.target.addresses.is_none()
             && let Some((name, port)) = self.name()
@@ -146,18 +147,18 @@ impl Destination {
         Ok(self)
     }
 
-    /// Connects to these addresses, the first that takes it, whatever the URL's host: a proxy, or a
-    /// way to test a server before its name leads to it. Each is tried for its part of the time that
-    /// the attempt may take.
+    /// Connects to the first of these addresses that accepts the connection, regardless of the
+    /// URL's host. This is useful for a proxy, or to test a server before its name points to it.
+    /// The addresses share the time that the attempt may take.
     pub fn with_addresses(mut self, addresses: &[SocketAddr]) -> Self {
         self.set_addresses(addresses.into());
         self
     }
 
-    /// Offers a subprotocol, behind those offered before.
+    /// Offers a subprotocol, after those offered before.
     ///
     /// # Errors
-    /// It is no token, or is offered already.
+    /// If the subprotocol is not a token, or has been offered already.
     pub fn with_subprotocol(self, subprotocol: &str) -> Result<Self, DestinationError> {
         self.try_with(|handshake| handshake.with_subprotocol(subprotocol))
     }
@@ -165,46 +166,46 @@ impl Destination {
     /// Adds a header to the request.
     ///
     /// # Errors
-    /// It is malformed, or the handshake sets it itself.
+    /// If the header is malformed, or the handshake sets it itself.
     pub fn with_header(self, name: &str, value: &str) -> Result<Self, DestinationError> {
         self.try_with(|handshake| handshake.with_header(name, value))
     }
 
-    /// Sends an `Origin`, as a browser would.
+    /// Sends an `Origin` header, as a browser would.
     pub fn with_origin(mut self, origin: Origin) -> Self {
         let target = self.target_mut();
         target.handshake = target.handshake.clone().with_origin(origin);
         self
     }
 
-    /// Connects from these local addresses in turn. One pair of addresses has room for about 28,000
-    /// connections to a port at once (`net.ipv4.ip_local_port_range`).
+    /// Connects from these local addresses in turn. Each pair of addresses supports about 28,000
+    /// simultaneous connections to a port (`net.ipv4.ip_local_port_range`).
     pub fn with_sources(mut self, sources: &[IpAddr]) -> Self {
         self.target_mut().sources = sources.to_vec();
         self
     }
 
     /// Sets how long an attempt may take, from its start until the WebSocket is open. Default:
-    /// [`HandshakeLimits::time_max`](crate::handshake::HandshakeLimits), which is 10 s.
+    /// [`HandshakeLimits::time_max`](crate::handshake::HandshakeLimits), 10 s.
     pub fn with_timeout(mut self, time_max: Duration) -> Self {
         self.target_mut().time_max = Some(time_max);
         self
     }
 
-    /// Starts the attempt only after `delay`, in steps of a quarter of a second: what it takes to
-    /// connect again after a failure without haste.
+    /// Delays the attempt by `delay`, with a resolution of 250 ms. Use this to avoid reconnecting
+    /// in a tight loop after a failure.
     pub fn with_delay(mut self, delay: Duration) -> Self {
         self.delay = delay;
         self
     }
 
-    /// Sets a number by which the handler knows what the connection is for.
+    /// Sets a number that tells the handler what the connection is for.
     pub fn with_tag(mut self, tag: u64) -> Self {
         self.tag = tag;
         self
     }
 
-    /// Returns the tag, 0 if there is none.
+    /// Returns the tag; 0 if none was set.
     pub const fn tag(&self) -> u64 {
         self.tag
     }
@@ -213,7 +214,7 @@ impl Destination {
         self.delay
     }
 
-    /// Returns the name and the port, if the host is a name.
+    /// Returns the host name and the port, if the host is a name.
     pub(crate) fn name(&self) -> Option<(&str, u16)> {
         match &self.target.host {
             Host::Domain(name) => Some((name, self.target.port)),
@@ -226,7 +227,7 @@ impl Destination {
         self.target.addresses.as_ref()
     }
 
-    /// Returns the source whose turn it is for a connection to `address`.
+    /// Returns the next source address in turn for a connection to `address`.
     pub(crate) fn source(&self, address: SocketAddr, turn: u64) -> Option<IpAddr> {
         let usable = |source: &&IpAddr| source.is_ipv4() == address.is_ipv4();
         let sources = &self.target.sources;
@@ -266,7 +267,7 @@ impl Destination {
 }
 
 impl fmt::Debug for Destination {
-    /// Leaves the query and the headers out: they may hold credentials.
+    /// Omits the query and the headers, which may contain credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Destination")
             .field("host", &self.target.host)
@@ -285,7 +286,7 @@ pub(super) fn look_up(name: &str, port: u16) -> io::Result<Arc<[SocketAddr]>> {
     Ok(found)
 }
 
-/// A destination was refused.
+/// The error returned when a destination is invalid.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum DestinationError {
@@ -293,11 +294,11 @@ pub enum DestinationError {
     Fragment,
     /// The URL has no host.
     HostMissing,
-    /// It is no URL.
+    /// The URL cannot be parsed.
     Malformed(url::ParseError),
-    /// A part of the request can't be sent as it is.
+    /// The handshake request cannot be built from these values.
     Request(BuildError),
-    /// The scheme is another one.
+    /// The URL has another scheme than the one expected.
     Scheme,
 }
 
@@ -310,11 +311,13 @@ impl From<BuildError> for DestinationError {
 impl fmt::Display for DestinationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Fragment => f.write_str("URL of a WebSocket can't have a fragment"),
+            Self::Fragment => f.write_str("WebSocket URL cannot have a fragment"),
             Self::HostMissing => f.write_str("URL has no host"),
             Self::Malformed(_) => f.write_str("malformed URL"),
-            Self::Request(_) => f.write_str("request can't be sent"),
-            Self::Scheme => f.write_str("scheme of the URL is not the one that is asked for"),
+            Self::Request(_) => f.write_str("cannot build the handshake request"),
+            Self::Scheme => {
+                f.write_str("wrong URL scheme: use `parse` for ws:// and `parse_wss` for wss://")
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Attempts to connect that wait: for their turn, for a delay to pass, for a name to be looked up.
+//! Attempts to connect that wait: for their turn, for a delay, or for a name lookup.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -11,41 +11,41 @@ use linerate_proto::handshake::ClientHandshake;
 
 use super::{ConnectError, Destination};
 
-/// A connection that was asked for.
+/// A requested connection.
 #[derive(Debug)]
 pub(crate) struct Pending {
     pub(crate) destination: Destination,
-    /// The route whose handler gets it.
+    /// The route whose handler the connection belongs to.
     pub(crate) route: u16,
 }
 
-/// A connection that is being opened.
+/// An attempt to connect that has begun.
 pub(crate) struct Attempt {
     pub(crate) pending: Pending,
     pub(crate) handshake: ClientHandshake,
-    /// The addresses of which those before `next` have been tried.
+    /// The addresses of the host; those before `next` have been tried.
     pub(crate) addresses: Arc<[SocketAddr]>,
     pub(crate) next: usize,
-    /// When the address that is being tried has had its time.
+    /// When the time for the current address is over.
     pub(crate) address_due: Duration,
     pub(crate) due: Duration,
     pub(crate) time_max: Duration,
-    /// Why it fails, once it does.
+    /// The reason for the failure, once the attempt has failed.
     pub(crate) failure: Option<ConnectError>,
 }
 
-/// The attempts of one worker that have not begun, and the number of those that have.
+/// The attempts of one worker that have not begun, and the number of those in progress.
 #[derive(Debug, Default)]
 pub(crate) struct Dialer {
     waiting: VecDeque<Pending>,
-    /// By when they are due.
+    /// Delayed attempts, ordered by the time at which they are due.
     delayed: BTreeMap<(Duration, u64), Pending>,
-    /// By what their lookup is known.
+    /// Attempts that wait for a lookup, by the number of the lookup.
     lookups: BTreeMap<u64, Pending>,
     next_number: u64,
-    /// Attempts that have begun and are not over.
+    /// The number of attempts that have begun and not ended.
     pub(crate) under_way: usize,
-    /// No further attempt begins.
+    /// True if no further attempt may begin.
     pub(crate) is_shut: bool,
 }
 
@@ -61,13 +61,14 @@ impl Dialer {
         }
     }
 
-    /// Returns a number that no other call returns.
+    /// Returns a unique number.
     pub(crate) fn number(&mut self) -> u64 {
         self.next_number += 1;
         self.next_number
     }
 
-    /// Lets the attempts wait whose delay has passed by `now`; returns how many wait then.
+    /// Queues the attempts whose delay has passed by `now`; returns how many attempts are queued
+    /// then.
     pub(crate) fn wake(&mut self, now: Duration) -> usize {
         while let Some(entry) = self.delayed.first_entry()
             && entry.key().0 <= now
@@ -77,7 +78,7 @@ impl Dialer {
         self.waiting.len()
     }
 
-    /// Returns the attempt whose turn it is, if fewer than `max` are under way.
+    /// Removes and returns the next queued attempt, if fewer than `max` are in progress.
     pub(crate) fn next(&mut self, max: usize) -> Option<Pending> {
         if self.under_way < max.max(1) {
             self.waiting.pop_front()
@@ -86,30 +87,30 @@ impl Dialer {
         }
     }
 
-    /// Keeps an attempt until the lookup of this number is answered. It counts as under way.
+    /// Keeps an attempt until the lookup with this number is answered. It counts as in progress.
     pub(crate) fn await_lookup(&mut self, number: u64, pending: Pending) {
         self.under_way += 1;
         self.lookups.insert(number, pending);
     }
 
-    /// Takes the attempt that awaited an answer; none if it was given up.
+    /// Removes and returns the attempt that waits for this lookup; `None` if it was cancelled.
     pub(crate) fn answered(&mut self, number: u64) -> Option<Pending> {
         let pending = self.lookups.remove(&number)?;
         self.under_way -= 1;
         Some(pending)
     }
 
-    /// Returns whether an attempt could begin at once.
+    /// Returns whether an attempt could begin now.
     pub(crate) fn is_ready(&self, max: usize) -> bool {
         !self.waiting.is_empty() && self.under_way < max.max(1)
     }
 
-    /// Returns whether there is an attempt that waits for a time.
+    /// Returns whether an attempt waits for a delay to pass.
     pub(crate) fn has_delayed(&self) -> bool {
         !self.delayed.is_empty()
     }
 
-    /// Takes one of the attempts that have not begun, to give it up.
+    /// Removes and returns one of the attempts that have not begun, to cancel it.
     pub(crate) fn give_up(&mut self) -> Option<Pending> {
         if let Some((_, pending)) = self.lookups.pop_first() {
             self.under_way -= 1;

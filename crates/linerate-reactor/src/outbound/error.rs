@@ -1,33 +1,33 @@
-//! Why a connection did not come about.
+//! The reasons why a connection could not be opened.
 
 use std::{error::Error, fmt, io, time::Duration};
 
 use linerate_proto::handshake::HandshakeError;
 
-/// A connection that we asked for did not come about.
+/// The reason why an outbound connection could not be opened.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The answer does not open a WebSocket;
-    /// [`StatusUnexpected`](HandshakeError::StatusUnexpected) has its status.
+    /// The server's response does not open a WebSocket.
+    /// [`StatusUnexpected`](HandshakeError::StatusUnexpected) contains the status if it is not 101.
     Handshake(HandshakeError),
-    /// The host's name has no address, or nobody can tell.
+    /// The host name has no address, or the lookup failed.
     Lookup(io::Error),
-    /// None of the addresses takes a connection (this is the error of the last one), or the
+    /// None of the addresses accepts the connection (this is the error of the last one), or the
     /// connection was lost.
     Network(io::Error),
-    /// The server was built without a handler for connections that other threads ask for.
+    /// The server was built without a handler for connections that other threads open.
     NoHandler,
-    /// The reactor shuts down.
+    /// The reactor is shutting down.
     ShutDown,
-    /// The server does not speak TLS as it must, or is not whom its certificate is to be of.
+    /// The TLS handshake failed, or the server's certificate is not valid for the host.
     Tls(io::Error),
-    /// The attempt took longer than it may.
+    /// The attempt took longer than allowed.
     TimedOut {
         /// The limit.
         time_max: Duration,
     },
-    /// There are as many connections as there may be.
+    /// The connection limit is reached.
     TooMany {
         /// The limit, [`Options::connections_max`](crate::Options).
         connections_max: usize,
@@ -37,18 +37,17 @@ pub enum ConnectError {
 impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Handshake(_) => f.write_str("server does not open a WebSocket"),
-            Self::Lookup(_) => f.write_str("name of the host can't be looked up"),
-            Self::Network(_) => f.write_str("server can't be reached"),
-            Self::NoHandler => f.write_str("there is no handler of outbound connections"),
-            Self::ShutDown => f.write_str("reactor shuts down"),
-            Self::Tls(_) => f.write_str("no encrypted connection comes about"),
-            Self::TimedOut { time_max } => write!(f, "connecting took longer than {time_max:?}"),
+            Self::Handshake(_) => f.write_str("WebSocket handshake failed"),
+            Self::Lookup(_) => f.write_str("cannot look up the host name"),
+            Self::Network(_) => f.write_str("cannot connect to the server"),
+            Self::NoHandler => {
+                f.write_str("no handler for outbound connections: set one with `Builder::outbound`")
+            }
+            Self::ShutDown => f.write_str("reactor is shutting down"),
+            Self::Tls(_) => f.write_str("TLS handshake failed"),
+            Self::TimedOut { time_max } => write!(f, "cannot connect within {time_max:?}"),
             Self::TooMany { connections_max } => {
-                write!(
-                    f,
-                    "there are {connections_max} connections, which is the limit"
-                )
+                write!(f, "connection limit of {connections_max} reached")
             }
         }
     }

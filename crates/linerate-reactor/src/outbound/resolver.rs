@@ -1,4 +1,5 @@
-//! Looking up names without holding up a worker: a thread for it, once it is needed.
+//! Name lookups on a separate thread, which is started when it is first needed, so that no worker
+//! blocks.
 
 use std::{
     io,
@@ -13,10 +14,10 @@ use std::{
 use super::destination::look_up;
 use crate::remote::Shared;
 
-/// Lookups that may wait; further ones fail.
+/// Maximum number of pending lookups; further ones fail.
 const LOOKUPS_MAX: usize = 1_024;
 
-/// The thread that looks names up, one after the other.
+/// The thread that looks names up, one at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Resolver(Mutex<Option<SyncSender<Lookup>>>);
 
@@ -29,19 +30,19 @@ struct Lookup {
     port: u16,
 }
 
-/// What a lookup came to.
+/// The result of a lookup.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    /// Which lookup it was.
+    /// The number of the lookup.
     pub(crate) number: u64,
     pub(crate) found: io::Result<Arc<[SocketAddr]>>,
 }
 
 impl Resolver {
-    /// Has a name looked up; the answer goes to the worker's mailbox.
+    /// Starts to look a name up; the result goes to the worker's mailbox.
     ///
     /// # Errors
-    /// 1,024 lookups wait, or there can be no thread.
+    /// If 1,024 lookups are pending, or the thread cannot be started.
     pub(crate) fn look_up(
         &self,
         shared: &Arc<Shared>,
@@ -62,11 +63,11 @@ impl Resolver {
         };
         lookups
             .try_send(lookup)
-            .map_err(|_| io::Error::other("too many lookups wait"))
+            .map_err(|_| io::Error::other("limit of 1,024 pending name lookups reached"))
     }
 }
 
-/// Starts the thread, which ends when the last handle on the reactor is gone.
+/// Starts the thread, which ends when the last handle on the reactor is dropped.
 fn start(shared: Weak<Shared>) -> io::Result<SyncSender<Lookup>> {
     let (sender, lookups) = sync_channel(LOOKUPS_MAX);
     let thread = thread::Builder::new().name("reactor-lookup".to_owned());

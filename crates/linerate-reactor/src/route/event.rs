@@ -1,4 +1,4 @@
-//! What comes next in the input of a connection and is no whole message.
+//! The next event in the input of a connection that is not a whole message.
 
 use std::time::Duration;
 
@@ -15,43 +15,45 @@ use crate::{
     memory::pool::Pool,
 };
 
-/// A piece of a long message that has this many bytes goes to the handler from where it lies.
+/// A piece of a streamed message with at least this many bytes is passed to the handler without a
+/// copy.
 const PIECE_BYTES_MIN: usize = 16 << 10;
 
-/// Smaller ones are put together up to this many bytes, since what the handler does for each, like a
-/// system call, costs more than the copy.
+/// Smaller pieces are joined up to this many bytes, because what the handler does for each piece,
+/// such as a system call, costs more than the copy.
 const HELD_BYTES_MAX: usize = 64 << 10;
 
-/// To inflate so many bytes takes as long as a small frame does otherwise, or longer.
+/// Inflating this many bytes takes at least as long as handling a small frame.
 const INFLATED_BYTES_PER_FRAME: usize = 256;
 
-/// What an event was, once nothing of the engine is borrowed any more.
+/// An event, without references into the engine.
 pub(super) enum Seen {
-    /// Nothing that is anybody's business, and nothing behind it.
+    /// No event that needs attention, and no more events in the input.
     Nothing,
-    /// Pieces of a message, of which more may follow.
+    /// Pieces of a message that is not complete yet.
     Pieces,
-    /// The last piece of a message.
+    /// The last piece of a message that was joined.
     Gathered(Box<Gather>),
-    /// A piece of a message that is streamed.
+    /// A piece of a streamed message.
     Streamed(Streamed),
     Ping(Control),
     Pong(Control),
-    /// The peer broke the rules; the engine may not know yet.
+    /// The peer violated the protocol; the engine may not know yet.
     Error(ProtocolError),
 }
 
-/// A piece of a message that is streamed, unmasked: what is held, or else the end of the input so far.
+/// A piece of a streamed message, unmasked: the held bytes or, if there are none, the end of the
+/// input processed so far.
 pub(super) struct Streamed {
     pub(super) kind: MessageKind,
     pub(super) begins: bool,
     pub(super) ends: bool,
-    /// How many bytes of the input, if nothing is held.
+    /// The length of the piece in the input, if nothing is held.
     pub(super) bytes: usize,
     pub(super) held: Vec<u8>,
 }
 
-/// A copy of what a control frame carries.
+/// A copy of the payload of a control frame.
 pub(super) struct Control {
     bytes: [u8; 125],
     len: usize,
@@ -72,8 +74,9 @@ impl Control {
     }
 }
 
-/// Takes what comes next in `input`, and with it the pieces of a message that is put together, as
-/// far as `frames_max` goes; counts in `frames`, and returns what it was and how many bytes it took.
+/// Handles the next event in `input`. Pieces of a message that is being joined are handled
+/// together, until `frames` reaches `frames_max`. Adds to `frames`; returns the event and how many
+/// bytes it took.
 pub(super) fn next(
     connection: &mut Connection,
     input: &mut [u8],
@@ -103,7 +106,7 @@ pub(super) fn next(
             Some(Ok(RawEvent::Ping(payload))) => Seen::Ping(Control::new(payload)),
             Some(Ok(RawEvent::Pong(payload))) => Seen::Pong(Control::new(payload)),
             Some(Err(error)) => Seen::Error(error),
-            // Whatever follows a Close frame means nothing; the answer is queued.
+            // Everything after a Close frame is ignored; our Close frame is queued.
             Some(Ok(RawEvent::Close(_))) | None => Seen::Nothing,
         };
     };
@@ -114,7 +117,7 @@ pub(super) fn next(
     (seen, bytes)
 }
 
-/// Adds a piece to the message that it belongs to. `None` if nothing comes of it yet.
+/// Adds a piece to its message. Returns `None` if there is nothing to report yet.
 fn add(
     data: Data<'_>,
     streamed_bytes_min: u64,
@@ -145,8 +148,8 @@ fn add(
     Some(seen)
 }
 
-/// Unmasks a piece where it lies and, if it is text, validates it. What is not worth a call of its own
-/// is held, and so is what was inflated, since it does not stay.
+/// Unmasks a piece in place and, if it is text, validates it. Pieces that are too small for a call
+/// of their own are held, and so are inflated pieces, because their memory is reused.
 fn stream_piece(
     data: Data<'_>,
     stream: &mut Stream,
@@ -175,7 +178,7 @@ fn stream_piece(
     }))
 }
 
-/// Unmasks a piece into the memory of the message and, if it is text, validates it.
+/// Unmasks a piece into the memory of its message and, if it is text, validates it.
 fn gather_piece(data: Data<'_>, gather: &mut Gather, pool: &mut Pool) -> Result<(), ProtocolError> {
     match gather {
         Gather::Text(text) => {

@@ -1,4 +1,4 @@
-//! What stands for TLS in a build without it: types that have no values.
+//! The replacement for TLS in a build without it: types without values.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::memory::pool::Pool;
 #[derive(Debug)]
 pub(crate) enum ServerConfig {}
 
-/// Whom a client expects.
+/// The server that a client expects.
 #[derive(Clone)]
 pub(crate) enum Peer {}
 

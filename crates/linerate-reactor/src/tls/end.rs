@@ -12,42 +12,42 @@ use super::{
 };
 use crate::memory::pool::Pool;
 
-/// What servers are configured by.
+/// The configuration of a server.
 pub(crate) type ServerConfig = rustls::ServerConfig;
 
-/// Whom a client expects, and how it makes sure of that.
+/// The server that a client expects, and how the client verifies it.
 #[derive(Clone)]
 pub(crate) struct Peer {
     pub(crate) config: Arc<ClientConfig>,
     pub(crate) name: ServerName<'static>,
 }
 
-/// How many bytes of a handshake may wait for the rest of a message. rustls takes messages of up to
-/// 64 KiB, which may come in records of a few bytes.
+/// Maximum number of handshake bytes that wait for the remainder of a message. rustls accepts
+/// messages of up to 64 KiB, which may arrive in records of a few bytes.
 const HANDSHAKE_BYTES_MAX: usize = 128 << 10;
 
 /// The TLS of one connection.
 pub(crate) struct Tls {
     stage: Stage,
-    /// The start of a record whose end has not arrived; during the handshake, what rustls has not
-    /// done with.
+    /// The start of a record that has not arrived completely; during the handshake, the bytes that
+    /// rustls has not processed.
     unfinished: Vec<u8>,
 }
 
 enum Stage {
     Handshake(Box<Handshake>),
     Open(Box<Session>),
-    /// Our side is closed; what the peer still sends is ignored.
+    /// Our side is closed; anything that the peer still sends is ignored.
     Closed,
 }
 
 impl Tls {
-    /// Starts as a server.
+    /// Starts TLS as a server.
     pub(crate) fn server(config: &Arc<ServerConfig>) -> Result<Box<Self>, Failed> {
         Ok(Self::new(Handshake::server(config.clone())?))
     }
 
-    /// Starts as a client: adds the first message to `sealed`.
+    /// Starts TLS as a client and adds the first message to `sealed`.
     pub(crate) fn client(peer: &Peer, sealed: &mut Sealed) -> Result<Box<Self>, Failed> {
         let mut handshake = Handshake::client(peer.config.clone(), peer.name.clone())?;
         handshake.advance(&mut Vec::new(), sealed)?;
@@ -61,10 +61,10 @@ impl Tls {
         })
     }
 
-    /// Takes input, decrypts what is there of whole records, and keeps the start of the next.
-    /// Answers of TLS itself are added to `sealed`.
+    /// Processes input: decrypts the whole records and keeps the start of the next one. Responses
+    /// of the TLS protocol itself are added to `sealed`.
     ///
-    /// To be called again with what it did not take.
+    /// Must be called again with the input that was not processed.
     pub(crate) fn take(&mut self, input: &mut [u8], sealed: &mut Sealed, pool: &mut Pool) -> Taken {
         match &mut self.stage {
             Stage::Handshake(_) => self.take_handshake(input, sealed, pool),
@@ -86,11 +86,11 @@ impl Tls {
         }
     }
 
-    /// Encrypts the `slices`, one behind the other, in records as full as can be.
+    /// Encrypts the `slices`, one after the other, in records that are as full as possible. Does
+    /// nothing once our side is closed.
     ///
     /// # Errors
-    /// The handshake is not over, or no more may be encrypted. Nothing happens once our side is
-    /// closed.
+    /// If the handshake is not complete, or no more records may be encrypted.
     pub(crate) fn seal<'a>(
         &mut self,
         slices: impl Iterator<Item = &'a [u8]>,
@@ -103,7 +103,7 @@ impl Tls {
         }
     }
 
-    /// Closes our side: tells the peer that nothing follows, or why, and forgets the keys.
+    /// Closes our side: tells the peer that no more data follows, or why, and discards the keys.
     pub(crate) fn close(&mut self, alert: Alert, sealed: &mut Sealed) {
         if let Stage::Open(session) = &mut self.stage {
             session.alert(alert, sealed);
@@ -116,7 +116,7 @@ impl Tls {
         matches!(self.stage, Stage::Open(_))
     }
 
-    /// Returns a record of any content.
+    /// Returns a record with the given content type.
     #[cfg(test)]
     pub(super) fn seal_as(&mut self, kind: rustls::ContentType, content: &[u8]) -> Vec<u8> {
         match &mut self.stage {
@@ -125,18 +125,18 @@ impl Tls {
         }
     }
 
-    /// Returns how much memory is held for what is unfinished.
+    /// Returns how much memory is held for unfinished records.
     #[cfg(test)]
     pub(super) fn unfinished_capacity(&self) -> usize {
         self.unfinished.capacity()
     }
 
-    /// Gives back the memory.
+    /// Gives the memory to the pool.
     pub(crate) fn give_memory(self, pool: &mut Pool) {
         pool.give(self.unfinished);
     }
 
-    /// Takes what is missing of a record of the handshake.
+    /// Takes the missing bytes of a handshake record.
     fn take_handshake(&mut self, input: &mut [u8], sealed: &mut Sealed, pool: &mut Pool) -> Taken {
         let Stage::Handshake(handshake) = &mut self.stage else {
             return Taken::nothing(0, Outcome::Continues);
@@ -161,7 +161,7 @@ impl Tls {
         Taken::nothing(bytes, outcome)
     }
 
-    /// Goes on from the end of the handshake.
+    /// Continues after the handshake.
     fn start_session(&mut self, pool: &mut Pool) -> Outcome {
         let Stage::Handshake(handshake) = std::mem::replace(&mut self.stage, Stage::Closed) else {
             return Outcome::Continues;
@@ -176,7 +176,7 @@ impl Tls {
         }
     }
 
-    /// Takes what is missing of the record that arrives in pieces.
+    /// Takes the missing bytes of the record that is arriving in pieces.
     fn take_rest(&mut self, input: &mut [u8], sealed: &mut Sealed, pool: &mut Pool) -> Taken {
         let (bytes, is_whole) = record::join(&mut self.unfinished, 0, input, pool);
         let Stage::Open(session) = &mut self.stage else {
@@ -205,7 +205,7 @@ impl Taken {
     }
 }
 
-/// Returns the configuration as the reactor needs it.
+/// Returns the configuration with the settings that the reactor requires.
 pub(crate) fn prepare_server(config: &ServerConfig) -> Arc<ServerConfig> {
     let mut config = config.clone();
     config.enable_secret_extraction = true;
@@ -215,7 +215,7 @@ pub(crate) fn prepare_server(config: &ServerConfig) -> Arc<ServerConfig> {
     Arc::new(config)
 }
 
-/// Returns the configuration as the reactor needs it.
+/// Returns the configuration with the settings that the reactor requires.
 pub(crate) fn prepare_client(config: &ClientConfig) -> Arc<ClientConfig> {
     let mut config = config.clone();
     config.enable_secret_extraction = true;
@@ -224,7 +224,7 @@ pub(crate) fn prepare_client(config: &ClientConfig) -> Arc<ClientConfig> {
     Arc::new(config)
 }
 
-/// Leaves HTTP/1.1 of the protocols, if any are spoken of.
+/// Reduces the protocols to HTTP/1.1, unless there are none.
 fn keep_http1(protocols: &mut Vec<Vec<u8>>) {
     if !protocols.is_empty() {
         *protocols = vec![b"http/1.1".to_vec()];

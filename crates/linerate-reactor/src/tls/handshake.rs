@@ -1,4 +1,4 @@
-//! The TLS handshake, by rustls.
+//! The TLS handshake, performed by rustls.
 
 use std::{io, sync::Arc};
 
@@ -16,12 +16,12 @@ use super::{
     session::{Secrets, Session},
 };
 
-/// A handshake that goes on.
+/// A handshake in progress.
 pub(super) struct Handshake {
     end: End,
-    /// How many bytes of what is not done with rustls has seen.
+    /// How many bytes at the start of the unprocessed input rustls has seen.
     seen_bytes: usize,
-    /// Looks at what a client says, until its hello is there.
+    /// Inspects the client's bytes until its ClientHello is complete.
     hello: Option<HelloReader>,
 }
 
@@ -30,11 +30,11 @@ enum End {
     Server(UnbufferedServerConnection),
 }
 
-/// How far a handshake has come.
+/// The progress of a handshake.
 pub(super) enum Progress {
     /// More input is needed.
     Goes,
-    /// All has been said.
+    /// The handshake is complete.
     Done,
     /// The peer has closed the connection.
     Ended,
@@ -42,9 +42,9 @@ pub(super) enum Progress {
 
 /// One step of rustls.
 enum Step {
-    /// Something was encoded or written off, and there may be more.
+    /// Something was encoded or processed, and there may be more.
     Next,
-    /// It waits for input.
+    /// rustls waits for input.
     Waits,
     Ended,
 }
@@ -71,15 +71,15 @@ impl Handshake {
         })
     }
 
-    /// Returns how many bytes at the start of what is not done with were taken before.
+    /// Returns how many bytes at the start of the unprocessed input rustls has seen.
     pub(super) const fn seen_bytes(&self) -> usize {
         self.seen_bytes
     }
 
-    /// Looks at what has arrived before rustls does.
+    /// Inspects new input before rustls does.
     ///
     /// # Errors
-    /// It is no hello that can be answered; the alert has been added to `sealed`.
+    /// If it is not a ClientHello that can be answered; the alert has been added to `sealed`.
     pub(super) fn look_at(&mut self, arrived: &[u8], sealed: &mut Sealed) -> Result<(), Failed> {
         let Some(hello) = &mut self.hello else {
             return Ok(());
@@ -100,11 +100,11 @@ impl Handshake {
         }
     }
 
-    /// Takes `input`: what is not done with, and one record more, so that nothing behind the
-    /// handshake is seen by rustls. Removes what is done with.
+    /// Processes `input`, which holds the unprocessed bytes and one more record, so that rustls
+    /// does not see anything after the handshake. Removes the bytes that were processed.
     ///
     /// # Errors
-    /// The peer does not speak TLS or not as it must; the alert has been added to `sealed`.
+    /// If the peer violates the TLS protocol; the alert has been added to `sealed`.
     pub(super) fn advance(
         &mut self,
         input: &mut Vec<u8>,
@@ -113,7 +113,7 @@ impl Handshake {
         loop {
             let (discard, step) = self.step(input, sealed);
             if step.is_err() {
-                // What it has to say about that; it must not see the input again.
+                // Encode the alert. rustls must not see the input again.
                 while self.state().wants_write() {
                     _ = self.step(&mut [], sealed);
                 }
@@ -131,10 +131,10 @@ impl Handshake {
         }
     }
 
-    /// Returns the session that the handshake has agreed on.
+    /// Returns the session that was negotiated.
     ///
     /// # Errors
-    /// The cipher suite is of a kind that is unknown here.
+    /// If the kind of cipher suite is not supported here.
     pub(super) fn into_session(self) -> Result<Session, Failed> {
         match self.end {
             End::Client(connection) => {
@@ -177,27 +177,28 @@ fn step<D>(
             let mut record = Vec::new();
             if let Err(EncodeError::InsufficientSize(size)) = data.encode(&mut record) {
                 record.resize(size.required_size, 0);
-                // The size is the one that it has asked for.
+                // This cannot fail: the size is the one that rustls has asked for.
                 _ = data.encode(&mut record);
             }
             sealed.push(record);
             Ok(Step::Next)
         }
         Ok(ConnectionState::TransmitTlsData(data)) => {
-            // It is ours to write from here on.
+            // The record is in `sealed`, which we write.
             data.done();
             Ok(Step::Next)
         }
         Ok(ConnectionState::BlockedHandshake | ConnectionState::WriteTraffic(_)) => Ok(Step::Waits),
         Ok(ConnectionState::PeerClosed | ConnectionState::Closed) => Ok(Step::Ended),
-        // Early data is off, and the record that ends the handshake is the last that it sees.
+        // Early data is turned off, and rustls sees nothing after the record that ends the
+        // handshake.
         Ok(_) => Err(Failed::default()),
         Err(error) => Err(failed(error)),
     };
     (discard, step)
 }
 
-/// Says what was wrong with a handshake; rustls has told the peer.
+/// Returns the failure of a handshake, which rustls reports to the peer.
 fn failed(error: Error) -> Failed {
     Failed {
         alert: None,

@@ -1,4 +1,4 @@
-//! The frame around what TLS protects (RFC 8446 §5.1), and its keys.
+//! The record layer of TLS (RFC 8446 §5.1) and its keys.
 
 use rustls::{
     AlertDescription, ConnectionTrafficSecrets, ContentType, ProtocolVersion, SupportedCipherSuite,
@@ -11,21 +11,21 @@ use rustls::{
 use super::Failed;
 use crate::memory::pool::Pool;
 
-/// The bytes in front of each record: its type, a version, its length.
+/// The length of a record's header: its type, a version, its length.
 pub(super) const HEADER_BYTES: usize = 5;
 
-/// The most plaintext of a record (§5.1).
+/// Maximum length of a record's plaintext (§5.1).
 pub(super) const FILLED_BYTES_MAX: usize = 1 << 14;
 
-/// The most that protection may add: 256 bytes in TLS 1.3 (§5.2), 2,048 in TLS 1.2 (RFC 5246
-/// §6.2.3). The cipher rejects what is too long for its version.
+/// Maximum number of bytes that protection may add: 256 in TLS 1.3 (§5.2), 2,048 in TLS 1.2 (RFC
+/// 5246 §6.2.3). The cipher rejects records that are too long for its version.
 const PROTECTION_BYTES_MAX: usize = 2_048;
 
-/// Returns the length of the record at the start of `bytes` with its header; none without the whole
-/// header.
+/// Returns the length, including the header, of the record at the start of `bytes`; `None` if the
+/// header is incomplete.
 ///
 /// # Errors
-/// No record starts so.
+/// If `bytes` cannot be the start of a record.
 pub(super) fn length(bytes: &[u8]) -> Result<Option<usize>, Failed> {
     let Some(&[kind, major, _, high, low]) = bytes.first_chunk() else {
         return Ok(None);
@@ -41,8 +41,8 @@ pub(super) fn length(bytes: &[u8]) -> Result<Option<usize>, Failed> {
     }
 }
 
-/// Adds to the record that starts at `at` of `joined` what `input` has of it. Returns how many bytes
-/// that were, and whether the record is whole now, or its header one that nothing can follow.
+/// Extends the record that starts at `at` in `joined` with its next bytes in `input`. Returns how
+/// many bytes that were, and whether the record is now complete or its header invalid.
 pub(super) fn join(
     joined: &mut Vec<u8>,
     at: usize,
@@ -68,17 +68,17 @@ pub(super) fn join(
     }
 }
 
-/// Encrypts what one side sends.
+/// Encrypts the records that we send.
 pub(super) struct Sealer {
     cipher: Box<dyn MessageEncrypter>,
     sequence: u64,
 }
 
 impl Sealer {
-    /// Goes on with the record of this number.
+    /// Starts with the record of the given sequence number.
     ///
     /// # Errors
-    /// The secrets are of a kind that is unknown here.
+    /// If the kind of secrets is not supported here.
     pub(super) fn new(
         suite: SupportedCipherSuite,
         (sequence, secrets): (u64, ConnectionTrafficSecrets),
@@ -95,12 +95,12 @@ impl Sealer {
         Ok(Self { cipher, sequence })
     }
 
-    /// Returns how many records were encrypted.
+    /// Returns how many records have been encrypted.
     pub(super) const fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// Returns a record of at most [`FILLED_BYTES_MAX`] bytes of plaintext.
+    /// Returns a record with at most [`FILLED_BYTES_MAX`] bytes of plaintext.
     pub(super) fn seal(
         &mut self,
         kind: ContentType,
@@ -117,17 +117,17 @@ impl Sealer {
     }
 }
 
-/// Decrypts what the other side sends.
+/// Decrypts the records that the peer sends.
 pub(super) struct Opener {
     cipher: Box<dyn MessageDecrypter>,
     sequence: u64,
 }
 
 impl Opener {
-    /// Goes on with the record of this number.
+    /// Starts with the record of the given sequence number.
     ///
     /// # Errors
-    /// The secrets are of a kind that is unknown here.
+    /// If the kind of secrets is not supported here.
     pub(super) fn new(
         suite: SupportedCipherSuite,
         (sequence, secrets): (u64, ConnectionTrafficSecrets),
@@ -143,7 +143,7 @@ impl Opener {
         Ok(Self { cipher, sequence })
     }
 
-    /// Decrypts a record in place; returns the type of its content and the content.
+    /// Decrypts a record in place; returns its content type and its content.
     pub(super) fn open<'r>(
         &mut self,
         record: &'r mut [u8],
@@ -157,7 +157,7 @@ impl Opener {
     }
 }
 
-/// Returns key and nonce base of the ciphers that there are.
+/// Returns the key and the base of the nonces.
 fn parts(secrets: ConnectionTrafficSecrets) -> Result<(AeadKey, Iv), Failed> {
     match secrets {
         ConnectionTrafficSecrets::Aes128Gcm { key, iv }

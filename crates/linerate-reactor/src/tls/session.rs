@@ -1,4 +1,4 @@
-//! What follows the handshake: records of data, alerts, and new keys.
+//! The session after the handshake: data, alerts, and key updates.
 
 use rustls::{
     AlertDescription, ContentType, Error, ExtractedSecrets, HandshakeType, SupportedCipherSuite,
@@ -11,44 +11,44 @@ use super::{
     record::{self, FILLED_BYTES_MAX, HEADER_BYTES, Opener, Sealer},
 };
 
-/// New keys that a peer may ask for, and empty records that it may send, before it has to send data;
-/// each of them costs us and tells us nothing.
+/// Maximum number of key updates and empty records between two records with data. They cost us time
+/// and carry no information.
 const IDLE_RECORDS_MAX: u8 = 32;
 
-/// Warnings that are overlooked (TLS 1.2).
+/// Maximum number of warnings that are ignored (TLS 1.2).
 const WARNINGS_MAX: u8 = 4;
 
-/// Slices that one round of encryption sees.
+/// Maximum number of slices in one round of encryption.
 const SLICES_MAX: usize = 64;
 
-/// A KeyUpdate that asks for none in return (RFC 8446 §4.6.3).
+/// A KeyUpdate that does not request one in return (RFC 8446 §4.6.3).
 const KEY_UPDATE: [u8; 5] = [0x18, 0, 0, 1, 0];
 
 /// The level of an alert that ends the connection (§6).
 const FATAL: u8 = 2;
 
-/// That of close_notify.
+/// The level of close_notify.
 const WARNING: u8 = 1;
 
-/// Records in both directions.
+/// An open session, which encrypts and decrypts records.
 pub(super) struct Session {
     sealer: Sealer,
     opener: Opener,
     secrets: Secrets,
-    /// Records since the last with data.
+    /// The number of records since the last one with data.
     idle_records: u8,
     warnings: u8,
 }
 
-/// Whence new keys come.
+/// The source of new keys.
 pub(super) enum Secrets {
     Client(KernelConnection<ClientConnectionData>),
     Server(KernelConnection<ServerConnectionData>),
 }
 
-/// What a record was.
+/// The content of a record.
 enum Content {
-    /// So many bytes of data, from here on in the record.
+    /// Application data: its start in the record, and its length.
     Data(usize, usize),
     /// Nothing for the application.
     Other,
@@ -69,7 +69,7 @@ impl Session {
     }
 
     /// Decrypts all whole records of `input` and moves their data to its start, without gaps.
-    /// Returns how many bytes the records were, and how many the data is.
+    /// Returns the length of the records and that of the data, in bytes.
     pub(super) fn open(
         &mut self,
         input: &mut [u8],
@@ -97,7 +97,7 @@ impl Session {
         }
     }
 
-    /// Encrypts the `slices`, one behind the other.
+    /// Encrypts the `slices`, one after the other.
     pub(super) fn seal<'a>(
         &mut self,
         mut slices: impl Iterator<Item = &'a [u8]>,
@@ -123,7 +123,7 @@ impl Session {
         }
     }
 
-    /// Tells the peer why nothing follows.
+    /// Tells the peer why no more data follows.
     pub(super) fn alert(&mut self, alert: Alert, sealed: &mut Sealed) {
         let level = if alert == Alert::CLOSE_NOTIFY {
             WARNING
@@ -132,11 +132,11 @@ impl Session {
         };
         let message = [level, alert.0];
         let payload = OutboundChunks::Single(&message);
-        // If it can't be said, the end of the stream has to do.
+        // If the alert cannot be encrypted, the end of the stream must suffice.
         sealed.extend(self.sealer.seal(ContentType::Alert, payload));
     }
 
-    /// Returns a record of any content.
+    /// Returns a record with the given content type.
     #[cfg(test)]
     pub(super) fn seal_as(&mut self, kind: ContentType, content: &[u8]) -> Vec<u8> {
         let payload = OutboundChunks::Single(content);
@@ -171,7 +171,8 @@ impl Session {
             ContentType::ApplicationData => Ok(Content::Other),
             ContentType::Alert => self.take_alert(content),
             ContentType::Handshake => {
-                // The messages are few and short; the keys that they change are ours.
+                // The messages are rare and short. A copy ends the borrow of the keys, which they
+                // may change.
                 let messages = content.to_vec();
                 self.take_messages(&messages, sealed)
             }
@@ -181,7 +182,7 @@ impl Session {
 
     fn take_alert(&mut self, alert: &[u8]) -> Result<Content, Failed> {
         if alert.is_empty() {
-            // §5.4: that is "unexpected_message", as for messages of the handshake.
+            // §5.4: this is "unexpected_message", as for handshake messages.
             return Err(Failed::telling(AlertDescription::UnexpectedMessage));
         }
         let &[level, alert] = alert else {
@@ -189,7 +190,7 @@ impl Session {
         };
         match AlertDescription::from(alert) {
             AlertDescription::CloseNotify => Ok(Content::End),
-            // §6.1: it "SHOULD be followed by a close_notify".
+            // §6.1: user_canceled "SHOULD be followed by a close_notify".
             AlertDescription::UserCanceled => Ok(Content::Other),
             _ if !self.is_tls13() && level != FATAL && self.warnings < WARNINGS_MAX => {
                 self.warnings += 1;
@@ -199,20 +200,20 @@ impl Session {
         }
     }
 
-    /// Takes what is left of the handshake protocol: new keys and tickets (§4.6). A message must be
-    /// whole in its record, as everybody sends these.
+    /// Handles the handshake messages that may follow the handshake: key updates and tickets
+    /// (§4.6). Each message must be contained in one record, as all implementations send them.
     fn take_messages(
         &mut self,
         mut messages: &[u8],
         sealed: &mut Sealed,
     ) -> Result<Content, Failed> {
         if !self.is_tls13() {
-            // RFC 5746 §4.5: a fatal handshake_failure refuses to renegotiate.
+            // RFC 5746 §4.5: a fatal handshake_failure refuses renegotiation.
             return Err(Failed::telling(AlertDescription::HandshakeFailure));
         }
         if messages.is_empty() {
-            // §5.4: "if such a message is received, the receiving implementation MUST terminate the connection
-            // with an "unexpected_message" alert."
+            // §5.4: "if such a message is received, the receiving implementation MUST terminate the
+            // connection with an "unexpected_message" alert."
             return Err(Failed::telling(AlertDescription::UnexpectedMessage));
         }
         while let Some((&[kind, high, middle, low], rest)) = messages.split_first_chunk() {
@@ -243,7 +244,7 @@ impl Session {
         }
     }
 
-    /// Changes the keys of the peer's records, and ours if it asks for that (§4.6.3).
+    /// Updates the keys of the peer's records, and ours if the peer requests it (§4.6.3).
     fn update_keys(&mut self, request: &[u8], sealed: &mut Sealed) -> Result<(), Failed> {
         let &[request @ (0 | 1)] = request else {
             return Err(Failed::telling(AlertDescription::IllegalParameter));
@@ -259,14 +260,14 @@ impl Session {
         Ok(())
     }
 
-    /// Changes our keys before they have protected more records than is safe.
+    /// Replaces our keys before they have protected more records than is safe.
     fn spare_keys(&mut self, sealed: &mut Sealed) -> Result<(), Failed> {
         let suite = self.secrets.suite();
         let (common, changes) = match suite {
             SupportedCipherSuite::Tls12(suite) => (&suite.common, false),
             SupportedCipherSuite::Tls13(suite) => (&suite.common, true),
         };
-        // One is left for the message that says so, or for the alert.
+        // One record is reserved for the KeyUpdate or the alert.
         if self.sealer.sequence() + 1 < common.confidentiality_limit {
             return Ok(());
         }
@@ -301,7 +302,7 @@ impl Secrets {
     }
 }
 
-/// Returns what a peer is told about an error that it made.
+/// Returns the alert that reports an error of the peer.
 fn alert_for(error: Error) -> Failed {
     Failed::telling(match error {
         Error::DecryptError => AlertDescription::BadRecordMac,

@@ -1,5 +1,5 @@
-//! What a peer may do to a session, with both ends in memory.
-#![allow(clippy::unwrap_used, reason = "a test that goes wrong is to panic")]
+//! Tests of what a peer may do to a session, with both ends in memory.
+#![allow(clippy::unwrap_used, reason = "a failing test should panic")]
 
 use rustls::{
     ClientConfig, ContentType, RootCertStore, ServerConfig, SupportedProtocolVersion,
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::*;
 use crate::memory::pool::Pool;
 
-/// A client and a server that have agreed on TLS.
+/// A client and a server that have completed the handshake.
 struct Pair {
     client: Box<Tls>,
     server: Box<Tls>,
@@ -40,8 +40,8 @@ impl Pair {
         }
     }
 
-    /// Sends so many records of this content from the client; returns how the server takes them, and
-    /// what it answers.
+    /// Sends `times` records with this content from the client; returns the server's outcome and
+    /// its response.
     fn send(&mut self, kind: ContentType, content: &[u8], times: usize) -> (Outcome, Sealed) {
         let mut wire = Vec::new();
         for _ in 0..times {
@@ -78,7 +78,7 @@ fn configs(version: &'static SupportedProtocolVersion) -> (Peer, Arc<ServerConfi
     (peer, prepare_server(&server))
 }
 
-/// Hands over all of `wire`, or what comes before the end; returns the plaintext.
+/// Passes all of `wire`, or everything before the end, to `tls`; returns the plaintext.
 fn take_all(
     tls: &mut Tls,
     wire: &[u8],
@@ -100,11 +100,11 @@ fn take_all(
     (all, Outcome::Continues)
 }
 
-/// Returns the alert that a failure is told by.
+/// Returns the alert that reports a failure.
 fn alert(outcome: Outcome) -> u8 {
     match outcome {
-        Outcome::Failed(failed) => failed.alert.expect("it is told").0,
-        Outcome::Continues | Outcome::Ended => panic!("it was to fail"),
+        Outcome::Failed(failed) => failed.alert.expect("the failure has an alert").0,
+        Outcome::Continues | Outcome::Ended => panic!("the session did not fail"),
     }
 }
 
@@ -137,7 +137,7 @@ fn plaintext_comes_through_however_the_wire_is_cut() {
 #[test]
 fn t04_renegotiation_is_refused() {
     let mut pair = Pair::new(&TLS12);
-    // What a ClientHello starts with.
+    // The start of a ClientHello.
     let hello = b"\x01\x00\x00\x02\x03\x03";
     let (outcome, _) = pair.send(ContentType::Handshake, hello, 1);
     assert_eq!(alert(outcome), HANDSHAKE_FAILURE);
@@ -176,14 +176,14 @@ fn t04_records_without_data_are_not_taken_for_ever() {
 fn t04_what_is_no_key_update_ends_the_session() {
     let kind = ContentType::Handshake;
     for (message, expected) in [
-        // It asks for neither.
+        // The request is neither 0 nor 1.
         (&b"\x18\x00\x00\x01\x02"[..], ILLEGAL_PARAMETER),
-        // Two in one record, though the second has other keys.
+        // Two in one record, although the first changes the keys.
         (
             b"\x18\x00\x00\x01\x00\x18\x00\x00\x01\x00",
             UNEXPECTED_MESSAGE,
         ),
-        // Nothing, a part of one, a Finished, and a ticket from a client.
+        // An empty record, an incomplete message, a Finished, and a ticket from a client.
         (b"", UNEXPECTED_MESSAGE),
         (b"\x18\x00\x00\x01", UNEXPECTED_MESSAGE),
         (b"\x14\x00\x00\x00", UNEXPECTED_MESSAGE),
@@ -225,7 +225,7 @@ fn plaintext_behind_the_handshake_is_refused() {
 fn an_unfinished_record_takes_no_more_memory_than_has_arrived() {
     let mut pair = Pair::new(&TLS13);
     let mut answer = Sealed::new();
-    // The header of a record of 16 KiB, and little of it.
+    // The header of a 16 KiB record and its first three bytes.
     take_all(
         &mut pair.server,
         b"\x17\x03\x03\x40\x00abc",

@@ -1,16 +1,16 @@
-//! Publications on their way: frames in a row, each stretch with the topic that it goes to.
+//! Publications in transit: consecutive frames, grouped by topic into stretches.
 
 use std::{collections::VecDeque, ops::Range, sync::Arc};
 
 use linerate_proto::{Header, engine::MessageKind};
 
-/// Memory that a burst keeps while it is empty, in bytes.
+/// Memory in bytes that a burst keeps while it is empty.
 const KEPT_BYTES_MAX: usize = 512 << 10;
 
-/// Bursts that are kept, those that somebody still refers to included.
+/// Maximum number of bursts that are kept, including those that are still referenced.
 const KEPT_MAX: usize = 8;
 
-/// Publications that were made and not delivered yet, in order.
+/// Publications that have not been delivered yet, in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Burst {
     bytes: Vec<u8>,
@@ -24,19 +24,19 @@ struct Stretch {
     publications: u64,
 }
 
-/// Publications in a row that go to the same topic.
+/// Consecutive publications to the same topic.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Publications<'a> {
     /// The name of the topic.
     pub(crate) topic: &'a str,
-    /// Where the frames lie, which are those that a server sends; see [`Burst::slice`].
+    /// The range of the frames, which are encoded as a server sends them; see [`Burst::slice`].
     pub(crate) frames: Range<usize>,
-    /// How many.
+    /// The number of publications.
     pub(crate) count: u64,
 }
 
 impl Burst {
-    /// Adds a message, which is encoded here and nowhere else.
+    /// Adds a message. This is the only place where it is encoded.
     pub(crate) fn push(&mut self, topic: &str, kind: MessageKind, payload: &[u8]) {
         self.extend_stretch(topic);
         let header = Header::new(kind.opcode(), payload.len() as u64, None);
@@ -56,12 +56,12 @@ impl Burst {
         })
     }
 
-    /// Returns a part of the memory that the frames lie in.
+    /// Returns a part of the memory that contains the frames.
     pub(crate) fn slice(&self, range: Range<usize>) -> &[u8] {
         &self.bytes[range]
     }
 
-    /// Returns how much memory who refers to any of the frames keeps, in bytes.
+    /// Returns how many bytes of memory a reference to any of the frames keeps allocated.
     pub(crate) const fn capacity(&self) -> usize {
         self.bytes.capacity()
     }
@@ -74,7 +74,7 @@ impl Burst {
             .sum()
     }
 
-    /// Returns the memory that is in use, in bytes.
+    /// Returns how many bytes of memory are in use.
     pub(crate) fn bytes(&self) -> usize {
         size_of::<Self>() + self.bytes.len() + self.stretches.len() * size_of::<Stretch>()
     }
@@ -83,7 +83,7 @@ impl Burst {
         self.stretches.is_empty()
     }
 
-    /// Forgets all.
+    /// Removes everything.
     fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(KEPT_BYTES_MAX);
@@ -93,11 +93,11 @@ impl Burst {
     }
 
     fn topic(&self, stretch: &Stretch) -> &str {
-        // What was pushed is a `str`; the conversion is short, as names are.
+        // The bytes were pushed as a `str`; validating them is fast, because names are short.
         std::str::from_utf8(&self.bytes[stretch.topic.clone()]).unwrap_or_default()
     }
 
-    /// Goes on with the last stretch if it is for `topic`, or starts another.
+    /// Continues the last stretch if it is for `topic`, or starts another.
     fn extend_stretch(&mut self, topic: &str) {
         if let Some(last) = self.stretches.last_mut()
             && self.bytes[last.topic.clone()] == *topic.as_bytes()
@@ -122,13 +122,13 @@ impl Burst {
     }
 }
 
-/// The bursts of a worker that were delivered: their memory is used again once nobody refers to it,
-/// neither a slow subscriber nor another worker.
+/// The bursts of a worker that have been delivered. Their memory is reused once no slow subscriber
+/// and no other worker refers to them.
 #[derive(Debug, Default)]
 pub(crate) struct Delivered(VecDeque<Arc<Burst>>);
 
 impl Delivered {
-    /// Takes the publications out of `burst`, to be shared and not to be changed any more.
+    /// Takes the publications out of `burst`, to be shared and no longer changed.
     pub(crate) fn freeze(&mut self, burst: &mut Burst) -> Arc<Burst> {
         let Some(mut frozen) = self.take_free() else {
             return Arc::new(std::mem::take(burst));
@@ -137,7 +137,8 @@ impl Delivered {
         frozen
     }
 
-    /// Keeps a burst until nobody else refers to it; of too many, the oldest is left to those who do.
+    /// Keeps a burst until there are no other references to it. If there are too many bursts,
+    /// releases the oldest.
     pub(crate) fn give(&mut self, burst: Arc<Burst>) {
         if self.0.len() == KEPT_MAX {
             self.0.pop_front();
@@ -145,7 +146,7 @@ impl Delivered {
         self.0.push_back(burst);
     }
 
-    /// Returns a burst without publications that nobody else refers to.
+    /// Returns an empty burst without other references.
     fn take_free(&mut self) -> Option<Arc<Burst>> {
         let mut kept = self.0.iter_mut();
         let free = kept.position(|burst| Arc::get_mut(burst).map(Burst::clear).is_some());
@@ -194,7 +195,7 @@ mod tests {
         let slow = deliver();
         let others: Vec<_> = (0..10).map(|_| Arc::as_ptr(&deliver())).collect();
         assert!(!others.contains(&Arc::as_ptr(&slow)));
-        // Two take turns; the first had no memory to exchange.
+        // Two buffers alternate, because the first burst had no memory to exchange.
         assert!(others.iter().all(|other| *other == others[0]));
         let many: Vec<_> = (0..3 * KEPT_MAX).map(|_| deliver()).collect();
         drop(many);

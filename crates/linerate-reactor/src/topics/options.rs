@@ -1,35 +1,37 @@
-//! What becomes of publications to subscribers that do not keep up, topic by topic.
+//! Topic options: what happens to publications for subscribers that do not keep up.
 
 use std::collections::HashMap;
 
-/// What happens to a publication for a subscriber whose backlog is at
-/// [`Options::backlog_bytes_max`](crate::Options::backlog_bytes_max). Each case is counted, see
-/// [`Counters`](crate::Counters).
+/// What happens to a publication for a subscriber whose backlog has reached
+/// [`Options::backlog_bytes_max`](crate::Options::backlog_bytes_max). [`Counters`](crate::Counters)
+/// counts each case.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Overflow {
-    /// The subscriber is closed with 1008 behind what waits for it: for topics of which a
-    /// subscriber must not miss anything unawares.
+    /// Closes the subscriber with 1008, after its backlog has been sent. Use it for topics where a
+    /// subscriber must not miss anything without noticing.
     ///
     /// 1008 is the code for which "there is no other more suitable status code" (RFC 6455 §7.4.1).
-    /// 1013, which IANA's registry adds, says that the service is overloaded and should not be tried
-    /// again by itself; but here one client is slow, and may well come back.
+    /// The code 1013 from IANA's registry would mean that the service is overloaded and that the
+    /// client should not retry automatically. Here, however, a single client is slow and may
+    /// reconnect.
     Close,
-    /// It is not queued for this subscriber, and neither is what follows until its backlog has been
-    /// written.
+    /// Does not queue the publication for this subscriber, nor any later one until its backlog has
+    /// been written.
     #[default]
     DropNewest,
-    /// It is queued, and the oldest publications to topics with this policy give way: as many as are
-    /// needed to keep the backlog below its limit, but not the newest. Only whole messages go, and
-    /// none that has begun to be written. For topics of which the newest state counts.
+    /// Queues the publication and drops the oldest publications to topics with this policy: as many
+    /// as necessary to keep the backlog below its limit, but not the newest. Only whole messages
+    /// are dropped, and none that has been written in part. Use it for topics where only the newest
+    /// state matters.
     ///
-    /// Over TLS what waits is encrypted already, in an order that can't be changed: there it is
-    /// [`DropNewest`](Self::DropNewest). So it is for connections that we opened, whose output is
-    /// masked for each.
+    /// Over TLS, the backlog is already encrypted and its order cannot change; there, this behaves
+    /// like [`DropNewest`](Self::DropNewest). The same applies to connections that we opened, whose
+    /// output is masked individually.
     DropOldest,
 }
 
-/// How a topic behaves; see [`Builder::topic`](crate::Builder::topic).
+/// The options of a topic; see [`Builder::topic`](crate::Builder::topic).
 ///
 /// ```
 /// use linerate_reactor::{Overflow, TopicOptions};
@@ -40,7 +42,8 @@ pub enum Overflow {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct TopicOptions {
-    /// What happens to a publication for a subscriber that does not keep up. Default: it is dropped.
+    /// What happens to a publication for a subscriber that does not keep up. Default:
+    /// [`Overflow::DropNewest`].
     pub overflow: Overflow,
 }
 
@@ -53,16 +56,17 @@ impl TopicOptions {
     }
 }
 
-/// The options of topics that are not as the others.
+/// The topics that have options of their own.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TopicRules {
     by_name: HashMap<Box<str>, TopicOptions>,
-    /// The longest first.
+    /// Ordered by length, longest first.
     by_prefix: Vec<(Box<str>, TopicOptions)>,
 }
 
 impl TopicRules {
-    /// Sets the options of a topic or, if `pattern` ends in `*`, of all that begin like it.
+    /// Sets the options of a topic or, if `pattern` ends in `*`, of all topics that start with the
+    /// part before the `*`.
     pub(crate) fn set(&mut self, pattern: &str, options: TopicOptions) {
         let Some(prefix) = pattern.strip_suffix('*') else {
             self.by_name.insert(pattern.into(), options);

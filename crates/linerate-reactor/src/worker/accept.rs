@@ -1,4 +1,4 @@
-//! Connections that arrive.
+//! Incoming connections.
 
 use std::{
     io,
@@ -20,15 +20,16 @@ use crate::{
     worker::wheel::tick_after,
 };
 
-/// Connections that start before the open ones have their turn; each takes some 10 µs.
+/// Maximum number of connections that start before the open ones have their turn; each takes about
+/// 10 µs.
 const ACCEPTS_MAX: usize = 8;
 
-/// Connections that io_uring may have accepted and that have not started, about: while there are so
-/// many, the rest waits in the listener.
+/// Approximate limit on connections that io_uring has accepted and that have not started. While
+/// there are this many, further ones wait in the listener.
 const ARRIVALS_MAX: usize = 64;
 
 impl Worker {
-    /// Takes connections, or learns that some wait.
+    /// Handles an event of the listener: starts or accepts connections.
     pub(super) fn handle_listener(&mut self, event: Event) -> io::Result<()> {
         if let Some(listener) = &mut self.listener
             && event.is_over
@@ -45,8 +46,8 @@ impl Worker {
         self.watch_listener()
     }
 
-    /// Starts with some of the connections that io_uring has accepted: it takes all that wait, and
-    /// open connections would wait for them.
+    /// Starts some of the connections that io_uring has accepted. io_uring accepts all that are
+    /// waiting, and starting all of them at once would delay the open connections.
     pub(super) fn take_arrivals(&mut self) -> io::Result<()> {
         if self.arrivals.is_empty() {
             return Ok(());
@@ -63,7 +64,7 @@ impl Worker {
         }
     }
 
-    /// Accepts connections that wait.
+    /// Accepts waiting connections.
     fn accept(&mut self) -> io::Result<()> {
         for _ in 0..ACCEPTS_MAX {
             let Some(listener) = &self.listener else {
@@ -79,7 +80,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Goes on accepting after a shortage.
+    /// Resumes accepting after a shortage.
     pub(super) fn resume_accepting(&mut self) -> io::Result<()> {
         match self.accept_due.take() {
             Some(_) => self.watch_listener(),
@@ -87,14 +88,14 @@ impl Worker {
         }
     }
 
-    /// Stops accepting for a tick, or until a connection ends. The listener stays ready; to be told
-    /// so again and again would be to spin.
+    /// Stops accepting for a tick, or until a connection ends. The listener remains ready, so that
+    /// watching it would only spin.
     fn wait_for_files(&mut self) -> io::Result<()> {
         self.accept_due = Some(tick_after(self.core.now));
         self.watch_listener()
     }
 
-    /// Sees to it that the worker learns of connections exactly if it can start with them.
+    /// Watches the listener, but only while the worker can start further connections.
     fn watch_listener(&mut self) -> io::Result<()> {
         let Some(listener) = &mut self.listener else {
             return Ok(());
@@ -110,7 +111,7 @@ impl Worker {
             .update(socket, LISTENER, &mut listener.watch, interest)
     }
 
-    /// Starts with a connection that was accepted.
+    /// Starts an accepted connection.
     pub(super) fn start(&mut self, socket: OwnedFd) {
         let config = self.core.shared.tls.as_ref();
         let Ok(tls) = config.map(Tls::server).transpose() else {
@@ -129,7 +130,7 @@ impl Worker {
         self.settle(key);
     }
 
-    /// Returns the stage before the first byte of a request.
+    /// Returns the stage of a connection before the first byte of its request.
     pub(super) fn opening(&self) -> Stage {
         let Core { shared, now, .. } = &self.core;
         let limits = shared.options.handshake;
@@ -139,10 +140,10 @@ impl Worker {
         }))
     }
 
-    /// Enters a connection; returns its key.
+    /// Adds a connection; returns its key.
     ///
     /// # Errors
-    /// The driver does not take it; with the stage that it was to have.
+    /// If the driver cannot add the socket. The error contains the stage that was passed in.
     pub(super) fn enter(
         &mut self,
         socket: OwnedFd,

@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl Worker {
-    /// Goes on with a connection that has been counted.
+    /// Takes over a connection that has been counted.
     pub(super) fn adopt(&mut self, adoption: Adoption) {
         let Adoption {
             socket,

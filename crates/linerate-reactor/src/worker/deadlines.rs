@@ -1,4 +1,4 @@
-//! What is due.
+//! The deadlines of connections.
 
 use std::io;
 
@@ -11,12 +11,12 @@ use crate::{
     worker::wheel::{Tick, tick_after, tick_at},
 };
 
-/// Deadlines that are kept before connections have their turn again: thousands that opened together
-/// are due together, and each may take system calls of ten microseconds.
+/// Maximum number of deadlines that are handled before connections have their turn again. Thousands
+/// of connections that opened together are due together, and each may take system calls of 10 µs.
 const ALARMS_MAX: usize = 8;
 
 impl Worker {
-    /// Sees to it that the connection is looked at when its next deadline has passed.
+    /// Schedules a check of the connection for when its next deadline has passed.
     pub(super) fn set_alarm(&mut self, key: usize) {
         let connection = &mut self.connections[key];
         let Some(due) = deadline(connection) else {
@@ -28,7 +28,7 @@ impl Worker {
         }
     }
 
-    /// Forgets when the connection was to be looked at.
+    /// Cancels the scheduled check of the connection.
     pub(super) fn drop_alarm(&mut self, key: usize) {
         let alarm = std::mem::take(&mut self.connections[key].alarm);
         if alarm != 0 {
@@ -36,7 +36,7 @@ impl Worker {
         }
     }
 
-    /// Does what is due.
+    /// Handles the deadlines that have passed.
     pub(super) fn keep_deadlines(&mut self) -> io::Result<()> {
         let now = tick_at(self.core.now);
         if self.accept_due.is_some_and(|due| now >= due) {
@@ -52,7 +52,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Looks at the deadlines of one connection.
+    /// Checks the deadlines of one connection.
     pub(super) fn ring(&mut self, key: usize, now: Tick) {
         let connection = &mut self.connections[key];
         if !connection.backlog.is_empty() && now >= connection.stall_due {
@@ -83,7 +83,7 @@ impl Worker {
     }
 }
 
-/// Returns the tick at which something is due for a connection.
+/// Returns the tick of a connection's next deadline.
 fn deadline(connection: &Connection) -> Option<Tick> {
     let stall = (!connection.backlog.is_empty()).then_some(connection.stall_due);
     let stage = match &connection.stage {
@@ -101,8 +101,8 @@ fn deadline(connection: &Connection) -> Option<Tick> {
     stall.into_iter().chain(stage).min()
 }
 
-/// Returns whether the engine's deadlines count: a peer whose input is not read can't prove that it
-/// is alive, but it has to end the closing handshake in time.
+/// Returns whether the engine's deadlines apply. A peer whose input is not read cannot prove that
+/// it is alive, but it has to complete the closing handshake in time.
 fn engine_has_deadline(connection: &Connection) -> bool {
     !connection.is_stopped() || connection.engine.is_output_over()
 }

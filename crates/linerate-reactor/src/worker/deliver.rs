@@ -1,4 +1,4 @@
-//! From publications to subscribers.
+//! The delivery of publications to subscribers.
 
 mod subscriber;
 
@@ -12,30 +12,30 @@ use crate::{
     topics::burst::{Burst, Publications},
 };
 
-/// Publications are delivered before the end of a turn once they take so many bytes,
+/// Publications are delivered before the end of a turn once they use this many bytes.
 const BURST_BYTES_MAX: usize = 256 << 10;
 
-/// or once the turn has lasted so long.
+/// Publications are delivered before the end of a turn once it has lasted this long.
 const TURN_MAX: Duration = Duration::from_millis(1);
 
-/// So many stretches of publications tell how much work it is to deliver them.
+/// The number of stretches of publications from which the work of a delivery is estimated.
 const SAMPLE: usize = 8;
 
-/// The list of bursts keeps room for so many.
+/// The capacity that the list of bursts keeps.
 const ARRIVED_KEPT_MAX: usize = 1_024;
 
-/// What is to be delivered besides what this worker's connections publish, and when.
+/// Publications from other threads, and the state of the next delivery.
 #[derive(Debug, Default)]
 pub(super) struct Delivery {
     /// Bursts from other threads.
     arrived: Vec<Arc<Burst>>,
-    /// The memory that they use.
+    /// The memory that these bursts use, in bytes.
     arrived_bytes: usize,
-    /// The delivery waits for more to go with it.
+    /// Present while the delivery waits for more publications.
     linger: Option<Linger>,
-    /// The subscribers of the topic that is being delivered.
+    /// The subscribers of the topic that is being delivered; empty between deliveries.
     subscribers: Vec<u32>,
-    /// The subscribers to whom something is to be written.
+    /// The subscribers that have something to be written; empty between deliveries.
     gathering: Vec<u32>,
 }
 
@@ -46,14 +46,14 @@ impl Delivery {
         self.arrived.append(bursts);
     }
 
-    /// Returns whether the worker should come back at once.
+    /// Returns whether the worker should check for events without waiting.
     pub(super) const fn lingers(&self) -> bool {
         self.linger.is_some()
     }
 }
 
 impl Worker {
-    /// Delivers at the end of a turn, unless it seems to pay to wait for more publications.
+    /// Delivers publications at the end of a turn, unless it is likely to pay to wait for more.
     pub(super) fn deliver_if_due(&mut self) {
         if !self.has_publications() {
             return;
@@ -68,7 +68,7 @@ impl Worker {
         }
     }
 
-    /// Delivers in the middle of a turn if publications have waited for long or are many.
+    /// Delivers publications in the middle of a turn if they are many or the turn has lasted long.
     #[inline]
     pub(super) fn deliver_if_urgent(&mut self) {
         if self.has_publications()
@@ -80,11 +80,11 @@ impl Worker {
         }
     }
 
-    /// Delivers what was published: on this worker to the other workers, and all to its own
-    /// subscribers.
+    /// Delivers all pending publications: those of this worker's connections to the other workers,
+    /// and all of them to this worker's subscribers.
     pub(super) fn deliver(&mut self) {
         self.delivery.linger = None;
-        // The handlers that learn of lost connections meanwhile may publish.
+        // Handlers that are told of lost connections may publish during the delivery.
         while self.has_publications() {
             let mut bursts = std::mem::take(&mut self.delivery.arrived);
             self.delivery.arrived_bytes = 0;
@@ -100,7 +100,7 @@ impl Worker {
         }
     }
 
-    /// Freezes what this worker's connections have published, and leaves it for the other workers.
+    /// Freezes the publications of this worker's connections and leaves them for the other workers.
     fn share(&mut self) -> Option<Arc<Burst>> {
         let core = &mut self.core;
         if core.burst.is_empty() {
@@ -124,7 +124,7 @@ impl Worker {
         self.core.burst.bytes() + self.delivery.arrived_bytes
     }
 
-    /// Returns how many writes a delivery takes at least, as the first publications tell.
+    /// Returns the minimum number of writes for a delivery, estimated from the first publications.
     fn writes(&self) -> usize {
         let arrived = self.delivery.arrived.iter().map(Arc::as_ref);
         let bursts = arrived.chain([&self.core.burst]);
@@ -135,7 +135,7 @@ impl Worker {
         subscribers.max().unwrap_or(0)
     }
 
-    /// Delivers to the subscribers of this worker: one write for each of them.
+    /// Delivers to the subscribers of this worker, with one write for each of them.
     pub(super) fn deliver_here(&mut self, bursts: &[Arc<Burst>]) {
         let mut stretches = stretches(bursts);
         let Some((_, first)) = stretches.next() else {
@@ -153,7 +153,8 @@ impl Worker {
         }
     }
 
-    /// Writes the frames to each subscriber of the only topic from where they lie.
+    /// Delivers publications that all go to one topic: writes the frames to each subscriber without
+    /// a copy.
     fn deliver_topic(&mut self, topic: &str, bursts: &[Arc<Burst>]) {
         let mut slices = [IoSlice::new(&[]); SLICES_MAX];
         let (mut count, mut publications) = (0, 0);
@@ -184,8 +185,8 @@ impl Worker {
         self.delivery.subscribers = keys;
     }
 
-    /// Puts together what each subscriber gets of several topics, and writes that. A connection may
-    /// so have a burst more than its limit waiting.
+    /// Collects what each subscriber receives from several topics, and writes it. The backlog of a
+    /// connection may therefore exceed its limit by one burst.
     fn deliver_topics(&mut self, bursts: &[Arc<Burst>]) {
         let mut keys = std::mem::take(&mut self.delivery.subscribers);
         for (burst, publications) in stretches(bursts) {
@@ -213,7 +214,7 @@ impl Worker {
         self.delivery.gathering = keys;
     }
 
-    /// Adds publications to what is to be written to a subscriber.
+    /// Adds publications to what will be written to a subscriber.
     fn gather_publications(
         &mut self,
         key: u32,
@@ -245,7 +246,7 @@ impl Worker {
     }
 }
 
-/// Returns the publications of all bursts, each with the burst that it is of.
+/// Returns the publications of all bursts, each with its burst.
 fn stretches(bursts: &[Arc<Burst>]) -> impl Iterator<Item = (&Arc<Burst>, Publications<'_>)> {
     bursts
         .iter()

@@ -1,4 +1,4 @@
-//! Connections that we open.
+//! Outbound connections.
 
 use std::{io, mem, net::SocketAddr, sync::Arc};
 
@@ -14,8 +14,8 @@ use crate::{
 };
 
 impl Worker {
-    /// Begins the attempts whose turn it is. Those that are asked for meanwhile have to wait, since
-    /// what fails at once may be tried again at once.
+    /// Begins the attempts whose turn it is. Attempts that are requested meanwhile have to wait,
+    /// because an attempt that fails immediately may be repeated immediately.
     pub(super) fn dial(&mut self) {
         let max = self.core.shared.options.attempts_max;
         for _ in 0..self.core.dialer.wake(self.core.now) {
@@ -29,7 +29,7 @@ impl Worker {
         }
     }
 
-    /// Goes on with an attempt whose name has been looked up.
+    /// Continues an attempt whose name has been looked up.
     pub(super) fn take_answer(&mut self, answer: Answer) {
         let Some(pending) = self.core.dialer.answered(answer.number) else {
             return;
@@ -40,7 +40,7 @@ impl Worker {
         }
     }
 
-    /// Takes an attempt that another thread has asked for.
+    /// Adds an attempt that another thread has requested.
     pub(super) fn take_pending(&mut self, pending: Pending) {
         if self.core.dialer.is_shut {
             self.report(pending, ConnectError::ShutDown);
@@ -49,7 +49,7 @@ impl Worker {
         }
     }
 
-    /// Gives an attempt up that has begun; the caller settles the connection.
+    /// Cancels an attempt that has begun; the caller settles the connection.
     pub(super) fn give_up(&mut self, key: usize, error: ConnectError) {
         let connection = &mut self.connections[key];
         if let Stage::Connecting(attempt) = &mut connection.stage {
@@ -58,7 +58,7 @@ impl Worker {
         }
     }
 
-    /// Gives up all attempts that have not begun, and begins no more.
+    /// Cancels all attempts that have not begun, and begins no more.
     pub(super) fn stop_dialing(&mut self) {
         self.core.dialer.is_shut = true;
         while let Some(pending) = self.core.dialer.give_up() {
@@ -66,7 +66,7 @@ impl Worker {
         }
     }
 
-    /// Goes on with a connection that the network has, or has not.
+    /// Continues once the network connection has been established or has failed.
     pub(super) fn take_connected(&mut self, key: usize) {
         let connection = &mut self.connections[key];
         let outcome = socket::take_error(&connection.socket);
@@ -78,7 +78,7 @@ impl Worker {
         self.settle(key);
     }
 
-    /// Takes input of the opening handshake; returns how many bytes belonged to it.
+    /// Handles input of the opening handshake; returns how many bytes belonged to it.
     pub(super) fn take_response(&mut self, key: usize, input: &[u8]) -> usize {
         let connection = &mut self.connections[key];
         let Stage::Connecting(attempt) = &mut connection.stage else {
@@ -97,7 +97,7 @@ impl Worker {
         }
     }
 
-    /// Tells the handler of an attempt that ends here, and why.
+    /// Tells the handler that an attempt has ended, and why.
     pub(super) fn end_attempt(&mut self, attempt: Attempt, is_end_of_stream: bool) {
         self.core.dialer.under_way -= 1;
         let Attempt {
@@ -150,10 +150,11 @@ impl Worker {
         self.try_addresses(Box::new(attempt));
     }
 
-    /// Tries the addresses that have not been tried yet, until one does not fail at once.
+    /// Tries the remaining addresses until one does not fail immediately.
     fn try_addresses(&mut self, mut attempt: Box<Attempt>) {
         while let Some(address) = attempt.addresses.get(attempt.next).copied() {
-            // Those that are left share the time that is left: one of them may not answer at all.
+            // The remaining addresses share the remaining time, because one of them may not answer
+            // at all.
             let left = (attempt.addresses.len() - attempt.next) as u32;
             let now = self.core.now;
             attempt.address_due = now + attempt.due.saturating_sub(now) / left;
@@ -195,7 +196,7 @@ impl Worker {
         }
     }
 
-    /// Gives the socket of an attempt up, and goes on with the next address.
+    /// Closes the socket of an attempt and continues with the next address.
     pub(super) fn try_next(&mut self, key: usize, error: io::Error) {
         let Some(connection) = self.connections.remove(key) else {
             return;
@@ -215,7 +216,7 @@ impl Worker {
 
     fn open_outbound(&mut self, key: usize, response: &Negotiated) {
         let stage = &mut self.connections[key].stage;
-        // It is replaced again at once.
+        // A placeholder; `open` sets the stage below.
         let Stage::Connecting(attempt) = mem::replace(stage, Stage::Refused { due: 0 }) else {
             return;
         };
@@ -230,7 +231,7 @@ impl Worker {
         self.open(key, attempt.pending.route, opened);
     }
 
-    /// Tells the handler of a connection that does not come about.
+    /// Tells the handler that a connection could not be opened.
     fn report(&mut self, pending: Pending, error: ConnectError) {
         self.core.count_closed();
         let Pending { destination, route } = pending;

@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl Worker {
-    /// Ends a connection: tells the handler and gives back what it held.
+    /// Ends a connection: tells the handler and releases the connection's resources.
     pub(super) fn end(&mut self, key: usize) {
         let Some(mut connection) = self.connections.remove(key) else {
             return;
@@ -56,7 +56,7 @@ impl Worker {
         }
     }
 
-    /// Starts the end: closes the listener and all connections.
+    /// Starts to shut down: closes the listener and all connections.
     pub(super) fn close_all(&mut self) {
         if let Some(Listener { socket, watch }) = self.listener.take() {
             self.core.driver.close(socket, LISTENER, &watch);
@@ -70,14 +70,14 @@ impl Worker {
             let connection = &mut self.connections[key];
             match connection.stage {
                 Stage::Open { .. } => {
-                    // The reason is short enough, and nothing else can fail.
+                    // The reason is within the length limit, and there is no other error.
                     let reason = match connection.role() {
                         Role::Client => "client shuts down",
                         Role::Server => "server shuts down",
                     };
                     let now = self.core.now;
                     _ = connection.engine.close(CloseCode::GOING_AWAY, reason, now);
-                    // Our end does not wait for a handler that had stopped the input.
+                    // Shutting down does not wait for a handler that has paused the input.
                     connection.paused = false;
                 }
                 Stage::Connecting(_) => self.give_up(key, ConnectError::ShutDown),
@@ -99,15 +99,16 @@ impl Worker {
     }
 }
 
-/// Returns whether nothing is left to be done for a connection but to close its socket.
+/// Returns whether nothing remains to be done for a connection except to close its socket.
 pub(super) fn is_over(connection: &Connection) -> bool {
     let written = connection.backlog.is_empty();
     match connection.stage {
-        // What has arrived before the end is still handed over.
+        // Input that arrived before the end is still handled.
         Stage::Open { .. } if !connection.held.is_empty() => false,
         Stage::Open { .. } if connection.ended => written || !connection.engine.is_input_over(),
-        // §7.1.1: the server closes the TCP connection first. Both Close frames have passed, so
-        // that no input is left that would turn this into a reset. A client waits for its end.
+        // §7.1.1: the server closes the TCP connection first. Both Close frames have been
+        // exchanged, so that there is no unread input that would cause a reset. A client waits for
+        // the server to close.
         Stage::Open { .. } => {
             written
                 && connection.engine.state() == State::Closed
@@ -118,8 +119,8 @@ pub(super) fn is_over(connection: &Connection) -> bool {
     }
 }
 
-/// Returns whether our output ends once it is written, while input is read on and ignored, so that
-/// closing does not reset the connection before the peer has read why.
+/// Returns whether our output ends once it is written, while input is still read and ignored.
+/// Otherwise closing could reset the connection before the peer has read the reason.
 pub(super) fn ends_output(connection: &Connection) -> bool {
     match connection.stage {
         Stage::Open { .. } => connection.engine.ends_stream(),

@@ -1,4 +1,4 @@
-//! What callbacks do to other connections of their worker, until it is done.
+//! Letters: what callbacks request for other connections of their worker.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use linerate_proto::{CloseCode, CloseFrame, engine::MessageKind};
 
 use crate::{ConnectionId, Message, worker::Core};
 
-/// What is to be done to connections, in order.
+/// Requests for connections, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Letters {
     bytes: Vec<u8>,
@@ -27,21 +27,21 @@ enum Content {
     Resume,
 }
 
-/// Something that is to be done to a connection.
+/// A request for a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Order<'a> {
-    /// The closing handshake is to be started with this reason.
+    /// Start the closing handshake with this code and reason.
     Close(CloseCode, &'a [u8]),
-    /// A message is to be sent.
+    /// Send a message.
     Message(MessageKind, &'a [u8]),
-    /// The input is to stop.
+    /// Pause the input.
     Pause,
-    /// The input is to go on.
+    /// Resume the input.
     Resume,
 }
 
 impl Letters {
-    /// Returns what is to be done.
+    /// Returns the requests, each with its connection.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ConnectionId, Order<'_>)> {
         self.letters.iter().map(|letter| {
             let order = match &letter.content {
@@ -56,7 +56,7 @@ impl Letters {
         })
     }
 
-    /// Returns the memory that is in use, in bytes.
+    /// Returns how many bytes of memory are in use.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.len() + self.letters.len() * size_of::<Letter>()
     }
@@ -65,7 +65,7 @@ impl Letters {
         self.letters.is_empty()
     }
 
-    /// Forgets all; the memory is kept up to `bytes_max`.
+    /// Removes everything; keeps up to `bytes_max` of the memory.
     pub(crate) fn clear(&mut self, bytes_max: usize) {
         self.bytes.clear();
         self.bytes.shrink_to(bytes_max);
@@ -84,17 +84,15 @@ impl Letters {
     }
 }
 
-/// Another connection of the same worker, as a callback reaches it by
-/// [`Tx::to`](crate::Tx::to).
+/// A handle on another connection of the same worker, returned by [`Tx::to`](crate::Tx::to).
 ///
-/// What is asked for here is done once the worker has handed over what there was to be read, in
-/// order, and all that one connection is sent in a row is one write. Nothing happens if the
-/// connection is gone by then, or closing: its handler learns of that by
-/// [`close`](crate::Handler::close).
+/// Requests are carried out in order, once the worker has handled all pending input. Consecutive
+/// messages to one connection are sent in one write. Nothing happens if the connection is gone or
+/// closing by then; its handler is told so by [`close`](crate::Handler::close).
 ///
-/// A connection that does not keep up reports that by [`congested`](crate::Handler::congested): what
-/// feeds it is to be paused until its [`drain`](crate::Handler::drain). It is dropped when it has
-/// [`Options::relayed_bytes_max`](crate::Options) waiting.
+/// A connection that does not keep up reports that with [`congested`](crate::Handler::congested).
+/// Whatever feeds it should then pause until its [`drain`](crate::Handler::drain). The connection
+/// is dropped when more than [`Options::relayed_bytes_max`](crate::Options) are waiting.
 #[derive(Debug)]
 pub struct To<'a> {
     letters: &'a mut Letters,
@@ -102,21 +100,21 @@ pub struct To<'a> {
 }
 
 impl<'a> To<'a> {
-    /// Returns nothing if the connection belongs to another worker.
+    /// Returns `None` if the connection belongs to another worker.
     pub(crate) fn new(core: &'a mut Core, id: ConnectionId) -> Option<Self> {
         let letters = &mut core.letters;
         (id.worker == core.number).then_some(Self { letters, id })
     }
 
-    /// Sends a message. It is left out if the connection has begun one of its own in pieces, which
-    /// nothing can come between.
+    /// Sends a message. The message is dropped if the connection is sending another message in
+    /// pieces, because nothing can be sent in between.
     pub fn send(&mut self, message: Message<'_>) {
         let payload = self.letters.keep(message.as_bytes());
         let content = Content::Message(message.kind(), payload);
         self.letters.push(self.id, content);
     }
 
-    /// Starts the closing handshake. A reason of more than 123 bytes is left out.
+    /// Starts the closing handshake. A reason of more than 123 bytes is omitted.
     pub fn close(&mut self, code: CloseCode, reason: &str) {
         let reason = match reason.len() {
             0..=CloseFrame::REASON_BYTES_MAX => reason,
@@ -126,12 +124,12 @@ impl<'a> To<'a> {
         self.letters.push(self.id, Content::Close(code, reason));
     }
 
-    /// Stops the input; see [`Tx::pause`](crate::Tx::pause).
+    /// Pauses the input; see [`Tx::pause`](crate::Tx::pause).
     pub fn pause(&mut self) {
         self.letters.push(self.id, Content::Pause);
     }
 
-    /// Lets the input go on.
+    /// Resumes the input.
     pub fn resume(&mut self) {
         self.letters.push(self.id, Content::Resume);
     }

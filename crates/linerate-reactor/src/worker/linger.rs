@@ -1,33 +1,34 @@
-//! How long a delivery waits for publications to go with it.
+//! How long a delivery waits for more publications.
 
 use std::time::Duration;
 
-/// What a write costs a worker, about: on loopback it was measured to take 2.3 µs.
+/// Approximate cost of a write for a worker; 2.3 µs were measured on loopback.
 const WRITE: Duration = Duration::from_micros(2);
 
-/// A delivery of fewer writes is made at once.
+/// A delivery with fewer writes starts immediately.
 const WRITES_MIN: usize = 32;
 
-/// The part of the time which the writes take that may pass without another publication,
+/// The wait ends when no publication arrives for the cost of the writes divided by this number.
 const QUIET_PART: u32 = 40;
 
-/// and at most this: publishers that are about to publish together do so one system call behind the
-/// other.
+/// Upper limit for the time without a publication. Publishers that are about to publish together do
+/// so within one system call of each other.
 const QUIET_MAX: Duration = Duration::from_micros(10);
 
-/// The part of the time which the writes take that may pass altogether.
+/// The whole wait is limited to the cost of the writes divided by this number.
 const WHOLE_PART: u32 = 10;
 
-/// A delivery that waits a moment, because what comes meanwhile goes out by the same writes: who
-/// publishes eight messages one by one wakes the worker with the first, and to write this one alone
-/// to a thousand subscribers costs as much as to write all.
+/// A delivery that waits a moment, because publications that arrive meanwhile can be sent in the
+/// same writes. A client that publishes eight messages one by one wakes the worker with the first;
+/// writing that one alone to a thousand subscribers costs as much as writing all eight.
 ///
-/// The wait is in proportion to the writes, so that it costs a few percent of what it may save, and
-/// ends as soon as nothing more seems to come: 5 µs for 100 subscribers.
+/// The wait is in proportion to the cost of the writes, so that it costs only a few percent of what
+/// it may save. It ends as soon as no more publications seem to follow: after 5 µs for 100
+/// subscribers.
 #[derive(Debug)]
 pub(super) struct Linger {
     began: Duration,
-    /// When the newest publication was made, and how many bytes there were then.
+    /// When the newest publication arrived, and how many bytes there were then.
     newest: Duration,
     bytes: usize,
     quiet_max: Duration,
@@ -35,7 +36,8 @@ pub(super) struct Linger {
 }
 
 impl Linger {
-    /// Starts to wait with a delivery of `bytes` that takes so many writes, if that may pay.
+    /// Starts to wait with a delivery of `bytes` bytes in `writes` writes; `None` if waiting is
+    /// unlikely to pay.
     pub(super) fn new(now: Duration, bytes: usize, writes: usize) -> Option<Self> {
         let cost = WRITE * u32::try_from(writes).ok()?;
         (writes >= WRITES_MIN).then_some(Self {
@@ -47,7 +49,7 @@ impl Linger {
         })
     }
 
-    /// Returns whether to wait on, with `bytes` to deliver by now.
+    /// Returns whether to continue waiting, now that there are `bytes` bytes to deliver.
     pub(super) fn goes_on(&mut self, now: Duration, bytes: usize) -> bool {
         if bytes != self.bytes {
             (self.bytes, self.newest) = (bytes, now);

@@ -1,4 +1,4 @@
-//! The opening handshake on a connection.
+//! The opening handshake of a connection.
 
 #[cfg(feature = "deflate")]
 use linerate_proto::deflate::{Agreement, ThreadPool};
@@ -14,14 +14,14 @@ use crate::{
     worker::wheel::{TICK, Tick, tick_at},
 };
 
-/// How long a client that is refused may take to read why.
+/// How long a client that is refused may take to read the refusal.
 const REFUSAL_TICKS: Tick = (1_000 / TICK.as_millis()) as Tick;
 
-/// Connections that may be in the course of being refused; further ones are dropped.
+/// Maximum number of connections that are being refused; further ones are dropped.
 const REFUSED_MAX: usize = 1_024;
 
 impl Worker {
-    /// Takes input of the opening handshake; returns how many bytes belonged to it.
+    /// Handles input of the opening handshake; returns how many bytes belonged to it.
     pub(super) fn take_opening(&mut self, key: usize, input: &[u8]) -> usize {
         let Stage::Opening(opening) = &mut self.connections[key].stage else {
             return 0;
@@ -40,7 +40,7 @@ impl Worker {
         }
     }
 
-    /// Refuses a connection for which there is no room.
+    /// Refuses a connection because the connection limit is reached.
     pub(super) fn refuse_overload(&mut self, key: usize) {
         self.refuse_with(key, 503, "too many connections");
     }
@@ -86,7 +86,7 @@ impl Worker {
         let agreed = acceptance.deflate();
         let connection = &mut self.connections[key];
         acceptance.encode(&mut core.output.cork);
-        // Written alone, so that a client sees no frames before it has seen the answer.
+        // Written separately, so that a client does not see frames before it has seen the response.
         core.flush(connection, &[], &[]);
         core.write_queued(connection);
         self.begin(key);
@@ -96,7 +96,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Begins with frames.
+    /// Replaces the engine with a new one, for the frames that follow the opening handshake.
     pub(super) fn begin(&mut self, key: usize) {
         let core = &self.core;
         let connection = &mut self.connections[key];
@@ -104,30 +104,30 @@ impl Worker {
         connection.engine = Engine::new(side, core.shared.config.clone(), core.now);
     }
 
-    /// Compresses messages as the opening handshake has agreed.
+    /// Sets up compression as negotiated in the opening handshake.
     #[cfg(feature = "deflate")]
     pub(super) fn compress(&mut self, key: usize, agreed: Option<Agreement>) {
         let Some(agreement) = agreed else {
             return;
         };
-        // A handler may have agreed where the options don't.
+        // A handler may have negotiated compression even if the options do not enable it.
         let options = self.core.shared.options.deflate.unwrap_or_default();
         let engine = &mut self.connections[key].engine;
         engine.set_deflate(agreement, &options, &ThreadPool);
     }
 
-    /// Opens the WebSocket, whose engine has begun.
+    /// Opens the WebSocket. Its engine must be new; see [`begin`](Self::begin).
     pub(super) fn open(&mut self, key: usize, route: u16, opened: Opened<'_>) {
         let core = &mut self.core;
         let connection = &mut self.connections[key];
-        // The handler sends in `open` already; its data is not there before.
+        // The handler may already send in `open`, before its data exists.
         connection.stage = Stage::Open {
             route,
             data: u32::MAX,
         };
         let data = self.routes.handlers[usize::from(route)].open(core, connection, opened);
         connection.stage = Stage::Open { route, data };
-        // The deadline of the handshake is over; the next one is that of an open connection.
+        // The deadline of the handshake no longer applies; that of an open connection does.
         self.drop_alarm(key);
     }
 
@@ -151,11 +151,11 @@ impl Worker {
         }
     }
 
-    /// Sends a refusal; the connection ends when the client has read it, or its time is up.
+    /// Sends a refusal. The connection ends when the client has read it, or its time is over.
     fn refuse(&mut self, key: usize, refusal: &Refusal) {
         let connection = &mut self.connections[key];
         if connection.tls.as_ref().is_some_and(|tls| !tls.is_open()) {
-            // Nothing can be said before TLS is agreed on.
+            // Nothing can be sent before the TLS handshake is complete.
             connection.lost = true;
             return;
         }
@@ -164,7 +164,7 @@ impl Worker {
         self.begin_refusal(key);
     }
 
-    /// Waits until the peer has read what it was told at last, or its time is up.
+    /// Waits until the peer has read the refusal or alert, or its time is over.
     pub(super) fn begin_refusal(&mut self, key: usize) {
         let connection = &mut self.connections[key];
         if self.refused >= REFUSED_MAX {
@@ -177,7 +177,7 @@ impl Worker {
             due: tick_at(self.core.now) + 1 + REFUSAL_TICKS,
         };
         connection.congested = false;
-        // The deadline of the handshake is over; the next one is sooner.
+        // The deadline of the handshake no longer applies; the next one is sooner.
         self.drop_alarm(key);
     }
 }

@@ -1,4 +1,4 @@
-//! From letters to connections.
+//! The delivery of letters to connections.
 
 use super::{Core, Worker};
 use crate::{
@@ -7,16 +7,17 @@ use crate::{
     worker::letters::{Letters, Order},
 };
 
-/// Memory that letters keep while there are none, in bytes.
+/// Memory in bytes that letters keep while there are none.
 const KEPT_BYTES_MAX: usize = 1 << 20;
 
-/// What one connection is sent is written before its end once it takes so many bytes.
+/// The output for one connection is written early once it has this many bytes.
 const CORK_BYTES_MAX: usize = 128 << 10;
 
 impl Worker {
-    /// Does what callbacks have asked for: one write for all that a connection gets in a row.
+    /// Carries out what callbacks have requested, with one write for consecutive messages to one
+    /// connection.
     pub(super) fn post(&mut self) {
-        // The handlers that are called meanwhile may ask for more.
+        // Handlers that are called meanwhile may request more.
         while !self.core.letters.is_empty() {
             let mut letters = std::mem::take(&mut self.core.letters);
             self.post_letters(&letters);
@@ -53,7 +54,7 @@ impl Core {
         match order {
             Order::Message(kind, payload) => {
                 let cork = &mut self.output.cork;
-                // It may be closing; its handler knows or is about to.
+                // The connection may be closing; its handler knows or is about to.
                 _ = connection.engine.send(cork, kind, payload);
                 if cork.len() >= CORK_BYTES_MAX {
                     self.flush(connection, &[], &[]);
@@ -64,7 +65,7 @@ impl Core {
             }
             Order::Close(code, reason) => {
                 let reason = std::str::from_utf8(reason).unwrap_or_default();
-                // The length of the reason has been seen to.
+                // `To::close` has checked the length of the reason.
                 _ = connection.engine.close(code, reason, self.now);
             }
             Order::Pause => connection.paused = true,

@@ -1,4 +1,4 @@
-//! From the socket to the handlers.
+//! The path of input from the socket to the handlers.
 
 use super::{LONG_READ_BYTES, READ_BYTES, Worker};
 use crate::{
@@ -6,11 +6,11 @@ use crate::{
     driver::socket::{self, Received},
 };
 
-/// Reads of one connection before the others have their turn.
+/// Maximum number of reads of one connection before others have their turn.
 const READS_MAX: usize = 4;
 
 impl Worker {
-    /// Reads what there is, up to a bound, and hands it over.
+    /// Reads and handles the input that has arrived, up to a limit.
     pub(super) fn read(&mut self, key: usize) {
         let mut buffer = std::mem::take(&mut self.read_buffer);
         for _ in 0..READS_MAX {
@@ -36,7 +36,7 @@ impl Worker {
         self.read_buffer = buffer;
     }
 
-    /// Hands over what a read gave.
+    /// Handles the bytes that a read returned.
     #[inline]
     pub(super) fn take_input(&mut self, key: usize, input: &mut [u8]) {
         if self.connections[key].tls.is_some() {
@@ -46,8 +46,8 @@ impl Worker {
         }
     }
 
-    /// Hands over plaintext behind all that arrived before it; what must not be looked at yet is
-    /// kept.
+    /// Handles plaintext, after all input that arrived before it. Input that must not be processed
+    /// yet is kept.
     pub(super) fn take_plain(&mut self, key: usize, input: &mut [u8]) {
         self.take_held(key);
         let connection = &mut self.connections[key];
@@ -65,13 +65,13 @@ impl Worker {
         self.defer_held(key);
     }
 
-    /// Hands over frames; returns how many bytes are done with. All output that refers to `input`
-    /// has been written or copied then.
+    /// Handles frames; returns how many bytes have been processed. Afterwards, all output that
+    /// refers to `input` has been written or copied.
     #[inline]
     pub(super) fn take_frames(&mut self, key: usize, input: &mut [u8]) -> usize {
         let connection = &mut self.connections[key];
         let Stage::Open { route, data } = connection.stage else {
-            // What a client sends behind a refused request is nobody's.
+            // Anything that a client sends after a refused request is ignored.
             return input.len();
         };
         let core = &mut self.core;
@@ -82,7 +82,7 @@ impl Worker {
         done
     }
 
-    /// Hands over the input that was kept.
+    /// Handles the input that was kept.
     pub(super) fn take_held(&mut self, key: usize) {
         let connection = &mut self.connections[key];
         if connection.held.is_empty() || connection.held.is_deferred() || connection.is_stopped() {
@@ -95,7 +95,7 @@ impl Worker {
         self.defer_held(key);
     }
 
-    /// Hands over some of the input of the connection that has waited the longest for that.
+    /// Handles some of the input of the connection that has waited the longest.
     pub(super) fn take_deferred(&mut self) {
         if let Some(token) = self.deferred.pop_front()
             && let Some(key) = self.find(token)
@@ -105,8 +105,8 @@ impl Worker {
         }
     }
 
-    /// Puts a connection at the end of the queue if it has input left that nobody has stopped: one
-    /// of these has its turn after all others have had theirs.
+    /// Appends a connection to the queue if it has input left and is not stopped. It has its turn
+    /// after all connections that are already in the queue.
     fn defer_held(&mut self, key: usize) {
         let connection = &mut self.connections[key];
         let goes_on = !connection.held.is_empty() && !connection.is_stopped();

@@ -1,4 +1,4 @@
-//! TLS between the socket and what reads plaintext.
+//! TLS between the socket and the code that handles plaintext.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl Worker {
-    /// Decrypts what a read gave, and hands it over.
+    /// Decrypts the bytes that a read returned, and handles the plaintext.
     pub(super) fn take_records(&mut self, key: usize, input: &mut [u8]) {
         let mut at = 0;
         while at < input.len() {
@@ -21,8 +21,8 @@ impl Worker {
                 return;
             };
             if connection.ended || connection.lost || is_refused {
-                // What follows the end of the stream is nobody's (RFC 8446 §6.1), nor is what
-                // follows a refused request.
+                // Anything after the end of the stream is ignored (RFC 8446 §6.1), as is anything
+                // after a refused request.
                 return;
             }
             let was_open = tls.is_open();
@@ -46,15 +46,15 @@ impl Worker {
         }
     }
 
-    /// Ends a connection whose peer does not speak TLS as it must: what was received before that is
-    /// answered, then the alert follows.
+    /// Ends a connection whose peer violates the TLS protocol. Replies to earlier input are sent
+    /// first, then the alert.
     fn fail_tls(&mut self, key: usize, Failed { alert, cause }: Failed) {
         let core = &mut self.core;
         let connection = &mut self.connections[key];
         core.flush(connection, &[], &[]);
         core.close_tls(connection, alert);
         match connection.stage {
-            // So that closing does not reset the connection before the peer has read the alert.
+            // Without this, closing could reset the connection before the peer has read the alert.
             Stage::Opening(_) => self.begin_refusal(key),
             Stage::Connecting(_) => {
                 let cause = cause.unwrap_or_else(|| io::ErrorKind::InvalidData.into());
@@ -64,7 +64,7 @@ impl Worker {
         }
     }
 
-    /// Starts TLS on a connection that we open, if there is to be any, or the opening handshake.
+    /// Starts TLS on an outbound connection or, for `ws://`, the opening handshake.
     pub(super) fn begin_request(&mut self, key: usize) {
         let core = &mut self.core;
         let connection = &mut self.connections[key];
@@ -83,7 +83,7 @@ impl Worker {
         }
     }
 
-    /// Starts the opening handshake on a connection that we open.
+    /// Starts the opening handshake on an outbound connection.
     fn send_request(&mut self, key: usize) {
         let core = &mut self.core;
         let connection = &mut self.connections[key];
@@ -95,8 +95,7 @@ impl Worker {
 }
 
 impl Core {
-    /// Ends the stream to the peer, if that is encrypted: nothing follows, or there is something to
-    /// be told first.
+    /// Ends an encrypted stream to the peer with `alert`, or with close_notify if there is none.
     pub(super) fn close_tls(&mut self, connection: &mut Connection, alert: Option<Alert>) {
         if let Some(tls) = &mut connection.tls {
             tls.close(

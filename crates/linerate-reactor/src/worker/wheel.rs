@@ -1,33 +1,35 @@
-//! Deadlines on a coarse clock: a wheel of ticks.
+//! Deadlines with a coarse resolution, in a wheel of ticks.
 
 use std::time::Duration;
 
 /// The length of a tick.
 pub(crate) const TICK: Duration = Duration::from_millis(250);
 
-/// Ticks that the wheel can look ahead, 128 s; a later deadline is looked at once before.
+/// The number of ticks that the wheel covers, 128 s. A connection with a later deadline is checked
+/// before it is due and entered again.
 const TICKS: usize = 512;
 
-/// Ticks since the worker started; enough for 34 years.
+/// Ticks since the worker started; 32 bits last for 34 years.
 pub(crate) type Tick = u32;
 
-/// Returns the tick that has begun at `now`.
+/// Returns the tick that is in progress at `now`.
 pub(crate) fn tick_at(now: Duration) -> Tick {
     (now.as_millis() / TICK.as_millis()) as Tick
 }
 
-/// Returns the first tick at whose begin `due` has passed.
+/// Returns the first tick that begins after `due`.
 pub(crate) fn tick_after(due: Duration) -> Tick {
     tick_at(due).saturating_add(1)
 }
 
-/// The end of a list.
+/// Marks the end of a list.
 const NONE: u32 = u32::MAX;
 
-/// What is to be looked at, at each of the next ticks. Every key is entered once at most.
+/// The connections to be checked at each of the next ticks. Every key is in the wheel at most once.
 ///
-/// The entries of a tick are a list through one array, so that the wheel takes 8 bytes for a key,
-/// whatever is entered and removed, and never allocates for a tick.
+/// The entries of a tick form a linked list in one array that all ticks share. The wheel therefore
+/// needs 8 bytes for each key, regardless of what is added and removed, and never allocates for a
+/// tick.
 #[derive(Debug)]
 pub(crate) struct Wheel {
     /// The first entry of each tick.
@@ -47,8 +49,8 @@ impl Wheel {
         }
     }
 
-    /// Enters `key`, which must not be there, for `tick` or the nearest that can be had; returns
-    /// which.
+    /// Adds `key`, which must not be in the wheel, at `tick` or the nearest tick that the wheel
+    /// covers; returns that tick.
     pub(crate) fn push(&mut self, tick: Tick, key: u32) -> Tick {
         let tick = tick.clamp(self.turned + 1, self.turned + TICKS as Tick - 1);
         let next = std::mem::replace(&mut self.firsts[slot(tick)], key);
@@ -63,7 +65,7 @@ impl Wheel {
         tick
     }
 
-    /// Removes `key`, which must be entered for `tick`.
+    /// Removes `key`, which must be in the wheel at `tick`.
     pub(crate) fn remove(&mut self, tick: Tick, key: u32) {
         let Link { next, previous } = *self.links.at(key);
         match previous {
@@ -76,7 +78,8 @@ impl Wheel {
         self.entries -= 1;
     }
 
-    /// Removes one of those that are due at `now`, and turns up to that tick if there is none.
+    /// Removes and returns one of the keys that are due at `now`. If there is none, turns the wheel
+    /// to that tick.
     pub(crate) fn pop(&mut self, now: Tick) -> Option<u32> {
         while !self.is_behind() {
             if self.turned >= now {
@@ -89,12 +92,12 @@ impl Wheel {
         Some(key)
     }
 
-    /// Returns whether some are left of those that were due when [`pop`](Self::pop) was called.
+    /// Returns whether keys are left that were already due when [`pop`](Self::pop) was last called.
     pub(crate) fn is_behind(&self) -> bool {
         self.firsts[slot(self.turned)] != NONE
     }
 
-    /// Returns whether nothing is entered.
+    /// Returns whether the wheel is empty.
     pub(crate) const fn is_empty(&self) -> bool {
         self.entries == 0
     }

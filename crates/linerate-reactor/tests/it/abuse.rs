@@ -1,4 +1,4 @@
-//! Floods and peers that do nothing: what they may take, and that the others are served meanwhile.
+//! Floods and inactive peers: what they may use, and that other clients are still served.
 
 use std::{
     io::{ErrorKind, Write},
@@ -15,16 +15,16 @@ use linerate_reactor::{Closed, Handler, Message, Opened, Options, Tx};
 
 use crate::support::{Echo, PATIENCE, Raw, Running, fragment, masked, unmasked, wait_until};
 
-/// Frames in a flood. They fit into the socket buffers, so that all are there at once.
+/// The number of frames in a flood. They fit into the socket buffers, so that all arrive at once.
 const FLOOD: usize = 10_000;
 
-/// Frames that the server may take of a flood before it looks for others: its share of one turn,
-/// and of the next.
+/// The number of frames of a flood that the server may handle before other connections have their
+/// turn: the flooding connection's share of one turn and of the next.
 const FRAMES_MAX: usize = 2 * 512;
 
-/// Stops the worker in the first message of a flood until the other client's message has arrived.
-/// Counts the binary messages, and how many of them and how many connections there were when that
-/// message had its turn.
+/// Blocks the worker in the first message of a flood until the other client's message has arrived.
+/// Counts the binary messages, and records how many binary messages and connections there were when
+/// the other client's message was handled.
 #[derive(Clone)]
 struct Gate {
     reached: Sender<()>,
@@ -34,7 +34,8 @@ struct Gate {
 }
 
 impl Gate {
-    /// Returns the gate with what tells that it is reached, and what opens it.
+    /// Returns the gate, a receiver that reports when the gate is reached, and a sender that opens
+    /// it.
     fn new() -> (Self, Receiver<()>, Sender<()>) {
         let (reached, is_reached) = channel();
         let (open, opened) = channel();
@@ -78,8 +79,9 @@ impl Handler for Gate {
     }
 }
 
-/// Has one client send `flood` at once and another a single message; returns how many messages of
-/// the flood were handed over before that one. All of them are in the end, which are `messages`.
+/// Has one client send `flood` at once and another client a single message. Returns how many
+/// messages of the flood were handled before that message, and checks that the flood consists of
+/// `messages` messages in the end.
 fn messages_before_another(flood: &[u8], messages: usize) -> usize {
     let (gate, is_reached, open) = Gate::new();
     let server = Running::start(gate.clone(), 1, Options::default());
@@ -107,7 +109,7 @@ fn floods_of_tiny_fragments_and_of_empty_ones_let_others_have_their_turn() {
         let mut flood = fragment(0x2, payload, false);
         flood.extend(fragment(0x0, payload, false).repeat(FLOOD));
         flood.extend(fragment(0x0, payload, true));
-        // The message is over after all of its fragments.
+        // The message is complete only after all of its fragments.
         assert_eq!(messages_before_another(&flood, 1), 0);
     }
 }
@@ -199,7 +201,7 @@ fn all_of_many_connections_are_pinged_that_are_due_together() {
     }
 }
 
-/// Sends each message back, and notes the longest backlog that there was at the end.
+/// Echoes each message, and records the longest backlog that a connection had at its end.
 #[derive(Clone, Default)]
 struct Noting(Arc<AtomicUsize>);
 
@@ -220,7 +222,8 @@ impl Handler for Noting {
 #[test]
 fn peers_that_neither_read_nor_answer_are_dropped_and_cost_what_the_limits_say() {
     const MESSAGE_BYTES: usize = 16 << 10;
-    /// What is read at once, and may be answered before it is known that nobody reads.
+    /// The size of one read, which may be answered before the server notices that the peer does not
+    /// read.
     const READ_BYTES: usize = 256 << 10;
     let mut options = Options::default();
     options.write_timeout = Duration::from_millis(300);
@@ -241,7 +244,8 @@ fn peers_that_neither_read_nor_answer_are_dropped_and_cost_what_the_limits_say()
     assert!((1..bytes_max).contains(&longest), "{longest} bytes");
 }
 
-/// Sends the same again and again until nothing is taken any more, or the server has given up.
+/// Sends the message repeatedly until the socket accepts no more or the server drops the
+/// connection.
 fn send_what_is_taken(stream: &mut TcpStream, message: &[u8]) {
     stream
         .set_write_timeout(Some(Duration::from_millis(50)))

@@ -14,7 +14,7 @@ use linerate_reactor::{
 
 use crate::support::{ACCEPTED, Echo, REQUEST, Raw, Running, masked, wait_until};
 
-/// Another server: accepts one connection and reads its request, and what comes with it.
+/// Acts as another server: accepts a connection, and reads its request and the bytes after it.
 fn take_request(listener: &TcpListener) -> (Raw, Request, Vec<u8>) {
     let (stream, _) = listener.accept().unwrap();
     let mut raw = Raw { stream };
@@ -25,7 +25,7 @@ fn take_request(listener: &TcpListener) -> (Raw, Request, Vec<u8>) {
     (raw, request, buffer[head_bytes..bytes].to_vec())
 }
 
-/// Sends a request with `behind` right behind it, and has the other server hand it over.
+/// Sends a request with `behind` directly after it, and has the other server hand the socket over.
 fn adopt(
     remote: &Remote,
     request: &str,
@@ -79,7 +79,8 @@ fn a_server_may_answer_itself() {
     client.round_trip();
     drop(client);
 
-    // Without a handler there is nobody, and nothing to say so with.
+    // Without a handler for the path the connection is dropped, because the request is already
+    // answered.
     let mut nobody = adopt(&server.remote, &elsewhere, b"", |_, _, it| it.answered());
     assert_eq!(nobody.rest(), b"");
     wait_until(|| server.remote.counters().connections() == 0);
@@ -120,10 +121,7 @@ fn beyond_the_limit_the_socket_comes_back() {
     let request = Request::from_parts("GET", "/chat", HttpVersion::Http11, parts, limits);
     let adoption = Adoption::new(socket, request.unwrap()).with_input(b"x".to_vec());
     let error = server.remote.adopt(adoption).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "there are 1 connections, which is the limit"
-    );
+    assert_eq!(error.to_string(), "connection limit of 1 reached");
     let (socket, request, input) = error.into_adoption().into_parts();
     assert_eq!((request.path(), &input[..]), ("/chat", &b"x"[..]));
     std::io::Write::write_all(&mut UnixStream::from(socket), b"503").unwrap();
@@ -132,7 +130,7 @@ fn beyond_the_limit_the_socket_comes_back() {
     assert_eq!(&answer, b"503");
 }
 
-/// Says on which thread it is.
+/// Reports the thread that it runs on.
 #[derive(Clone)]
 struct Where;
 

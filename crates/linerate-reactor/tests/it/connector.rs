@@ -1,4 +1,4 @@
-//! Connections that the reactor opens, to servers of bytes and to our own.
+//! Outbound connections, to servers that work on raw bytes and to the reactor itself.
 
 use std::{
     net::{SocketAddr, TcpStream},
@@ -20,7 +20,7 @@ use crate::{
     upstream::{accept, listen, masked_frame, take_request},
 };
 
-/// What a handler has seen.
+/// The events that a handler has seen.
 #[derive(Debug)]
 enum Seen {
     Open(u64, Option<String>),
@@ -29,7 +29,7 @@ enum Seen {
     Closed(Closed),
 }
 
-/// Reports what it sees, greets with `hello`, and tries again what fails if it is told to.
+/// Reports its events, sends `hello` at the start, and retries failed attempts `tries` times.
 #[derive(Clone)]
 struct Watch {
     seen: Sender<Seen>,
@@ -45,7 +45,7 @@ impl Handler for Watch {
             response,
         } = opened
         else {
-            panic!("only our own connections come here");
+            panic!("unexpected inbound connection");
         };
         tx.send_text("hello").unwrap();
         let subprotocol = response.subprotocol().map(str::to_owned);
@@ -71,7 +71,7 @@ impl Handler for Watch {
     }
 }
 
-/// A connector on threads of its own; shut down on drop.
+/// A connector on its own threads, which is shut down on drop.
 struct Connecting {
     remote: Remote,
     seen: Receiver<Seen>,
@@ -140,7 +140,7 @@ fn the_request_is_what_the_destination_says_and_frames_are_masked() {
         .unwrap()
         .with_tag(7);
     connector.remote.connect(destination.clone()).unwrap();
-    // The first frame comes in the same write as the answer.
+    // The first frame arrives in the same write as the response.
     let (mut raw, head) = accept(&listener, &unmasked(0x1, b"eager"));
     assert!(head.starts_with("GET /feed?x=1 HTTP/1.1\r\n"), "{head}");
     assert!(head.contains("\r\nX-Token: secret\r\n"), "{head}");
@@ -155,7 +155,7 @@ fn the_request_is_what_the_destination_says_and_frames_are_masked() {
 
     connector.remote.connect(destination).unwrap();
     let (mut other, other_head) = accept(&listener, b"");
-    assert_ne!(head, other_head, "the key is another one");
+    assert_ne!(head, other_head, "each request has a new key");
     assert_ne!(masked_frame(&mut other).1, key);
 }
 
@@ -236,7 +236,7 @@ fn an_address_that_does_not_answer_leaves_time_for_the_next() {
     rustix::net::listen(&silent, 0).unwrap();
     let address = rustix::net::getsockname(&silent).unwrap();
     let address: SocketAddr = address.try_into().unwrap();
-    // Nobody accepts it, so that there is no room for another.
+    // Nothing accepts this connection, so that the accept queue has no room for another.
     let _first = TcpStream::connect(address).unwrap();
     let (listener, destination) = listen();
     let addresses = [address, listener.local_addr().unwrap()];
@@ -248,7 +248,7 @@ fn an_address_that_does_not_answer_leaves_time_for_the_next() {
     let (_raw, _) = accept(&listener, b"");
     assert!(matches!(connector.next(), Seen::Open(0, None)));
 
-    // The last one has all the time that is left.
+    // The last address gets all of the remaining time.
     let silent = Destination::parse(&format!("ws://{address}")).unwrap();
     let budget = Duration::from_millis(200);
     connector
@@ -352,7 +352,7 @@ fn connections_beyond_the_limit_are_refused() {
         refused,
         Err(ConnectError::TooMany { connections_max: 2 })
     ));
-    // One that fails makes room.
+    // An attempt that fails makes room for another.
     drop(take_request(&listener));
     connector.failure();
     connector.remote.connect(destination).unwrap();
@@ -405,7 +405,7 @@ fn a_client_leaves_it_to_the_server_to_end_the_stream() {
     assert!(matches!(connector.next(), Seen::Open(..)));
     assert_eq!(masked_frame(&mut raw).2, b"hello");
     assert_eq!(masked_frame(&mut raw).0, 0x88);
-    // It does not, so that the budget of the closing handshake ends it.
+    // The server does not end the stream, so that the timeout of the closing handshake ends it.
     let clean = Closed {
         code: 1000,
         clean: true,
@@ -450,7 +450,7 @@ fn local_addresses_take_turns() {
     assert_eq!(seen, [sources[0], sources[0], sources[1], sources[1]]);
 }
 
-/// Sends what is long, in all the ways there are.
+/// Sends long messages in every available way.
 #[derive(Clone)]
 struct Lavish;
 
@@ -471,7 +471,7 @@ impl Handler for Lavish {
         .unwrap();
         tx.subscribe("all").unwrap();
         tx.publish("all", Message::Binary(&long));
-        // To two topics in one delivery, which goes another way.
+        // Publishing to two topics in one delivery uses another code path.
         if opened.destination().map(Destination::tag) == Some(1) {
             tx.subscribe("some").unwrap();
             tx.publish("some", Message::Binary(&long));
@@ -527,7 +527,7 @@ fn a_server_connects_by_a_handler_of_its_own() {
     let next = || seen.recv_timeout(PATIENCE).unwrap();
     assert!(matches!(next(), Seen::Open(0, None)));
     assert!(matches!(next(), Seen::Message(0, text) if text == "hello"));
-    // Both ends of it.
+    // Both ends of the connection count.
     assert_eq!(server.remote.counters().connections(), 2);
 
     let other = Running::echo();

@@ -1,5 +1,5 @@
-//! Compressed messages (RFC 7692). Tests whose names begin with X and a number are rows of the project's table of bad
-//! inputs.
+//! Compressed messages (RFC 7692). Tests whose names begin with X and a number correspond to rows
+//! of the project's table of bad inputs.
 
 mod client;
 
@@ -23,10 +23,11 @@ use crate::support::{Echo, PATIENCE, Raw, Running, driver, masked, wait_until};
 const TEXT: &str =
     r#"{"id":9182,"symbol":"ABC","price":123.45,"size":100,"side":"buy","venue":"XNAS"}"#;
 
-/// What zlib makes of zeros: a block of codes, and then two bits for each 258 bytes.
+/// The DEFLATE output of zlib for zeros: a block header with its codes. Each 258 zeros then take
+/// two bits.
 const CODES: &[u8] = b"\xec\xc1\x01\x01\x00\x00\x00\x80\x90\xfe\xaf\xee\x08\x0a";
 
-/// Returns options for messages that are each compressed for themselves.
+/// Returns options for compressing each message independently.
 fn each() -> Deflate {
     Deflate {
         takeover: false,
@@ -42,7 +43,7 @@ fn options(deflate: Option<Deflate>) -> Options {
     options
 }
 
-/// Returns a frame as a client sends it, with the bit of a compressed message.
+/// Returns a frame as sent by a client, with the bit that marks a compressed message.
 fn compressed(opcode: u8, payload: &[u8]) -> Frame {
     Frame::new(opcode, payload)
         .with_rsv(4)
@@ -115,7 +116,7 @@ fn messages_that_arrive_together_or_in_small_reads_come_back_in_order() {
     }
 }
 
-/// Sends in all the ways there are, and back in pieces what is long.
+/// Replies in every available way, and streams long messages back in pieces.
 #[derive(Clone)]
 struct Ways;
 
@@ -161,7 +162,10 @@ fn x13_all_ways_to_send_compress_but_the_one_that_must_not() {
             assert_eq!(client.message(), (MessageKind::Text, text.into()));
             lengths.push(client.received - before);
         }
-        assert!(lengths[0] > bytes, "{lengths:?} is sent as it is");
+        assert!(
+            lengths[0] > bytes,
+            "{lengths:?}: the first one is compressed"
+        );
         assert!(
             lengths[2..].iter().all(|&sent| sent < bytes / 2),
             "{lengths:?}"
@@ -179,7 +183,7 @@ fn what_is_inflated_in_pieces_is_handed_over_in_order() {
     }
 }
 
-/// Publishes what is binary.
+/// Publishes binary messages.
 #[derive(Clone)]
 struct Publishing;
 
@@ -204,7 +208,7 @@ fn publications_reach_those_who_compress_and_those_who_do_not() {
     let mut with = Client::open(server.address, Some(Deflate::default()));
     let mut without = Client::open(server.address, None);
     for round in 0..50_u8 {
-        // What is sent between refers back to what was sent before.
+        // This message, between two publications, refers back to earlier messages.
         with.send(MessageKind::Text, TEXT.as_bytes());
         assert_eq!(with.message(), (MessageKind::Text, TEXT.into()));
         let publication = [&[round; 3][..], TEXT.as_bytes()].concat();
@@ -228,7 +232,7 @@ fn x01_a_bomb_is_answered_1009_and_nobody_else_waits() {
 
 #[test]
 fn x03_x04_what_can_not_be_inflated_is_answered_1007() {
-    // A reserved kind of block; a distance beyond all that came before; a block that breaks off.
+    // A reserved block type; a distance beyond the start of the data; a truncated block.
     for payload in [&b"\x07"[..], b"\x4a\x04\x12\x00", b"\x4b"] {
         let server = Running::start(Echo, 1, options(Some(each())));
         let mut client = Client::open(server.address, Some(each()));
@@ -245,7 +249,8 @@ fn x03_x04_what_can_not_be_inflated_is_answered_1007() {
 fn x07_x10_empty_messages_and_final_blocks_are_accepted() {
     let server = Running::start(Echo, 1, options(Some(Deflate::default())));
     let mut client = Client::open(server.address, Some(Deflate::default()));
-    // RFC 7692 §7.2.3.6: an empty block; §7.2.3.4: "Hello" in a block with BFINAL, and the byte behind it.
+    // RFC 7692 §7.2.3.6: an empty block; §7.2.3.4: "Hello" in a block with BFINAL, and the byte
+    // after it.
     let hello = b"\xf3\x48\xcd\xc9\xc9\x07\x00\x00";
     for (payload, expected) in [(&b"\x00"[..], ""), (b"\x02\x00", ""), (hello, "Hello")] {
         client.write(&compressed(1, payload).to_bytes());
@@ -264,7 +269,7 @@ fn x08_x09_the_bit_anywhere_else_is_answered_1002() {
         client.write(&wire);
         assert_eq!(client.end(), Some(CloseCode::PROTOCOL_ERROR));
     }
-    // Where nothing was agreed the bit means nothing.
+    // Without an agreement the bit is not allowed.
     let server = Running::start(Echo, 1, options(Some(Deflate::default())));
     let mut raw = Raw::open(server.address);
     raw.send(&compressed(1, b"\xf2\x48\xcd\xc9\xc9\x07\x00").to_bytes());
@@ -292,7 +297,7 @@ fn x12_connections_count_their_windows_and_give_them_back() {
     };
     let server = Running::start(Echo, 1, options(Some(deflate)));
     let plain = Raw::open(server.address);
-    assert_eq!(BUDGET.used(), 0, "nothing was agreed on");
+    assert_eq!(BUDGET.used(), 0, "compression was not negotiated");
     let mut clients: Vec<_> = (0..10)
         .map(|_| Client::open(server.address, Some(Deflate::default())))
         .collect();
@@ -304,14 +309,14 @@ fn x12_connections_count_their_windows_and_give_them_back() {
     assert_eq!(
         clients.iter().filter(takeover).count(),
         4,
-        "so many windows fit"
+        "the budget fits four windows"
     );
     assert!(BUDGET.used() <= BUDGET.bytes_max());
     drop((clients, plain));
     wait_until(|| BUDGET.used() == 0);
 }
 
-/// Says what it is told to, and tells what comes back.
+/// Sends the given text and reports the replies.
 #[derive(Clone)]
 struct Asking {
     text: String,
@@ -323,7 +328,7 @@ impl Handler for Asking {
 
     fn open(&mut self, tx: &mut Tx<'_>, opened: Opened<'_>) {
         let Opened::Connected { response, .. } = opened else {
-            panic!("only our own connections come here");
+            panic!("unexpected inbound connection");
         };
         let agreed = response.deflate().is_some();
         _ = self.answers.send((agreed, "opened".into()));

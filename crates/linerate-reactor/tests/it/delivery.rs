@@ -1,4 +1,4 @@
-//! When publications are delivered, and what does not fit between workers.
+//! When publications are delivered, and what happens if they do not fit into a worker's mailbox.
 
 use std::{
     sync::{
@@ -13,12 +13,12 @@ use linerate_reactor::{Handler, Message, Opened, Options, Tx};
 
 use crate::support::{PATIENCE, Raw, Running, masked};
 
-/// Subscribes each connection, publishes what it gets, and keeps its worker busy when it is told to.
+/// Subscribes each connection, publishes the messages received, and blocks its worker on request.
 #[derive(Clone)]
 struct Busy {
-    /// The worker has begun to wait.
+    /// Reports that the worker has begun to wait.
     waits: Sender<()>,
-    /// The worker goes on.
+    /// Lets the worker continue.
     goes_on: Arc<Mutex<Receiver<()>>>,
 }
 
@@ -65,13 +65,13 @@ fn a_publication_does_not_wait_for_the_end_of_a_long_turn() {
     let mut clients: Vec<_> = (0..5).map(|_| join(&server)).collect();
     clients[0].send(&masked(0x1, b"wait"));
     waiting.recv_timeout(PATIENCE).unwrap();
-    // All of that is there when the worker looks next.
+    // All of this has arrived when the worker waits for events again.
     clients[1].send(&masked(0x1, b"news"));
     clients[2].send(&masked(0x1, b"nap"));
     clients[3].send(&masked(0x1, b"wait"));
     go_on.send(()).unwrap();
     waiting.recv_timeout(PATIENCE).unwrap();
-    // The turn goes on for as long as the worker waits.
+    // The turn lasts as long as the worker waits.
     assert_eq!(clients[4].frame(), (0x81, b"news".to_vec()));
     go_on.send(()).unwrap();
 }
@@ -86,7 +86,7 @@ fn publications_that_a_mailbox_has_no_room_for_are_counted() {
     client.send(&masked(0x1, b"wait"));
     waiting.recv_timeout(PATIENCE).unwrap();
     let publish = |text| server.remote.publish("room", Message::Text(text));
-    // The first is taken whatever its size; the others do not fit.
+    // The first publication is accepted regardless of its size; the others do not fit.
     let long = "x".repeat(2_000);
     publish(&long);
     publish("missed");

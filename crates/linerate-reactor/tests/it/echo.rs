@@ -1,4 +1,4 @@
-//! Messages of all sizes and in all pieces come back.
+//! Messages of all sizes, in all kinds of pieces, are echoed.
 
 use std::{io::Write, thread};
 
@@ -7,7 +7,7 @@ use linerate_testkit::Rng;
 
 use crate::support::{ACCEPTED, Echo, REQUEST, Raw, Running, fragment, masked, unmasked};
 
-/// Sends `wire` from another thread, so that both directions move, and asserts what comes back.
+/// Sends `wire` from another thread, so that data moves in both directions, and checks the reply.
 fn comes_back(raw: &mut Raw, wire: Vec<u8>, expected: &[u8]) {
     let mut sending = raw.stream.try_clone().unwrap();
     let sender = thread::spawn(move || sending.write_all(&wire).unwrap());
@@ -106,7 +106,7 @@ fn every_way_to_cut_the_input_comes_to_the_same() {
         let mut raw = Raw::open(server.address);
         raw.send(&wire[..at]);
         if at % 8 == 0 {
-            // So that the two parts arrive in two reads at least now and then.
+            // This lets the two parts arrive in two reads, at least some of the time.
             thread::sleep(std::time::Duration::from_millis(3));
         }
         raw.send(&wire[at..]);

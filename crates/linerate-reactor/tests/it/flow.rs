@@ -1,4 +1,4 @@
-//! Slow readers, pausing, and the ways to send.
+//! Slow readers, pausing, and the ways to send messages.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +8,7 @@ use linerate_reactor::{
 
 use crate::support::{Raw, Running, fragment, masked, unmasked, wait_until};
 
-/// What a handler has seen.
+/// The log of a handler.
 #[derive(Clone, Debug, Default)]
 struct Seen(Arc<Mutex<Log>>);
 
@@ -23,7 +23,7 @@ struct Log {
     last_in_input: Vec<bool>,
 }
 
-/// Does what the message says.
+/// Does what each message asks for.
 #[derive(Clone, Default)]
 struct Obedient(Seen);
 
@@ -64,7 +64,7 @@ impl Handler for Obedient {
                 assert_eq!(tx.send_text("after"), Err(SendError::Closed));
             }
             Message::Binary(bytes) => {
-                // In place, in part, and something behind it.
+                // The message without a copy, a part of it, and another message after them.
                 tx.send_binary(bytes).unwrap();
                 tx.send_binary(&bytes[1..]).unwrap();
                 tx.send_text("end").unwrap();
@@ -99,10 +99,10 @@ fn a_slow_reader_is_not_read_from_and_delays_nobody() {
     let seen = handler.0.clone();
     let server = Running::start(handler, 1, Options::default());
     let mut slow = Raw::open(server.address);
-    // The answers come to 600 MB, of which nothing is read. All requests are there in one read.
+    // The replies would add up to 600 MB, none of which is read. All requests arrive in one read.
     slow.send(&masked(0x1, b"large").repeat(2_000));
     Raw::open(server.address).round_trip();
-    // One message more than the limit, and what the kernel takes, which is a few megabytes.
+    // Allows one message beyond the limit, and what the kernel accepts, which is a few megabytes.
     let log = seen.0.lock().unwrap();
     assert!(log.backlog_bytes_max < (64 << 10) + 300_010, "{log:?}");
     assert!(log.messages < 200, "{log:?}");
@@ -156,7 +156,7 @@ fn nothing_is_handed_over_while_paused() {
         );
         wait_until(|| seen.0.lock().unwrap().paused.is_some());
         raw.send(&masked(0x1, b"three"));
-        // Another connection's round trip: the worker has looked at all that is there.
+        // A round trip on another connection shows that the worker has handled all earlier input.
         Raw::open(server.address).round_trip();
         let id = seen.0.lock().unwrap().paused.take().unwrap();
         assert_eq!(seen.0.lock().unwrap().pings.len(), round - 1);

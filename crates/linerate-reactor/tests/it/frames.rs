@@ -1,4 +1,4 @@
-//! Frames that break the rules: the very bytes of the Close frame, then the end of the stream.
+//! Frames that violate the protocol: the exact bytes of the Close frame, and the end of the stream.
 
 use linerate_proto::Role;
 use linerate_testkit::{Frame, LengthForm};
@@ -10,7 +10,7 @@ fn fails_with(wire: &[u8], code: u16) {
     for pieces in [wire.len(), 1] {
         let mut raw = Raw::open(server.address);
         for piece in wire.chunks(pieces) {
-            // The server may have ended the connection before the last piece.
+            // The server may have closed the connection before the last piece is sent.
             if std::io::Write::write_all(&mut raw.stream, piece).is_err() {
                 break;
             }
@@ -51,7 +51,7 @@ fn text_that_is_not_utf8_fails_with_1007_as_soon_as_that_is_known() {
     fails_with(&masked(0x1, b"\xE2\x82"), 1007);
     fails_with(&fragment(0x1, b"\xED\xA0\x80", false), 1007);
     fails_with(&masked(0x8, b"\x03\xe8\xff"), 1007);
-    // Inside an unfinished frame.
+    // Invalid text inside an unfinished frame.
     let claimed = Frame::new(0x1, b"abc\xFFdef").with_claimed_bytes(1_000);
     fails_with(&hostile(claimed), 1007);
 }

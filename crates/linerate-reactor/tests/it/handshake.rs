@@ -1,4 +1,4 @@
-//! The opening handshake: what opens a WebSocket, and what is refused.
+//! The opening handshake: requests that open a WebSocket, and requests that are refused.
 
 use linerate_reactor::{
     Handler, Message, Opened, Options, Server, Tx,
@@ -52,7 +52,7 @@ fn a_request_in_pieces_is_answered_once_it_is_whole() {
     raw.round_trip();
 }
 
-/// Tells the first of the offered subprotocols, or refuses.
+/// Chooses the first subprotocol offered, or refuses the request if there is none.
 #[derive(Clone)]
 struct Choosy(&'static str);
 

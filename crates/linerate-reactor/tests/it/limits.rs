@@ -1,4 +1,4 @@
-//! Limits at their maximum and one beyond it.
+//! Limits: values at the maximum and one beyond it.
 
 use std::{net::TcpStream, time::Duration};
 
@@ -18,7 +18,7 @@ fn a_message_of_the_limit_passes_and_one_byte_more_fails_with_1009() {
     let mut raw = Raw::open(server.address);
     raw.send(&masked(0x2, &[7; 5_000]));
     assert_eq!(raw.frame(), (0x82, vec![7; 5_000]));
-    // Told by the header already.
+    // The header already exceeds the limit.
     let claimed = Frame::new(0x2, b"").with_claimed_bytes(5_001);
     raw.send(&claimed.to_role(Role::Server).to_bytes());
     assert_eq!(raw.rest(), close(1009));
@@ -89,7 +89,7 @@ fn a_peer_that_does_not_end_the_closing_handshake_is_dropped() {
     raw.send(&Frame::new(0x1, b"not masked").to_bytes());
     let expected = close(1002);
     assert_eq!(raw.read(expected.len()), expected);
-    // We keep our end open.
+    // The client keeps its end open.
     wait_until(|| server.remote.counters().connections() == 0);
 }
 
@@ -113,13 +113,13 @@ fn a_flood_of_pings_is_answered_within_bounds_and_in_order() {
         assert!(last < Some(number));
         last = Some(number);
     }
-    // The newest may be answered with the message or behind it, never less than that.
+    // The newest Ping may be answered before or after the message, but it must be answered.
     if last != Some(1_999) {
         assert_eq!(raw.frame(), (0x8A, 1_999_u32.to_be_bytes().to_vec()));
     }
 }
 
-/// Subscribes to what it is told, and says how that went.
+/// Subscribes to the topic named in each message, and reports the result.
 #[derive(Clone)]
 struct Subscriber;
 
@@ -153,7 +153,7 @@ fn subscriptions_are_limited_in_number_and_length() {
         ("abc", "new: true"),
         ("abcd", "name: topic name of 4 bytes exceeds the limit of 3"),
         ("b", "new: true"),
-        ("c", "connection has 2 subscriptions, which is the limit"),
+        ("c", "subscription limit of 2 reached"),
         ("b", "new: false"),
     ] {
         raw.send(&masked(0x1, topic.as_bytes()));
@@ -161,7 +161,7 @@ fn subscriptions_are_limited_in_number_and_length() {
     }
 }
 
-/// Returns the CPU time that this process has taken.
+/// Returns the CPU time that this process has used.
 fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
@@ -170,7 +170,7 @@ fn cpu_time() -> Duration {
 #[test]
 fn a_shortage_of_files_passes() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    // The limit is the process's, so the test runs in one of its own.
+    // The limit applies to the process, so the test runs in a process of its own.
     if std::env::var_os("LINERATE_FILES_SHORT").is_none() {
         let status = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "limits::a_shortage_of_files_passes"])
@@ -179,7 +179,8 @@ fn a_shortage_of_files_passes() {
         assert!(status.unwrap().success());
         return;
     }
-    // Before the server starts, since io_uring goes by the limit at the time it is told to accept.
+    // Set before the server starts, because io_uring uses the limit in effect when it starts to
+    // accept.
     let maximum = getrlimit(Resource::Nofile).maximum;
     let current = Some(64);
     setrlimit(Resource::Nofile, Rlimit { current, maximum }).unwrap();
@@ -189,7 +190,7 @@ fn a_shortage_of_files_passes() {
     while let Ok(file) = std::fs::File::open("/dev/null") {
         files.push(file);
     }
-    // One for the client's end of a connection, and none for the server's.
+    // Leaves one file for the client's end of a connection, and none for the server's.
     files.pop();
     let stream = TcpStream::connect(server.address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -199,12 +200,12 @@ fn a_shortage_of_files_passes() {
         open.round_trip();
     }
     assert_eq!(server.remote.counters().connections(), 1);
-    // Nothing is done meanwhile. To try again and again would take all of a core.
+    // The server must be idle meanwhile. Retrying in a loop would use all of a core.
     let before = cpu_time();
     std::thread::sleep(Duration::from_secs(1));
     let taken = cpu_time() - before;
     assert!(taken < Duration::from_millis(200), "{taken:?} in a second");
-    // The server finds by itself that files have become free.
+    // The server notices without further input that files have become available.
     drop(files);
     assert_eq!(late.read(ACCEPTED.len()), ACCEPTED.as_bytes());
     late.round_trip();

@@ -1,7 +1,7 @@
-//! The reactor on real sockets, by the driver on epoll.
-#![allow(clippy::unwrap_used, reason = "a test that goes wrong is to panic")]
+//! The reactor on real sockets, with the epoll driver.
+#![allow(clippy::unwrap_used, reason = "a failing test should panic")]
 
-/// What [`support::driver`] goes by.
+/// The driver that [`support::driver`] uses.
 const DRIVER: linerate_reactor::DriverKind = linerate_reactor::DriverKind::Epoll;
 
 mod abuse;

@@ -1,7 +1,7 @@
-//! The reactor on real sockets, by the driver on io_uring.
-#![allow(clippy::unwrap_used, reason = "a test that goes wrong is to panic")]
+//! The reactor on real sockets, with the io_uring driver.
+#![allow(clippy::unwrap_used, reason = "a failing test should panic")]
 
-/// What [`support::driver`] goes by.
+/// The driver that [`support::driver`] uses.
 const DRIVER: linerate_reactor::DriverKind = linerate_reactor::DriverKind::IoUring;
 
 mod abuse;

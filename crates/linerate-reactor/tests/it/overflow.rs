@@ -1,4 +1,4 @@
-//! Subscribers that do not keep up: what becomes of publications, by the topic's options.
+//! Subscribers that do not keep up: what happens to publications, depending on the topic's options.
 
 use linerate_reactor::{
     Closed, Handler, Message, Opened, Options, Overflow, Server, TopicOptions, Tx,
@@ -6,8 +6,8 @@ use linerate_reactor::{
 
 use crate::support::{Raw, Running, driver, masked, wait_until};
 
-/// Subscribes to the topics that a client names in text, and publishes binary messages to the first
-/// of them, and the same digits as text to the second.
+/// Subscribes each client to the topics that it names in text messages. Publishes its binary
+/// messages to the first of these topics and, converted to digits, as text to the second.
 #[derive(Clone)]
 struct Feed;
 
@@ -68,7 +68,7 @@ fn join(server: &Running, topics: &[&str]) -> Raw {
     raw
 }
 
-/// Returns a payload that begins with its number.
+/// Returns a payload that begins with `number`.
 fn payload(number: u32, bytes: usize) -> Vec<u8> {
     let mut payload = vec![number as u8; bytes];
     payload[..4].copy_from_slice(&number.to_be_bytes());
@@ -79,7 +79,7 @@ fn number(payload: &[u8]) -> u32 {
     u32::from_be_bytes(payload[..4].try_into().unwrap())
 }
 
-/// Publishes `count` messages at a time until `done`; returns how many that were.
+/// Publishes `count` messages at a time until `done`; returns how many messages were published.
 fn publish(publisher: &mut Raw, bytes: usize, count: u32, done: impl Fn() -> bool) -> u32 {
     let mut published = 0;
     while !done() {
@@ -93,12 +93,12 @@ fn publish(publisher: &mut Raw, bytes: usize, count: u32, done: impl Fn() -> boo
             assert_eq!(publisher.frame(), (0x82, payload(number, bytes)));
         }
         published += count;
-        assert!(published < 1_000_000, "nothing overflows");
+        assert!(published < 1_000_000, "no publication overflowed");
     }
     published
 }
 
-/// Reads numbered messages of `bytes` bytes up to the last, and checks that they are whole.
+/// Reads numbered messages of `bytes` bytes up to the number `last`, and checks their content.
 fn numbers(slow: &mut Raw, bytes: usize, last: u32) -> Vec<u32> {
     let mut numbers = Vec::new();
     while numbers.last() != Some(&last) {
@@ -107,7 +107,7 @@ fn numbers(slow: &mut Raw, bytes: usize, last: u32) -> Vec<u32> {
         let number = number(&received);
         assert!(
             received == payload(number, bytes),
-            "message {number} is torn"
+            "message {number} is corrupted"
         );
         numbers.push(number);
     }
@@ -154,7 +154,7 @@ fn a_subscriber_that_must_not_miss_anything_is_closed_with_1008() {
     let sent = publish(&mut publisher, 60_000, 1, || {
         counters.subscribers_closed() == 1
     });
-    // What was queued before comes whole, and nothing is missing before the Close frame.
+    // Earlier publications arrive completely, and none is missing before the Close frame.
     let mut expected = 0;
     let close = loop {
         match slow.frame() {

@@ -1,4 +1,5 @@
-//! Connections of one worker that send to each other: the handler of the example `reactor_relay`.
+//! Connections of one worker that send to each other, with the handler of the example
+//! `reactor_relay`.
 
 #[path = "../../examples/reactor_relay/relay.rs"]
 mod handler;
@@ -25,12 +26,12 @@ fn relay(upstream: Destination) -> Running {
 #[test]
 fn messages_go_both_ways_in_order() {
     let echo = Running::echo();
-    // A name, so that the worker has it looked up.
+    // The URL contains a name, so that the worker has to look it up.
     let url = format!("ws://localhost:{}/chat", echo.address.port());
     let relay = relay(Destination::parse(&url).unwrap());
     let mut clients: Vec<_> = (0..5).map(|_| Raw::open(relay.address)).collect();
     for (number, client) in clients.iter_mut().enumerate() {
-        // What is sent before the upstream is there is not lost.
+        // Messages sent before the upstream connection is open are not lost.
         for round in 0..200 {
             client.send(&masked(0x1, format!("{number} {round}").as_bytes()));
         }
@@ -128,7 +129,7 @@ fn an_upstream_that_does_not_read_stops_its_client() {
             let now = sent.load(Ordering::Relaxed);
             std::mem::replace(&mut before, now) == now
         });
-        // The sockets' buffers have room for some; the relay holds next to nothing.
+        // The socket buffers hold some messages; the relay holds almost none.
         assert!(before < FRAMES / 2, "{before} messages were taken");
         for _ in 0..FRAMES {
             assert!(masked_frame(&mut upstream).2 == [7; BYTES]);
@@ -137,7 +138,7 @@ fn an_upstream_that_does_not_read_stops_its_client() {
     });
 }
 
-/// Sends what the first connection says to the second, whether that can take it or not.
+/// Passes the first connection's messages to the second, even if the second does not keep up.
 #[derive(Clone, Default)]
 struct Careless {
     connections: Vec<ConnectionId>,
@@ -170,9 +171,9 @@ fn a_connection_for_which_too_much_waits_is_dropped() {
         first.send(&masked(0x2, &[7; 100_000]));
         assert_eq!(first.frame(), (0x81, b"done".to_vec()));
         sent += 1;
-        assert!(sent < 1_000, "100 MB wait for the second");
+        assert!(sent < 1_000, "100 MB are waiting for the second connection");
     }
-    // Nothing happens to messages for what is gone.
+    // Messages to a connection that no longer exists are ignored.
     first.send(&masked(0x2, b"x"));
     assert_eq!(first.frame(), (0x81, b"done".to_vec()));
 }

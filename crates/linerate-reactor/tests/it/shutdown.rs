@@ -1,4 +1,4 @@
-//! The end of the server.
+//! Shutting the server down.
 
 use std::{net::TcpStream, time::Duration};
 
@@ -17,7 +17,7 @@ fn open_connections_are_closed_with_1001() {
             client.frame(),
             (0x88, b"\x03\xe9server shuts down".to_vec())
         );
-        // Messages may arrive until the peer's Close frame; they are answered no more.
+        // Messages may arrive until the peer's Close frame, but they are no longer answered.
         client.send(&[masked(0x1, b"late"), masked(0x8, b"\x03\xe9")].concat());
         assert_eq!(client.rest(), b"");
     }

@@ -1,13 +1,13 @@
-//! Messages that are handed over in pieces as they arrive.
+//! Messages that are passed to the handler in pieces, as they arrive.
 
 use linerate_reactor::{Chunk, Handler, Message, Opened, Options, Tx};
 
 use crate::support::{Raw, Running, close, fragment, masked, wait_until};
 
-/// So long that it is handed over as it is.
+/// Long enough to be passed to the handler without a copy.
 static LONG: [u8; 20_000] = [7; 20_000];
 
-/// Sends back long messages piece by piece, others whole.
+/// Echoes long messages piece by piece and all others as a whole.
 #[derive(Clone)]
 struct Streaming;
 
@@ -42,7 +42,8 @@ fn streaming() -> (Running, Raw) {
     (server, raw)
 }
 
-/// Reads the fragments of one message; returns its opcode and payload, and their number.
+/// Reads the fragments of one message; returns its opcode, its payload, and how many fragments it
+/// had.
 fn message(raw: &mut Raw) -> (u8, Vec<u8>, usize) {
     let (first, mut payload) = raw.frame();
     let (mut head, mut fragments) = (first, 1);

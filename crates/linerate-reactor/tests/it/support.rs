@@ -1,4 +1,4 @@
-//! A running server, and a client made of a socket and bytes that knows nothing of the library.
+//! A running server, and a client that works on raw bytes and does not use the library.
 
 use std::{
     io::{self, Read, Write},
@@ -13,7 +13,7 @@ use linerate_reactor::{
 };
 use linerate_testkit::Frame;
 
-/// No answer takes longer, on however busy a machine.
+/// The time limit for a response, even on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A request that opens a WebSocket, with the key of RFC 6455 §1.3.
@@ -25,14 +25,14 @@ pub(crate) const REQUEST: &str = "GET /chat HTTP/1.1\r\n\
     Sec-WebSocket-Version: 13\r\n\
     \r\n";
 
-/// The answer to [`REQUEST`].
+/// The response to [`REQUEST`].
 pub(crate) const ACCEPTED: &str = "HTTP/1.1 101 Switching Protocols\r\n\
     Upgrade: websocket\r\n\
     Connection: Upgrade\r\n\
     Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\
     \r\n";
 
-/// Sends each message back.
+/// Echoes each message.
 #[derive(Clone)]
 pub(crate) struct Echo;
 
@@ -46,19 +46,19 @@ impl Handler for Echo {
     }
 }
 
-/// Returns the driver on which the tests of this binary run: each set of tests is a binary for each
-/// driver, which says so by its `DRIVER`.
+/// Returns the driver for the tests of this binary. There is one binary for each driver, which
+/// specifies it with its constant `DRIVER`.
 pub(crate) fn driver() -> DriverKind {
     match crate::DRIVER.resolve() {
         Ok(driver) => driver,
         Err(missing) => {
-            linerate_testkit::skip(format!("{missing}; what runs is the default driver"));
+            linerate_testkit::skip(format!("{missing}; using the default driver"));
             DriverKind::Auto
         }
     }
 }
 
-/// A server on threads of its own; shut down on drop.
+/// A server on its own threads, which is shut down on drop.
 pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     pub(crate) remote: Remote,
@@ -66,14 +66,14 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Starts a server on the driver of the test binary.
+    /// Starts a server with the driver of the test binary.
     pub(crate) fn start<H: Handler>(handler: H, workers: usize, mut options: Options) -> Self {
         options.driver = driver();
         let builder = Server::builder().workers(workers).options(options);
         Self::serve(builder.route("/chat", handler))
     }
 
-    /// Starts the server that was configured.
+    /// Starts the configured server.
     pub(crate) fn serve(builder: Builder) -> Self {
         let server = builder.listen(([127, 0, 0, 1], 0).into()).unwrap();
         let (address, remote) = (server.local_addr(), server.remote());
@@ -89,7 +89,7 @@ impl Running {
         Self::start(Echo, 1, Options::default())
     }
 
-    /// Waits for the end of the server.
+    /// Waits until the server has stopped.
     pub(crate) fn join(&mut self) {
         if let Some(thread) = self.thread.take() {
             thread.join().unwrap().unwrap();
@@ -162,39 +162,42 @@ impl<S: Read + Write> Raw<S> {
         (head[0], self.read(header.payload_bytes as usize))
     }
 
-    /// Sends a text and waits until it has come back, so that the server has seen all before it.
+    /// Sends a text and waits for its echo, so that the server has handled everything sent before.
     pub(crate) fn round_trip(&mut self) {
         self.send(&masked(0x1, b"Spam"));
         assert_eq!(self.frame(), (0x81, b"Spam".to_vec()));
     }
 }
 
-/// Returns a whole frame as a client sends it.
+/// Returns a whole frame as sent by a client.
 pub(crate) fn masked(opcode: u8, payload: &[u8]) -> Vec<u8> {
     Frame::new(opcode, payload).to_role(Role::Server).to_bytes()
 }
 
-/// Returns a fragment as a client sends it.
+/// Returns a fragment as sent by a client.
 pub(crate) fn fragment(opcode: u8, payload: &[u8], fin: bool) -> Vec<u8> {
     let frame = Frame::new(opcode, payload).with_fin(fin);
     frame.to_role(Role::Server).to_bytes()
 }
 
-/// Returns a whole frame as the server sends it.
+/// Returns a whole frame as sent by the server.
 pub(crate) fn unmasked(opcode: u8, payload: &[u8]) -> Vec<u8> {
     Frame::new(opcode, payload).to_bytes()
 }
 
-/// Returns a Close frame of the server.
+/// Returns a Close frame as sent by the server.
 pub(crate) fn close(code: u16) -> Vec<u8> {
     unmasked(0x8, &code.to_be_bytes())
 }
 
-/// Waits until something has become true.
+/// Waits until the condition is true.
 pub(crate) fn wait_until(mut condition: impl FnMut() -> bool) {
     let started = Instant::now();
     while !condition() {
-        assert!(started.elapsed() < PATIENCE, "it never became true");
+        assert!(
+            started.elapsed() < PATIENCE,
+            "the condition did not become true"
+        );
         std::thread::sleep(Duration::from_millis(2));
     }
 }

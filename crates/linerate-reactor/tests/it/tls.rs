@@ -1,4 +1,4 @@
-//! Encrypted connections, with the client of rustls.
+//! Encrypted connections, with the rustls client.
 
 mod abuse;
 mod client;
@@ -25,7 +25,7 @@ use linerate_reactor::{
 
 use crate::support::{Raw, Running, driver};
 
-/// A certificate with its key, and clients that trust it.
+/// A certificate and its key, with configurations for servers and for clients that trust it.
 struct Identity {
     certificate: CertificateDer<'static>,
     key: PrivatePkcs8KeyDer<'static>,
@@ -65,14 +65,14 @@ impl Identity {
     }
 }
 
-/// What the handler of a test has seen.
+/// The log of a test's handler.
 #[derive(Debug, Default)]
 struct Log {
     paused: Option<ConnectionId>,
     closed: Vec<Closed>,
 }
 
-/// Sends messages back, but obeys some. Subscribes each connection to two topics.
+/// Echoes messages, but executes some as commands. Subscribes each connection to two topics.
 #[derive(Clone, Default)]
 struct Obedient(Arc<Mutex<Log>>);
 
@@ -104,7 +104,7 @@ impl Handler for Obedient {
     }
 }
 
-/// An echo over TLS, and the identity that it shows.
+/// An echo server over TLS, and its identity.
 struct Encrypted {
     running: Running,
     identity: Identity,
@@ -163,13 +163,13 @@ impl Client {
     }
 }
 
-/// The client's end of TLS.
+/// The client's end of a TLS connection.
 struct Tls {
     tls: ClientConnection,
     tcp: Narrow,
 }
 
-/// A socket that takes at most so many bytes at once.
+/// A socket that writes at most `write_bytes_max` bytes at once.
 struct Narrow {
     stream: TcpStream,
     write_bytes_max: usize,
@@ -187,7 +187,7 @@ impl Tls {
         }
     }
 
-    /// Returns the records that hold `bytes`, which nobody has sent yet.
+    /// Returns the records that contain `bytes`, without sending them.
     fn encrypt(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.tls.writer().write_all(bytes).unwrap();
         let mut wire = Vec::new();
@@ -197,7 +197,7 @@ impl Tls {
         wire
     }
 
-    /// Like [`encrypt`](Self::encrypt), for more than rustls wants to hold.
+    /// Like [`encrypt`](Self::encrypt), for more bytes than rustls buffers.
     fn encrypt_all(&mut self, bytes: &[u8]) -> Vec<u8> {
         bytes
             .chunks(1 << 14)
@@ -205,7 +205,7 @@ impl Tls {
             .collect()
     }
 
-    /// Reads until so many bytes of plaintext have come; returns them and how many records held them.
+    /// Reads at least `bytes` bytes of plaintext; returns them and the number of records.
     fn read_records(&mut self, bytes: usize) -> (Vec<u8>, usize) {
         let (mut all, mut records) = (Vec::new(), 0);
         while all.len() < bytes {

@@ -4,7 +4,8 @@ use linerate_reactor::{Closed, Handler, Message, Opened, Options, Tx};
 
 use crate::support::{Raw, Running, masked, wait_until};
 
-/// Subscribes each connection to `room`, publishes text there, and the farewell of each.
+/// Subscribes each connection to `room`, publishes messages there, and announces when a client
+/// leaves.
 #[derive(Clone)]
 struct Room;
 
@@ -47,7 +48,7 @@ fn join(server: &Running) -> Raw {
 #[test]
 fn publications_reach_all_subscribers_of_all_workers_in_order() {
     let server = Running::start(Room, 4, Options::default());
-    // Enough for each worker to have some.
+    // Enough connections for each worker to have some.
     let mut clients: Vec<_> = (0..40).map(|_| join(&server)).collect();
     for number in 0..200_u32 {
         clients[0].send(&masked(0x2, &number.to_be_bytes()));
@@ -104,7 +105,7 @@ fn a_subscriber_that_does_not_read_loses_publications_and_nobody_waits() {
         sent += 1;
         assert!(sent < 1_000, "nothing is dropped");
     }
-    // What was queued arrives whole, and then what is published.
+    // Publications that were queued arrive whole, followed by new ones.
     let mut received = 0;
     server.remote.publish("room", Message::Text("now"));
     while received < sent {

@@ -1,4 +1,4 @@
-//! A server made of a socket and bytes, to which the reactor connects.
+//! A server that works on raw bytes, for the reactor to connect to.
 
 use std::net::TcpListener;
 
@@ -7,14 +7,14 @@ use linerate_reactor::Destination;
 
 use crate::support::{PATIENCE, Raw};
 
-/// Listens, and says where that is.
+/// Starts to listen; returns the listener and its destination.
 pub(crate) fn listen() -> (TcpListener, Destination) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("ws://{}/feed?x=1", listener.local_addr().unwrap());
     (listener, Destination::parse(&url).unwrap())
 }
 
-/// Takes one connection and its request; returns the head too.
+/// Accepts a connection and reads its request; returns both.
 pub(crate) fn take_request(listener: &TcpListener) -> (Raw, String) {
     let (stream, _) = listener.accept().unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -26,7 +26,7 @@ pub(crate) fn take_request(listener: &TcpListener) -> (Raw, String) {
     (raw, String::from_utf8(head).unwrap())
 }
 
-/// Takes one connection and agrees to it.
+/// Accepts a connection and its WebSocket; sends `frames` together with the response.
 pub(crate) fn accept(listener: &TcpListener, frames: &[u8]) -> (Raw, String) {
     let (mut raw, head) = take_request(listener);
     let mut reader = RequestReader::new(Default::default());
@@ -46,7 +46,7 @@ pub(crate) fn accept(listener: &TcpListener, frames: &[u8]) -> (Raw, String) {
 /// Reads one masked frame: its first byte, its key and its unmasked payload.
 pub(crate) fn masked_frame(raw: &mut Raw) -> (u8, [u8; 4], Vec<u8>) {
     let head = raw.read(2);
-    assert_eq!(head[1] & 0x80, 0x80, "a client masks");
+    assert_eq!(head[1] & 0x80, 0x80, "a client must mask its frames");
     let bytes = match head[1] & 0x7F {
         126 => usize::from(u16::from_be_bytes(raw.read(2).try_into().unwrap())),
         127 => u64::from_be_bytes(raw.read(8).try_into().unwrap()) as usize,

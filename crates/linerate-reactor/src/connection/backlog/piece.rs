@@ -7,14 +7,14 @@ use linerate_proto::Header;
 use super::{MEMORY_FACTOR_MAX, PIECE_BYTES_MAX, SHARED_BYTES_MIN};
 use crate::{memory::pool::Pool, topics::burst::Burst};
 
-/// Bytes that wait, in memory of their own or in that of a burst.
+/// Waiting bytes, in memory of their own or in that of a burst.
 #[derive(Debug)]
 pub(super) struct Piece {
     memory: Memory,
-    /// What of the memory waits, at least a byte.
+    /// The part of the memory that waits, at least one byte.
     range: Range<usize>,
-    /// Where the first frame begins that has not begun to be written; the end if all have. None if
-    /// the frames must stay, or are no frames.
+    /// The start of the first frame of which nothing has been written, or the end of the range if
+    /// there is none. `None` if the bytes must not be dropped or are not frames.
     next_frame: Option<usize>,
 }
 
@@ -41,7 +41,7 @@ impl Memory {
 }
 
 impl Piece {
-    /// Takes over `bytes` but for the first `done`.
+    /// Takes over `bytes` without the first `done` bytes.
     pub(super) const fn owned(bytes: Vec<u8>, done: usize) -> Self {
         Self {
             range: done..bytes.len(),
@@ -56,8 +56,9 @@ impl Piece {
         Self::owned(memory, 0)
     }
 
-    /// Takes frames of a burst but for the first `done` bytes, which are not all: by reference if that
-    /// pays and does not keep a large block of memory for a small part of it, otherwise as a copy.
+    /// Returns a piece with the frames of a burst without the first `done` bytes, which must not be
+    /// all of them. The frames are held by reference if that pays and does not keep a large block
+    /// of memory for a small part of it, and copied otherwise.
     pub(super) fn frames(
         burst: &Arc<Burst>,
         frames: Range<usize>,
@@ -78,8 +79,8 @@ impl Piece {
         piece
     }
 
-    /// Adds a copy of `bytes`, frames that may be dropped as those before or not, if the memory is
-    /// fit for that; returns whether it was.
+    /// Adds a copy of `bytes` if the piece owns its memory, has room, and is droppable exactly if
+    /// `bytes` are; returns whether it did.
     pub(super) fn extend(&mut self, bytes: &[u8], droppable: bool, pool: &mut Pool) -> bool {
         match &mut self.memory {
             Memory::Owned(memory)
@@ -95,15 +96,15 @@ impl Piece {
         }
     }
 
-    /// Is done with the first `bytes`, which are not all.
+    /// Removes the first `bytes` bytes, which must not be all of them.
     pub(super) fn skip(&mut self, bytes: usize, pool: &mut Pool) {
         self.range.start += bytes;
         self.find_next_frame();
         self.save_memory(pool);
     }
 
-    /// Removes frames from the front until it is shorter by `bytes`, or no more can go; the last one
-    /// stays if `last_stays`.
+    /// Removes frames from the front until the piece is shorter by `bytes` or no more frames can be
+    /// removed. The last frame stays if `last_stays`.
     pub(super) fn drop_frames(
         &mut self,
         bytes: usize,
@@ -152,12 +153,12 @@ impl Piece {
         self.range.end - self.range.start
     }
 
-    /// Returns whether its frames may be dropped before they begin to be written.
+    /// Returns whether frames of which nothing has been written may be dropped.
     pub(super) const fn is_droppable(&self) -> bool {
         self.next_frame.is_some()
     }
 
-    /// Passes over the frames that have begun to be written.
+    /// Skips the frames that have been written in part or completely.
     fn find_next_frame(&mut self) {
         while let Some(next) = self.next_frame
             && next < self.range.start
@@ -166,18 +167,18 @@ impl Piece {
         }
     }
 
-    /// Returns where the frame ends that begins at `start`.
+    /// Returns the end of the frame that begins at `start`.
     fn frame_end(&self, start: usize) -> usize {
         match Header::decode(self.memory.slice(start..self.range.end)) {
             Ok(Some((header, prefix_bytes))) => {
                 start + prefix_bytes + header.payload_bytes as usize
             }
-            // Cannot be: they are frames that we have encoded.
+            // This cannot happen: we have encoded these frames.
             _ => self.range.end,
         }
     }
 
-    /// Moves what is left if it keeps too much memory.
+    /// Moves the remaining bytes if they keep too much memory in use.
     fn save_memory(&mut self, pool: &mut Pool) {
         let capacity = self.memory.capacity();
         if self.len() > 0 && capacity > SHARED_BYTES_MIN && is_wasteful(self.len(), capacity) {
@@ -185,7 +186,7 @@ impl Piece {
         }
     }
 
-    /// Moves what is left into memory of its size.
+    /// Moves the remaining bytes into memory of their own size.
     fn move_out(&mut self, pool: &mut Pool) {
         let mut copy = Self::copy(self.as_bytes(), pool);
         copy.next_frame = self.next_frame.map(|next| next - self.range.start);
@@ -193,16 +194,17 @@ impl Piece {
     }
 }
 
-/// What was dropped of a piece.
+/// What was dropped from a piece.
 #[derive(Debug, Default)]
 pub(super) struct Dropped {
     pub(super) frames: u64,
     pub(super) bytes: usize,
-    /// The rest of a frame that has begun to be written, which was before that; it stays.
+    /// The remainder of the frame before the dropped ones, which has been written in part; it is
+    /// kept.
     pub(super) begun: Option<Piece>,
 }
 
-/// Returns whether `bytes` are too few to keep `capacity` for them.
+/// Returns whether `bytes` are too few to keep `capacity` in use.
 const fn is_wasteful(bytes: usize, capacity: usize) -> bool {
     bytes.saturating_mul(MEMORY_FACTOR_MAX) < capacity
 }

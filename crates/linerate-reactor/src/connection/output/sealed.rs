@@ -1,4 +1,4 @@
-//! The way of output to the socket through TLS.
+//! The path of output to the socket through TLS.
 
 use super::{Output, write_slices};
 use crate::{
@@ -9,16 +9,16 @@ use crate::{
     worker::wheel::Tick,
 };
 
-/// Room for records that is kept; a message of any size may have been in them.
+/// Maximum number of records whose slots are kept; the list may have held a message of any size.
 const RECORDS_KEPT_MAX: usize = 64;
 
-/// What waits of a record is copied if it is shorter, which costs less than one more slice for the
-/// kernel; otherwise it waits in its own memory.
+/// A shorter remainder of a record is copied, because that costs less than one more slice for the
+/// kernel. A longer one waits in its own memory.
 const COPIED_BYTES_MAX: usize = 4 << 10;
 
 impl Output {
-    /// Encrypts the output and `tail` behind it, and writes the records. What the kernel does not
-    /// take waits as it is: nothing is encrypted twice.
+    /// Encrypts the output followed by `tail`, and writes the records. Records that the kernel does
+    /// not accept wait in encrypted form; nothing is encrypted twice.
     pub(super) fn flush_sealed(
         &mut self,
         connection: &mut Connection,
@@ -43,7 +43,7 @@ impl Output {
         connection.lost |= is_lost;
     }
 
-    /// Encrypts publications; the next [`flush`](Self::flush) writes them.
+    /// Encrypts publications. The next [`flush`](Self::flush) writes them.
     pub(crate) fn seal<'a>(
         &mut self,
         connection: &mut Connection,
@@ -56,7 +56,7 @@ impl Output {
         }
     }
 
-    /// Encrypts publications into the backlog.
+    /// Encrypts publications and appends them to the backlog.
     pub(crate) fn seal_behind(
         &mut self,
         connection: &mut Connection,
@@ -67,7 +67,7 @@ impl Output {
         self.keep_sealed(connection, 0, pool);
     }
 
-    /// Writes the records or queues them, or leaves them behind the backlog.
+    /// Writes or queues the records, or appends them to the backlog.
     fn write_sealed(
         &mut self,
         connection: &mut Connection,
@@ -97,7 +97,7 @@ impl Output {
         self.keep_sealed(connection, written, pool);
     }
 
-    /// Moves the records but for the first `written` bytes behind the backlog.
+    /// Appends the records without the first `written` bytes to the backlog.
     fn keep_sealed(&mut self, connection: &mut Connection, mut written: usize, pool: &mut Pool) {
         for record in self.sealed.drain(..) {
             let skipped = written.min(record.len());

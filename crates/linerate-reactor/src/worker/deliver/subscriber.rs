@@ -1,4 +1,4 @@
-//! From publications to one subscriber.
+//! The delivery of publications to one subscriber.
 
 use std::{io::IoSlice, ops::Range, sync::Arc};
 
@@ -17,8 +17,9 @@ use crate::{
 };
 
 impl Core {
-    /// Writes publications, which are the `slices`; what the kernel does not take waits, by reference
-    /// where that pays. Returns whether all was taken, so that nothing has changed.
+    /// Writes the publications in `slices`. Bytes that the kernel does not accept are added to the
+    /// backlog, by reference where that pays. Returns true if the state of the connection has not
+    /// changed, because everything was written.
     #[inline]
     pub(super) fn write_shared(
         &mut self,
@@ -60,8 +61,8 @@ impl Core {
         false
     }
 
-    /// Adds publications to the backlog: by reference where that pays, but masked and encrypted for
-    /// each connection that masks or encrypts.
+    /// Adds publications to the backlog: by reference where that pays. For connections that mask or
+    /// encrypt, they are masked or encrypted individually.
     pub(super) fn append_shared(
         &mut self,
         connection: &mut Connection,
@@ -93,7 +94,8 @@ impl Core {
         }
     }
 
-    /// Writes publications as a client does; returns that more may have changed.
+    /// Writes publications in a client's role. Always returns false: the state of the connection
+    /// may have changed.
     fn write_masked(&mut self, connection: &mut Connection, slices: &[IoSlice<'_>]) -> bool {
         for slice in slices {
             side::append_masked(slice, &mut self.output.cork);
@@ -102,7 +104,7 @@ impl Core {
         false
     }
 
-    /// Adds publications but for the first `written` bytes to the backlog.
+    /// Adds publications to the backlog, except the first `written` bytes.
     #[cold]
     fn keep_shared(
         &mut self,
@@ -127,8 +129,8 @@ impl Core {
         self.limit_backlog(connection);
     }
 
-    /// Does what is to be done about publications that a subscriber can't take; returns whether
-    /// nothing has changed for the connection.
+    /// Drops publications that a subscriber cannot take, or closes the subscriber. Returns true if
+    /// the state of the connection has not changed.
     #[cold]
     pub(super) fn refuse(
         &mut self,
@@ -139,7 +141,7 @@ impl Core {
         let counters = &self.shared.counters;
         if overflow == Overflow::Close && connection.congested {
             counters.subscribers_closed.add(1);
-            // The reason is short enough, and nothing else can fail.
+            // The reason is within the length limit, and there is no other error.
             let (code, reason) = (CloseCode::POLICY_VIOLATION, "too slow");
             _ = connection.engine.close(code, reason, self.now);
             return false;
@@ -149,8 +151,9 @@ impl Core {
     }
 }
 
-/// Returns whether publications can be written or queued: not while a message goes out in pieces,
-/// and at the limit of the backlog only if others give way, which ciphertext can't.
+/// Returns whether publications can be written or queued. They cannot while a message is being sent
+/// in pieces. If the backlog has reached its limit, they can only if older publications can be
+/// dropped, which excludes encrypted output.
 #[inline]
 pub(super) fn takes(connection: &Connection, overflow: Overflow) -> bool {
     let others_give_way = overflow == Overflow::DropOldest

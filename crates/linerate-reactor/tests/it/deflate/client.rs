@@ -1,4 +1,4 @@
-//! A client of the protocol's engine on a socket.
+//! A client that runs the protocol engine on a socket.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -20,16 +20,16 @@ use crate::support::PATIENCE;
 
 pub(super) struct Client {
     pub(super) engine: Engine<TestEndpoint>,
-    /// How many bytes of frames the messages so far have taken.
+    /// The number of bytes that the frames handled so far have taken.
     pub(super) received: usize,
     pub(super) pongs: Vec<Vec<u8>>,
     stream: TcpStream,
-    /// What was read and is not taken yet.
+    /// Bytes that were read but not handled yet.
     input: Vec<u8>,
 }
 
 impl Client {
-    /// Opens a WebSocket and offers to compress, if it is to.
+    /// Opens a WebSocket, and offers compression if `deflate` is given.
     pub(super) fn open(address: SocketAddr, deflate: Option<Deflate>) -> Self {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_nodelay(true).unwrap();
@@ -42,7 +42,7 @@ impl Client {
         let mut request = Vec::new();
         handshake.encode(&mut request);
         stream.write_all(&request).unwrap();
-        // Byte by byte, so that frames stay where they are.
+        // Read byte by byte, so that the frames that follow stay in the socket.
         let agreed = loop {
             let mut byte = [0];
             stream.read_exact(&mut byte).unwrap();
@@ -83,12 +83,12 @@ impl Client {
         self.stream.write_all(wire).unwrap();
     }
 
-    /// Writes what the server may not want to read to its end.
+    /// Writes bytes; ignores errors, because the server may stop reading.
     pub(super) fn write_lossy(&mut self, wire: &[u8]) {
         _ = self.stream.write_all(wire);
     }
 
-    /// Reads one message, and the control frames before it.
+    /// Reads one message and any control frames before it.
     pub(super) fn message(&mut self) -> (MessageKind, Vec<u8>) {
         let (mut kind, mut message) = (MessageKind::Binary, Vec::new());
         loop {
@@ -125,7 +125,7 @@ impl Client {
         }
     }
 
-    /// Reads up to the end of the connection; returns the code of the Close frame.
+    /// Reads until a Close frame arrives or the stream ends; returns the code of the Close frame.
     pub(super) fn end(&mut self) -> Option<CloseCode> {
         let mut code = None;
         loop {
@@ -151,7 +151,8 @@ impl Client {
                     self.input.extend_from_slice(&buffer[..bytes]);
                     return bytes;
                 }
-                // The kernel interrupts for the sake of the server's ring, in the same process.
+                // The server's ring, in the same process, can cause the kernel to interrupt the
+                // read.
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => panic!("{error}"),
             }

@@ -1,4 +1,4 @@
-//! Floods of what costs the server more than the client.
+//! Floods that cost the server more than the client.
 
 use std::io::{Read, Write};
 
@@ -62,7 +62,7 @@ fn t04_tiny_records_delay_nobody() {
 fn keys_are_changed_before_they_are_worn_out() {
     let worn = ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
     let SupportedCipherSuite::Tls13(suite) = worn else {
-        panic!("a suite of TLS 1.3");
+        panic!("not a TLS 1.3 suite");
     };
     let limited = Box::leak(Box::new(Tls13CipherSuite {
         common: CipherSuiteCommon {

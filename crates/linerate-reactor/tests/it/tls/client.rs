@@ -1,4 +1,4 @@
-//! Encrypted connections that the reactor opens.
+//! Encrypted outbound connections.
 
 use std::{
     error::Error as _,
@@ -22,10 +22,10 @@ use linerate_reactor::{
 use super::{Encrypted, Identity};
 use crate::support::{PATIENCE, driver};
 
-/// A message over many records.
+/// The length of a message that spans many records.
 const LARGE_BYTES: usize = 300_000;
 
-/// What a handler has seen.
+/// The events that a handler has seen.
 #[derive(Debug)]
 enum Seen {
     Message(usize),
@@ -33,7 +33,7 @@ enum Seen {
     Closed(Closed),
 }
 
-/// Sends a short and a long message, reports what comes back, and closes then.
+/// Sends a short and a long message, reports the replies, and then closes.
 #[derive(Clone)]
 struct Exchange(Sender<Seen>);
 
@@ -62,7 +62,7 @@ impl Handler for Exchange {
     }
 }
 
-/// A connector on a thread of its own; shut down on drop.
+/// A connector on its own thread, which is shut down on drop.
 struct Connecting {
     remote: Remote,
     seen: Receiver<Seen>,
@@ -89,7 +89,7 @@ impl Connecting {
         self.seen.recv_timeout(PATIENCE).unwrap()
     }
 
-    /// Connects to where that can't succeed; returns why.
+    /// Starts an attempt that must fail; returns the error.
     fn fail(&self, destination: Destination) -> ConnectError {
         self.remote.connect(destination).unwrap();
         match self.next() {
@@ -109,7 +109,7 @@ impl Drop for Connecting {
     }
 }
 
-/// Returns a destination whose name is that of the certificate.
+/// Returns a destination with the host name of the certificate.
 fn destination(server: &Encrypted, versions: &[&'static SupportedProtocolVersion]) -> Destination {
     let config = server.identity.client(ring::default_provider(), versions);
     let url = format!("wss://localhost:{}/chat", server.address().port());
@@ -127,7 +127,7 @@ fn messages_go_both_ways_and_the_end_is_clean() {
         assert!(matches!(connecting.next(), Seen::Message(5)));
         assert!(matches!(connecting.next(), Seen::Message(LARGE_BYTES)));
         let Seen::Closed(closed) = connecting.next() else {
-            panic!("the close was to be told");
+            panic!("the close was not reported");
         };
         assert_eq!((closed.code, closed.clean), (1000, true));
     }
@@ -138,7 +138,7 @@ fn a_certificate_that_nobody_trusts_is_refused() {
     let server = Encrypted::echo();
     let mut config = server.config();
     config.dangerous().set_certificate_verifier({
-        // Of another server, though of the same name.
+        // The certificate of another server with the same name.
         let mut roots = RootCertStore::empty();
         roots.add(Identity::new().certificate).unwrap();
         let provider = ring::default_provider().into();
@@ -174,7 +174,7 @@ fn a_server_without_tls_is_no_server() {
         stream
             .write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
             .unwrap();
-        // One that says nothing at all.
+        // The second connection is accepted but never answered.
         listener.accept().unwrap()
     });
     let error = connecting.fail(destination.clone());

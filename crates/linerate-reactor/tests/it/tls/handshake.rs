@@ -1,4 +1,4 @@
-//! Handshakes: with every cipher suite, in pieces, and those that come to nothing.
+//! TLS handshakes: with every cipher suite, in pieces, and those that fail.
 
 use std::{
     io::{Read, Write},
@@ -20,7 +20,7 @@ use crate::support::{REQUEST, Raw, close, masked, wait_until};
 #[test]
 fn messages_come_back_with_every_cipher_suite() {
     let server = Encrypted::echo();
-    // The server's key is no RSA key, so that suites for those can't be agreed on.
+    // The server's key is not an RSA key, so that RSA suites cannot be negotiated.
     let suites = ring::ALL_CIPHER_SUITES.iter();
     for suite in
         suites.filter(|suite| suite.usable_for_signature_algorithm(SignatureAlgorithm::ECDSA))
@@ -50,7 +50,7 @@ fn t01_a_hello_may_come_in_pieces() {
     let server = Encrypted::echo();
     for version in [&TLS12, &TLS13] {
         let mut config = server.identity.client(ring::default_provider(), &[version]);
-        // Each message of the handshake becomes many records.
+        // Splits each handshake message into many records.
         config.max_fragment_size = Some(32);
         let mut client = server.connect(config);
         client.stream.tcp.write_bytes_max = 1;
@@ -68,7 +68,7 @@ fn t01_a_hello_that_does_not_come_is_not_waited_for() {
         raw.send(part);
         assert_eq!(raw.rest(), b"");
     }
-    // Nor is a request, once TLS is agreed on; that can be said.
+    // A missing request is not waited for either. After the TLS handshake, it is answered with 408.
     let mut client = server.connect(server.config());
     client.send(b"GET /chat HTTP/1.1\r\n");
     assert!(client.rest().starts_with(b"HTTP/1.1 408 "));
@@ -80,7 +80,7 @@ fn t02_close_notify_in_place_of_a_hello_ends_it() {
     let server = Encrypted::echo();
     let mut raw = Raw::connect(server.address());
     raw.send(b"\x15\x03\x03\x00\x02\x01\x00");
-    // Whoever has ended it need not be told.
+    // A client that has closed the connection itself gets no alert.
     assert_eq!(raw.rest(), b"");
     let mut raw = Raw::connect(server.address());
     raw.send(&b"\x15\x03\x03\x00\x02\x01\x00".repeat(100));
@@ -129,7 +129,7 @@ fn t08_early_data_is_refused() {
     });
     let mut config = server.config();
     config.enable_early_data = true;
-    // Both connections have the configuration's memory of sessions.
+    // Both connections share the session store of the configuration.
     let mut first = server.connect(config.clone()).opened();
     first.round_trip();
     let mut second = server.connect(config);
@@ -167,7 +167,7 @@ fn a_client_that_does_not_speak_tls_is_told_so() {
 fn a_handshake_of_endless_messages_is_given_up() {
     let server = Encrypted::echo();
     let mut raw = Raw::connect(server.address());
-    // The header of a ClientHello of 16 MiB, then what it is made of, in records of a byte.
+    // The header of a 16 MiB ClientHello, followed by its content in one-byte records.
     raw.send(b"\x16\x03\x01\x00\x04\x01\xFF\xFF\xFF");
     let piece = b"\x16\x03\x01\x00\x01\x00".repeat(1_000);
     let ended = (0..1_000).any(|_| raw.stream.write_all(&piece).is_err());
@@ -206,7 +206,7 @@ fn without_room_a_connection_is_dropped() {
     client.round_trip();
 }
 
-/// Returns the alert that ends the connection.
+/// Returns the alert with which the server ends the connection.
 fn alert(client: &mut super::Client) -> AlertDescription {
     let error = client
         .stream

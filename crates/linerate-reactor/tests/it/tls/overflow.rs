@@ -1,12 +1,12 @@
-//! Subscribers that do not keep up, over TLS.
+//! Subscribers over TLS that do not keep up.
 
 use linerate_reactor::{Options, Overflow, TopicOptions};
 
 use super::{Client, Encrypted};
 use crate::support::masked;
 
-/// Starts a server on which all topics are like that, and publishes until `done`; returns it with
-/// a subscriber that has read nothing, and how many were published.
+/// Starts a server on which all topics have this policy, and publishes until `done`. Returns the
+/// server, a subscriber that has not read anything, and how many messages were published.
 fn publish(overflow: Overflow, done: impl Fn(&Encrypted) -> bool) -> (Encrypted, Client, usize) {
     let mut options = Options::default();
     options.topic = TopicOptions::default().with_overflow(overflow);
@@ -17,7 +17,7 @@ fn publish(overflow: Overflow, done: impl Fn(&Encrypted) -> bool) -> (Encrypted,
         publisher.send(&masked(0x1, b"publish to one"));
         assert!(publisher.frame() == (0x82, vec![1; 40_000]));
         published += 1;
-        assert!(published < 10_000, "nothing overflows");
+        assert!(published < 10_000, "no publication overflowed");
     }
     (server, slow, published)
 }

@@ -49,7 +49,7 @@ fn every_way_to_cut_records_comes_to_the_same() {
         let mut tcp = &client.stream.tcp.stream;
         tcp.write_all(&wire[..at]).unwrap();
         if at % 8 == 0 {
-            // So that the two parts arrive in two reads at least now and then.
+            // This lets the two parts arrive in two reads, at least some of the time.
             thread::sleep(Duration::from_millis(3));
         }
         tcp.write_all(&wire[at..]).unwrap();
@@ -79,7 +79,7 @@ fn messages_over_many_records_come_back() {
     for bytes in [16_383, 16_384, 16_385, 300_000, 16 << 20] {
         let mut client = server.open();
         let payload = rng.bytes(bytes);
-        // The kernel can't hold all of it in one direction, so both have to move.
+        // The kernel cannot buffer all of it, so data has to move in both directions.
         let wire = client.stream.encrypt_all(&masked(0x2, &payload));
         let mut sending = client.stream.tcp.stream.try_clone().unwrap();
         let sender = thread::spawn(move || sending.write_all(&wire).unwrap());
@@ -105,7 +105,7 @@ fn answers_to_one_read_share_records() {
         let expected = unmasked(0x1, b"12345678").repeat(messages);
         let (answer, records) = client.stream.read_records(expected.len());
         assert!(answer == expected);
-        // Input of more than a record may come in more than one read.
+        // Input of more than one record may arrive in more than one read.
         let reads = wire.len().div_ceil(1 << 14);
         assert!(records <= records_max * reads, "{records} records");
     }
