@@ -1,7 +1,7 @@
-//! The client that the Autobahn test suite drives:
-//! `autobahn_client URL --agent NAME [--tls-insecure]`.
+//! The client for the Autobahn test suite: `autobahn_client URL --agent NAME [--tls-insecure]`.
 //!
-//! It asks the suite how many cases there are, runs each as an echo client, and asks for the report.
+//! It asks the suite for the number of cases, runs each of them as an echo client, and asks for the
+//! report.
 
 use std::{env, sync::Arc};
 
@@ -13,7 +13,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut url, mut agent, mut tls_insecure) = (None, "linerate".to_owned(), false);
     while let Some(argument) = arguments.next() {
         match &*argument {
-            "--agent" => agent = arguments.next().ok_or("--agent needs a name")?,
+            "--agent" => agent = arguments.next().ok_or("--agent requires a name")?,
             "--tls-insecure" => tls_insecure = true,
             _ => url = Some(argument),
         }
@@ -54,7 +54,7 @@ fn client(tls_insecure: bool) -> Client {
     if !tls_insecure {
         return client;
     }
-    // The suite's certificate is made for one run.
+    // The suite's certificate is self-signed and created for one run.
     let config = linerate::tls::danger_client_config_trusting_anybody();
     client.with_tls(Arc::new(config))
 }

@@ -1,4 +1,4 @@
-//! A page and an echo of WebSockets by axum, over HTTP/1.1 and HTTP/2 on one port.
+//! A page and a WebSocket echo with axum, over HTTP/1.1 and HTTP/2 on one port.
 //!
 //! ```text
 //! cargo run --example axum_http2 --features axum
@@ -18,7 +18,7 @@ use tokio::{
     time::timeout,
 };
 
-/// How long a client may take to say what it speaks.
+/// How long a client may take before the server can detect its HTTP version.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 async fn echo(upgrade: WebSocketUpgrade) -> Response {

@@ -1,5 +1,5 @@
-//! One handler over HTTP/1.1, HTTP/2 and HTTP/3, on the TCP and the UDP port of the same number, with a
-//! certificate made for this run:
+//! One handler over HTTP/1.1, HTTP/2 and HTTP/3, on the TCP and UDP ports with the same number,
+//! with a self-signed certificate that is created for this run:
 //!
 //! ```text
 //! cargo run -p linerate --example http3 --features http3
@@ -33,7 +33,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Says how it was asked, then sends each message back.
+/// Sends the HTTP version of the request, then echoes each message.
 async fn echo(mut ws: WebSocket, request: Request) -> Result<()> {
     ws.send(format!("hello over {:?}", request.version()))
         .await?;

@@ -1,4 +1,5 @@
-//! WebSockets on a server of hyper's: `cargo run --example hyper_service --features axum -- 127.0.0.1:9000`.
+//! WebSockets on a hyper server: `cargo run --example hyper_service --features axum --
+//! 127.0.0.1:9000`.
 
 use hyper::server::conn::http1;
 use hyper_util::{rt::TokioIo, service::TowerToHyperService};

@@ -1,10 +1,11 @@
-//! What an idle connection costs a server in resident memory:
-//! `cargo run --release -p linerate --example idle [CONNECTIONS]`.
+//! Measures how much resident memory an idle connection costs a server: `cargo run --release -p
+//! linerate --example idle [CONNECTIONS]`.
 //!
-//! A server process of its own is measured, before any connection, with all of them idle, and
-//! idle again after one message of 16 KiB on each; then another with connections that compress both
-//! ways with windows of 4 KiB, which that message fills. The kernel's memory for the sockets is not
-//! part of resident memory.
+//! It measures a separate server process three times: before the connections are opened, with all
+//! of them idle, and with all of them idle again after one message of 16 KiB on each. Then it
+//! measures another process, with connections that compress in both directions with windows of 4
+//! KiB, which the message fills. Resident memory does not include the kernel's memory for the
+//! sockets.
 
 use std::{
     env,
@@ -17,14 +18,14 @@ use std::{
 
 use linerate::WebSocket;
 
-/// What the `linerate` binary uses, too. tokio aligns its tasks and sockets to 128 bytes, for which
-/// glibc's malloc wastes about 100 bytes each.
+/// The allocator that the `linerate` binary uses. Tokio aligns its tasks and sockets to 128 bytes,
+/// and glibc's malloc wastes about 100 bytes for each of them.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const MESSAGE_BYTES: usize = 16 << 10;
 
-/// Connections that are open before the others are counted.
+/// The number of connections to open before the measurement starts.
 const FIRST: usize = 16;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -66,7 +67,7 @@ fn measure(connections: usize) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What a connection takes, in bytes.
+/// The memory of a connection in bytes.
 struct Figures {
     idle: f64,
     used: f64,
@@ -92,7 +93,7 @@ impl Figures {
 
 fn measure_plain(connections: usize) -> Result<Figures, Box<dyn std::error::Error>> {
     let mut server = Server::start()?;
-    // The first connections pay for what the whole process has once.
+    // The first connections allocate what the whole process needs only once.
     let mut sockets = (0..FIRST)
         .map(|_| open(server.address))
         .collect::<io::Result<Vec<_>>>()?;
@@ -131,7 +132,7 @@ async fn measure_compressed(connections: usize) -> Result<Figures, Box<dyn std::
     Ok(Figures::new(base, idle, used, connections))
 }
 
-/// The server, as a process of its own.
+/// The server in its own process.
 struct Server {
     process: Child,
     address: SocketAddr,
@@ -139,7 +140,7 @@ struct Server {
 
 impl Server {
     fn start() -> Result<Self, Box<dyn std::error::Error>> {
-        // Without huge pages, whose 2 MiB steps would hide what one connection costs.
+        // Disable huge pages, whose 2 MiB steps would hide the cost of one connection.
         let mut process = Command::new(env::current_exe()?)
             .arg("serve")
             .env("MIMALLOC_ALLOW_THP", "0")
@@ -175,7 +176,7 @@ impl Server {
     }
 }
 
-/// Opens a connection the cheap way: the request of RFC 6455 §1.3 on a plain socket.
+/// Opens a connection cheaply, by sending the request of RFC 6455 §1.3 on a plain socket.
 fn open(address: SocketAddr) -> io::Result<TcpStream> {
     let mut socket = TcpStream::connect(address)?;
     socket.set_nodelay(true)?;
@@ -208,7 +209,7 @@ fn exchange(sockets: &mut [TcpStream]) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends a message of 16 KiB on each connection and checks the echo.
+/// Sends a message of 16 KiB on each connection, and checks the negotiated compression and the echo.
 async fn exchange_compressed(clients: &mut [WebSocket]) -> Result<(), Box<dyn std::error::Error>> {
     let mut text = String::new();
     for number in 0.. {

@@ -1,4 +1,5 @@
-//! A reverse proxy for WebSocket: `cargo run --example relay -- 127.0.0.1:9000 ws://127.0.0.1:9001`.
+//! A reverse proxy for WebSockets: `cargo run --example relay -- 127.0.0.1:9000
+//! ws://127.0.0.1:9001`.
 
 use linerate::{Client, Options, Relay, Request, Result, Server, WebSocket};
 
@@ -18,7 +19,7 @@ async fn main() -> std::io::Result<()> {
         .await
 }
 
-/// Passes a client on to the same path upstream.
+/// Forwards a client to the same path on the upstream server.
 async fn pass_on(ws: WebSocket, request: Request, upstream: String) -> Result<()> {
     let url = format!("{upstream}{}", request.target());
     let options = Options::default().without_compression();

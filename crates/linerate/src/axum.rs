@@ -1,5 +1,5 @@
-//! An axum extractor that upgrades a request to a [`WebSocket`], over HTTP/1.1 or HTTP/2, and a server of
-//! HTTP/2 for tower services with such requests among others.
+//! An axum extractor that upgrades a request to a [`WebSocket`] over HTTP/1.1 or HTTP/2, and an
+//! HTTP/2 server for tower services that handle such requests among others.
 //!
 //! ```no_run
 //! use axum::{Router, response::Response, routing::any};
@@ -48,11 +48,12 @@ use crate::{
 
 pub use service::{Answering, WebSocketService};
 
-/// A request that asks for a WebSocket and keeps all rules of the opening handshake.
+/// A request for a WebSocket that follows all rules of the opening handshake.
 ///
-/// Extracting one refuses requests that break a rule, with the status that fits. Those of pages from other
-/// origins than allowed are refused by [`on_upgrade`](Self::on_upgrade); without
-/// [`with_origin_policy`](Self::with_origin_policy) only pages of this server are allowed.
+/// The extractor rejects requests that violate a rule, with the appropriate status.
+/// [`on_upgrade`](Self::on_upgrade) rejects requests from pages whose origin is not allowed; unless
+/// [`with_origin_policy`](Self::with_origin_policy) is called, only pages of this server are
+/// allowed.
 #[must_use]
 pub struct WebSocketUpgrade {
     request: Request,
@@ -70,7 +71,7 @@ impl WebSocketUpgrade {
         self
     }
 
-    /// Chooses the first of `subprotocols` that the client offered, if any.
+    /// Selects the first of `subprotocols` that the client offers, if any.
     pub fn with_subprotocols(mut self, subprotocols: &[&str]) -> Self {
         self.subprotocol = self
             .request
@@ -80,24 +81,25 @@ impl WebSocketUpgrade {
         self
     }
 
-    /// Sets which pages may open a WebSocket here. Requests that no browser sent carry no origin and are
-    /// not concerned.
+    /// Sets which web pages may open a WebSocket here. This does not affect requests that do not
+    /// come from a browser, because they have no origin.
     pub fn with_origin_policy(mut self, policy: OriginPolicy) -> Self {
         self.origin_policy = policy;
         self
     }
 
-    /// Sets how the request came, which decides whether a page has the same origin. Default: in the clear.
+    /// Sets the scheme of the request, which is needed to decide whether a page has the same
+    /// origin. Default: [`Scheme::Http`].
     pub fn with_scheme(mut self, scheme: Scheme) -> Self {
         self.scheme = scheme;
         self
     }
 
-    /// Says whether the page that sent the request may open a WebSocket here, for those who must know before
-    /// [`on_upgrade`](Self::on_upgrade).
+    /// Checks whether the page that sent the request may open a WebSocket here, for callers that
+    /// need to know before [`on_upgrade`](Self::on_upgrade).
     ///
     /// # Errors
-    /// It may not, or the request names two origins.
+    /// The page's origin is not allowed, or the request has two origins.
     pub fn check_origin(&self) -> std::result::Result<(), HandshakeRejection> {
         let checked = self.origin_policy.check(&self.request, self.scheme);
         checked.map_err(HandshakeRejection)
@@ -108,9 +110,9 @@ impl WebSocketUpgrade {
         &self.request
     }
 
-    /// Answers the request and runs `handler` in a task of its own once the connection is open.
+    /// Answers the request and, once the connection is open, runs `handler` in its own task.
     ///
-    /// When the handler is done, the connection is closed.
+    /// When the handler completes, the connection is closed.
     pub fn on_upgrade<F>(self, handler: impl FnOnce(WebSocket) -> F + Send + 'static) -> Response
     where
         F: Future<Output = Result<()>> + Send + 'static,
@@ -172,11 +174,11 @@ impl<S: Sync> FromRequestParts<S> for WebSocketUpgrade {
     }
 }
 
-/// How the request becomes a stream of bytes.
+/// How the request becomes a byte stream.
 enum Way {
-    /// By a stream of HTTP/2, of [`serve_http2`].
+    /// Through an HTTP/2 stream of [`serve_http2`].
     Stream(oneshot::Receiver<Stream>),
-    /// By an upgrade that hyper arranges, over HTTP/1.1 or on its own streams of HTTP/2.
+    /// Through an upgrade by hyper, over HTTP/1.1 or on hyper's own HTTP/2 streams.
     Upgrade(OnUpgrade),
 }
 
@@ -188,10 +190,12 @@ impl Way {
         }
     }
 
-    /// Waits until the response has opened the stream; returns it with what was read of it too early.
+    /// Waits until the response has opened the stream; returns the stream and any bytes that were
+    /// already read from it.
     async fn into_io(self) -> Option<(Transport, Vec<u8>)> {
         match self {
-            // Nothing comes if the client is gone, which it is free to be.
+            // The sender is dropped without a stream if the client disconnects first, which is not
+            // an error.
             Self::Stream(stream) => {
                 let stream = stream.await.ok()?;
                 Some((Transport::Http2(Box::new(stream)), Vec::new()))
@@ -207,7 +211,7 @@ impl Way {
     }
 }
 
-/// Why a request was not upgraded; as a response, it has the status that fits.
+/// Why a request was not upgraded; as a response, it has the appropriate status.
 #[derive(Clone, Copy, Debug)]
 pub struct HandshakeRejection(pub HandshakeError);
 
@@ -232,7 +236,7 @@ impl IntoResponse for HandshakeRejection {
     }
 }
 
-/// Returns the request in the form that the rules of the handshake are written for.
+/// Converts the request to the form that the handshake checks work on.
 fn request(parts: &Parts) -> std::result::Result<Request, HandshakeError> {
     let limits = HandshakeLimits::default();
     let version = match parts.version {
@@ -252,7 +256,7 @@ fn request(parts: &Parts) -> std::result::Result<Request, HandshakeError> {
     Request::from_parts(parts.method.as_str(), target, version, headers, limits)
 }
 
-/// Returns a request of HTTP/2, whichever implementation has read it.
+/// Converts an HTTP/2 request that was read by either h2 (in this crate) or hyper.
 fn http2_request(
     parts: &Parts,
     limits: HandshakeLimits,
@@ -266,7 +270,7 @@ fn http2_request(
 
 #[cfg_attr(
     not(feature = "deflate"),
-    expect(unused_variables, reason = "no setting concerns the answer")
+    expect(unused_variables, reason = "no setting affects the response")
 )]
 fn accepting(
     request: &Request,
@@ -294,7 +298,8 @@ fn accepting(
     Ok((response, agreed))
 }
 
-/// Returns the connection itself where it is a plain socket, and what was read from it too early.
+/// Returns the connection, unwrapped if it is a plain socket, and any bytes that were already read
+/// from it.
 fn into_io(upgraded: Upgraded) -> (Transport, Vec<u8>) {
     match upgraded.downcast::<TokioIo<TcpStream>>() {
         Ok(parts) => (

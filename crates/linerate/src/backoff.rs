@@ -1,14 +1,14 @@
-//! When to connect again after a connection was lost (RFC 6455 §7.2.3).
+//! When to reconnect after a connection was lost (RFC 6455 §7.2.3).
 
 use std::{fmt, time::Duration};
 
 use tokio::time::{Instant, sleep};
 
-/// Says how long to wait between attempts to connect: random times, whose bound doubles with each
-/// attempt that fails.
+/// Determines how long to wait between connection attempts: a random time whose upper bound doubles
+/// with each failed attempt.
 ///
-/// A server that restarts loses all of its clients at once; waiting at random keeps them from coming
-/// back at once. RFC 6455 §7.2.3 asks clients for this.
+/// A server that restarts loses all of its clients at once; random delays keep them from
+/// reconnecting all at once. RFC 6455 §7.2.3 asks clients to do this.
 ///
 /// ```no_run
 /// # async fn f() -> linerate::Result<()> {
@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep};
 ///     match client.connect("wss://example.com/feed").await {
 ///         Ok(mut ws) => {
 ///             backoff.connected();
-///             // Subscribe anew here. A connection that is lost is an error or the end of messages.
+///             // Subscribe again here. A lost connection shows as an error or as `None`.
 ///             while let Ok(Some(message)) = ws.recv().await {
 ///                 println!("{message:?}");
 ///             }
@@ -36,20 +36,21 @@ pub struct Backoff {
     max: Duration,
     stable_after: Duration,
     attempts_max: u32,
-    /// Attempts since the last connection that was stable.
+    /// Attempts since the last stable connection.
     attempts: u32,
     connected: Option<Instant>,
 }
 
-/// All attempts to connect that there may be were made.
+/// The error returned when the maximum number of connection attempts has been made.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct AttemptsExhausted {
-    /// How many there may be.
+    /// The maximum number of attempts.
     pub attempts_max: u32,
 }
 
 impl Backoff {
-    /// Creates a policy: the first wait is a second at most, later ones up to a minute, for ever.
+    /// Creates a policy with the defaults: the first wait takes at most one second, later ones at
+    /// most one minute, and the number of attempts is unlimited.
     pub fn new() -> Self {
         Self {
             first: Duration::from_secs(1),
@@ -61,34 +62,34 @@ impl Backoff {
         }
     }
 
-    /// Sets the longest that the first wait may be. Default: a second.
+    /// Sets the upper bound of the first wait. Default: 1 s.
     pub fn with_first(mut self, first: Duration) -> Self {
         self.first = first;
         self
     }
 
-    /// Sets the longest that any wait may be. Default: a minute.
+    /// Sets the upper bound of every wait. Default: 60 s.
     pub fn with_max(mut self, max: Duration) -> Self {
         self.max = max;
         self
     }
 
-    /// Sets how long a connection must have lasted for the next wait to be as short as the first.
-    /// Without that a server that accepts connections only to drop them would be flooded. Default:
-    /// five seconds.
+    /// Sets how long a connection must last before the waits start over at the first bound. Without
+    /// this, clients would flood a server that accepts connections only to drop them. Default: 5 s.
     pub fn with_stable_after(mut self, stable_after: Duration) -> Self {
         self.stable_after = stable_after;
         self
     }
 
-    /// Sets how many waits there may be without a stable connection in between; then it is an error.
-    /// Default: no limit, because a client that gives up has to be restarted by somebody.
+    /// Sets how many waits are allowed without a stable connection in between; after that, waiting
+    /// returns an error. Default: no limit, because a client that gives up has to be restarted by
+    /// hand.
     pub fn with_attempts_max(mut self, attempts_max: u32) -> Self {
         self.attempts_max = attempts_max;
         self
     }
 
-    /// Takes note that a connection was opened now.
+    /// Records that a connection was opened now.
     pub fn connected(&mut self) {
         self.connected = Some(Instant::now());
     }
@@ -96,19 +97,20 @@ impl Backoff {
     /// Waits before the next attempt.
     ///
     /// # Errors
-    /// There were as many attempts as there may be.
+    /// The maximum number of attempts has been made.
     ///
     /// # Cancel safety
-    /// Dropping the future has cost an attempt, unless it was never polled.
+    /// Dropping the future uses up an attempt, unless it was never polled.
     pub async fn wait(&mut self) -> Result<(), AttemptsExhausted> {
         sleep(self.next_delay()?).await;
         Ok(())
     }
 
-    /// Returns how long to wait before the next attempt, for those who wait by other means.
+    /// Returns how long to wait before the next attempt, for callers that do the waiting
+    /// themselves.
     ///
     /// # Errors
-    /// There were as many attempts as there may be.
+    /// The maximum number of attempts has been made.
     pub fn next_delay(&mut self) -> Result<Duration, AttemptsExhausted> {
         let connected = self.connected.take();
         if connected.is_some_and(|connected| connected.elapsed() >= self.stable_after) {
@@ -117,7 +119,7 @@ impl Backoff {
         self.delay(rand::random())
     }
 
-    /// Returns the delay that `random`, from 0 to less than 1, stands for.
+    /// Returns the delay for a random number from 0 (inclusive) to 1 (exclusive).
     fn delay(&mut self, random: f64) -> Result<Duration, AttemptsExhausted> {
         let attempts_max = self.attempts_max;
         if self.attempts >= attempts_max {
@@ -216,8 +218,8 @@ mod tests {
         poll_fn(|cx| Poll::Ready(Pin::new(&mut *future).poll(cx))).await
     }
 
-    /// A server that restarts loses 100,000 clients, takes 10,000 connections a second from then on
-    /// and refuses the others. Time goes in steps of a tenth of a second.
+    /// A server that restarts loses 100,000 clients, then accepts 10,000 connections per second and
+    /// refuses the others. Time advances in steps of a tenth of a second.
     #[test]
     fn c07_a_hundred_thousand_clients_do_not_come_back_at_once() {
         const CLIENTS: u32 = 100_000;
@@ -237,7 +239,8 @@ mod tests {
         let (mut back, mut attempts, mut last) = (0, 0, 0);
         for now in 0..steps.len() {
             let mut coming = std::mem::take(&mut steps[now]);
-            // A tenth of them is due in each step of the first second, beside those that were refused.
+            // In the first second, each step has a tenth of the clients, plus those that were
+            // refused.
             let crowd_max = if now <= 11 { 20_000 } else { 8_000 };
             assert!(
                 coming.len() < crowd_max,

@@ -36,17 +36,18 @@ use request::RequestParts;
 
 /// Opens a connection to a `ws://` or `wss://` URL with the default settings.
 ///
-/// A user and a password in the URL are for the server, by Basic authentication (RFC 7617).
+/// A user and a password in the URL are sent to the server with Basic authentication (RFC 7617).
 ///
-/// Must be called in a tokio runtime; the connection's housekeeping runs there in the background.
+/// Must be called within a tokio runtime, where a background task maintains the connection.
 ///
 /// # Errors
-/// The URL is none of a WebSocket, the server can't be reached, refuses, or takes too long.
+/// The URL is not a WebSocket URL, or the server cannot be reached, refuses the request, or takes
+/// too long.
 pub async fn connect(url: &str) -> Result<WebSocket> {
     Client::new().connect(url).await
 }
 
-/// A client, to be configured.
+/// A WebSocket client and its configuration.
 #[derive(Clone, Default)]
 pub struct Client {
     settings: Settings,
@@ -77,8 +78,9 @@ impl Client {
         self
     }
 
-    /// Adds a header to the request of the opening handshake. One that the handshake sets itself is an
-    /// error when connecting.
+    /// Adds a header to the request of the opening handshake.
+    ///
+    /// A header that the handshake sets itself causes an error when connecting.
     pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.request.headers.push((name.into(), value.into()));
         self
@@ -87,42 +89,46 @@ impl Client {
     /// Adds a cookie to the request of the opening handshake.
     ///
     /// # Errors
-    /// The name is no token, or the value holds what a cookie's must not (RFC 6265 §4.1.1).
+    /// The name is not a token, or the value contains a character that is not allowed in cookies
+    /// (RFC 6265 §4.1.1).
     pub fn with_cookie(mut self, name: &str, value: &str) -> Result<Self, BuildError> {
         self.request.add_cookie(name, value)?;
         Ok(self)
     }
 
-    /// Follows up to `redirects_max` redirects. By default none is followed, as browsers do.
+    /// Follows up to `redirects_max` redirects. The default is 0, which is how browsers behave.
     ///
-    /// None is followed from `wss://` to `ws://`. To another origin (scheme, host and port) no header
-    /// and no cookie of the application's goes, no user and password of the URL, no client
-    /// certificate; subprotocols do.
+    /// Redirects from `wss://` to `ws://` are never followed. When a redirect leads to another
+    /// origin (scheme, host or port), the client does not send the application's headers and
+    /// cookies or the user and password of the URL there; it does send the subprotocols. With a
+    /// client certificate, redirects to another origin are not followed.
     pub fn with_redirects_max(mut self, redirects_max: u32) -> Self {
         self.redirects_max = redirects_max;
         self
     }
 
-    /// Sends an `Origin`, as a browser would.
+    /// Sends an `Origin` header, as a browser would.
     pub fn with_origin(mut self, origin: Origin) -> Self {
         self.request.origin = Some(origin);
         self
     }
 
-    /// Sets how `wss://` is spoken; by default with the roots of the system, or bundled ones where
-    /// there are none. A `config` that is not from [`tls`](crate::tls) does best with
-    /// [`tls::provider`](crate::tls::provider()).
+    /// Sets the TLS configuration for `wss://`. By default, the client trusts the system's root
+    /// certificates, or the bundled ones if the system has none.
+    ///
+    /// If you build `config` yourself instead of with [`tls`](crate::tls), we recommend
+    /// [`tls::provider`](crate::tls::provider()) as its crypto provider.
     #[cfg(feature = "rustls")]
     pub fn with_tls(mut self, config: Arc<rustls::ClientConfig>) -> Self {
         self.dialer.tls = Some(config);
         self
     }
 
-    /// Asks for and checks the certificate of `name`, a host, in place of that of the URL (SNI,
-    /// RFC 6066 §3).
+    /// Requests and verifies the certificate of the host `name` instead of the host in the URL
+    /// (SNI, RFC 6066 §3).
     ///
     /// # Errors
-    /// `name` is neither a name nor an address.
+    /// `name` is neither a host name nor an IP address.
     #[cfg(feature = "rustls")]
     pub fn with_server_name(mut self, name: &str) -> Result<Self, crate::UrlError> {
         let host = url::Host::parse(name).map_err(crate::UrlError::Malformed)?;
@@ -130,15 +136,17 @@ impl Client {
         Ok(self)
     }
 
-    /// Connects through `proxy`; by default through the one that the environment names, by
-    /// `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy` as curl understands them, but for
-    /// this machine.
+    /// Connects through `proxy`.
+    ///
+    /// By default, the proxy comes from the environment variables `http_proxy`, `https_proxy`,
+    /// `all_proxy` and `no_proxy`, interpreted as curl does; connections to the local machine do
+    /// not use a proxy.
     pub fn with_proxy(mut self, proxy: Proxy) -> Self {
         self.dialer.proxy = ProxyChoice::Fixed(Arc::new(proxy));
         self
     }
 
-    /// Connects without a proxy, whatever the environment says.
+    /// Connects without a proxy, regardless of the environment.
     pub fn without_proxy(mut self) -> Self {
         self.dialer.proxy = ProxyChoice::Nothing;
         self
@@ -150,18 +158,21 @@ impl Client {
         self
     }
 
-    /// Resolves names by `resolver` instead of the operating system.
+    /// Resolves host names with `resolver` instead of the operating system.
     pub fn with_resolver(mut self, resolver: impl Resolve + 'static) -> Self {
         self.dialer.resolver = Arc::new(resolver);
         self
     }
 
-    /// Connects only to addresses of which `check` says so. Each address is asked for each time,
-    /// after its name was resolved, so that no name leads to where an application must not go. A proxy
-    /// is then told an address, even if it could resolve the name itself; its own is not checked.
+    /// Connects only to addresses for which `check` returns `true`.
+    ///
+    /// The check runs on every connection attempt, after name resolution, so that a host name
+    /// cannot lead to an address that the application must not contact. With a check, a proxy
+    /// receives an address even if it could resolve the name itself; the address of the proxy
+    /// itself is not checked.
     ///
     /// ```
-    /// // Not to this machine, whatever a name stands for.
+    /// // Never connect to the local machine, even if a name resolves to it.
     /// let client = linerate::Client::new().with_address_check(|address| !address.is_loopback());
     /// ```
     pub fn with_address_check(
@@ -175,11 +186,12 @@ impl Client {
     /// Opens a connection; see [`connect`].
     ///
     /// # Errors
-    /// The URL is none of a WebSocket, the server can't be reached, refuses, or takes too long.
+    /// The URL is not a WebSocket URL, or the server cannot be reached, refuses the request, or
+    /// takes too long.
     ///
     /// # Cancel safety
-    /// Dropping the future ends the connection, however far it has come; the server sees the end of the
-    /// stream, or is never asked.
+    /// Dropping the future ends the connection attempt at any stage: the server sees the stream
+    /// end, or never receives a request.
     pub async fn connect(&self, url: &str) -> Result<WebSocket> {
         let deadline = Deadline::start(self.dialer.timeouts.total);
         let mut target = Target::parse(url)?;
@@ -203,11 +215,13 @@ impl Client {
         }
     }
 
-    /// Opens a connection over a stream that is connected already; `url` names the host and the
-    /// path to ask for, and TLS, if it is to be, is up to the caller.
+    /// Opens a connection over a stream that is already connected.
+    ///
+    /// `url` provides the host and the path for the request. If the connection should use TLS, the
+    /// caller must set it up on `stream`.
     ///
     /// # Errors
-    /// The URL is none of a WebSocket, or the server refuses or takes too long.
+    /// The URL is not a WebSocket URL, or the server refuses the request or takes too long.
     ///
     /// # Cancel safety
     /// Dropping the future drops the stream.
@@ -239,7 +253,7 @@ impl Client {
         self.upgrade_dialed(dialed, target, deadline).await
     }
 
-    /// Returns where the redirect with this number leads, if it is to be followed.
+    /// Returns the target of redirect number `redirects`, or the reason not to follow it.
     fn follow(
         &self,
         target: &Target,
@@ -260,13 +274,13 @@ impl Client {
         Ok(next)
     }
 
-    /// Forgets what is meant for the server that was asked first.
+    /// Removes the credentials that are meant only for the original server.
     fn forget_credentials(&mut self) {
         self.request.forget_credentials();
         self.dialer.forget_server();
     }
 
-    /// Opens the WebSocket over HTTP/1.1, if that was agreed on.
+    /// Opens the WebSocket over HTTP/1.1 if ALPN selected it or was not used.
     async fn upgrade_dialed(
         &self,
         dialed: Dialed,
@@ -279,7 +293,7 @@ impl Client {
         }
     }
 
-    /// Returns the handshake that asks `target` for what the application has set.
+    /// Returns the handshake for `target` with the application's settings.
     fn handshake(&self, target: &Target) -> Result<ClientHandshake> {
         let options = &self.settings.options;
         let handshake = self.request.handshake(target, options.handshake)?;
@@ -313,10 +327,10 @@ impl Client {
     }
 }
 
-/// What came of one request.
+/// The outcome of one request.
 enum Outcome {
     Opened(WebSocket),
-    /// The server asks to go elsewhere, which is an error to those who don't.
+    /// The server sent a redirect; `error` is for callers that do not follow it.
     Redirected {
         location: String,
         error: Error,
@@ -324,7 +338,8 @@ enum Outcome {
 }
 
 impl Outcome {
-    /// Makes one of a refusal.
+    /// Returns the outcome of a refusal: a redirect if the server sent a location, or else the
+    /// error.
     fn refused(handshake: &ClientHandshake, error: Error) -> Result<Self> {
         match location(handshake, &error) {
             Some(location) => Ok(Self::Redirected { location, error }),
@@ -332,7 +347,7 @@ impl Outcome {
         }
     }
 
-    /// Takes it for an error to be asked to go elsewhere.
+    /// Returns the connection, treating a redirect as an error.
     fn into_result(self) -> Result<WebSocket> {
         match self {
             Self::Opened(ws) => Ok(ws),
@@ -350,7 +365,7 @@ impl fmt::Debug for Client {
     }
 }
 
-/// Returns where the server asks to go.
+/// Returns the location of a redirect.
 fn location(handshake: &ClientHandshake, error: &Error) -> Option<String> {
     match error {
         Error::Handshake(HandshakeError::StatusUnexpected { status }) if is_redirect(*status) => {
@@ -361,7 +376,7 @@ fn location(handshake: &ClientHandshake, error: &Error) -> Option<String> {
     }
 }
 
-/// Sends the request and reads the response; with it come the server's first bytes behind it.
+/// Sends the request and reads the response; also returns the server's first bytes after it.
 async fn exchange(
     handshake: &mut ClientHandshake,
     io: &mut Transport,
@@ -373,7 +388,7 @@ async fn exchange(
     read_response(handshake, io).await
 }
 
-/// Reads the response; what came behind it are the server's first frames.
+/// Reads the response; also returns the bytes after it, which are the server's first frames.
 async fn read_response(
     handshake: &mut ClientHandshake,
     io: &mut Transport,

@@ -1,4 +1,4 @@
-//! The time that engines are told.
+//! The clock for engines.
 
 use std::{
     sync::LazyLock,
@@ -15,7 +15,7 @@ pub(crate) fn now() -> Duration {
         .saturating_duration_since(start)
 }
 
-/// Returns the moment that `at`, as told by [`now`], stands for.
+/// Converts a time from [`now`] to an instant of tokio's clock.
 pub(crate) fn instant(at: Duration) -> tokio::time::Instant {
     tokio::time::Instant::from_std(*START + at)
 }

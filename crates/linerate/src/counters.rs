@@ -1,8 +1,9 @@
-//! Counts of what passes, for a status page or a metrics endpoint.
+//! Traffic counters, for a status page or a metrics endpoint.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Totals over all connections that share it; see [`Options::counters`](crate::Options::counters).
+/// Totals over all connections that share these counters; see
+/// [`Options::counters`](crate::Options::counters).
 #[derive(Debug, Default)]
 pub struct Counters {
     pub(crate) bytes_received: AtomicU64,
@@ -14,38 +15,40 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Bytes read from sockets after the opening handshake, framing included.
+    /// Returns the number of bytes read from sockets after the opening handshake, including
+    /// framing.
     pub fn bytes_received(&self) -> u64 {
         self.bytes_received.load(Ordering::Relaxed)
     }
 
-    /// Bytes written to sockets after the opening handshake, framing included.
+    /// Returns the number of bytes written to sockets after the opening handshake, including
+    /// framing.
     pub fn bytes_sent(&self) -> u64 {
         self.bytes_sent.load(Ordering::Relaxed)
     }
 
-    /// Connections that are open now.
+    /// Returns the number of connections that are open now.
     pub fn connections(&self) -> u64 {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Connections that were ever opened.
+    /// Returns the number of connections opened so far.
     pub fn connections_total(&self) -> u64 {
         self.connections_total.load(Ordering::Relaxed)
     }
 
-    /// Messages that have arrived whole.
+    /// Returns the number of messages received completely.
     pub fn messages_received(&self) -> u64 {
         self.messages_received.load(Ordering::Relaxed)
     }
 
-    /// Messages that were accepted for sending.
+    /// Returns the number of messages accepted for sending.
     pub fn messages_sent(&self) -> u64 {
         self.messages_sent.load(Ordering::Relaxed)
     }
 }
 
-/// Adds to one of the counters, if there are any.
+/// Adds `count` to a counter.
 pub(crate) fn add(counter: &AtomicU64, count: u64) {
     counter.fetch_add(count, Ordering::Relaxed);
 }

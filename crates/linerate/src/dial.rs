@@ -1,4 +1,5 @@
-//! The way to a server: names, sockets, proxies and TLS, each step with a deadline of its own.
+//! Connecting to a server: name resolution, sockets, proxies and TLS, each step with its own
+//! timeout.
 
 mod credentials;
 mod deadline;
@@ -36,10 +37,10 @@ pub(crate) use redirect::is_redirect;
 pub use resolve::{Resolve, Resolving, SystemResolver};
 pub(crate) use target::Target;
 
-/// Says whether a client may connect to an address.
+/// A function that returns whether a client may connect to an address.
 pub(crate) type AddressCheck = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
 
-/// How a client gets to its servers.
+/// How a client connects to its servers.
 #[derive(Clone)]
 pub(crate) struct Dialer {
     pub(crate) timeouts: Timeouts,
@@ -48,10 +49,10 @@ pub(crate) struct Dialer {
     pub(crate) proxy: ProxyChoice,
     #[cfg(feature = "rustls")]
     pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
-    /// Whose certificate is asked for and checked, if that is not the host of the URL.
+    /// The host whose certificate is requested and verified, if it is not the host in the URL.
     #[cfg(feature = "rustls")]
     pub(crate) server_name: Option<Host<String>>,
-    /// What is offered by ALPN (RFC 7301) unless the TLS configuration offers something itself.
+    /// The ALPN protocols to offer (RFC 7301), unless the TLS configuration has its own.
     #[cfg(feature = "rustls")]
     pub(crate) alpn: Vec<Vec<u8>>,
 }
@@ -76,16 +77,16 @@ impl Default for Dialer {
 /// A stream to a server, ready for the opening handshake.
 pub(crate) struct Dialed {
     pub(crate) io: Transport,
-    /// What ALPN has agreed on; `None` without TLS, and if the server takes no part in ALPN.
+    /// The protocol that ALPN selected; `None` without TLS, or if the server does not support ALPN.
     pub(crate) alpn: Option<Vec<u8>>,
 }
 
 impl Dialer {
-    /// Connects to where `target` is, through a proxy if there is one for it; with TLS if its scheme
-    /// says so.
+    /// Connects to `target`, through a proxy if one is configured for it, and with TLS if the
+    /// scheme requires it.
     ///
     /// # Errors
-    /// A step failed or was not over in time.
+    /// A step failed or took too long.
     pub(crate) async fn dial(&self, target: &Target, deadline: &Deadline) -> Result<Dialed> {
         let proxy = self.proxy.proxy_for(target).map_err(DialError::Proxy)?;
         let io = match proxy {
@@ -118,8 +119,8 @@ impl Dialer {
         asked.map_err(DialError::Proxy)
     }
 
-    /// Returns what a proxy is asked for: the host as it is, or an address of it if the proxy does not
-    /// resolve names, or if addresses are to be checked.
+    /// Returns the destination to request from a proxy: the host itself, or one of its addresses if
+    /// the proxy does not resolve names or if there is an address check.
     async fn destination(
         &self,
         proxy: &Proxy,
@@ -131,7 +132,7 @@ impl Dialer {
         }
         let addresses = self.resolve(&target.host, target.port, deadline).await?;
         let addresses = self.allowed(addresses)?;
-        // There is one, because none is an error.
+        // There is at least one address, because `allowed` returns an error otherwise.
         let first = addresses.first().copied();
         first
             .map(Destination::from)
@@ -151,7 +152,7 @@ impl Dialer {
             .await?
     }
 
-    /// Returns those of a server's addresses that the application allows.
+    /// Returns the addresses that the application allows.
     fn allowed(&self, mut addresses: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, DialError> {
         if let Some(check) = &self.address_check {
             let resolved = addresses.len();
@@ -186,7 +187,7 @@ impl Dialer {
         Ok(Dialed { io, alpn })
     }
 
-    /// Returns a dialer that offers `protocols` by ALPN, whatever the TLS configuration offers.
+    /// Returns a dialer that offers `protocols` by ALPN instead of those in the TLS configuration.
     #[cfg(feature = "http2")]
     pub(crate) fn offering(&self, protocols: &[&[u8]]) -> Self {
         let mut dialer = self.clone();
@@ -212,7 +213,7 @@ impl Dialer {
         Err(crate::UrlError::TlsMissing.into())
     }
 
-    /// Returns whether servers that ask for a certificate get one.
+    /// Returns whether the client presents a certificate to servers that request one.
     pub(crate) fn has_client_certificate(&self) -> bool {
         #[cfg(feature = "rustls")]
         if let Some(config) = &self.tls {
@@ -221,7 +222,7 @@ impl Dialer {
         false
     }
 
-    /// Forgets what is meant for one server only.
+    /// Removes the settings that are meant for one server only.
     pub(crate) fn forget_server(&mut self) {
         #[cfg(feature = "rustls")]
         {

@@ -1,4 +1,4 @@
-//! What can go wrong, seen from an application.
+//! The errors that applications see.
 
 use std::{fmt, io, time::Duration};
 
@@ -9,76 +9,77 @@ use linerate_proto::{
 
 use crate::{backoff::AttemptsExhausted, dial::DialError};
 
-/// A result of this crate.
+/// The result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a connection could not be opened or used. A clean close is not among these.
+/// Why a connection could not be opened or used. A clean close is not an error.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// The stream ended without a closing handshake (close code 1006).
     Abnormal,
-    /// As many attempts to connect were made as there may be.
+    /// The maximum number of connection attempts was reached.
     AttemptsExhausted(AttemptsExhausted),
-    /// The request of the opening handshake can't be built from what was asked for.
+    /// The request of the opening handshake cannot be built from the given URL, headers and
+    /// subprotocols.
     Build(BuildError),
-    /// The closing handshake took longer than its budget.
+    /// The closing handshake took longer than allowed.
     CloseTimeout {
-        /// The budget.
+        /// The time allowed.
         budget: Duration,
     },
     /// The server could not be reached.
     Dial(DialError),
     /// The opening handshake was refused or is malformed.
     Handshake(HandshakeError),
-    /// A client took longer for the opening handshake than the server allows.
+    /// A client took longer to complete the opening handshake than the server allows.
     HandshakeTimeout {
-        /// The budget.
+        /// The time allowed.
         budget: Duration,
     },
     /// The socket failed.
     Io(io::Error),
-    /// The peer broke the protocol; the connection was failed.
+    /// The peer violated the protocol, and the connection was failed (RFC 6455 §7.1.7).
     Protocol(ProtocolError),
     /// The application refused the request to open a WebSocket.
     Refused {
         /// The HTTP status of the refusal.
         status: u16,
     },
-    /// A message can't be sent; the connection is unharmed or was over already.
+    /// A message cannot be sent. The connection is unaffected, or had already ended.
     Send(SendError),
-    /// An address is no WebSocket URL.
+    /// A string is not a WebSocket URL.
     Url(UrlError),
 }
 
-/// Why nothing was sent without waiting.
+/// Why a message could not be sent without waiting.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum TrySendError {
-    /// More waits for the socket than may.
+    /// The send queue is full.
     Full {
-        /// How many bytes wait.
+        /// The number of bytes in the queue.
         bytes: usize,
-        /// With how many nothing more is accepted.
+        /// The number of bytes at which nothing more is accepted.
         bytes_max: usize,
     },
-    /// Nothing can be sent at all.
+    /// The message cannot be sent at all.
     Send(SendError),
 }
 
-/// Why an address is no WebSocket URL (RFC 6455 §3).
+/// Why a string is not a WebSocket URL (RFC 6455 §3).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum UrlError {
-    /// A fragment, which such URLs must not have.
+    /// It has a fragment, which a WebSocket URL must not have.
     Fragment,
-    /// No host.
+    /// It has no host.
     HostMissing,
-    /// No URL at all.
+    /// It is not a URL.
     Malformed(url::ParseError),
-    /// Another scheme than `ws` or `wss`.
+    /// The scheme is neither `ws` nor `wss`.
     Scheme,
-    /// `wss`, and this build has no TLS.
+    /// The scheme is `wss`, but this build has no TLS.
     TlsMissing,
 }
 
@@ -97,7 +98,7 @@ impl fmt::Display for Error {
                 write!(f, "opening handshake took longer than {budget:?}")
             }
             Self::Io(error) => error.fmt(f),
-            Self::Protocol(error) => write!(f, "peer broke the protocol: {error}"),
+            Self::Protocol(error) => write!(f, "peer violated the protocol: {error}"),
             Self::Refused { status } => write!(f, "request refused with status {status}"),
             Self::Send(error) => error.fmt(f),
             Self::Url(error) => error.fmt(f),
@@ -109,7 +110,10 @@ impl fmt::Display for TrySendError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Full { bytes, bytes_max } => {
-                write!(f, "{bytes} bytes wait to be sent; the limit is {bytes_max}")
+                write!(
+                    f,
+                    "send queue is full: {bytes} bytes queued, limit {bytes_max}"
+                )
             }
             Self::Send(error) => error.fmt(f),
         }
@@ -134,11 +138,11 @@ impl From<SendError> for TrySendError {
 impl fmt::Display for UrlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Fragment => f.write_str("URL of a WebSocket must not have a fragment"),
+            Self::Fragment => f.write_str("WebSocket URL must not have a fragment"),
             Self::HostMissing => f.write_str("URL has no host"),
             Self::Malformed(error) => error.fmt(f),
-            Self::Scheme => f.write_str("URL of a WebSocket must start with ws:// or wss://"),
-            Self::TlsMissing => f.write_str("wss:// needs the feature `rustls`"),
+            Self::Scheme => f.write_str("WebSocket URL must start with ws:// or wss://"),
+            Self::TlsMissing => f.write_str("wss:// requires the feature `rustls`"),
         }
     }
 }
@@ -165,11 +169,11 @@ impl std::error::Error for Error {
 }
 
 impl Error {
-    /// Returns whether a client may expect that connecting anew helps, without a change of what it asks
-    /// for.
+    /// Returns whether connecting again with the same request may succeed.
     ///
-    /// What is wrong with a URL or a header stays wrong, and so does what a server refuses with a status
-    /// of 400 to 499, but for 408, 425 and 429.
+    /// An invalid URL or header stays invalid, so this returns `false` for those. It also returns
+    /// `false` for redirects (3xx) and for requests that a server refuses with a 4xx status, except
+    /// 408, 425 and 429.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::AttemptsExhausted(_) | Self::Build(_) | Self::Url(_) => false,

@@ -1,4 +1,4 @@
-//! Frames that are encoded once and sent to many connections by reference.
+//! Frames that are encoded once and sent by reference to many connections.
 
 use std::fmt;
 #[cfg(feature = "deflate")]
@@ -15,11 +15,11 @@ use linerate_proto::{
 
 use crate::Message;
 
-/// Whole messages as a server sends them, frame headers included, for
+/// Complete messages as a server sends them, including frame headers, for
 /// [`Sender::try_send_frames`](crate::Sender::try_send_frames).
 ///
-/// Clones share the bytes. A connection copies what is small behind what it sends anyway, and keeps a
-/// reference to what is large.
+/// Clones share the bytes. A connection copies small frames into its output buffer and keeps a
+/// reference to large ones.
 ///
 /// ```
 /// use linerate::{Frames, MessageKind};
@@ -36,96 +36,101 @@ use crate::Message;
 pub struct Frames {
     bytes: Bytes,
     messages: u64,
-    /// The messages as connections get them that compress, if any of them shrinks.
+    /// The messages for connections that use compression, if compression shortens any of them.
     #[cfg(feature = "deflate")]
     prepared: Option<Arc<[Prepared]>>,
 }
 
-/// Why bytes are not [`Frames`].
+/// Why bytes are not valid [`Frames`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum FramesError {
-    /// A control frame, which a connection sends of itself.
+    /// There is a control frame; only the connection itself sends those.
     Control {
-        /// Where the frame starts, in bytes.
+        /// The byte offset at which the frame starts.
         at: usize,
     },
-    /// A fragment, or reserved bits.
+    /// A frame is a fragment or has reserved bits set.
     Fragment {
-        /// Where the frame starts, in bytes.
+        /// The byte offset at which the frame starts.
         at: usize,
     },
-    /// No legal frame header.
+    /// A frame header is invalid.
     Header {
-        /// Where the frame starts, in bytes.
+        /// The byte offset at which the frame starts.
         at: usize,
-        /// What is wrong.
+        /// What is wrong with the header.
         error: ProtocolError,
     },
-    /// The last frame is not whole.
+    /// The last frame is incomplete.
     Incomplete {
-        /// Where the frame starts, in bytes.
+        /// The byte offset at which the frame starts.
         at: usize,
     },
-    /// A masked frame, which no server sends (RFC 6455 §5.1).
+    /// A frame is masked, which frames from a server never are (RFC 6455 §5.1).
     Masked {
-        /// Where the frame starts, in bytes.
+        /// The byte offset at which the frame starts.
         at: usize,
     },
-    /// A text message that is not UTF-8.
+    /// A text message is not valid UTF-8.
     NotUtf8 {
-        /// Where the frame starts, in bytes.
+        /// The byte offset at which the frame starts.
         at: usize,
     },
 }
 
 impl Frames {
-    /// Appends a message to `out`. `payload` of a text message must be UTF-8.
+    /// Appends a message to `out`. The `payload` of a text message must be valid UTF-8.
     pub fn append(out: &mut Vec<u8>, kind: MessageKind, payload: &[u8]) {
         frame::append(out, kind.opcode(), payload);
     }
 
-    /// Appends a message to `out` whose payload is what `write` appends. Of a text message it must be
-    /// UTF-8.
+    /// Appends a message to `out` with `write` appending the payload, which must be valid UTF-8 for
+    /// a text message.
     ///
-    /// Cheaper than [`append`](Self::append) where the payload has to be put together first.
+    /// This is cheaper than [`append`](Self::append) if the payload has to be assembled first.
     pub fn append_with(out: &mut Vec<u8>, kind: MessageKind, write: impl FnOnce(&mut Vec<u8>)) {
         let frame = OpenFrame::start(out);
         write(out);
         frame.finish(out, kind.opcode());
     }
 
-    /// Takes bytes that are framed already: any number of whole, unmasked text and binary messages, each in
-    /// one frame.
+    /// Creates `Frames` from bytes that are already framed: any number of complete, unmasked text
+    /// and binary messages, each in one frame.
     ///
-    /// Looks at every byte; for bytes of one's own making there is
-    /// [`danger_from_framed`](Self::danger_from_framed).
+    /// This checks every byte. For bytes that you framed yourself,
+    /// [`danger_from_framed`](Self::danger_from_framed) skips the check.
     ///
     /// # Errors
-    /// The bytes are something else.
+    /// The bytes are not such messages.
     pub fn from_framed(bytes: impl Into<Bytes>) -> Result<Self, FramesError> {
         let bytes = bytes.into();
         let messages = check(&bytes)?;
         Ok(Self::plain(bytes, messages))
     }
 
-    /// Takes bytes that are framed already, as [`from_framed`](Self::from_framed) does, without a look at
-    /// them.
+    /// Creates `Frames` from bytes that are already framed, like
+    /// [`from_framed`](Self::from_framed), but without checking them.
     ///
-    /// `messages` is only counted. If the bytes are anything else than whole, unmasked messages, the peer
-    /// fails the connection, or takes one message for another.
+    /// `messages` is used only for counting. If the bytes are not complete, unmasked messages, the
+    /// peer fails the connection or misinterprets the messages.
     pub fn danger_from_framed(bytes: impl Into<Bytes>, messages: u64) -> Self {
         let bytes = bytes.into();
-        debug_assert_eq!(check(&bytes).err(), None, "not what it is said to be");
+        debug_assert_eq!(
+            check(&bytes).err(),
+            None,
+            "bytes are not whole, unmasked messages"
+        );
         Self::plain(bytes, messages)
     }
 
-    /// Compresses the messages, once for all connections that compress theirs (RFC 7692); the others get them
-    /// as they are.
+    /// Compresses the messages once for all connections that use compression (RFC 7692); the other
+    /// connections get them uncompressed.
     ///
-    /// They refer back to nothing, so that they can be sent whatever was sent before, and later messages of a
-    /// connection may refer back to them. A connection whose window is smaller than that of `options` may get
-    /// long ones as they are. [`len`](Self::len) and [`as_bytes`](Self::as_bytes) stay what they were.
+    /// The compressed messages do not refer to earlier data, so they can be sent at any point of a
+    /// connection; later messages of the connection may refer to them. A connection whose window is
+    /// smaller than that of `options` may get long messages uncompressed. The results of
+    /// [`len`](Self::len) and [`as_bytes`](Self::as_bytes) do not change.
     ///
     /// ```
     /// use linerate::{Deflate, Frames, Message};
@@ -143,28 +148,28 @@ impl Frames {
         self
     }
 
-    /// Returns whether [`compressed`](Self::compressed) has made any of the messages shorter.
+    /// Returns whether [`compressed`](Self::compressed) made any of the messages shorter.
     #[cfg(feature = "deflate")]
     pub const fn is_compressed(&self) -> bool {
         self.prepared.is_some()
     }
 
-    /// Returns the frames as they are sent.
+    /// Returns the frames as uncompressed wire bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Returns how many messages there are.
+    /// Returns the number of messages.
     pub const fn messages(&self) -> u64 {
         self.messages
     }
 
-    /// Returns the length of all frames together in bytes.
+    /// Returns the total length of all frames in bytes.
     pub const fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Returns whether there is no frame at all.
+    /// Returns whether there are no frames.
     pub const fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
@@ -173,7 +178,8 @@ impl Frames {
         &self.bytes
     }
 
-    /// Returns the messages as connections get them that compress, if that makes a difference.
+    /// Returns the messages for connections that use compression, if compression shortens any of
+    /// them.
     #[cfg(feature = "deflate")]
     pub(crate) fn prepared(&self) -> Option<&[Prepared]> {
         self.prepared.as_deref()
@@ -188,7 +194,7 @@ impl Frames {
         }
     }
 
-    /// Returns kind and payload of each message.
+    /// Returns the kind and payload of each message.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (MessageKind, &[u8])> {
         let mut rest = &self.bytes[..];
         std::iter::from_fn(move || {
@@ -216,7 +222,7 @@ impl<'a> FromIterator<&'a Message> for Frames {
     }
 }
 
-/// The same messages, compressed or not.
+/// Compares the messages, regardless of whether they are also compressed.
 impl PartialEq for Frames {
     fn eq(&self, other: &Self) -> bool {
         (&self.bytes, self.messages) == (&other.bytes, other.messages)
@@ -236,8 +242,8 @@ impl fmt::Display for FramesError {
         match self {
             Self::Control { at } => write!(f, "control frame at byte {at}"),
             Self::Fragment { at } => write!(f, "fragment or reserved bits at byte {at}"),
-            Self::Header { at, error } => write!(f, "no frame header at byte {at}: {error}"),
-            Self::Incomplete { at } => write!(f, "frame at byte {at} is not whole"),
+            Self::Header { at, error } => write!(f, "invalid frame header at byte {at}: {error}"),
+            Self::Incomplete { at } => write!(f, "incomplete frame at byte {at}"),
             Self::Masked { at } => write!(f, "masked frame at byte {at}"),
             Self::NotUtf8 { at } => write!(f, "text message at byte {at} is not UTF-8"),
         }
@@ -253,7 +259,7 @@ impl std::error::Error for FramesError {
     }
 }
 
-/// Returns the number of messages.
+/// Checks that `bytes` are complete, unmasked messages, and returns their number.
 fn check(bytes: &[u8]) -> Result<u64, FramesError> {
     let (mut at, mut messages) = (0, 0);
     while at < bytes.len() {

@@ -1,22 +1,22 @@
-//! WebSockets over HTTP/2, each on a stream of its own (RFC 8441).
+//! WebSockets over HTTP/2, each on its own stream (RFC 8441).
 //!
-//! Frames go straight into DATA frames and come straight out of them. A peer may send as much as its
-//! window allows, which grows again only as the application takes what has come; what we send waits
-//! for the peer's window.
+//! WebSocket frames are carried directly in DATA frames. A peer may send as much as its
+//! flow-control window allows, and the window grows again only as the application consumes data.
+//! What we send waits for the peer's window.
 //!
-//! | room | what happens there |
+//! | module | contents |
 //! | --- | --- |
-//! | `answer` | responses to requests that are no WebSockets |
+//! | `answer` | responses to requests that do not open a WebSocket |
 //! | `body` | the bodies of such requests |
 //! | `client` | one stream, from the client's side |
-//! | `connect` | a stream on its way to whoever answers the CONNECT |
+//! | `connect` | passes a stream to the code that answers the CONNECT request |
 //! | `connection` | the streams of one connection, from the server's side |
-//! | `guard` | what h2 is not to see of a client |
-//! | `limits` | how much one connection may ask for |
-//! | `linger` | requests that are answered before they have come |
-//! | `request` | what opens a WebSocket, in the form of HTTP/1.1, and what answers it |
+//! | `guard` | client input that must not reach h2 |
+//! | `limits` | the limits of a connection |
+//! | `linger` | requests that are answered before they have arrived completely |
+//! | `request` | conversion of WebSocket requests to the form of HTTP/1.1, and of the responses |
 //! | `service` | a tower service on the streams of a connection |
-//! | `sniff` | which HTTP a connection speaks |
+//! | `sniff` | detection of the HTTP version of a connection |
 //! | `stream` | one stream as a byte stream |
 
 #[cfg(feature = "axum")]
@@ -55,6 +55,7 @@ pub(crate) use sniff::speaks_http2;
 pub use sniff::speaks_http2;
 pub(crate) use stream::Stream;
 
-/// How many frames with data of few bytes may wait to be taken by the tasks of their streams, as many
-/// as a connection can read before these have their turn. h2 charges 256 bytes less the payload.
+/// How many DATA frames with small payloads may be queued for the tasks of their streams: as many
+/// as a connection can read before those tasks run. h2 charges 256 bytes minus the payload for
+/// each.
 const SMALL_FRAMES_MAX: usize = 80_000;

@@ -1,27 +1,28 @@
-//! WebSockets over HTTP/3, each on a stream of its own (RFC 9220).
+//! WebSockets over HTTP/3, each on its own stream (RFC 9220).
 //!
-//! QUIC is quinn's. What HTTP/3 puts on its streams is ours: frames, settings, and header fields with
-//! the static table of QPACK only, since no crate has it with WebSockets. So nothing of a message ever waits
-//! for another stream, and all that a peer can make us keep is bounded by windows.
+//! QUIC comes from quinn. The HTTP/3 layer on its streams is our own, because no crate supports
+//! WebSockets there: frames, settings, and header fields that use only the static table of QPACK.
+//! As a result, no message ever waits for another stream, and flow-control windows limit all the
+//! memory that a peer can make us use.
 //!
-//! | room | what happens there |
+//! | module | contents |
 //! | --- | --- |
 //! | `client` | one stream, from the client's side |
-//! | `closing` | connections that end with those who need them |
+//! | `closing` | closes a connection when its last user is gone |
 //! | `connection` | the streams of one connection, from the server's side |
-//! | `control` | what the peer says about the connection |
-//! | `exchange` | fields as they come on a stream |
-//! | `fault` | what peers do wrong, and how they are told |
-//! | `frame` | the heads of frames |
-//! | `incoming` | a stream that a client has opened |
-//! | `limits` | how much one connection may ask for |
-//! | `message` | requests and responses made of fields |
-//! | `peer` | the streams on which the peer speaks about the connection |
-//! | `qpack` | fields as bytes |
-//! | `quic` | configurations of QUIC |
-//! | `settings` | what the two sides tell each other first |
+//! | `control` | the peer's control stream |
+//! | `exchange` | header fields as they arrive on a stream |
+//! | `fault` | errors of the peer, and the codes that report them |
+//! | `frame` | frame headers |
+//! | `incoming` | a stream opened by a client |
+//! | `limits` | the limits of a connection |
+//! | `message` | requests and responses as header fields |
+//! | `peer` | the peer's unidirectional streams |
+//! | `qpack` | encoding and decoding of header fields |
+//! | `quic` | QUIC configuration |
+//! | `settings` | the settings that the two sides exchange first |
 //! | `stream` | one stream as a byte stream |
-//! | `varint` | integers |
+//! | `varint` | variable-length integers |
 
 mod client;
 mod closing;

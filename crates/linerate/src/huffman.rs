@@ -1,12 +1,13 @@
-//! The Huffman code of header fields (RFC 7541 Appendix B), as it is read.
+//! Decoding the Huffman code of header fields (RFC 7541 Appendix B).
 
-/// How many symbols have codes of each length, in bits. The end-of-string symbol is the last of 30 bits.
+/// The number of symbols with codes of each length, in bits. The end-of-string symbol has the last
+/// code of 30 bits.
 const COUNTS: [u8; 31] = [
     0, 0, 0, 0, 0, 10, 26, 32, 6, 0, 5, 3, 2, 6, 2, 3, 0, 0, 0, 3, 8, 13, 26, 29, 12, 4, 15, 19,
     29, 0, 4,
 ];
 
-/// The symbols in the order of their codes: the code is canonical, so that their lengths make it.
+/// The symbols in the order of their codes. The code is canonical, so the lengths determine it.
 const SYMBOLS: [u8; 256] = [
     48, 49, 50, 97, 99, 101, 105, 111, 115, 116, 32, 37, 45, 46, 47, 51, 52, 53, 54, 55, 56, 57,
     61, 65, 95, 98, 100, 102, 103, 104, 108, 109, 110, 112, 114, 117, 58, 66, 67, 68, 69, 70, 71,
@@ -23,18 +24,19 @@ const SYMBOLS: [u8; 256] = [
     29, 30, 31, 127, 220, 249, 10, 13, 22,
 ];
 
-/// How short and how long codes are, in bits.
+/// The lengths of the shortest and the longest code, in bits.
 const LENGTH_MIN: usize = 5;
 const LENGTH_MAX: usize = 30;
 
 /// The codes of one length.
 #[derive(Clone, Copy)]
 struct Length {
-    /// What is less than this, in the first bits of 32, is a code of this length or a shorter one.
+    /// If the next 32 bits are less than this, they begin with a code of this length or a shorter
+    /// one.
     limit: u64,
-    /// The first code.
+    /// The first code of this length.
     first: u32,
-    /// How many symbols have shorter codes.
+    /// The number of symbols with shorter codes.
     shorter: usize,
 }
 
@@ -61,10 +63,11 @@ const fn lengths() -> [Length; LENGTH_MAX + 1] {
     lengths
 }
 
-/// How long the codes are that are found in a table, in bits; others are rare in fields.
+/// The length in bits up to which codes are looked up in a table; longer codes are rare in fields.
 const SHORT_BITS: usize = 8;
 
-/// The symbol that so many bits begin with, and the length of its code; 0 if that is longer.
+/// For every value of [`SHORT_BITS`] bits, the symbol whose code they begin with and the length of
+/// that code, or 0 if the code is longer than the table covers.
 const SHORT: [(u8, u8); 1 << SHORT_BITS] = short();
 
 const fn short() -> [(u8, u8); 1 << SHORT_BITS] {
@@ -86,23 +89,23 @@ const fn short() -> [(u8, u8); 1 << SHORT_BITS] {
     table
 }
 
-/// The bits since the last symbol.
+/// A Huffman decoder, which keeps the bits since the last complete symbol.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Code {
-    /// The last `bits` bits of this.
+    /// The undecoded input, in the last `bits` bits.
     value: u64,
     bits: usize,
 }
 
 impl Code {
-    /// Takes a byte, and hands out the symbols that it completes; `None` if one is the end-of-string symbol,
-    /// which must not occur.
+    /// Adds a byte and passes the symbols that it completes to `take`; returns `None` at an
+    /// end-of-string symbol, which must not occur.
     pub(crate) fn push(&mut self, byte: u8, mut take: impl FnMut(u8)) -> Option<()> {
         self.value = self.value << 8 | u64::from(byte);
         self.bits += 8;
         while self.bits >= LENGTH_MIN {
-            // Where bits are missing behind those that there are, zeros stand, which make no code that is
-            // shorter than it is.
+            // Missing bits at the end read as zeros, which never make a code look shorter than it
+            // is.
             let window = (self.value << (64 - self.bits)) >> 32;
             let (symbol, bits) = match SHORT[(window >> (32 - SHORT_BITS)) as usize] {
                 (_, 0) => match self.long(window) {
@@ -120,8 +123,8 @@ impl Code {
         Some(())
     }
 
-    /// Returns the place of the next symbol, whose code is no short one, and the length of the code, if that
-    /// is there.
+    /// Returns the index of the next symbol, whose code is longer than the table covers, and the
+    /// length of its code, if the code is complete.
     fn long(&self, window: u64) -> Option<(usize, usize)> {
         let bits = (SHORT_BITS + 1..=self.bits.min(LENGTH_MAX))
             .find(|bits| window < LENGTHS[*bits].limit)?;
@@ -130,11 +133,11 @@ impl Code {
         Some((length.shorter + (code - length.first) as usize, bits))
     }
 
-    /// Says whether what is left may be the end of a string.
+    /// Returns whether the remaining bits are valid padding at the end of a string.
     ///
-    /// RFC 7541 §5.2: "A padding strictly longer than 7 bits MUST be treated as a decoding error. A padding
-    /// not corresponding to the most significant bits of the code for the EOS symbol MUST be treated as a
-    /// decoding error."
+    /// RFC 7541 §5.2: "A padding strictly longer than 7 bits MUST be treated as a decoding error. A
+    /// padding not corresponding to the most significant bits of the code for the EOS symbol MUST
+    /// be treated as a decoding error."
     pub(crate) fn is_padding(&self) -> bool {
         let ones = (1 << self.bits) - 1;
         self.bits < 8 && self.value & ones == ones
@@ -154,7 +157,7 @@ mod tests {
         code.is_padding().then_some(text)
     }
 
-    /// Bits as bytes, padded as they have to be.
+    /// Converts a string of bits to bytes, with the required padding.
     fn padded(bits: &str) -> Vec<u8> {
         let width = bits.len().next_multiple_of(8);
         let bits = format!("{bits:1<width$}");
@@ -166,7 +169,7 @@ mod tests {
 
     #[test]
     fn every_symbol_is_read_behind_any_other() {
-        // What the codes are, bit by bit, by their order and their lengths alone.
+        // Construct the codes as strings of bits from their order and their lengths alone.
         let mut codes = Vec::new();
         let mut code = 0_u32;
         for (bits, count) in COUNTS.iter().enumerate() {

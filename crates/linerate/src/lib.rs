@@ -29,22 +29,23 @@
 //! # }
 //! ```
 //!
-//! # What happens without being asked for
+//! # What the library does for you
 //!
-//! - Pings are answered, a silent peer is pinged and given up, the closing handshake has a budget:
-//!   all of it whatever the application does, as long as the runtime runs.
-//! - Replies are gathered: while further messages of the same read are waiting, a send appends to a
-//!   buffer; it is written when the input is used up, at a size bound, on
+//! - It answers Pings, pings a silent peer, closes the connection if that peer stays silent, and
+//!   limits the duration of the closing handshake. All of this happens regardless of what the
+//!   application does, as long as the runtime runs.
+//! - It batches replies: while more messages from the same read are waiting, a send appends to a
+//!   buffer. The buffer is written when the input is used up, when it reaches a size limit, on
 //!   [`flush`](WebSocket::flush), and at the latest when the task yields.
-//! - Memory belongs to the worker thread: one read buffer a thread, payloads in recycled buffers.
-//!   An idle connection holds neither.
+//! - It keeps memory per worker thread: each thread has one read buffer, and payloads use recycled
+//!   buffers. An idle connection holds neither.
 //!
 //! # Cancel safety
 //!
 //! [`recv`](WebSocket::recv), [`send`](WebSocket::send), [`flush`](WebSocket::flush) and
-//! [`close`](WebSocket::close) may be dropped at any await point, in `tokio::select!` for instance:
-//! no message is lost in the middle and no frame is torn. A `send` that was dropped before it was
-//! ready has sent nothing.
+//! [`close`](WebSocket::close) may be dropped at any await point, for instance in `tokio::select!`:
+//! no message is lost and no frame is cut short. A `send` that is dropped before it completes sends
+//! nothing.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "axum")]

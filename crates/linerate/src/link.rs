@@ -1,9 +1,10 @@
-//! One connection: socket, engine and queues, shared by the application's handles and the driver.
+//! One connection: its socket, engine and queues, shared by the application's handles and the
+//! driver.
 //!
-//! The driver is the one task that is responsible for the connection. Of a server it is the task
-//! that also runs the handler, so that a reply needs no hop to another task; of a client it runs in
-//! the background. Receiving reads from the socket in the task of the receiver; writing is done by
-//! the driver, or by the application's task where no driver is about to run.
+//! The driver is the one task that is responsible for the connection. On a server, it is the task
+//! that also runs the handler, so that a reply does not have to hop to another task; on a client,
+//! it runs in the background. The receiver's task reads from the socket. The driver writes, or the
+//! application's task does if the driver is not about to run.
 
 mod alarm;
 mod connection;
@@ -64,7 +65,7 @@ impl Endpoint for Side {
     }
 }
 
-/// What the opening handshake agreed on.
+/// The subprotocol and the extensions that were negotiated in the opening handshake.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Agreed {
     subprotocol: Option<Box<str>>,
@@ -93,13 +94,14 @@ impl From<&Negotiated> for Agreed {
 }
 
 pub(crate) struct Link {
-    /// Whether the driver will look at the connection as soon as the code that runs now yields.
+    /// True if the driver will process the connection as soon as the running code yields.
     driver_active: AtomicBool,
     connection: Mutex<Connection>,
 }
 
 impl Link {
-    /// Creates a connection with one handle; `leftover` is what was read behind the handshake.
+    /// Creates a connection with one handle; `leftover` holds the bytes that were read after the
+    /// handshake.
     pub(crate) fn new(
         io: Transport,
         role: Role,
@@ -154,7 +156,7 @@ impl Link {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets frames of which nothing is written yet.
+    /// Discards queued frames of which no part has been written.
     pub(crate) fn discard_unsent(&self) {
         let mut connection = self.lock();
         connection.outbox.discard_unbegun();
@@ -181,7 +183,7 @@ impl Link {
             .readiness
             .get_or_insert_default()
             .clone();
-        // Before the socket is asked, which may wake somebody from then on.
+        // This must happen before reading from the socket, which may wake a task from then on.
         readiness.set(Some(cx.waker()), connection.driver.as_ref());
         let reader = Waker::from(readiness);
         let received = connection.poll_receive(cx, &reader, mode);
@@ -194,8 +196,8 @@ impl Link {
         received
     }
 
-    /// Receives the next message for a caller who may never ask again: the driver goes on reading
-    /// meanwhile.
+    /// Receives the next message for a caller that may never poll again: in the meantime, the
+    /// driver keeps reading.
     pub(crate) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Result<Option<Message>>> {
         let received = self.poll_receive(cx, Mode::Messages);
         if received.is_pending() {
@@ -205,8 +207,8 @@ impl Link {
         received.map(|received| received.map(|piece| piece.map(|piece| piece.message)))
     }
 
-    /// Waits until there is room, then queues by `append`, and writes or sees to it that the driver
-    /// does. `append` returns how many messages it has ended.
+    /// Waits until there is room, queues with `append`, and then writes or wakes the driver to do
+    /// so. `append` returns how many messages it has completed.
     pub(crate) fn poll_queue(
         &self,
         cx: &mut Context<'_>,
@@ -239,7 +241,7 @@ impl Link {
         Poll::Ready(Ok(()))
     }
 
-    /// Queues frames that others send too, all or none, and writes unless the driver is about to.
+    /// Queues shared frames, unless the queue is full or the connection is not open.
     pub(crate) fn try_queue_frames<'f>(
         &self,
         frames: impl IntoIterator<Item = &'f Frames>,
@@ -260,7 +262,7 @@ impl Link {
         Ok(())
     }
 
-    /// Writes what is queued as far as the socket takes it, and leaves the rest to the driver.
+    /// Writes as much of the queue as the socket accepts, and leaves the rest to the driver.
     pub(crate) fn try_flush(&self) {
         let mut connection = self.lock();
         if self.is_driver_active() || connection.outbox.is_empty() {
@@ -273,7 +275,7 @@ impl Link {
         }
     }
 
-    /// Ready when there is room in the outbox.
+    /// Waits until there is room in the outbox.
     pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<Result<()>> {
         let mut connection = self.lock();
         if connection.engine.state() != State::Open {
@@ -286,7 +288,7 @@ impl Link {
         Poll::Pending
     }
 
-    /// Returns how many bytes the outbox takes until it is full.
+    /// Returns how many bytes the outbox accepts before it is full.
     pub(crate) fn room(&self) -> usize {
         let connection = self.lock();
         if connection.engine.state() != State::Open {
@@ -296,17 +298,17 @@ impl Link {
         bytes_max.saturating_sub(connection.outbox.len())
     }
 
-    /// Returns how many bytes wait for the socket.
+    /// Returns how many bytes are queued for the socket.
     pub(crate) fn queued_bytes(&self) -> usize {
         self.lock().outbox.len()
     }
 
-    /// Returns the memory of what was received and not taken.
+    /// Returns how many bytes of memory hold input that the application has not taken.
     pub(crate) fn received_bytes(&self) -> usize {
         self.lock().received_bytes()
     }
 
-    /// Queues a message whether there is room or not; for a caller who has asked before.
+    /// Queues a message even if there is no room, for a caller that has checked already.
     pub(crate) fn queue(&self, message: Message) -> Result<()> {
         let mut guard = self.lock();
         let connection = &mut *guard;
@@ -323,7 +325,7 @@ impl Link {
         Ok(())
     }
 
-    /// Writes everything queued.
+    /// Writes everything that is queued.
     pub(crate) fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<Result<()>> {
         let mut connection = self.lock();
         let written = connection.write_now(cx, self.is_driver_active());
@@ -336,7 +338,7 @@ impl Link {
         written.map(Ok)
     }
 
-    /// Queues our Close frame unless there was one.
+    /// Queues our Close frame, unless it was queued already.
     pub(crate) fn start_close(&self, code: CloseCode, reason: &str) -> Result<()> {
         let mut connection = self.lock();
         connection.engine.close(code, reason, clock::now())?;
@@ -356,7 +358,7 @@ impl Link {
         Poll::Pending
     }
 
-    /// Forgets that the receiver waits, because its future was dropped.
+    /// Unregisters the receiver, because its future was dropped.
     pub(crate) fn cancel_receive(&self) {
         let mut connection = self.lock();
         connection.receiver = Receiver::Absent;
@@ -366,7 +368,7 @@ impl Link {
         }
     }
 
-    /// Takes the connection apart; for everybody who still has a part in it, it is over.
+    /// Takes the connection apart; for all other handles, the connection has ended.
     pub(crate) fn take_parts(&self) -> Result<Parts, PartsError> {
         self.lock().take_parts()
     }
@@ -375,7 +377,7 @@ impl Link {
         self.lock().handles += 1;
     }
 
-    /// Drops a handle; without any the connection is closed.
+    /// Drops a handle; the last one closes the connection.
     pub(crate) fn drop_handle(&self, is_receiver: bool) {
         let mut connection = self.lock();
         connection.handles -= 1;
@@ -386,11 +388,11 @@ impl Link {
     }
 }
 
-/// Whether a message should reach the socket before the call returns.
+/// How soon a message should reach the socket.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Urgency {
-    /// Soon: the driver writes it together with what else is queued by then.
+    /// Soon: the driver writes it together with everything else that is queued by then.
     Gather,
-    /// Now, unless further input is waiting to be answered.
+    /// Before the call returns, unless more input is waiting to be answered.
     Now,
 }

@@ -1,47 +1,51 @@
-//! How much memory a connection holds that its peer has made grow, as somebody who has a budget counts it.
+//! Accounting for the memory of a connection that its peer controls, for servers with a memory
+//! budget.
 
 use linerate_budget::Account;
 
 use crate::pool;
 
-/// Where the memory of connections is counted, for servers that bound it for all of them together.
+/// The accounts to which the memory of connections is charged, for servers that limit their total
+/// memory.
 ///
-/// The default counts nothing. Each connection is counted when its driver has run, in steps of 4 KiB: what is smaller
-/// belongs to what a connection costs anyway.
+/// The default counts nothing. Each connection is counted after its driver has run, in steps of 4
+/// KiB; smaller amounts are part of the base cost of a connection.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Accounts {
-    /// What waits for the socket, apart from [`Frames`](crate::Frames): who made them counts them once.
+    /// Output that is queued for the socket, except [`Frames`](crate::Frames): their creator counts
+    /// them once.
     pub backlogs: Account,
-    /// Input that is not parsed, messages that are not whole, and those that the application has not taken.
+    /// Unparsed input, incomplete messages, and messages that the application has not received yet.
     pub messages: Account,
 }
 
 impl Accounts {
-    /// Counts in these accounts.
+    /// Charges the memory of connections to these accounts.
     pub const fn new(backlogs: Account, messages: Account) -> Self {
         Self { backlogs, messages }
     }
 }
 
-/// Frees the buffers that this thread keeps for reuse, and those that all threads share: for a process that is short of
-/// memory, on each of its threads.
+/// Frees the buffers that this thread keeps for reuse and those that all threads share.
+///
+/// Call this on each thread when the process is short of memory.
 pub fn free_buffers() {
     pool::free();
 }
 
-/// What of a connection is counted, in steps.
+/// The memory of a connection that has been counted so far, in steps.
 #[derive(Debug, Default)]
 pub(crate) struct Counted {
     backlog: u16,
     messages: u16,
 }
 
-/// The bytes of a step.
+/// The size of a step in bytes.
 const STEP_BYTES: usize = 4 << 10;
 
 impl Counted {
-    /// Counts a connection that holds so many bytes.
+    /// Updates the accounts to the bytes that a connection holds now.
     pub(crate) fn set(&mut self, accounts: &Accounts, backlog: usize, messages: usize) {
         change(&accounts.backlogs, &mut self.backlog, backlog);
         change(&accounts.messages, &mut self.messages, messages);
@@ -49,7 +53,7 @@ impl Counted {
 }
 
 fn change(account: &Account, counted: &mut u16, bytes: usize) {
-    // What is more than a u16 holds is 256 MiB, above the limits of a connection.
+    // A u16 covers 256 MiB, which is above the limits of a connection.
     let steps = u16::try_from(bytes / STEP_BYTES).unwrap_or(u16::MAX);
     let bytes_of = |steps: u16| u64::from(steps) * STEP_BYTES as u64;
     if steps > *counted {

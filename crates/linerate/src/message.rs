@@ -1,4 +1,4 @@
-//! Messages that an application holds, on recycled memory.
+//! Messages in recycled memory, as applications send and receive them.
 
 use std::{fmt, ops::Deref};
 
@@ -8,7 +8,7 @@ use crate::pool;
 
 /// A text or binary message (RFC 6455 §5.6).
 ///
-/// Complete: the protocol knows these two and no other.
+/// The enum is exhaustive because the protocol has only these two kinds.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Message {
     /// Arbitrary bytes.
@@ -52,7 +52,7 @@ impl Message {
         self.as_bytes().is_empty()
     }
 
-    /// Returns the bytes of memory that it holds.
+    /// Returns the size of the allocated buffer in bytes.
     pub(crate) fn capacity(&self) -> usize {
         match self {
             Self::Binary(bytes) => bytes.0.capacity(),
@@ -60,7 +60,7 @@ impl Message {
         }
     }
 
-    /// Returns the payload as the vector that holds it.
+    /// Returns the payload as a vector, without copying it.
     pub fn into_bytes(self) -> Vec<u8> {
         match self {
             Self::Binary(bytes) => bytes.into_vec(),
@@ -76,7 +76,7 @@ impl Message {
 pub struct Binary(Vec<u8>);
 
 impl Binary {
-    /// Returns the vector that holds the payload.
+    /// Returns the payload as a vector, without copying it.
     pub fn into_vec(mut self) -> Vec<u8> {
         std::mem::take(&mut self.0)
     }
@@ -89,7 +89,7 @@ impl Binary {
 pub struct Text(String);
 
 impl Text {
-    /// Returns the string that holds the payload.
+    /// Returns the payload as a string, without copying it.
     pub fn into_string(mut self) -> String {
         std::mem::take(&mut self.0)
     }

@@ -8,7 +8,7 @@ use linerate_proto::{Config, handshake::HandshakeLimits};
 
 use crate::{counters::Counters, memory::Accounts};
 
-/// The options, and what engines share of them.
+/// The options, and the part of them that engines share.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     pub(crate) options: Arc<Options>,
@@ -25,7 +25,7 @@ impl From<Options> for Settings {
     }
 }
 
-/// How a connection behaves; the defaults are safe.
+/// The settings of a connection; the defaults are safe.
 ///
 /// ```
 /// let mut options = linerate::Options::default();
@@ -34,45 +34,45 @@ impl From<Options> for Settings {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// Limits on messages, keepalive and the budget of the closing handshake.
+    /// Limits on messages, the keepalive settings and the timeout of the closing handshake.
     pub config: Config,
     /// Limits on the head of the opening handshake.
     pub handshake: HandshakeLimits,
-    /// How long the opening handshake may take, on a server TLS included; for what a client does
-    /// before it there are [`Timeouts`](crate::dial::Timeouts). Default: 10 s.
+    /// How long the opening handshake may take. On a server, this includes TLS; a client limits the
+    /// steps before the handshake with [`Timeouts`](crate::dial::Timeouts). Default: 10 s.
     pub handshake_timeout: Duration,
-    /// How many bytes may wait for the socket before a send waits too. One message more may be
-    /// accepted on top, whatever its size. Default: 64 KiB.
+    /// How many bytes may be queued for the socket before a send has to wait. One more message may
+    /// be accepted beyond this limit, whatever its size. Default: 64 KiB.
     pub send_queue_bytes_max: usize,
-    /// How many bytes of messages may wait for the application while it does not receive; then
-    /// reading stops, and the peer is slowed by TCP. Default: 64 KiB.
+    /// How many bytes of messages may be queued while the application does not receive. Beyond this
+    /// limit, the connection stops reading, and TCP slows the peer down. Default: 64 KiB.
     pub recv_queue_bytes_max: usize,
-    /// Limits on a connection of HTTP/2, where WebSockets are streams.
+    /// Limits on an HTTP/2 connection, where each WebSocket is a stream.
     #[cfg(feature = "http2")]
     pub http2: crate::Http2Limits,
-    /// Limits on a connection of HTTP/3.
+    /// Limits on an HTTP/3 connection.
     #[cfg(feature = "http3")]
     pub http3: crate::Http3Limits,
-    /// Whether messages are compressed where the peer can do that, and how; `None` never does. Default:
-    /// yes, with windows of 4 KiB each way and no compressor of its own, see
-    /// [`Deflate`].
+    /// How messages are compressed if the peer supports it; `None` disables compression. Default:
+    /// enabled, with windows of 4 KiB in each direction and without a compressor per connection;
+    /// see [`Deflate`].
     ///
-    /// Compression lets those who see the length of messages guess at what is in them. What is secret
-    /// goes by [`send_uncompressed`](crate::WebSocket::send_uncompressed).
+    /// Compression allows an observer who sees the lengths of messages to guess their content. Send
+    /// secrets with [`send_uncompressed`](crate::WebSocket::send_uncompressed).
     #[cfg(feature = "deflate")]
     pub deflate: Option<Deflate>,
-    /// Where to count; `None` does not count.
+    /// The counters to update; `None` disables counting.
     pub counters: Option<Arc<Counters>>,
-    /// Where the memory of connections is counted. Default: nowhere.
+    /// The accounts to which the memory of connections is charged. Default: memory is not counted.
     pub accounts: Accounts,
 }
 
 impl Options {
-    /// Compresses no message, as it must be with connections that are to be
+    /// Disables compression, which is required for connections that are going to be
     /// [relayed](crate::Relay).
     #[cfg_attr(
         not(feature = "deflate"),
-        expect(unused_mut, reason = "there is nothing to switch off")
+        expect(unused_mut, reason = "there is no compression to disable")
     )]
     pub fn without_compression(mut self) -> Self {
         #[cfg(feature = "deflate")]

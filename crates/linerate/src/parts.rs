@@ -1,4 +1,4 @@
-//! What a connection is made of, for those who go on without the library.
+//! The parts of a connection, for code that continues without the library.
 
 use std::{
     fmt, io,
@@ -11,28 +11,30 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::link::Transport;
 
-/// What an open connection is made of; nothing of what has arrived or is to be sent is lost.
+/// The parts of an open connection, including all unread input and unsent output.
 ///
-/// Whoever goes on with it reads [`unread`](Self::unread) before the stream, and writes
-/// [`unsent`](Self::unsent) before anything else. [`Relay`](crate::Relay) does so.
+/// To continue with the connection, process [`unread`](Self::unread) before you read from the
+/// stream, and write [`unsent`](Self::unsent) before anything else. [`Relay`](crate::Relay) does
+/// this.
 #[non_exhaustive]
 pub struct Parts {
-    /// Which end this is.
+    /// The role of this endpoint.
     pub role: Role,
-    /// The stream, TLS included.
+    /// The stream, including TLS if the connection uses it.
     pub stream: RawStream,
-    /// Frames, the last of them maybe not whole, that have arrived and that the application has not
-    /// received. They begin in the middle of a message if a [`Reader`](crate::Reader) of it was
+    /// Frames that have arrived but that the application has not received; the last one may be
+    /// incomplete. They begin in the middle of a message if its [`Reader`](crate::Reader) was
     /// dropped.
     pub unread: Vec<u8>,
-    /// Frames, the first of them maybe begun to be written, that were sent and not written yet.
+    /// Frames that were sent but not written yet; the first one may be partly written.
     pub unsent: Vec<u8>,
-    /// The subprotocol that the opening handshake agreed on.
+    /// The subprotocol that was negotiated in the opening handshake.
     pub subprotocol: Option<String>,
 }
 
 impl Parts {
-    /// Takes a stream on which the opening handshake is over, and of which nothing was read since.
+    /// Creates the parts of a connection from a stream on which the opening handshake is complete
+    /// and from which nothing has been read since.
     pub fn new<S>(stream: S, role: Role) -> Self
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -57,15 +59,15 @@ impl fmt::Debug for Parts {
     }
 }
 
-/// Why a connection can't be taken apart.
+/// Why a connection cannot be taken apart.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum PartsError {
-    /// It is closing or closed.
+    /// The connection is closing or closed.
     Closed,
-    /// Messages may be compressed, and what comes refers to what has come.
+    /// Messages may be compressed, so that later messages depend on earlier ones.
     Compressed,
-    /// A message was begun and not ended by a [`Writer`](crate::Writer).
+    /// A [`Writer`](crate::Writer) has started a message and not finished it.
     MessageInProgress,
 }
 
@@ -73,8 +75,10 @@ impl fmt::Display for PartsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Closed => "connection is closing or closed",
-            Self::Compressed => "messages of the connection may be compressed",
-            Self::MessageInProgress => "a message was begun and not ended",
+            Self::Compressed => {
+                "connection may compress messages; open it with compression disabled"
+            }
+            Self::MessageInProgress => "a message is still being sent in fragments",
         })
     }
 }

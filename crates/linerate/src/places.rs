@@ -1,4 +1,4 @@
-//! The streams of a connection of HTTP/2 or HTTP/3, and what they report to it.
+//! The open streams of an HTTP/2 or HTTP/3 connection, and what they report to it.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -9,11 +9,11 @@ use tokio::sync::Notify;
 
 use crate::{clock, resets::Resets};
 
-/// How many streams there are, and how many were given up.
+/// Counts the streams that are open and those that were reset.
 #[derive(Debug)]
 pub(crate) struct Places {
     taken: AtomicU32,
-    /// And whether there were too many.
+    /// The resets so far, and whether there were too many.
     resets: Mutex<(Resets, bool)>,
     resets_max: u32,
     resets_per_second: u32,
@@ -21,8 +21,8 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Creates the places of a connection whose client may give up `resets_max` streams at once and
-    /// `resets_per_second` in the long run.
+    /// Creates the places of a connection whose client may reset `resets_max` streams in a burst
+    /// and `resets_per_second` on average.
     pub(crate) fn new(resets_max: u32, resets_per_second: u32) -> Arc<Self> {
         Arc::new(Self {
             taken: AtomicU32::new(0),
@@ -43,23 +43,23 @@ impl Places {
         self.changed.notified().await;
     }
 
-    /// Says whether the client has given up more streams than it may.
+    /// Returns whether the client has reset more streams than allowed.
     pub(crate) fn is_calm_wanted(&self) -> bool {
         self.resets.lock().unwrap_or_else(PoisonError::into_inner).1
     }
 
-    /// Says whether there is no stream.
+    /// Returns whether no stream is open.
     pub(crate) fn is_idle(&self) -> bool {
         self.taken.load(Ordering::Relaxed) == 0
     }
 }
 
-/// The place of a stream on its connection; given back on drop.
+/// The place of a stream on its connection; released on drop.
 #[derive(Debug)]
 pub(crate) struct Place(Arc<Places>);
 
 impl Place {
-    /// Takes note that the stream did not come to its end.
+    /// Records that the stream was reset before its end.
     pub(crate) fn note_reset(&mut self) {
         let places = &self.0;
         let mut resets = places.resets.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,28 +1,30 @@
-//! Memory that belongs to the worker thread: its read buffer, and recycled buffers for payloads.
+//! Memory owned by the worker thread: its read buffer, and recycled buffers for payloads.
 //!
-//! A buffer goes back to the pool of the thread that drops it, or, if it is large, to one of all threads. What is kept
-//! is bounded; the rest is freed.
+//! A buffer returns to the pool of the thread that drops it or, if it is large, to a pool that all
+//! threads share. The pools are bounded; buffers that do not fit are freed.
 
 use std::cell::RefCell;
 
 mod large;
 
-/// The size of a read: large enough for many small messages, small enough to stay in the cache.
+/// The size of a read in bytes: large enough for many small messages, small enough to stay in the
+/// cache.
 pub(crate) const READ_BYTES: usize = 64 << 10;
 
-/// Recycled buffers are sorted by their capacity, rounded down to a power of two: from this one,
+/// The smallest capacity that is recycled. Buffers are grouped into classes by their capacity,
+/// rounded down to a power of two.
 const BYTES_MIN: usize = 256;
 
-/// to just below this one. Larger buffers belong to all threads.
+/// The capacity from which buffers go to the shared pool of all threads.
 const BYTES_MAX: usize = 1 << 20;
 
 /// The number of classes.
 const CLASSES: usize = (BYTES_MAX.ilog2() - BYTES_MIN.ilog2()) as usize;
 
-/// What a thread keeps of each class, in bytes; a capacity counts as rounded down.
+/// How many bytes a thread keeps in each class, counting each capacity as rounded down.
 const CLASS_BYTES_MAX: usize = 512 << 10;
 
-/// How many read buffers a thread keeps besides the one in use.
+/// How many unused read buffers a thread keeps.
 const READ_BUFFERS_MAX: usize = 16;
 
 thread_local! {
@@ -31,7 +33,7 @@ thread_local! {
         const { RefCell::new([const { Vec::new() }; CLASSES]) };
 }
 
-/// Lends the thread's read buffer: [`READ_BYTES`] long, with arbitrary content.
+/// Calls `f` with the thread's read buffer, which is [`READ_BYTES`] long and has arbitrary content.
 ///
 /// `f` may keep the buffer by taking it out; the thread then gets another one.
 pub(crate) fn with_read_buffer<T>(f: impl FnOnce(&mut Vec<u8>) -> T) -> T {
@@ -45,7 +47,7 @@ pub(crate) fn with_read_buffer<T>(f: impl FnOnce(&mut Vec<u8>) -> T) -> T {
     result
 }
 
-/// Gives a buffer back that holds input: the read buffer, or a copy of a short read.
+/// Returns a buffer of input to its pool: the read buffer, or a copy of a short read.
 pub(crate) fn give_input(buffer: Vec<u8>) {
     if buffer.len() != READ_BYTES {
         return give(buffer);
@@ -68,7 +70,7 @@ pub(crate) fn take(bytes: usize) -> Vec<u8> {
     }
 }
 
-/// Returns an empty buffer with a capacity of `bytes` or more if there is one to be recycled.
+/// Returns a recycled empty buffer with a capacity of `bytes` or more, if there is one.
 pub(crate) fn take_recycled(bytes: usize) -> Option<Vec<u8>> {
     let class = match bytes.max(BYTES_MIN).checked_next_power_of_two() {
         Some(capacity) if capacity < BYTES_MAX => class_of(capacity),
@@ -78,7 +80,7 @@ pub(crate) fn take_recycled(bytes: usize) -> Option<Vec<u8>> {
     recycled.ok().flatten()
 }
 
-/// Gives a buffer back.
+/// Returns a buffer to the pool of its class.
 pub(crate) fn give(mut buffer: Vec<u8>) {
     buffer.clear();
     let class = match buffer.capacity() {
@@ -94,15 +96,15 @@ pub(crate) fn give(mut buffer: Vec<u8>) {
     });
 }
 
-/// Frees what this thread and all threads together keep for reuse.
+/// Frees the buffers in this thread's pools and in the shared pool.
 pub(crate) fn free() {
     _ = READ.try_with(|read| read.take());
     _ = FREE.try_with(|free| free.take());
     large::free();
 }
 
-/// Makes room for `additional` bytes more: a buffer that has to grow is exchanged for a larger one,
-/// so that the pool keeps buffers of all the sizes that are asked for.
+/// Makes room for `additional` more bytes. A buffer that has to grow is replaced by a larger one
+/// from the pool, so that the pool ends up with buffers of all requested sizes.
 pub(crate) fn reserve(buffer: &mut Vec<u8>, additional: usize) {
     if buffer.capacity() - buffer.len() >= additional {
         return;
@@ -112,7 +114,8 @@ pub(crate) fn reserve(buffer: &mut Vec<u8>, additional: usize) {
     give(std::mem::replace(buffer, larger));
 }
 
-/// Returns the class of buffers with this capacity, which is [`BYTES_MIN`] or more, and less than [`BYTES_MAX`].
+/// Returns the class for this capacity, which must be at least [`BYTES_MIN`] and less than
+/// [`BYTES_MAX`].
 const fn class_of(capacity: usize) -> usize {
     (capacity.ilog2() - BYTES_MIN.ilog2()) as usize
 }

@@ -1,4 +1,4 @@
-//! Passing frames from one connection to another and back, without looking at what they carry.
+//! Forwarding frames between two connections without inspecting their payloads.
 
 mod error;
 mod way;
@@ -23,28 +23,28 @@ use crate::{
 pub use error::{RelayEnd, RelayError};
 use way::{Way, append_close};
 
-/// Passes frames between two connections, in both directions, until both are closed.
+/// Forwards frames between two connections, in both directions, until both are closed.
 ///
-/// Payloads are neither validated nor put together. Between a client and a server they are changed to the
-/// other masking key where they were read to, in one pass; the way back they are not touched. Memory is
-/// one read buffer a direction while the receiver is slower than the sender, which is then slowed by
-/// TCP, and none while nothing moves.
+/// Payloads are neither validated nor reassembled. From a client to a server, they are remasked in
+/// place, in one pass; in the other direction they are not touched. If a receiver is slower than
+/// its sender, the relay holds one read buffer for that direction, and TCP slows the sender down.
+/// An idle relay holds no buffer.
 ///
-/// Both connections must agree on what is spoken: the same subprotocol, and no extension (see
-/// [`Options::without_compression`](crate::Options::without_compression)), or with [`Parts::new`] the
-/// same one.
+/// Both connections must use the same subprotocol, and either no extension (see
+/// [`Options::without_compression`](crate::Options::without_compression)) or, with [`Parts::new`],
+/// the same one.
 ///
 /// ```no_run
 /// use linerate::{Client, Options, Relay, Request, Result, WebSocket};
 ///
-/// /// A handler of a server that hands its clients on to another one.
+/// /// A handler that forwards its clients to another server.
 /// async fn pass_on(ws: WebSocket, request: Request) -> Result<()> {
 ///     let url = format!("ws://127.0.0.1:9001{}", request.path());
 ///     // The server that calls this handler has the same options.
 ///     let options = Options::default().without_compression();
 ///     let upstream = Client::new().with_options(options).connect(&url).await?;
 ///     let (Ok(client), Ok(upstream)) = (ws.into_parts(), upstream.into_parts()) else {
-///         return Ok(()); // One of them is closed already.
+///         return Ok(()); // One of them is already closed.
 ///     };
 ///     match Relay::new().run(client, upstream).await {
 ///         Ok(relayed) => println!("{relayed:?}"),
@@ -60,7 +60,7 @@ pub struct Relay {
     close_timeout: Duration,
 }
 
-/// What a relay has passed on, each way.
+/// What a relay has forwarded in each direction.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Relayed {
@@ -70,20 +70,20 @@ pub struct Relayed {
     pub from_second: Passed,
 }
 
-/// What a relay has passed on, one way.
+/// What a relay has forwarded in one direction.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Passed {
-    /// Bytes that were written, headers included.
+    /// The number of bytes written, including frame headers.
     pub bytes: u64,
-    /// Whether a Close frame has passed; if not, the stream ended without.
+    /// True if a Close frame was forwarded; otherwise the stream ended without one.
     pub closed: bool,
-    /// The code in the Close frame.
+    /// The close code in that frame.
     pub code: Option<u16>,
 }
 
 impl Relay {
-    /// Creates a relay that passes Pings and Pongs on like all else.
+    /// Creates a relay that forwards Pings and Pongs like any other frame.
     pub fn new() -> Self {
         Self {
             pings: Pings::Forward,
@@ -92,31 +92,32 @@ impl Relay {
         }
     }
 
-    /// Sets who answers Pings. By default they pass.
+    /// Sets which side answers Pings. By default, the relay forwards them.
     pub fn with_pings(mut self, pings: Pings) -> Self {
         self.pings = pings;
         self
     }
 
-    /// Sets how long nothing may come from either side. Default: five minutes, in which whoever wants
-    /// to keep a connection has sent a Ping.
+    /// Sets how long both sides may be silent before the relay ends. Default: 5 minutes, within
+    /// which an endpoint that wants to keep its connection sends a Ping.
     pub fn with_idle_timeout(mut self, idle_timeout: Duration) -> Self {
         self.idle_timeout = idle_timeout;
         self
     }
 
-    /// Sets how long one direction may go on after the other has ended. Default: 10 s.
+    /// Sets how long one direction may continue after the other has ended. Default: 10 s.
     pub fn with_close_timeout(mut self, close_timeout: Duration) -> Self {
         self.close_timeout = close_timeout;
         self
     }
 
-    /// Passes frames until both directions have ended, each with a Close frame or with its stream.
+    /// Forwards frames until both directions have ended, each with a Close frame or with the end of
+    /// its stream.
     ///
     /// Dropping the future ends both connections without a closing handshake.
     ///
     /// # Errors
-    /// A stream failed, a peer broke the rules of framing, or nothing came for too long.
+    /// A stream failed, a peer sent an invalid frame, or one of the timeouts expired.
     pub async fn run(self, first: Parts, second: Parts) -> Result<Relayed, RelayError> {
         let mut passing = Passing::new(self, first, second);
         let mut timer = pin!(sleep(self.idle_timeout));
@@ -137,7 +138,7 @@ impl Default for Relay {
     }
 }
 
-/// A relay at work.
+/// A running relay.
 struct Passing {
     relay: Relay,
     first: RawStream,
@@ -178,7 +179,7 @@ impl Passing {
         }
     }
 
-    /// Does what can be done now.
+    /// Forwards what can be forwarded now.
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -191,7 +192,8 @@ impl Passing {
             let second =
                 self.from_second
                     .poll(cx, &mut self.second, &mut self.first, RelayEnd::Second)?;
-            // A Ping is answered on the way back, which may be the one that was polled before.
+            // The answer to a Ping goes in the opposite direction, which may have been polled
+            // already.
             let answers = self.from_first.take_answers();
             let mut has_answers = !answers.is_empty();
             self.from_second.insert(&answers);
@@ -209,7 +211,7 @@ impl Passing {
         }
     }
 
-    /// Ready when it has taken too long.
+    /// Returns an error once a timeout has expired.
     fn poll_timer(
         &mut self,
         cx: &mut Context<'_>,
@@ -226,7 +228,7 @@ impl Passing {
                 timer.as_mut().reset(due);
             }
             ready!(timer.as_mut().poll(cx));
-            // The timer is not moved for each read; it may have come too early.
+            // The timer is not reset on each read, so it may fire too early.
             if Instant::now() >= due {
                 return Poll::Ready(Err(error));
             }
@@ -234,7 +236,7 @@ impl Passing {
         }
     }
 
-    /// Returns when it will have taken too long, and what.
+    /// Returns the next deadline and the error for missing it.
     fn due(&self) -> (Instant, RelayError) {
         let limit = self.relay.idle_timeout;
         let idle = self.moved + limit;
@@ -248,7 +250,7 @@ impl Passing {
         }
     }
 
-    /// Sends a Close frame to each side that can hear one, because of a fault at `end`.
+    /// Sends a Close frame to each side that can still receive one, because of an error at `end`.
     async fn tell_both(&mut self, end: RelayEnd) {
         let (to_first, to_second) = match end {
             RelayEnd::First => (CloseCode::PROTOCOL_ERROR, CloseCode::GOING_AWAY),
@@ -261,7 +263,7 @@ impl Passing {
             if way.is_between_frames() {
                 let mut frame = Vec::new();
                 append_close(way.sink(), code, &mut frame);
-                // Who does not read it does not want to know.
+                // If the peer does not read the frame, there is nothing more to do.
                 _ = timeout(self.relay.close_timeout, sink.write_all(&frame)).await;
             }
         }
@@ -269,7 +271,7 @@ impl Passing {
 
     async fn shut_down(&mut self) {
         for stream in [&mut self.first, &mut self.second] {
-            // What matters has been written; the peer may have closed the stream before us.
+            // Everything important has been written; the peer may have closed the stream first.
             _ = timeout(self.relay.close_timeout, stream.shutdown()).await;
         }
     }

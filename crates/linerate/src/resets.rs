@@ -1,16 +1,16 @@
-//! Streams that are given up, by the peer or because of its faults.
+//! The rate limit for streams that are reset by the peer or because of the peer's errors.
 //!
-//! To open a stream and give it up at once costs a client two small frames, and a server a request.
-//! So it may do that often only for a moment (CVE-2023-44487), also where it makes the server give up
-//! the stream (CVE-2025-8671).
+//! Opening a stream and resetting it immediately costs a client two small frames, but costs the
+//! server a request. So a client may do this often only for a short time (CVE-2023-44487). The same
+//! limit applies if the client makes the server reset the stream (CVE-2025-8671).
 
 use std::time::Duration;
 
-/// A bucket that leaks.
+/// A leaky bucket that counts resets.
 #[derive(Debug)]
 pub(crate) struct Resets {
     counted: u32,
-    /// Until when the leak is accounted for.
+    /// The time up to which the leak has been applied.
     leaked_until: Duration,
 }
 
@@ -22,7 +22,8 @@ impl Resets {
         }
     }
 
-    /// Counts one; returns whether that is more than `max` at once and `per_second` in the long run.
+    /// Counts one reset; returns whether the client has exceeded a burst of `max` resets that
+    /// refills at `per_second`.
     pub(crate) fn count(&mut self, now: Duration, max: u32, per_second: u32) -> bool {
         self.leak(now, per_second);
         self.counted = self.counted.saturating_add(1);

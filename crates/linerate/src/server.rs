@@ -1,4 +1,4 @@
-//! Accepting connections: the listener's loop, the opening handshake, graceful shutdown.
+//! Accepting connections: the accept loop, the opening handshake and graceful shutdown.
 
 mod accept;
 mod connections;
@@ -32,17 +32,18 @@ pub(crate) use connections::Slot;
 
 /// Serves WebSocket connections with the default settings until `shutdown` is ready.
 ///
-/// `handler` is called for each connection with the request that opened it; when the future it
-/// returns is done, the connection is closed. After `shutdown` no connection is accepted, the open
-/// ones are closed with 1001, and the call returns when they are gone, at the latest after the
-/// budget of the closing handshake.
+/// `handler` is called for each connection with the request that opened it. When the future that it
+/// returns completes, the connection is closed. After `shutdown`, the server accepts no more
+/// connections and closes the open ones with code 1001. The call returns when all connections are
+/// gone, at the latest one second after the timeout of the closing handshake.
 ///
 /// # Errors
-/// The listener failed for good. A shortage of file descriptors is waited out.
+/// The listener failed permanently. If the process runs out of file descriptors, the server logs a
+/// warning and keeps trying.
 ///
 /// # Cancel safety
-/// Dropping the future ends the accepting, and nothing else: connections that are open go on until their handlers
-/// are done.
+/// Dropping the future only stops accepting: open connections continue until their handlers
+/// complete.
 pub async fn serve<H, F>(
     listener: TcpListener,
     handler: H,
@@ -55,11 +56,11 @@ where
     Server::new().serve(listener, handler, shutdown).await
 }
 
-/// Decides about a request to open a WebSocket.
+/// A function that accepts or refuses a request to open a WebSocket.
 type Decide =
     dyn for<'u> Fn(&'u Upgrade<'_>) -> std::result::Result<Acceptance<'u>, Refusal> + Send + Sync;
 
-/// A server, to be configured.
+/// A WebSocket server and its configuration.
 #[derive(Clone)]
 pub struct Server {
     settings: Settings,
@@ -93,22 +94,25 @@ impl Server {
         self
     }
 
-    /// Sets which pages may connect; by default those of the same origin.
+    /// Sets which web pages may connect. Default: only those of the same origin.
     pub fn with_origins(mut self, origins: OriginPolicy) -> Self {
         self.origins = Arc::new(origins);
         self
     }
 
-    /// Sets how many connections may be open at a time, those in the opening handshake included; more
-    /// are refused with 503. Over HTTP/2 each WebSocket counts, and so does the connection that they
-    /// share. Default: 100,000.
+    /// Sets how many connections may be open at a time, including those in the opening handshake;
+    /// further connections are refused with 503.
+    ///
+    /// Over HTTP/2, each WebSocket counts as one connection, and so does the HTTP/2 connection that
+    /// they share. Default: 100,000.
     pub fn with_connections_max(mut self, connections_max: usize) -> Self {
         self.connections_max = connections_max;
         self
     }
 
-    /// Sets the function that decides about requests that are well-formed and of an allowed origin:
-    /// it may refuse them, choose a subprotocol and add headers. By default all are accepted.
+    /// Sets the function that decides about requests that are well-formed and come from an allowed
+    /// origin: it can refuse a request, choose a subprotocol and add headers. By default, the
+    /// server accepts all such requests.
     pub fn with_decision<D>(mut self, decide: D) -> Self
     where
         D: for<'u> Fn(&'u Upgrade<'_>) -> std::result::Result<Acceptance<'u>, Refusal>
@@ -120,16 +124,19 @@ impl Server {
         self
     }
 
-    /// Speaks HTTP/1.1 only. Otherwise the client decides: by ALPN over TLS, by its first bytes
-    /// in the clear.
+    /// Disables HTTP/2, so that the server speaks only HTTP/1.1. Without this, the client decides:
+    /// with ALPN over TLS, or with its first bytes over plain TCP.
     #[cfg(feature = "http2")]
     pub fn without_http2(mut self) -> Self {
         self.is_http2 = false;
         self
     }
 
-    /// Serves `wss://`. Protocols to choose from by ALPN are added unless `config` has some. One that is
-    /// not from [`tls`](crate::tls) does best with [`tls::provider`](crate::tls::provider()).
+    /// Serves `wss://` with this TLS configuration. If `config` has no ALPN protocols, the server
+    /// adds those that it speaks.
+    ///
+    /// If you build `config` yourself instead of with [`tls`](crate::tls), we recommend
+    /// [`tls::provider`](crate::tls::provider()) as its crypto provider.
     #[cfg(feature = "rustls")]
     pub fn with_tls(mut self, config: Arc<rustls::ServerConfig>) -> Self {
         self.tls = Some(config);
@@ -139,10 +146,10 @@ impl Server {
     /// Serves until `shutdown` is ready; see [`serve`].
     ///
     /// # Errors
-    /// The listener failed for good.
+    /// The listener failed permanently.
     ///
     /// # Cancel safety
-    /// As of [`serve`].
+    /// Same as for [`serve`].
     pub async fn serve<H, F>(
         self,
         listener: TcpListener,
@@ -178,7 +185,7 @@ impl Server {
         Ok(())
     }
 
-    /// Starts a task for a connection that was accepted.
+    /// Starts a task for an accepted connection.
     fn start<H, F>(self: Arc<Self>, stream: TcpStream, handler: Arc<H>, connections: &Connections)
     where
         H: Fn(WebSocket, Request) -> F + Send + Sync + 'static,
@@ -205,7 +212,7 @@ impl Server {
                         handler,
                         connections,
                     };
-                    // A task of its own, so that the memory of the handshake is not kept.
+                    // This runs in its own task, so that the memory of the handshake is freed.
                     tokio::spawn(connection.serve(io, slot));
                 }
                 Err(error) => tracing::debug!(%error, "opening handshake failed"),
@@ -213,7 +220,7 @@ impl Server {
         });
     }
 
-    /// Lets clients choose the protocol by ALPN, unless the application has set how.
+    /// Offers HTTP/2 and HTTP/1.1 by ALPN, unless the application has configured ALPN itself.
     fn with_alpn(self) -> Self {
         #[cfg(all(feature = "http2", feature = "rustls"))]
         if let Some(config) = &self.tls
@@ -266,10 +273,11 @@ impl fmt::Debug for Server {
     }
 }
 
-/// When it was last said that connections can't be accepted, by whichever server of the process.
+/// When a server of this process last logged that it cannot accept connections.
 static SHORTAGE_SAID: Mutex<Option<Instant>> = Mutex::new(None);
 
-/// Returns true at most once in ten seconds: a shortage lasts, and those who cause it must not fill the log.
+/// Returns `true` at most once every ten seconds. A shortage of file descriptors can last, and
+/// clients that cause one must not be able to fill the log.
 fn may_say(said: &Mutex<Option<Instant>>, now: Instant) -> bool {
     let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
     let is_recent = said.is_some_and(|said| now.duration_since(said) < Duration::from_secs(10));
@@ -279,7 +287,8 @@ fn may_say(said: &Mutex<Option<Instant>>, now: Instant) -> bool {
     !is_recent
 }
 
-/// Waits after a failed accept if that can pass, as a shortage of file descriptors does.
+/// Waits after a failed `accept` if the cause may be temporary, such as a shortage of file
+/// descriptors; returns permanent errors.
 async fn wait_out(error: io::Error) -> io::Result<()> {
     match error.kind() {
         io::ErrorKind::InvalidInput | io::ErrorKind::NotConnected => Err(error),

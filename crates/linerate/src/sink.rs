@@ -1,4 +1,4 @@
-//! `Stream` and `Sink`, for code that speaks these.
+//! `Stream` and `Sink` implementations for [`WebSocket`].
 
 use std::{
     pin::Pin,

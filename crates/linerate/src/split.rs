@@ -1,4 +1,4 @@
-//! The two halves of a connection, for tasks of their own.
+//! The two halves of a connection, for use in separate tasks.
 
 use std::{
     fmt,
@@ -17,17 +17,17 @@ use crate::{
     websocket::{self, Recv},
 };
 
-/// The sending half of a connection; clones send over the same connection.
+/// The sending half of a connection. Clones send over the same connection.
 ///
-/// Messages of one clone keep their order. The connection is closed when all senders and the
-/// [`Receiver`] are dropped.
+/// Messages sent by the same clone keep their order. The connection is closed when all senders and
+/// the [`Receiver`] have been dropped.
 pub struct Sender {
     link: Arc<Link>,
 }
 
 /// The receiving half of a connection.
 ///
-/// When it is dropped, messages that arrive are discarded, and control frames are still answered.
+/// After it is dropped, incoming messages are discarded, but control frames are still answered.
 pub struct Receiver {
     link: Arc<Link>,
 }
@@ -38,16 +38,16 @@ impl Sender {
         Self { link }
     }
 
-    /// Sends a message; ready when it is queued and there is room for another.
+    /// Sends a message; waits until there is room in the send queue, and completes when the message
+    /// is queued.
     ///
-    /// The messages that any number of senders queue before the connection's task runs are written
-    /// together.
+    /// Messages that several senders queue before the connection's task runs are written together.
     ///
     /// # Errors
     /// The connection is closing or closed.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready sends nothing of the message.
+    /// Dropping the future before it completes sends no part of the message.
     pub fn send(
         &self,
         message: impl Into<Message>,
@@ -55,25 +55,26 @@ impl Sender {
         websocket::Send::<true>::new(&self.link, message.into())
     }
 
-    /// Sends a message that is never compressed, as
-    /// [`WebSocket::send_uncompressed`](crate::WebSocket::send_uncompressed) does.
+    /// Sends a message without compressing it, like
+    /// [`WebSocket::send_uncompressed`](crate::WebSocket::send_uncompressed).
     ///
     /// # Errors
-    /// As [`send`](Self::send), whose cancel safety it shares.
+    /// Same as for [`send`](Self::send), which also describes the cancel safety.
     pub async fn send_uncompressed(&self, message: impl Into<Message>) -> Result<()> {
         websocket::send_uncompressed(&self.link, Urgency::Gather, message.into()).await
     }
 
-    /// Sends frames that other connections send too, all of them or none, and does not wait.
+    /// Sends shared frames without waiting: either all of them or none.
     ///
-    /// They keep their order with messages that were sent otherwise. What the socket takes is written in this
-    /// call, unless input waits to be answered; the rest is written in the background. While there is
-    /// [`room`](Self::room) they are accepted whatever their length. A client sends masked copies (RFC 6455
-    /// §5.1), so nothing is shared there.
+    /// The frames keep their order relative to messages sent with other methods. This call writes
+    /// as much as the socket accepts, unless received input is still waiting to be processed; the
+    /// rest is written in the background. As long as there is [`room`](Self::room), frames of any
+    /// length are accepted. A client sends masked copies (RFC 6455 §5.1), so it does not share the
+    /// bytes.
     ///
     /// # Errors
-    /// There is no room, see [`send_queue_bytes_max`](crate::Options::send_queue_bytes_max); the connection is
-    /// closing or closed; or a message is being sent in fragments.
+    /// There is no room (see [`send_queue_bytes_max`](crate::Options::send_queue_bytes_max)), the
+    /// connection is closing or closed, or a message is being sent in fragments.
     pub fn try_send_frames<'f>(
         &self,
         frames: impl IntoIterator<Item = &'f Frames>,
@@ -83,14 +84,14 @@ impl Sender {
         Ok(())
     }
 
-    /// Queues frames that other connections send too, all of them or none, to be written by
-    /// [`try_flush`](Self::try_flush) together with others.
+    /// Queues shared frames, either all of them or none, for [`try_flush`](Self::try_flush) to
+    /// write together with others.
     ///
-    /// As [`try_send_frames`](Self::try_send_frames) otherwise. What nobody flushes goes out whenever something else
-    /// is written.
+    /// Otherwise this works like [`try_send_frames`](Self::try_send_frames). Without a flush, the
+    /// frames are written the next time that anything else is written.
     ///
     /// # Errors
-    /// As [`try_send_frames`](Self::try_send_frames).
+    /// Same as for [`try_send_frames`](Self::try_send_frames).
     pub fn try_feed_frames<'f>(
         &self,
         frames: impl IntoIterator<Item = &'f Frames>,
@@ -98,30 +99,31 @@ impl Sender {
         self.link.try_queue_frames(frames)
     }
 
-    /// Writes what is queued as far as the socket takes it, unless input waits to be answered; the rest is written
-    /// in the background.
+    /// Writes as much of the queue as the socket accepts, unless received input is still waiting to
+    /// be processed; the rest is written in the background.
     pub fn try_flush(&self) {
         self.link.try_flush();
     }
 
-    /// Returns how messages of this side are compressed, `None` if they are not.
+    /// Returns how this side compresses its messages, or `None` if it does not compress them.
     #[cfg(feature = "deflate")]
     pub fn deflates(&self) -> Option<linerate_proto::deflate::Context> {
         self.link.lock().engine().deflates()
     }
 
-    /// Returns how many bytes may be sent before sending has to wait; 0 once nothing can be sent.
+    /// Returns how many bytes can be sent before sending has to wait; 0 once nothing more can be
+    /// sent.
     pub fn room(&self) -> usize {
         self.link.room()
     }
 
-    /// Returns how many bytes wait for the socket.
+    /// Returns how many bytes are queued for the socket.
     pub fn queued_bytes(&self) -> usize {
         self.link.queued_bytes()
     }
 
-    /// Returns the memory of input that was received and not taken: unparsed bytes, messages that are not whole, and
-    /// those that wait for the [`Receiver`].
+    /// Returns how many bytes of memory hold received input: unparsed bytes, incomplete messages,
+    /// and messages that are waiting for the [`Receiver`].
     pub fn received_bytes(&self) -> usize {
         self.link.received_bytes()
     }
@@ -137,43 +139,45 @@ impl Sender {
         std::future::poll_fn(|cx| self.poll_writable(cx)).await
     }
 
-    /// As [`writable`](Self::writable), for futures that are written by hand.
+    /// Like [`writable`](Self::writable), for use in hand-written futures.
     ///
     /// # Errors
-    /// As [`writable`](Self::writable).
+    /// Same as for [`writable`](Self::writable).
     pub fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<Result<()>> {
         self.link.poll_room(cx)
     }
 
-    /// Forgets frames that were accepted and of which nothing is written yet: for a connection that is to be closed
-    /// because too much waits for it. Only a Close frame makes sense behind it.
+    /// Discards queued frames of which no part has been written.
+    ///
+    /// Use this to close a connection whose send queue has grown too long. Only a Close frame
+    /// should be sent afterwards.
     pub fn discard_unsent(&self) {
         self.link.discard_unsent();
     }
 
-    /// Sends a Close frame behind everything that was sent, and does not wait for the peer's.
+    /// Sends a Close frame after everything that is queued, without waiting for the peer's.
     ///
     /// # Errors
-    /// `reason` has more than 123 bytes.
+    /// `reason` is longer than 123 bytes.
     pub fn start_close(&self, code: CloseCode, reason: &str) -> Result<()> {
         self.link.start_close(code, reason)
     }
 
-    /// Writes everything that was sent to the socket.
+    /// Writes all queued messages to the socket.
     ///
     /// # Errors
-    /// The connection was lost before that.
+    /// The connection was lost before everything was written.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing; the rest is written in the background.
+    /// Dropping the future loses nothing; the remaining bytes are written in the background.
     pub async fn flush(&self) -> Result<()> {
         std::future::poll_fn(|cx| self.link.poll_flush(cx)).await
     }
 
-    /// Closes the connection, as [`WebSocket::close`](crate::WebSocket::close) does.
+    /// Closes the connection, like [`WebSocket::close`](crate::WebSocket::close).
     ///
     /// # Errors
-    /// `reason` has more than 123 bytes.
+    /// `reason` is longer than 123 bytes.
     pub async fn close(&self, code: CloseCode, reason: &str) -> Result<Closed> {
         self.link.start_close(code, reason)?;
         Ok(std::future::poll_fn(|cx| self.link.poll_closed(cx)).await)
@@ -186,10 +190,11 @@ impl Receiver {
         Self { link }
     }
 
-    /// Receives the next message, as [`WebSocket::recv`](crate::WebSocket::recv) does.
+    /// Receives the next message, like [`WebSocket::recv`](crate::WebSocket::recv).
     ///
     /// # Errors
-    /// The peer broke the protocol, went silent, or the stream ended without a closing handshake.
+    /// The peer violated the protocol or went silent, or the stream ended without a closing
+    /// handshake.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -197,16 +202,17 @@ impl Receiver {
         Recv::new(&self.link)
     }
 
-    /// Starts to receive the next message piece by piece, as
-    /// [`WebSocket::reader`](crate::WebSocket::reader) does.
+    /// Starts receiving the next message piece by piece, like
+    /// [`WebSocket::reader`](crate::WebSocket::reader).
     ///
     /// # Errors
-    /// As [`recv`](Self::recv), whose cancel safety it shares.
+    /// Same as for [`recv`](Self::recv), which also describes the cancel safety.
     pub async fn reader(&mut self) -> Result<Option<Reader<'_>>> {
         Reader::start(&self.link).await
     }
 
-    /// Returns how the connection ended and the reason that the peer gave, once it has.
+    /// Returns how the connection ended and the reason given by the peer, or `None` while it has
+    /// not ended.
     pub fn closed(&self) -> Option<(Closed, String)> {
         self.link
             .lock()
@@ -214,7 +220,7 @@ impl Receiver {
             .map(|(closed, reason)| (closed, reason.into()))
     }
 
-    /// Returns the round-trip time of the newest keepalive Ping.
+    /// Returns the round-trip time of the most recent keepalive Ping.
     pub fn latency(&self) -> Option<Duration> {
         self.link.lock().engine().latency()
     }

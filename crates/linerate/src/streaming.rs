@@ -1,4 +1,4 @@
-//! Messages piece by piece, in constant memory.
+//! Receiving and sending messages piece by piece, in constant memory.
 
 use std::{fmt, future::poll_fn};
 
@@ -11,9 +11,9 @@ use crate::{
 
 /// A message that is being received piece by piece.
 ///
-/// Pieces are handed out as they arrive, whatever the fragments of the message; those of a text
-/// message end at the end of a code point. If a reader is dropped before the end, the rest of its
-/// message is passed over.
+/// Pieces are returned as they arrive, regardless of how the message is fragmented; each piece of a
+/// text message ends at a code point boundary. If a reader is dropped before the end, the rest of
+/// its message is skipped.
 pub struct Reader<'a> {
     link: &'a Link,
     kind: MessageKind,
@@ -41,11 +41,11 @@ impl<'a> Reader<'a> {
         self.kind
     }
 
-    /// Receives the next piece; `None` after the end of the message.
+    /// Receives the next piece, or `None` after the end of the message.
     ///
     /// # Errors
-    /// As [`WebSocket::recv`](crate::WebSocket::recv). A message that does not end is
-    /// [`Error::Abnormal`](crate::Error::Abnormal).
+    /// Same as for [`WebSocket::recv`](crate::WebSocket::recv). If the connection ends before the
+    /// message does, the error is [`Error::Abnormal`](crate::Error::Abnormal).
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -93,8 +93,8 @@ impl fmt::Debug for Reader<'_> {
 
 /// A message that is being sent piece by piece.
 ///
-/// End it with [`finish`](Self::finish). Dropping a writer whose message has begun and not ended
-/// closes the connection, because nothing else could follow.
+/// End the message with [`finish`](Self::finish). Dropping a writer in the middle of a message
+/// closes the connection, because no other message could follow.
 pub struct Writer<'a> {
     link: &'a Link,
     kind: MessageKind,
@@ -110,28 +110,30 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Sends a piece as a fragment. The pieces of a text message may be split anywhere; together
-    /// they must be UTF-8.
+    /// Sends a piece as a fragment.
+    ///
+    /// The pieces of a text message may be split anywhere, even within a code point; together they
+    /// must be valid UTF-8.
     ///
     /// # Errors
     /// The connection is closing or closed.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready sends nothing of the piece.
+    /// Dropping the future before it completes sends no part of the piece.
     pub async fn write(&mut self, piece: &[u8]) -> Result<()> {
         self.queue(piece, false).await?;
         self.begun = true;
         Ok(())
     }
 
-    /// Sends a Ping between two pieces, as [`WebSocket::ping`](crate::WebSocket::ping) does between
+    /// Sends a Ping between two pieces, like [`WebSocket::ping`](crate::WebSocket::ping) between
     /// messages.
     ///
     /// # Errors
-    /// The connection is closing or closed, or `payload` has more than 125 bytes.
+    /// The connection is closing or closed, or `payload` is longer than 125 bytes.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready sends nothing.
+    /// Dropping the future before it completes sends nothing.
     pub async fn ping(&mut self, payload: &[u8]) -> Result<()> {
         let link = self.link;
         poll_fn(|cx| {
@@ -149,8 +151,8 @@ impl<'a> Writer<'a> {
     /// The connection is closing or closed.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready drops the writer, which closes the connection if the
-    /// message has begun.
+    /// Dropping the future before it completes drops the writer, which closes the connection if the
+    /// message has been started.
     pub async fn finish(mut self) -> Result<()> {
         self.queue(b"", true).await?;
         self.begun = false;
@@ -172,7 +174,7 @@ impl<'a> Writer<'a> {
 impl Drop for Writer<'_> {
     fn drop(&mut self) {
         if self.begun {
-            // Closing can't fail with an empty reason.
+            // Closing with an empty reason cannot fail.
             _ = self
                 .link
                 .start_close(linerate_proto::CloseCode::INTERNAL_ERROR, "");

@@ -1,4 +1,4 @@
-//! TLS by rustls, for `wss://`.
+//! TLS with rustls, for `wss://`.
 
 mod accept;
 mod danger;
@@ -25,47 +25,48 @@ pub use rustls;
 
 use crate::link::Transport;
 
-/// Returns the configuration of clients that have not been given another: it trusts the roots of
-/// the system, or bundled ones if the system has none.
+/// Returns the default client configuration, which trusts the system's root certificates, or the
+/// bundled ones if the system has none.
 pub fn default_client_config() -> Arc<ClientConfig> {
     static CONFIG: LazyLock<Arc<ClientConfig>> =
         LazyLock::new(|| Arc::new(client_config(default_roots())));
     CONFIG.clone()
 }
 
-/// Returns the roots that clients trust which have not been told whom to trust: those of the system, or
-/// bundled ones if the system has none.
+/// Returns the root certificates that clients trust by default: those of the system, or the bundled
+/// ones if the system has none.
 pub fn default_roots() -> RootCertStore {
     let roots = Some(system_roots()).filter(|roots| !roots.is_empty());
     roots.unwrap_or_else(bundled_roots)
 }
 
-/// Returns the roots that the system trusts; `SSL_CERT_FILE` and `SSL_CERT_DIR` name others.
+/// Returns the root certificates that the system trusts; the environment variables `SSL_CERT_FILE`
+/// and `SSL_CERT_DIR` select others.
 pub fn system_roots() -> RootCertStore {
     let mut roots = RootCertStore::empty();
     let native = rustls_native_certs::load_native_certs();
     for error in &native.errors {
-        tracing::debug!(%error, "can't load roots of the system");
+        tracing::debug!(%error, "cannot load the system's root certificates");
     }
     roots.add_parsable_certificates(native.certs);
     roots
 }
 
-/// Returns the roots that Mozilla trusts, as of when this version was built.
+/// Returns the root certificates that Mozilla trusted when this version was built.
 pub fn bundled_roots() -> RootCertStore {
     webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect()
 }
 
-/// Returns a configuration of clients that trusts `roots`.
+/// Returns a client configuration that trusts `roots`.
 pub fn client_config(roots: RootCertStore) -> ClientConfig {
     trusting(roots).with_no_client_auth()
 }
 
-/// Returns a configuration of clients that trusts `roots`, and presents `chain`, the certificate of the
-/// client first, to servers that ask for one.
+/// Returns a client configuration that trusts `roots` and presents `chain`, starting with the
+/// client's certificate, to servers that request one.
 ///
 /// # Errors
-/// The key does not belong to the certificate or is of an unknown kind.
+/// The key does not belong to the certificate, or its type is not supported.
 pub fn client_config_with_certificate(
     roots: RootCertStore,
     chain: Vec<CertificateDer<'static>>,
@@ -81,10 +82,10 @@ fn trusting(roots: RootCertStore) -> ConfigBuilder<ClientConfig, WantsClientCert
         .with_root_certificates(roots)
 }
 
-/// Returns a configuration of servers that presents `chain`, the certificate of the server first.
+/// Returns a server configuration that presents `chain`, starting with the server's certificate.
 ///
 /// # Errors
-/// The key does not belong to the certificate or is of an unknown kind.
+/// The key does not belong to the certificate, or its type is not supported.
 pub fn server_config(
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
@@ -95,8 +96,8 @@ pub fn server_config(
         .with_single_cert(chain, key)
 }
 
-/// Speaks TLS on `io` and checks that the certificate is for `host`; returns also what ALPN has
-/// agreed on.
+/// Performs the TLS handshake on `io` and verifies that the certificate is for `host`; also returns
+/// the protocol that ALPN selected.
 pub(crate) async fn connect(
     config: Arc<ClientConfig>,
     host: &Host<String>,

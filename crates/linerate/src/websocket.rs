@@ -1,4 +1,4 @@
-//! A connection, as an application holds it.
+//! The application's handle to a connection.
 
 use std::{
     future::Future,
@@ -22,43 +22,44 @@ use crate::{
 
 /// An open WebSocket connection, of either role, over any transport.
 ///
-/// Dropping it starts a closing handshake in the background. Implements `Stream` and `Sink` of
-/// [`Message`]s.
+/// Dropping it starts a closing handshake in the background. It implements `Stream` and `Sink` for
+/// [`Message`].
 pub struct WebSocket {
     pub(crate) link: Arc<Link>,
 }
 
 impl WebSocket {
-    /// Takes the first handle of `link`.
+    /// Wraps the first handle to `link`.
     pub(crate) fn new(link: Arc<Link>) -> Self {
         Self { link }
     }
 
-    /// Receives the next message; `None` after the peer's Close frame.
+    /// Receives the next message, or `None` after the peer's Close frame.
     ///
     /// # Errors
-    /// The peer broke the protocol, went silent, or the stream ended without a closing handshake.
-    /// The error is told once; then comes `None`.
+    /// The peer violated the protocol or went silent, or the stream ended without a closing
+    /// handshake. An error is returned once; after that, `recv` returns `None`.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing: the next call goes on where it was.
+    /// Dropping the future loses nothing: the next call continues from the same point.
     pub fn recv(
         &mut self,
     ) -> impl Future<Output = Result<Option<Message>>> + std::marker::Send + '_ {
         Recv::new(&self.link)
     }
 
-    /// Sends a message; ready when it is queued and there is room for another.
+    /// Sends a message; waits until there is room in the send queue, and completes when the message
+    /// is queued.
     ///
-    /// What is queued is written without further calls, at the latest when the task yields. Waits
-    /// while more than [`send_queue_bytes_max`](crate::Options::send_queue_bytes_max) bytes are
-    /// queued.
+    /// Queued messages are written without further calls, at the latest when the task yields. There
+    /// is room while fewer than [`send_queue_bytes_max`](crate::Options::send_queue_bytes_max)
+    /// bytes are queued.
     ///
     /// # Errors
     /// The connection is closing or closed.
     ///
     /// # Cancel safety
-    /// Dropping the future before it is ready sends nothing of the message.
+    /// Dropping the future before it completes sends no part of the message.
     pub fn send(
         &mut self,
         message: impl Into<Message>,
@@ -66,39 +67,43 @@ impl WebSocket {
         Send::<false>::new(&self.link, message.into())
     }
 
-    /// Sends a message that is never compressed, as [`send`](Self::send) does otherwise: for what is
-    /// secret and stands beside what others can choose (RFC 7692 §8), and for what is compressed
-    /// already.
+    /// Sends a message like [`send`](Self::send), but never compresses it.
+    ///
+    /// Use this for secrets that are sent together with text that an attacker can choose (RFC 7692
+    /// §8), and for data that is compressed already.
     ///
     /// # Errors
-    /// As [`send`](Self::send), whose cancel safety it shares.
+    /// Same as for [`send`](Self::send), which also describes the cancel safety.
     pub async fn send_uncompressed(&mut self, message: impl Into<Message>) -> Result<()> {
         send_uncompressed(&self.link, Urgency::Now, message.into()).await
     }
 
-    /// Sends a text message, copying it straight behind its frame header.
+    /// Sends a text message, copying the payload directly after its frame header.
     ///
     /// # Errors
-    /// As [`send`](Self::send), whose cancel safety it shares.
+    /// Same as for [`send`](Self::send), which also describes the cancel safety.
     pub async fn send_text(&mut self, text: &str) -> Result<()> {
         self.send_copy(MessageKind::Text, text.as_bytes()).await
     }
 
-    /// Sends a binary message, copying it straight behind its frame header.
+    /// Sends a binary message, copying the payload directly after its frame header.
     ///
     /// # Errors
-    /// As [`send`](Self::send), whose cancel safety it shares.
+    /// Same as for [`send`](Self::send), which also describes the cancel safety.
     pub async fn send_binary(&mut self, bytes: &[u8]) -> Result<()> {
         self.send_copy(MessageKind::Binary, bytes).await
     }
 
-    /// Sends a Ping; its Pong is taken note of, not received. Keepalive works without it.
+    /// Sends a Ping. The connection handles the Pong itself; [`recv`](Self::recv) does not return
+    /// it.
+    ///
+    /// Keepalive does not depend on this method.
     ///
     /// # Errors
-    /// The connection is closing or closed, or `payload` has more than 125 bytes.
+    /// The connection is closing or closed, or `payload` is longer than 125 bytes.
     ///
     /// # Cancel safety
-    /// As [`send`](Self::send).
+    /// Same as for [`send`](Self::send).
     pub async fn ping(&mut self, payload: &[u8]) -> Result<()> {
         std::future::poll_fn(|cx| {
             self.link.poll_queue(cx, Urgency::Now, |outbox, engine| {
@@ -109,78 +114,79 @@ impl WebSocket {
         .await
     }
 
-    /// Writes everything that was sent to the socket.
+    /// Writes all queued messages to the socket.
     ///
     /// # Errors
-    /// The connection was lost before that.
+    /// The connection was lost before everything was written.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing; the rest is written in the background.
+    /// Dropping the future loses nothing; the remaining bytes are written in the background.
     pub async fn flush(&mut self) -> Result<()> {
         std::future::poll_fn(|cx| self.link.poll_flush(cx)).await
     }
 
-    /// Closes the connection: sends what is queued and a Close frame, and waits for the peer's,
-    /// within the budget of [`close_timeout`](crate::Config::close_timeout).
+    /// Closes the connection: sends what is queued and a Close frame, then waits up to
+    /// [`close_timeout`](crate::Config::close_timeout) for the peer's Close frame.
     ///
-    /// Returns how it ended; `clean` is `false` if the peer did not answer in time. Messages that
-    /// arrive meanwhile can still be received afterwards, as far as
-    /// [`recv_queue_bytes_max`](crate::Options::recv_queue_bytes_max) allows.
+    /// Returns how the connection ended; `clean` is `false` if the peer did not answer in time.
+    /// Messages that arrive in the meantime can still be received afterwards, up to
+    /// [`recv_queue_bytes_max`](crate::Options::recv_queue_bytes_max).
     ///
     /// # Errors
-    /// `reason` has more than 123 bytes.
+    /// `reason` is longer than 123 bytes.
     ///
     /// # Cancel safety
-    /// Dropping the future lets the closing handshake go on in the background.
+    /// If the future is dropped, the closing handshake continues in the background.
     pub async fn close(&mut self, code: CloseCode, reason: &str) -> Result<Closed> {
         self.link.start_close(code, reason)?;
         Ok(std::future::poll_fn(|cx| self.link.poll_closed(cx)).await)
     }
 
-    /// Starts to receive the next message piece by piece, in constant memory; `None` after the
-    /// peer's Close frame.
+    /// Starts receiving the next message piece by piece, in constant memory; returns `None` after
+    /// the peer's Close frame.
     ///
     /// # Errors
-    /// As [`recv`](Self::recv), whose cancel safety it shares.
+    /// Same as for [`recv`](Self::recv), which also describes the cancel safety.
     pub async fn reader(&mut self) -> Result<Option<Reader<'_>>> {
         Reader::start(&self.link).await
     }
 
-    /// Starts to send a message piece by piece, each as a fragment.
+    /// Starts sending a message piece by piece; each piece becomes a fragment.
     pub fn writer(&mut self, kind: MessageKind) -> Writer<'_> {
         Writer::new(&self.link, kind)
     }
 
-    /// Splits into halves that tasks of their own may hold; the sending half can be cloned.
+    /// Splits the connection into a sending and a receiving half for use in separate tasks; the
+    /// sending half can be cloned.
     pub fn split(self) -> (Sender, Receiver) {
-        // Each half takes a handle of its own; `self` gives its up.
+        // Each half adds its own handle; dropping `self` releases the original one.
         (
             Sender::new(self.link.clone()),
             Receiver::new(self.link.clone()),
         )
     }
 
-    /// Takes the connection apart: the stream, what has arrived and was not received, what was sent and
-    /// not written.
+    /// Takes the connection apart into the stream, the input that has not been received, and the
+    /// output that has not been written.
     ///
     /// # Errors
-    /// The connection is closing or closed, a message was begun and not ended, or messages may be
-    /// compressed. The connection comes back with the error, as it was.
+    /// The connection is closing or closed, a message is still being sent in fragments, or messages
+    /// may be compressed. The error comes with the connection, unchanged.
     #[allow(
         clippy::result_large_err,
-        reason = "the error is what the caller had before"
+        reason = "the error returns the caller's connection"
     )]
     pub fn into_parts(self) -> Result<Parts, (Self, PartsError)> {
         let taken = self.link.take_parts();
         taken.map_err(|error| (self, error))
     }
 
-    /// Returns the subprotocol that the opening handshake agreed on.
+    /// Returns the subprotocol that was negotiated in the opening handshake.
     pub fn subprotocol(&self) -> Option<String> {
         self.link.lock().subprotocol().map(Into::into)
     }
 
-    /// Returns how messages of this side are compressed, `None` if they are not.
+    /// Returns how this side compresses its messages, or `None` if it does not compress them.
     #[cfg(feature = "deflate")]
     pub fn deflates(&self) -> Option<linerate_proto::deflate::Context> {
         self.link.lock().engine().deflates()
@@ -191,8 +197,10 @@ impl WebSocket {
         self.link.lock().engine().state()
     }
 
-    /// Returns how the connection ended and the reason that the peer gave, once it has: after
-    /// [`recv`](Self::recv) returned `None`, [`close`](Self::close) waits for that.
+    /// Returns how the connection ended and the reason given by the peer, or `None` while it has
+    /// not ended.
+    ///
+    /// After [`recv`](Self::recv) has returned `None`, [`close`](Self::close) waits for the end.
     pub fn closed(&self) -> Option<(Closed, String)> {
         self.link
             .lock()
@@ -200,7 +208,7 @@ impl WebSocket {
             .map(|(closed, reason)| (closed, reason.into()))
     }
 
-    /// Returns the round-trip time of the newest keepalive Ping.
+    /// Returns the round-trip time of the most recent keepalive Ping.
     pub fn latency(&self) -> Option<Duration> {
         self.link.lock().engine().latency()
     }
@@ -230,9 +238,10 @@ impl std::fmt::Debug for WebSocket {
     }
 }
 
-/// Queues a message; with `GATHER` it may wait for others to be written with it.
+/// A future that queues a message; with `GATHER`, the message may wait to be written together with
+/// others.
 ///
-/// Small, because it is part of every handler's future.
+/// It is kept small because it is part of every handler's future.
 pub(crate) struct Send<'a, const GATHER: bool> {
     link: &'a Link,
     message: Option<Message>,
@@ -264,7 +273,7 @@ impl<const GATHER: bool> Future for Send<'_, GATHER> {
     }
 }
 
-/// Queues a message that is never compressed.
+/// Queues a message without compressing it.
 pub(crate) async fn send_uncompressed(
     link: &Link,
     urgency: Urgency,
@@ -280,7 +289,7 @@ pub(crate) async fn send_uncompressed(
     .await
 }
 
-/// Receives one message; takes itself off the link when it is dropped while it waits.
+/// A future that receives one message; it unregisters from the link if it is dropped while waiting.
 pub(crate) struct Recv<'a> {
     link: &'a Link,
     waits: bool,

@@ -1,7 +1,7 @@
-//! Streams that are looked at only where they are read.
+//! Stream wrappers that inspect only what is read.
 
-/// Lets a type be written to as its field `io` is. Where a field is to know how many bytes were taken, its method
-/// follows.
+/// Implements `AsyncWrite` for a wrapper by forwarding to its field `io`. The optional second
+/// argument names a field and its method to call with the number of bytes written.
 macro_rules! write_through {
     ($wrapper:ident $(, $field:ident . $note:ident)?) => {
         impl<T: tokio::io::AsyncWrite + Unpin> tokio::io::AsyncWrite for $wrapper<T> {

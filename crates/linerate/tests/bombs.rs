@@ -1,6 +1,7 @@
-//! What a hundred bombs cost (RFC 7692): memory is bounded by what messages may have, not by what they claim to become.
+//! The cost of a hundred decompression bombs (RFC 7692): memory is bounded by the message size
+//! limit, not by the size that the bombs claim.
 #![cfg(all(target_os = "linux", feature = "deflate"))]
-#![allow(clippy::unwrap_used, reason = "a test that goes wrong is to panic")]
+#![allow(clippy::unwrap_used, reason = "a failing test should panic")]
 
 use std::{net::SocketAddr, thread};
 
@@ -12,7 +13,7 @@ fn x01_a_hundred_bombs_are_answered_1009_in_bounded_memory() {
     bombs::assert_bounded(serve(), "/");
 }
 
-/// Starts a server with the default settings on a thread of its own.
+/// Starts a server with the default settings on its own thread.
 fn serve() -> SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,20 +1,20 @@
 //! Nothing is allocated per message once a connection is warm.
 //!
-//! A test binary of its own, because it counts what the global allocator does. Client and server
-//! share one thread, so that what both do is counted.
-#![allow(clippy::unwrap_used, reason = "a test that goes wrong is to panic")]
+//! This is a separate test binary because it counts the calls of the global allocator. Client and
+//! server share one thread, so that the allocations of both are counted.
+#![allow(clippy::unwrap_used, reason = "a failing test should panic")]
 
 use allocation_counter::measure;
 use linerate::{Message, MessageKind, Receiver, Request, Result, Sender, WebSocket};
 use tokio::{net::TcpListener, runtime::Runtime};
 
-/// Rounds that are counted together.
+/// The number of rounds that are counted together.
 const ROUNDS: usize = 30;
 
-/// How often they are counted anew before the test fails.
+/// How often the rounds are repeated before the test fails.
 const RUNS_MAX: usize = 20;
 
-/// A runtime of one thread, and a connection in it to a server that runs `handler`.
+/// Returns a single-threaded runtime, and a connection in it to a server that runs `handler`.
 fn connect<H, F>(handler: H) -> (Runtime, WebSocket)
 where
     H: Fn(WebSocket, Request) -> F + Send + Sync + 'static,
@@ -40,10 +40,11 @@ async fn echo(mut ws: WebSocket, _: Request) -> Result<()> {
     Ok(())
 }
 
-/// Runs rounds until all is warm, and asserts that further ones allocate nothing.
+/// Runs rounds until the connection is warm, and asserts that further ones allocate nothing.
 ///
-/// How much waits at a time depends on how the system cuts the streams, so it may take a while until
-/// there has been as much as there ever will. What allocates for each message never gets there.
+/// How many bytes are queued at a time depends on how the system splits the streams, so it may take
+/// a while until buffers have reached their final size. Code that allocates for each message never
+/// passes.
 fn assert_no_allocation(runtime: &Runtime, name: &str, mut round: impl AsyncFnMut()) {
     let mut run = || {
         measure(|| {

@@ -1,4 +1,5 @@
-//! What is varied beside the messages: the role, and what either side wants of compression.
+//! The settings that vary in addition to the messages: the role, and the compression that each side
+//! asks for.
 
 use std::{fmt, time::Duration};
 
@@ -12,13 +13,13 @@ use crate::{
     traffic::Traffic,
 };
 
-/// How long a case may take; what hangs is an error.
+/// How long a case may take before it counts as hanging, which is an error.
 const TIME_MAX: Duration = Duration::from_secs(300);
 
-/// How the peer cuts its messages. A prime, so that cuts fall everywhere.
+/// Makes the peer fragment its messages. The size is a prime, so that the cuts fall everywhere.
 const FRAGMENT: &str = "fragment=701";
 
-/// Whether our messages refer back to earlier ones, the peer's do, and how far either may.
+/// Whether our messages refer to earlier ones, whether the peer's do, and the window bits of each.
 const OURS: [(bool, bool, u8, u8); 6] = [
     (true, true, 12, 12),
     (false, true, 12, 12),
@@ -28,7 +29,7 @@ const OURS: [(bool, bool, u8, u8); 6] = [
     (true, true, 9, 10),
 ];
 
-/// A connection to be tried.
+/// The settings of one test connection.
 pub(crate) struct Case {
     role: Role,
     deflate: Option<Deflate>,
@@ -36,14 +37,15 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// Returns the cases of a round: in both roles without compression, with compression that the peer
-    /// declines, and with each wish of either side. Rounds differ in which wishes meet.
+    /// Returns the cases of a round, in both roles: without compression, with compression that the
+    /// peer declines, and with the compression settings of each side. Rounds differ in how the
+    /// settings of both sides are combined.
     pub(crate) fn all(ability: Ability, round: u64) -> Vec<Self> {
         let mut cases = Vec::new();
         for role in [Role::Client, Role::Server] {
             let mut add = |deflate, wish: &[&'static str]| {
                 let mut peer = wish.to_vec();
-                // Every other case, and the other half in the next round.
+                // Fragment every other case, and the other half in the next round.
                 if (cases.len() as u64 + round).is_multiple_of(2) {
                     peer.push(FRAGMENT);
                 }
@@ -67,7 +69,7 @@ impl Case {
         cases
     }
 
-    /// Exchanges messages until `frames` frames of ours have gone out.
+    /// Exchanges messages until we have sent `frames` frames.
     pub(crate) async fn run(&self, program: &Program, seed: u64, frames: u64) -> Result<Counts> {
         let traffic = Traffic::new(seed);
         let running = async {
@@ -79,7 +81,7 @@ impl Case {
         timeout(TIME_MAX, running).await?
     }
 
-    /// Talks to the peer as a client.
+    /// Exchanges messages with the peer as a client.
     async fn call(&self, program: &Program, traffic: Traffic, frames: u64) -> Result<Counts> {
         let (_server, url) = program.serve(&self.peer).await?;
         let client = Client::new().without_proxy().with_options(self.options());
@@ -87,7 +89,7 @@ impl Case {
         self.talk(ws, traffic, frames).await
     }
 
-    /// Talks to the peer as a server.
+    /// Exchanges messages with the peer as a server.
     async fn serve(&self, program: &Program, traffic: Traffic, frames: u64) -> Result<Counts> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("ws://{}/", listener.local_addr()?);
@@ -95,7 +97,7 @@ impl Case {
         let handler = move |ws: WebSocket, _| {
             let accepted = accepted.clone();
             async move {
-                // Nobody waits for it only if the case is over.
+                // Sending fails only if the case is over.
                 _ = accepted.send(ws).await;
                 Ok(())
             }
@@ -105,7 +107,7 @@ impl Case {
         let talking = async {
             let mut peer = program.connect(&url, &self.peer)?;
             let ws = tokio::select! {
-                ws = accepting.recv() => ws.ok_or("the server has ended")?,
+                ws = accepting.recv() => ws.ok_or("the server ended")?,
                 status = peer.wait() => return Err(format!("the peer ended with {}", status?).into()),
             };
             let counts = self.talk(ws, traffic, frames).await?;
@@ -131,13 +133,15 @@ impl Case {
         }
     }
 
-    /// Checks that what was agreed on is what both want.
+    /// Checks that the negotiated compression is what both sides asked for.
     fn check_agreement(&self, ws: &WebSocket) -> Result {
         let wishes = self.deflate.filter(|_| self.peer.contains(&"deflate=on"));
         let (ours, agreed) = match (wishes, ws.deflates()) {
             (None, None) => return Ok(()),
             (Some(ours), Some(agreed)) => (ours, agreed),
-            (_, agreed) => return Err(format!("agreed on {agreed:?}").into()),
+            (_, agreed) => {
+                return Err(format!("unexpected compression agreement: {agreed:?}").into());
+            }
         };
         let side = match self.role {
             Role::Client => "client",
@@ -149,7 +153,7 @@ impl Case {
         let wished = self.peer.iter().find_map(|it| it.strip_prefix(&*named));
         let bits = wished.map_or(Ok(15), str::parse)?.min(ours.window_bits);
         if (agreed.takeover && !takeover) || agreed.window_bits > bits {
-            return Err(format!("agreed on {agreed}").into());
+            return Err(format!("unexpected compression agreement: {agreed}").into());
         }
         Ok(())
     }
@@ -161,7 +165,7 @@ impl Case {
     }
 }
 
-/// Returns what we want in a turn; how hard to compress differs as well.
+/// Returns our compression settings for a turn; the compression level also varies.
 fn deflate(turn: usize) -> Deflate {
     let (takeover, peer_takeover, window_bits, peer_window_bits) = OURS[turn % OURS.len()];
     Deflate {

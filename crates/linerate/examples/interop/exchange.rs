@@ -1,4 +1,4 @@
-//! One connection: messages go out in batches, and each must come back as it was.
+//! One connection: messages are sent in batches, and each one must come back unchanged.
 
 use std::{fmt, ops::AddAssign};
 
@@ -9,7 +9,7 @@ use crate::{
     traffic::{Outgoing, Traffic, Way},
 };
 
-/// What was sent, each byte of which came back.
+/// The totals of what was sent and echoed correctly.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) frames: u64,
@@ -36,7 +36,7 @@ impl fmt::Display for Counts {
     }
 }
 
-/// Sends until `frames` frames have gone out, and compares what comes back.
+/// Sends until `frames` frames have been sent, and compares the echoes.
 pub(crate) async fn exchange(
     ws: &mut WebSocket,
     traffic: &mut Traffic,
@@ -59,7 +59,7 @@ pub(crate) async fn exchange(
     Ok(counts)
 }
 
-/// Sends a message, and returns how many frames it was.
+/// Sends a message, and returns the number of frames.
 async fn send(ws: &mut WebSocket, outgoing: &Outgoing) -> Result<u64> {
     let message = outgoing.message.clone();
     let mut frames = 1;
@@ -84,7 +84,7 @@ async fn send(ws: &mut WebSocket, outgoing: &Outgoing) -> Result<u64> {
     Ok(frames)
 }
 
-/// Receives a message, whole or by pieces that are put together.
+/// Receives a message, either whole or in pieces that are joined.
 async fn receive(ws: &mut WebSocket, by_pieces: bool) -> Result<Message> {
     const ENDED: &str = "the peer closed the connection";
     if !by_pieces {

@@ -1,8 +1,9 @@
-//! Exchanges random messages with other WebSocket libraries, in both roles, and compares every byte:
+//! Exchanges random messages with other WebSocket libraries in both roles and compares every byte:
 //! `interop PEERS [--frames N] [--seconds N] [--seed N] [--only NAME]`.
 //!
-//! `PEERS` is the folder that `conformance/interop/install` fills. Each peer gets `--frames` frames of
-//! ours, in every case of `case`, until `--seconds` have gone by. Equal seeds make equal messages.
+//! `PEERS` is the folder that `conformance/interop/install` fills. Each peer is sent `--frames`
+//! frames, spread over all cases of `case`, for at most `--seconds`. The same seed produces the
+//! same messages.
 
 mod case;
 mod exchange;
@@ -23,14 +24,15 @@ use case::Case;
 use exchange::Counts;
 use peer::{Ability, PEERS, Program};
 
-/// What went wrong, for people to read.
+/// An error message.
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 pub(crate) type Result<T = (), E = Failure> = std::result::Result<T, E>;
 
-/// Peers at once; each is a process beside this one.
+/// How many peers run at once, each in its own process.
 const PARALLEL_MAX: usize = 2;
 
-/// Frames of one case in one round, so that long runs vary the rest, too.
+/// The maximum number of frames for one case in one round, so that long runs go through many rounds
+/// with different settings.
 const CASE_FRAMES_MAX: u64 = 20_000;
 
 struct Arguments {
@@ -57,13 +59,13 @@ impl Arguments {
                 arguments.peers = word.into();
                 continue;
             }
-            let value = words.next().ok_or(format!("{word} needs a value"))?;
+            let value = words.next().ok_or(format!("{word} requires a value"))?;
             match &*word {
                 "--frames" => arguments.frames = value.parse()?,
                 "--only" => arguments.only = Some(value),
                 "--seconds" => arguments.limit = Some(Duration::from_secs(value.parse()?)),
                 "--seed" => arguments.seed = value.parse()?,
-                _ => return Err(format!("there is no option {word}").into()),
+                _ => return Err(format!("unknown option {word}").into()),
             }
         }
         Ok(arguments)
@@ -94,13 +96,13 @@ async fn main() -> Result<ExitCode> {
     }
     let met = outcomes.iter().any(|it| matches!(it, Outcome::Met { .. }));
     let failed = outcomes.iter().any(|it| matches!(it, Outcome::Failed(_)));
-    // Where continuous integration runs, every peer can be had.
+    // In continuous integration, every peer must be installed.
     let is_short = std::env::var_os("CI").is_some()
         && outcomes.iter().any(|it| matches!(it, Outcome::Absent(_)));
     Ok(ExitCode::from(u8::from(failed || is_short || !met)))
 }
 
-/// What came of a peer.
+/// The outcome for a peer.
 enum Outcome {
     Absent(String),
     Failed(String),
@@ -117,7 +119,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Exchanges messages with a peer, in all cases, round by round.
+/// Exchanges messages with a peer in all cases, round by round.
 async fn meet(name: &str, ability: Ability, arguments: &Arguments) -> Result<Outcome> {
     let program = match Program::find(&arguments.peers, name)? {
         Ok(program) => program,
@@ -136,7 +138,7 @@ async fn meet(name: &str, ability: Ability, arguments: &Arguments) -> Result<Out
                 let time = started.elapsed();
                 return Ok(Outcome::Met { counts, time });
             }
-            // Far apart, so that no case repeats what another does.
+            // The seeds are far apart, so that no case repeats another.
             let seed = arguments.seed ^ (round << 32) ^ ((number as u64) << 16);
             match case.run(&program, seed, share.min(CASE_FRAMES_MAX)).await {
                 Ok(more) => counts += more,

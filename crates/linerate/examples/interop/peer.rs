@@ -1,4 +1,4 @@
-//! The peers: programs that echo whatever they receive.
+//! The peers: programs that echo everything they receive.
 
 use std::{
     fs, io,
@@ -13,10 +13,10 @@ use tokio::{
 
 use crate::Result;
 
-/// How a peer compresses: what to ask it for, in turn; nothing if it does not.
+/// The compression options of a peer, to be used in turn; empty if it does not compress.
 pub(crate) type Ability = &'static [&'static [&'static str]];
 
-/// All parameters, each by itself.
+/// All parameters, each one separately.
 const ALL: Ability = &[
     &["deflate=on"],
     &["deflate=on", "server_no_context_takeover=on"],
@@ -25,7 +25,7 @@ const ALL: Ability = &[
     &["deflate=on", "client_max_window_bits=9"],
 ];
 
-/// One switch for the contexts of both sides.
+/// One parameter switches off context takeover for both sides.
 const TAKEOVER: Ability = &[
     &["deflate=on"],
     &[
@@ -35,11 +35,11 @@ const TAKEOVER: Ability = &[
     ],
 ];
 
-/// Whatever was asked for, no context is kept.
+/// The peer never keeps a context.
 const NO_TAKEOVER: Ability = &[&["deflate=on"]];
 
-/// What a client says the server is to keep to. As a server it only prefers, and so nothing can be
-/// expected.
+/// The parameters with which the peer, as a client, restricts the server. As a server, it treats its
+/// parameters only as preferences, so the result cannot be checked.
 const OF_SERVERS: Ability = &[
     &["deflate=on"],
     &["deflate=on", "server_no_context_takeover=on"],
@@ -56,11 +56,11 @@ pub(crate) const PEERS: [(&str, Ability); 7] = [
     ("ws", ALL),
 ];
 
-/// A peer that is installed.
+/// An installed peer.
 pub(crate) struct Program(PathBuf);
 
 impl Program {
-    /// Finds the peer, or why it was left out.
+    /// Finds the peer, or returns the reason why it is not installed.
     pub(crate) fn find(peers: &Path, name: &str) -> Result<Result<Self, String>> {
         let folder = peers.join(name);
         if let Ok(why) = fs::read_to_string(folder.join("absent")) {
@@ -68,12 +68,12 @@ impl Program {
         }
         let program = folder.join("peer");
         if !program.exists() {
-            return Err(format!("there is no {}", program.display()).into());
+            return Err(format!("{} does not exist", program.display()).into());
         }
         Ok(Ok(Self(program)))
     }
 
-    /// Starts it as a server, and returns its URL.
+    /// Starts the peer as a server, and returns the process and its URL.
     pub(crate) async fn serve(&self, options: &[&str]) -> Result<(Child, String)> {
         let mut command = Command::new(&self.0);
         command.arg("serve").args(options).stdout(Stdio::piped());
@@ -88,7 +88,7 @@ impl Program {
         Ok((child, format!("{url}/")))
     }
 
-    /// Starts it as a client of `url`.
+    /// Starts the peer as a client of `url`.
     pub(crate) fn connect(&self, url: &str, options: &[&str]) -> io::Result<Child> {
         let mut command = Command::new(&self.0);
         command.args(["connect", url]).args(options);

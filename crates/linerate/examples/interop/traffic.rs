@@ -5,28 +5,28 @@ use std::{fmt::Write as _, ops::Range};
 use linerate::Message;
 use linerate_testkit::Rng;
 
-/// A batch ends when it has as many bytes, so that neither side waits for the other to read: the last
-/// message may be long, because it is echoed when all of it was sent.
+/// The number of bytes at which a batch ends, so that neither side has to wait for the other to
+/// read. The last message may be long, because the peer echoes it only after all of it was sent.
 const BATCH_BYTES: usize = 32 << 10;
 
 const BATCH_MESSAGES_MAX: usize = 64;
 
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
 
-/// Where headers become longer, and the ends.
+/// The lengths at which headers become longer, and the shortest and longest ones.
 const LENGTHS: [usize; 8] = [0, 1, 125, 126, 127, 65_535, 65_536, MESSAGE_BYTES_MAX];
 
-/// A source of messages; equal seeds give equal ones.
+/// A source of messages; equal seeds give equal messages.
 pub(crate) struct Traffic {
     rng: Rng,
     last: Message,
 }
 
-/// A message that is to be sent.
+/// A message to send.
 pub(crate) struct Outgoing {
     pub(crate) message: Message,
     pub(crate) way: Way,
-    /// Whether to receive the echo piece by piece.
+    /// True if the echo is received piece by piece.
     pub(crate) by_pieces: bool,
 }
 
@@ -37,10 +37,10 @@ pub(crate) enum Way {
     Whole,
 }
 
-/// A part of a message; the end of the message is an empty fragment behind the last.
+/// A part of a message. An empty fragment after the last one ends the message.
 pub(crate) struct Fragment {
     pub(crate) range: Range<usize>,
-    /// What the Ping before it says, if there is one.
+    /// The payload of the Ping before it, if there is one.
     pub(crate) ping: Option<Vec<u8>>,
 }
 
@@ -52,7 +52,7 @@ impl Traffic {
         }
     }
 
-    /// Returns messages that are sent before any echo is received.
+    /// Returns the messages that are sent before any echo is received.
     pub(crate) fn batch(&mut self) -> Vec<Outgoing> {
         let (mut batch, mut bytes) = (Vec::new(), 0);
         let messages = 1 + self.rng.below(BATCH_MESSAGES_MAX);
@@ -69,7 +69,8 @@ impl Traffic {
         batch
     }
 
-    /// Every other message is compressible; one in eight is the last once more.
+    /// Returns the next message. About half of the messages are compressible, and one in eight
+    /// repeats the previous one.
     fn message(&mut self) -> Message {
         let length = self.length();
         self.last = match self.rng.below(8) {
@@ -82,7 +83,7 @@ impl Traffic {
         self.last.clone()
     }
 
-    /// Short lengths are likelier: one message of 64 may have more than a kibibyte.
+    /// Returns a random length. Short ones are more likely: about one in 64 may exceed 1 KiB.
     fn length(&mut self) -> usize {
         if self.rng.below(128) == 0 {
             return *self.rng.pick(&LENGTHS);
@@ -92,12 +93,12 @@ impl Traffic {
         self.rng.below(length_max + 1)
     }
 
-    /// Characters of one to four bytes.
+    /// Returns text with characters of one to four bytes.
     fn text(&mut self, length: usize) -> String {
         let mut text = String::with_capacity(length);
         loop {
             let bound = *self.rng.pick(&[0x80, 0x800, 0x1_0000, 0x11_0000]);
-            // Surrogates are no characters.
+            // Surrogates are not characters.
             let character = char::from_u32(self.rng.below(bound) as u32).unwrap_or('?');
             if text.len() + character.len_utf8() > length {
                 break;
@@ -107,12 +108,12 @@ impl Traffic {
         fill(text, length)
     }
 
-    /// Records like those of a feed, of which the last is cut off.
+    /// Returns records like those of a feed; the last one is cut off.
     fn json(&mut self, length: usize) -> String {
         let mut text = String::with_capacity(length + 100);
         while text.len() < length {
             let (id, cents) = (self.rng.below(10_000), self.rng.below(100_000));
-            // Writing to a string can't fail.
+            // Writing to a string cannot fail.
             _ = write!(text, r#"{{"id":{id},"symbol":"ABC","cents":{cents}}},"#);
         }
         text.truncate(length);
@@ -127,7 +128,7 @@ impl Traffic {
         }
     }
 
-    /// Cuts anywhere, also inside of a character or twice at one place.
+    /// Cuts a message anywhere, even within a character or twice at the same place.
     fn fragments(&mut self, length: usize) -> Vec<Fragment> {
         let mut cuts: Vec<usize> = (0..self.rng.below(6))
             .map(|_| self.rng.below(length + 1))
@@ -150,7 +151,7 @@ impl Traffic {
             .collect()
     }
 
-    /// One fragment of four has a Ping before it.
+    /// Returns the payload of a Ping for one in four fragments.
     fn ping(&mut self) -> Option<Vec<u8>> {
         if self.rng.below(4) > 0 {
             return None;

@@ -1,4 +1,5 @@
-//! A tower service that makes WebSockets of requests, for hyper and whatever else takes services.
+//! A tower service that upgrades requests to WebSockets, for hyper and other servers that run tower
+//! services.
 
 use std::{
     convert::Infallible,
@@ -21,10 +22,12 @@ use tower_service::Service;
 use super::WebSocketUpgrade;
 use crate::{Options, Result, WebSocket};
 
-/// Answers each request by opening a WebSocket, or refuses it with the status that fits.
+/// A tower service that answers each request by opening a WebSocket, or refuses it with the
+/// appropriate status.
 ///
-/// The server must offer upgrades: with hyper that is `serve_connection(…).with_upgrades()`; axum's do,
-/// and take it as `Router::route_service`. The body of a request is not looked at.
+/// The server must support upgrades: with hyper, use `serve_connection(…).with_upgrades()`; axum's
+/// servers support them, and take the service with `Router::route_service`. The body of the request
+/// is ignored.
 ///
 /// ```
 /// use axum::Router;
@@ -52,7 +55,7 @@ where
     H: Fn(WebSocket, Request) -> F + Send + Sync + 'static,
     F: Future<Output = Result<()>> + Send + 'static,
 {
-    /// Creates a service that runs `handler` for each WebSocket, as [`serve`](crate::serve) does.
+    /// Creates a service that runs `handler` for each WebSocket, like [`serve`](crate::serve).
     pub fn new(handler: H) -> Self {
         Self {
             handler: Arc::new(handler),
@@ -70,13 +73,14 @@ impl<H> WebSocketService<H> {
         self
     }
 
-    /// Speaks a subprotocol if the client offers it; of several the one that was added first.
+    /// Supports a subprotocol. If the client offers several supported ones, the one that was added
+    /// first is selected.
     pub fn with_subprotocol(mut self, subprotocol: impl Into<String>) -> Self {
         self.subprotocols.push(subprotocol.into());
         self
     }
 
-    /// Sets which pages may open a WebSocket here. Default: those of this server.
+    /// Sets which web pages may open a WebSocket here. Default: only those of this server.
     pub fn with_origin_policy(mut self, policy: OriginPolicy) -> Self {
         self.origin_policy = policy;
         self
@@ -148,7 +152,7 @@ impl<H> fmt::Debug for WebSocketService<H> {
     }
 }
 
-/// The answer of a [`WebSocketService`].
+/// The future of a response from a [`WebSocketService`].
 pub struct Answering(Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>);
 
 impl Future for Answering {

@@ -1,4 +1,4 @@
-//! Opening WebSockets on streams of HTTP/2 (RFC 8441).
+//! Opening WebSockets on HTTP/2 streams (RFC 8441).
 
 use http::Uri;
 use linerate_proto::Role;
@@ -14,34 +14,34 @@ use crate::{
 const HTTP1: &[u8] = b"http/1.1";
 const HTTP2: &[u8] = b"h2";
 
-/// Whether HTTP/2 is to be spoken.
+/// Whether to use HTTP/2.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) enum Wish {
-    /// It is not.
+    /// Do not use HTTP/2.
     #[default]
     None,
-    /// If the server agrees to it.
+    /// Use HTTP/2 if the server selects it by ALPN.
     Offer,
-    /// Without asking.
+    /// Use HTTP/2 without asking the server.
     Insist,
 }
 
 impl Client {
-    /// Opens WebSockets on streams of HTTP/2 where the server agrees to that by ALPN and allows it by
-    /// its settings, and over HTTP/1.1 where it does not. Without TLS that is over HTTP/1.1.
+    /// Opens WebSockets on HTTP/2 streams if the server selects HTTP/2 by ALPN and its settings
+    /// allow WebSockets; otherwise, and always without TLS, over HTTP/1.1.
     pub fn with_http2(mut self) -> Self {
         self.http2 = Wish::Offer;
         self
     }
 
-    /// Speaks HTTP/2 without asking first whether the server does (RFC 9113 §3.3). If it does not
-    /// allow WebSockets on streams, they are opened over HTTP/1.1.
+    /// Speaks HTTP/2 without first asking whether the server supports it (RFC 9113 §3.3). If the
+    /// server does not allow WebSockets on HTTP/2 streams, they are opened over HTTP/1.1.
     pub fn with_http2_prior_knowledge(mut self) -> Self {
         self.http2 = Wish::Insist;
         self
     }
 
-    /// Opens the WebSocket over HTTP/2, or over HTTP/1.1 if the server does not want that.
+    /// Opens the WebSocket over HTTP/2, or over HTTP/1.1 if the server does not allow that.
     pub(super) async fn connect_http2(
         &self,
         target: &Target,
@@ -62,7 +62,7 @@ impl Client {
         if let Some(outcome) = self.open_stream(dialed.io, target, deadline).await? {
             return Ok(outcome);
         }
-        tracing::debug!("the server has no WebSockets over HTTP/2");
+        tracing::debug!("server does not allow WebSockets over HTTP/2; using HTTP/1.1");
         let dialed = self
             .dialer
             .offering(&[HTTP1])
@@ -71,7 +71,8 @@ impl Client {
         self.upgrade_dialed(dialed, target, deadline).await
     }
 
-    /// Opens the WebSocket on the first stream of `io`; `None` if the server does not allow it.
+    /// Opens the WebSocket on the first stream of `io`; returns `None` if the server does not allow
+    /// it.
     pub(super) async fn open_stream(
         &self,
         io: Transport,

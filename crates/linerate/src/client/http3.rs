@@ -1,4 +1,4 @@
-//! Opening WebSockets on streams of HTTP/3 (RFC 9220).
+//! Opening WebSockets on HTTP/3 streams (RFC 9220).
 
 use linerate_proto::Role;
 
@@ -11,10 +11,10 @@ use crate::{
 };
 
 impl Client {
-    /// Opens WebSockets on streams of HTTP/3, without asking first whether the server speaks it, and
-    /// over nothing else. URLs start with `wss://`, and no proxy is on the way.
+    /// Opens WebSockets only on HTTP/3 streams, without first asking whether the server supports
+    /// HTTP/3. URLs must start with `wss://`, and no proxy may be configured.
     ///
-    /// Each connection has a WebSocket of its own, and a UDP socket.
+    /// Each WebSocket has its own HTTP/3 connection and its own UDP socket.
     pub fn with_http3(mut self) -> Self {
         self.is_http3 = true;
         self

@@ -1,15 +1,15 @@
-//! What a client asks for besides a URL: subprotocols, headers, cookies.
+//! What a client requests in addition to a URL: subprotocols, headers and cookies.
 
 use linerate_proto::handshake::{BuildError, ClientHandshake, HandshakeLimits, Origin};
 
 use crate::dial::Target;
 
-/// The parts of requests that an application has set.
+/// The parts of a request that the application sets.
 #[derive(Clone, Default)]
 pub(super) struct RequestParts {
     pub(super) subprotocols: Vec<String>,
     pub(super) headers: Vec<(String, String)>,
-    /// Each as `name=value`.
+    /// Each one as `name=value`.
     pub(super) cookies: Vec<String>,
     pub(super) origin: Option<Origin>,
 }
@@ -18,13 +18,13 @@ impl RequestParts {
     /// Adds a cookie (RFC 6265 §4.2.1).
     ///
     /// # Errors
-    /// The name is no token, or the value holds what a cookie's must not.
+    /// The name is not a token, or the value contains a character that is not allowed in cookies.
     pub(super) fn add_cookie(&mut self, name: &str, value: &str) -> Result<(), BuildError> {
         // The characters of a token (RFC 9110 §5.6.2).
         let is_token =
             |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-        // RFC 6265 §4.1.1: "US-ASCII characters excluding CTLs, whitespace DQUOTE, comma, semicolon,
-        // and backslash".
+        // RFC 6265 §4.1.1: "US-ASCII characters excluding CTLs, whitespace DQUOTE, comma,
+        // semicolon, and backslash".
         let is_octet = |byte: u8| byte.is_ascii_graphic() && !b"\",;\\".contains(&byte);
         let name_error = name.bytes().position(|byte| !is_token(byte));
         if let Some(offset) = name_error.or_else(|| name.is_empty().then_some(0)) {
@@ -37,17 +37,17 @@ impl RequestParts {
         Ok(())
     }
 
-    /// Forgets what may tell a server who we are: it is not for another server to know. Subprotocols
-    /// stay, because without them the server may not know what to speak.
+    /// Removes everything that may identify the client, because it must not reach another server.
+    /// Subprotocols stay, because the server needs them to choose one.
     pub(super) fn forget_credentials(&mut self) {
         self.headers.clear();
         self.cookies.clear();
     }
 
-    /// Returns the handshake that asks `target` for all this.
+    /// Returns the handshake for `target` with all of these parts.
     ///
     /// # Errors
-    /// Something can't be sent.
+    /// One of the parts cannot be sent.
     pub(super) fn handshake(
         &self,
         target: &Target,

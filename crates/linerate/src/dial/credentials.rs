@@ -4,7 +4,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-/// Who we are to a server or a proxy.
+/// The user and password for a server or a proxy.
 #[derive(Clone, Eq, PartialEq)]
 pub(crate) struct Credentials {
     pub(super) user: Vec<u8>,
@@ -12,7 +12,7 @@ pub(crate) struct Credentials {
 }
 
 impl Credentials {
-    /// Decodes the user and the password in `url`; `None` without either.
+    /// Decodes the user and the password in `url`; returns `None` if it has neither.
     pub(super) fn of(url: &Url) -> Option<Self> {
         if url.username().is_empty() && url.password().is_none() {
             return None;
@@ -23,7 +23,7 @@ impl Credentials {
         })
     }
 
-    /// Returns the value of a header for Basic authentication (RFC 7617 §2).
+    /// Returns the header value for Basic authentication (RFC 7617 §2).
     pub(crate) fn to_basic(&self) -> String {
         let pair = [&self.user[..], b":", &self.password].concat();
         format!("Basic {}", BASE64_STANDARD.encode(pair))

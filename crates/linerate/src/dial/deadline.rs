@@ -1,4 +1,4 @@
-//! How long each phase of opening a connection may take.
+//! Time limits for the phases of opening a connection.
 
 use std::{fmt, time::Duration};
 
@@ -10,21 +10,21 @@ use super::DialError;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Phase {
-    /// Connecting to an address, of which there may be several to try.
+    /// Connecting to one of the server's addresses.
     Connect,
     /// The opening handshake: our request and the server's response.
     Handshake,
-    /// Asking a proxy for the way to the server.
+    /// Asking a proxy to connect to the server.
     Proxy,
-    /// Resolving a name to addresses.
+    /// Resolving a host name to addresses.
     Resolve,
-    /// Agreeing on TLS.
+    /// The TLS handshake.
     Tls,
 }
 
-/// How long each phase of opening a connection may take, and all of them together.
+/// Time limits for each phase of opening a connection, and for all of them together.
 ///
-/// How long the opening handshake itself may take is an
+/// The time limit for the opening handshake itself is an
 /// [option](crate::Options::handshake_timeout) of the connection.
 ///
 /// ```
@@ -37,16 +37,19 @@ pub enum Phase {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Timeouts {
-    /// For resolving a name. Default: 5 s, which is the time after which the system asks the next
-    /// name server.
+    /// For resolving a host name. Default: 5 s, which is the time after which the system asks the
+    /// next name server.
     pub resolve: Duration,
-    /// For connecting to the first address that answers. Default: 10 s, time for three lost SYNs.
+    /// For connecting to the first address that answers. Default: 10 s, which leaves time for three
+    /// lost SYNs.
     pub connect: Duration,
-    /// For what a proxy is asked, TLS with it included. Default: 15 s, because it connects meanwhile.
+    /// For the exchange with a proxy, including TLS with it. Default: 15 s, because the proxy
+    /// connects to the server during this time.
     pub proxy: Duration,
-    /// For agreeing on TLS. Default: 10 s.
+    /// For the TLS handshake. Default: 10 s.
     pub tls: Duration,
-    /// For everything from the first name to the end of the opening handshake. Default: 30 s.
+    /// For everything from resolving the first host name to the end of the opening handshake.
+    /// Default: 30 s.
     pub total: Duration,
 }
 
@@ -62,7 +65,7 @@ impl Default for Timeouts {
     }
 }
 
-/// The deadline of opening one connection, which also ends each of its phases.
+/// The deadline for opening one connection, which also limits each of its phases.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline {
     started: Instant,
@@ -70,7 +73,7 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    /// Starts the time.
+    /// Starts the clock.
     pub(crate) fn start(total: Duration) -> Self {
         Self {
             started: Instant::now(),
@@ -78,10 +81,10 @@ impl Deadline {
         }
     }
 
-    /// Waits for `future`, for `limit` at most and never beyond the deadline.
+    /// Waits for `future`, at most for `limit` and never beyond the deadline.
     ///
     /// # Errors
-    /// It was not ready in time.
+    /// The future did not complete in time.
     pub(crate) async fn keep<F: Future>(
         &self,
         phase: Phase,
@@ -108,11 +111,11 @@ impl Deadline {
 impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Connect => "connecting",
-            Self::Handshake => "the opening handshake",
-            Self::Proxy => "asking the proxy",
-            Self::Resolve => "resolving the name",
-            Self::Tls => "agreeing on TLS",
+            Self::Connect => "connection attempt",
+            Self::Handshake => "opening handshake",
+            Self::Proxy => "proxy request",
+            Self::Resolve => "name resolution",
+            Self::Tls => "TLS handshake",
         })
     }
 }
@@ -145,12 +148,12 @@ mod tests {
             panic!("{error}");
         };
         assert_eq!((phase, limit), (Phase::Tls, 10 * SECOND));
-        // Timers of tokio have a resolution of a millisecond.
+        // Tokio's timers have a resolution of one millisecond.
         assert_eq!(elapsed.as_secs(), 10);
         assert!(
             error
                 .to_string()
-                .starts_with("gave up agreeing on TLS after 10")
+                .starts_with("TLS handshake timed out after 10")
         );
     }
 
@@ -163,7 +166,7 @@ mod tests {
             panic!("{error}");
         };
         assert_eq!((phase, limit), (Phase::Tls, 15 * SECOND));
-        // Nothing begins behind it.
+        // After the deadline, no new phase gets any time.
         let error = time_out(deadline, Phase::Handshake, SECOND).await;
         assert!(
             matches!(error, DialError::TimedOut { limit, .. } if limit == 15 * SECOND),

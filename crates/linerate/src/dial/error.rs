@@ -1,4 +1,4 @@
-//! Why a server could not be reached.
+//! Errors of connecting to a server.
 
 use std::{fmt, io, time::Duration};
 
@@ -8,46 +8,46 @@ use super::{Phase, ProxyError, RedirectError};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DialError {
-    /// The application's check allows none of the addresses.
+    /// The application's address check rejected all addresses of the server.
     AddressesDenied {
-        /// How many there were.
+        /// The number of addresses.
         addresses: usize,
     },
-    /// No address could be connected to.
+    /// None of the addresses accepted a connection.
     ConnectFailed {
-        /// How many were tried.
+        /// The number of addresses tried.
         attempts: usize,
-        /// Why the last of them failed.
+        /// Why the last attempt failed.
         source: io::Error,
     },
-    /// There is no way to the server over HTTP/3.
+    /// The server cannot be reached over HTTP/3.
     #[cfg(feature = "http3")]
     Http3(super::Http3Error),
-    /// ALPN has agreed on a protocol that this client can't open a WebSocket over, because its TLS
-    /// configuration offers it.
+    /// ALPN selected a protocol over which this client cannot open a WebSocket. This happens if the
+    /// client's TLS configuration offers such a protocol.
     ProtocolUnsupported,
-    /// There is no way through the proxy.
+    /// The proxy failed or refused the connection.
     Proxy(ProxyError),
     /// A redirect was not followed.
     Redirect(RedirectError),
-    /// The name could not be resolved.
+    /// The host name could not be resolved.
     ResolveFailed(io::Error),
-    /// A phase was not over in time.
+    /// A phase exceeded its time limit.
     TimedOut {
-        /// The phase.
+        /// The phase that took too long.
         phase: Phase,
-        /// How long it took: since it began, or, if the limit is that of all phases, since the
-        /// first of them began.
+        /// The time since the phase began or, if the limit is the total for all phases, since the
+        /// first phase began.
         elapsed: Duration,
-        /// How long it might have taken.
+        /// The time limit.
         limit: Duration,
     },
-    /// TLS could not be agreed on, or the certificate is not one to be trusted.
+    /// The TLS handshake failed, or the certificate is not trusted.
     Tls(io::Error),
 }
 
 impl DialError {
-    /// Returns whether trying again may help.
+    /// Returns whether a retry may succeed.
     pub(crate) fn is_transient(&self) -> bool {
         match self {
             Self::AddressesDenied { .. } | Self::ProtocolUnsupported | Self::Redirect(_) => false,
@@ -66,28 +66,31 @@ impl fmt::Display for DialError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AddressesDenied { addresses } => {
-                write!(f, "none of {addresses} addresses of the server is allowed")
+                write!(
+                    f,
+                    "address check allows none of the server's addresses ({addresses} resolved)"
+                )
             }
             Self::ConnectFailed { attempts, source } => {
-                write!(f, "can't connect after {attempts} attempts: {source}")
+                write!(f, "cannot connect (addresses tried: {attempts}): {source}")
             }
             #[cfg(feature = "http3")]
             Self::Http3(error) => error.fmt(f),
             Self::ProtocolUnsupported => f.write_str(
-                "the server chose a protocol by ALPN over which no WebSocket can be opened",
+                "cannot open a WebSocket over the selected protocol; check the ALPN protocols",
             ),
-            Self::Proxy(error) => write!(f, "no way through the proxy: {error}"),
+            Self::Proxy(error) => write!(f, "proxy connection failed: {error}"),
             Self::Redirect(error) => write!(f, "redirect not followed: {error}"),
-            Self::ResolveFailed(error) => write!(f, "can't resolve the name: {error}"),
+            Self::ResolveFailed(error) => write!(f, "cannot resolve host name: {error}"),
             Self::TimedOut {
                 phase,
                 elapsed,
                 limit,
             } => write!(
                 f,
-                "gave up {phase} after {elapsed:.3?}; the limit is {limit:?}"
+                "{phase} timed out after {elapsed:.3?}; the limit is {limit:?}"
             ),
-            Self::Tls(error) => write!(f, "TLS failed: {error}"),
+            Self::Tls(error) => write!(f, "TLS handshake failed: {error}"),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Happy Eyeballs: several addresses, of which one answers first (RFC 8305).
+//! Happy Eyeballs: connecting to whichever of several addresses answers first (RFC 8305).
 //!
-//! Addresses of both families come from one call of the resolver, so that there is no answer to wait
-//! for while the other is here already (§3). A client with a broken route for one family then loses a
-//! quarter of a second, not the minutes until TCP gives up.
+//! One resolver call returns the addresses of both families, so there is no need to wait for a
+//! second answer (§3). A client with a broken route for one family then loses a quarter of a second
+//! instead of the minutes until TCP gives up.
 
 use std::{
     collections::VecDeque,
@@ -18,15 +18,15 @@ use tokio::time::{Instant, sleep};
 
 use super::DialError;
 
-/// When the next address is tried beside those that have not answered (§5: "a recommended value for a
-/// default delay is 250 milliseconds").
+/// How long to wait for an answer before trying the next address in parallel (§5: "a recommended
+/// value for a default delay is 250 milliseconds").
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
-/// How many addresses are tried at most: a name may resolve to any number.
+/// The maximum number of addresses to try, because a name may resolve to any number.
 const ATTEMPTS_MAX: usize = 16;
 
-/// Returns the addresses in the order in which they are tried: the families take turns, beginning
-/// with that of the first address (§4).
+/// Returns the addresses in the order in which to try them: alternating between the families,
+/// beginning with that of the first address (§4).
 pub(super) fn order(addresses: Vec<SocketAddr>) -> VecDeque<SocketAddr> {
     let Some(first) = addresses.first() else {
         return VecDeque::new();
@@ -46,11 +46,12 @@ pub(super) fn order(addresses: Vec<SocketAddr>) -> VecDeque<SocketAddr> {
     ordered
 }
 
-/// Connects to the addresses, each some time after the one before, or at once if that has failed.
-/// The first connection wins, and the other attempts end.
+/// Connects to the addresses one after another, starting each attempt [`ATTEMPT_DELAY`] after the
+/// previous one, or as soon as an attempt fails. The first connection wins, and the other attempts
+/// are cancelled.
 ///
 /// # Errors
-/// All attempts have failed.
+/// All attempts failed.
 pub(super) async fn race<T, F>(
     addresses: VecDeque<SocketAddr>,
     connect: impl FnMut(SocketAddr) -> F,
@@ -90,13 +91,13 @@ where
     .await
 }
 
-/// Attempts to connect, several at a time.
+/// Connection attempts that run in parallel.
 struct Race<F, C> {
     waiting: VecDeque<SocketAddr>,
     running: Vec<Pin<Box<F>>>,
     connect: C,
     attempts: usize,
-    /// Why the last attempt that failed did.
+    /// The error of the attempt that failed last.
     error: io::Error,
 }
 
@@ -115,7 +116,7 @@ where
         true
     }
 
-    /// Ready with a connection, or with `None` if an attempt has failed.
+    /// Returns a connection, or `None` if an attempt has failed.
     fn poll_running(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {
         let mut has_failed = false;
         let mut at = 0;
@@ -189,9 +190,9 @@ mod tests {
         }
     }
 
-    /// Races addresses, of which each answers as its port says, and returns who won and when each
-    /// attempt began, in milliseconds. Port 1 never answers, port 2 refuses, any other connects after
-    /// as many milliseconds.
+    /// Races addresses whose ports determine how they answer; returns the winner's port and when
+    /// each attempt began, in milliseconds. Port 1 never answers, port 2 refuses, and any other
+    /// port connects after that number of milliseconds.
     async fn raced(texts: &[&str]) -> (Result<u16, String>, Vec<(u16, u128)>) {
         let start = Instant::now();
         let begun = RefCell::new(Vec::new());
@@ -246,7 +247,7 @@ mod tests {
         let (won, begun) = raced(&["[::1]:2", "127.0.0.1:2", "[::2]:2"]).await;
         assert_eq!(
             won,
-            Err("can't connect after 3 attempts: connection refused".into())
+            Err("cannot connect (addresses tried: 3): connection refused".into())
         );
         assert_eq!(begun.len(), 3);
     }

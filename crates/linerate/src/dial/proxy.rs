@@ -1,4 +1,4 @@
-//! Proxies through which a client connects: HTTP CONNECT and SOCKS5.
+//! Proxies for clients: HTTP CONNECT and SOCKS5.
 
 mod env;
 mod error;
@@ -22,16 +22,17 @@ use super::{Credentials, Target};
 use crate::link::Transport;
 pub use error::{ProxyError, ProxyUrlError};
 
-/// A proxy, named by a URL.
+/// A proxy server, given by a URL.
 ///
-/// - `http://` and `https://`: a tunnel by CONNECT (RFC 9110 §9.3.6), to the proxy in plain or over
-///   TLS. The proxy resolves names.
-/// - `socks5://`: SOCKS5 (RFC 1928); names are resolved here, and the proxy gets an address.
-/// - `socks5h://`: SOCKS5; the proxy resolves names.
+/// - `http://` and `https://`: a tunnel with CONNECT (RFC 9110 §9.3.6); the connection to the proxy
+///   is plain TCP or TLS. The proxy resolves host names.
+/// - `socks5://`: SOCKS5 (RFC 1928). The client resolves host names, and the proxy gets an address.
+/// - `socks5h://`: SOCKS5. The proxy resolves host names.
 ///
-/// As with curl, a URL without a scheme is `http://`, and the port is 1080 unless there is one, or 443
-/// for `https://`. A user and a password in the URL, percent-encoded, are for the proxy: by Basic
-/// authentication (RFC 7617), or as RFC 1929 has it.
+/// As with curl, the default scheme is `http://`, and the default port is 443 for `https://` and
+/// 1080 for everything else. A percent-encoded user and password in the URL are sent to the proxy:
+/// with Basic authentication (RFC 7617) to an HTTP proxy, or according to RFC 1929 to a SOCKS5
+/// proxy.
 ///
 /// ```
 /// use linerate::{Client, dial::Proxy};
@@ -52,18 +53,18 @@ pub struct Proxy {
     tls: Option<Arc<rustls::ClientConfig>>,
 }
 
-/// What is spoken with a proxy.
+/// The protocol of a proxy.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Kind {
     Http,
     Https,
-    /// SOCKS5 with addresses.
+    /// SOCKS5; the proxy gets an address.
     Socks5,
-    /// SOCKS5 with names.
+    /// SOCKS5; the proxy gets a host name.
     Socks5Names,
 }
 
-/// Where a proxy is to connect to.
+/// The destination that a proxy is asked to connect to.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Destination {
     pub(super) host: Host<String>,
@@ -73,12 +74,12 @@ pub(super) struct Destination {
 /// Which proxy a client uses.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum ProxyChoice {
-    /// The one that the environment names, for each URL.
+    /// The one that the environment variables select for each URL.
     #[default]
     Environment,
     /// Always this one.
     Fixed(Arc<Proxy>),
-    /// None.
+    /// No proxy.
     Nothing,
 }
 
@@ -86,7 +87,7 @@ impl ProxyChoice {
     /// Returns the proxy for `target`.
     ///
     /// # Errors
-    /// The environment names none that there could be.
+    /// The environment variable has an invalid proxy URL.
     pub(super) fn proxy_for(&self, target: &Target) -> Result<Option<Arc<Proxy>>, ProxyError> {
         match self {
             Self::Environment => {
@@ -100,22 +101,23 @@ impl ProxyChoice {
 }
 
 impl Proxy {
-    /// Sets how TLS is spoken with an `https://` proxy; by default as with servers.
+    /// Sets the TLS configuration for an `https://` proxy. The default trusts the same root
+    /// certificates as for servers.
     #[cfg(feature = "rustls")]
     pub fn with_tls(mut self, config: Arc<rustls::ClientConfig>) -> Self {
         self.tls = Some(config);
         self
     }
 
-    /// Returns whether the proxy resolves names.
+    /// Returns whether the proxy resolves host names.
     pub(super) fn takes_names(&self) -> bool {
         self.kind != Kind::Socks5
     }
 
-    /// Asks the proxy, to which `stream` is connected, to connect it with `destination`.
+    /// Asks the proxy at the other end of `stream` to connect to `destination`.
     ///
     /// # Errors
-    /// It refuses, or breaks the rules.
+    /// The proxy refuses, or violates the protocol.
     pub(super) async fn connect(
         &self,
         stream: TcpStream,
@@ -167,8 +169,8 @@ impl FromStr for Proxy {
             "socks5h" => Kind::Socks5Names,
             _ => return Err(ProxyUrlError::Scheme),
         };
-        // Parsed with a scheme that has no port of its own, so that a port that is written down is
-        // not taken for the default of another scheme.
+        // Parse with a scheme that has no default port, so that an explicit port is never dropped
+        // as a default.
         let url = Url::parse(&format!("proxy://{rest}")).map_err(ProxyUrlError::Malformed)?;
         let name = url.host_str().filter(|name| !name.is_empty());
         let host = Host::parse(name.ok_or(ProxyUrlError::HostMissing)?);
@@ -184,7 +186,7 @@ impl FromStr for Proxy {
 }
 
 impl fmt::Debug for Proxy {
-    /// Leaves the credentials out.
+    /// Omits the credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Proxy")
             .field("kind", &self.kind)
@@ -203,7 +205,7 @@ impl Kind {
     }
 }
 
-/// The longest user and the longest password (RFC 1929 §2).
+/// The maximum length of a user and of a password in bytes (RFC 1929 §2).
 const CREDENTIALS_BYTES_MAX: usize = 255;
 
 /// Returns the user and the password in `url`.
@@ -243,7 +245,7 @@ impl fmt::Display for Destination {
     }
 }
 
-/// Returns whether a host is this machine by its very name (RFC 6761 §6.3).
+/// Returns whether a host refers to the local machine by name or by address (RFC 6761 §6.3).
 fn is_this_machine(host: &Host<String>) -> bool {
     match host {
         Host::Domain(name) => {

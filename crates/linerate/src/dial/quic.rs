@@ -1,4 +1,4 @@
-//! The way to a server over QUIC (RFC 9114 §3).
+//! Connecting to a server over QUIC (RFC 9114 §3).
 
 use std::{
     fmt, io,
@@ -11,23 +11,23 @@ use url::Host;
 use super::{Deadline, DialError, Dialer, Phase, Target, eyeballs};
 use crate::{Http3Limits, Result, http3};
 
-/// Why there is no way to a server over HTTP/3.
+/// Why a server cannot be reached over HTTP/3.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Http3Error {
-    /// The URL asks for no TLS, which HTTP/3 always has.
+    /// The URL starts with `ws://`, but HTTP/3 always uses TLS.
     Insecure,
-    /// There is a proxy on the way, and proxies are for TCP.
+    /// A proxy is configured, but proxies support only TCP.
     Proxied,
-    /// The server does not say that it allows WebSockets (RFC 9220 §3).
+    /// The server's settings do not allow WebSockets (RFC 9220 §3).
     WebSocketsMissing,
 }
 
 impl Dialer {
-    /// Connects to where `target` is by QUIC.
+    /// Connects to `target` over QUIC.
     ///
     /// # Errors
-    /// There is no such way, or a step failed or was not over in time.
+    /// The target cannot be reached over HTTP/3, or a step failed or took too long.
     pub(crate) async fn dial_quic(
         &self,
         target: &Target,
@@ -57,7 +57,7 @@ impl Dialer {
     }
 }
 
-/// Connects from a socket of its own, which ends with the connection.
+/// Connects from a new socket, which is closed with the connection.
 async fn connect(address: SocketAddr, config: ClientConfig, name: &str) -> io::Result<Connection> {
     let local: SocketAddr = match address {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -79,9 +79,9 @@ impl From<Http3Error> for crate::Error {
 impl fmt::Display for Http3Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Insecure => "HTTP/3 always has TLS: the URL must start with wss://",
-            Self::Proxied => "HTTP/3 goes through no proxy",
-            Self::WebSocketsMissing => "the server allows no WebSockets over HTTP/3",
+            Self::Insecure => "HTTP/3 requires TLS: the URL must start with wss://",
+            Self::Proxied => "HTTP/3 cannot use a proxy; connect without one",
+            Self::WebSocketsMissing => "server does not allow WebSockets over HTTP/3",
         })
     }
 }

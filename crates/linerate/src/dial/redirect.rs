@@ -1,6 +1,7 @@
-//! Where redirects lead, and where a client does not follow (RFC 9110 §15.4).
+//! Redirects, and which of them a client follows (RFC 9110 §15.4).
 //!
-//! RFC 6455 §4.1 leaves it to the client: "The client MAY follow redirects (but is not required to)".
+//! RFC 6455 §4.1 leaves it to the client: "The client MAY follow redirects (but is not required
+//! to)".
 
 use std::fmt;
 
@@ -10,38 +11,39 @@ use super::Target;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum RedirectError {
-    /// It leads to another origin, and a client certificate would tell that server who we are.
+    /// It leads to another origin, and a client certificate would reveal the client's identity to
+    /// that server.
     ClientCertificate,
     /// It leads from `wss://` to `ws://`.
     Insecure,
-    /// It leads to what is no URL of a WebSocket.
+    /// Its location is not a WebSocket URL.
     LocationInvalid,
-    /// It is one more than are followed.
+    /// It exceeds the number of redirects to follow.
     TooMany {
-        /// How many there were.
+        /// The number of redirects so far, including this one.
         redirects: u32,
-        /// How many are followed.
+        /// The maximum number of redirects to follow.
         redirects_max: u32,
     },
 }
 
-/// Returns whether a status asks the client to go elsewhere.
+/// Returns whether a status is a redirect.
 pub(crate) fn is_redirect(status: u16) -> bool {
     matches!(status, 301 | 302 | 303 | 307 | 308)
 }
 
 impl Target {
-    /// Returns where `location`, as sent by this target, leads.
+    /// Resolves `location`, as sent by this target.
     ///
     /// # Errors
-    /// It is no URL of a WebSocket, or leads from TLS to plain text.
+    /// It is not a WebSocket URL, or leads from TLS to plain text.
     pub(crate) fn redirected(&self, location: &str) -> Result<Self, RedirectError> {
         let mut url = self
             .url
             .join(location)
             .map_err(|_| RedirectError::LocationInvalid)?;
-        // Servers think in HTTP. Both pairs of schemes are special to URLs, so that one can become
-        // the other.
+        // Servers often redirect to HTTP URLs. All four schemes are special in the URL standard, so
+        // one can be changed to another.
         let scheme = match url.scheme() {
             "http" | "ws" => "ws",
             "https" | "wss" => "wss",
@@ -56,7 +58,7 @@ impl Target {
         if self.is_secure && !target.is_secure {
             return Err(RedirectError::Insecure);
         }
-        // Who we are to the other server is not for this one to say.
+        // A server must not choose the credentials that we send to another server.
         target.credentials = match self.is_same_origin(&target) {
             true => self.credentials.clone(),
             false => None,
@@ -74,16 +76,16 @@ impl fmt::Display for RedirectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ClientCertificate => f.write_str(
-                "it leads to another origin, which must not be shown the client certificate",
+                "it leads to another origin, which must not receive the client certificate",
             ),
             Self::Insecure => f.write_str("it leads from wss:// to ws://"),
-            Self::LocationInvalid => f.write_str("it does not lead to a WebSocket"),
+            Self::LocationInvalid => f.write_str("its location is not a WebSocket URL"),
             Self::TooMany {
                 redirects,
                 redirects_max,
             } => write!(
                 f,
-                "it is number {redirects}, at most {redirects_max} are followed"
+                "it is number {redirects}, and the limit is {redirects_max}"
             ),
         }
     }

@@ -1,4 +1,4 @@
-//! From names to addresses.
+//! Resolving host names to addresses.
 
 use std::{
     future::Future,
@@ -11,14 +11,14 @@ use url::Host;
 
 use super::DialError;
 
-/// Resolves names to addresses.
+/// Resolves host names to addresses.
 pub trait Resolve: Send + Sync {
-    /// Returns the addresses of `host`, a name and never an address, each with `port`, the best
-    /// one first.
+    /// Returns the addresses of `host`, each with `port`, in order of preference. `host` is always
+    /// a name, never an IP address.
     fn resolve<'a>(&'a self, host: &'a str, port: u16) -> Resolving<'a>;
 }
 
-/// What [`Resolve::resolve`] returns.
+/// The future that [`Resolve::resolve`] returns.
 pub type Resolving<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'a>>;
 
 /// Resolves names as the operating system does, which also orders the addresses (RFC 6724).
@@ -31,7 +31,7 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// Returns the addresses of a host; none is an error.
+/// Returns the addresses of a host; an empty list is an error.
 pub(super) async fn resolve(
     resolver: &dyn Resolve,
     host: &Host<String>,
@@ -42,7 +42,7 @@ pub(super) async fn resolve(
             let resolved = resolver.resolve(name, port).await;
             let addresses = resolved.map_err(DialError::ResolveFailed)?;
             if addresses.is_empty() {
-                let error = io::Error::new(io::ErrorKind::NotFound, "it has no address");
+                let error = io::Error::new(io::ErrorKind::NotFound, "no addresses found");
                 return Err(DialError::ResolveFailed(error));
             }
             return Ok(addresses);

@@ -1,27 +1,27 @@
-//! Where a URL leads (RFC 6455 §3).
+//! Parsing WebSocket URLs (RFC 6455 §3).
 
 use url::{Host, Url};
 
 use super::Credentials;
 use crate::{Result, error::UrlError};
 
-/// Where a URL leads.
+/// The server and the path that a URL refers to.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) is_secure: bool,
     pub(crate) host: Host<String>,
     pub(crate) port: u16,
-    /// The host, and the port unless it is the scheme's own.
+    /// The host, followed by the port unless it is the default of the scheme.
     pub(crate) authority: String,
     pub(crate) path_and_query: String,
-    /// Who we are, if the URL says so.
+    /// The user and password in the URL, if any.
     pub(crate) credentials: Option<Credentials>,
     pub(super) url: Url,
 }
 
 impl Target {
     /// # Errors
-    /// The URL is none of a WebSocket.
+    /// `url` is not a WebSocket URL.
     pub(crate) fn parse(url: &str) -> Result<Self> {
         Ok(Self::of(Url::parse(url).map_err(UrlError::Malformed)?)?)
     }

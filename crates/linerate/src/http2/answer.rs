@@ -1,4 +1,4 @@
-//! Responses to requests that are no WebSockets, as far as the client's window goes.
+//! Responses to requests that do not open a WebSocket, limited by the client's window.
 
 use std::{
     future::{Future, poll_fn},
@@ -16,16 +16,16 @@ use tokio::time::timeout;
 
 use super::stream::into_io;
 
-/// How long a client may leave its window closed to an answer that waits.
+/// How long a client may keep its window closed while a response is waiting.
 const WINDOW_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The most that one DATA frame is asked for.
+/// Maximum payload of a DATA frame in bytes.
 const DATA_BYTES_MAX: usize = 64 << 10;
 
 /// Sends a response.
 ///
 /// # Errors
-/// The client has given up the stream or takes too long, or the body failed.
+/// Returns an error if the client has reset the stream or takes too long, or if the body fails.
 pub(super) async fn answer<B>(
     respond: &mut SendResponse<Bytes>,
     response: Response<B>,
@@ -49,7 +49,8 @@ where
     sent
 }
 
-/// Adds what every response has, and takes away what none may have (RFC 9113 §8.2.2).
+/// Adds the header fields that every response has, and removes those that HTTP/2 forbids (RFC 9113
+/// §8.2.2).
 fn finish_head(headers: &mut HeaderMap, length: Option<u64>) {
     for name in [
         header::CONNECTION,
@@ -92,7 +93,7 @@ where
     stream.send_data(Bytes::new(), true).map_err(into_io)
 }
 
-/// Waits for more of the body, for as long as the client wants it.
+/// Waits for the next frame of the body, unless the client resets the stream first.
 async fn next_frame<B>(
     stream: &mut SendStream<Bytes>,
     mut body: Pin<&mut B>,
@@ -123,7 +124,7 @@ async fn send_data(stream: &mut SendStream<Bytes>, mut data: impl Buf) -> io::Re
     Ok(())
 }
 
-/// Waits for room in the client's window.
+/// Waits until the client's window has room; returns the number of bytes that fit.
 fn room(
     stream: &mut SendStream<Bytes>,
     wanted: usize,

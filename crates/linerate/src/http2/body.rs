@@ -1,4 +1,4 @@
-//! Bodies of requests that are no WebSockets.
+//! Bodies of requests that do not open a WebSocket.
 
 use std::{
     io,
@@ -13,20 +13,20 @@ use tokio::sync::oneshot;
 
 use super::stream::into_io;
 
-/// The body of a request over HTTP/2. The client may send more as it is taken.
+/// The body of a request over HTTP/2. Reading it allows the client to send more.
 #[derive(Debug)]
 pub struct RequestBody {
-    /// There is none for a CONNECT, whose stream is no body.
+    /// `None` for a CONNECT request, whose stream is not a body.
     recv: Option<RecvStream>,
-    /// What `Content-Length` says is left; h2 sees to it that it tells the truth.
+    /// The bytes left according to `Content-Length`, whose value h2 verifies.
     left: Option<u64>,
     is_data_over: bool,
-    /// Takes what nobody has read.
+    /// Receives the unread part of the body.
     rest: Option<oneshot::Sender<RecvStream>>,
 }
 
 impl RequestBody {
-    /// Creates one; what is left of it when it is dropped goes to the receiver.
+    /// Creates a body. If part of it is unread when it is dropped, the receiver gets that part.
     pub(super) fn new(
         recv: RecvStream,
         length: Option<u64>,
@@ -66,7 +66,7 @@ impl Body for RequestBody {
         if !this.is_data_over {
             match ready!(recv.poll_data(cx)) {
                 Some(Ok(data)) => {
-                    // It fails for a stream that is over, whose window nobody needs.
+                    // This fails if the stream has ended; its window no longer matters then.
                     _ = recv.flow_control().release_capacity(data.len());
                     this.left = this.left.map(|left| left.saturating_sub(data.len() as u64));
                     return Poll::Ready(Some(Ok(Frame::data(data))));
@@ -94,7 +94,7 @@ impl Drop for RequestBody {
         if let (Some(recv), Some(rest)) = (self.recv.take(), self.rest.take())
             && !recv.is_end_stream()
         {
-            // It comes back if the response has been sent.
+            // The receiver is gone if the response has already been sent.
             _ = rest.send(recv);
         }
     }

@@ -19,16 +19,16 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::{Http2Limits, SMALL_FRAMES_MAX, Stream, stream::into_io};
 use crate::{Error, Result};
 
-/// What a client's streams are asked for with.
+/// A connection on which a client can open a stream.
 pub(crate) struct Outgoing(SendRequest<Bytes>);
 
-/// Speaks HTTP/2 on `io`; `None` if the server does not allow WebSockets on streams.
+/// Starts HTTP/2 on `io`. Returns `None` if the server does not allow WebSockets on streams.
 ///
-/// RFC 8441 §3: a client "MUST NOT" use extended CONNECT before the server's setting has come. The
-/// answer to a PING comes behind the settings, whatever they are.
+/// RFC 8441 §3: a client "MUST NOT" use extended CONNECT before the server's setting has arrived.
+/// The answer to a PING arrives after the settings, whether they contain it or not.
 ///
 /// # Errors
-/// The connection was lost, or the server breaks the rules of HTTP/2.
+/// Returns an error if the connection is lost or the server violates HTTP/2.
 pub(crate) async fn connect<T>(io: T, limits: &Http2Limits) -> io::Result<Option<Outgoing>>
 where
     T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -62,7 +62,7 @@ where
     }
     tokio::spawn(async move {
         if let Err(error) = connection.await {
-            tracing::debug!(%error, "connection of HTTP/2 failed");
+            tracing::debug!(%error, "HTTP/2 connection failed");
         }
     });
     Ok(Some(Outgoing(send)))
@@ -81,10 +81,10 @@ fn builder(limits: &Http2Limits) -> Builder {
 }
 
 impl Outgoing {
-    /// Asks for a WebSocket at `uri`, whose scheme is `http` or `https`.
+    /// Requests a WebSocket at `uri`, whose scheme is `http` or `https`.
     ///
     /// # Errors
-    /// The server refuses, or the connection was lost.
+    /// Returns an error if the server refuses the request or the connection is lost.
     pub(crate) async fn open(
         self,
         uri: Uri,
@@ -103,7 +103,7 @@ impl Outgoing {
     }
 }
 
-/// Returns the CONNECT that asks for a WebSocket (RFC 8441 §5).
+/// Returns the CONNECT request for a WebSocket (RFC 8441 §5).
 fn request(uri: Uri, handshake: &ClientHandshake) -> Result<Request<()>> {
     let mut request = Request::builder()
         .method(Method::CONNECT)

@@ -26,16 +26,18 @@ use super::{
 };
 use crate::places::{Place, Places};
 
-/// How long a connection that is to end may take to say so.
+/// How long a connection may take to send its last frames.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Streams that the client may give up before they are looked at, of which h2 counts those that wait.
+/// Maximum number of streams that the client has reset before they were accepted and that h2 still
+/// queues.
 const PENDING_RESETS_MAX: usize = 100;
 
-/// Streams that we may give up because of what the client does wrong, as long as the connection lasts.
+/// Maximum number of streams that we reset because of the client's errors, over the lifetime of the
+/// connection.
 const ERROR_RESETS_MAX: usize = 1_000;
 
-/// A request that has arrived, but for its body.
+/// A request whose header fields have arrived, but not its body.
 pub(crate) struct Incoming {
     pub(crate) head: http::request::Parts,
     pub(crate) body: RecvStream,
@@ -45,12 +47,15 @@ pub(crate) struct Incoming {
     pub(crate) overflows: Overflows,
 }
 
-/// Serves the streams of one connection until it ends; `start` is called for each and must not wait.
+/// Serves the streams of one connection until it ends. `start` is called for each request and must
+/// not block.
 ///
-/// When `goodbye` is ready, no more streams are taken, and the connection ends with those that are open.
+/// Once `goodbye` is ready, no more streams are accepted, and the connection ends when the open
+/// ones have ended.
 ///
 /// # Errors
-/// The client broke the rules of HTTP/2, asked for too much, or the connection was lost.
+/// Returns an error if the client violated HTTP/2 or exceeded a limit, or if the connection was
+/// lost.
 pub(crate) async fn serve_connection<T>(
     io: T,
     limits: &Arc<Http2Limits>,
@@ -92,6 +97,8 @@ fn builder(limits: &Http2Limits) -> Builder {
     builder
 }
 
+/// Returns whether a field value begins or ends with whitespace.
+///
 /// RFC 9113 §8.2.1: "A field value MUST NOT start or end with an ASCII whitespace character".
 fn has_space_around(value: &http::HeaderValue) -> bool {
     let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
@@ -99,13 +106,13 @@ fn has_space_around(value: &http::HeaderValue) -> bool {
     is_space(value.first()) || is_space(value.last())
 }
 
-/// How far a connection is on its way to its end.
+/// How far the shutdown of a connection has progressed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Phase {
     Open,
-    /// The client knows that no more streams are taken.
+    /// The client was told that no more streams are accepted.
     Leaving,
-    /// The client has been told what it did wrong or too often.
+    /// The client was told which error ends the connection.
     Ended,
 }
 
@@ -131,7 +138,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Serving<T> {
                 biased;
                 () = places.changed() => self.note_change(deadline.as_mut()),
                 Ok(reason) = &mut self.findings.fault, if self.phase != Phase::Ended => {
-                    tracing::debug!(%reason, "connection ended: the client breaks a rule");
+                    tracing::debug!(%reason, "closing the HTTP/2 connection: protocol error of the client");
                     self.end(reason, deadline.as_mut());
                 }
                 () = &mut goodbye, if self.phase == Phase::Open => self.leave(deadline.as_mut()),
@@ -153,8 +160,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Serving<T> {
         }
     }
 
-    /// Takes a request, unless it is malformed in a way that h2 overlooks; that counts as a stream that
-    /// the client gave up.
+    /// Returns a request, unless it is malformed in a way that h2 overlooks. Such a request counts
+    /// as a stream that the client has reset.
     fn incoming(
         &self,
         request: http::Request<RecvStream>,
@@ -178,11 +185,11 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Serving<T> {
         })
     }
 
-    /// Looks at what the streams have reported.
+    /// Reacts to what the streams have reported.
     fn note_change(&mut self, deadline: Pin<&mut Sleep>) {
         let now = Instant::now();
         if self.places.is_calm_wanted() && self.phase != Phase::Ended {
-            tracing::debug!("connection ended: too many streams given up");
+            tracing::debug!("closing the HTTP/2 connection: the client reset too many streams");
             self.end(Reason::ENHANCE_YOUR_CALM, deadline);
         } else if self.phase == Phase::Open {
             deadline.reset(now + self.idle_timeout);
@@ -191,7 +198,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Serving<T> {
         }
     }
 
-    /// Tells the client what it did, and no more.
+    /// Sends the error to the client and ends the connection.
     fn end(&mut self, reason: Reason, deadline: Pin<&mut Sleep>) {
         self.phase = Phase::Ended;
         self.h2.abrupt_shutdown(reason);
@@ -205,7 +212,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Serving<T> {
         deadline.reset(Instant::now() + LINGER);
     }
 
-    /// A connection lasts as long as its streams do, unless the client is not to have them.
+    /// Returns whether the deadline applies. A connection lasts as long as its streams, unless it
+    /// is being ended because of an error.
     fn has_deadline(&self) -> bool {
         self.phase == Phase::Ended || self.places.is_idle()
     }

@@ -1,21 +1,23 @@
-//! What h2 is not to see: frames that end a connection with another error than h2's.
+//! Client input that must not reach h2: frames for which h2 would close the connection with the
+//! wrong error, or would not close it at all.
 //!
-//! h2 ends a connection with `PROTOCOL_ERROR` where the standard often has a more exact error, and overlooks
-//! some faults. So the bytes of a client are looked at before h2 gets them. At a fault they stop coming, and
-//! whoever serves the connection is told which error to end it with; the GOAWAY is h2's, as is everything
-//! else that is written. DATA is passed over, and what is kept of a connection is some 7 KiB at most.
+//! h2 closes a connection with `PROTOCOL_ERROR` where the standard often has a more exact error,
+//! and overlooks some faults. The guard therefore inspects a client's bytes before h2 gets them. At
+//! a fault, it passes on no more input and reports the error with which the connection must be
+//! closed. h2 sends the GOAWAY and everything else. The payloads of DATA frames are not inspected,
+//! and the guard keeps at most about 7 KiB per connection.
 //!
-//! | room | what happens there |
+//! | module | contents |
 //! | --- | --- |
-//! | `ended` | streams on which the client has said that no more comes |
-//! | `fields` | field blocks, as far as to know whether they can be decoded |
-//! | `frames` | what the client sends, frame by frame |
-//! | `head` | the heads of frames, and lengths that frames can't have |
+//! | `ended` | streams on which the client sends no more |
+//! | `fields` | checks whether field blocks can be decoded |
+//! | `frames` | the client's input, frame by frame |
+//! | `head` | frame headers, and payload lengths that are not allowed |
 //! | `integer` | integers in field blocks |
-//! | `malformed` | requests that are malformed in a way that h2 can't see |
-//! | `overflows` | streams whose windows are open too far, which h2 can't see once it has answered |
+//! | `malformed` | requests that are malformed in a way that h2 cannot see |
+//! | `overflows` | streams whose windows are open too far, which h2 sees only until it answers |
 //! | `settings` | values of settings |
-//! | `table` | the table that field blocks refer to |
+//! | `table` | the dynamic table that field blocks refer to |
 //! | `windows` | how far the windows of streams are open |
 
 mod ended;
@@ -49,28 +51,28 @@ use frames::{Broken, Frames};
 pub(super) use malformed::Malformed;
 pub(crate) use overflows::Overflows;
 
-/// The bytes of a client up to its first fault.
+/// The input of a client up to its first fault.
 pub(super) struct Guard<T> {
     io: T,
     frames: Frames,
-    /// Taken when something is wrong; nothing is read after that.
+    /// Taken when a fault is found; nothing is read after that.
     fault: Option<oneshot::Sender<Reason>>,
     malformed: Malformed,
     overflows: Overflows,
 }
 
-/// What is found out about a client.
+/// What the guard reports about a client.
 pub(super) struct Findings {
-    /// The error that the connection has to end with.
+    /// The error with which the connection must be closed.
     pub(super) fault: oneshot::Receiver<Reason>,
-    /// Requests that h2 takes although they are malformed.
+    /// Requests that h2 accepts although they are malformed.
     pub(super) malformed: Malformed,
     /// Streams whose windows are open too far.
     pub(super) overflows: Overflows,
 }
 
 impl<T> Guard<T> {
-    /// Looks at what comes from `io`, which begins with the preface.
+    /// Inspects the input from `io`, which begins with the connection preface.
     pub(super) fn new(io: T) -> (Self, Findings) {
         let (sender, fault) = oneshot::channel();
         let malformed = Malformed::default();
@@ -90,7 +92,7 @@ impl<T> Guard<T> {
         (guard, findings)
     }
 
-    /// Returns how many of these bytes may be seen.
+    /// Returns how many of these bytes may be passed on.
     fn admit(&mut self, bytes: &[u8]) -> usize {
         let looked_at = self.frames.handle_input(bytes);
         self.frames
@@ -98,8 +100,8 @@ impl<T> Guard<T> {
             .for_each(|id| self.overflows.note(id));
         let has_room = self.frames.malformed().all(|id| self.malformed.note(id));
         let broken = match looked_at {
-            // RFC 9113 §5.4: "an endpoint MAY choose to treat a stream error as a connection error". All of them
-            // came before what else is wrong.
+            // RFC 9113 §5.4: "an endpoint MAY choose to treat a stream error as a connection
+            // error". All of them came before any other fault in the input.
             _ if !has_room => Broken {
                 reason: Reason::PROTOCOL_ERROR,
                 good_bytes: 0,
@@ -108,7 +110,7 @@ impl<T> Guard<T> {
             Ok(()) => return bytes.len(),
         };
         if let Some(fault) = self.fault.take() {
-            // Whoever has dropped the receiver is about to drop this, too.
+            // If the receiver is gone, the connection is about to be dropped.
             _ = fault.send(broken.reason);
         }
         broken.good_bytes
@@ -129,7 +131,8 @@ impl<T: AsyncRead + Unpin> AsyncRead for Guard<T> {
         ready!(Pin::new(&mut this.io).poll_read(cx, buffer))?;
         let admitted = this.admit(&buffer.filled()[before..]);
         buffer.set_filled(before + admitted);
-        // Nothing would be the end of the connection, which is for whoever has been told to bring about.
+        // An empty read would mean the end of the connection. Closing it is left to the receiver of
+        // the fault.
         if admitted == 0 && this.fault.is_none() {
             return Poll::Pending;
         }
@@ -146,7 +149,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the error that the connection has to end with, when as much is read at once.
+    /// Returns the error with which the connection must be closed when reads return at most
+    /// `read_bytes_max` bytes.
     async fn fault(input: &[u8], read_bytes_max: usize) -> Option<Reason> {
         let (mut guard, mut findings) = Guard::new(input);
         let mut buffer = vec![0; read_bytes_max];

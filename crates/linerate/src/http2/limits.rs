@@ -1,8 +1,8 @@
-//! How much one connection may ask for.
+//! The limits of one connection.
 
 use std::time::Duration;
 
-/// Limits on one connection of HTTP/2; the defaults are safe.
+/// Limits on one HTTP/2 connection. The defaults are safe.
 ///
 /// ```
 /// let mut options = linerate::Options::default();
@@ -11,38 +11,38 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Http2Limits {
-    /// How many streams a client may have open at a time. Default: 100.
+    /// Maximum number of streams that a client may have open at a time. Default: 100.
     pub streams_max: u32,
-    /// How many bytes the header fields of a message may have, each counted with 32 more (RFC 9113
-    /// §6.5.2). Default: 32 KiB.
+    /// Maximum size of the header fields of a message in bytes, where each field counts 32 bytes
+    /// more than its name and value (RFC 9113 §6.5.2). Default: 32 KiB.
     pub header_list_bytes_max: u32,
-    /// How many bytes a peer may send on a stream ahead of what the application has taken. A stream
-    /// has that much also while others are full. Default: 256 KiB.
+    /// How many bytes a peer may send on a stream before the application has consumed them. Each
+    /// stream has its own allowance, even while others are full. Default: 256 KiB.
     pub stream_window_bytes: u32,
-    /// How many bytes of a stream may wait for the socket, besides those that wait for room here.
-    /// Default: 64 KiB.
+    /// How many bytes of a stream may be queued for the socket. Bytes that wait for room in this
+    /// queue are kept in the WebSocket's own buffer and are not included. Default: 64 KiB.
     pub send_buffer_bytes_max: usize,
-    /// How many streams a client may give up at once; with more the connection is ended. After that
-    /// it may give up [`resets_per_second`](Self::resets_per_second). Default: 1,000.
+    /// How many streams a client may reset in a burst. The connection is closed if it resets more.
+    /// The allowance then grows by [`resets_per_second`](Self::resets_per_second). Default: 1,000.
     pub resets_max: u32,
-    /// How many streams a client may give up in the long run. Default: 33.
+    /// How many streams per second a client may reset in the long run. Default: 33.
     pub resets_per_second: u32,
-    /// How long a connection without streams is kept. Default: 60 s.
+    /// How long a connection without streams is kept open. Default: 60 s.
     pub idle_timeout: Duration,
 }
 
 impl Http2Limits {
-    /// Returns how much a peer may send ahead on all streams together.
+    /// Returns how many bytes a peer may send on all streams together before they are consumed.
     ///
-    /// As much as on all of them one by one, so that streams that nobody reads never keep others
-    /// waiting.
+    /// This is the sum of the windows of all streams, so that streams that are not being read never
+    /// block others.
     pub(super) fn connection_window_bytes(&self) -> u32 {
         let bytes = u64::from(self.stream_window_bytes) * u64::from(self.streams_max.max(1));
         u32::try_from(bytes).map_or(WINDOW_BYTES_MAX, |bytes| bytes.min(WINDOW_BYTES_MAX))
     }
 }
 
-/// The largest window that there is (RFC 9113 §6.9.1).
+/// The largest window that HTTP/2 allows (RFC 9113 §6.9.1).
 const WINDOW_BYTES_MAX: u32 = (1 << 31) - 1;
 
 impl Default for Http2Limits {

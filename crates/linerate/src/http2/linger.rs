@@ -1,4 +1,4 @@
-//! Requests that are answered before their bodies have come.
+//! Requests that are answered before their bodies have arrived.
 
 use std::{future::poll_fn, time::Duration};
 
@@ -9,15 +9,15 @@ use tokio::time::timeout;
 use super::guard::Overflows;
 use crate::places::Place;
 
-/// How long and how far the rest of a body is read that nobody wants.
+/// The time and the number of bytes for which an unwanted body is read on.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES_MAX: usize = 1 << 20;
 
-/// Reads the rest of a body, so that a client in the middle of it is not cut off from its answer, and is
-/// told what is wrong with it.
+/// Reads the rest of a body, so that a client that is still sending it can receive its response and
+/// learns of its own errors.
 ///
-/// h2 does not look at the window of a stream that is answered: one that the client opens too far is reset
-/// here, and counts as a stream that the client gave up.
+/// h2 does not check the window of a stream that has been answered. If the client opens that window
+/// too far, the stream is reset here and counts as one that the client has reset.
 pub(crate) async fn linger(
     mut body: RecvStream,
     respond: &mut SendResponse<Bytes>,
@@ -32,7 +32,7 @@ pub(crate) async fn linger(
                 return;
             };
             bytes += data.len();
-            // It fails for a stream that is over, whose window nobody needs.
+            // This fails if the stream has ended; its window no longer matters then.
             _ = body.flow_control().release_capacity(data.len());
         }
     };
@@ -43,9 +43,10 @@ pub(crate) async fn linger(
             () = read => false,
         }
     };
-    // Whoever takes longer has had the answer all the while.
+    // A client that takes longer has had its response all along.
     if timeout(LINGER, is_overflown).await == Ok(true) {
-        // RFC 9113 §6.9.1: "the sender sends a RST_STREAM with an error code of FLOW_CONTROL_ERROR".
+        // RFC 9113 §6.9.1: "the sender sends a RST_STREAM with an error code of
+        // FLOW_CONTROL_ERROR".
         respond.send_reset(Reason::FLOW_CONTROL_ERROR);
         place.note_reset();
     }

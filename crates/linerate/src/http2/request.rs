@@ -1,4 +1,4 @@
-//! What opens a WebSocket, in the form of HTTP/1.1, and what answers it (RFC 8441 §5).
+//! Converts WebSocket requests to the form of HTTP/1.1, and creates the responses (RFC 8441 §5).
 
 use bytes::Bytes;
 use h2::server::SendResponse;
@@ -7,10 +7,11 @@ use linerate_proto::handshake::{
     Acceptance, HandshakeError, HandshakeLimits, HttpVersion, PseudoHeaders, Refusal, Request,
 };
 
-/// Puts the parts of a cookie together.
+/// Joins the parts of a cookie.
 ///
-/// RFC 9113 §8.2.3: "If there are multiple Cookie header fields after decompression, these MUST be concatenated into
-/// a single octet string using the two-octet delimiter of 0x3b, 0x20 … before being passed into a non-HTTP/2 context".
+/// RFC 9113 §8.2.3: "If there are multiple Cookie header fields after decompression, these MUST be
+/// concatenated into a single octet string using the two-octet delimiter of 0x3b, 0x20 … before
+/// being passed into a non-HTTP/2 context".
 pub(super) fn join_cookies(headers: &mut HeaderMap) {
     let parts = headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes);
     let parts: Vec<_> = parts.collect();
@@ -21,7 +22,7 @@ pub(super) fn join_cookies(headers: &mut HeaderMap) {
     }
 }
 
-/// Returns the request in the form that the rules of the handshake are written for.
+/// Returns the request in the form that the handshake rules expect.
 pub(crate) fn request(
     parts: &Parts,
     protocol: Option<&str>,
@@ -56,7 +57,7 @@ pub(crate) fn response(acceptance: &Acceptance<'_>) -> Result<Response<()>, Hand
 /// Refuses a request.
 ///
 /// # Errors
-/// The stream is over.
+/// Returns an error if the stream has ended.
 pub(crate) fn refuse(
     respond: &mut SendResponse<Bytes>,
     refusal: &Refusal,

@@ -1,4 +1,5 @@
-//! The streams of a connection, answered by a tower service: pages, and WebSockets among them.
+//! Serves the streams of a connection, ordinary requests and WebSockets alike, with a tower
+//! service.
 
 use std::{
     convert::Infallible,
@@ -23,20 +24,23 @@ use super::{
 };
 use crate::places::Place;
 
-/// Serves one connection of HTTP/2 with a tower service until it ends; each request in a task of its
-/// own.
+/// Serves one HTTP/2 connection with a tower service until it ends. Each request runs in its own
+/// task.
 ///
-/// The service opens a WebSocket by [`WebSocketUpgrade`](crate::axum::WebSocketUpgrade), as over HTTP/1.1. The
-/// host that a client asks for is in the header `Host`, whether it was sent as `:authority` or as that.
+/// The service opens a WebSocket with [`WebSocketUpgrade`](crate::axum::WebSocketUpgrade), as over
+/// HTTP/1.1. The `Host` header contains the requested host, whether the client sent it as
+/// `:authority` or as `Host`.
 ///
-/// `handshake_timeout` is how long the client may take to say that it speaks HTTP/2. When `goodbye` is
-/// ready no more requests are taken, and the connection ends with those that are under way.
+/// `handshake_timeout` is how long the client may take to complete the HTTP/2 connection preface.
+/// Once `goodbye` is ready, no more requests are accepted, and the connection ends when those in
+/// progress have ended.
 ///
 /// # Errors
-/// The client broke the rules of HTTP/2, asked for too much, or the connection was lost.
+/// Returns an error if the client violated HTTP/2 or exceeded a limit, or if the connection was
+/// lost.
 ///
 /// # Cancel safety
-/// Dropping the future ends the connection, and with it all requests and WebSockets of it.
+/// Dropping the future closes the connection and ends all its requests and WebSockets.
 pub async fn serve_http2<T, S, B>(
     io: T,
     service: S,
@@ -97,7 +101,7 @@ where
     }
 }
 
-/// Answers a CONNECT, and hands its stream to whoever accepts it.
+/// Answers a CONNECT request, and passes its stream to the code that accepts it.
 async fn connect<S, B>(
     mut stream: Answering,
     mut request: Request<()>,
@@ -119,13 +123,14 @@ async fn connect<S, B>(
     }
     let head = response.map(drop);
     match stream.respond.send_response(head, false) {
-        // Whoever has accepted it may be gone.
+        // The receiver may already be gone.
         Ok(send) => _ = give.send(Stream::new(send, body, Some(stream.place))),
         Err(_) => stream.note_end(),
     }
 }
 
-/// Sees to it that the host is where HTTP/1.1 has it (RFC 9113 §8.3.1); `false` if the client names two.
+/// Puts the host where HTTP/1.1 has it (RFC 9113 §8.3.1); returns `false` if the client sent two
+/// different hosts.
 fn name_host(request: &mut Request<()>) -> bool {
     let Some(authority) = request.uri().authority() else {
         return true;
@@ -144,14 +149,14 @@ fn name_host(request: &mut Request<()>) -> bool {
     }
 }
 
-/// A stream that is to be answered.
+/// A stream that must be answered.
 struct Answering {
     respond: SendResponse<Bytes>,
     place: Place,
 }
 
 impl Answering {
-    /// Asks the service, for as long as the client wants to know.
+    /// Calls the service; returns `None` if the client resets the stream first.
     async fn ask<S, B>(
         &mut self,
         service: &mut S,
@@ -180,7 +185,7 @@ impl Answering {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         if let Err(error) = answer(&mut self.respond, response).await {
-            tracing::debug!(%error, "response not sent");
+            tracing::debug!(%error, "failed to send the response");
             self.note_end();
         }
     }
@@ -193,7 +198,7 @@ impl Answering {
         }
     }
 
-    /// Counts the stream if it was reset.
+    /// Counts the stream if the client has reset it.
     fn note_end(&mut self) {
         let mut cx = Context::from_waker(Waker::noop());
         if let Poll::Ready(Ok(_)) = self.respond.poll_reset(&mut cx) {

@@ -1,18 +1,22 @@
-//! Which HTTP a connection speaks, by its first bytes (RFC 9113 §3.4).
+//! Detects the HTTP version of a connection from its first bytes (RFC 9113 §3.4).
 
 use std::io;
 
 use rustix::net::{RecvFlags, recv};
 use tokio::{io::Interest, net::TcpStream};
 
-/// What a client says first if it knows that the server speaks HTTP/2.
+/// The connection preface: the first bytes from a client that knows that the server supports
+/// HTTP/2.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Waits until the client has said which HTTP it speaks, for those who accept connections themselves;
-/// nothing is read. A client may be slow to say so: give it a deadline.
+/// Returns whether the client uses HTTP/2.
+///
+/// This is for applications that accept connections themselves. It waits until the client has sent
+/// enough to decide, and leaves all bytes unread. A client may take arbitrarily long: set a
+/// deadline.
 ///
 /// # Errors
-/// The socket failed.
+/// Returns the error of the socket if it fails.
 ///
 /// # Cancel safety
 /// Dropping the future loses nothing.
@@ -20,11 +24,11 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     not(feature = "axum"),
     expect(
         unreachable_pub,
-        reason = "applications need it with `serve_http2` only"
+        reason = "applications need it only with `serve_http2`"
     )
 )]
 pub async fn speaks_http2(stream: &TcpStream) -> io::Result<bool> {
-    // "Would block" makes tokio wait until more has come, although bytes lie there unread.
+    // "Would block" makes tokio wait until more has arrived although there are unread bytes.
     stream
         .async_io(Interest::READABLE, || {
             let mut said = [0; PREFACE.len()];
@@ -34,7 +38,8 @@ pub async fn speaks_http2(stream: &TcpStream) -> io::Result<bool> {
         .await
 }
 
-/// Tells what the first bytes say; `None` if that is nothing yet. No bytes are the end.
+/// Returns whether the first bytes are those of HTTP/2, or `None` if there are too few to decide.
+/// No bytes at all mean that the client has closed the connection.
 fn verdict(said: &[u8]) -> Option<bool> {
     match PREFACE.strip_prefix(said) {
         Some([]) => Some(true),

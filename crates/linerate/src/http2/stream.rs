@@ -1,4 +1,4 @@
-//! One stream as a byte stream: bytes to DATA frames and back.
+//! One stream as a byte stream: writes DATA frames and reads them back as bytes.
 
 use std::{
     io::{self, IoSlice},
@@ -12,23 +12,24 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::places::Place;
 
-/// The most that one write asks the peer's window for, so that streams have their turns.
+/// Maximum size of a write in bytes, so that streams take turns.
 const WRITE_BYTES_MAX: usize = 64 << 10;
 
-/// A stream of HTTP/2 whose DATA frames are the bytes of a WebSocket.
+/// An HTTP/2 stream whose DATA frames carry the bytes of a WebSocket.
 ///
-/// RFC 8441 §5 maps the ends: END_STREAM is the end of the stream of bytes, RST_STREAM what a reset
-/// is to TCP.
+/// RFC 8441 §5 maps the ends: END_STREAM is the end of the byte stream, and RST_STREAM is like a
+/// TCP reset.
 pub(crate) struct Stream {
     send: SendStream<Bytes>,
     recv: RecvStream,
-    /// What has arrived and was not read. The peer's window has not grown by it yet.
+    /// Bytes that have arrived and were not read yet. The peer's window has not been extended by
+    /// them.
     held: BytesMut,
     place: Option<Place>,
 }
 
 impl Stream {
-    /// Takes both halves; `place` is given up with the stream.
+    /// Creates the byte stream from both halves. `place` is released with the stream.
     pub(crate) fn new(send: SendStream<Bytes>, recv: RecvStream, place: Option<Place>) -> Self {
         Self {
             send,
@@ -38,21 +39,21 @@ impl Stream {
         }
     }
 
-    /// Takes what has arrived while nothing is read, so that many small frames cost no more memory
-    /// than their bytes; the peer's window bounds those.
+    /// Collects bytes that arrive while the application does not read, so that many small frames
+    /// use no more memory than their bytes. The peer's window limits those.
     pub(crate) fn hold(&mut self, cx: &mut Context<'_>) {
-        // An error is told to the next who reads.
+        // The next read reports the error.
         while let Poll::Ready(Some(Ok(data))) = self.recv.poll_data(cx) {
             self.held.extend_from_slice(&data);
         }
     }
 
-    /// Returns the memory of what has arrived and was not read.
+    /// Returns the memory of unread bytes that have arrived.
     pub(crate) fn held_bytes(&self) -> usize {
         self.held.capacity()
     }
 
-    /// Hands out what is held, and lets the peer send as much more.
+    /// Copies held bytes to `buffer`, and allows the peer to send as many more.
     fn take_held(&mut self, buffer: &mut ReadBuf<'_>) {
         let bytes = self.held.len().min(buffer.remaining());
         buffer.put_slice(&self.held[..bytes]);
@@ -64,7 +65,7 @@ impl Stream {
     }
 
     fn release(&mut self, bytes: usize) {
-        // It fails for a stream that is over, whose window nobody needs.
+        // This fails if the stream has ended; its window no longer matters then.
         _ = self.recv.flow_control().release_capacity(bytes);
     }
 
@@ -93,7 +94,7 @@ impl Stream {
         )
     }
 
-    /// Says why nothing can be sent any more.
+    /// Returns the reason why nothing can be sent any more.
     fn lost(&mut self, cx: &mut Context<'_>) -> io::Error {
         match self.send.poll_reset(cx) {
             Poll::Ready(Ok(reason)) => into_io(reason.into()),
@@ -124,7 +125,7 @@ impl AsyncRead for Stream {
                 Poll::Ready(Some(Err(error))) if buffer.filled().len() == filled => {
                     return Poll::Ready(Err(into_io(error)));
                 }
-                // The end and an error are told again.
+                // The next read reports the end or the error again.
                 _ => break,
             }
         }
@@ -167,7 +168,7 @@ impl AsyncWrite for Stream {
         true
     }
 
-    /// Does nothing: the task of the connection writes whatever streams have.
+    /// Does nothing: the task of the connection writes all output of its streams.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
@@ -188,7 +189,7 @@ impl Drop for Stream {
     }
 }
 
-/// Returns what an error of HTTP/2 is to a byte stream.
+/// Converts an HTTP/2 error to the error of a byte stream.
 pub(super) fn into_io(error: h2::Error) -> io::Error {
     match error.reason() {
         Some(_) => io::Error::new(io::ErrorKind::ConnectionReset, error),

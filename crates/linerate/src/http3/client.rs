@@ -24,10 +24,10 @@ use super::{
 };
 use crate::Result;
 
-/// How long a connection whose stream is over is kept, so that its last bytes arrive.
+/// How long a connection is kept after its stream has ended, so that the last bytes arrive.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// A connection on which one stream is asked for.
+/// A connection on which one stream can be opened.
 pub(crate) struct Outgoing {
     closing: Closing,
     /// Our control stream, which must not end before the connection.
@@ -36,13 +36,14 @@ pub(crate) struct Outgoing {
     request_bytes_max: Option<u64>,
 }
 
-/// Speaks HTTP/3 on `connection`; `None` if the server does not allow WebSockets on streams.
+/// Starts HTTP/3 on `connection`. Returns `None` if the server does not allow WebSockets on
+/// streams.
 ///
-/// RFC 9220 §3: as of RFC 8441 §3, a client "MUST NOT" use extended CONNECT before the server's setting
-/// has come.
+/// RFC 9220 §3, like RFC 8441 §3: a client "MUST NOT" use extended CONNECT before the server's
+/// setting has arrived.
 ///
 /// # Errors
-/// The connection was lost, or the server breaks the rules of HTTP/3.
+/// Returns an error if the connection is lost or the server violates HTTP/3.
 pub(crate) async fn connect(
     connection: Connection,
     limits: &Http3Limits,
@@ -76,10 +77,11 @@ pub(crate) async fn connect(
 }
 
 impl Outgoing {
-    /// Asks for a WebSocket at `path` of `authority`.
+    /// Requests a WebSocket at `path` of `authority`.
     ///
     /// # Errors
-    /// The server refuses or breaks the rules, or the connection was lost.
+    /// Returns an error if the server refuses the request or violates the protocol, or if the
+    /// connection is lost.
     pub(crate) async fn open(
         self,
         authority: &str,
@@ -137,7 +139,7 @@ impl Outgoing {
         failure.into()
     }
 
-    /// Makes the stream one of bytes, with which the connection ends.
+    /// Converts the stream to a byte stream. The connection is closed when that stream ends.
     fn hand_over(self, send: SendStream, recv: RecvStream) -> Stream {
         let (dropped, is_dropped) = oneshot::channel();
         let arrived = send.stopped();
@@ -145,7 +147,7 @@ impl Outgoing {
         let owner = Owner::Client { _dropped: dropped };
         let stream = Stream::new(connection, (send, recv), owner);
         tokio::spawn(async move {
-            // Nothing is ever sent.
+            // Nothing is ever sent on this channel; it ends when the stream is dropped.
             _ = is_dropped.await;
             _ = timeout(LINGER, arrived).await;
             drop(self);
@@ -154,7 +156,7 @@ impl Outgoing {
     }
 }
 
-/// Why no stream was opened.
+/// The reason why a stream could not be opened.
 enum Opening {
     Failure(Failure),
     Handshake(HandshakeError),
@@ -172,7 +174,8 @@ impl From<Fault> for Opening {
     }
 }
 
-/// Returns the frame that asks for a WebSocket (RFC 9220 §3), of at most so many bytes as the server takes.
+/// Returns the frame that requests a WebSocket (RFC 9220 §3), which must not exceed the server's
+/// limit in bytes.
 fn request(
     authority: &str,
     path: &str,

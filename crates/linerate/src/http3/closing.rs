@@ -1,4 +1,4 @@
-//! Connections that end with those who need them.
+//! Closes a connection when its last user is gone.
 
 use quinn::Connection;
 
@@ -10,7 +10,7 @@ pub(super) struct Closing(pub(super) Connection);
 
 impl Drop for Closing {
     fn drop(&mut self) {
-        // It does nothing to a connection that was closed before, with what was said then.
+        // This does nothing if the connection was already closed, perhaps with another code.
         self.0.close(Code::NO_ERROR.into(), b"");
     }
 }

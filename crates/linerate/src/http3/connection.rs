@@ -20,15 +20,17 @@ use super::{
 };
 use crate::places::Places;
 
-/// How long a connection whose streams are over is kept, so that their last bytes arrive.
+/// How long a connection is kept after its streams have ended, so that their last bytes arrive.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Serves the streams of one connection until it ends; `start` is called for each and must not wait.
+/// Serves the streams of one connection until it ends. `start` is called for each request and must
+/// not block.
 ///
-/// When `goodbye` is ready, no more streams are taken, and the connection ends with those that are open.
+/// Once `goodbye` is ready, no more streams are accepted, and the connection ends when the open
+/// ones have ended.
 ///
 /// # Errors
-/// The connection was lost, or takes too long to begin.
+/// Returns an error if the connection is lost or is not established in time.
 pub(crate) async fn serve_connection(
     connection: Connection,
     limits: &Arc<Http3Limits>,
@@ -69,9 +71,9 @@ struct Serving {
     places: Arc<Places>,
     limits: Arc<Http3Limits>,
     control: SendStream,
-    /// Whether the client knows that no more streams are taken.
+    /// True if the client was told that no more streams are accepted.
     is_leaving: bool,
-    /// The number of the stream that is accepted next.
+    /// The ID of the next stream to be accepted.
     next_stream: u64,
 }
 
@@ -102,7 +104,7 @@ impl Serving {
                 },
                 accepted = connection.accept_bi() => match accepted {
                     Ok(stream) => self.accept(stream, &mut start),
-                    // Clients end connections that they need no more.
+                    // Clients close connections that they no longer need.
                     Err(quinn::ConnectionError::ApplicationClosed(_)) => return Ok(()),
                     Err(error) => return Err(error.into()),
                 },
@@ -116,7 +118,7 @@ impl Serving {
         start: &mut impl FnMut(Incoming),
     ) {
         if self.is_leaving {
-            // These fail if the stream is over.
+            // These fail if the stream has already ended.
             _ = send.reset(Code::REQUEST_REJECTED.into());
             _ = recv.stop(Code::REQUEST_REJECTED.into());
             return;
@@ -131,7 +133,7 @@ impl Serving {
         });
     }
 
-    /// Gives the connection time from now on, as a stream has ended.
+    /// Restarts the idle timeout of the connection, because a stream has ended.
     fn rest(&self, deadline: Pin<&mut Sleep>) {
         let time = match self.is_leaving {
             true => LINGER,
@@ -144,7 +146,7 @@ impl Serving {
     async fn leave(&mut self, deadline: Pin<&mut Sleep>) -> io::Result<()> {
         self.is_leaving = true;
         let told = peer::say_goodbye(&mut self.control, self.next_stream);
-        // A client that does not let us say so is told by the end of the connection.
+        // A client that blocks the control stream learns it when the connection is closed.
         timeout(LINGER, told).await.unwrap_or(Ok(()))?;
         self.rest(deadline);
         Ok(())

@@ -1,4 +1,4 @@
-//! What the peer says on its control stream and on those of QPACK (RFC 9114 §6.2.1, §7.2; RFC 9204 §4.2).
+//! The peer's control stream and its QPACK streams (RFC 9114 §6.2.1, §7.2; RFC 9204 §4.2).
 
 use linerate_proto::Role;
 
@@ -9,10 +9,10 @@ use super::{
     varint,
 };
 
-/// What follows from what the peer says.
+/// A message of the peer that we must act on.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Said {
-    /// The peer takes no new requests.
+    /// The peer accepts no new requests.
     Goodbye,
     Settings(Settings),
 }
@@ -20,7 +20,7 @@ pub(super) enum Said {
 /// Reads a control stream.
 #[derive(Debug)]
 pub(super) struct ControlReader {
-    /// Who we are.
+    /// Our role.
     role: Role,
     has_settings: bool,
     head: HeadReader,
@@ -29,12 +29,12 @@ pub(super) struct ControlReader {
     goaway_id: Option<u64>,
 }
 
-/// A frame whose payload has not come whole.
+/// A frame whose payload has not arrived completely.
 #[derive(Debug)]
 struct Frame {
     kind: u64,
     left: u64,
-    /// What has come of it, if it is of interest.
+    /// The payload that has arrived, if the frame matters to us.
     payload: Option<Vec<u8>>,
 }
 
@@ -50,10 +50,11 @@ impl ControlReader {
         }
     }
 
-    /// Takes bytes of `input` up to the next thing that is said; `None` if all of them were taken.
+    /// Consumes `input` up to the end of the next message; returns `None` if all of it was consumed
+    /// without one.
     ///
     /// # Errors
-    /// The peer breaks the rules.
+    /// Returns an error if the peer violates the protocol.
     pub(super) fn handle_input(&mut self, input: &mut &[u8]) -> Result<Option<Said>, Fault> {
         loop {
             let frame = match &mut self.frame {
@@ -78,7 +79,7 @@ impl ControlReader {
         }
     }
 
-    /// Judges a frame by its head.
+    /// Checks a frame header.
     fn begin(&mut self, head: Head) -> Result<Frame, Fault> {
         let is_unknown = head.is_unknown()?;
         if !self.has_settings && head.kind != SETTINGS {
@@ -119,13 +120,16 @@ impl ControlReader {
         match frame.kind {
             GOAWAY => self.goaway(id).map(Some),
             MAX_PUSH_ID => self.allow_pushes(id).map(|()| None),
-            // Nothing was ever pushed.
+            // We never push anything.
             _ => Err(wrong_id()),
         }
     }
 
-    /// RFC 9114 §5.2: "An endpoint MAY send multiple GOAWAY frames indicating different identifiers, but
-    /// the identifier in each frame MUST NOT be greater than the identifier in any previous frame".
+    /// Handles a GOAWAY frame.
+    ///
+    /// RFC 9114 §5.2: "An endpoint MAY send multiple GOAWAY frames indicating different
+    /// identifiers, but the identifier in each frame MUST NOT be greater than the identifier in any
+    /// previous frame".
     fn goaway(&mut self, id: u64) -> Result<Said, Fault> {
         let is_request = id.is_multiple_of(4);
         let is_greater = self.goaway_id.is_some_and(|before| id > before);
@@ -136,6 +140,8 @@ impl ControlReader {
         Ok(Said::Goodbye)
     }
 
+    /// Handles a MAX_PUSH_ID frame.
+    ///
     /// §7.2.7: "A MAX_PUSH_ID frame cannot reduce the maximum push ID".
     fn allow_pushes(&mut self, id: u64) -> Result<(), Fault> {
         if self.push_id_max.is_some_and(|before| id < before) {
@@ -162,8 +168,8 @@ const fn wrong_id() -> Fault {
     Fault::connection(Code::ID_ERROR, "identifier that can't be")
 }
 
-/// Judges bytes of the peer's QPACK encoder stream: there is no table that it could fill (RFC 9204 §4.3).
-/// All that it may say is that the table has no room.
+/// Checks bytes of the peer's QPACK encoder stream (RFC 9204 §4.3). There is no dynamic table, so
+/// the only legal instruction is to set its capacity to zero.
 pub(super) fn check_encoder(input: &[u8]) -> Result<(), Fault> {
     const CAPACITY_ZERO: u8 = 0x20;
     match input.iter().all(|byte| *byte == CAPACITY_ZERO) {
@@ -175,16 +181,16 @@ pub(super) fn check_encoder(input: &[u8]) -> Result<(), Fault> {
     }
 }
 
-/// Judges the peer's QPACK decoder stream (RFC 9204 §4.4).
+/// Checks the peer's QPACK decoder stream (RFC 9204 §4.4).
 #[derive(Debug, Default)]
 pub(super) struct DecoderChecker {
-    /// Whether the last byte was not the end of its instruction.
+    /// True if the last byte did not complete its instruction.
     is_inside: bool,
 }
 
 impl DecoderChecker {
-    /// Takes bytes: streams may be given up, of which we keep nothing. There is nothing to be
-    /// acknowledged.
+    /// Checks bytes of the stream. Cancellations of streams are allowed and need no action.
+    /// Acknowledgements are errors, because we never send anything that needs one.
     pub(super) fn handle_input(&mut self, input: &[u8]) -> Result<(), Fault> {
         for byte in input {
             if self.is_inside {
@@ -239,7 +245,7 @@ mod tests {
         assert_eq!(
             read(Role::Client, b"\x04\x00").unwrap().len(),
             1,
-            "none at all"
+            "settings may be empty"
         );
         let fault = read(Role::Server, b"\x21\x00\x04\x00").unwrap_err();
         assert_eq!(fault.code, Code::MISSING_SETTINGS);

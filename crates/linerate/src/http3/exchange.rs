@@ -1,4 +1,4 @@
-//! Messages on the streams of requests, as far as their fields go (RFC 9114 §4.1).
+//! Reads the header fields of messages on request streams (RFC 9114 §4.1).
 
 use quinn::RecvStream;
 
@@ -8,15 +8,15 @@ use super::{
     qpack::{self, Section},
 };
 
-/// Reads the fields that come next; `None` if the stream ends.
+/// Reads the next field section, or returns `None` if the stream ends.
 ///
 /// # Errors
-/// The peer breaks the rules, or the stream or the connection was lost.
+/// Returns an error if the peer violates the protocol, or if the stream or the connection is lost.
 pub(super) async fn read_section(
     recv: &mut RecvStream,
     bytes_max: u32,
 ) -> Result<Option<Section>, Failure> {
-    // What is skipped in front of them counts as they do.
+    // Frames that are skipped before the fields count towards the same limit.
     let mut skippable = u64::from(bytes_max);
     while let Some(head) = read_head(recv).await? {
         let bytes = head.payload_bytes;

@@ -1,10 +1,10 @@
-//! What peers do wrong, and how they are told (RFC 9114 §8, RFC 9204 §6).
+//! Errors of the peer, and the codes that report them (RFC 9114 §8, RFC 9204 §6).
 
 use std::{fmt, io};
 
 use quinn::VarInt;
 
-/// An error code of HTTP/3.
+/// An HTTP/3 error code.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Code(u32);
 
@@ -33,14 +33,14 @@ impl From<Code> for VarInt {
     }
 }
 
-/// What ends because of a fault.
+/// The scope of a fault: what must be closed because of it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Scope {
     Connection,
     Stream,
 }
 
-/// A rule that the peer has broken.
+/// A violation of the protocol by the peer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Fault {
     pub(crate) code: Code,
@@ -65,7 +65,7 @@ impl Fault {
         }
     }
 
-    /// Closes the connection if it is to end; the stream is the caller's.
+    /// Closes the connection if the fault requires it. Resetting the stream is left to the caller.
     pub(crate) fn close(&self, connection: &quinn::Connection) {
         if self.scope == Scope::Connection {
             connection.close(self.code.into(), self.what.as_bytes());
@@ -75,7 +75,11 @@ impl Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "peer broke HTTP/3: {} ({:#x})", self.what, self.code.0)
+        write!(
+            f,
+            "peer violated HTTP/3: {} ({:#x})",
+            self.what, self.code.0
+        )
     }
 }
 
@@ -87,7 +91,7 @@ impl From<Fault> for io::Error {
     }
 }
 
-/// Why nothing more comes: a fault, or the loss of the stream or the connection.
+/// The reason why no more input arrives: a fault, or the loss of the stream or the connection.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Fault(Fault),

@@ -1,4 +1,4 @@
-//! The heads of frames (RFC 9114 §7.1).
+//! Frame headers (RFC 9114 §7.1).
 
 use super::{
     fault::{Code, Fault},
@@ -21,10 +21,10 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Returns whether nobody knows what the frame is for, so that it is to be skipped (§9).
+    /// Returns whether the frame type is unknown, so that the frame must be skipped (§9).
     ///
     /// # Errors
-    /// The type is one that HTTP/2 has and HTTP/3 must not (§7.2.8).
+    /// Returns an error if the type belongs to HTTP/2 and is reserved in HTTP/3 (§7.2.8).
     pub(super) fn is_unknown(self) -> Result<bool, Fault> {
         match self.kind {
             DATA | HEADERS | CANCEL_PUSH | SETTINGS | PUSH_PROMISE | GOAWAY | MAX_PUSH_ID => {
@@ -35,24 +35,24 @@ impl Head {
         }
     }
 
-    /// Appends the head.
+    /// Appends the encoded header.
     pub(super) fn encode(self, output: &mut Vec<u8>) {
         varint::encode(output, self.kind);
         varint::encode(output, self.payload_bytes);
     }
 }
 
-/// Returns the fault of a frame where it must not be.
+/// Returns the fault for a frame that is not allowed at this point.
 pub(super) const fn unexpected() -> Fault {
     Fault::connection(Code::FRAME_UNEXPECTED, "frame where it must not be")
 }
 
-/// Returns the fault of a stream that ends in the middle of a frame.
+/// Returns the fault for a stream that ends in the middle of a frame.
 pub(super) const fn truncated() -> Fault {
     Fault::connection(Code::FRAME_ERROR, "stream ends in the middle of a frame")
 }
 
-/// Reads heads that arrive in pieces.
+/// Reads frame headers that arrive in pieces.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HeadReader {
     /// Two integers of at most 8 bytes.
@@ -61,12 +61,13 @@ pub(super) struct HeadReader {
 }
 
 impl HeadReader {
-    /// Returns whether nothing of a head has come.
+    /// Returns whether no byte of the header has arrived yet.
     pub(super) const fn is_empty(&self) -> bool {
         self.filled == 0
     }
 
-    /// Returns where the bytes go that are certainly part of the head; never empty.
+    /// Returns the buffer for the next bytes, which is never empty. Its length is the number of
+    /// bytes that certainly belong to the header.
     pub(super) fn wanted(&mut self) -> &mut [u8] {
         let known = &self.bytes[..self.filled];
         let kind_bytes = known.first().map_or(1, |first| varint::bytes(*first));
@@ -76,7 +77,8 @@ impl HeadReader {
         &mut self.bytes[self.filled..kind_bytes + length_bytes]
     }
 
-    /// Takes note that so many bytes were put where they were wanted; returns the head if that was all.
+    /// Records that `bytes` bytes were written to the buffer; returns the header once it is
+    /// complete.
     pub(super) fn advance(&mut self, bytes: usize) -> Option<Head> {
         self.filled += bytes;
         let known = &self.bytes[..self.filled];
@@ -89,7 +91,7 @@ impl HeadReader {
         })
     }
 
-    /// Takes what it wants of `input`.
+    /// Consumes bytes of `input` up to the end of the header.
     pub(super) fn take(&mut self, input: &mut &[u8]) -> Option<Head> {
         while !input.is_empty() {
             let wanted = self.wanted();

@@ -1,4 +1,4 @@
-//! What a peer says on the streams of HTTP/3, for fuzzers; compiled only for them.
+//! Entry points for fuzzing the parsers of HTTP/3; compiled only for fuzzing.
 
 use linerate_proto::{Role, handshake::HandshakeLimits};
 
@@ -10,8 +10,8 @@ use super::{
     varint,
 };
 
-/// Reads a field section: decodes it, encodes what it says and reads that again, and makes a request and a response
-/// of it. Returns what came of it, written out.
+/// Decodes a field section, encodes and decodes the result again, and converts it to a request and
+/// a response. Returns the results as text.
 pub fn field_section(input: &[u8], bytes_max: usize) -> String {
     let fields = match qpack::decode(input, bytes_max) {
         Ok(Section::Fields(fields)) => fields,
@@ -30,7 +30,7 @@ pub fn field_section(input: &[u8], bytes_max: usize) -> String {
     if let Some(names) = names {
         let values = fields.iter().map(|field| &*field.value);
         let again = qpack::encode(names.into_iter().zip(values));
-        let decoded = qpack::decode(&again, bytes_max).expect("what we write is legal");
+        let decoded = qpack::decode(&again, bytes_max).expect("our own encoding is valid");
         assert_eq!(decoded, Section::Fields(fields.clone()));
     }
     let request = RequestHead::of(fields.clone()).map(|head| {
@@ -47,7 +47,7 @@ pub fn field_section(input: &[u8], bytes_max: usize) -> String {
     format!("{request:?} {response:?}")
 }
 
-/// Reads a control stream that arrives in these pieces. Returns what it says, written out.
+/// Reads a control stream that arrives in these pieces. Returns its messages as text.
 pub fn control_stream<'a>(role: Role, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
     let mut reader = ControlReader::new(role);
     let mut said = Vec::new();
@@ -62,12 +62,12 @@ pub fn control_stream<'a>(role: Role, pieces: impl IntoIterator<Item = &'a [u8]>
                 }
             }
         }
-        assert!(piece.is_empty(), "all of it is taken");
+        assert!(piece.is_empty(), "all input is consumed");
     }
     said
 }
 
-/// Reads the heads of frames, whose payloads are passed over, in bytes that arrive in these pieces.
+/// Reads the frame headers in bytes that arrive in these pieces, and skips the payloads.
 pub fn frame_heads<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<(u64, u64)> {
     let mut reader = HeadReader::default();
     let mut heads = Vec::new();
@@ -76,12 +76,13 @@ pub fn frame_heads<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<(u64, 
             check_head(head);
             heads.push((head.kind, head.payload_bytes));
         }
-        assert!(piece.is_empty(), "all of it is taken");
+        assert!(piece.is_empty(), "all input is consumed");
     }
     heads
 }
 
-/// Judges what the peer says on its QPACK streams, which arrives in these pieces.
+/// Checks bytes of the peer's two QPACK streams, which arrive in these pieces. Returns whether they
+/// are legal on the encoder stream and on the decoder stream.
 pub fn qpack_streams<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (bool, bool) {
     let mut decoder = DecoderChecker::default();
     let (mut is_encoder_legal, mut is_decoder_legal) = (true, true);
@@ -92,13 +93,13 @@ pub fn qpack_streams<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (bool, b
     (is_encoder_legal, is_decoder_legal)
 }
 
-/// What is written of a head is what was read.
+/// Checks that a frame header is encoded as it was decoded.
 fn check_head(head: Head) {
     let mut wire = Vec::new();
     head.encode(&mut wire);
-    let (kind, bytes) = varint::decode(&wire).expect("it is whole");
+    let (kind, bytes) = varint::decode(&wire).expect("the integer is complete");
     assert_eq!(kind, head.kind);
-    let (payload_bytes, more) = varint::decode(&wire[bytes..]).expect("it is whole");
+    let (payload_bytes, more) = varint::decode(&wire[bytes..]).expect("the integer is complete");
     assert_eq!(
         (payload_bytes, bytes + more),
         (head.payload_bytes, wire.len())

@@ -1,4 +1,4 @@
-//! A stream that a client has opened, until it is a WebSocket or refused.
+//! A stream that a client has opened, until it becomes a WebSocket or is refused.
 
 use std::{io, time::Duration};
 
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::places::Place;
 
-/// How long a client that is refused may leave its window closed to the answer.
+/// How long a client may keep its window closed to a refusal.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A stream that a client has opened.
@@ -28,10 +28,10 @@ pub(crate) struct Incoming {
     pub(super) header_list_bytes_max: u32,
 }
 
-/// What a client asks for.
+/// The request of a client.
 pub(crate) enum Asked {
     Request(RequestHead),
-    /// Its fields are more than may be.
+    /// The header fields exceed the limit.
     TooLarge,
 }
 
@@ -39,7 +39,7 @@ impl Incoming {
     /// Reads the request.
     ///
     /// # Errors
-    /// It is malformed, or the stream or the connection was lost.
+    /// Returns an error if the request is malformed, or if the stream or the connection is lost.
     pub(crate) async fn read(&mut self) -> Result<Asked, Failure> {
         let section = read_section(&mut self.recv, self.header_list_bytes_max).await?;
         let incomplete = Fault::stream(Code::REQUEST_INCOMPLETE, "request without fields");
@@ -49,10 +49,12 @@ impl Incoming {
         }
     }
 
-    /// Opens the WebSocket with the fields of the response, for which the client has to have room in time.
+    /// Opens the WebSocket with the header fields of the response. The client's window must have
+    /// room for them within `budget`.
     ///
     /// # Errors
-    /// The stream or the connection was lost.
+    /// Returns an error if the client does not make room in time, or if the stream or the
+    /// connection is lost.
     pub(crate) async fn accept(mut self, section: &[u8], budget: Duration) -> io::Result<Stream> {
         let mut response = Vec::new();
         put(&mut response, HEADERS, section);
@@ -70,7 +72,7 @@ impl Incoming {
         Ok(Stream::new(self.connection, (self.send, self.recv), owner))
     }
 
-    /// Refuses the request. The rest of it is not read.
+    /// Refuses the request without reading the rest of it.
     pub(crate) async fn refuse(mut self, refusal: &Refusal) {
         let mut response = Vec::new();
         put(&mut response, HEADERS, &message::refusal(refusal));
@@ -79,15 +81,15 @@ impl Incoming {
         }
         let sent = timeout(REFUSAL_TIMEOUT, self.send.write_all(&response)).await;
         if !matches!(sent, Ok(Ok(()))) || self.send.finish().is_err() {
-            tracing::debug!("refusal not delivered");
+            tracing::debug!("failed to send the refusal");
             return self.give_up(Code::REQUEST_CANCELLED);
         }
         // RFC 9114 §4.1: "the server MAY send a STOP_SENDING frame … with an error code of
-        // H3_NO_ERROR". It fails if all of the request has come.
+        // H3_NO_ERROR". This fails if the whole request has arrived.
         _ = self.recv.stop(Code::NO_ERROR.into());
     }
 
-    /// Gives up the stream, and the connection if that is what `failure` comes to.
+    /// Resets the stream, and closes the connection if `failure` requires it.
     pub(crate) fn fail(self, failure: &Failure) {
         let code = match failure {
             Failure::Fault(fault) => {
@@ -99,13 +101,13 @@ impl Incoming {
         self.give_up(code);
     }
 
-    /// Gives up the stream of a client that takes too long to say what it wants.
+    /// Resets the stream of a client that takes too long to send its request.
     pub(crate) fn time_out(self) {
         self.give_up(Code::REQUEST_INCOMPLETE);
     }
 
     fn give_up(mut self, code: Code) {
-        // These fail for what is over.
+        // These fail if the stream has already ended.
         _ = self.send.reset(code.into());
         _ = self.recv.stop(code.into());
         self.place.note_reset();

@@ -1,10 +1,10 @@
-//! How much one connection may ask for.
+//! The limits of one connection.
 
 use std::{sync::Arc, time::Duration};
 
 use quinn::{IdleTimeout, TransportConfig, VarInt};
 
-/// Limits on one connection of HTTP/3; the defaults are safe.
+/// Limits on one HTTP/3 connection. The defaults are safe.
 ///
 /// ```
 /// let mut options = linerate::Options::default();
@@ -13,27 +13,29 @@ use quinn::{IdleTimeout, TransportConfig, VarInt};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Http3Limits {
-    /// How many requests a client may have open at a time. Default: 100.
+    /// Maximum number of requests that a client may have open at a time. Default: 100.
     pub streams_max: u32,
-    /// How many bytes the header fields of a message may have, each counted with 32 more (RFC 9114
-    /// §4.2.2). Default: 32 KiB.
+    /// Maximum size of the header fields of a message in bytes, where each field counts 32 bytes
+    /// more than its name and value (RFC 9114 §4.2.2). Default: 32 KiB.
     pub header_list_bytes_max: u32,
-    /// How many bytes a peer may send on a stream ahead of what the application has taken. A stream
-    /// has that much also while others are full. Default: 256 KiB.
+    /// How many bytes a peer may send on a stream before the application has consumed them. Each
+    /// stream has its own allowance, even while others are full. Default: 256 KiB.
     pub stream_window_bytes: u32,
-    /// How many bytes of all streams may be on their way to the peer, kept until it has acknowledged
-    /// them. Default: 2 MiB, which is 160 Mbit/s with a round trip of 100 ms.
+    /// How many bytes of all streams may be in flight to the peer. They are kept until the peer has
+    /// acknowledged them. Default: 2 MiB, which allows 160 Mbit/s at a round-trip time of 100 ms.
     pub send_window_bytes: u32,
-    /// How many streams a client may give up at once; with more the connection is ended. After that
-    /// it may give up [`resets_per_second`](Self::resets_per_second). Default: 1,000.
+    /// How many streams a client may reset in a burst. The connection is closed if it resets more.
+    /// The allowance then grows by [`resets_per_second`](Self::resets_per_second). Default: 1,000.
     pub resets_max: u32,
-    /// How many streams a client may give up in the long run. Default: 33.
+    /// How many streams per second a client may reset in the long run. Default: 33.
     pub resets_per_second: u32,
-    /// How long a connection without streams, or without a sign of life, is kept. Default: 60 s.
+    /// How long a connection without streams, or with a peer that does not respond, is kept open.
+    /// Default: 60 s.
     pub idle_timeout: Duration,
 }
 
-/// Streams of the peer's own: its control stream, two for QPACK, and some that nobody knows.
+/// Maximum number of the peer's unidirectional streams: its control stream, two for QPACK, and some
+/// of unknown types.
 const UNIDIRECTIONAL_STREAMS_MAX: u32 = 8;
 
 impl Default for Http3Limits {
@@ -51,7 +53,7 @@ impl Default for Http3Limits {
 }
 
 impl Http3Limits {
-    /// Returns what QUIC is to keep to with a peer that may open so many streams for requests.
+    /// Returns the QUIC configuration for a peer that may open `requests_max` request streams.
     pub(super) fn transport(&self, requests_max: u32) -> Arc<TransportConfig> {
         let window = u64::from(self.stream_window_bytes);
         let streams = u64::from(self.streams_max) + u64::from(UNIDIRECTIONAL_STREAMS_MAX);
@@ -65,7 +67,7 @@ impl Http3Limits {
             .receive_window(window_of_all)
             .send_window(self.send_window_bytes.into())
             .max_idle_timeout(idle_timeout)
-            // What is silent and alive stays, whether WebSockets ping or not.
+            // A silent connection to a live peer is kept, even if its WebSockets send no pings.
             .keep_alive_interval(Some(self.idle_timeout / 3))
             .datagram_receive_buffer_size(None);
         Arc::new(transport)

@@ -1,4 +1,4 @@
-//! Requests and responses made of fields (RFC 9114 §4.3, RFC 9220 §3).
+//! Requests and responses as header fields (RFC 9114 §4.3, RFC 9220 §3).
 
 use linerate_proto::handshake::{
     Acceptance, HandshakeError, HandshakeLimits, HttpVersion, PseudoHeaders, Refusal, Request,
@@ -9,7 +9,8 @@ use super::{
     qpack::{self, Field},
 };
 
-/// What HTTP/3 must not have (RFC 9114 §4.2), beside `TE` that says anything but `trailers`.
+/// Header fields that HTTP/3 forbids (RFC 9114 §4.2), in addition to `TE` with any value other than
+/// `trailers`.
 const CONNECTION_SPECIFIC: [&str; 5] = [
     "connection",
     "keep-alive",
@@ -18,7 +19,7 @@ const CONNECTION_SPECIFIC: [&str; 5] = [
     "upgrade",
 ];
 
-/// The fields of a message, the pseudo-header fields apart.
+/// The header fields of a message, with the pseudo-header fields separate.
 #[derive(Debug, Default)]
 struct Message {
     pseudo: Vec<(&'static str, String)>,
@@ -26,7 +27,8 @@ struct Message {
 }
 
 impl Message {
-    /// Sorts the fields of a message that may have the pseudo-header fields of these names.
+    /// Sorts the fields of a message. `known` are the names of the pseudo-header fields that it may
+    /// have.
     fn of(fields: Vec<Field>, known: &[&'static str]) -> Result<Self, Fault> {
         let mut message = Self::default();
         for Field { name, value } in fields {
@@ -40,8 +42,10 @@ impl Message {
         Ok(message)
     }
 
-    /// §4.3: "All pseudo-header fields MUST appear in the header section before regular header fields",
-    /// none of them twice and none that is not known.
+    /// Adds a pseudo-header field.
+    ///
+    /// §4.3: "All pseudo-header fields MUST appear in the header section before regular header
+    /// fields". Each may occur only once, and unknown ones are errors.
     fn add_pseudo(
         &mut self,
         name: &str,
@@ -77,10 +81,10 @@ impl Message {
         pseudo.find(|field| field.0 == name).map(|field| &*field.1)
     }
 
-    /// Puts the parts of a cookie together.
+    /// Joins the parts of a cookie.
     ///
-    /// §4.2.1: "If these are passed into a context other than HTTP/2 or HTTP/3 … multiple cookie field lines MUST be
-    /// combined using the two-byte delimiter of "; "".
+    /// §4.2.1: "If these are passed into a context other than HTTP/2 or HTTP/3 … multiple cookie
+    /// field lines MUST be combined using the two-byte delimiter of "; "".
     fn join_cookies(&mut self) {
         let mut cookie: Option<Vec<u8>> = None;
         self.fields.retain_mut(|(name, value)| {
@@ -105,7 +109,8 @@ impl Message {
     }
 }
 
-/// A byte of a token, in lower case (§4.2: "Characters in field names MUST be converted to lowercase").
+/// Returns whether a byte may occur in a lower-case token (§4.2: "Characters in field names MUST be
+/// converted to lowercase").
 fn is_name_byte(byte: u8) -> bool {
     matches!(byte, b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'0'..=b'9' | b'^'..=b'z' | b'|' | b'~')
 }
@@ -114,20 +119,20 @@ const fn malformed() -> Fault {
     Fault::stream(Code::MESSAGE_ERROR, "malformed message")
 }
 
-/// A request, which is well-formed as one of HTTP/3.
+/// A request that is well-formed in HTTP/3.
 #[derive(Debug)]
 pub(crate) struct RequestHead(Message);
 
 impl RequestHead {
     /// # Errors
-    /// The request is malformed.
+    /// Returns an error if the request is malformed.
     pub(super) fn of(fields: Vec<Field>) -> Result<Self, Fault> {
         let known = [":method", ":scheme", ":authority", ":path", ":protocol"];
         let mut message = Message::of(fields, &known)?;
         message.join_cookies();
         let has = |name| message.pseudo(name).is_some_and(|value| !value.is_empty());
         let is_well_formed = match (message.pseudo(":method"), message.pseudo(":protocol")) {
-            // RFC 9220 §3: as of RFC 8441 §4, ":scheme" and ":path" "MUST also be included".
+            // RFC 9220 §3, like RFC 8441 §4: ":scheme" and ":path" "MUST also be included".
             (Some("CONNECT"), Some(_)) => has(":scheme") && has(":path") && has(":authority"),
             // §4.4: "The :scheme and :path pseudo-header fields are omitted".
             (Some("CONNECT"), None) => {
@@ -141,7 +146,7 @@ impl RequestHead {
         is_well_formed.then_some(Self(message)).ok_or(malformed())
     }
 
-    /// Returns the request in the form that the rules of the handshake are written for.
+    /// Returns the request in the form that the handshake rules expect.
     pub(crate) fn request(&self, limits: HandshakeLimits) -> Result<Request, HandshakeError> {
         let message = &self.0;
         let pseudo = PseudoHeaders {
@@ -155,7 +160,7 @@ impl RequestHead {
     }
 }
 
-/// A response, which is well-formed as one of HTTP/3.
+/// A response that is well-formed in HTTP/3.
 #[derive(Debug)]
 pub(super) struct ResponseHead {
     pub(super) status: u16,
@@ -164,7 +169,7 @@ pub(super) struct ResponseHead {
 
 impl ResponseHead {
     /// # Errors
-    /// The response is malformed.
+    /// Returns an error if the response is malformed.
     pub(super) fn of(fields: Vec<Field>) -> Result<Self, Fault> {
         let message = Message::of(fields, &[":status"])?;
         let status = message.pseudo(":status").ok_or_else(malformed)?;
@@ -186,7 +191,7 @@ pub(crate) fn acceptance(acceptance: &Acceptance<'_>) -> Vec<u8> {
     response(acceptance.status(), acceptance.headers())
 }
 
-/// Returns the field section of a refusal. Its text is the body.
+/// Returns the field section of a refusal, whose text is sent as the body.
 pub(crate) fn refusal(refusal: &Refusal) -> Vec<u8> {
     let headers = refusal.headers();
     response(

@@ -1,4 +1,4 @@
-//! The streams on which the peer speaks about the connection (RFC 9114 §6.2).
+//! The peer's unidirectional streams (RFC 9114 §6.2).
 
 use std::{
     io,
@@ -27,21 +27,21 @@ const PUSH: u64 = 0x1;
 const QPACK_ENCODER: u64 = 0x2;
 const QPACK_DECODER: u64 = 0x3;
 
-/// What the streams of the peer's own share.
+/// State that the peer's unidirectional streams share.
 struct Peer {
     connection: Connection,
-    /// Who we are.
+    /// Our role.
     role: Role,
     limits: Arc<Http3Limits>,
-    /// A bit for each stream that there is only one of.
+    /// One bit for each type of stream that may occur only once.
     seen: AtomicU8,
     settings: Mutex<Option<oneshot::Sender<Settings>>>,
-    /// Streams that nobody knows.
+    /// The streams of unknown types that we have ignored.
     ignored: Mutex<Resets>,
 }
 
-/// Listens to what the peer says about the connection, for as long as that lasts; closes it if the
-/// peer breaks the rules. Its settings are sent to `settings`.
+/// Reads the peer's unidirectional streams for as long as the connection lasts, and closes it if
+/// the peer violates the protocol. Sends the peer's settings to `settings`.
 pub(super) async fn listen(
     connection: Connection,
     role: Role,
@@ -58,10 +58,10 @@ pub(super) async fn listen(
     });
     while let Ok(stream) = connection.accept_uni().await {
         let peer = peer.clone();
-        // QUIC bounds how many there are.
+        // QUIC limits the number of these streams.
         tokio::spawn(async move {
             if let Err(Failure::Fault(fault)) = peer.read(stream).await {
-                tracing::debug!(error = %fault, "connection of HTTP/3 failed");
+                tracing::debug!(error = %fault, "HTTP/3 connection failed");
                 fault.close(&peer.connection);
             }
         });
@@ -88,7 +88,8 @@ impl Peer {
                 let mut checker = DecoderChecker::default();
                 read_critical(stream, |input| checker.handle_input(input)).await
             }
-            // §6.2.2: only servers push, and only as much as was allowed, which is nothing.
+            // §6.2.2: only servers may push, and only as much as the client allows. We allow
+            // nothing.
             PUSH if self.role == Role::Server => Err(creation_error().into()),
             PUSH => Err(Fault::connection(Code::ID_ERROR, "push that was not allowed").into()),
             _ => self.ignore(stream),
@@ -100,14 +101,14 @@ impl Peer {
             if let Said::Settings(settings) = said
                 && let Some(sender) = lock(&self.settings).take()
             {
-                // Nobody may wait for them.
+                // The receiver may be gone.
                 _ = sender.send(settings);
             }
         }
         Ok(())
     }
 
-    /// Takes note of a stream that there is only one of.
+    /// Records a stream of a type that may occur only once.
     fn note_only(&self, kind: u64) -> Result<(), Fault> {
         let bit = 1 << kind;
         match self.seen.fetch_or(bit, Ordering::Relaxed) & bit {
@@ -116,9 +117,9 @@ impl Peer {
         }
     }
 
-    /// Ignores a stream that nobody knows, of which there may be few (§6.2.3).
+    /// Ignores a stream of an unknown type. Only a limited number of them is allowed (§6.2.3).
     fn ignore(&self, mut stream: RecvStream) -> Result<(), Failure> {
-        // It fails if the stream is over.
+        // This fails if the stream has already ended.
         _ = stream.stop(Code::STREAM_CREATION_ERROR.into());
         let limits = &self.limits;
         let is_too_many =
@@ -138,7 +139,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reads what a stream is for; `None` if it ends before that, which it may (§6.2).
+/// Reads the type of a stream, or returns `None` if it ends before that, which is allowed (§6.2).
 async fn read_kind(stream: &mut RecvStream) -> Result<Option<u64>, Failure> {
     let mut bytes = [0; 8];
     let mut filled = 0;
@@ -175,10 +176,10 @@ async fn read_critical(
     }
 }
 
-/// Opens our control stream, which is to be kept, and says our settings.
+/// Opens our control stream and sends our settings. The caller must keep the stream open.
 ///
 /// # Errors
-/// The connection was lost.
+/// Returns an error if the connection is lost.
 pub(super) async fn open_control(
     connection: &Connection,
     settings: Settings,
@@ -198,10 +199,11 @@ pub(super) async fn open_control(
     Ok(stream)
 }
 
-/// Says on our control stream that requests from the stream with this number on are not answered.
+/// Sends a GOAWAY frame on our control stream: requests on this stream and all later ones are not
+/// processed.
 ///
 /// # Errors
-/// The connection was lost.
+/// Returns an error if the connection is lost.
 pub(super) async fn say_goodbye(control: &mut SendStream, stream: u64) -> io::Result<()> {
     let mut payload = Vec::new();
     varint::encode(&mut payload, stream);

@@ -1,7 +1,7 @@
-//! Header fields as bytes (RFC 9204), with the static table only.
+//! Encoding and decoding of header fields (RFC 9204), with the static table only.
 //!
-//! We allow the peer no dynamic table and use none of its own, so that a field section needs nothing but
-//! itself and is never waited for.
+//! We do not allow the peer a dynamic table and do not use the peer's. Each field section can
+//! therefore be decoded on its own and never waits for other streams.
 
 mod integer;
 mod table;
@@ -9,7 +9,7 @@ mod table;
 use super::fault::{Code, Fault};
 use crate::huffman;
 
-/// What each field counts beside its bytes (RFC 9114 §4.2.2).
+/// What each field counts in addition to its name and value (RFC 9114 §4.2.2).
 const FIELD_OVERHEAD_BYTES: usize = 32;
 
 /// A name and a value.
@@ -23,18 +23,19 @@ pub(super) struct Field {
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum Section {
     Fields(Vec<Field>),
-    /// There are more bytes than may be.
+    /// The fields exceed the limit.
     TooLarge,
 }
 
-/// Decodes a field section of at most `bytes_max` bytes, each field counted with 32 more.
+/// Decodes a field section of at most `bytes_max` bytes, where each field counts 32 bytes more than
+/// its name and value.
 ///
 /// # Errors
-/// The section is malformed or refers to the dynamic table, which is empty.
+/// Returns an error if the section is malformed or refers to the dynamic table, which is empty.
 pub(super) fn decode(mut input: &[u8], bytes_max: usize) -> Result<Section, Fault> {
     let fault = || Fault::connection(Code::QPACK_DECOMPRESSION_FAILED, "malformed field section");
     let input = &mut input;
-    // The Required Insert Count, and the Base, whose sign is bit 7 (§4.5.1).
+    // The Required Insert Count and the Base, whose sign is bit 7 (§4.5.1).
     let (_, inserts) = integer::decode(input, 8).ok_or_else(fault)?;
     integer::decode(input, 7).ok_or_else(fault)?;
     if inserts != 0 {
@@ -47,7 +48,7 @@ pub(super) fn decode(mut input: &[u8], bytes_max: usize) -> Result<Section, Faul
             0xc0.. => indexed(input),
             0x50..=0x5f | 0x70..=0x7f => named(input),
             0x20..=0x3f => literal(input),
-            // The rest refers to the dynamic table.
+            // All other representations refer to the dynamic table.
             _ => None,
         };
         let field = field.ok_or_else(fault)?;
@@ -88,8 +89,8 @@ fn literal(input: &mut &[u8]) -> Option<Field> {
     })
 }
 
-/// Reads a string whose length has so many bits in the first byte, behind the one that tells whether it
-/// is coded (§4.1.2).
+/// Reads a string. The first byte holds the flag for Huffman coding, followed by the first
+/// `prefix_bits` bits of the length (§4.1.2).
 fn string(input: &mut &[u8], prefix_bits: u32) -> Option<Vec<u8>> {
     let (flags, length) = integer::decode(input, prefix_bits)?;
     let (bytes, rest) = input.split_at_checked(usize::try_from(length).ok()?)?;
@@ -105,7 +106,7 @@ fn string(input: &mut &[u8], prefix_bits: u32) -> Option<Vec<u8>> {
     code.is_padding().then_some(text)
 }
 
-/// Encodes a field section; names are in lower case.
+/// Encodes a field section. Names must be in lower case.
 pub(super) fn encode<'a>(fields: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Vec<u8> {
     let mut section = vec![0, 0];
     for (name, value) in fields {
@@ -186,7 +187,8 @@ mod tests {
         let expected = written.map(|(name, value)| field(name, value.as_bytes()));
         assert_eq!(fields(&section), expected);
         for end in 2..section.len() {
-            // It ends in the middle of a field or between two, and never in anything else.
+            // A shortened section ends in the middle of a field or between two fields; whole fields
+            // must be the same.
             if let Ok(Section::Fields(fields)) = decode(&section[..end], 10_000) {
                 assert_eq!(fields, expected[..fields.len()]);
             }
@@ -198,7 +200,7 @@ mod tests {
         let section = encode([("name", &b"value"[..])]);
         assert!(matches!(decode(&section, 41), Ok(Section::Fields(_))));
         assert_eq!(decode(&section, 40), Ok(Section::TooLarge));
-        // Two bytes that stand for more than a hundred.
+        // Each reference of two bytes stands for more than a hundred bytes.
         let references = [&[0, 0][..], &[0xff, 0x16].repeat(1_000)].concat();
         assert_eq!(decode(&references, 30_000), Ok(Section::TooLarge));
     }

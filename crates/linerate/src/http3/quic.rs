@@ -1,4 +1,4 @@
-//! Configurations of QUIC (RFC 9001, RFC 9114 §3.1).
+//! QUIC configuration (RFC 9001, RFC 9114 §3.1).
 
 use std::{io, sync::Arc};
 
@@ -11,17 +11,18 @@ use super::Http3Limits;
 
 const ALPN: &[u8] = b"h3";
 
-/// Returns the configuration of a server. ALPN is `h3`, whatever `tls` says.
+/// Returns the configuration of a server. ALPN is always `h3`, regardless of `tls`.
 ///
 /// # Errors
-/// `tls` does not allow TLS 1.3 with AES-128-GCM, which QUIC begins with.
+/// Returns an error if `tls` does not allow TLS 1.3 with AES-128-GCM, which QUIC requires for its
+/// first packets.
 pub(crate) fn server_config(
     tls: &rustls::ServerConfig,
     limits: &Http3Limits,
 ) -> io::Result<ServerConfig> {
     let mut tls = tls.clone();
     tls.alpn_protocols = vec![ALPN.to_vec()];
-    // What comes early may come again, by somebody else.
+    // Early data could be replayed by an attacker.
     tls.max_early_data_size = 0;
     let crypto = QuicServerConfig::try_from(tls).map_err(unusable)?;
     let mut config = ServerConfig::with_crypto(Arc::new(crypto));
@@ -29,10 +30,10 @@ pub(crate) fn server_config(
     Ok(config)
 }
 
-/// Returns the configuration of a client. ALPN is `h3`, whatever `tls` says.
+/// Returns the configuration of a client. ALPN is always `h3`, regardless of `tls`.
 ///
 /// # Errors
-/// As those of [`server_config`].
+/// The same as those of [`server_config`].
 pub(crate) fn client_config(
     tls: &rustls::ClientConfig,
     limits: &Http3Limits,
@@ -42,7 +43,7 @@ pub(crate) fn client_config(
     tls.enable_early_data = false;
     let crypto = QuicClientConfig::try_from(tls).map_err(unusable)?;
     let mut config = ClientConfig::new(Arc::new(crypto));
-    // RFC 9114 §6.1: servers open no streams with requests.
+    // RFC 9114 §6.1: servers open no request streams.
     config.transport_config(limits.transport(0));
     Ok(config)
 }

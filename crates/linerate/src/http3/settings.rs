@@ -1,4 +1,4 @@
-//! What the two sides tell each other first (RFC 9114 §7.2.4, RFC 9220 §3).
+//! The settings that the two sides exchange first (RFC 9114 §7.2.4, RFC 9220 §3).
 
 use super::{
     fault::{Code, Fault},
@@ -10,20 +10,21 @@ const MAX_FIELD_SECTION_SIZE: u64 = 0x6;
 const QPACK_BLOCKED_STREAMS: u64 = 0x7;
 const ENABLE_CONNECT_PROTOCOL: u64 = 0x8;
 
-/// The most bytes of settings that are read; they are kept only until they are all there.
+/// Maximum size of a SETTINGS frame in bytes. The payload is kept only until it is complete.
 pub(super) const BYTES_MAX: usize = 4 << 10;
 
 /// The settings that matter to us.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct Settings {
-    /// Whether a CONNECT may name a protocol (RFC 9220 §3).
+    /// True if a CONNECT request may name a protocol (RFC 9220 §3).
     pub(super) is_connect_protocol_enabled: bool,
-    /// How many bytes the fields of a message may have.
+    /// Maximum size of the header fields of a message in bytes.
     pub(super) field_section_bytes_max: Option<u64>,
 }
 
 impl Settings {
-    /// Appends the payload of the frame. QPACK is left at its defaults, which are no dynamic table.
+    /// Appends the payload of the SETTINGS frame. The QPACK settings are left at their defaults,
+    /// which means that there is no dynamic table.
     pub(super) fn encode(self, output: &mut Vec<u8>) {
         if let Some(bytes_max) = self.field_section_bytes_max {
             varint::encode(output, MAX_FIELD_SECTION_SIZE);
@@ -35,10 +36,11 @@ impl Settings {
         }
     }
 
-    /// Reads the payload of the frame.
+    /// Decodes the payload of a SETTINGS frame.
     ///
     /// # Errors
-    /// It is malformed, or says something twice or something that only HTTP/2 has.
+    /// Returns an error if the payload is malformed, contains a setting twice, or contains one that
+    /// is reserved for HTTP/2.
     pub(super) fn decode(mut payload: &[u8]) -> Result<Self, Fault> {
         let mut settings = Self::default();
         let mut seen = Vec::new();
@@ -56,8 +58,8 @@ impl Settings {
 
     fn apply(&mut self, id: u64, value: u64) -> Result<(), Fault> {
         match (id, value) {
-            // §7.2.4.1: what HTTP/2 has "MUST NOT be sent, and their receipt MUST be treated as a
-            // connection error of type H3_SETTINGS_ERROR".
+            // §7.2.4.1: settings of HTTP/2 "MUST NOT be sent, and their receipt MUST be treated as
+            // a connection error of type H3_SETTINGS_ERROR".
             (0x0 | 0x2..=0x5, _) => Err(wrong("setting of HTTP/2")),
             (ENABLE_CONNECT_PROTOCOL, 0 | 1) => {
                 self.is_connect_protocol_enabled = value == 1;
@@ -68,7 +70,7 @@ impl Settings {
                 self.field_section_bytes_max = Some(value);
                 Ok(())
             }
-            // We use no dynamic table, whatever there is room for.
+            // We use no dynamic table, whatever capacity the peer allows.
             (QPACK_MAX_TABLE_CAPACITY | QPACK_BLOCKED_STREAMS, _) => Ok(()),
             _ => Ok(()),
         }
@@ -107,7 +109,8 @@ mod tests {
 
     #[test]
     fn settings_of_others_are_read() {
-        // A table of 4,096 bytes, 16 blocked streams, CONNECT, and one to be ignored.
+        // A table of 4,096 bytes, 16 blocked streams, extended CONNECT, and an unknown setting to
+        // ignore.
         let payload = b"\x01\x50\x00\x07\x10\x08\x01\x40\x21\x3f";
         let settings = Settings::decode(payload).unwrap();
         assert!(settings.is_connect_protocol_enabled);

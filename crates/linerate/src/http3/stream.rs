@@ -1,4 +1,4 @@
-//! One stream as a byte stream: bytes to DATA frames and back.
+//! One stream as a byte stream: writes DATA frames and reads them back as bytes.
 
 use std::{
     io::{self, IoSlice},
@@ -17,42 +17,42 @@ use super::{
 };
 use crate::places::Place;
 
-/// The most that one DATA frame has, so that streams have their turns.
+/// Maximum payload of a DATA frame in bytes, so that streams take turns.
 const WRITE_BYTES_MAX: usize = 64 << 10;
 
-/// How many steps one read takes at most, so that frames without data have an end.
+/// Maximum number of steps in one read, so that a peer cannot keep it busy with empty frames.
 const STEPS_MAX: usize = 128;
 
-/// A stream of HTTP/3 whose DATA frames are the bytes of a WebSocket.
+/// An HTTP/3 stream whose DATA frames carry the bytes of a WebSocket.
 ///
-/// RFC 9220 §3 maps the ends: a FIN is the end of the stream of bytes, a reset what one is to TCP.
+/// RFC 9220 §3 maps the ends: a FIN is the end of the byte stream, and a reset is like a TCP reset.
 pub(crate) struct Stream {
     connection: quinn::Connection,
     send: SendStream,
     recv: RecvStream,
     head: HeadReader,
     frame: Option<Frame>,
-    /// The rest of a frame that was begun, and of which nothing else is to come in between.
+    /// The rest of a frame that is partly written. Nothing else may be written before it.
     unwritten: Bytes,
     fault: Option<Fault>,
-    /// Whether the peer has sent all that it will.
+    /// True if the peer has ended its side of the stream.
     is_ended: bool,
     is_finished: bool,
-    /// Whether the peer has given up the stream.
+    /// True if the peer has reset the stream.
     is_given_up: bool,
     owner: Owner,
 }
 
-/// Who wants to know that a stream is over.
+/// The owner of a stream, which must learn when it ends.
 pub(super) enum Owner {
-    /// A client's connection has one stream.
+    /// The connection of a client has only this stream.
     Client {
         _dropped: oneshot::Sender<()>,
     },
     Server(Place),
 }
 
-/// A frame whose payload has not come whole.
+/// A frame whose payload has not arrived completely.
 #[derive(Clone, Copy)]
 struct Frame {
     left: u64,
@@ -60,7 +60,8 @@ struct Frame {
 }
 
 impl Stream {
-    /// Takes both halves, of which the fields in front of the data have been read and written.
+    /// Creates the byte stream from both halves, after the header fields have been read and
+    /// written.
     pub(super) fn new(
         connection: quinn::Connection,
         (send, recv): (SendStream, RecvStream),
@@ -81,7 +82,7 @@ impl Stream {
         }
     }
 
-    /// Reads the next piece of a frame or of its head; `false` at the end of the stream.
+    /// Reads the next piece of a frame or of its header; returns `false` at the end of the stream.
     fn poll_piece(
         &mut self,
         cx: &mut Context<'_>,
@@ -132,7 +133,10 @@ impl Stream {
         Poll::Ready(Ok(true))
     }
 
-    /// RFC 9114 §4.4: "only DATA frames are permitted to be sent on the stream", but for what nobody knows.
+    /// Starts reading a frame.
+    ///
+    /// RFC 9114 §4.4: "only DATA frames are permitted to be sent on the stream", except for frames
+    /// of unknown types.
     fn begin(&mut self, head: Head) -> Result<(), Fault> {
         let is_data = head.kind == DATA;
         if !is_data && !head.is_unknown()? {
@@ -156,7 +160,7 @@ impl Stream {
         error.into()
     }
 
-    /// Begins a frame, once the one before is written.
+    /// Starts a frame once the previous one is written.
     fn poll_begin_write(
         &mut self,
         cx: &mut Context<'_>,
@@ -183,10 +187,10 @@ impl Stream {
         }
     }
 
-    /// Writes the rest of the frame that was begun, as far as the peer's window goes.
+    /// Writes the rest of the current frame, as far as the peer's window allows.
     fn poll_write_rest(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.unwritten.has_remaining() {
-            // What is written of the chunk is taken off it.
+            // `write_chunks` removes what it has written from the chunk.
             let mut chunk = [self.unwritten.clone()];
             let written = ready!(pin!(self.send.write_chunks(&mut chunk)).poll(cx));
             if let Err(error) = written {
@@ -213,7 +217,7 @@ impl AsyncRead for Stream {
             match self.poll_piece(cx, buffer) {
                 Poll::Ready(Ok(true)) => {}
                 Poll::Ready(Ok(false)) => return Poll::Ready(Ok(())),
-                // An error is told again.
+                // The next read reports the error again.
                 _ if buffer.filled().len() > filled => return Poll::Ready(Ok(())),
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => return Poll::Pending,
@@ -271,9 +275,9 @@ impl AsyncWrite for Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // These fail for what is over already.
+        // These fail if the stream has already ended.
         if self.is_ended && self.unwritten.is_empty() {
-            // Both sides have said all they will.
+            // Both sides have ended their output.
             _ = self.send.finish();
         } else if !self.is_finished {
             _ = self.send.reset(Code::REQUEST_CANCELLED.into());

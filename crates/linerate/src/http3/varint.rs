@@ -1,14 +1,14 @@
 //! Variable-length integers (RFC 9000 §16).
 
-/// The largest integer that there is.
+/// The largest integer that can be encoded.
 pub(super) const MAX: u64 = (1 << 62) - 1;
 
-/// Returns how many bytes an integer has that begins with `first`.
+/// Returns the encoded length in bytes of an integer that begins with `first`.
 pub(super) fn bytes(first: u8) -> usize {
     1 << (first >> 6)
 }
 
-/// Reads an integer, if all of it is there.
+/// Decodes an integer, or returns `None` if it is incomplete. Also returns its length in bytes.
 pub(super) fn decode(input: &[u8]) -> Option<(u64, usize)> {
     let bytes = bytes(*input.first()?);
     let mut value = u64::from(input[0] & 0x3f);
@@ -18,7 +18,7 @@ pub(super) fn decode(input: &[u8]) -> Option<(u64, usize)> {
     Some((value, bytes))
 }
 
-/// Appends an integer in as few bytes as can be; `value` is at most [`MAX`].
+/// Appends an integer in as few bytes as possible. `value` must be at most [`MAX`].
 pub(super) fn encode(output: &mut Vec<u8>, value: u64) {
     debug_assert!(value <= MAX);
     match value {
@@ -54,6 +54,6 @@ mod tests {
             encode(&mut encoded, value);
             assert_eq!(encoded, bytes);
         }
-        assert_eq!(decode(b"\x40\x25"), Some((37, 2)), "longer than need be");
+        assert_eq!(decode(b"\x40\x25"), Some((37, 2)), "longer than necessary");
     }
 }

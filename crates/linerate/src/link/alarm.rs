@@ -1,4 +1,4 @@
-//! When the driver is to look at its connection's deadlines.
+//! Waking the driver at its connection's deadlines.
 
 use std::{
     future::Future,
@@ -12,23 +12,23 @@ use tokio::time::Sleep;
 
 use crate::{clock, server::Slot};
 
-/// What wakes a driver at a deadline: a timer of its own, or the one that the connections of a
-/// server share, which costs a connection no memory to speak of.
+/// The timer that wakes a driver at a deadline: either its own, or the one that all connections of
+/// a server share, which costs almost no memory per connection.
 pub(crate) enum Alarm {
     Own(Pin<Box<Sleep>>),
     Shared(Slot),
 }
 
 impl Alarm {
-    /// Creates a timer of its own.
+    /// Creates an alarm with its own timer.
     pub(crate) fn own() -> Self {
         Self::Own(Box::pin(tokio::time::sleep_until(clock::instant(
             Duration::ZERO,
         ))))
     }
 
-    /// Sees to it that the driver is woken at `due` or earlier; `set` is the tick for which a shared
-    /// timer is set, if it is. Ready if the deadline may have come.
+    /// Ensures that the driver is woken at `due` or earlier. `set` is the tick for which the shared
+    /// timer is set, if any. Ready if the deadline may have passed.
     pub(crate) fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -54,12 +54,12 @@ impl Alarm {
     }
 }
 
-/// A moment of the timer that connections share.
+/// A point in time of the shared timer.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct Tick(NonZeroU32);
 
 impl Tick {
-    /// How often the shared timer looks; deadlines are that much late at most.
+    /// The interval of the shared timer, which is also how late a deadline can be.
     pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
 
     /// Returns the first tick that is not before `at`.
@@ -72,13 +72,13 @@ impl Tick {
         Self::new((now.as_millis() / Self::INTERVAL.as_millis()) as u32)
     }
 
-    /// Returns the tick after so many intervals.
+    /// Returns the tick after `intervals` intervals.
     pub(crate) const fn new(intervals: u32) -> Self {
-        // Never 0, so that `Option<Tick>` is as small.
+        // The value is never 0, so that `Option<Tick>` is the same size.
         Self(NonZeroU32::MIN.saturating_add(intervals))
     }
 
-    /// Returns after how many intervals the tick is.
+    /// Returns the number of intervals up to the tick.
     pub(crate) const fn intervals(self) -> u32 {
         self.0.get() - 1
     }

@@ -1,4 +1,4 @@
-//! What the handles of a connection and its driver share.
+//! The state that the handles of a connection share with its driver.
 
 use std::{
     future::{Future, poll_fn},
@@ -29,10 +29,10 @@ use crate::{
     parts::{Parts, PartsError, RawStream},
 };
 
-/// What the handles and the driver share.
+/// The state that the handles and the driver share.
 pub(crate) struct Connection {
     pub(super) engine: Engine<Side>,
-    /// The socket, until the connection is over.
+    /// The socket; `None` once the connection is over.
     pub(super) io: Option<Transport>,
     pub(super) options: Arc<Options>,
     pub(super) inbox: Inbox,
@@ -40,60 +40,61 @@ pub(crate) struct Connection {
     pub(super) receiver: Receiver,
     pub(super) driver: Option<Waker>,
     pub(super) aside: Option<Box<Aside>>,
-    /// The tick for which a shared alarm is set.
+    /// The tick for which the shared alarm is set.
     pub(super) alarm_set: Option<Tick>,
     pub(super) alarm_rang: bool,
-    /// Handles that the application holds.
+    /// The number of handles that the application holds.
     pub(super) handles: u32,
     pub(super) receiver_gone: bool,
-    /// Whether the driver was woken and has not run since.
+    /// True if the driver has been woken and has not run since.
     pub(super) driver_notified: bool,
     pub(super) stream_shut_down: bool,
-    /// Whether the driver has no handler to run, or none any more.
+    /// True if the driver has no handler, or its handler has completed.
     pub(super) handler_done: bool,
-    /// Reads since the receiver last had to wait.
+    /// The number of reads since the receiver last had to wait.
     pub(super) reads_in_a_row: u8,
     pub(super) counted: Counted,
 }
 
-/// Whether somebody waits for a message.
+/// Which task is waiting for a message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Receiver {
-    /// Nobody does.
+    /// No task.
     Absent,
-    /// Somebody whom the driver's waker wakes does, as the handler of a server.
+    /// The driver's task, as for the handler of a server.
     InDriver,
-    /// Somebody whose waker stands aside does.
+    /// Another task, whose waker is in [`Aside`].
     Other,
 }
 
-/// What an idle connection does without.
+/// State that an idle connection does not need.
 #[derive(Default)]
 pub(super) struct Aside {
     pub(super) receiver: Option<Waker>,
-    /// Exists once somebody has received in another task than the driver's.
+    /// `Some` once a task other than the driver's has received.
     pub(super) readiness: Option<Arc<Readiness>>,
     pub(super) waiting: Vec<(Until, Waker)>,
-    /// What the receiver is still to be told.
+    /// The error that the receiver has not been told yet.
     pub(super) error: Option<Error>,
     pub(super) closed: Option<Closed>,
     pub(super) close_reason: Option<Box<str>>,
     pub(super) subprotocol: Option<Box<str>>,
 }
 
-/// After so many reads in a row the receiver yields, so that other connections have their turn.
+/// The number of consecutive reads after which the receiver yields, so that other connections get
+/// their turn.
 pub(super) const READS_IN_A_ROW_MAX: u8 = 16;
 
-/// What somebody waits for.
+/// What a task is waiting for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Until {
     /// The end of the closing handshake.
     Closed,
     /// A message, or the end of the input.
     Input,
-    /// Room in the outbox, or that nothing can be sent any more.
+    /// Room in the outbox, or the end of the connection.
     Room,
-    /// That everything is written.
+    /// The moment when everything has been written.
     Written,
 }
 
@@ -106,7 +107,7 @@ impl Connection {
         self.aside.as_ref()?.subprotocol.as_deref()
     }
 
-    /// Returns how the connection ended, and the reason that the peer gave.
+    /// Returns how the connection ended, and the reason given by the peer.
     pub(crate) fn closed(&self) -> Option<(Closed, &str)> {
         let aside = self.aside.as_ref()?;
         Some((
@@ -119,7 +120,7 @@ impl Connection {
         self.aside.get_or_insert_default()
     }
 
-    /// Receives; the socket is to wake `reader`.
+    /// Receives the next message or piece; the socket wakes `reader`.
     pub(super) fn poll_receive(
         &mut self,
         cx: &Context<'_>,
@@ -173,8 +174,8 @@ impl Connection {
         }
     }
 
-    /// Returns whether the driver has anything to do after a message was received; if not, the socket
-    /// will wake somebody when it has.
+    /// Returns whether the driver has anything to do after a message was received; if not, the
+    /// socket wakes a task when there is something to do.
     pub(super) fn is_anything_left(&mut self, reader: &Waker) -> bool {
         !self.inbox.is_empty()
             || !self.outbox.is_empty()
@@ -182,7 +183,7 @@ impl Connection {
             || self.poll_read(&mut Context::from_waker(reader)).is_ready()
     }
 
-    /// Tells the socket's waker who waits, if there is such a waker.
+    /// Updates the wakers in the connection's [`Readiness`], if it has one.
     pub(super) fn update_readiness(&self) {
         if let Some(aside) = &self.aside
             && let Some(readiness) = &aside.readiness
@@ -193,7 +194,7 @@ impl Connection {
         }
     }
 
-    /// Reads once; an end of the stream or an error ends the connection.
+    /// Reads once; the end of the stream or an error ends the connection.
     pub(super) fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(io) = &mut self.io else {
             return Poll::Ready(());
@@ -210,7 +211,7 @@ impl Connection {
         Poll::Ready(())
     }
 
-    /// Queues frames that others send too; a client sends masked copies of its own.
+    /// Queues shared frames; a client sends its own masked copies.
     pub(super) fn push_frames(&mut self, frames: &Frames) -> Result<(), SendError> {
         match self.engine.endpoint().role() {
             Role::Server => self.outbox.push_frames(&mut self.engine, frames)?,
@@ -234,13 +235,14 @@ impl Connection {
         self.outbox.len() >= self.options.send_queue_bytes_max.max(1)
     }
 
-    /// Writes as much as the socket takes; pending if something is left, which is the driver's.
+    /// Writes as much as the socket accepts; pending if anything is left, which the driver then
+    /// writes.
     pub(super) fn write_now(&mut self, cx: &mut Context<'_>, is_driver_active: bool) -> Poll<()> {
         let written = self.poll_write(cx);
         match written {
             Poll::Ready(Ok(())) => {}
             Poll::Ready(Err(error)) => self.end(Some(error.into())),
-            // An active driver will try again by itself; to wake it would make it turn for ever.
+            // An active driver tries again by itself; waking it would make it loop forever.
             Poll::Pending if is_driver_active => return Poll::Pending,
             Poll::Pending => {
                 self.wake_driver();
@@ -250,8 +252,9 @@ impl Connection {
         Poll::Ready(())
     }
 
-    /// Writes what the socket takes, whatever the task that runs has done before: one that sends to thousands would
-    /// have used up tokio's budget after 128 writes, and each further one would be left to a driver.
+    /// Writes as much as the socket accepts, ignoring tokio's cooperative budget. A task that sends
+    /// to thousands of connections would exhaust the budget after 128 writes, and every further
+    /// write would be left to a driver.
     pub(super) fn write_at_once(&mut self) {
         let write = poll_fn(|cx| {
             _ = self.write_now(cx, false);
@@ -260,7 +263,7 @@ impl Connection {
         _ = pin!(unconstrained(write)).poll(&mut Context::from_waker(Waker::noop()));
     }
 
-    /// Writes what is queued, control frames at the next frame boundary.
+    /// Writes everything that is queued, with control frames at the next frame boundary.
     pub(super) fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Some(io) = &mut self.io else {
             return Poll::Ready(Ok(()));
@@ -277,14 +280,15 @@ impl Connection {
         }
     }
 
-    /// Fails the connection because of the peer's fault or silence; the Close frame goes out.
+    /// Fails the connection because of an error or the silence of the peer; the Close frame is
+    /// still sent.
     pub(super) fn fail(&mut self, error: Error) {
         self.aside_mut().error.get_or_insert(error);
         self.wake_all();
     }
 
-    /// Ends the connection now: closes the socket and tells everybody. The `error` is for the
-    /// receiver, unless that knows the end of the input already.
+    /// Ends the connection now: closes the socket and wakes all waiting tasks. The receiver gets
+    /// the `error`, unless the input has already ended.
     pub(super) fn end(&mut self, error: Option<Error>) {
         let error = error.filter(|_| !self.engine.is_input_over());
         let closed = self.engine.handle_eof();
@@ -334,14 +338,14 @@ impl Connection {
         })
     }
 
-    /// Counts the memory that the connection holds.
+    /// Charges the memory of the connection to the accounts.
     pub(super) fn count_memory(&mut self) {
         let messages = self.received_bytes();
         let backlog = self.outbox.capacity();
         self.counted.set(&self.options.accounts, backlog, messages);
     }
 
-    /// Returns the memory of input, whole messages or not, that the application has not taken.
+    /// Returns the memory of all input that the application has not taken, in bytes.
     pub(super) fn received_bytes(&self) -> usize {
         let held = self.io.as_ref().map_or(0, Transport::held_bytes);
         self.inbox.capacity() + held
@@ -362,7 +366,7 @@ impl Connection {
         }
     }
 
-    /// Returns why nothing can be written any more.
+    /// Returns an error, unless the connection was closed cleanly.
     pub(super) fn lost(&self) -> Result<()> {
         match self.closed() {
             Some((Closed { clean: true, .. }, _)) => Ok(()),
@@ -379,7 +383,7 @@ impl Connection {
         }
     }
 
-    /// Wakes those who wait for what has come about.
+    /// Wakes the tasks that wait for an event for which `has_come` returns `true`.
     pub(super) fn wake_waiting(&mut self, has_come: impl Fn(Until) -> bool) {
         if let Some(aside) = &mut self.aside {
             aside.waiting.retain(|(until, waker)| {
@@ -392,7 +396,7 @@ impl Connection {
         }
     }
 
-    /// Takes note that both Close frames have passed.
+    /// Records that both sides have sent their Close frames.
     pub(super) fn note_closed(&mut self) {
         if self.closed().is_none() {
             self.note_peer_close();

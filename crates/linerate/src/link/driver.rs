@@ -1,5 +1,6 @@
 //! The one task that is responsible for a connection: it runs the handler if there is one, writes
-//! what was queued, reads while nobody receives, keeps the deadlines, and ends the connection.
+//! what is queued, reads while the application does not receive, enforces the deadlines, and ends
+//! the connection.
 
 use std::{
     future::Future,
@@ -21,11 +22,11 @@ use crate::{Error, Result, clock};
 pin_project_lite::pin_project! {
     /// Drives a connection to its end, and runs the application's handler if there is one.
     ///
-    /// When the handler is done and has dropped its handles, the connection is closed: with 1000,
-    /// or with 1011 if it failed or panicked.
+    /// When the handler has completed and dropped its handles, the connection is closed: with code
+    /// 1000, or with 1011 if the handler failed or panicked.
     ///
-    /// A future by hand, because it stays in memory for as long as its connection: an `async fn`
-    /// keeps a second copy of the handler.
+    /// This is a hand-written future because it stays in memory as long as its connection, and an
+    /// `async fn` would keep a second copy of the handler.
     pub(crate) struct Driver<H> {
         #[pin]
         handler: H,
@@ -74,7 +75,7 @@ impl<H: Future<Output = Result<()>>> Future for Driver<H> {
     }
 }
 
-/// Ends the connection if the driver's task is dropped, at the shutdown of the runtime for instance.
+/// Ends the connection if the driver's task is dropped, for instance when the runtime shuts down.
 struct Guard(Arc<Link>);
 
 impl Drop for Guard {
@@ -87,7 +88,7 @@ impl Drop for Guard {
     }
 }
 
-/// Polls the handler; when it is done, says with which code its connection is to be closed.
+/// Polls the handler; once it has completed, returns the code with which to close its connection.
 fn poll_handler<H>(handler: Pin<&mut H>, cx: &mut Context<'_>) -> Poll<CloseCode>
 where
     H: Future<Output = Result<()>>,
@@ -107,7 +108,7 @@ where
 }
 
 impl Link {
-    /// Tells the driver that the tick has come for which its alarm was set.
+    /// Wakes the driver at `tick` if its alarm is set for that tick.
     pub(crate) fn ring(&self, tick: Tick) {
         let mut connection = self.lock();
         if connection.alarm_set == Some(tick) {
@@ -117,7 +118,7 @@ impl Link {
         }
     }
 
-    /// Does what can be done for the connection now; ready when it is over.
+    /// Does everything that can be done for the connection now; ready when the connection is over.
     fn poll_drive(&self, cx: &mut Context<'_>, alarm: &mut Alarm) -> Poll<()> {
         let mut connection = self.lock();
         let over = connection.poll_drive(cx, alarm);
@@ -130,7 +131,7 @@ impl Link {
 }
 
 impl Connection {
-    /// Takes note of who drives; returns whether the handler is done.
+    /// Stores the driver's waker; returns whether the handler has completed.
     fn start_drive(&mut self, cx: &Context<'_>) -> bool {
         self.inbox.let_time_pass();
         match &mut self.driver {
@@ -153,8 +154,8 @@ impl Connection {
                 Poll::Ready(Ok(())) => {
                     self.wake_waiting(|until| matches!(until, Until::Room | Until::Written));
                     self.poll_end_stream(cx);
-                    // Not before our Close frame is written: behind a peer's end of the stream
-                    // nothing more would be.
+                    // This must not happen before our Close frame is written, because the
+                    // connection ends when the peer's stream does.
                     if self.engine.is_input_over() {
                         self.drain(cx);
                     }
@@ -170,14 +171,15 @@ impl Connection {
         }
     }
 
-    /// Starts the closing handshake when the application has dropped all of its handles.
+    /// Starts the closing handshake if the application has dropped all of its handles.
     fn close_if_abandoned(&mut self) {
         if self.handles == 0 {
             self.close_now(CloseCode::GOING_AWAY);
         }
     }
 
-    /// Takes note that the handler is done; closes with `code` if it has dropped its handles.
+    /// Records that the handler has completed; closes the connection with `code` if all handles
+    /// have been dropped.
     fn finish_handler(&mut self, code: CloseCode) {
         self.handler_done = true;
         if self.handles == 0 {
@@ -187,11 +189,11 @@ impl Connection {
 
     fn close_now(&mut self, code: CloseCode) {
         self.receiver_gone = true;
-        // Closing can't fail without a reason, and does nothing if it has begun.
+        // Closing without a reason cannot fail, and has no effect if closing has already begun.
         _ = self.engine.close(code, "", clock::now());
     }
 
-    /// Reads for the sake of control frames and of the end of the stream; messages are queued.
+    /// Reads in order to process control frames and the end of the stream; messages are queued.
     fn read_ahead(&mut self, cx: &mut Context<'_>) {
         let mut reads = 0;
         while self.io.is_some() && self.is_reading() {
@@ -218,13 +220,15 @@ impl Connection {
         }
     }
 
-    /// Returns whether more is to be read while nobody receives; makes room if it must.
+    /// Returns whether to keep reading while the application does not receive; makes room if
+    /// necessary.
     fn is_reading(&mut self) -> bool {
         let is_full = self.inbox.is_full(self.options.recv_queue_bytes_max);
         if self.receiver_gone {
             self.inbox.discard_queued();
         }
-        // While closing, the peer's Close frame must be reached even if nobody receives.
+        // While closing, we must reach the peer's Close frame even if the application does not
+        // receive.
         if self.receiver_gone || is_full && self.engine.state() != State::Open {
             self.inbox.stop_listening();
             return true;
@@ -232,13 +236,14 @@ impl Connection {
         !is_full
     }
 
-    /// Takes note that a message was queued ahead of the application.
+    /// Counts messages that were queued ahead of the application, and wakes the receiver.
     fn queued(&mut self) {
         self.count_messages();
         self.wake_receiver();
     }
 
-    /// Reads and forgets what the peer sends after the end of all that matters, until it closes.
+    /// Reads and discards what the peer sends after the closing handshake, until the peer closes
+    /// the stream.
     fn drain(&mut self, cx: &mut Context<'_>) {
         for _ in 0..READS_IN_A_ROW_MAX {
             if self.io.is_none() || self.poll_read(cx).is_pending() {
@@ -249,7 +254,7 @@ impl Connection {
         cx.waker().wake_by_ref();
     }
 
-    /// Ends our side of the stream once both sides have said all they will.
+    /// Ends our side of the stream once both sides have sent everything.
     fn poll_end_stream(&mut self, cx: &mut Context<'_>) {
         if self.engine.is_input_over() && self.engine.is_output_over() {
             self.note_closed();
@@ -260,14 +265,14 @@ impl Connection {
         let Some(io) = &mut self.io else { return };
         match Pin::new(io).poll_shutdown(cx) {
             Poll::Pending => {}
-            // The peer closes next; until then its last bytes are read, so that our Close frame is
-            // not lost to a reset.
+            // The peer closes next. Before that, its last bytes are read, so that our Close frame
+            // is not lost to a reset.
             Poll::Ready(Ok(())) => self.stream_shut_down = true,
             Poll::Ready(Err(error)) => self.end(Some(error.into())),
         }
     }
 
-    /// Keeps the deadlines; pending means that there is nothing more to do now.
+    /// Enforces the deadlines; pending means that there is nothing more to do now.
     fn poll_alarm(&mut self, cx: &mut Context<'_>, alarm: &mut Alarm) -> Poll<()> {
         loop {
             let Some(due) = self.engine.poll_timeout() else {
@@ -278,7 +283,7 @@ impl Connection {
             }
             let now = clock::now();
             if self.inbox.is_full(self.options.recv_queue_bytes_max) {
-                // Reading is paused because of the application; the peer is not to blame.
+                // Reading is paused because of the application, so the peer must not be timed out.
                 self.engine.handle_input(&mut [], now);
             }
             match self.engine.handle_timeout(now) {

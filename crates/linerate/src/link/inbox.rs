@@ -1,5 +1,5 @@
-//! What has arrived: input that is not parsed yet, a message that is not whole yet, and messages
-//! that the application has not taken yet.
+//! The queue of input: unparsed bytes, an incomplete message, and messages that the application has
+//! not taken yet.
 
 use std::{
     cell::RefCell,
@@ -27,7 +27,7 @@ use crate::{
 /// A message, or a piece of one.
 pub(crate) struct Piece {
     pub(crate) message: Message,
-    /// Whether this is the last piece.
+    /// True if this is the last piece.
     pub(crate) ends: bool,
 }
 
@@ -42,56 +42,58 @@ pub(crate) enum Mode {
     Messages,
 }
 
-/// Messages that may wait for the application, whatever their size.
+/// The maximum number of messages in the queue, whatever their size.
 const QUEUED_MAX: usize = 1_024;
 
-/// For so much of what a frame announces there is memory as soon as a byte of it has arrived. It is no
-/// more than what a connection costs anyway: whoever only begins frames gains nothing by it.
+/// How many bytes of the length that a frame announces are allocated as soon as its first byte
+/// arrives. This is no more than the base cost of a connection, so an attacker gains nothing by
+/// only starting frames.
 const ANNOUNCED_BYTES: usize = 2 << 10;
 
 /// The queue of input, from the socket to the application.
 pub(crate) struct Inbox {
-    /// Holds input that was read; `rest[at..end]` is still to be parsed.
+    /// Input that was read; `rest[at..end]` has not been parsed.
     rest: Vec<u8>,
     at: u32,
     end: u32,
     message: Option<Incoming>,
     ahead: Option<Box<Ahead>>,
-    /// Messages that have become whole since they were last asked for.
+    /// The number of messages completed since the count was last taken.
     messages: u32,
-    /// Whether a piece that is not the last of its message was handed out, and the last was not.
+    /// True if a piece of a message was returned, but not yet the last one.
     streaming: bool,
-    /// Whether the message that is arriving is parsed in pieces, because its first was handed out.
+    /// True if the message that is arriving is parsed in pieces, because its first piece was
+    /// returned.
     in_pieces: bool,
-    /// Whether nobody is to get what still arrives.
+    /// True if messages that still arrive are discarded.
     deaf: bool,
-    /// Whether the engine knows what time it is, near enough.
+    /// True if the engine has an accurate enough time.
     time_told: bool,
 }
 
-/// What was parsed while nobody received.
+/// What was parsed while the application did not receive.
 #[derive(Default)]
 struct Ahead {
     queued: VecDeque<Piece>,
     queued_bytes: usize,
-    /// The memory of what is queued.
+    /// The memory of the queued messages in bytes.
     queued_capacity: usize,
     close_reason: Option<Box<str>>,
 }
 
 #[allow(
     clippy::vec_box,
-    reason = "they are recycled with the boxes that inboxes hold"
+    reason = "queues are recycled together with their boxes"
 )]
 type Spare = Vec<Box<Ahead>>;
 
 thread_local! {
-    /// Recycled queues; an idle connection has none.
+    /// Recycled queues. An idle connection does not have a queue.
     static SPARE: RefCell<Spare> = const { RefCell::new(Vec::new()) };
 }
 
-/// How many queues a thread keeps, of which none has room for more messages than
-/// [`SPARE_MESSAGES_MAX`].
+/// How many queues a thread keeps; queues with room for more than [`SPARE_MESSAGES_MAX`] messages
+/// are not kept.
 const SPARE_MAX: usize = 64;
 
 const SPARE_MESSAGES_MAX: usize = 64;
@@ -113,7 +115,7 @@ impl Ahead {
     }
 }
 
-/// A message of which not all has arrived.
+/// A message that has not arrived completely.
 enum Incoming {
     Binary(Vec<u8>),
     Text(TextBuf),
@@ -141,7 +143,7 @@ impl Inbox {
         }
     }
 
-    /// Returns whether all input that was read has been handed out.
+    /// Returns whether all input that was read has been returned.
     pub(crate) fn is_empty(&self) -> bool {
         self.at == self.end
             && self
@@ -150,7 +152,7 @@ impl Inbox {
                 .is_none_or(|ahead| ahead.queued.is_empty())
     }
 
-    /// Returns whether so much waits for the application that reading should stop.
+    /// Returns whether the queue for the application is so long that reading should stop.
     pub(crate) fn is_full(&self, bytes_max: usize) -> bool {
         let (queued, queued_bytes) = self
             .ahead
@@ -160,7 +162,7 @@ impl Inbox {
         queued_bytes + unfinished_bytes >= bytes_max || queued >= QUEUED_MAX
     }
 
-    /// Returns the memory of input, of a message that is not whole, and of those that wait.
+    /// Returns the memory of unparsed input, an incomplete message and the queue, in bytes.
     pub(crate) fn capacity(&self) -> usize {
         let queued = self.ahead.as_ref().map_or(0, |ahead| {
             ahead.queued_capacity + ahead.queued.capacity() * size_of::<Piece>()
@@ -173,15 +175,15 @@ impl Inbox {
         self.ahead.as_mut()?.close_reason.take()
     }
 
-    /// Returns how many messages have become whole since the last call.
+    /// Returns how many messages were completed since the last call.
     pub(crate) fn take_message_count(&mut self) -> u64 {
         std::mem::take(&mut self.messages).into()
     }
 
-    /// Returns the next message or piece; `None` means: read more.
+    /// Returns the next message or piece, or `None` if more input must be read first.
     ///
     /// # Errors
-    /// The peer broke the rules; the engine has failed the connection.
+    /// The peer violated the protocol; the engine has failed the connection.
     pub(crate) fn next(
         &mut self,
         engine: &mut Engine<Side>,
@@ -191,7 +193,7 @@ impl Inbox {
         while let Some(piece) = self.next_piece(engine, outbox, mode)? {
             let rest_of_stream = self.streaming;
             self.streaming = !piece.ends;
-            // The rest of a message whose reader was dropped is passed over.
+            // The rest of a message whose reader was dropped is skipped.
             if mode == Mode::Chunks || !rest_of_stream {
                 return Ok(Some(piece));
             }
@@ -202,7 +204,7 @@ impl Inbox {
     /// Parses ahead of the application; returns whether there is a new message or piece for it.
     ///
     /// # Errors
-    /// The peer broke the rules; the engine has failed the connection.
+    /// The peer violated the protocol; the engine has failed the connection.
     pub(crate) fn queue_next(
         &mut self,
         engine: &mut Engine<Side>,
@@ -218,7 +220,7 @@ impl Inbox {
         Ok(true)
     }
 
-    /// Forgets what waits for the application, because there is nobody to take it.
+    /// Discards the queue, because the application no longer receives.
     pub(crate) fn discard_queued(&mut self) {
         if let Some(ahead) = &mut self.ahead {
             ahead.queued.clear();
@@ -226,21 +228,21 @@ impl Inbox {
         }
     }
 
-    /// Forgets from now on all messages that arrive, and what has arrived of one that has not ended; control
-    /// frames still count.
+    /// Discards the incomplete message and, from now on, all messages that arrive; control frames
+    /// are still processed.
     pub(crate) fn stop_listening(&mut self) {
         self.deaf = true;
-        // Taken as a piece, so that a code point that has begun can still end.
+        // Take it as a piece, so that a partial code point is kept and can be completed.
         drop(self.message.as_mut().and_then(Incoming::take_chunk));
     }
 
-    /// Takes note that time may have passed since input was last parsed.
+    /// Records that time may have passed since input was last parsed.
     pub(crate) fn let_time_pass(&mut self) {
         self.time_told = false;
     }
 
-    /// Takes out all that the application has not received, as frames from the peer; `None` if the engine
-    /// can't tell.
+    /// Takes everything that the application has not received, as frames from the peer; `None` if
+    /// messages may be compressed.
     pub(crate) fn take_unread(&mut self, engine: &Engine<Side>) -> Option<Vec<u8>> {
         let begun = engine.unread()?;
         let role = engine.endpoint().0;
@@ -273,18 +275,21 @@ impl Inbox {
         Some(unread)
     }
 
-    /// Forgets input that means nothing any more.
+    /// Discards input that no longer matters.
     pub(crate) fn discard_input(&mut self) {
         self.give_rest();
     }
 
-    /// Reads once from `io` into the thread's buffer and keeps what was read.
+    /// Reads once from `io` into the thread's buffer, and keeps the bytes that were read.
     pub(crate) fn poll_read(
         &mut self,
         io: Pin<&mut Transport>,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
-        debug_assert!(self.at == self.end, "input is parsed before more is read");
+        debug_assert!(
+            self.at == self.end,
+            "input must be parsed before more is read"
+        );
         pool::with_read_buffer(|buffer| {
             let mut read = ReadBuf::new(buffer);
             ready!(io.poll_read(cx, &mut read))?;
@@ -322,7 +327,8 @@ impl Inbox {
         self.parse(engine, outbox, mode)
     }
 
-    /// Parses input up to the end of the next message or, if asked for, piece.
+    /// Parses input up to the end of the next message, or of the next piece if `mode` asks for
+    /// pieces.
     fn parse(
         &mut self,
         engine: &mut Engine<Side>,
@@ -353,9 +359,10 @@ impl Inbox {
         if begun.is_some() || self.at == self.end {
             return Ok(begun);
         }
-        // Nothing may follow a Close frame, not even a Pong that would overtake queued data.
+        // No frame may follow a Close frame, not even a Pong that would overtake queued data.
         let may_answer = engine.state() == State::Open;
-        // To ask the clock costs as much as a short message; the engine keeps the latest time.
+        // Reading the clock costs as much as a short message, so do it once per read; the engine
+        // keeps the latest time.
         let now = if std::mem::replace(&mut self.time_told, true) {
             Duration::ZERO
         } else {
@@ -394,20 +401,21 @@ impl Inbox {
         piece
     }
 
-    /// Returns the piece that had been gathered for a whole message, if pieces are asked for now.
+    /// Returns the part of a message that was collected so far, if `mode` now asks for pieces.
     fn take_begun(&mut self, mode: Mode) -> Option<Piece> {
         let begun = self.message.as_mut().filter(|_| mode != Mode::Messages)?;
         begun.take_chunk()
     }
 
-    /// Gives the memory of used-up input back.
+    /// Returns the memory of used input to the pool.
     fn give_rest(&mut self) {
         pool::give_input(std::mem::take(&mut self.rest));
         (self.at, self.end) = (0, 0);
     }
 }
 
-/// Appends a frame as the peer of `role` may have sent it; without a kind it goes on with a message.
+/// Appends a frame as the peer of `role` could have sent it; without a `kind`, it is a continuation
+/// frame.
 fn append_frame(
     wire: &mut Vec<u8>,
     role: Role,
@@ -416,7 +424,7 @@ fn append_frame(
     fin: bool,
 ) {
     let opcode = kind.map_or(Opcode::Continuation, MessageKind::opcode);
-    // A key of zeros leaves the payload as it is.
+    // A masking key of zeros leaves the payload unchanged.
     let mask = role.expects_masked().then(MaskKey::default);
     let header = Header {
         fin,
@@ -428,7 +436,8 @@ fn append_frame(
     wire.extend_from_slice(payload);
 }
 
-/// Adds `data` to the message; returns the message once it is whole, or a piece if asked for.
+/// Adds `data` to the message; returns the message once it is complete, or a piece if `mode` asks
+/// for pieces.
 fn take_data(
     message: &mut Option<Incoming>,
     data: Data<'_>,
@@ -463,9 +472,9 @@ fn take_data(
 }
 
 impl Incoming {
-    /// Starts a message with memory for what is about to be added. For what the rest of the frame is
-    /// announced to be there is memory if it can be recycled, else as far as that is not out of
-    /// proportion to what has arrived.
+    /// Starts a message with memory for the data that is about to be added. Memory for the rest of
+    /// the frame, as announced in its header, comes from recycled buffers if possible; otherwise it
+    /// is allocated only in proportion to what has arrived.
     fn new(data: &Data<'_>, mode: Mode) -> Self {
         let announced = match mode {
             Mode::Chunks | Mode::FirstChunk => 0,
@@ -505,7 +514,7 @@ impl Incoming {
         }
     }
 
-    /// Takes out what has been gathered, up to the last whole code point of text.
+    /// Takes what has been collected; text only up to the last complete code point.
     fn take_chunk(&mut self) -> Option<Piece> {
         let message = match self {
             Self::Binary(bytes) => Message::from(std::mem::take(bytes)),
@@ -520,7 +529,7 @@ impl Incoming {
     fn finish(self) -> Message {
         match self {
             Self::Binary(bytes) => bytes.into(),
-            // The engine's data was validated to its end, so that the text is finished.
+            // The engine has validated the data to its end, so the text is complete.
             Self::Text(text) => text.finish().unwrap_or_default().into_string().into(),
         }
     }

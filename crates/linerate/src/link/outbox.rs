@@ -1,4 +1,4 @@
-//! What waits to be written: whole frames, in order.
+//! The queue of output: whole frames, in order.
 
 mod segment;
 #[cfg(test)]
@@ -22,55 +22,58 @@ use super::{Side, Transport};
 use crate::{Frames, Result, message::Message, pool};
 use segment::{Block, Segment};
 
-/// Payloads from here on are written from where they are; smaller ones are copied behind their
-/// prefix, so that many of them are one write.
+/// The largest payload to copy, in bytes. Payloads up to this size are copied after their header,
+/// so that many of them become one write; larger ones are written in place.
 const COPIED_BYTES_MAX: usize = 32 << 10;
 
-/// Shared frames from here on are written from where they are. Less than for payloads, which are only
-/// copied once: a copy of shared frames is one for each connection.
+/// The largest block of shared frames to copy, in bytes; larger ones are written in place. This is
+/// less than for payloads, because a payload is copied only once, but shared frames are copied for
+/// each connection.
 const SHARED_COPIED_BYTES_MAX: usize = 4 << 10;
 
-/// How many pieces one write takes together.
+/// The maximum number of slices in one write.
 const SLICES_MAX: usize = 16;
 
-/// Answers to Pings that may wait, in bytes; beyond that only the newest Ping is answered (§5.5.3).
+/// How many bytes of answers to Pings may be queued; beyond that, only the newest Ping is answered
+/// (RFC 6455 §5.5.3).
 const CONTROL_BYTES_MAX: u32 = 4 << 10;
 
-/// Written bytes are forgotten once there are so many, which costs a move of what is left.
+/// How many written bytes accumulate before they are removed, which requires moving the remaining
+/// bytes.
 const FORGOTTEN_BYTES_MIN: usize = 64 << 10;
 
-/// Frames in the order in which they are written: `front`, then the segments.
+/// Frames in the order in which they are written: first `front`, then the segments.
 ///
-/// INVARIANT: `front` starts at a frame boundary. A payload on its own belongs to the frame whose prefix
-/// is the end of what stands ahead of it.
+/// INVARIANT: `front` starts at a frame boundary. The payload in a block belongs to the frame whose
+/// header is at the end of the bytes before it.
 #[derive(Default)]
 pub(crate) struct Outbox {
     front: Vec<u8>,
-    /// Bytes of `front` that have been written.
+    /// How many bytes of `front` have been written.
     sent: usize,
-    /// Kept allocated once there were any; empty most of the time.
+    /// Stays allocated after its first use; empty most of the time.
     #[allow(
         clippy::box_collection,
-        reason = "idle connections keep a pointer only"
+        reason = "idle connections keep only a pointer"
     )]
     segments: Option<Box<VecDeque<Segment>>>,
-    /// Where the last control frame in `front` ends, at a frame boundary.
+    /// The end of the last control frame in `front`, which is a frame boundary.
     control_end: usize,
-    /// Bytes of control frames that were queued since the outbox was last empty.
+    /// How many bytes of control frames were queued since the outbox was last empty.
     control_bytes: u32,
-    /// Whether the stream may hold back what was written to it, as TLS does.
+    /// True if the stream may be buffering what was written to it, as TLS does.
     unflushed: bool,
 }
 
 impl Outbox {
-    /// Returns the bytes that wait.
+    /// Returns the number of queued bytes.
     pub(crate) fn len(&self) -> usize {
         let segments: usize = self.segments().map(Segment::len).sum();
         self.front.len() - self.sent + segments
     }
 
-    /// Forgets all frames of which nothing is written. What is begun stays, or a peer that reads could not make sense of
-    /// what follows.
+    /// Discards all frames of which nothing has been written. A partly written frame stays, because
+    /// otherwise the peer could not parse what follows.
     pub(crate) fn discard_unbegun(&mut self) {
         let boundary = self.next_boundary();
         let is_begun = |first: &mut Segment| boundary.is_none() || first.is_begun();
@@ -95,7 +98,7 @@ impl Outbox {
         }
     }
 
-    /// Returns the memory of what waits, apart from what is shared.
+    /// Returns the memory of the queue in bytes, without shared frames.
     pub(crate) fn capacity(&self) -> usize {
         let segments = self.segments.as_ref().map_or(0, |segments| {
             let own: usize = segments.iter().map(Segment::capacity).sum();
@@ -104,7 +107,7 @@ impl Outbox {
         self.front.capacity() + segments
     }
 
-    /// Takes out all that waits.
+    /// Takes all queued bytes.
     pub(crate) fn take_unsent(&mut self) -> Vec<u8> {
         let unsent = self.pieces().flatten().copied().collect();
         *self = Self::default();
@@ -127,7 +130,7 @@ impl Outbox {
         self.push_in_place(engine, message)
     }
 
-    /// Queues a message that is never compressed.
+    /// Queues a message without compressing it.
     pub(crate) fn push_uncompressed(
         &mut self,
         engine: &mut Engine<Side>,
@@ -141,7 +144,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// Queues a message whose payload is written from where it is.
+    /// Queues a message whose payload is written in place, without copying it.
     fn push_in_place(&mut self, engine: &mut Engine<Side>, message: Message) -> Result<()> {
         let kind = message.kind();
         let prefix =
@@ -154,7 +157,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// Queues frames that others send too, in the role of a server.
+    /// Queues shared frames, in the role of a server.
     pub(crate) fn push_frames(
         &mut self,
         engine: &mut Engine<Side>,
@@ -184,7 +187,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// Queues a message by copying it. `payload` of a text message must be UTF-8.
+    /// Queues a message by copying it. The `payload` of a text message must be valid UTF-8.
     pub(crate) fn push_copy(
         &mut self,
         engine: &mut Engine<Side>,
@@ -213,14 +216,15 @@ impl Outbox {
         Ok(())
     }
 
-    /// Answers a Ping at once, unless so many answers wait that only the newest is to be kept.
+    /// Queues the answer to a Ping, unless too many answers are queued; then the engine keeps only
+    /// the newest.
     pub(crate) fn answer_ping(&mut self, events: &mut Events<'_, '_, Side>) {
         if self.control_bytes < CONTROL_BYTES_MAX {
             self.put_control(|frames| events.poll_transmit(frames));
         }
     }
 
-    /// Takes the control frames that are due, unless too many wait already.
+    /// Queues the control frames that are due, unless too many are queued already.
     pub(crate) fn take_control(&mut self, engine: &mut Engine<Side>) {
         if self.is_empty() {
             self.control_bytes = 0;
@@ -229,14 +233,14 @@ impl Outbox {
             return;
         }
         if engine.state() != State::Open {
-            // Nothing may follow a Close frame, so it comes last.
+            // No frame may follow a Close frame, so it comes last.
             engine.poll_transmit(self.tail(Header::BYTES_MAX));
         } else if self.control_bytes < CONTROL_BYTES_MAX {
             self.put_control(|frames| engine.poll_transmit(frames));
         }
     }
 
-    /// Queues control frames at the next frame boundary, ahead of queued data and behind earlier
+    /// Queues control frames at the next frame boundary, before queued data and after earlier
     /// control frames.
     fn put_control(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) {
         let mut frames = pool::take(0);
@@ -252,7 +256,7 @@ impl Outbox {
         pool::give(frames);
     }
 
-    /// Returns where control frames go: into which queue, and at which place of it.
+    /// Returns the buffer for control frames, and the position in it.
     fn control_place(&mut self) -> (&mut Vec<u8>, &mut usize) {
         let boundary = self.next_boundary();
         if let Some(segments) = &mut self.segments
@@ -262,7 +266,7 @@ impl Outbox {
             if let Some(rest) = first.split_at_next_boundary() {
                 segments.insert(1, rest);
             }
-            // It is there: `first` was just looked at, and insertion takes nothing away.
+            // This does not panic: `first` exists, and the insertion does not remove it.
             let first = &mut segments[0];
             return (&mut first.behind, &mut first.control_end);
         }
@@ -270,7 +274,7 @@ impl Outbox {
         (&mut self.front, &mut self.control_end)
     }
 
-    /// Writes once; returns the number of bytes.
+    /// Writes once; returns the number of bytes written.
     pub(crate) fn poll_write(
         &mut self,
         io: Pin<&mut Transport>,
@@ -295,7 +299,7 @@ impl Outbox {
         Poll::Ready(Ok(written))
     }
 
-    /// Makes the stream hand over what it holds back.
+    /// Flushes the stream.
     pub(crate) fn poll_flush(
         &mut self,
         io: Pin<&mut Transport>,
@@ -316,7 +320,7 @@ impl Outbox {
         self.segments.as_ref()?.front()
     }
 
-    /// Returns what is to be written, none of it empty.
+    /// Returns the non-empty slices of bytes to write.
     fn pieces(&self) -> impl Iterator<Item = &[u8]> {
         let segments = self.segments().flat_map(Segment::pieces);
         std::iter::once(&self.front[self.sent..])
@@ -324,13 +328,13 @@ impl Outbox {
             .filter(|piece| !piece.is_empty())
     }
 
-    /// Queues a block behind everything else.
+    /// Queues a block after everything else.
     fn push_block(&mut self, block: Block) {
         let segments = self.segments.get_or_insert_default();
         segments.push_back(Segment::new(block));
     }
 
-    /// Returns where the next frame is appended, with memory for `bytes`.
+    /// Returns the buffer to which the next frame is appended, with room for `bytes` more bytes.
     fn tail(&mut self, bytes: usize) -> &mut Vec<u8> {
         let last = self.segments.as_mut().and_then(|all| all.back_mut());
         let tail = last.map_or(&mut self.front, |last| &mut last.behind);
@@ -338,7 +342,7 @@ impl Outbox {
         tail
     }
 
-    /// Accounts for `written` bytes and gives memory back once it is not needed any more.
+    /// Accounts for `written` bytes and returns memory to the pool that is no longer needed.
     fn advance(&mut self, mut written: usize) {
         loop {
             let front = written.min(self.front.len() - self.sent);
@@ -355,7 +359,7 @@ impl Outbox {
             };
             written = first.advance(written);
             if !first.is_written() {
-                // The prefix of a payload is still needed, to know where its frame ends.
+                // The header of a payload is still needed to determine where its frame ends.
                 if first.is_shared() {
                     self.forget_front();
                 }
@@ -375,13 +379,13 @@ impl Outbox {
         }
     }
 
-    /// Forgets `front`, which is written.
+    /// Removes `front`, which has been written.
     fn forget_front(&mut self) {
         pool::give(std::mem::take(&mut self.front));
         (self.sent, self.control_end) = (0, 0);
     }
 
-    /// Forgets the frames that are written, once they are much, so that a queue that is never empty
+    /// Removes the written frames once they are large enough, so that a queue that is never empty
     /// does not grow.
     fn forget_written(&mut self) {
         if self.sent < FORGOTTEN_BYTES_MIN {
@@ -396,15 +400,16 @@ impl Outbox {
         self.control_end = self.control_end.saturating_sub(at);
     }
 
-    /// Returns where the frame that starts at `at` in `front` ends; the payload may be elsewhere.
+    /// Returns the end of the frame that starts at `at` in `front`; this may be beyond `front`,
+    /// because the payload may be in a block.
     fn frame_end(&self, at: usize) -> Option<usize> {
         let (header, bytes) = Header::decode(&self.front[at..]).ok()??;
         let end = at.saturating_add(bytes);
         Some(end.saturating_add(header.payload_bytes as usize))
     }
 
-    /// Returns the first frame boundary in `front` that is not written yet, `None` if it is behind
-    /// the payload that follows.
+    /// Returns the first frame boundary in `front` at or after the written bytes, or `None` if it
+    /// is after the payload block that follows.
     fn next_boundary(&self) -> Option<usize> {
         let mut at = 0;
         while at < self.sent {

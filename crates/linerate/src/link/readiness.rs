@@ -1,7 +1,8 @@
-//! Whom to wake when the socket can be read: the receiver while it waits, else the driver.
+//! The waker for a readable socket, which wakes the receiver while it waits, and the driver
+//! otherwise.
 //!
-//! Where receiver and driver are different tasks, a socket that remembered the waker of one of them
-//! would forget the other. So the socket is given this waker, and this one knows both.
+//! A socket remembers only one waker. If the receiver and the driver are different tasks, it would
+//! forget one of them. So the socket gets this waker, which knows both.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -20,7 +21,7 @@ struct Wakers {
 }
 
 impl Readiness {
-    /// Notes that the receiver waits, or with `None` that it doesn't, and who drives.
+    /// Sets the wakers of the receiver and the driver; `receiver` is `None` if it is not waiting.
     pub(super) fn set(&self, receiver: Option<&Waker>, driver: Option<&Waker>) {
         let mut wakers = self.wakers.lock().unwrap_or_else(PoisonError::into_inner);
         wakers.receiver = receiver.cloned();

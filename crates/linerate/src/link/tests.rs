@@ -1,4 +1,4 @@
-//! Connections over streams in memory, in both roles, with a clock that stands still.
+//! Connections over in-memory streams, in both roles, with a paused clock.
 
 mod cancel;
 mod control;
@@ -35,11 +35,11 @@ use crate::{Error, Options, WebSocket};
 /// Where the application runs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Place {
-    /// In a task of its own beside the driver, as that of a client does.
+    /// In its own task, separate from the driver, as for a client.
     Client,
-    /// In the driver's task, as the handler of a server does.
+    /// In the driver's task, as for the handler of a server.
     Handler,
-    /// On the server's side, in another task than the driver's.
+    /// On the server side, in a task other than the driver's.
     Server,
 }
 
@@ -53,7 +53,7 @@ impl Place {
         }
     }
 
-    /// Starts a connection over a pipe that holds `pipe_bytes`, and the application on it.
+    /// Starts a connection over a pipe that holds `pipe_bytes`, and runs the application on it.
     fn start<F, T>(
         self,
         pipe_bytes: usize,
@@ -92,7 +92,7 @@ struct Calls {
     writes: AtomicUsize,
 }
 
-/// A stream that counts the calls, those that had to wait included.
+/// A stream that counts calls, including those that returned pending.
 struct Counted(DuplexStream, Arc<Calls>);
 
 impl AsyncRead for Counted {
@@ -125,7 +125,7 @@ impl AsyncWrite for Counted {
     }
 }
 
-/// The other end: writes and reads bytes, and knows nothing of the library.
+/// The other end, which reads and writes bytes without using the library.
 struct Peer {
     reader: PeerReader,
     writer: PeerWriter,
@@ -169,7 +169,8 @@ impl Peer {
 }
 
 impl PeerReader {
-    /// Returns the first byte of the next frame and its payload; `None` at the end of the stream.
+    /// Returns the first byte of the next frame and its payload, or `None` at the end of the
+    /// stream.
     async fn frame(&mut self) -> Option<(u8, Vec<u8>)> {
         loop {
             if let Some((header, prefix)) = Header::decode(&self.read).expect("a legal header")
@@ -220,14 +221,14 @@ impl PeerWriter {
     }
 }
 
-/// Fails a test that waits for something that never happens. The clock jumps to the end as soon as
-/// no task can run.
+/// Fails a test that waits for something that never happens: the clock jumps to the timeout as soon
+/// as no task can run.
 async fn in_time<F: Future>(future: F) -> F::Output {
     let day = Duration::from_secs(86_400);
     tokio::time::timeout(day, future).await.expect("it ends")
 }
 
-/// Polls `future` so many times, with a turn for all other tasks after each; then drops it.
+/// Polls `future` `polls` times, giving all other tasks a turn after each poll; then drops it.
 async fn poll_times<F: Future>(future: F, polls: usize) -> Option<F::Output> {
     let mut future = pin!(future);
     for _ in 0..polls {
@@ -247,7 +248,7 @@ fn quiet() -> Options {
     options
 }
 
-/// Returns the frame of a Close with `code`.
+/// Returns a Close frame with `code`.
 fn close(code: u16) -> Frame {
     Frame::new(0x8, &code.to_be_bytes())
 }

@@ -16,7 +16,7 @@ pub(crate) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 
-/// A byte stream; a plain socket, which most connections are, costs no allocation.
+/// A byte stream. A plain socket, which is the common case, needs no allocation.
 pub(crate) enum Transport {
     #[cfg(feature = "http2")]
     Http2(Box<crate::http2::Stream>),
@@ -25,7 +25,7 @@ pub(crate) enum Transport {
 }
 
 impl Transport {
-    /// Takes note that nothing is to be read for now.
+    /// Tells an HTTP/2 stream that nothing will be read for now.
     #[cfg(feature = "http2")]
     pub(crate) fn rest(&mut self, cx: &mut Context<'_>) {
         if let Self::Http2(stream) = self {
@@ -33,7 +33,7 @@ impl Transport {
         }
     }
 
-    /// Returns the bytes of input that it holds.
+    /// Returns how many bytes of input the stream holds.
     pub(crate) fn held_bytes(&self) -> usize {
         match self {
             #[cfg(feature = "http2")]

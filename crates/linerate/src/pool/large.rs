@@ -1,6 +1,6 @@
-//! Buffers for large messages, which all threads share: it is seldom that one is taken, and what is kept does not grow
-//! with the number of threads. Who had a crowd of large messages once does not pay for it for ever: what nobody has
-//! taken for a while is freed.
+//! Buffers for large messages, shared by all threads. They are needed rarely, and in a shared pool
+//! their memory does not grow with the number of threads. After a burst of large messages, buffers
+//! that remain unused for a while are freed.
 
 use std::{
     collections::VecDeque,
@@ -17,11 +17,12 @@ use tokio::{
 
 use super::BYTES_MAX;
 
-/// What is kept in all, in bytes. Several of the largest messages, because connections that receive such at the same
-/// time would otherwise grow a buffer each time, and copy the message so.
+/// How many bytes are kept in total. This is enough for several of the largest messages, because
+/// connections that receive such messages at the same time would otherwise have to grow a buffer,
+/// and copy the message, each time.
 const KEPT_BYTES_MAX: usize = 64 << 20;
 
-/// How long a buffer is kept that nobody takes; up to twice as long.
+/// How long an unused buffer is kept, at least; it is freed after at most twice that time.
 const KEPT_FOR: Duration = Duration::from_secs(5);
 
 static KEPT: Mutex<Kept> = Mutex::new(Kept {
@@ -31,19 +32,20 @@ static KEPT: Mutex<Kept> = Mutex::new(Kept {
 });
 
 struct Kept {
-    /// With when they were given back, the oldest first.
+    /// The buffers with the time of their return, oldest first.
     buffers: VecDeque<(Instant, Vec<u8>)>,
-    /// Their capacities.
+    /// The sum of their capacities.
     bytes: usize,
     is_swept: bool,
 }
 
-/// Returns a buffer with a capacity of `bytes` or more: one with the least that fits.
+/// Returns the smallest buffer with a capacity of `bytes` or more, if there is one.
 pub(super) fn take(bytes: usize) -> Option<Vec<u8>> {
     kept().take(bytes)
 }
 
-/// Takes an empty buffer back. Outside a runtime, where nobody would free it later, that is done at once.
+/// Takes back an empty buffer. Outside a runtime, where no task could free it later, the buffer is
+/// freed immediately.
 pub(super) fn give(buffer: Vec<u8>) {
     let Ok(runtime) = Handle::try_current() else {
         return;
@@ -59,7 +61,7 @@ pub(super) fn give(buffer: Vec<u8>) {
     }
 }
 
-/// Frees all of them.
+/// Frees all buffers.
 pub(super) fn free() {
     let mut kept = kept();
     kept.bytes = 0;
@@ -92,7 +94,7 @@ impl Kept {
         Ok(())
     }
 
-    /// Takes out what nobody has taken for too long.
+    /// Removes the buffers that have been unused for too long.
     fn take_old(&mut self, now: Instant) -> Vec<Vec<u8>> {
         let is_old = |(since, _): &(Instant, _)| *since + KEPT_FOR <= now;
         let count = self.buffers.partition_point(is_old);
@@ -103,21 +105,21 @@ impl Kept {
     }
 }
 
-/// Who frees what is not taken.
+/// Marks the sweeping task as gone when it is dropped.
 struct Sweeper {
     is_done: bool,
 }
 
 impl Drop for Sweeper {
     fn drop(&mut self) {
-        // It ends with its runtime; another may begin.
+        // The task ended with its runtime; another one may start.
         if !self.is_done {
             kept().is_swept = false;
         }
     }
 }
 
-/// Frees what is not taken, until there is nothing more.
+/// Frees unused buffers until none are left.
 async fn sweep(mut sweeper: Sweeper) {
     while !sweeper.is_done {
         sleep(KEPT_FOR).await;
@@ -126,11 +128,11 @@ async fn sweep(mut sweeper: Sweeper) {
         kept.is_swept = !(old.is_empty() && kept.buffers.is_empty());
         sweeper.is_done = !kept.is_swept;
         drop(kept);
-        // Not under the lock: so much memory goes back to the kernel.
+        // Do this without the lock, because returning this much memory to the kernel takes time.
         drop(old);
     }
-    // What was freed has been with the allocator for a while. One that gives memory back late, as mimalloc does, does so
-    // when it is asked for a page, and a server that has become idle does not ask.
+    // An allocator that returns memory late, such as mimalloc, does so only when a page is
+    // requested, which an idle server never does. So request one.
     drop(black_box(Vec::<u8>::with_capacity(BYTES_MAX)));
 }
 
@@ -186,7 +188,7 @@ mod tests {
             kept.give(buffer, begin + Duration::from_secs(second))
                 .unwrap();
         }
-        // Who takes it and gives it back has it kept.
+        // A buffer that is taken and returned counts as used.
         let buffer = kept.take(1).unwrap();
         kept.give(buffer, begin + Duration::from_secs(8)).unwrap();
         let at = |seconds| begin + Duration::from_secs(seconds);

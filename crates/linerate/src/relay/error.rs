@@ -8,40 +8,40 @@ use linerate_proto::ProtocolError;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RelayError {
-    /// One direction has ended, and the other did not in time.
+    /// One direction ended, and the other did not end in time.
     CloseTimeout {
-        /// How long it might have gone on.
+        /// The time allowed.
         limit: Duration,
     },
-    /// Nothing came from either side for too long.
+    /// Both sides were silent for too long.
     Idle {
-        /// For how long nothing may come.
+        /// The time allowed.
         limit: Duration,
     },
     /// A stream failed.
     Io {
-        /// Whose.
+        /// The connection whose stream failed.
         end: RelayEnd,
-        /// Why.
+        /// Why the stream failed.
         error: io::Error,
     },
-    /// A peer broke the rules of framing.
+    /// A peer sent an invalid frame.
     Protocol {
-        /// Which.
+        /// The connection of that peer.
         end: RelayEnd,
-        /// How.
+        /// What is wrong with the frame.
         error: ProtocolError,
     },
 }
 
 /// One of the connections of a relay.
 ///
-/// Complete: there are two.
+/// The enum is exhaustive because there are exactly two.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum RelayEnd {
-    /// The first.
+    /// The first connection.
     First,
-    /// The second.
+    /// The second connection.
     Second,
 }
 
@@ -69,15 +69,15 @@ impl fmt::Display for RelayError {
             Self::CloseTimeout { limit } => {
                 write!(
                     f,
-                    "one direction went on for {limit:?} after the other had ended"
+                    "one direction was still open {limit:?} after the other had ended"
                 )
             }
-            Self::Idle { limit } => write!(f, "nothing came from either side for {limit:?}"),
+            Self::Idle { limit } => write!(f, "no data from either side for {limit:?}"),
             Self::Io { end, error } => write!(f, "{end} connection failed: {error}"),
             Self::Protocol { end, error } => {
                 write!(
                     f,
-                    "peer of the {end} connection broke the protocol: {error}"
+                    "peer of the {end} connection violated the protocol: {error}"
                 )
             }
         }

@@ -1,4 +1,4 @@
-//! One direction of a relay: reads, makes ready for the other side, writes.
+//! One direction of a relay: reads, converts for the other side, and writes.
 
 use std::{
     io,
@@ -16,35 +16,37 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::{Passed, RelayEnd, RelayError};
 use crate::{link::Side, parts::RawStream, pool};
 
-/// Answers to Pings that may wait, in bytes; beyond that only newer Pings are answered (RFC 6455 §5.5.3).
+/// How many bytes of answers to Pings may be queued; beyond that, only newer Pings are answered
+/// (RFC 6455 §5.5.3).
 const ANSWERS_BYTES_MAX: usize = 4 << 10;
 
-/// Payloads up to here are copied behind their header.
+/// Payloads up to this size in bytes are copied after their header.
 const COPIED_BYTES_MAX: usize = 4 << 10;
 
-/// How much is gathered for one write.
+/// How many bytes to collect for one write.
 const GATHERED_BYTES_MAX: usize = 32 << 10;
 
 pub(super) struct Way {
     relay: Relay<Side>,
-    /// The role in which the source sees us.
+    /// Our role towards the source.
     source: Side,
-    /// Written before anything else.
+    /// Output to write before anything else.
     queue: Vec<u8>,
     queue_at: usize,
-    /// What was read: up to `at` it is written, up to `ready` it may be, up to `end` it is known.
+    /// What was read: `..at` is written, `at..ready` is ready to be written, and `ready..end` has
+    /// not been processed.
     input: Vec<u8>,
     at: usize,
     ready: usize,
     end: usize,
-    /// The beginning of a frame that can't be passed before more of it is there.
+    /// The beginning of a frame that cannot be forwarded until more of it arrives.
     held: Vec<u8>,
     /// Frames for the source.
     answers: Vec<u8>,
-    /// Frames that others want to be inserted between two frames.
+    /// Frames from the other direction, to be inserted between two frames.
     inserted: Vec<u8>,
     unflushed: bool,
-    /// Whether the source has ended.
+    /// True if the stream of the source has ended.
     is_at_end: bool,
     is_over: bool,
     bytes_read: u64,
@@ -52,7 +54,8 @@ pub(super) struct Way {
 }
 
 impl Way {
-    /// Begins with `unread` of the source and `unsent` to the sink.
+    /// Creates a direction that starts with the source's `unread` input and the `unsent` output for
+    /// the sink.
     pub(super) fn new(
         source: Side,
         sink: Side,
@@ -80,7 +83,7 @@ impl Way {
         }
     }
 
-    /// Moves what can be moved now; ready when nothing will follow.
+    /// Forwards what can be forwarded now; ready when nothing will follow.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -105,7 +108,7 @@ impl Way {
             if filled.map_err(|error| RelayError::Protocol { end, error })? {
                 continue;
             }
-            // Before we may have to wait for more.
+            // Flush before waiting for more input.
             self.poll_flush(cx, sink).map_err(sink_failed)?;
             let read = self.poll_read(cx, source);
             ready!(read.map_err(|error| RelayError::Io { end, error })?);
@@ -113,14 +116,14 @@ impl Way {
         Poll::Ready(Ok(()))
     }
 
-    /// Queues frames for the sink at the next place where they may stand.
+    /// Queues frames for the sink, to be written at the next frame boundary.
     pub(super) fn insert(&mut self, frames: &[u8]) {
         if self.inserted.len() + frames.len() <= ANSWERS_BYTES_MAX {
             self.inserted.extend_from_slice(frames);
         }
     }
 
-    /// Returns frames for the source.
+    /// Takes the queued frames for the source.
     pub(super) fn take_answers(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.answers)
     }
@@ -143,7 +146,7 @@ impl Way {
         self.passed
     }
 
-    /// Writes what is ready.
+    /// Writes everything that is ready.
     fn poll_write(&mut self, cx: &mut Context<'_>, sink: &mut RawStream) -> Poll<io::Result<()>> {
         loop {
             let is_queued = self.queue_at < self.queue.len();
@@ -169,7 +172,7 @@ impl Way {
         }
     }
 
-    /// Queues what is to be inserted if this is a place for it; returns whether it has.
+    /// Queues the frames to insert if this is a frame boundary; returns whether it did.
     fn take_inserted(&mut self) -> bool {
         let is_due = !self.inserted.is_empty() && self.is_between_frames();
         if is_due {
@@ -178,7 +181,7 @@ impl Way {
         is_due
     }
 
-    /// Makes more of the input ready; returns whether there is anything to be written.
+    /// Makes more of the input ready; returns whether there is anything to write.
     fn fill(&mut self) -> Result<bool, ProtocolError> {
         let mut is_more = true;
         while is_more && self.at == self.ready && self.queue.len() < GATHERED_BYTES_MAX {
@@ -190,7 +193,7 @@ impl Way {
         Ok(is_more || !self.queue.is_empty())
     }
 
-    /// Takes one step; returns whether there was one to be taken.
+    /// Processes one step; returns whether there was one.
     fn step(&mut self) -> Result<bool, ProtocolError> {
         if self.at == self.end {
             self.give_input();
@@ -241,8 +244,8 @@ impl Way {
         self.ready = self.at;
     }
 
-    /// Makes the next bytes of the input ready; a few of them, which stand behind a header of ours, are
-    /// gathered with it, so that many small frames are one write.
+    /// Makes the next bytes of the input ready. A small payload is copied to the queue after the
+    /// header that we generated for it, so that many small frames become one write.
     fn forward(&mut self, bytes: usize) {
         self.ready = self.at + bytes;
         if !self.relay.is_in_place() && bytes <= COPIED_BYTES_MAX {
@@ -252,7 +255,7 @@ impl Way {
         }
     }
 
-    /// Queues a Pong for the source with what its Ping says.
+    /// Queues a Pong for the source with the payload of its Ping.
     fn answer(&mut self, payload: std::ops::Range<usize>) {
         if self.answers.len() >= ANSWERS_BYTES_MAX {
             self.answers.clear();
@@ -271,7 +274,7 @@ impl Way {
         Ok(())
     }
 
-    /// Reads once, behind what is held.
+    /// Reads once, appending to the held bytes.
     fn poll_read(&mut self, cx: &mut Context<'_>, source: &mut RawStream) -> Poll<io::Result<()>> {
         pool::with_read_buffer(|buffer| {
             let held = self.held.len();
@@ -291,7 +294,7 @@ impl Way {
         })
     }
 
-    /// Hands over what the sink holds back, and says that nothing follows unless a Close frame did.
+    /// Flushes the sink after a Close frame; without one, shuts the sink down to signal the end.
     fn poll_end(&mut self, cx: &mut Context<'_>, sink: &mut RawStream) -> Poll<io::Result<()>> {
         if self.relay.is_closed() {
             ready!(Pin::new(sink).poll_flush(cx))?;
@@ -303,14 +306,14 @@ impl Way {
         Poll::Ready(Ok(()))
     }
 
-    /// Gives the memory of used-up input back.
+    /// Returns the memory of used input to the pool.
     fn give_input(&mut self) {
         pool::give_input(std::mem::take(&mut self.input));
         (self.at, self.ready, self.end) = (0, 0, 0);
     }
 }
 
-/// Appends a Close frame of ours.
+/// Appends our own Close frame.
 pub(super) fn append_close(endpoint: &mut Side, code: CloseCode, frames: &mut Vec<u8>) {
     let payload = code.as_u16().to_be_bytes();
     append_control(endpoint, Opcode::Close, &payload, frames);

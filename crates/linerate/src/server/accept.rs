@@ -1,4 +1,4 @@
-//! The server's side of the opening handshake on a socket.
+//! The server side of the opening handshake on a socket.
 
 use std::{future::poll_fn, pin::Pin, sync::Arc, time::Duration};
 
@@ -21,26 +21,26 @@ use crate::{
     pool,
 };
 
-/// How long a client that is refused may take to read why.
+/// How long a refused client may take to read the refusal.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What a connection has become.
+/// The result of accepting a connection.
 pub(super) enum Accepted {
-    /// It speaks HTTP/2, of which nothing is read yet.
+    /// It speaks HTTP/2, and nothing has been read yet.
     #[cfg(feature = "http2")]
     Http2(Transport, Scheme),
     WebSocket(Arc<Link>, Request),
 }
 
-/// Takes a new connection through TLS, if any, and the opening handshake of HTTP/1.1, within its
-/// budget.
+/// Takes a new connection through the TLS handshake, if TLS is enabled, and the opening handshake
+/// of HTTP/1.1, within the time limit.
 pub(super) async fn accept(server: &Server, stream: TcpStream) -> Result<Accepted> {
     stream.set_nodelay(true)?;
     let budget = server.settings.options.handshake_timeout;
     let deadline = Instant::now() + budget;
     #[cfg(feature = "rustls")]
     if let Some(tls) = &server.tls {
-        // Without TLS there is no way to tell the client that its time is up.
+        // Before TLS is established, there is no way to tell the client that it timed out.
         let secured = timeout_at(deadline, crate::tls::accept(tls.clone(), stream)).await;
         let stream = secured.map_err(|_| Error::HandshakeTimeout { budget })??;
         #[cfg(feature = "http2")]
@@ -54,7 +54,7 @@ pub(super) async fn accept(server: &Server, stream: TcpStream) -> Result<Accepte
     }
     #[cfg(feature = "http2")]
     if server.is_http2 {
-        // A client that says too little is told so by the handshake of HTTP/1.1, whose time is up.
+        // If the client sends too little, the HTTP/1.1 handshake below times out and tells it so.
         let said = timeout_at(deadline, speaks_http2(&stream)).await;
         if let Ok(true) = said.unwrap_or(Ok(false)) {
             return Ok(Accepted::Http2(Transport::Tcp(stream), Scheme::Http));
@@ -63,7 +63,7 @@ pub(super) async fn accept(server: &Server, stream: TcpStream) -> Result<Accepte
     upgrade(server, Transport::Tcp(stream), Scheme::Http, deadline).await
 }
 
-/// Answers with 503 and closes.
+/// Answers with 503 and closes the connection.
 pub(super) async fn refuse_overload(stream: TcpStream) {
     if let Ok(refusal) = Refusal::new(503, "too many connections") {
         refuse(Transport::Tcp(stream), refusal).await;
@@ -119,7 +119,7 @@ async fn upgrade(
     Ok(Accepted::WebSocket(link, request))
 }
 
-/// Reads the request; what came behind it are the client's first frames.
+/// Reads the request; also returns the bytes after it, which are the client's first frames.
 async fn read_request(server: &Server, io: &mut Transport) -> Result<(Request, Vec<u8>)> {
     let mut reader = RequestReader::new(server.settings.options.handshake);
     loop {
@@ -146,7 +146,7 @@ async fn read_request(server: &Server, io: &mut Transport) -> Result<(Request, V
     }
 }
 
-/// Judges the request; returns what `answer` makes of the acceptance, if it is accepted.
+/// Decides whether to accept the request; if so, returns the result of `answer` for the acceptance.
 pub(super) fn decide<T>(
     server: &Server,
     request: &Request,
@@ -171,7 +171,7 @@ pub(super) fn decide<T>(
     Ok(answer(&acceptance))
 }
 
-/// Sends a refusal and waits until the client has read it, or its time is up.
+/// Sends a refusal and waits until the client has read it or [`REFUSAL_TIMEOUT`] is over.
 async fn refuse(mut io: Transport, refusal: Refusal) {
     let mut response = Vec::new();
     refusal.encode(&mut response);
@@ -187,7 +187,7 @@ async fn refuse(mut io: Transport, refusal: Refusal) {
 }
 
 /// Reads what the client still sends, so that closing does not reset the connection before the
-/// client has read the answer. Bounded in bytes here, and in time by the caller.
+/// client has read the answer. The number of bytes is limited here, the time by the caller.
 async fn drain(io: &mut Transport) {
     const BYTES_MAX: usize = 1 << 20;
     let mut drained = 0;

@@ -1,4 +1,4 @@
-//! The open connections of a server: how many there are, their common timer, and their end at
+//! The open connections of a server: their number, their shared timer, and closing them at
 //! shutdown.
 
 use std::{
@@ -15,7 +15,8 @@ use crate::{
     link::{Link, Tick},
 };
 
-/// Ticks that the timer can look ahead, 51 s; a later deadline is looked at once before.
+/// How many ticks the timer can look ahead: 51 s. A later deadline wakes its connection early,
+/// which then sets the alarm again.
 const TICKS: usize = 512;
 
 /// The connections of one server.
@@ -28,27 +29,27 @@ pub(super) struct Connections {
 struct Shared {
     open: Mutex<Open>,
     all_gone: Notify,
-    /// The server shuts down.
+    /// Notified when the server shuts down.
     shutdown: Notify,
 }
 
 struct Open {
-    /// Taken slots, whether the opening handshake is done or not.
+    /// The number of slots in use, including connections in the opening handshake.
     slots: usize,
-    /// The connections by slot; dangling where the opening handshake is not done.
+    /// The connections by slot; empty until the opening handshake is complete.
     links: Vec<Weak<Link>>,
     vacant: Vec<u32>,
-    /// The slots to look at, at each of the next ticks; some may have been given to others since.
+    /// The slots to wake at each of the next ticks; some may belong to other connections by then.
     wheel: Vec<Vec<u32>>,
-    /// The tick up to which the wheel has turned.
+    /// The last tick that has been processed.
     turned: Tick,
     closing: bool,
 }
 
-/// The place of one connection; given back on drop.
+/// The slot of one connection; released on drop.
 pub(crate) struct Slot {
     shared: Arc<Shared>,
-    /// One more than the index of the slot.
+    /// The index of the slot plus one.
     number: NonZeroU32,
 }
 
@@ -67,7 +68,7 @@ impl Connections {
             all_gone: Notify::new(),
             shutdown: Notify::new(),
         });
-        // A task of its own, so that deadlines are kept for as long as there are connections, also
+        // This runs in its own task, so that deadlines apply as long as there are connections, even
         // if the server's future is dropped before them.
         tokio::spawn(keep_deadlines(Arc::downgrade(&shared)));
         Self {
@@ -76,7 +77,7 @@ impl Connections {
         }
     }
 
-    /// Takes a slot, if one is free.
+    /// Takes a slot if one is free.
     pub(super) fn take_slot(&self) -> Option<Slot> {
         let mut open = self.shared.lock();
         if open.slots >= self.connections_max {
@@ -104,7 +105,7 @@ impl Connections {
         }
     }
 
-    /// Closes all connections and waits until they are gone, at most `timeout`.
+    /// Closes all connections and waits at most `timeout` until they are gone.
     pub(super) async fn close_all(&self, timeout: Duration) {
         let links: Vec<_> = {
             let mut open = self.shared.lock();
@@ -132,7 +133,8 @@ impl Connections {
 }
 
 impl Open {
-    /// Turns the wheel up to now; returns the connections to wake and the ticks they were set for.
+    /// Processes all ticks up to now; returns the connections to wake and the ticks for which their
+    /// alarms were set.
     fn turn_wheel(&mut self) -> Vec<(Tick, Weak<Link>)> {
         let now = Tick::at_or_before(clock::now());
         let mut due = Vec::new();
@@ -155,7 +157,7 @@ impl Slot {
         self.number.get() - 1
     }
 
-    /// Enters the connection whose opening handshake is done.
+    /// Registers the connection after its opening handshake.
     pub(super) fn enter(&self, link: &Arc<Link>) {
         let closing = {
             let mut open = self.shared.lock();
@@ -167,7 +169,8 @@ impl Slot {
         }
     }
 
-    /// Sets the alarm for `tick`, or for the last one that can be set; returns which.
+    /// Sets the alarm for `tick`, or for the last tick that the timer can hold; returns the tick
+    /// that was set.
     pub(crate) fn set_alarm(&self, tick: Tick) -> Tick {
         let mut open = self.shared.lock();
         let turned = open.turned.intervals();
@@ -206,8 +209,8 @@ async fn keep_deadlines(shared: Weak<Shared>) {
         let Some(shared) = shared.upgrade() else {
             return;
         };
-        // Not in the head of the loop, which would hold the lock while it takes those of the
-        // connections; they set alarms while they hold theirs.
+        // This is not in the loop header, which would hold the lock while locking the connections;
+        // connections set alarms while they hold their own locks.
         let due = shared.lock().turn_wheel();
         for (tick, link) in due {
             if let Some(link) = link.upgrade() {
@@ -218,6 +221,6 @@ async fn keep_deadlines(shared: Weak<Shared>) {
 }
 
 fn close(link: &Link) {
-    // Closing can't fail with a short reason.
+    // Closing with a short reason cannot fail.
     _ = link.start_close(CloseCode::GOING_AWAY, "server shuts down");
 }

@@ -1,4 +1,4 @@
-//! WebSockets on the streams of a connection of HTTP/2.
+//! WebSockets on the streams of an HTTP/2 connection.
 
 use std::{future::Future, sync::Arc};
 
@@ -14,7 +14,7 @@ use crate::{
     link::{Agreed, Link, Transport},
 };
 
-/// What the WebSockets of a connection share.
+/// The data that the WebSockets of a connection share.
 pub(super) struct Connection<H> {
     pub(super) server: Arc<Server>,
     pub(super) scheme: Scheme,
@@ -27,7 +27,7 @@ where
     H: Fn(WebSocket, Request) -> F + Send + Sync + 'static,
     F: Future<Output = Result<()>> + Send + 'static,
 {
-    /// Opens WebSockets until the connection ends; `_slot` is the connection's own.
+    /// Opens WebSockets until the connection ends; `_slot` is the slot of the connection itself.
     pub(super) async fn serve(self, io: Transport, _slot: Slot) {
         let options = &self.server.settings.options;
         let limits = Arc::new(options.http2.clone());
@@ -35,7 +35,7 @@ where
         let start = |incoming| self.start(incoming);
         let served = serve_connection(io, &limits, options.handshake_timeout, goodbye, start).await;
         if let Err(error) = served {
-            tracing::debug!(%error, "connection of HTTP/2 failed");
+            tracing::debug!(%error, "HTTP/2 connection failed");
         }
     }
 
@@ -93,7 +93,7 @@ where
     }
 }
 
-/// Waits for the rest of a request that was refused, which holds its place meanwhile.
+/// Waits for the rest of a refused request, which keeps its place in the meantime.
 async fn refused(incoming: Incoming) {
     let Incoming {
         body,

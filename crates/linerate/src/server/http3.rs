@@ -1,4 +1,4 @@
-//! WebSockets on the streams of connections of HTTP/3.
+//! WebSockets on the streams of HTTP/3 connections.
 
 use std::{future::Future, io, net::UdpSocket, pin::pin, sync::Arc, time::Duration};
 
@@ -16,17 +16,19 @@ use crate::{
     link::{Agreed, Link, Transport},
 };
 
-/// How many connections may begin without having shown that their address is theirs. More have to show
-/// it first, which takes them one round trip (RFC 9000 §8.1.2).
+/// How many connections may be in the handshake before further clients have to validate their
+/// address, which costs them one round trip (RFC 9000 §8.1.2).
 const UNVALIDATED_MAX: usize = 100;
 
-/// How long the last packets may take to be sent at shutdown.
+/// How long sending the last packets may take at shutdown.
 const LINGER: Duration = Duration::from_secs(1);
 
 impl Server {
-    /// Serves HTTP/3 (RFC 9220) until `shutdown` is ready, as [`serve`](Self::serve) does HTTP/1.1 and
-    /// HTTP/2. Both may run beside each other, on the same port, from clones of one server; each has
-    /// [as many connections](Self::with_connections_max) then.
+    /// Serves HTTP/3 (RFC 9220) until `shutdown` is ready, like [`serve`](Self::serve) for HTTP/1.1
+    /// and HTTP/2.
+    ///
+    /// Both can run at the same time and on the same port, from clones of one server. The [maximum
+    /// number of connections](Self::with_connections_max) then applies to each of them.
     ///
     /// ```no_run
     /// # async fn run(tls: linerate::tls::rustls::ServerConfig) -> std::io::Result<()> {
@@ -44,10 +46,10 @@ impl Server {
     ///
     /// # Errors
     /// The server has no [TLS configuration](Self::with_tls), or one without TLS 1.3, or the socket
-    /// can't be used.
+    /// cannot be used.
     ///
     /// # Cancel safety
-    /// As of [`serve`](crate::serve).
+    /// Same as for [`serve`](crate::serve).
     pub async fn serve_http3<H, F>(
         self,
         socket: UdpSocket,
@@ -67,7 +69,8 @@ impl Server {
             connections: connections.clone(),
         });
         let mut shutdown = pin!(shutdown);
-        // As many clones of it are there as connections begin.
+        // Each connection in the handshake holds a clone, so that the reference count tells their
+        // number.
         let beginning = Arc::new(());
         loop {
             tokio::select! {
@@ -84,14 +87,14 @@ impl Server {
             .close_all(close_timeout + Duration::from_secs(1))
             .await;
         endpoint.close(Code::NO_ERROR.into(), b"");
-        // Whoever has not heard of it by then finds out by a reset.
+        // Clients that have not received the close by then find out through a stateless reset.
         _ = timeout(LINGER, endpoint.wait_idle()).await;
         Ok(())
     }
 
     fn endpoint(&self, socket: UdpSocket) -> io::Result<Endpoint> {
         let tls = self.tls.as_ref().ok_or_else(|| {
-            let missing = "HTTP/3 needs a TLS configuration";
+            let missing = "HTTP/3 requires a TLS configuration";
             io::Error::new(io::ErrorKind::InvalidInput, missing)
         })?;
         let config = http3::server_config(tls, &self.settings.options.http3)?;
@@ -100,7 +103,7 @@ impl Server {
     }
 }
 
-/// What the connections of a server share.
+/// The data that the connections of a server share.
 struct Serving<H> {
     server: Arc<Server>,
     handler: Arc<H>,
@@ -117,24 +120,24 @@ where
         let is_crowded = Arc::strong_count(beginning) > UNVALIDATED_MAX;
         if is_crowded && !incoming.remote_address_validated() && incoming.may_retry() {
             if let Err(error) = incoming.retry() {
-                tracing::debug!(%error, "client not asked for its address");
+                tracing::debug!(%error, "cannot send a Retry packet to validate the client's address");
             }
             return;
         }
         let Some(slot) = self.connections.take_slot() else {
             let connections_max = self.server.connections_max;
-            tracing::debug!(connections_max, "connection of HTTP/3 refused");
+            tracing::debug!(connections_max, "HTTP/3 connection refused");
             return incoming.refuse();
         };
         let (serving, begun) = (self.clone(), beginning.clone());
         tokio::spawn(async move {
             if let Err(error) = serving.serve(incoming, slot, begun).await {
-                tracing::debug!(%error, "connection of HTTP/3 failed");
+                tracing::debug!(%error, "HTTP/3 connection failed");
             }
         });
     }
 
-    /// Opens WebSockets until the connection ends; `_slot` is the connection's own.
+    /// Opens WebSockets until the connection ends; `_slot` is the slot of the connection itself.
     async fn serve(
         self: Arc<Self>,
         incoming: quinn::Incoming,
@@ -216,7 +219,7 @@ fn refusal(status: u16, text: &str) -> (Refusal, Error) {
 /// A WebSocket that is about to be opened.
 struct Opening {
     request: Request,
-    /// The fields of the response.
+    /// The encoded header fields of the response.
     response: Vec<u8>,
     slot: Slot,
     agreed: Agreed,

@@ -1,5 +1,5 @@
-//! The server's side of TLS: what clients say first is looked at before rustls does, so that they are told by the
-//! right alert what is wrong with it (RFC 8446 §6.2, RFC 8996).
+//! The server side of TLS. It inspects the client's first message before rustls does, so that the
+//! client receives the correct alert if something is wrong with it (RFC 8446 §6.2, RFC 8996).
 
 use std::{
     io,
@@ -15,10 +15,10 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use crate::write_through::write_through;
 
-/// Speaks TLS on `io`, as a server. How long that may take is up to the caller.
+/// Performs the server's TLS handshake on `io`. The caller is responsible for a timeout.
 ///
 /// # Errors
-/// The client does not speak TLS as it must; it has been told so.
+/// The client violated the TLS protocol; an alert has been sent to it.
 pub async fn accept<S>(config: Arc<ServerConfig>, io: S) -> io::Result<TlsStream<Greeted<S>>>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -38,22 +38,22 @@ where
     }
 }
 
-/// A socket whose first bytes are looked at.
+/// A socket whose first bytes are inspected.
 #[derive(Debug)]
 pub struct Greeted<S> {
     io: S,
-    /// Until the hello is there.
+    /// The reader of the client's hello; `None` once the hello is complete.
     hello: Option<HelloReader>,
     refused: Option<HelloError>,
 }
 
 impl<S: AsyncWrite + Unpin> Greeted<S> {
-    /// Says why nothing follows.
+    /// Sends the alert that explains the refusal.
     async fn refuse(&mut self) {
         let Some(record) = self.refused.and_then(|refused| refused.record()) else {
             return;
         };
-        // Whoever is gone need not be told.
+        // If the client is gone, there is nothing more to do.
         if self.io.write_all(&record).await.is_ok() {
             _ = self.io.shutdown().await;
         }
@@ -61,7 +61,7 @@ impl<S: AsyncWrite + Unpin> Greeted<S> {
 }
 
 impl<S> Greeted<S> {
-    /// Looks at what was read.
+    /// Inspects bytes that were read.
     fn look_at(&mut self, bytes: &[u8]) -> io::Result<()> {
         let Some(hello) = &mut self.hello else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Clients that accept any certificate.
+//! Client configurations that accept any certificate.
 
 use std::sync::Arc;
 
@@ -9,10 +9,11 @@ use rustls::{
     pki_types::{CertificateDer, ServerName, UnixTime},
 };
 
-/// Returns a configuration of clients that accepts whatever certificate a server presents, for
-/// tests against servers whose certificates are made for the occasion.
+/// Returns a client configuration that accepts any server certificate, for tests against servers
+/// with self-made certificates.
 ///
-/// The connection is encrypted, but to whom is unknown: somebody on the way may read and change it.
+/// The connection is encrypted, but the server is not authenticated: an attacker on the network
+/// path can read and change the data.
 pub fn danger_client_config_trusting_anybody() -> ClientConfig {
     let mut config = super::client_config(RootCertStore::empty());
     let anybody = Arc::new(Anybody(super::provider()));
@@ -20,7 +21,7 @@ pub fn danger_client_config_trusting_anybody() -> ClientConfig {
     config
 }
 
-/// Accepts every certificate; only that the server has its key is checked.
+/// Accepts every certificate, and checks only that the server has the key for it.
 #[derive(Debug)]
 struct Anybody(Arc<CryptoProvider>);
 

@@ -1,7 +1,8 @@
-//! The cryptography that TLS is made of here, strict about records that rustls lets through (RFC 8446 §5.4).
+//! The crypto provider for TLS, which rejects invalid records that rustls would accept (RFC 8446
+//! §5.4).
 //!
-//! rustls has the layer of records to itself, but asks its provider to decrypt each of them, which is where all
-//! of them can be looked at.
+//! The record layer is internal to rustls, but rustls calls its provider to decrypt each record,
+//! and that is where all of them can be inspected.
 
 use std::sync::{Arc, LazyLock};
 
@@ -19,10 +20,10 @@ use rustls::{
     },
 };
 
-/// Returns the provider of cryptography that all configurations of this module are made with: that of *ring*,
+/// Returns the crypto provider that all configurations of this module use: the provider of *ring*,
 /// made [`strict`].
 ///
-/// It is for those who build a configuration of their own:
+/// Use it to build your own configuration:
 ///
 /// ```
 /// use linerate::tls::{self, rustls::ClientConfig};
@@ -40,14 +41,15 @@ pub fn provider() -> Arc<CryptoProvider> {
     PROVIDER.clone()
 }
 
-/// Returns `provider` with cipher suites that refuse handshake messages and alerts without content.
+/// Returns `provider` with cipher suites that reject empty handshake messages and alerts.
 ///
-/// Nobody may send these, and a connection on which one arrives has to end with `unexpected_message` (RFC 8446
-/// §5.4; RFC 5246 §6.2.1). rustls takes up to 32 of them in a row without a word. With such a provider it sends that
-/// alert and fails with [`PeerMisbehaved::IllegalMiddleboxChangeCipherSpec`], the one error of a cipher that it has
-/// the alert for.
+/// Such records are forbidden, and a connection on which one arrives has to end with the alert
+/// `unexpected_message` (RFC 8446 §5.4; RFC 5246 §6.2.1). rustls silently accepts up to 32 of them
+/// in a row. With this provider, it sends the alert and fails with
+/// [`PeerMisbehaved::IllegalMiddleboxChangeCipherSpec`], the only error from a cipher for which
+/// rustls sends this alert.
 ///
-/// The suites are kept for as long as the process lives, as rustls demands it, so that this is to be called once.
+/// Call this only once: the suites are never freed, because rustls requires them to be `'static`.
 pub fn strict(provider: CryptoProvider) -> CryptoProvider {
     let suites = provider.cipher_suites.iter();
     CryptoProvider {
@@ -56,10 +58,10 @@ pub fn strict(provider: CryptoProvider) -> CryptoProvider {
     }
 }
 
-/// A cipher of either version whose plaintext is looked at.
+/// A cipher of TLS 1.2 or 1.3 that inspects the decrypted plaintext.
 struct Strict<A: ?Sized + 'static>(&'static A);
 
-/// Decrypts for a connection.
+/// Decrypts and inspects the records of one connection.
 struct StrictDecrypter(Box<dyn MessageDecrypter>);
 
 impl Tls12AeadAlgorithm for Strict<dyn Tls12AeadAlgorithm> {
@@ -123,11 +125,11 @@ impl MessageDecrypter for StrictDecrypter {
     ) -> Result<InboundPlainMessage<'a>, Error> {
         let plain = self.0.decrypt(record, sequence)?;
         // §5.4: "Implementations MUST NOT send Handshake and Alert records that have a zero-length
-        // TLSInnerPlaintext.content; if such a message is received, the receiving implementation MUST terminate the
-        // connection with an "unexpected_message" alert."
+        // TLSInnerPlaintext.content; if such a message is received, the receiving implementation
+        // MUST terminate the connection with an "unexpected_message" alert."
         let needs_content = matches!(plain.typ, ContentType::Alert | ContentType::Handshake);
         if needs_content && plain.payload.is_empty() {
-            // Of the errors that decrypting may end in, rustls has that alert for this one alone.
+            // Of all errors that a decrypter can return, rustls sends that alert only for this one.
             return Err(PeerMisbehaved::IllegalMiddleboxChangeCipherSpec.into());
         }
         Ok(plain)
@@ -150,7 +152,7 @@ fn strict_suite(suite: &SupportedCipherSuite) -> SupportedCipherSuite {
                 common: common(&suite.common),
                 hkdf_provider: suite.hkdf_provider,
                 aead_alg: Box::leak(Box::new(Strict(suite.aead_alg))),
-                // QUIC has no records.
+                // QUIC does not use TLS records.
                 quic: suite.quic,
             })))
         }

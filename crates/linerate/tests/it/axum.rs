@@ -1,4 +1,4 @@
-//! The extractor on a real axum server.
+//! Tests the extractor on a real axum server.
 
 use std::net::SocketAddr;
 
@@ -138,7 +138,8 @@ async fn a_page_of_the_same_origin_is_welcome() {
     assert!(raw.head().await.starts_with("HTTP/1.1 101 "));
 }
 
-/// Starts a server that has the policy, and returns the status of a request from `origin`.
+/// Starts a server with the policy, and returns the status of the response to a request from
+/// `origin`.
 async fn status(policy: OriginPolicy, scheme: Scheme, origin: &str) -> String {
     let upgraded = async move |upgrade: WebSocketUpgrade| {
         let upgrade = upgrade.with_origin_policy(policy).with_scheme(scheme);

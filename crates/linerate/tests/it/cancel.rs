@@ -1,5 +1,6 @@
-//! Futures dropped after any number of polls: no byte is lost and no frame torn, over HTTP/2 and TLS, compressed and not, with
-//! room for a few bytes only. Over HTTP/1.1 in the clear this is tested beside the link.
+//! Futures dropped after any number of polls: no byte is lost and no frame is torn. Tests HTTP/2
+//! and TLS, with and without compression, with room for only a few bytes. Plain HTTP/1.1 is tested
+//! in the module of the link.
 
 mod serving;
 
@@ -24,13 +25,13 @@ use crate::{
     tls::secure_with_config,
 };
 
-/// Bytes that a stream of HTTP/2 takes at once.
+/// The number of bytes that an HTTP/2 stream accepts at once.
 const STREAM_ROOM: usize = 100;
 
-/// Bytes that a pipe under TLS takes at once.
+/// The number of bytes that a pipe under TLS accepts at once.
 const PIPE_ROOM: usize = 2_000;
 
-/// What the WebSocket goes over, and whether it compresses.
+/// The transport of the WebSocket, and whether it compresses.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Http1,
@@ -45,7 +46,7 @@ const WAYS: [Way; 4] = [
     Way::Tls { compressed: true },
 ];
 
-/// Those that opening handshakes are tested on: compression is no matter to them.
+/// The transports for tests of opening handshakes, where compression does not matter.
 const WAYS_TO_OPEN: [Way; 3] = [
     Way::Http1,
     Way::Http2 { compressed: true },
@@ -53,7 +54,7 @@ const WAYS_TO_OPEN: [Way; 3] = [
 ];
 
 impl Way {
-    /// Options that let a message through in many small pieces.
+    /// Returns options that split a message into many small pieces.
     fn options(self) -> Options {
         let compressed = match self {
             Self::Http1 => false,
@@ -67,7 +68,8 @@ impl Way {
         options
     }
 
-    /// Returns bytes that don't shrink and don't fit: rustls itself takes 64 KiB.
+    /// Returns bytes that do not compress and do not fit into the buffers: rustls alone accepts 64
+    /// KiB.
     fn bulk(self) -> Vec<u8> {
         Rng::new(1).bytes(match self {
             Self::Http1 | Self::Http2 { .. } => 1_500,
@@ -75,7 +77,7 @@ impl Way {
         })
     }
 
-    /// Messages of which some shrink when they are compressed, and one does not.
+    /// Returns messages, some of which compress and one of which does not.
     fn messages(self) -> Vec<Message> {
         vec![
             "größer €".into(),
@@ -87,7 +89,7 @@ impl Way {
     }
 }
 
-/// An echo server, and how to get there.
+/// An echo server, and what is needed to connect to it.
 struct Place {
     server: Running,
     client: Client,
@@ -123,7 +125,8 @@ impl Place {
         }
     }
 
-    /// Opens a connection with little room: HTTP/2 has windows, TLS gets a narrow pipe.
+    /// Opens a connection with little room: HTTP/2 uses small windows, and TLS runs over a narrow
+    /// pipe.
     async fn connect(&self) -> WebSocket {
         if self.tls.is_none() {
             return in_time(self.client.connect(&self.url())).await.unwrap();
@@ -134,12 +137,13 @@ impl Place {
         in_time(opening).await.unwrap()
     }
 
-    /// Returns a narrow pipe to the server, under TLS if it wants that, and who carries the bytes.
+    /// Returns a narrow pipe to the server, under TLS if the server requires it, and the task that
+    /// carries the bytes.
     async fn pipe(&self) -> (Box<dyn Stream>, JoinHandle<()>) {
         let (ours, mut theirs) = duplex(PIPE_ROOM);
         let mut socket = TcpStream::connect(self.server.address).await.unwrap();
         let carrying = tokio::spawn(async move {
-            // How it ends is the business of those at its ends.
+            // The two ends of the pipe check how it ends.
             _ = copy_bidirectional_with_sizes(&mut theirs, &mut socket, PIPE_ROOM, PIPE_ROOM).await;
         });
         let Some(config) = self.tls.clone() else {
@@ -151,7 +155,7 @@ impl Place {
     }
 }
 
-/// What a WebSocket can be opened over.
+/// A stream over which a WebSocket can be opened.
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
@@ -202,7 +206,7 @@ async fn k02_pieces_dropped_after_any_number_of_polls_lose_nothing() {
             });
             let mut cancelled = 0;
             for message in way.messages() {
-                // A reader that is got and dropped would pass its message over.
+                // A reader that is created and then dropped would skip its message.
                 assert!(poll_times(receiver.reader(), 0).await.is_none());
                 let reader = in_time(receiver.reader()).await.unwrap();
                 let mut reader = reader.expect("a message");
@@ -228,8 +232,9 @@ async fn k02_pieces_dropped_after_any_number_of_polls_lose_nothing() {
     }
 }
 
-/// Sends messages, each in a future that `attempt` makes and that is dropped after any number of polls, and asserts that
-/// the echo of all that were sent comes back, and nothing of the others.
+/// Sends messages. Each one is sent by a future from `attempt`, which is dropped after any number
+/// of polls. Asserts that the echo of all messages that were sent arrives, and nothing of the
+/// others.
 async fn assert_all_or_nothing(
     attempt: impl AsyncFn(&Sender, Message, usize) -> Option<linerate::Result<()>> + Clone + 'static,
 ) {
@@ -394,7 +399,7 @@ async fn connect_over_dropped_after_any_number_of_polls_ends_the_stream() {
             let opened = poll_times(place.client.connect_over(stream, &place.url()), polls).await;
             let cancelled = usize::from(opened.is_none());
             drop(opened);
-            // Both ends are closed, or it would carry on.
+            // The carrying task ends only if both ends are closed.
             in_time(carrying).await.unwrap();
             cancelled
         })

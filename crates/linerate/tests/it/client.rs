@@ -1,4 +1,4 @@
-//! Clients: addresses, requests, and what they refuse.
+//! Clients: addresses, requests, and the responses that they refuse.
 
 use std::time::Duration;
 
@@ -98,7 +98,7 @@ async fn an_answer_without_end_is_cut_off() {
     });
     let connected = Client::new().connect_over(ours, "ws://example.com/").await;
     let Err(Error::Handshake(error)) = connected else {
-        panic!("it was accepted");
+        panic!("the response was accepted");
     };
     let is_limit = matches!(
         error,

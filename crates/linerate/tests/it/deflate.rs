@@ -53,7 +53,7 @@ async fn large_messages_are_compressed_and_streamed() {
     options.config.limits.message_bytes_max = 8 << 20;
     let server = Server::new().with_options(options.clone());
     let server = Running::start(server, |mut ws, _| async move {
-        // Whatever comes in pieces goes back in pieces.
+        // Messages that arrive in pieces are sent back in pieces.
         while let Some(mut reader) = ws.reader().await? {
             let (kind, mut pieces) = (reader.kind(), Vec::new());
             while let Some(piece) = reader.chunk().await? {
@@ -82,9 +82,12 @@ async fn large_messages_are_compressed_and_streamed() {
     for _ in 0..2 {
         ws.send(text.as_str()).await.unwrap();
         let echoed = in_time(ws.recv()).await.unwrap().unwrap();
-        assert!(echoed.as_text() == Some(&text), "not what was sent");
+        assert!(
+            echoed.as_text() == Some(&text),
+            "the echo differs from the message"
+        );
     }
-    // The client counts as well.
+    // The client's bytes count as well.
     assert!(counters.bytes_sent() < 4 * text.len() as u64 / 50);
     drop(ws);
     server.stop().await;
@@ -115,7 +118,7 @@ async fn x13_what_is_secret_is_sent_as_it_is() {
     assert_eq!(first, 0xC1);
     assert!(
         compressed.len() > TEXT.len() / 2,
-        "it refers back to a secret"
+        "the message refers back to an earlier secret"
     );
     assert_eq!(raw.frame().await, Some((0x81, TEXT.into())));
     drop(raw);
@@ -128,7 +131,7 @@ async fn x01_a_bomb_is_answered_1009() {
         let error = loop {
             match ws.recv().await {
                 Ok(Some(_)) => {}
-                Ok(None) => panic!("the bomb was taken for a message"),
+                Ok(None) => panic!("the bomb was accepted as a message"),
                 Err(error) => break error,
             }
         };
@@ -143,7 +146,8 @@ async fn x01_a_bomb_is_answered_1009() {
     raw.send(with_line("Sec-WebSocket-Extensions: permessage-deflate"))
         .await;
     raw.head().await;
-    // What zlib makes of megabytes of zeros: a block of codes, and then two bits for each 258 bytes.
+    // The output of zlib for megabytes of zeros: a block of codes, and then two bits for each 258
+    // bytes.
     let codes = b"\xec\xc1\x01\x01\x00\x00\x00\x80\x90\xfe\xaf\xee\x08\x0a";
     let bomb = [&codes[..], &[0; 9_000]].concat();
     let frame = Frame::new(2, &bomb).with_rsv(4);

@@ -1,4 +1,5 @@
-//! The way to a server: names, addresses, and deadlines that say which phase took too long.
+//! Dialing a server: names, addresses, and deadlines whose errors name the phase that took too
+//! long.
 
 use std::{
     collections::VecDeque,
@@ -17,7 +18,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use crate::{raw::in_time, support::Running};
 
-/// Resolves every name to the addresses it was given, whatever port is asked for.
+/// Resolves every name to the given addresses, for any port.
 pub(crate) struct Fixed(pub(crate) Vec<SocketAddr>);
 
 impl Resolve for Fixed {
@@ -35,7 +36,7 @@ impl Resolve for Silent {
     }
 }
 
-/// Answers differently each time.
+/// Returns a different answer each time.
 struct Changing(Mutex<VecDeque<Vec<SocketAddr>>>);
 
 impl Resolve for Changing {
@@ -45,13 +46,14 @@ impl Resolve for Changing {
     }
 }
 
-/// An address of this machine that refuses connections.
+/// Returns an address of this machine that refuses connections.
 async fn refusing(host: &str) -> SocketAddr {
     let listener = TcpListener::bind((host, 0)).await.unwrap();
     listener.local_addr().unwrap()
 }
 
-/// A listener whose queue is full, so that the kernel answers nobody, and what fills it.
+/// Returns a listener whose queue is full, so that the kernel answers no connection attempts, and
+/// the connections that fill it.
 async fn unanswering() -> (SocketAddr, TcpListener, Vec<TcpStream>) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -101,7 +103,7 @@ async fn each_phase_that_takes_too_long_is_named() {
     let phase = phase_that_takes_too_long(client, &format!("ws://{address}/")).await;
     assert_eq!(phase, Phase::Connect);
 
-    // Accepts, by the kernel, and says nothing.
+    // The kernel accepts the connection, but nothing is ever sent on it.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let client = impatient(|timeouts| timeouts.tls = LIMIT);
@@ -119,7 +121,7 @@ async fn each_phase_that_takes_too_long_is_named() {
     assert_eq!(
         phase,
         Phase::Handshake,
-        "the limit of all ends the last of them"
+        "the overall limit ends the last attempt"
     );
 }
 
@@ -160,9 +162,9 @@ async fn names_without_addresses_are_errors_that_say_so() {
     let error = client.connect("ws://linerate.test/").await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "can't resolve the name: it has no address"
+        "cannot resolve host name: no addresses found"
     );
-    // Reserved for this: RFC 6761 §6.4.
+    // This name is reserved for the purpose (RFC 6761 §6.4).
     let error = linerate::connect("ws://linerate.invalid/")
         .await
         .unwrap_err();
@@ -180,7 +182,7 @@ async fn c06_a_name_that_leads_to_a_denied_address_is_not_connected_to() {
     let error = denies.connect(&server.url()).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "none of 1 addresses of the server is allowed"
+        "address check allows none of the server's addresses (1 resolved)"
     );
     let elsewhere = refusing("127.0.0.2").await;
     let denies = denies.with_resolver(Fixed(vec![elsewhere, server.address]));
@@ -206,7 +208,7 @@ async fn c06_addresses_are_checked_each_time_a_name_is_resolved() {
             address == allowed
         }
     };
-    // The name is moved to another address between two connections, as by DNS rebinding.
+    // The name changes to another address between two connections, as in DNS rebinding.
     let moved = refusing("127.0.0.2").await;
     let answers = [vec![server.address], vec![moved]];
     let client = Client::new()

@@ -1,4 +1,4 @@
-//! Messages there and back.
+//! Messages to an echo server and back.
 
 use linerate::{CloseCode, Message, MessageKind};
 

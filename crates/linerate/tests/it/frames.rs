@@ -1,12 +1,13 @@
-//! Frames that break the rules, on a real socket: the very bytes of the Close frame, then the end
-//! of the stream. One test for each row of the project's table of bad inputs, named after it.
+//! Invalid frames on a real socket: checks the exact bytes of the Close frame, and then the end of
+//! the stream. There is one test for each row of the project's table of bad inputs, named after it.
 
 use linerate_proto::Role;
 use linerate_testkit::{Frame, LengthForm};
 
 use crate::{raw::Raw, support::Running};
 
-/// Sends `wire` and asserts that the server answers with `code` and nothing else, and closes.
+/// Sends `wire` and asserts that the server replies with nothing but a Close frame with `code`, and
+/// closes the connection.
 async fn fails_with(wire: &[u8], code: u16) {
     let server = Running::echo().await;
     let mut raw = Raw::open(server.address).await;
@@ -27,7 +28,7 @@ fn fragment(opcode: u8, payload: &[u8]) -> Frame {
     Frame::new(opcode, payload).with_fin(false)
 }
 
-/// Tests that fail a connection: the frames, and the code that they are answered with.
+/// Defines tests of frames that fail a connection, with the close code that they are answered with.
 macro_rules! rows {
     ($($name:ident: [$($frame:expr),+] => $code:literal;)+) => {$(
         #[tokio::test]
@@ -83,7 +84,7 @@ async fn f05_a_server_that_masks_is_failed() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let server = Running::echo().await;
-    // In front of a server that keeps the rules stands one that adds a masked frame.
+    // A proxy in front of a correct server adds a masked frame.
     let between = tokio::spawn(async move {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
         let (mut client, _) = listener.accept().await.unwrap();

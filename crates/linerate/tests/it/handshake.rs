@@ -1,5 +1,5 @@
-//! The opening handshake on real sockets: one test for each row H01–H23 of the project's table of
-//! bad inputs that a socket can carry, named after the row.
+//! The opening handshake on real sockets. There is one test for each row from H01 to H23 of the
+//! project's table of bad inputs that can occur on a socket, named after the row.
 
 use std::time::Duration;
 
@@ -17,15 +17,16 @@ use crate::{
     support::{Running, echo},
 };
 
-/// Sends `request` and returns the whole answer of a server that refuses it and closes.
+/// Sends `request` and returns the whole response of a server that refuses it and closes the
+/// connection.
 async fn refusal(server: &Running, request: impl AsRef<[u8]>) -> String {
     let mut raw = Raw::connect(server.address).await;
     raw.send(request).await;
     String::from_utf8(raw.rest().await).unwrap()
 }
 
-/// Asserts that each request is refused with this very status line, in one answer, and that the
-/// connection is closed then.
+/// Asserts that each request is refused with exactly this status line, in a single response, and
+/// that the connection is then closed.
 async fn refuses<R: AsRef<[u8]>>(requests: impl IntoIterator<Item = R>, status: &str) {
     let server = Running::echo().await;
     for request in requests {
@@ -44,7 +45,7 @@ async fn refuses<R: AsRef<[u8]>>(requests: impl IntoIterator<Item = R>, status: 
     server.stop().await;
 }
 
-/// Asserts that each request opens a WebSocket that works.
+/// Asserts that each request opens a working WebSocket.
 async fn accepts<R: AsRef<[u8]>>(requests: impl IntoIterator<Item = R>) {
     let server = Running::echo().await;
     for request in requests {
@@ -214,7 +215,7 @@ async fn read_key(stream: &mut tokio::net::TcpStream) -> String {
     key.split("\r\n").next().unwrap().to_owned()
 }
 
-/// Returns the answer that opens a WebSocket, as the library's own server writes it.
+/// Returns the response that opens a WebSocket, as the library's own server writes it.
 fn accepted(key: &str) -> String {
     use linerate_proto::handshake::{HandshakeLimits, RequestReader};
     let mut reader = RequestReader::new(HandshakeLimits::default());
@@ -249,7 +250,7 @@ async fn h10_h11_heads_beyond_the_limits_are_refused() {
     refuses([giant, many], status).await;
 }
 
-/// A server that gives the opening handshake little time.
+/// Returns a server with a short deadline for the opening handshake.
 async fn hasty() -> Running {
     let mut options = Options::default();
     options.handshake_timeout = Duration::from_millis(150);
@@ -284,7 +285,7 @@ async fn h12_a_client_that_dribbles_gains_nothing() {
     };
     let mut answer = [0; 30];
     tokio::select! {
-        () = dribble => panic!("the answer comes first"),
+        () = dribble => panic!("the response must come first"),
         read = in_time(reader.read_exact(&mut answer)) => read.map(drop).unwrap(),
     }
     assert_eq!(&answer, b"HTTP/1.1 408 Request Timeout\r\n");
@@ -334,7 +335,10 @@ async fn h16_other_methods_are_refused() {
     let server = Running::echo().await;
     let answer = refusal(&server, edited("GET", "HEAD")).await;
     assert!(answer.starts_with("HTTP/1.1 405 Method Not Allowed\r\n"));
-    assert!(answer.ends_with("\r\n\r\n"), "a body: {answer}");
+    assert!(
+        answer.ends_with("\r\n\r\n"),
+        "the response has a body: {answer}"
+    );
     server.stop().await;
 }
 
@@ -416,7 +420,7 @@ async fn h23_the_client_sends_no_line_break_that_it_is_given() {
     assert_eq!(sent, b"");
 }
 
-/// Connects to a server that sends `answer`, whatever it is asked.
+/// Connects to a server that sends `answer` to every request.
 async fn answered(answer: &str) -> Error {
     let (ours, mut theirs) = tokio::io::duplex(1 << 10);
     let client = Client::new();
@@ -427,7 +431,7 @@ async fn answered(answer: &str) -> Error {
         _ = theirs.read_to_end(&mut request).await;
     });
     let connected = client.connect_over(ours, "ws://example.com/").await;
-    connected.expect_err("the answer is wrong")
+    connected.expect_err("the response is invalid")
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Servers that mean harm, and a client that is not hurt.
+//! Hostile servers, which must not harm a client.
 
 use linerate::{
     Client, Error, Options, ProtocolError, WebSocket,
@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
 use crate::{raw::in_time, relay::answer_handshake};
 
-/// A client and the server's end of its stream.
+/// Returns a client and the server's end of its stream.
 async fn connected(options: Options) -> (WebSocket, DuplexStream) {
     let (ours, mut theirs) = duplex(1 << 16);
     let client = Client::new().with_options(options);
@@ -19,7 +19,7 @@ async fn connected(options: Options) -> (WebSocket, DuplexStream) {
     (ws.unwrap(), theirs)
 }
 
-/// Returns the error that frames of a server are, and the close code that it is told.
+/// Returns the error that a server's frames cause, and the close code that is sent to the server.
 async fn judged(wire: &[u8]) -> (ProtocolError, u16) {
     let (mut ws, theirs) = connected(Options::default()).await;
     let (mut theirs, mut writer) = tokio::io::split(theirs);
@@ -40,7 +40,7 @@ async fn judged(wire: &[u8]) -> (ProtocolError, u16) {
     (error, u16::from_be_bytes(code))
 }
 
-/// The deadline is absolute: no byte that arrives moves it.
+/// The deadline is absolute: arriving bytes do not extend it.
 #[tokio::test(start_paused = true)]
 async fn c02_an_answer_that_dribbles_for_ever_ends_at_the_deadline() {
     let (ours, mut theirs) = duplex(1 << 10);
@@ -53,7 +53,7 @@ async fn c02_an_answer_that_dribbles_for_ever_ends_at_the_deadline() {
     };
     let connecting = async {
         let connected = client.connect_over(ours, "ws://example.com/").await;
-        connected.expect_err("it never answers")
+        connected.expect_err("the server never responds")
     };
     let (error, ()) = tokio::join!(connecting, dribbling);
     let Error::Dial(DialError::TimedOut { phase, elapsed, .. }) = error else {
@@ -62,7 +62,7 @@ async fn c02_an_answer_that_dribbles_for_ever_ends_at_the_deadline() {
     assert_eq!((phase, elapsed.as_secs()), (Phase::Handshake, 10));
 }
 
-/// What is behind an error is passed over, so that our Close frame is not lost to a reset, but not for
+/// Input after an error is discarded, so that a reset does not destroy our Close frame, but not for
 /// longer than the closing handshake may take.
 #[tokio::test(start_paused = true)]
 async fn c02_junk_without_end_behind_the_101_is_given_up() {
@@ -142,6 +142,6 @@ async fn c05_each_frame_to_a_server_is_masked_with_a_key_of_its_own() {
         .windows(2)
         .map(|two| two[1].wrapping_sub(two[0]))
         .collect();
-    // Neither one key for all nor one that is counted up.
+    // The keys are neither all the same nor counted up.
     assert!(differences.len() > 90, "{keys:x?}");
 }

@@ -19,12 +19,12 @@ use crate::{
     support::{Running, echo},
 };
 
-/// A client that speaks HTTP/2 without asking.
+/// Returns a client that uses HTTP/2 with prior knowledge.
 fn client() -> Client {
     Client::new().with_http2_prior_knowledge()
 }
 
-/// Sends messages back, on streams of HTTP/2 only.
+/// Echoes messages, on HTTP/2 streams only.
 async fn echo_http2(ws: WebSocket, request: Request) -> linerate::Result<()> {
     assert_eq!(request.version(), HttpVersion::Http2);
     echo(ws, request).await
@@ -73,9 +73,12 @@ async fn many_messages_in_flight_keep_their_order() {
 #[tokio::test]
 async fn a_request_is_judged_as_over_http1() {
     let server = Server::new().with_decision(|upgrade| match upgrade.request().path() {
-        "/secret" => Err(Refusal::new(401, "who are you").expect("a refusal")),
+        "/secret" => Err(Refusal::new(401, "who are you").expect("the status is a refusal")),
         _ => match upgrade.choose_subprotocol(&["wamp"]) {
-            Some(chosen) => Ok(upgrade.accept().with_subprotocol(chosen).expect("offered")),
+            Some(chosen) => Ok(upgrade
+                .accept()
+                .with_subprotocol(chosen)
+                .expect("the subprotocol was offered")),
             None => Ok(upgrade.accept()),
         },
     });
@@ -166,7 +169,7 @@ async fn shutdown_says_goodbye_to_streams_and_connection() {
     let close = wire::frame(wire::DATA, wire::END_STREAM, 1, &wire::masked(close));
     wire.send(close).await;
     in_time(stop).await.unwrap();
-    // Nothing but the end comes.
+    // Nothing more may arrive before the end.
     while let Some(frame) = wire.next().await {
         if frame.kind == wire::PING && frame.flags == 0 {
             wire.pong(&frame).await;
@@ -176,7 +179,7 @@ async fn shutdown_says_goodbye_to_streams_and_connection() {
 
 #[tokio::test]
 async fn each_stream_takes_a_place_among_the_connections() {
-    // One for the connection, two for its streams.
+    // One place for the connection and two for its streams.
     let server = Running::start(Server::new().with_connections_max(3), echo_http2).await;
     let mut wire = wire::Wire::open(server.address, &[]).await;
     wire.connect(1).await;

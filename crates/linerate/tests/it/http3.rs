@@ -22,7 +22,7 @@ use tokio::{sync::oneshot, task::JoinHandle};
 
 use crate::{raw::in_time, support::echo, tls::certificate};
 
-/// A server of HTTP/3 for `localhost` that runs until it is stopped.
+/// An HTTP/3 server for `localhost` that runs until it is stopped.
 struct Running {
     address: SocketAddr,
     trusting: Arc<ClientConfig>,
@@ -77,7 +77,7 @@ impl Running {
     }
 }
 
-/// Sends messages back, on streams of HTTP/3 only.
+/// Echoes messages, on HTTP/3 streams only.
 async fn echo_http3(ws: WebSocket, request: Request) -> Result<()> {
     assert_eq!(request.version(), HttpVersion::Http3);
     echo(ws, request).await
@@ -111,7 +111,8 @@ async fn messages_of_16_mib_come_back() {
     let client = server.client().with_options(options);
     let mut ws = in_time(client.connect(&server.url())).await.unwrap();
     let payload: Vec<u8> = (0..16 << 20).map(|index| (index % 251) as u8).collect();
-    // It does not fit into the windows, so that it comes while it goes.
+    // The message does not fit into the windows, so its echo starts to arrive while it is still
+    // being sent.
     ws.send(payload.clone()).await.unwrap();
     let echoed = in_time(ws.recv()).await.unwrap().unwrap();
     assert!(echoed.as_bytes() == payload);
@@ -165,9 +166,12 @@ async fn many_clients_are_served_beside_each_other() {
 #[tokio::test]
 async fn a_request_is_judged_as_over_http1() {
     let server = Server::new().with_decision(|upgrade| match upgrade.request().path() {
-        "/secret" => Err(Refusal::new(401, "who are you").expect("a refusal")),
+        "/secret" => Err(Refusal::new(401, "who are you").expect("the status is a refusal")),
         _ => match upgrade.choose_subprotocol(&["wamp"]) {
-            Some(chosen) => Ok(upgrade.accept().with_subprotocol(chosen).expect("offered")),
+            Some(chosen) => Ok(upgrade
+                .accept()
+                .with_subprotocol(chosen)
+                .expect("the subprotocol was offered")),
             None => Ok(upgrade.accept()),
         },
     });
@@ -203,7 +207,7 @@ async fn the_end_of_a_handler_closes_the_websocket_with_its_code() {
             "/fails" => Err(Error::Abnormal),
             "/panics" => panic!("on purpose"),
             "/closes" => {
-                let code = CloseCode::new(4_321).expect("a code");
+                let code = CloseCode::new(4_321).expect("the close code is valid");
                 ws.close(code, "bye").await.map(drop)
             }
             _ => {
@@ -251,7 +255,7 @@ async fn s09_a_client_that_is_gone_without_a_word_is_an_abnormal_end() {
         let ended = ended.lock().unwrap().take();
         async move {
             let error = ws.recv().await.unwrap_err();
-            _ = ended.expect("one connection").send(error);
+            _ = ended.expect("there is only one connection").send(error);
             Ok(())
         }
     });
@@ -298,12 +302,12 @@ async fn a_server_without_a_certificate_says_so() {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let served = Server::new().serve_http3(socket, echo, std::future::pending());
     let error = in_time(served).await.unwrap_err();
-    assert_eq!(error.to_string(), "HTTP/3 needs a TLS configuration");
+    assert_eq!(error.to_string(), "HTTP/3 requires a TLS configuration");
 }
 
 #[tokio::test]
 async fn connections_beyond_the_limit_are_refused() {
-    // One for the connection, one for its stream.
+    // One place for the connection and one for its stream.
     let server = Running::start(Server::new().with_connections_max(2), echo_http3);
     let ws = server.connect().await;
     let refused = in_time(server.client().connect(&server.url())).await;

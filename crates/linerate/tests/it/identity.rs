@@ -1,4 +1,4 @@
-//! Who is who over TLS: client certificates, names by SNI, protocols by ALPN.
+//! Identity over TLS: client certificates, names by SNI, protocols by ALPN.
 
 use std::sync::Arc;
 
@@ -20,14 +20,14 @@ use crate::{
     tls::certificate,
 };
 
-/// Vouches for others.
+/// A certificate authority.
 struct Authority {
     certificate: CertificateDer<'static>,
     issuer: Issuer<'static, KeyPair>,
 }
 
 impl Authority {
-    /// One of this name that vouches for itself, or that `parent` vouches for.
+    /// Creates an authority with this name, which is signed by `parent` or by itself.
     fn new(name: &str, parent: Option<&Self>) -> Self {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -59,7 +59,8 @@ impl Authority {
     }
 }
 
-/// A server that asks clients for a certificate of `authority`, and the roots that vouch for it.
+/// Returns a server that requires clients to have a certificate from `authority`, and the roots
+/// that verify the server.
 async fn asking(authority: &Authority) -> (Running, RootCertStore) {
     let ours = Authority::new("servers", None);
     let (certificate, key) = ours.vouch_for("localhost");
@@ -105,8 +106,8 @@ async fn a_client_certificate_is_shown_to_a_server_that_asks() {
     server.stop().await;
 }
 
-/// Each of these could have issued each other one, by name, so that there are very many ways to build a
-/// chain, and none leads to a root.
+/// By its name, each of these certificates could have been issued by each of the others, so that
+/// there are very many possible chains. None of them leads to a root.
 #[tokio::test]
 async fn t07_a_client_certificate_with_very_many_paths_is_refused_and_others_are_served() {
     let authority = Authority::new("clients", None);
@@ -145,7 +146,7 @@ async fn c01_a_client_certificate_is_not_shown_to_another_origin() {
     let error = in_time(client.connect(&format!("ws://{address}/"))).await;
     let error = error.unwrap_err().to_string();
     assert!(
-        error.contains("must not be shown the client certificate"),
+        error.contains("must not receive the client certificate"),
         "{error}"
     );
 }
@@ -161,7 +162,7 @@ async fn c06_the_certificate_is_checked_for_the_name_that_was_asked_for() {
         matches!(&error, Error::Dial(DialError::Tls(_))) && error.to_string().contains("name"),
         "{error}"
     );
-    // Each further attempt checks as the first did.
+    // Every later attempt performs the same checks.
     in_time(client.connect(&url(&server))).await.unwrap_err();
     let named = client.with_server_name("linerate.test").unwrap();
     drop(in_time(named.connect(&url(&server))).await.unwrap());
@@ -175,7 +176,7 @@ async fn t05_what_alpn_agrees_on_is_followed() {
         (&[][..], true),
         (&["http/1.1"], true),
         (&["unknown", "http/1.1"], true),
-        // No protocol in common: "no_application_protocol" (RFC 7301 §3.2).
+        // There is no common protocol: "no_application_protocol" (RFC 7301 §3.2).
         (&["unknown"], false),
     ] {
         let (mut config, roots) = certificate("localhost");

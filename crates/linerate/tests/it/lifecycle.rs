@@ -1,5 +1,5 @@
-//! Connections that end where nobody expects it. Tests whose names begin with K and a number are rows of
-//! the project's table of bad inputs.
+//! Connections that end unexpectedly. Tests whose names begin with K and a number are rows of the
+//! project's table of bad inputs.
 
 use std::{
     io,
@@ -21,7 +21,7 @@ use crate::{
     support::{Running, echo},
 };
 
-/// A stream that takes nothing once it is told so.
+/// A stream that stops accepting bytes on request.
 struct Stubborn {
     stream: DuplexStream,
     is_full: Arc<AtomicBool>,
@@ -65,7 +65,7 @@ async fn k05_sockets_that_die_while_they_are_upgraded_leave_the_server_alone() {
     for bytes in 0..=REQUEST.len() {
         let mut raw = Raw::connect(server.address).await;
         raw.send(&REQUEST.as_bytes()[..bytes]).await;
-        // It is reset, so that the answer finds no socket.
+        // The connection is reset, so that the response finds no socket.
         raw.stream.set_zero_linger().unwrap();
     }
     let mut raw = Raw::open(server.address).await;
@@ -89,7 +89,7 @@ async fn k06_a_stream_that_takes_nothing_is_given_up() {
     let (ws, ()) = tokio::join!(connecting, answer_handshake(&mut theirs));
     let mut ws = ws.unwrap();
     is_full.store(true, Ordering::Relaxed);
-    // Whichever of them finds out, the connection is over for the others.
+    // Whichever task notices the error, the connection is over for all of them.
     _ = ws.send("Spam").await;
     assert!(in_time(ws.flush()).await.is_err());
     let error = in_time(ws.recv()).await.unwrap_err();
@@ -105,12 +105,16 @@ async fn k06_a_peer_that_will_send_nothing_more_ends_the_connection() {
     let counters = Arc::<Counters>::default();
     let server = Running::start(counting(&counters), echo).await;
     let mut raw = Raw::open(server.address).await;
-    // Half of a frame, then the end of that direction only.
+    // Half of a frame, and then the end of that direction only.
     raw.send(b"\x81\x84\0\0\0\0Sp").await;
     tokio::io::AsyncWriteExt::shutdown(&mut raw.stream)
         .await
         .unwrap();
-    assert_eq!(raw.frame().await, None, "nobody could answer a Close");
+    assert_eq!(
+        raw.frame().await,
+        None,
+        "the peer could not answer a Close frame"
+    );
     assert_gone(&counters).await;
     server.stop().await;
 }
@@ -130,7 +134,7 @@ async fn k09_a_peer_that_goes_without_a_close_leaves_nothing_behind() {
         drop(raw);
         assert_gone(&counters).await;
     }
-    // It returns when no task of a connection is left.
+    // Stopping returns once no task of a connection is left.
     in_time(server.stop()).await;
 }
 

@@ -1,5 +1,5 @@
-//! The library against real sockets on loopback.
-#![allow(clippy::unwrap_used, reason = "a test that goes wrong is to panic")]
+//! Tests of the library on real loopback sockets.
+#![allow(clippy::unwrap_used, reason = "a failing test should panic")]
 
 #[cfg(feature = "axum")]
 mod axum;

@@ -1,4 +1,4 @@
-//! Futures that are dropped after so many polls.
+//! Futures that are dropped after a given number of polls.
 
 use std::{
     future::poll_fn,
@@ -6,10 +6,10 @@ use std::{
     task::{Context, Poll},
 };
 
-/// The most polls tried; each test needs fewer.
+/// The maximum number of polls; each test needs fewer.
 pub(crate) const POLLS_MAX: usize = 1_000;
 
-/// Polls a future at most so often, then drops it.
+/// Polls a future at most `polls` times, then drops it.
 pub(crate) async fn poll_times<F: Future>(future: F, polls: usize) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut polled = 0;
@@ -23,12 +23,13 @@ pub(crate) async fn poll_times<F: Future>(future: F, polls: usize) -> Option<F::
     .await
 }
 
-/// Calls `run` with 0 polls, 1, and so on, until it cancels nothing.
+/// Calls `run` with `first` polls, one more, and so on, until it returns that no future was
+/// cancelled.
 pub(crate) async fn for_all_polls(first: usize, mut run: impl AsyncFnMut(usize) -> usize) {
     let mut polls = first;
     while run(polls).await > 0 {
         polls += 1;
         assert!(polls < POLLS_MAX);
     }
-    assert!(polls > 1, "something was cancelled");
+    assert!(polls > 1, "no future was cancelled");
 }

@@ -1,4 +1,4 @@
-//! Connecting through proxies: tinyproxy and microsocks, and ones of our own that misbehave.
+//! Connections through proxies: tinyproxy, microsocks, and our own proxies that misbehave.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -14,7 +14,7 @@ use tokio::{
 
 use crate::{raw::in_time, support::Running};
 
-/// An HTTP proxy that wants to know who asks.
+/// Starts an HTTP proxy that requires authentication.
 fn tinyproxy() -> Option<ServerProcess> {
     let port = free_port();
     ServerProcess::start("tinyproxy", port, |directory| {
@@ -29,7 +29,7 @@ fn tinyproxy() -> Option<ServerProcess> {
     })
 }
 
-/// A SOCKS5 proxy that wants to know who asks.
+/// Starts a SOCKS5 proxy that requires authentication.
 fn microsocks() -> Option<ServerProcess> {
     let port = free_port();
     ServerProcess::start("microsocks", port, |_| {
@@ -65,7 +65,7 @@ async fn an_http_proxy_is_asked_for_a_tunnel() {
     let server = Running::echo().await;
     let port = server.address.port();
     let client = through(&format!("http://user:pass@{}", proxy.address()));
-    // The second name is resolved by the proxy.
+    // The proxy resolves the second name.
     for url in [server.url(), format!("ws://localhost:{port}/")] {
         assert_echoes(&client, &url).await;
     }
@@ -126,8 +126,8 @@ async fn a_socks_proxy_is_asked_by_address_or_by_name() {
     server.stop().await;
 }
 
-/// A proxy that answers with `answer`, whatever it is asked, and then waits for the client to go;
-/// returns what it was asked.
+/// A proxy that sends `answer` to every request, and then waits for the client to close the
+/// connection. Returns the request.
 async fn answering(answer: &'static [u8]) -> (SocketAddr, tokio::task::JoinHandle<Vec<u8>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -201,7 +201,7 @@ async fn c06_addresses_are_checked_although_the_proxy_could_resolve_names() {
             "{error}"
         );
     }
-    // The proxy is told an address, so that it can't choose another.
+    // The client sends an address to the proxy, so that the proxy cannot choose another one.
     let client = client.with_address_check(|address| address.is_loopback() && address.is_ipv4());
     let error = refusal(&client, "ws://localhost/").await;
     assert!(matches!(error, ProxyError::Http(_)), "{error}");
@@ -209,7 +209,7 @@ async fn c06_addresses_are_checked_although_the_proxy_could_resolve_names() {
     assert!(asked.starts_with(b"CONNECT 127.0.0.1:80 HTTP/1.1\r\n"));
 }
 
-/// Answers CONNECT and passes bytes on, for as long as its listener lives.
+/// Answers CONNECT, and forwards bytes for as long as its listener lives.
 async fn forward<S>(mut stream: S)
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,

@@ -1,4 +1,4 @@
-//! A client made of a socket and bytes, which knows nothing of the library.
+//! A client made of a socket and raw bytes that does not use the library.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -19,7 +19,7 @@ pub(crate) const REQUEST: &str = "GET /chat HTTP/1.1\r\n\
     Sec-WebSocket-Version: 13\r\n\
     \r\n";
 
-/// The answer to [`REQUEST`].
+/// The response to [`REQUEST`].
 pub(crate) const ACCEPTED: &str = "HTTP/1.1 101 Switching Protocols\r\n\
     Upgrade: websocket\r\n\
     Connection: Upgrade\r\n\
@@ -38,14 +38,14 @@ pub(crate) fn with_line(line: impl AsRef<[u8]>) -> Vec<u8> {
     [head, line.as_ref(), b"\r\n\r\n"].concat()
 }
 
-/// Fails a test that would wait for ever.
+/// Fails a test that would otherwise wait forever.
 pub(crate) async fn in_time<F: Future>(future: F) -> F::Output {
     timeout(Duration::from_secs(20), future)
         .await
-        .expect("it ends in time")
+        .expect("it must end in time")
 }
 
-/// One end of a connection, the client's unless said otherwise.
+/// One end of a connection; the client's unless stated otherwise.
 pub(crate) struct Raw {
     pub(crate) stream: TcpStream,
     read: Vec<u8>,
@@ -81,18 +81,19 @@ impl Raw {
         self.send(frame.to_role(Role::Server).to_bytes()).await;
     }
 
-    /// Returns a head, its empty last line included.
+    /// Returns the head of a response, including the empty last line.
     pub(crate) async fn head(&mut self) -> String {
         loop {
             if let Some(at) = self.read.windows(4).position(|four| four == b"\r\n\r\n") {
                 let head: Vec<u8> = self.read.drain(..at + 4).collect();
                 return String::from_utf8(head).unwrap();
             }
-            assert!(self.read_more().await, "no head: {:?}", self.read);
+            assert!(self.read_more().await, "incomplete head: {:?}", self.read);
         }
     }
 
-    /// Returns the first byte of the next frame and its payload; `None` at the end of the stream.
+    /// Returns the first byte and the payload of the next frame, or `None` at the end of the
+    /// stream.
     pub(crate) async fn frame(&mut self) -> Option<(u8, Vec<u8>)> {
         loop {
             if let Some((header, prefix)) = Header::decode(&self.read).unwrap() {
@@ -104,13 +105,13 @@ impl Raw {
                 }
             }
             if !self.read_more().await {
-                assert_eq!(self.read, b"", "a torn frame");
+                assert_eq!(self.read, b"", "the stream ends in the middle of a frame");
                 return None;
             }
         }
     }
 
-    /// Returns all that comes before the end of the stream, which must not be a reset.
+    /// Returns everything up to the end of the stream, which must not be a reset.
     pub(crate) async fn rest(&mut self) -> Vec<u8> {
         while self.read_more().await {}
         std::mem::take(&mut self.read)

@@ -1,4 +1,5 @@
-//! Redirects: off unless asked for, bounded, never to a weaker scheme, and without credentials to others.
+//! Redirects: off by default, bounded, never to a weaker scheme, and without credentials to other
+//! hosts.
 
 use linerate::{
     Client, Error, HandshakeError,
@@ -11,7 +12,7 @@ use crate::{
     support::Running,
 };
 
-/// A server that answers each request with a redirect, and tells what it was asked.
+/// A server that answers each request with a redirect, and reports the requests.
 async fn redirecting(location: impl Into<String>) -> (String, mpsc::UnboundedReceiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("ws://{}/", listener.local_addr().unwrap());

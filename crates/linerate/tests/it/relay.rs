@@ -1,4 +1,4 @@
-//! Relaying between connections, and what connections are made of.
+//! Relays between connections, and taking connections apart.
 
 use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
@@ -18,17 +18,17 @@ use crate::{
     support::Running,
 };
 
-/// What relays need: a connection whose frames mean the same to everybody.
+/// Returns options for connections whose frames can be relayed unchanged.
 fn options() -> Options {
     Options::default().without_compression()
 }
 
-/// A connection that can be relayed.
+/// Opens a connection that can be relayed.
 async fn connect(url: &str) -> linerate::Result<WebSocket> {
     Client::new().with_options(options()).connect(url).await
 }
 
-/// A server that passes its clients on to `upstream`, and tells how each relay ended.
+/// Returns a server that relays its clients to `upstream`, and reports how each relay ended.
 async fn passing_on(
     upstream: String,
     relay: Relay,
@@ -94,7 +94,7 @@ async fn many_messages_in_flight_keep_their_order() {
     upstream.stop().await;
 }
 
-/// What was read ahead, parsed or not, goes to whoever goes on.
+/// Bytes that were read in advance, parsed or not, are passed to the next user of the connection.
 #[tokio::test]
 async fn nothing_is_lost_when_a_connection_is_taken_apart() {
     let frames = [
@@ -143,7 +143,8 @@ async fn nothing_is_lost_when_a_connection_is_taken_apart() {
     for cut in (0..input.len()).step_by(5) {
         let mut raw = Raw::open(server.address).await;
         raw.send(&input[..cut]).await;
-        // Time for the connection to read ahead, or not: nothing depends on it.
+        // The connection may or may not read in advance during this time; the result does not
+        // depend on it.
         tokio::time::sleep(Duration::from_millis(1)).await;
         go_on.notify_one();
         raw.send(&input[cut..]).await;
@@ -209,7 +210,7 @@ async fn a_connection_in_the_middle_of_something_is_not_taken_apart() {
     std::mem::forget(writer);
     let (mut ws, error) = ws.into_parts().unwrap_err();
     assert_eq!(error, PartsError::MessageInProgress);
-    // It is still what it was.
+    // The connection still works.
     ws.close(CloseCode::NORMAL, "").await.unwrap();
     let (ws, error) = ws.into_parts().unwrap_err();
     assert_eq!((error, ws.state()), (PartsError::Closed, State::Closed));
@@ -249,8 +250,8 @@ async fn pings_pass_or_are_answered_as_asked() {
     upstream.stop().await;
 }
 
-/// Both are clients, so that frames lose their masks on the way; a third kind of pair, two servers,
-/// gives them one.
+/// Both peers have the same role. Between two clients, frames lose their masks on the way; between
+/// two servers, they get one.
 #[tokio::test]
 async fn peers_of_the_same_role_hear_each_other() {
     for (ours, theirs) in [(Role::Server, Role::Client), (Role::Client, Role::Server)] {
@@ -260,7 +261,7 @@ async fn peers_of_the_same_role_hear_each_other() {
             let (first, second) = (Parts::new(at_first, ours), Parts::new(at_second, ours));
             Relay::new().run(first, second).await
         });
-        // Reserved bits pass, as those of compressed messages.
+        // Reserved bits are passed on, such as those of compressed messages.
         let frame = Frame::new(0x1, b"Spam")
             .with_rsv(4)
             .to_role(ours)
@@ -347,7 +348,7 @@ async fn a_relay_on_which_nothing_comes_ends() {
         first.write_all(&ping).await.unwrap();
     }
     let error = relay.await.unwrap().unwrap_err();
-    assert_eq!(error.to_string(), "nothing came from either side for 60s");
+    assert_eq!(error.to_string(), "no data from either side for 60s");
     assert_eq!(begun.elapsed().as_secs(), 150 + 60);
 }
 
@@ -363,7 +364,7 @@ async fn one_direction_does_not_outlive_the_other_for_long() {
     });
     let close = Frame::new(0x8, b"").to_role(Role::Server).to_bytes();
     first.write_all(&close).await.unwrap();
-    // The other side goes on and on.
+    // The other side keeps sending.
     let talk = async {
         while second.write_all(b"\x82\x00").await.is_ok() {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -437,10 +438,13 @@ async fn a_relay_dropped_after_any_number_of_polls_ends_both_connections() {
         assert!(sent.starts_with(&whole), "{polls} polls: {whole:?}");
         passed_max = whole.len().max(passed_max);
     }
-    assert!(passed_max > 2, "some were dropped on the way");
+    assert!(
+        passed_max > 2,
+        "no relay was dropped while messages were passing"
+    );
 }
 
-/// A receiver that takes nothing slows the sender, and the relay holds a buffer's worth at most.
+/// A receiver that does not read slows the sender, and the relay holds at most one buffer.
 #[tokio::test(start_paused = true)]
 async fn a_receiver_that_does_not_read_slows_the_sender() {
     let (mut first, at_first) = duplex(1 << 10);
@@ -466,7 +470,7 @@ async fn a_receiver_that_does_not_read_slows_the_sender() {
         .unwrap_err();
     let in_pipes = 2 << 10;
     assert!(sent < in_pipes + (64 << 10) + frame.len(), "{sent} bytes");
-    // It was not lost.
+    // Nothing was lost.
     let mut heard = vec![0; sent];
     in_time(second.read_exact(&mut heard)).await.unwrap();
     relay.abort();

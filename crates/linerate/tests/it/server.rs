@@ -1,4 +1,4 @@
-//! Servers: limits, decisions, the end of handlers and of the server itself.
+//! Servers: limits, decisions, and the end of handlers and of the server itself.
 
 use std::{
     sync::{
@@ -19,7 +19,7 @@ use crate::{
     support::{Running, echo},
 };
 
-/// The bytes of a Close frame.
+/// Returns the first byte and the payload of a Close frame.
 fn close(code: u16) -> (u8, Vec<u8>) {
     (0x88, code.to_be_bytes().to_vec())
 }
@@ -47,7 +47,7 @@ async fn one_connection_too_many_is_refused_with_503() {
     );
 
     drop(first);
-    // The place is free as soon as the server has seen the end.
+    // The place becomes free once the server has noticed the end.
     let mut fourth = loop {
         if let Ok(ws) = linerate::connect(&server.url()).await {
             break ws;
@@ -152,7 +152,7 @@ async fn shutdown_closes_with_1001_and_waits() {
     for _ in 0..10 {
         clients.push(linerate::connect(&server.url()).await.unwrap());
     }
-    // One that has not finished its handshake, and one that does not answer.
+    // One client has not finished its handshake.
     let handshaking = Raw::connect(address).await;
     let clients = tokio::spawn(async move {
         for mut ws in clients {
@@ -165,9 +165,13 @@ async fn shutdown_closes_with_1001_and_waits() {
     });
     in_time(server.stop()).await;
     clients.await.unwrap();
-    assert_eq!(ended.load(Ordering::Relaxed), 10, "handlers end first");
+    assert_eq!(
+        ended.load(Ordering::Relaxed),
+        10,
+        "the handlers must end first"
+    );
     let refused = tokio::net::TcpStream::connect(address).await;
-    assert!(refused.is_err(), "nobody listens any more");
+    assert!(refused.is_err(), "the port is no longer open");
 }
 
 #[tokio::test]
@@ -236,13 +240,17 @@ async fn a_peer_that_does_not_read_is_given_up() {
 async fn the_decision_chooses_a_subprotocol_adds_headers_and_refuses() {
     let server = Server::new().with_decision(|upgrade| {
         if upgrade.request().path() != "/chat" {
-            return Err(Refusal::new(404, "no such place").expect("a status that refuses"));
+            return Err(Refusal::new(404, "no such place").expect("the status is a refusal"));
         }
         let mut acceptance = upgrade.accept();
         if let Some(chosen) = upgrade.choose_subprotocol(&["wamp", "soap"]) {
-            acceptance = acceptance.with_subprotocol(chosen).expect("it is offered");
+            acceptance = acceptance
+                .with_subprotocol(chosen)
+                .expect("the subprotocol was offered");
         }
-        Ok(acceptance.with_header("X-Seen", "yes").expect("a header"))
+        Ok(acceptance
+            .with_header("X-Seen", "yes")
+            .expect("the header is valid"))
     });
     let server = Running::start(server, |mut ws, _| async move {
         let agreed = ws.subprotocol().unwrap_or_default();
@@ -323,7 +331,7 @@ async fn counters_count_what_passes() {
 
 #[tokio::test]
 async fn many_connections_on_many_threads_lose_nothing() {
-    // Other tests run on one thread; here handlers, drivers and clients are on several.
+    // Other tests run on one thread. Here, handlers, drivers and clients run on several.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(4)
         .enable_all()
@@ -343,7 +351,7 @@ async fn many_connections_on_many_threads_lose_nothing() {
                 }
                 Ok(())
             });
-            work.await.expect("no panic")
+            work.await.expect("the task does not panic")
         })
         .await;
         let client = Client::new().with_options(options);
@@ -390,7 +398,7 @@ fn k07_round_trips_on_many_threads_never_miss_a_wake_up() {
         let server = Running::echo().await;
         let mut clients = Vec::new();
         for _ in 0..4 {
-            // Receiving and driving a client's connection are different tasks.
+            // Receiving on a client's connection and driving it are different tasks.
             let mut ws = linerate::connect(&server.url()).await.unwrap();
             clients.push(tokio::spawn(async move {
                 for number in 0..1_000 {

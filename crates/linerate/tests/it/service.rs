@@ -1,4 +1,4 @@
-//! The tower service: on a server of hyper's, and as a route of axum's.
+//! The tower service on a hyper server and as a route of axum.
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 
 use crate::raw::{Raw, edited, in_time, with_line};
 
-/// Sends the path of the request, then each message back.
+/// Sends the path of the request, and then echoes each message.
 async fn named_echo(mut ws: WebSocket, request: Request) -> Result<()> {
     ws.send(request.path()).await?;
     while let Some(message) = ws.recv().await? {
@@ -20,7 +20,7 @@ async fn named_echo(mut ws: WebSocket, request: Request) -> Result<()> {
     Ok(())
 }
 
-/// Serves a service of linerate's by hyper, without any router.
+/// Serves a linerate service with hyper, without a router.
 async fn on_hyper() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

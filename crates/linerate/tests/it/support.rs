@@ -1,4 +1,4 @@
-//! A server on a port of its own.
+//! A test server on its own port.
 
 use std::net::SocketAddr;
 
@@ -42,7 +42,7 @@ impl Running {
         format!("ws://{}/", self.address)
     }
 
-    /// Drops the future of the server; connections that are open stay.
+    /// Drops the future of the server; open connections stay open.
     pub(crate) fn abort(self) {
         self.task.abort();
     }
@@ -54,7 +54,7 @@ impl Running {
     }
 }
 
-/// Sends each message back.
+/// Echoes each message.
 pub(crate) async fn echo(mut ws: WebSocket, _request: Request) -> Result<()> {
     while let Some(message) = ws.recv().await? {
         ws.send(message).await?;
@@ -62,8 +62,8 @@ pub(crate) async fn echo(mut ws: WebSocket, _request: Request) -> Result<()> {
     Ok(())
 }
 
-/// Says whether a connection, if there is one, goes on although the future of its server was dropped, and how many
-/// futures were: none if that was done.
+/// Returns whether a connection, if there is one, continues after the future of its server was
+/// dropped. Also returns the number of dropped futures, which is 0 if the future had completed.
 #[cfg(any(feature = "http2", feature = "http3"))]
 pub(crate) async fn outlives(
     opened: Option<WebSocket>,
@@ -85,8 +85,8 @@ pub(crate) async fn outlives(
     }
 }
 
-/// Sends a message to a server that sends it back or is about to leave; returns the code that the connection is
-/// closed with, by the server or at last by us.
+/// Sends a message to a server that echoes it or is about to shut down. Returns the code with which
+/// the server, or eventually the client, closes the connection.
 #[cfg(any(feature = "http2", feature = "http3"))]
 async fn how_it_ended(mut ws: WebSocket) -> u16 {
     if in_time(ws.send("Spam")).await.is_ok() {

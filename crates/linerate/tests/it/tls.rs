@@ -1,4 +1,4 @@
-//! `wss://`: certificates, names, the end of streams, deadlines.
+//! Tests of `wss://`: certificates, names, the end of streams, deadlines.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,7 +20,7 @@ use crate::{
     support::{Running, echo},
 };
 
-/// A server for `localhost` with a certificate of its own making, and a client that trusts it.
+/// Returns a server for `localhost` with a self-signed certificate, and a client that trusts it.
 pub(crate) async fn secure(options: Options) -> (Running, Client) {
     let (server, config) = secure_with_config(options).await;
     (server, Client::new().with_tls(config))
@@ -38,7 +38,7 @@ fn certified() -> (Server, RootCertStore) {
     (Server::new().with_tls(Arc::new(config)), roots)
 }
 
-/// A server's configuration with a certificate for `name`, and the roots that vouch for it.
+/// Returns a server configuration with a certificate for `name`, and the roots that verify it.
 pub(crate) fn certificate(name: &str) -> (rustls::ServerConfig, RootCertStore) {
     let CertifiedKey { cert, signing_key } =
         generate_simple_self_signed(vec![name.to_owned()]).unwrap();
@@ -165,8 +165,12 @@ async fn t01_a_client_that_says_nothing_is_dropped_at_the_deadline() {
     options.handshake_timeout = Duration::from_millis(50);
     let (server, config) = secure_with_config(options).await;
     let mut raw = Raw::connect(server.address).await;
-    assert_eq!(raw.rest().await, b"", "there is no way to tell it why");
-    // Silence behind the TLS handshake is told why.
+    assert_eq!(
+        raw.rest().await,
+        b"",
+        "the server cannot send a reason without TLS"
+    );
+    // A client that is silent after the TLS handshake gets a reason.
     let mut stream = handshaken(&server, config).await;
     let mut answer = Vec::new();
     in_time(stream.read_to_end(&mut answer)).await.unwrap();
@@ -175,7 +179,7 @@ async fn t01_a_client_that_says_nothing_is_dropped_at_the_deadline() {
     server.stop().await;
 }
 
-/// An alert that says: I will send nothing more (RFC 8446 §6.1).
+/// The alert that the sender will send nothing more (RFC 8446 §6.1).
 const CLOSE_NOTIFY: &[u8] = b"\x15\x03\x03\x00\x02\x01\x00";
 
 #[tokio::test]
@@ -213,7 +217,7 @@ async fn t02_close_notify_during_the_handshake_ends_it() {
     let client = Client::new().with_timeouts(timeouts);
     let connecting = async { client.connect(&url).await.unwrap_err() };
     let (error, _) = in_time(async { tokio::join!(connecting, closing) }).await;
-    // The client waits for more, and not for ever.
+    // The client waits for more, but not forever.
     assert!(
         matches!(
             error,
@@ -244,7 +248,7 @@ async fn h20_http_on_the_port_for_tls_opens_nothing() {
     server.stop().await;
 }
 
-/// Connects to the server and speaks TLS with it, and no HTTP yet.
+/// Connects to the server and performs the TLS handshake, without any HTTP.
 async fn handshaken(server: &Running, config: Arc<ClientConfig>) -> TlsStream<TcpStream> {
     let stream = TcpStream::connect(server.address).await.unwrap();
     let name = "localhost".try_into().unwrap();
@@ -261,7 +265,7 @@ async fn a_server_that_closes_says_so_to_tls_too() {
     stream.write_all(REQUEST.as_bytes()).await.unwrap();
     stream.write_all(b"\x88\x82\0\0\0\0\x03\xe8").await.unwrap();
     let mut answer = Vec::new();
-    // Without a close_notify this would be an error.
+    // Without a close_notify, this would be an error.
     in_time(stream.read_to_end(&mut answer)).await.unwrap();
     assert_eq!(answer, [ACCEPTED.as_bytes(), b"\x88\x02\x03\xe8"].concat());
     drop(stream);
@@ -287,7 +291,7 @@ async fn t03_a_stream_cut_without_close_notify_is_no_clean_end() {
     stream.write_all(REQUEST.as_bytes()).await.unwrap();
     let mut head = vec![0; ACCEPTED.len()];
     in_time(stream.read_exact(&mut head)).await.unwrap();
-    // The socket is dropped under TLS, which says nothing more.
+    // The socket is dropped without a TLS close_notify.
     drop(stream.into_inner());
     assert_eq!(
         in_time(reports.recv()).await,

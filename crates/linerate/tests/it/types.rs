@@ -1,4 +1,4 @@
-//! What the types promise: they may be sent to other threads, and connections are small.
+//! Guarantees of the types: they can be sent to other threads, and connections are small.
 
 use linerate::{
     Binary, Client, Counters, Error, Frames, Message, Options, Reader, Receiver, Sender, Server,
@@ -27,7 +27,7 @@ fn public_types_are_send_and_sync() {
 #[test]
 fn futures_can_be_spawned() {
     const fn assert_send<T: Send>(_: &T) {}
-    #[allow(dead_code, reason = "it has to compile, not to run")]
+    #[allow(dead_code, reason = "it only has to compile")]
     async fn uses(mut ws: WebSocket) {
         let future = ws.recv();
         assert_send(&future);

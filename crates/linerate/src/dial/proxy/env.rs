@@ -1,13 +1,13 @@
-//! Which proxy the environment names for a URL, by the rules of curl.
+//! Selecting the proxy for a URL from environment variables, by the rules of curl.
 //!
-//! `ws://` is asked for like `http://`, `wss://` like `https://`. `http_proxy` goes before
-//! `HTTP_PROXY`, and both before `all_proxy` and `ALL_PROXY`; one that is set and empty means none.
-//! `no_proxy` or `NO_PROXY` lists hosts to be reached without: `*`, names (with all beneath them),
-//! addresses, and networks like `10.0.0.0/8`.
+//! `ws://` uses the variables for `http://`, and `wss://` those for `https://`. `http_proxy` takes
+//! precedence over `HTTP_PROXY`, and both over `all_proxy` and `ALL_PROXY`; a variable that is set
+//! but empty means no proxy. `no_proxy` or `NO_PROXY` lists hosts to connect to without a proxy:
+//! `*`, names (including their subdomains), addresses, and networks such as `10.0.0.0/8`.
 //!
-//! Two differences. `HTTP_PROXY` counts unless this looks like a CGI script, to which anybody can pass
-//! it as a header; curl never takes it. And this machine is not looked for behind a proxy, where
-//! `localhost` would be another.
+//! There are two differences from curl. First, `HTTP_PROXY` is used unless the process looks like a
+//! CGI script, where any client can set it with a header; curl never uses it. Second, connections
+//! to the local machine never use a proxy, because `localhost` would be a different machine there.
 
 use std::net::IpAddr;
 
@@ -18,7 +18,7 @@ use super::{Proxy, ProxyError, Target, is_this_machine};
 /// Returns the proxy for `target`, given the variables of the environment.
 ///
 /// # Errors
-/// The variable that counts names no proxy.
+/// The variable that applies does not have a valid proxy URL.
 pub(super) fn proxy_for(
     target: &Target,
     variable: impl Fn(&str) -> Option<String>,
@@ -48,7 +48,7 @@ pub(super) fn proxy_for(
     }
 }
 
-/// Returns whether `list` has `host` reached without a proxy.
+/// Returns whether `list` contains `host`, so that it is reached without a proxy.
 fn is_excepted(host: &Host<String>, list: &str) -> bool {
     if list.trim() == "*" {
         return true;
@@ -63,8 +63,8 @@ fn is_excepted(host: &Host<String>, list: &str) -> bool {
     }
 }
 
-/// Returns whether `name` is `suffix` or ends with it behind a dot; a dot at either end of `suffix` and
-/// at the end of `name` means nothing.
+/// Returns whether `name` is `suffix` or a subdomain of it. A dot at either end of `suffix` and at
+/// the end of `name` is ignored.
 fn is_beneath(name: &str, suffix: &str) -> bool {
     let name = name.trim_end_matches('.').to_ascii_lowercase();
     let suffix = suffix.trim_matches('.').to_ascii_lowercase();
@@ -74,7 +74,7 @@ fn is_beneath(name: &str, suffix: &str) -> bool {
     }
 }
 
-/// Returns whether `address` is the one in `entry`, or in the network there.
+/// Returns whether `entry` is `address`, or a network that contains it.
 fn is_within(address: IpAddr, entry: &str) -> bool {
     let (network, bits) = match entry.split_once('/') {
         Some((network, bits)) => (network, Some(bits)),
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
     use crate::dial::proxy::ProxyUrlError;
 
-    /// Returns host and port of the proxy for `url`.
+    /// Returns the host and port of the proxy for `url`.
     fn chosen(url: &str, variables: &[(&str, &str)]) -> Option<String> {
         let target = Target::parse(url).unwrap();
         let variable = |name: &str| {
@@ -216,7 +216,7 @@ mod tests {
         }
         let variables = [("http_proxy", "a:1"), ("NO_PROXY", "example.com")];
         assert_eq!(chosen("ws://example.com/", &variables), None);
-        // The lower case counts if both are set.
+        // If both are set, the lower-case variable is used.
         let variables = [("http_proxy", "a:1"), ("NO_PROXY", "*"), ("no_proxy", "b")];
         assert!(chosen("ws://example.com/", &variables).is_some());
     }

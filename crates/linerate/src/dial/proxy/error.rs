@@ -1,65 +1,66 @@
-//! What goes wrong with proxies.
+//! Errors of proxies and proxy URLs.
 
 use std::{fmt, io};
 
 use linerate_proto::handshake::{BuildError, HandshakeError};
 
-/// Why a text names no proxy.
+/// Why a string is not a proxy URL.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ProxyUrlError {
     /// The user or the password is too long.
     CredentialsTooLong {
-        /// The length of the longer one.
+        /// The length of the longer of the two in bytes.
         bytes: usize,
         /// The limit.
         bytes_max: usize,
     },
-    /// No host.
+    /// The URL has no host.
     HostMissing,
-    /// No URL at all.
+    /// It is not a URL.
     Malformed(url::ParseError),
-    /// Another scheme than `http`, `https` (which needs TLS), `socks5` and `socks5h`.
+    /// The scheme is not one of `http`, `https` (which requires the feature `rustls`), `socks5` and
+    /// `socks5h`.
     Scheme,
 }
 
-/// Why there is no way through a proxy.
+/// Why a connection through a proxy failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ProxyError {
-    /// The proxy does not accept the user and the password.
+    /// The proxy rejected the user and the password.
     CredentialsRefused,
-    /// The proxy wants to know who we are in a way that we have no answer for, or we have not been
-    /// told a user and a password.
+    /// The proxy requires authentication, but the client has no user and password, or does not
+    /// support the proxy's method.
     CredentialsWanted,
-    /// Somebody has sent something before the server was asked for anything.
+    /// Bytes arrived before the client sent anything to the server.
     DataUnexpected {
-        /// How much of it was read.
+        /// The number of bytes read.
         bytes: usize,
     },
-    /// A variable of the environment names no proxy.
+    /// An environment variable does not have a valid proxy URL.
     Environment {
-        /// Its name.
+        /// The name of the variable.
         variable: &'static str,
         /// What is wrong with its value.
         error: ProxyUrlError,
     },
-    /// The proxy's answer to CONNECT is a refusal or malformed.
+    /// The proxy refused the CONNECT request, or its response is malformed.
     Http(HandshakeError),
     /// The stream failed or ended.
     Io(io::Error),
-    /// The destination can't be asked for.
+    /// The request for the destination cannot be built.
     Request(BuildError),
-    /// A name is too long for SOCKS5.
+    /// A host name is too long for SOCKS5.
     NameTooLong {
-        /// Its length.
+        /// The length of the name in bytes.
         bytes: usize,
         /// The limit.
         bytes_max: usize,
     },
-    /// A SOCKS5 proxy refuses to connect (RFC 1928 §6).
+    /// A SOCKS5 proxy refused to connect (RFC 1928 §6).
     SocksRefused {
-        /// The code of its reply.
+        /// The reply code.
         reply: u8,
     },
     /// The proxy does not speak SOCKS5.
@@ -67,7 +68,7 @@ pub enum ProxyError {
 }
 
 impl ProxyError {
-    /// Returns whether trying again may help.
+    /// Returns whether a retry may succeed.
     pub(crate) fn is_transient(&self) -> bool {
         match self {
             Self::CredentialsRefused
@@ -89,13 +90,13 @@ impl fmt::Display for ProxyUrlError {
         match self {
             Self::CredentialsTooLong { bytes, bytes_max } => write!(
                 f,
-                "user or password of {bytes} bytes, at most {bytes_max} allowed"
+                "user or password has {bytes} bytes; the limit is {bytes_max}"
             ),
-            Self::HostMissing => f.write_str("URL has no host"),
+            Self::HostMissing => f.write_str("proxy URL has no host"),
             Self::Malformed(error) => error.fmt(f),
-            Self::Scheme => f.write_str(
-                "URL of a proxy must start with http://, https://, socks5:// or socks5h://",
-            ),
+            Self::Scheme => {
+                f.write_str("proxy URL must start with http://, https://, socks5:// or socks5h://")
+            }
         }
     }
 }
@@ -105,25 +106,37 @@ impl std::error::Error for ProxyUrlError {}
 impl fmt::Display for ProxyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::CredentialsRefused => f.write_str("it refuses the user and the password"),
-            Self::CredentialsWanted => f.write_str("it wants to know who we are"),
+            Self::CredentialsRefused => f.write_str("user and password rejected by the proxy"),
+            Self::CredentialsWanted => f.write_str(
+                "authentication required by the proxy; check the user and password in its URL",
+            ),
             Self::DataUnexpected { bytes } => {
-                write!(f, "{bytes} bytes came before the server was asked")
+                write!(
+                    f,
+                    "received {bytes} unexpected bytes after the proxy's response"
+                )
             }
             Self::Environment { variable, error } => write!(f, "{variable}: {error}"),
             Self::Http(HandshakeError::StatusUnexpected { status }) => {
-                write!(f, "it refuses with status {status}")
+                write!(f, "request refused with status {status}")
             }
             Self::Http(error) => error.fmt(f),
             Self::Io(error) => error.fmt(f),
             Self::NameTooLong { bytes, bytes_max } => {
-                write!(f, "name of {bytes} bytes, at most {bytes_max} allowed")
+                write!(
+                    f,
+                    "host name has {bytes} bytes; SOCKS5 allows at most {bytes_max}"
+                )
             }
             Self::Request(error) => error.fmt(f),
             Self::SocksRefused { reply } => {
-                write!(f, "it refuses with {reply}, {}", reply_meaning(*reply))
+                write!(
+                    f,
+                    "request refused with SOCKS5 code {reply} ({})",
+                    reply_meaning(*reply)
+                )
             }
-            Self::SocksMalformed => f.write_str("its answer is none of SOCKS5"),
+            Self::SocksMalformed => f.write_str("response is not SOCKS5"),
         }
     }
 }
@@ -166,7 +179,7 @@ impl From<BuildError> for ProxyError {
     }
 }
 
-/// Says what the code of a reply means (RFC 1928 §6).
+/// Returns the meaning of a reply code (RFC 1928 §6).
 fn reply_meaning(reply: u8) -> &'static str {
     match reply {
         1 => "general failure",
@@ -176,7 +189,7 @@ fn reply_meaning(reply: u8) -> &'static str {
         5 => "connection refused",
         6 => "time to live expired",
         7 => "command not supported",
-        8 => "kind of address not supported",
-        _ => "a code without a meaning",
+        8 => "address type not supported",
+        _ => "unknown code",
     }
 }

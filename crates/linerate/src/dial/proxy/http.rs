@@ -1,17 +1,17 @@
-//! Tunnels by CONNECT through HTTP proxies (RFC 9110 §9.3.6).
+//! Tunnels through HTTP proxies with CONNECT (RFC 9110 §9.3.6).
 
 use linerate_proto::handshake::TunnelHandshake;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::{Credentials, Destination, ProxyError};
 
-/// How much of an answer is read at once.
+/// How many bytes of the response to read at once.
 const READ_BYTES: usize = 1 << 10;
 
 /// Asks the proxy at the other end of `stream` for a tunnel.
 ///
 /// # Errors
-/// It refuses, or its answer is malformed.
+/// The proxy refuses, or its response is malformed.
 pub(super) async fn tunnel<S>(
     stream: &mut S,
     destination: &Destination,

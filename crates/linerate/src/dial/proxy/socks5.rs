@@ -1,4 +1,4 @@
-//! SOCKS5 (RFC 1928), with users and passwords (RFC 1929).
+//! SOCKS5 (RFC 1928) with user and password authentication (RFC 1929).
 
 use std::io;
 
@@ -17,15 +17,15 @@ const ADDRESS_IPV4: u8 = 1;
 const ADDRESS_NAME: u8 = 3;
 const ADDRESS_IPV6: u8 = 4;
 
-/// The longest name that a request has room for (RFC 1928 §5).
+/// The maximum length of a host name in a request, in bytes (RFC 1928 §5).
 const NAME_BYTES_MAX: usize = 255;
 
-/// Asks the proxy at the other end of `stream` to connect it with `destination`.
+/// Asks the proxy at the other end of `stream` to connect to `destination`.
 ///
-/// No byte is read behind the proxy's reply.
+/// Reads nothing beyond the proxy's reply.
 ///
 /// # Errors
-/// It refuses, or does not speak SOCKS5.
+/// The proxy refuses, or does not speak SOCKS5.
 pub(super) async fn connect<S>(
     stream: &mut S,
     destination: &Destination,
@@ -52,7 +52,7 @@ where
     read_reply(stream).await
 }
 
-/// Says who we are (RFC 1929 §2).
+/// Sends the user and the password (RFC 1929 §2).
 async fn authenticate<S>(stream: &mut S, credentials: &Credentials) -> Result<(), ProxyError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -60,7 +60,7 @@ where
     let Credentials { user, password } = credentials;
     let mut request = vec![PASSWORD_VERSION];
     for text in [user, password] {
-        // No more than 255, as was seen to when the URL was parsed.
+        // The length is at most 255, which was checked when the URL was parsed.
         request.push(text.len() as u8);
         request.extend_from_slice(text);
     }
@@ -98,7 +98,7 @@ fn request(destination: &Destination) -> Result<Vec<u8>, ProxyError> {
     Ok(request)
 }
 
-/// Reads the reply, and behind it the address from which the proxy connects, which is of no use.
+/// Reads the reply, including the address from which the proxy connects, which is ignored.
 async fn read_reply<S>(stream: &mut S) -> Result<(), ProxyError>
 where
     S: AsyncRead + Unpin,
@@ -141,8 +141,8 @@ mod tests {
 
     use super::*;
 
-    /// Speaks with a proxy that gives these answers, however it is asked; returns how that ended, what
-    /// it was asked, and what was left of its answers.
+    /// Connects through a proxy that sends `answers` regardless of the requests; returns the
+    /// result, the requests, and the unread part of the answers.
     async fn spoken(
         destination: &Destination,
         credentials: Option<&Credentials>,
@@ -217,22 +217,30 @@ mod tests {
     #[tokio::test]
     async fn refusals_say_why() {
         for (credentials, answers, expected) in [
-            (None, &b"\x05\xff"[..], "it wants to know who we are"),
-            (Some(somebody()), b"\x05\xff", "it wants to know who we are"),
+            (
+                None,
+                &b"\x05\xff"[..],
+                "authentication required by the proxy; check the user and password in its URL",
+            ),
+            (
+                Some(somebody()),
+                b"\x05\xff",
+                "authentication required by the proxy; check the user and password in its URL",
+            ),
             (
                 Some(somebody()),
                 b"\x05\x02\x01\x01",
-                "it refuses the user and the password",
+                "user and password rejected by the proxy",
             ),
             (
                 None,
                 b"\x05\0\x05\x05\0\x01",
-                "it refuses with 5, connection refused",
+                "request refused with SOCKS5 code 5 (connection refused)",
             ),
             (
                 None,
                 b"\x05\0\x05\x63\0\x01",
-                "it refuses with 99, a code without a meaning",
+                "request refused with SOCKS5 code 99 (unknown code)",
             ),
         ] {
             let (result, ..) = spoken(&somewhere(), credentials.as_ref(), answers).await;

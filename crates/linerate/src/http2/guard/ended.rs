@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-/// How many are remembered. h2 forgets a stream soon after both sides have ended it, and what comes on one
-/// that it has forgotten it answers as the standard wants.
+/// How many streams are remembered. h2 forgets a stream soon after both sides have ended it, and
+/// then handles frames on it as the standard requires.
 const STREAMS_MAX: usize = 128;
 
-/// The latest streams on which the client has said that no more comes.
+/// The latest streams on which the client sends no more.
 #[derive(Debug, Default)]
 pub(super) struct Ended(VecDeque<u32>);
 

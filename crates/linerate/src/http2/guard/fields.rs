@@ -1,7 +1,7 @@
-//! Field blocks of a client, as far as to know whether they can be decoded (RFC 7541 §3, §5, §6).
+//! Checks whether a client's field blocks can be decoded (RFC 7541 §3, §5, §6).
 //!
-//! What they say is for h2 to find out. Only a `#` in a path is seen here, because what makes a URI of the path
-//! cuts off what follows.
+//! h2 decodes their contents. This module only detects a `#` in a path, because the code that makes
+//! a URI of the path discards it and everything after it.
 
 use super::{
     integer::Integer,
@@ -9,42 +9,43 @@ use super::{
 };
 use crate::huffman::Code;
 
-/// How much of a text that is written by Huffman's code is looked at together.
+/// How many bytes of a Huffman-coded string are decoded at a time.
 const CODED_BYTES: usize = 32;
 
-/// How many symbols that can be: each has five bits or more, and less than thirty may be left from before.
+/// Maximum number of symbols in these bytes: each symbol has at least five bits, and fewer than
+/// thirty bits may be left over from before.
 const SYMBOLS_MAX: usize = (CODED_BYTES * 8 + 30) / 5;
 
-/// Follows the field blocks of a connection, however they are cut.
+/// Parses the field blocks of a connection from pieces of any size.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     table: Table,
     place: Place,
     field: Literal,
-    /// Nothing but changes of the table's size has come in this block.
+    /// True if nothing but changes of the table size has arrived in this block.
     is_begin: bool,
     has_fragment: bool,
 }
 
-/// What comes next.
+/// The part of the block that comes next.
 #[derive(Clone, Copy, Debug, Default)]
 enum Place {
-    /// A field, or a change of the table's size.
+    /// A field, or a change of the table size.
     #[default]
     Field,
-    /// More of a number.
+    /// More bytes of a number.
     Number(Number, Integer),
     /// The length of a part of a field.
     Length(Part),
     Text(Part, Text),
 }
 
-/// What a number says.
+/// The meaning of a number.
 #[derive(Clone, Copy, Debug)]
 enum Number {
-    /// Which field of the table it is.
+    /// The table index of a whole field.
     Field,
-    /// Which name of the table a field has.
+    /// The table index of a field's name.
     Name,
     Length {
         part: Part,
@@ -53,38 +54,38 @@ enum Number {
     TableBytes,
 }
 
-/// A part of a field that is written out.
+/// A part of a literal field.
 #[derive(Clone, Copy, Debug)]
 enum Part {
     Name,
     Value,
 }
 
-/// What is left of a text.
+/// The rest of a string.
 #[derive(Clone, Copy, Debug)]
 struct Text {
     bytes: u32,
-    /// If it is written by Huffman's code.
+    /// The decoder, if the string is Huffman-coded.
     code: Option<Code>,
 }
 
-/// A field that is written out, as far as it has come.
+/// A literal field, as far as it has arrived.
 #[derive(Debug, Default)]
 struct Literal {
     is_for_table: bool,
     field: Field,
-    /// The name is the beginning of the path's so far.
+    /// True if the name so far is a prefix of `:path`.
     may_be_path: bool,
 }
 
 impl Fields {
-    /// Begins a block.
+    /// Starts a block.
     pub(super) fn begin(&mut self) {
         self.is_begin = true;
         self.has_fragment = false;
     }
 
-    /// Takes a part of a block; `None` if it can't be decoded.
+    /// Handles part of a block; returns `None` if it cannot be decoded.
     pub(super) fn handle_input(&mut self, mut input: &[u8]) -> Option<()> {
         while let Some((first, rest)) = input.split_first() {
             input = match self.place {
@@ -108,18 +109,19 @@ impl Fields {
         Some(())
     }
 
-    /// Ends a block; returns whether it has a path with a `#`, or `None` if it ends in the middle of a field.
+    /// Ends a block; returns whether it has a path with a `#`, or `None` if it ends in the middle
+    /// of a field.
     pub(super) fn end(&mut self) -> Option<bool> {
         matches!(self.place, Place::Field).then_some(self.has_fragment)
     }
 
-    /// Takes the first byte of a field or of a change of the table's size (§6).
+    /// Handles the first byte of a field or of a change of the table size (§6).
     fn handle_first(&mut self, first: u8) -> Option<()> {
         let (number, prefix_bits) = match first {
             0x80.. => (Number::Field, 7),
             0x40..=0x7f => (Number::Name, 6),
-            // §4.2: "This dynamic table size update MUST occur at the beginning of the first header block
-            // following the change".
+            // §4.2: "This dynamic table size update MUST occur at the beginning of the first header
+            // block following the change".
             0x20..=0x3f if self.is_begin => (Number::TableBytes, 5),
             0x20..=0x3f => return None,
             0x00..=0x1f => (Number::Name, 4),
@@ -132,7 +134,7 @@ impl Fields {
         self.handle_number(number, Integer::begin(first, prefix_bits))
     }
 
-    /// Takes a number, if it is at its end.
+    /// Handles a number if it is complete.
     fn handle_number(&mut self, number: Number, integer: Integer) -> Option<()> {
         let Some(value) = integer.value() else {
             self.place = Place::Number(number, integer);
@@ -166,7 +168,7 @@ impl Fields {
         Some(())
     }
 
-    /// Takes as much of a text as there is; returns what comes behind it.
+    /// Handles as much of a string as there is; returns the input after it.
     fn handle_text<'a>(&mut self, part: Part, mut text: Text, input: &'a [u8]) -> Option<&'a [u8]> {
         let (bytes, rest) = input.split_at(input.len().min(text.bytes as usize));
         text.bytes -= bytes.len() as u32;
@@ -190,7 +192,7 @@ impl Fields {
         Some(rest)
     }
 
-    /// Goes on with a text, or behind it.
+    /// Sets the place to the rest of a string, or to what follows a complete one.
     fn go_on(&mut self, part: Part, text: Text) -> Option<()> {
         if text.bytes > 0 {
             self.place = Place::Text(part, text);
@@ -220,7 +222,7 @@ impl Fields {
 }
 
 impl Literal {
-    /// Takes a few bytes of a part.
+    /// Handles a few bytes of a part.
     fn handle(&mut self, part: Part, bytes: &[u8]) {
         let count = bytes.len() as u32;
         match part {
@@ -242,15 +244,15 @@ impl Literal {
 mod tests {
     use super::*;
 
-    /// Reads a block in one piece; returns what its end says.
+    /// Reads a block in one piece; returns the result of its end.
     fn read(fields: &mut Fields, block: &[u8]) -> Option<bool> {
         fields.begin();
         fields.handle_input(block)?;
         fields.end()
     }
 
-    /// Reads blocks of one connection, in every way to cut each of them in two and byte by byte; they must
-    /// all come to the same end, which is returned.
+    /// Reads the blocks of one connection byte by byte and split in two at every position. Returns
+    /// the result of the last block, which must not depend on how the input is split.
     fn judged(blocks: &[&[u8]]) -> Option<bool> {
         let longest = blocks.iter().map(|block| block.len()).max().unwrap();
         let mut ends = (0..=longest).map(|at| {
@@ -272,7 +274,7 @@ mod tests {
 
     #[test]
     fn the_table_is_as_large_as_in_the_examples_of_the_rfc() {
-        // RFC 7541 appendices C.3 and C.4: the same requests, as they are and by Huffman's code.
+        // RFC 7541 appendices C.3 and C.4: the same requests without and with Huffman coding.
         let plain: [&[u8]; 3] = [
             b"\x82\x86\x84\x41\x0fwww.example.com",
             b"\x82\x86\x84\xbe\x58\x08no-cache",
@@ -369,7 +371,7 @@ mod tests {
         let (added, used) = (b"\x44\x02/#", b"\x82\xbe");
         assert_eq!(judged(&[added, used]), Some(true));
         assert_eq!(judged(&[added, b"\x82"]), Some(false));
-        // The name is in the table, and the value is another.
+        // The name is in the table, but the value is a different one.
         assert_eq!(judged(&[b"\x40\x05:path\x01/", b"\x7e\x01#"]), Some(true));
         assert_eq!(judged(&[added, b"\x7e\x01a"]), Some(false));
     }

@@ -1,4 +1,4 @@
-//! What a client sends, frame by frame (RFC 9113 §3.4, §4, §5.1).
+//! The input of a client, frame by frame (RFC 9113 §3.4, §4, §5.1).
 
 use h2::Reason;
 
@@ -10,35 +10,35 @@ use super::{
     windows::Windows,
 };
 
-/// How long the preface is, which h2 looks at.
+/// Length in bytes of the connection preface, which h2 checks.
 const PREFACE_BYTES: u32 = 24;
 
-/// What a client did wrong.
+/// The fault for which a connection must be closed.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) struct Broken {
-    /// The error that the connection has to end with.
+    /// The error with which the connection must be closed.
     pub(super) reason: Reason,
-    /// How many bytes of the input belong to frames that came to their end before.
+    /// How many bytes of the input belong to frames that were complete before the fault.
     pub(super) good_bytes: usize,
 }
 
-/// Follows the frames of a client, however they are cut.
+/// Parses the frames of a client from pieces of any size.
 #[derive(Debug)]
 pub(super) struct Frames {
     place: Place,
     has_begun: bool,
-    /// The stream whose field block is not at its end.
+    /// The stream whose field block is not complete.
     block: Option<u32>,
     ended: Ended,
     fields: Fields,
-    /// The streams of requests that are malformed, since somebody has asked.
+    /// The streams of malformed requests found since they were last taken.
     malformed: Vec<u32>,
     windows: Windows,
-    /// The streams whose windows are open too far, since somebody has asked.
+    /// The streams whose windows are open too far, found since they were last taken.
     overflown: Vec<u32>,
 }
 
-/// What comes next.
+/// The part of the input that comes next.
 #[derive(Debug)]
 enum Place {
     Head {
@@ -49,38 +49,38 @@ enum Place {
         settings: Settings,
         left: u32,
     },
-    /// The length of the padding of these HEADERS.
+    /// The padding length of this HEADERS frame.
     Padding(Head),
     Block(Block),
-    /// By how much the window of a stream grows, as far as that has come.
+    /// The increment of a stream's window, as far as it has arrived.
     Window {
         stream: u32,
         increment: u32,
         left: u32,
     },
-    /// So many bytes that are not looked at.
+    /// This many bytes to skip.
     Rest(u32),
 }
 
-/// The payload of HEADERS or CONTINUATION, as far as it has not come.
+/// The part of the payload of HEADERS or CONTINUATION that has not arrived yet.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     stream: u32,
     priority_bytes: u32,
-    /// The stream that should come first, as far as that has come.
+    /// The stream that this one depends on, as far as it has arrived.
     dependency: u32,
     field_bytes: u32,
     padding_bytes: u32,
-    /// The field block ends with it.
+    /// True if the field block ends with this frame.
     is_last: bool,
 }
 
 impl Block {
-    /// Takes a byte of which stream should come first. That is obsolete, but of a stream that should come
-    /// before itself (RFC 7540 §5.3.1) h2 does not decode the fields, and would misread all that follow.
+    /// Handles a byte of the priority fields. They are obsolete, but if a stream depends on itself
+    /// (RFC 7540 §5.3.1), h2 does not decode its fields and would then misread all later ones.
     fn handle_priority(&mut self, byte: u8) -> Result<(), Reason> {
         self.priority_bytes -= 1;
-        // The last byte is a weight.
+        // The last byte is the weight.
         if self.priority_bytes > 0 {
             self.dependency = self.dependency << 8 | u32::from(byte);
         } else if self.dependency & STREAM_MASK == self.stream {
@@ -91,13 +91,13 @@ impl Block {
 }
 
 impl Place {
-    /// The place behind a frame.
+    /// The place after a frame.
     const HEAD: Self = Self::Head {
         head: [0; HEAD_BYTES],
         bytes: 0,
     };
 
-    /// The place in front of so many bytes that are not looked at.
+    /// Returns the place before `bytes` bytes to skip.
     const fn rest(bytes: u32) -> Self {
         if bytes == 0 {
             Self::HEAD
@@ -123,10 +123,10 @@ impl Default for Frames {
 }
 
 impl Frames {
-    /// Takes what has arrived. After an error nothing more may come.
+    /// Handles input that has arrived. Do not call it again after an error.
     ///
     /// # Errors
-    /// The connection has to end.
+    /// Returns the fault for which the connection must be closed.
     pub(super) fn handle_input(&mut self, input: &[u8]) -> Result<(), Broken> {
         let mut rest = input;
         let mut good_bytes = 0;
@@ -142,22 +142,23 @@ impl Frames {
         Ok(())
     }
 
-    /// Returns the streams of requests that are malformed in a way that h2 can't see, once.
+    /// Takes the streams of requests that are malformed in a way that h2 cannot see.
     pub(super) fn malformed(&mut self) -> impl Iterator<Item = u32> {
         self.malformed.drain(..)
     }
 
-    /// Returns the streams whose windows have been opened too far, once.
+    /// Takes the streams whose windows have been opened too far.
     pub(super) fn overflown(&mut self) -> impl Iterator<Item = u32> {
         self.overflown.drain(..)
     }
 
-    /// Takes note of bytes on their way to the client, which may open its windows by as much.
+    /// Records bytes that are being written to the client, which may open its windows by the same
+    /// amount.
     pub(super) fn note_written(&mut self, bytes: usize) {
         self.windows.note_written(bytes);
     }
 
-    /// Takes the next part of the input; returns how long that is.
+    /// Handles the next part of the input; returns its length.
     fn step(&mut self, input: &[u8]) -> Result<usize, Reason> {
         match &mut self.place {
             Place::Head { bytes: 0, .. } if let Some(head) = input.first_chunk() => {
@@ -216,7 +217,7 @@ impl Frames {
         }
     }
 
-    /// Judges a frame by its head; returns what comes behind that.
+    /// Checks a frame header; returns the place after it.
     fn handle_head(&mut self, head: &Head) -> Result<Place, Reason> {
         self.judge(head)?;
         self.has_begun = true;
@@ -232,7 +233,7 @@ impl Frames {
                 return Ok(Place::Settings { settings, left });
             }
             CONTINUATION => {}
-            // h2 looks after the window of the connection.
+            // h2 checks the window of the connection itself.
             WINDOW_UPDATE if head.stream != 0 => {
                 return Ok(Place::Window {
                     stream: head.stream,
@@ -248,7 +249,7 @@ impl Frames {
         self.behind(block(head, left, 0)?)
     }
 
-    /// Takes a part of what belongs to a field block; returns how long that is.
+    /// Handles part of a field block; returns its length.
     fn handle_block(&mut self, mut block: Block, input: &[u8]) -> Result<usize, Reason> {
         let taken = if block.priority_bytes > 0 {
             block.handle_priority(input[0])?;
@@ -265,7 +266,7 @@ impl Frames {
         Ok(taken)
     }
 
-    /// Returns what comes next in a block or, if nothing of it is left, behind it.
+    /// Returns the next place in a block, or the place after the block if it is complete.
     fn behind(&mut self, block: Block) -> Result<Place, Reason> {
         if block.priority_bytes > 0 || block.field_bytes > 0 {
             return Ok(Place::Block(block));
@@ -280,25 +281,25 @@ impl Frames {
     }
 
     fn judge(&self, head: &Head) -> Result<(), Reason> {
-        // §3.4: "This sequence MUST be followed by a SETTINGS frame". "Clients and servers MUST treat an
-        // invalid connection preface as a connection error of type PROTOCOL_ERROR."
+        // §3.4: "This sequence MUST be followed by a SETTINGS frame". "Clients and servers MUST
+        // treat an invalid connection preface as a connection error of type PROTOCOL_ERROR."
         if !self.has_begun && (head.kind != SETTINGS || head.is_answer()) {
             return Err(Reason::PROTOCOL_ERROR);
         }
-        // §4.3: "Field blocks MUST be transmitted as a contiguous sequence of frames, with no interleaved
-        // frames of any other type or from any other stream."
+        // §4.3: "Field blocks MUST be transmitted as a contiguous sequence of frames, with no
+        // interleaved frames of any other type or from any other stream."
         let continues = (head.kind == CONTINUATION).then_some(head.stream);
         if self.block != continues {
             return Err(Reason::PROTOCOL_ERROR);
         }
-        // §4.2: "An endpoint MUST send an error code of FRAME_SIZE_ERROR". Where it concerns only a stream
-        // the connection may end all the same (§5.4).
+        // §4.2: "An endpoint MUST send an error code of FRAME_SIZE_ERROR". Even if the error
+        // concerns only a stream, the connection may be closed (§5.4).
         if head.has_wrong_size() {
             return Err(Reason::FRAME_SIZE_ERROR);
         }
         // §5.1: "If an endpoint receives additional frames, other than WINDOW_UPDATE, PRIORITY, or
-        // RST_STREAM, for a stream that is in this state, it MUST respond with a stream error of type
-        // STREAM_CLOSED."
+        // RST_STREAM, for a stream that is in this state, it MUST respond with a stream error of
+        // type STREAM_CLOSED."
         if matches!(head.kind, DATA | HEADERS) && self.ended.contains(head.stream) {
             return Err(Reason::STREAM_CLOSED);
         }
@@ -306,11 +307,11 @@ impl Frames {
     }
 }
 
-/// Returns what is in HEADERS or CONTINUATION, of which so many bytes are left.
+/// Returns the parts of a HEADERS or CONTINUATION frame of which `left` bytes remain.
 fn block(head: &Head, left: u32, padding_bytes: u32) -> Result<Block, Reason> {
     let priority_bytes = head.priority_bytes();
-    // §6.2: "Padding that exceeds the size remaining for the field block fragment MUST be treated as a
-    // connection error of type PROTOCOL_ERROR."
+    // §6.2: "Padding that exceeds the size remaining for the field block fragment MUST be treated
+    // as a connection error of type PROTOCOL_ERROR."
     let field_bytes = left
         .checked_sub(priority_bytes + padding_bytes)
         .ok_or(Reason::PROTOCOL_ERROR)?;
@@ -324,7 +325,7 @@ fn block(head: &Head, left: u32, padding_bytes: u32) -> Result<Block, Reason> {
     })
 }
 
-/// Returns as much of the input as belongs to a part of which so many bytes are left.
+/// Returns the beginning of the input that belongs to a part of which `left` bytes remain.
 fn part(input: &[u8], left: u32) -> &[u8] {
     &input[..input.len().min(left as usize)]
 }

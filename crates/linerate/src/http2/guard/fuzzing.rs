@@ -1,4 +1,4 @@
-//! The bytes of a client of HTTP/2 on their way to h2, for fuzzers; compiled only for them.
+//! Entry points for fuzzing the guard between an HTTP/2 client and h2; compiled only for fuzzing.
 
 use std::{
     io,
@@ -10,26 +10,27 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 use super::{Findings, Guard, overflows, windows};
 
-/// Streams whose windows are open too far, kept until they are read.
+/// How many streams whose windows are open too far are kept until they are read.
 pub const OVERFLOWS_MAX: usize = overflows::WAITING_MAX;
 
-/// Streams of which it is known how far their windows have grown.
+/// How many streams are remembered with the growth of their windows.
 pub const WINDOWS_MAX: usize = windows::STREAMS_MAX;
 
-/// What is made of the bytes of a client.
+/// The verdict on a client's input.
 #[derive(Debug, Eq, PartialEq)]
 pub struct Judged {
-    /// What h2 gets to see.
+    /// The input that is passed on to h2.
     pub passed: Vec<u8>,
-    /// The error that the connection has to end with.
+    /// The error with which the connection must be closed.
     pub reason: Option<h2::Reason>,
-    /// The streams of requests that are noted as malformed.
+    /// The streams of requests that were found malformed.
     pub malformed: Vec<u32>,
-    /// The newest [`OVERFLOWS_MAX`] streams whose windows are open too far, of the newest [`WINDOWS_MAX`] that have grown.
+    /// The streams whose windows are open too far: at most the newest [`OVERFLOWS_MAX`] among the
+    /// newest [`WINDOWS_MAX`] whose windows have grown.
     pub overflown: Vec<u32>,
 }
 
-/// Reads, through the guard, what arrives in these pieces, none of which is empty.
+/// Reads these pieces of input through the guard. No piece may be empty.
 pub fn judge<'a>(pieces: impl IntoIterator<Item = &'a [u8], IntoIter: Unpin>) -> Judged {
     let pieces = Pieces(pieces.into_iter());
     let (mut guard, findings) = Guard::new(pieces);
@@ -45,7 +46,7 @@ pub fn judge<'a>(pieces: impl IntoIterator<Item = &'a [u8], IntoIter: Unpin>) ->
         let mut read = ReadBuf::new(&mut buffer);
         match Pin::new(&mut guard).poll_read(&mut context, &mut read) {
             Poll::Pending => break,
-            Poll::Ready(result) => result.expect("reading fails at nothing"),
+            Poll::Ready(result) => result.expect("reading from memory cannot fail"),
         }
         if read.filled().is_empty() {
             break;
@@ -60,7 +61,7 @@ pub fn judge<'a>(pieces: impl IntoIterator<Item = &'a [u8], IntoIter: Unpin>) ->
     }
 }
 
-/// A socket on which these pieces arrive, and then the end.
+/// A socket that receives these pieces and is then closed.
 struct Pieces<I>(I);
 
 impl<'a, I: Iterator<Item = &'a [u8]> + Unpin> AsyncRead for Pieces<I> {

@@ -1,6 +1,6 @@
-//! Heads of frames (RFC 9113 §4.1, §6).
+//! Frame headers (RFC 9113 §4.1, §6).
 
-/// How long a head is.
+/// Length of a frame header in bytes.
 pub(super) const HEAD_BYTES: usize = 9;
 
 pub(super) const DATA: u8 = 0x0;
@@ -19,13 +19,14 @@ const END_HEADERS: u8 = 0x4;
 const PADDED: u8 = 0x8;
 const PRIORITIZED: u8 = 0x20;
 
-/// The bits of a stream's number. The one before them is reserved: "MUST be ignored when receiving".
+/// The bits of a stream identifier. The bit before them is reserved: "MUST be ignored when
+/// receiving".
 pub(super) const STREAM_MASK: u32 = u32::MAX >> 1;
 
-/// How long it is to say which stream comes first (§6.2, §6.3).
+/// Length in bytes of the priority fields (§6.2, §6.3).
 const PRIORITY_BYTES: u32 = 5;
 
-/// What a frame says in front of its payload.
+/// A frame header.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     pub(super) payload_bytes: u32,
@@ -45,7 +46,7 @@ impl Head {
         }
     }
 
-    /// Says whether a frame of this kind is a `FRAME_SIZE_ERROR`, whatever its payload is.
+    /// Returns whether the payload length is a `FRAME_SIZE_ERROR` for this kind of frame.
     pub(super) fn has_wrong_size(&self) -> bool {
         let bytes = self.payload_bytes;
         match self.kind {
@@ -60,22 +61,22 @@ impl Head {
         }
     }
 
-    /// Says whether settings or a PING are the answer to ours.
+    /// Returns whether a SETTINGS or PING frame acknowledges ours.
     pub(super) const fn is_answer(&self) -> bool {
         self.flags & ACK != 0
     }
 
-    /// Says whether the client sends no more on the stream.
+    /// Returns whether the client sends no more on the stream after this frame.
     pub(super) const fn ends_stream(&self) -> bool {
         matches!(self.kind, DATA | HEADERS) && self.flags & END_STREAM != 0
     }
 
-    /// Says whether the payload begins with the length of its padding.
+    /// Returns whether the payload begins with a padding length.
     pub(super) const fn is_padded(&self) -> bool {
         matches!(self.kind, DATA | HEADERS) && self.flags & PADDED != 0
     }
 
-    /// Returns how many bytes of HEADERS say which stream comes first (§6.2).
+    /// Returns the length in bytes of the priority fields in a HEADERS frame (§6.2).
     pub(super) const fn priority_bytes(&self) -> u32 {
         if self.kind == HEADERS && self.flags & PRIORITIZED != 0 {
             PRIORITY_BYTES
@@ -84,7 +85,7 @@ impl Head {
         }
     }
 
-    /// Says whether a field block goes on behind this frame.
+    /// Returns whether a field block continues after this frame.
     pub(super) const fn leaves_block_open(&self) -> bool {
         matches!(self.kind, HEADERS | CONTINUATION) && self.flags & END_HEADERS == 0
     }

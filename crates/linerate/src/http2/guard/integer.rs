@@ -1,19 +1,20 @@
 //! Integers in field blocks, byte by byte (RFC 7541 §5.1).
 
-/// How many bits may be behind the first byte. The standard leaves the limit to us and calls more an error;
-/// h2 has the same.
+/// Maximum number of bits after the first byte. The standard lets implementations choose a limit
+/// and treat longer integers as errors; h2 has the same limit.
 const BITS_MAX: u32 = 28;
 
-/// An integer, as far as it has come.
+/// An integer, as far as it has arrived.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Integer {
     value: u32,
-    /// How many bits have come behind the first byte; `None` if it is at its end.
+    /// The number of bits that have arrived after the first byte; `None` once the integer is
+    /// complete.
     bits: Option<u32>,
 }
 
 impl Integer {
-    /// Begins an integer of which `prefix_bits`, less than 8, are in the first byte.
+    /// Starts an integer that has `prefix_bits` bits, fewer than 8, in its first byte.
     pub(super) const fn begin(first: u8, prefix_bits: u32) -> Self {
         let mask = (1 << prefix_bits) - 1;
         let value = first & mask;
@@ -23,7 +24,7 @@ impl Integer {
         }
     }
 
-    /// Takes another byte; `None` if it was at its end, or there are too many.
+    /// Adds a byte; returns `None` if the integer was already complete or is too long.
     pub(super) fn push(mut self, byte: u8) -> Option<Self> {
         let bits = self.bits?;
         self.value += u32::from(byte & 0x7f) << bits;
@@ -34,7 +35,7 @@ impl Integer {
         Some(self)
     }
 
-    /// Returns the integer; `None` if more belongs to it.
+    /// Returns the integer, or `None` if it is not complete.
     pub(super) fn value(self) -> Option<u32> {
         self.bits.is_none().then_some(self.value)
     }
@@ -57,7 +58,7 @@ mod tests {
     fn the_examples_of_the_rfc_are_read() {
         assert_eq!(read(5, b"\xea"), Some(Some(10)));
         assert_eq!(read(5, b"\x1f\x9a\x0a"), Some(Some(1_337)));
-        assert_eq!(read(5, b"\x1f\x9a"), Some(None), "more belongs to it");
+        assert_eq!(read(5, b"\x1f\x9a"), Some(None), "it is not complete");
         assert_eq!(read(7, b"\x7f\x00"), Some(Some(127)));
     }
 
@@ -67,6 +68,6 @@ mod tests {
         assert_eq!(read(7, b"\xff\xff\xff\xff\x7f"), Some(Some(most)));
         assert_eq!(read(7, b"\xff\xff\xff\xff\xff"), None);
         assert_eq!(read(7, b"\xff\x80\x80\x80\x80"), None);
-        assert_eq!(read(7, b"\x00\x00"), None, "it was at its end");
+        assert_eq!(read(7, b"\x00\x00"), None, "it was already complete");
     }
 }

@@ -1,19 +1,20 @@
-//! Requests that are malformed in a way that h2 can't see.
+//! Requests that are malformed in a way that h2 cannot see.
 
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// How many may wait for somebody to look at them. Those that h2 refuses itself never come to that.
+/// How many streams may be recorded until they are taken. Requests that h2 rejects itself are never
+/// taken.
 const WAITING_MAX: usize = 128;
 
-/// The streams of such requests, on their way from who sees the bytes to who gets the requests.
+/// Passes the streams of such requests from the guard to the code that receives the requests.
 #[derive(Clone, Debug, Default)]
 pub(in crate::http2) struct Malformed(Arc<Mutex<VecDeque<u32>>>);
 
 impl Malformed {
-    /// Adds a stream; `false` if too many wait.
+    /// Records a stream; returns `false` if there are too many.
     pub(super) fn note(&self, stream: u32) -> bool {
         let mut streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let has_room = streams.len() < WAITING_MAX;
@@ -23,8 +24,8 @@ impl Malformed {
         has_room
     }
 
-    /// Says whether the request of this stream is malformed, and forgets it and those before it: requests come
-    /// in the order of their streams.
+    /// Returns whether the request of this stream is malformed, and forgets it and all earlier
+    /// ones: requests arrive in the order of their streams.
     pub(in crate::http2) fn take(&self, stream: u32) -> bool {
         let mut streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some(first) = streams.front()
@@ -39,7 +40,7 @@ impl Malformed {
         false
     }
 
-    /// Returns the streams that wait.
+    /// Returns the recorded streams.
     #[cfg(fuzzing)]
     pub(super) fn waiting(&self) -> Vec<u32> {
         let streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -60,7 +61,7 @@ mod tests {
         assert!(!malformed.take(1));
         assert!(malformed.take(3));
         assert!(!malformed.take(3));
-        assert!(malformed.take(9), "7 came to nothing");
+        assert!(malformed.take(9), "stream 7 is skipped");
         assert!(malformed.0.lock().unwrap().is_empty());
     }
 

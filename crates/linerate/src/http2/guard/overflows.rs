@@ -1,4 +1,5 @@
-//! Streams whose windows are open too far, on their way from the guard to the tasks that can reset them.
+//! Passes the streams whose windows are open too far from the guard to the tasks that can reset
+//! them.
 
 use std::{
     collections::VecDeque,
@@ -7,10 +8,11 @@ use std::{
 
 use tokio::sync::oneshot;
 
-/// How many are kept that no task asks about: h2 resets a stream itself that it has not answered.
+/// How many streams are kept that no task watches. h2 itself resets a stream that it has not
+/// answered.
 pub(super) const WAITING_MAX: usize = 32;
 
-/// The streams that overflow on one connection.
+/// The streams of one connection whose windows overflow.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Overflows(Arc<Mutex<State>>);
 
@@ -21,12 +23,12 @@ struct State {
 }
 
 impl Overflows {
-    /// Takes note of a stream, and tells the task that watches it.
+    /// Records a stream, and notifies the task that watches it.
     pub(super) fn note(&self, stream: u32) {
         let mut state = self.lock();
         if let Some(place) = state.watched.iter().position(|(it, _)| *it == stream) {
             let (_, watcher) = state.watched.swap_remove(place);
-            // A task that has dropped the receiver does not want to know.
+            // A task that has dropped the receiver is not interested.
             _ = watcher.send(());
         } else if !state.noted.contains(&stream) {
             if state.noted.len() == WAITING_MAX {
@@ -36,7 +38,8 @@ impl Overflows {
         }
     }
 
-    /// Returns what is told when the stream overflows, at once if it has.
+    /// Returns a receiver that is notified when the stream overflows, or immediately if it already
+    /// has.
     pub(in crate::http2) fn watch(&self, stream: u32) -> oneshot::Receiver<()> {
         let (watcher, overflow) = oneshot::channel();
         let mut state = self.lock();
@@ -50,7 +53,7 @@ impl Overflows {
         overflow
     }
 
-    /// Returns the streams that no task has asked about.
+    /// Returns the streams that no task has watched.
     #[cfg(fuzzing)]
     pub(super) fn waiting(&self) -> Vec<u32> {
         self.lock().noted.iter().copied().collect()
@@ -70,7 +73,7 @@ mod tests {
         let overflows = Overflows::default();
         overflows.note(3);
         assert!(overflows.watch(3).try_recv().is_ok());
-        assert!(overflows.watch(3).try_recv().is_err(), "told once");
+        assert!(overflows.watch(3).try_recv().is_err(), "reported only once");
         let mut watch = overflows.watch(5);
         overflows.note(7);
         assert!(watch.try_recv().is_err());

@@ -4,12 +4,12 @@ use h2::Reason;
 
 use super::windows::{WINDOW_BYTES_MAX, Windows};
 
-/// What a setting has: two bytes of an identifier and four of a value.
+/// Size of a setting in bytes: an identifier of two bytes and a value of four.
 const SETTING_BYTES: usize = 6;
 
 const INITIAL_WINDOW_SIZE: u16 = 0x4;
 
-/// A payload of settings, as far as it has come.
+/// The payload of a SETTINGS frame, as far as it has arrived.
 #[derive(Debug, Default)]
 pub(super) struct Settings {
     setting: [u8; SETTING_BYTES],
@@ -17,10 +17,11 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Takes some bytes of the payload, and resizes the windows by it.
+    /// Handles part of the payload, and resizes the windows accordingly.
     ///
     /// # Errors
-    /// A window is larger than any may be. h2 knows the other values that may not be.
+    /// Returns `FLOW_CONTROL_ERROR` if a window exceeds the maximum. h2 rejects all other invalid
+    /// values.
     pub(super) fn handle_input(
         &mut self,
         input: &[u8],
@@ -37,8 +38,10 @@ impl Settings {
         Ok(())
     }
 
-    /// §6.5.2: "Values above the maximum flow-control window size of 2^31-1 MUST be treated as a connection
-    /// error of type FLOW_CONTROL_ERROR."
+    /// Applies a complete setting.
+    ///
+    /// §6.5.2: "Values above the maximum flow-control window size of 2^31-1 MUST be treated as a
+    /// connection error of type FLOW_CONTROL_ERROR."
     fn apply(&self, windows: &mut Windows) -> Result<(), Reason> {
         let [a, b, value @ ..] = self.setting;
         if u16::from_be_bytes([a, b]) == INITIAL_WINDOW_SIZE {

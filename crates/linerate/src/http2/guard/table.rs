@@ -1,15 +1,15 @@
-//! The table of fields that a client compresses with, without the fields (RFC 7541 §2.3, §4).
+//! The dynamic table of a client's encoder, without the contents of the fields (RFC 7541 §2.3, §4).
 
 use std::collections::VecDeque;
 
-/// The most that we allow a table to have: what there is unless a setting says otherwise, and we say
-/// nothing (RFC 9113 §6.5.2).
+/// Maximum size of the table in bytes. It is the default, because we do not send a setting for it
+/// (RFC 9113 §6.5.2).
 const TABLE_BYTES_MAX: u32 = 4_096;
 
-/// What an entry counts beside its name and its value (RFC 7541 §4.1).
+/// What each entry counts in addition to its name and value (RFC 7541 §4.1).
 const ENTRY_OVERHEAD_BYTES: u32 = 32;
 
-/// What is kept of the name of a field.
+/// What is kept of a field's name.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct Name {
     pub(super) bytes: u32,
@@ -21,7 +21,7 @@ pub(super) struct Name {
 pub(super) struct Field {
     pub(super) name: Name,
     pub(super) value_bytes: u32,
-    /// It is a path with a `#`.
+    /// True if the field is a path with a `#`.
     pub(super) has_fragment: bool,
 }
 
@@ -34,7 +34,7 @@ impl Field {
 /// What is kept of a client's table.
 #[derive(Debug)]
 pub(super) struct Table {
-    /// The newest is the first.
+    /// The fields, newest first.
     fields: VecDeque<Field>,
     bytes: u32,
     bytes_max: u32,
@@ -51,7 +51,7 @@ impl Default for Table {
 }
 
 impl Table {
-    /// Changes how much the table may have; `None` if that is more than we allow (§6.3).
+    /// Changes the maximum size of the table; returns `None` if it exceeds what we allow (§6.3).
     pub(super) fn resize(&mut self, bytes_max: u32) -> Option<()> {
         if bytes_max > TABLE_BYTES_MAX {
             return None;
@@ -61,8 +61,8 @@ impl Table {
         Some(())
     }
 
-    /// Adds a field. §4.4: one "larger than the maximum size causes the table to be emptied of all existing
-    /// entries", and is not in it.
+    /// Adds a field. §4.4: one "larger than the maximum size causes the table to be emptied of all
+    /// existing entries" and is not added.
     pub(super) fn insert(&mut self, field: Field) {
         let bytes = field.bytes();
         self.evict(self.bytes_max.saturating_sub(bytes));
@@ -72,7 +72,7 @@ impl Table {
         }
     }
 
-    /// Makes the table no larger than this.
+    /// Drops the oldest fields until the table has at most `bytes_max` bytes.
     fn evict(&mut self, bytes_max: u32) {
         while self.bytes > bytes_max
             && let Some(field) = self.fields.pop_back()
@@ -81,13 +81,13 @@ impl Table {
         }
     }
 
-    /// Returns how many bytes the table has, as both sides count them.
+    /// Returns the size of the table in bytes, as both sides count it.
     #[cfg(test)]
     pub(super) const fn bytes(&self) -> u32 {
         self.bytes
     }
 
-    /// Returns the field with this index; `None` if there is none.
+    /// Returns the field with this index, or `None` if there is none.
     pub(super) fn field(&self, index: u32) -> Option<Field> {
         let place = (index as usize).checked_sub(1)?;
         let Some(name) = STATIC_NAMES.get(place) else {
@@ -97,7 +97,7 @@ impl Table {
             bytes: name.len() as u32,
             is_path: *name == PATH,
         };
-        // Its value is of no interest: it is in no table that can change, and has no `#`.
+        // The value does not matter: the entry is not in the dynamic table and contains no `#`.
         Some(Field {
             name,
             ..Field::default()
@@ -105,7 +105,7 @@ impl Table {
     }
 }
 
-/// The name of the field that must not have a fragment.
+/// The name of the field that must not contain a fragment.
 pub(super) const PATH: &str = ":path";
 
 /// The names of the static table (Appendix A).

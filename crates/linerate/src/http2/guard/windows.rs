@@ -1,20 +1,21 @@
 //! Windows that a client opens too far (RFC 9113 §6.9.1).
 //!
-//! h2 looks at the window of a stream only until it has answered. On a stream that is answered and whose
-//! request goes on, a client may break the rule unnoticed. What is counted here is a lower bound: the window
-//! began at 0 or above, has grown by what the client has said, and has shrunk by no more than has been
-//! written on the whole connection and by settings.
+//! h2 checks the window of a stream only until it has answered. On a stream that is answered and
+//! whose request continues, a client could break the rule unnoticed. The guard computes a lower
+//! bound of the window: it began at 0 or above, has grown by the client's increments, and has
+//! shrunk at most by what was written on the whole connection and by changes of settings.
 
 use std::collections::VecDeque;
 
-/// The largest window that there is.
+/// The largest window that HTTP/2 allows.
 pub(super) const WINDOW_BYTES_MAX: u32 = (1 << 31) - 1;
 
-/// The window of a stream where settings say nothing else (§6.9.2).
+/// The initial window of a stream if settings do not change it (§6.9.2).
 const INITIAL_BYTES: u32 = 65_535;
 
-/// How many streams are remembered: those whose windows have begun to grow most recently. They are more than the streams
-/// that are open at a time by default, 100; of a stream that is forgotten nothing is known that it did before.
+/// How many streams are remembered: those whose windows have started to grow most recently. This is
+/// more than the 100 streams that may be open at a time by default. A stream that was forgotten
+/// counts as a new one.
 pub(super) const STREAMS_MAX: usize = 128;
 
 /// How far a client has opened the windows of its latest streams.
@@ -24,11 +25,11 @@ pub(super) struct Windows {
     /// Bytes written to the client since the connection began.
     written_bytes: u64,
     initial_bytes: u32,
-    /// By how much settings have shrunk the windows of all streams.
+    /// By how many bytes settings have shrunk the windows of all streams.
     shrunk_bytes: u64,
 }
 
-/// The window of one stream since the first frame that made it larger.
+/// The window of one stream since its first WINDOW_UPDATE frame.
 #[derive(Debug)]
 struct Window {
     stream: u32,
@@ -48,12 +49,13 @@ impl Default for Windows {
 }
 
 impl Windows {
-    /// Takes note of bytes on their way to the client.
+    /// Records bytes that are being written to the client.
     pub(super) fn note_written(&mut self, bytes: usize) {
         self.written_bytes += bytes as u64;
     }
 
-    /// Takes the value of a setting: windows of all streams grow or shrink by the difference (§6.9.2).
+    /// Applies the initial window size of a setting: the windows of all streams grow or shrink by
+    /// the difference (§6.9.2).
     pub(super) fn resize(&mut self, initial_bytes: u32) {
         let shrunk = self.initial_bytes.saturating_sub(initial_bytes);
         self.shrunk_bytes += u64::from(shrunk);
@@ -77,7 +79,8 @@ impl Windows {
         });
         let window = &mut self.streams[place];
         window.grown_bytes += u64::from(increment_bytes);
-        // What settings took before counts, too: the window may have been below 0 when it began to grow.
+        // Earlier reductions by settings count as well, because the window may have been below 0
+        // when it started to grow.
         let spent_bytes = written_bytes - window.written_before_bytes + self.shrunk_bytes;
         window.grown_bytes > u64::from(WINDOW_BYTES_MAX) + spent_bytes
     }

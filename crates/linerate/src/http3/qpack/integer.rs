@@ -1,7 +1,7 @@
 //! Integers that begin in the middle of a byte (RFC 9204 §4.1.1, RFC 7541 §5.1).
 
-/// Reads an integer of which `prefix_bits` are in the first byte; returns also the bits in front of it.
-/// `None` if it has no end, or more than 62 bits.
+/// Decodes an integer with `prefix_bits` bits in its first byte; also returns the bits of that byte
+/// before them. Returns `None` if the integer is incomplete or has more than 62 bits.
 pub(super) fn decode(input: &mut &[u8], prefix_bits: u32) -> Option<(u8, u64)> {
     let (first, mut rest) = input.split_first()?;
     let mask = u8::MAX >> (8 - prefix_bits);
@@ -28,7 +28,7 @@ pub(super) fn decode(input: &mut &[u8], prefix_bits: u32) -> Option<(u8, u64)> {
     Some((flags, value))
 }
 
-/// Appends an integer of which `prefix_bits` go into the first byte, behind `flags`.
+/// Appends an integer with `prefix_bits` bits in its first byte, after `flags`.
 pub(super) fn encode(output: &mut Vec<u8>, flags: u8, prefix_bits: u32, value: usize) {
     let max = (1 << prefix_bits) - 1;
     if value < max {

@@ -1,6 +1,6 @@
 //! The static table (RFC 9204 Appendix A).
 
-/// Names and values, by their index.
+/// Names and values by their index.
 pub(super) const FIELDS: [(&str, &str); 99] = [
     (":authority", ""),
     (":path", "/"),
@@ -112,7 +112,8 @@ pub(super) const FIELDS: [(&str, &str); 99] = [
     ("x-frame-options", "sameorigin"),
 ];
 
-/// Returns the index of a field, and whether its value is there too; the first one with its name if not.
+/// Returns the index of a field and `true`, or the first index with its name and `false` if the
+/// value is not in the table.
 pub(super) fn find(name: &str, value: &[u8]) -> Option<(usize, bool)> {
     let named = || {
         FIELDS

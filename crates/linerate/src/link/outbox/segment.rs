@@ -1,28 +1,29 @@
-//! A block that is written from where it is, and what was queued behind it.
+//! A block of bytes that is written in place, and the frames that were queued after it.
 
 use bytes::Bytes;
 use linerate_proto::Header;
 
 use crate::pool;
 
-/// Bytes that are not copied.
+/// Bytes that are written without copying them.
 pub(super) enum Block {
-    /// The payload of one message, masked if it must be; its prefix stands ahead of it.
+    /// The payload of one message, masked if required; its header is in the bytes before it.
     Payload(Vec<u8>),
-    /// Whole frames that other connections send too.
+    /// Whole frames that are shared with other connections.
     Shared(Bytes),
 }
 
-/// A block, and the frames that were queued behind it.
+/// A block, and the frames that were queued after it.
 pub(super) struct Segment {
     /// Never empty.
     pub(super) block: Block,
-    /// Bytes of the block that have been written.
+    /// How many bytes of the block have been written.
     sent: usize,
-    /// Where a frame of a shared block starts, not behind the first that is not begun.
+    /// The start of a frame in a shared block, at most that of the first frame that is not partly
+    /// written.
     boundary: usize,
     pub(super) behind: Vec<u8>,
-    /// Where the last control frame in `behind` ends, at a frame boundary.
+    /// The end of the last control frame in `behind`, which is a frame boundary.
     pub(super) control_end: usize,
 }
 
@@ -37,15 +38,15 @@ impl Segment {
         }
     }
 
-    /// Accounts for bytes that were written; returns how many of them were behind the block.
+    /// Accounts for bytes that were written; returns how many of them came after the block.
     pub(super) fn advance(&mut self, written: usize) -> usize {
         let bytes = written.min(self.block.as_bytes().len() - self.sent);
         self.sent += bytes;
         written - bytes
     }
 
-    /// Splits a shared block at the first frame that is not begun; returns what follows it, `None` if
-    /// nothing does.
+    /// Splits a shared block at the first frame of which nothing has been written; returns the part
+    /// from that frame on, or `None` if there is none.
     pub(super) fn split_at_next_boundary(&mut self) -> Option<Self> {
         let Block::Shared(bytes) = &mut self.block else {
             return None;
@@ -66,12 +67,12 @@ impl Segment {
         })
     }
 
-    /// Returns how many bytes wait.
+    /// Returns the number of bytes left to write.
     pub(super) fn len(&self) -> usize {
         self.block.as_bytes().len() - self.sent + self.behind.len()
     }
 
-    /// Returns the memory of its own.
+    /// Returns the size of its memory in bytes, without shared frames.
     pub(super) fn capacity(&self) -> usize {
         let block = match &self.block {
             Block::Payload(payload) => payload.capacity(),
@@ -80,17 +81,17 @@ impl Segment {
         block + self.behind.capacity()
     }
 
-    /// Returns what waits.
+    /// Returns the bytes left to write.
     pub(super) fn pieces(&self) -> [&[u8]; 2] {
         [&self.block.as_bytes()[self.sent..], &self.behind]
     }
 
-    /// Returns whether a part of the block is written.
+    /// Returns whether any part of the block has been written.
     pub(super) const fn is_begun(&self) -> bool {
         self.sent > 0
     }
 
-    /// Returns whether the whole block is written.
+    /// Returns whether the whole block has been written.
     pub(super) fn is_written(&self) -> bool {
         self.sent == self.block.as_bytes().len()
     }
@@ -101,7 +102,7 @@ impl Segment {
 }
 
 impl Block {
-    /// Gives its memory back.
+    /// Returns its memory to the pool.
     pub(super) fn give(self) {
         if let Self::Payload(payload) = self {
             pool::give(payload);

@@ -22,7 +22,7 @@ fn ping(outbox: &mut Outbox, engine: &mut Engine<Side>, payload: u8) {
     outbox.answer_ping(&mut events);
 }
 
-/// Takes at most `bytes` out.
+/// Takes at most `bytes` bytes from the outbox.
 fn write(outbox: &mut Outbox, bytes: usize, wire: &mut Vec<u8>) {
     let all = outbox.pieces().collect::<Vec<_>>().concat();
     assert_eq!(all.len(), outbox.len());
@@ -31,7 +31,7 @@ fn write(outbox: &mut Outbox, bytes: usize, wire: &mut Vec<u8>) {
     outbox.advance(bytes);
 }
 
-/// Takes everything out, `bytes` at a time.
+/// Takes everything from the outbox, `bytes` bytes at a time.
 fn written(outbox: &mut Outbox, bytes: usize) -> Vec<u8> {
     let mut wire = Vec::new();
     while !outbox.is_empty() {
@@ -40,7 +40,8 @@ fn written(outbox: &mut Outbox, bytes: usize) -> Vec<u8> {
     wire
 }
 
-/// Returns frames of `messages` payloads of `bytes` each, numbered from `first` in all their bytes.
+/// Returns frames with `messages` payloads of `bytes` bytes each; every byte of a payload is its
+/// number, counted from `first`.
 fn frames(first: u8, messages: u8, bytes: usize) -> Frames {
     let mut wire = Vec::new();
     for number in 0..messages {
@@ -49,7 +50,8 @@ fn frames(first: u8, messages: u8, bytes: usize) -> Frames {
     Frames::from_framed(wire).unwrap()
 }
 
-/// Returns opcode and first byte of the payload of each frame; all of a payload's bytes must be equal.
+/// Returns the opcode and the first payload byte of each frame; all bytes of a payload must be
+/// equal.
 fn read(wire: &[u8]) -> Vec<(u8, u8)> {
     let (mut at, mut read) = (0, Vec::new());
     while at < wire.len() {
@@ -123,8 +125,8 @@ fn shared_frames_are_copied_if_small_and_referred_to_if_large() {
     assert!(written(&mut outbox, 999) == expected);
 }
 
-/// Queues small and large shared frames among ordinary messages, small and large; returns the numbers of the
-/// messages.
+/// Queues small and large shared frames among small and large ordinary messages; returns the
+/// numbers of the messages.
 fn push_mixture(outbox: &mut Outbox, engine: &mut Engine<Side>) -> Vec<(u8, u8)> {
     outbox.push(engine, vec![1; 10].into()).unwrap();
     outbox.push_frames(engine, &frames(2, 3, 10)).unwrap();
@@ -138,7 +140,7 @@ fn push_mixture(outbox: &mut Outbox, engine: &mut Engine<Side>) -> Vec<(u8, u8)>
     (1..=13).map(|number| (2, number)).collect()
 }
 
-/// Returns every place near a frame boundary, and many in between.
+/// Returns every position near a frame boundary, and many in between.
 fn places_to_stop(wire: &[u8]) -> impl Iterator<Item = usize> {
     let mut boundaries = vec![0];
     while let Some(at) = boundaries.last().filter(|at| **at < wire.len()) {
@@ -197,7 +199,7 @@ fn k04_pongs_come_at_the_next_frame_boundary_wherever_a_write_ends() {
             .filter(|(opcode, _)| *opcode == 2)
             .collect();
         assert_eq!(data, expected, "{first}");
-        // As many frames stand ahead of the first answer as were begun when it was queued.
+        // The first answer comes directly after the frames that were started when it was queued.
         if read_begun(&whole, first) != *ends.last().unwrap() {
             ends.push(read_begun(&whole, first));
         }
@@ -207,7 +209,7 @@ fn k04_pongs_come_at_the_next_frame_boundary_wherever_a_write_ends() {
     assert_eq!(ends, (0..=13).collect::<Vec<_>>());
 }
 
-/// Returns how many frames of `wire` are begun when `bytes` are written.
+/// Returns how many frames of `wire` are started once `bytes` bytes have been written.
 fn read_begun(wire: &[u8], bytes: usize) -> usize {
     let (mut at, mut begun) = (0, 0);
     while at < bytes {
@@ -280,12 +282,12 @@ fn pongs_come_between_the_fragments_of_a_large_message_and_before_shared_frames(
     outbox
         .push_frames(&mut engine, &frames(1, 2, 5_000))
         .unwrap();
-    // Nothing is begun: the answer comes first.
+    // No frame is started yet, so the answer comes first.
     ping(&mut outbox, &mut engine, b'1');
     ping(&mut outbox, &mut engine, b'2');
     let mut wire = Vec::new();
     write(&mut outbox, 7, &mut wire);
-    // Now the first frame is.
+    // Now the first frame is started.
     ping(&mut outbox, &mut engine, b'3');
     wire.extend(written(&mut outbox, 5_003));
     let expected = [(0xA, b'1'), (0xA, b'2'), (2, 1), (0xA, b'3'), (2, 2)];

@@ -1,4 +1,4 @@
-//! Futures dropped after any number of polls: no byte is lost and no frame torn.
+//! Dropping futures after any number of polls loses no byte and cuts no frame short.
 
 mod beside;
 
@@ -6,10 +6,10 @@ use linerate_proto::engine::MessageKind;
 
 use super::*;
 
-/// The most polls tried; each test asserts that it needs fewer.
+/// The maximum number of polls to try; each test asserts that it needs fewer.
 const POLLS_MAX: usize = 3_000;
 
-/// What the peer sends: messages whole and in fragments, with control frames between.
+/// What the peer sends: whole and fragmented messages, with control frames in between.
 fn incoming() -> Vec<Frame> {
     vec![
         Frame::new(0x1, "größer €".as_bytes()),
@@ -35,7 +35,7 @@ fn messages() -> Vec<Message> {
     ]
 }
 
-/// Lets the peer send [`incoming`] through a pipe of `pipe_bytes` and returns what `receive` saw.
+/// Lets the peer send [`incoming`] through a pipe of `pipe_bytes`, and returns what `receive` saw.
 async fn receive<F, T>(
     place: Place,
     pipe_bytes: usize,
@@ -53,13 +53,13 @@ where
     let wire = writer.wire(incoming());
     writer.send_bytes(&wire).await;
     let received = in_time(received).await.expect("it ends");
-    // A client leaves the end of the stream to its server.
+    // A client waits for its server to end the stream.
     drop(writer);
     let written = in_time(written).await.expect("it ends");
     (received, written)
 }
 
-/// The answers to the control frames in [`incoming`].
+/// Asserts that the control frames in [`incoming`] were answered.
 fn assert_answered(written: &[(u8, Vec<u8>)]) {
     let close = 1000_u16.to_be_bytes().to_vec();
     let expected = [
@@ -216,7 +216,7 @@ async fn k02_reader_dropped_after_any_number_of_polls_loses_nothing() {
     }
 }
 
-/// What the application sends: small messages, and one that is written from where it is.
+/// What the application sends: small messages, and one that is written in place.
 fn outgoing(number: usize) -> Message {
     match number {
         2 => vec![number as u8; 40_000].into(),
@@ -225,7 +225,7 @@ fn outgoing(number: usize) -> Message {
     }
 }
 
-/// Returns data frames as messages, which must have come in one frame each.
+/// Returns the data frames as messages; each message must be a single frame.
 fn sent_messages(frames: &[(u8, Vec<u8>)]) -> Vec<Message> {
     let data = frames.iter().filter(|(first, _)| first & 0x8 == 0);
     data.map(|(first, payload)| match first {
@@ -236,7 +236,7 @@ fn sent_messages(frames: &[(u8, Vec<u8>)]) -> Vec<Message> {
     .collect()
 }
 
-/// Runs an application that sends, and returns what it says and what arrived before the Close.
+/// Runs an application that sends; returns its result and what arrived before the Close frame.
 async fn send<F, T>(
     place: Place,
     pipe_bytes: usize,
@@ -261,7 +261,8 @@ where
             frames.push(frame);
             if is_close {
                 writer.send(close(1000)).await;
-                // The server's end of the stream; that of a server waits for nobody.
+                // If the peer is the server, it ends the stream below; a linerate server does so
+                // without waiting for the peer.
                 break;
             }
         }
@@ -273,7 +274,7 @@ where
     (sent, frames)
 }
 
-/// Calls `run` with 0 polls, 1, and so on, in each place, until it cancels nothing.
+/// Calls `run` with 0 polls, 1 poll and so on, in each place, until it cancels nothing.
 async fn for_all_polls(mut run: impl AsyncFnMut(Place, usize) -> usize) {
     for place in PLACES {
         let mut polls = 0;

@@ -1,4 +1,4 @@
-//! Control frames and deadlines while the application does something else, or nothing.
+//! Control frames and deadlines while the application is busy or idle.
 
 use tokio::time::Instant;
 
@@ -6,7 +6,7 @@ use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Options with a keepalive Ping after 10 s of silence, 5 s to answer it and 3 s to close.
+/// Returns options with a keepalive Ping after 10 s of silence, 5 s to answer it and 3 s to close.
 fn keepalive() -> Options {
     let mut options = Options::default();
     options.config.ping_interval = Some(10 * SECOND);
@@ -15,7 +15,7 @@ fn keepalive() -> Options {
     options
 }
 
-/// An application that holds its connection and never touches it.
+/// An application that holds its connection and never uses it.
 async fn idle(ws: WebSocket) {
     std::future::pending::<()>().await;
     drop(ws);
@@ -42,7 +42,7 @@ async fn a_ping_in_front_of_a_message_is_answered_although_nobody_receives_again
             idle(ws).await;
         };
         let (mut peer, running) = place.start(64, quiet(), application);
-        // Until the application waits for the message.
+        // Wait until the application waits for the message.
         for _ in 0..10 {
             yield_now().await;
         }
@@ -149,7 +149,7 @@ async fn a_silent_peer_is_given_up_while_a_send_is_blocked() {
                 }
             }
         };
-        // The peer neither reads nor writes, and does not even close.
+        // The peer does not read, write or close.
         let (peer, running) = place.start(64, keepalive(), application);
         let error = in_time(running).await.expect("it ends");
         assert!(matches!(error, Error::Send(SendError::Closed)), "{error}");
@@ -338,7 +338,7 @@ async fn a_reset_behind_the_peers_close_is_no_error() {
         let (mut peer, running) = place.start(64, quiet(), application);
         peer.send(Frame::new(0x1, b"last")).await;
         peer.send(close(1000)).await;
-        // A pipe without its other end breaks, as a socket that was reset does.
+        // A pipe whose other end is gone breaks, like a socket that was reset.
         drop(peer);
         let (first, second) = in_time(running).await.expect("it ends");
         assert_eq!(first.expect("it arrived"), Some("last".into()), "{place:?}");

@@ -1,8 +1,8 @@
-//! Replies gathered into few writes, and none of them waiting for a later call.
+//! Replies are batched into few writes, and none of them waits for a later call.
 
 use super::*;
 
-/// Frames of `count` small text messages.
+/// Returns the frames of `count` small text messages.
 fn burst(count: usize) -> impl Iterator<Item = Frame> {
     (0..count).map(|number| Frame::new(0x1, number.to_string().as_bytes()))
 }
@@ -88,7 +88,7 @@ async fn what_many_senders_queue_in_one_turn_is_one_write() {
 
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_waits_for_its_peer_takes_no_turns() {
-    // A peer that reads nothing and says nothing; the pipe is full after 64 bytes.
+    // The peer does not read or write; the pipe is full after 64 bytes.
     type Wait = fn(WebSocket) -> Pin<Box<dyn Future<Output = ()> + Send>>;
     let waits: [Wait; 4] = [
         |mut ws| {

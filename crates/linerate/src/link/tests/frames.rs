@@ -1,4 +1,4 @@
-//! Frames that are encoded once and sent to many.
+//! Frames that are encoded once and sent to many connections.
 
 use futures_util::FutureExt;
 use tokio::task::consume_budget;
@@ -6,7 +6,8 @@ use tokio::task::consume_budget;
 use super::*;
 use crate::{Counters, Frames, MessageKind, SendError, Sender, TrySendError};
 
-/// Returns frames of `messages` payloads of `bytes` each, numbered from 0 in all their bytes.
+/// Returns frames with `messages` payloads of `bytes` bytes each; every byte of a payload is its
+/// number, counted from 0.
 fn frames(messages: u8, bytes: usize) -> Frames {
     let mut wire = Vec::new();
     for number in 0..messages {
@@ -15,7 +16,8 @@ fn frames(messages: u8, bytes: usize) -> Frames {
     Frames::from_framed(wire).expect("they are frames")
 }
 
-/// Offers `frames` until they are taken so many times; returns how often it had to wait.
+/// Sends `frames` repeatedly until they have been accepted `times` times; returns how often it had
+/// to wait.
 async fn send_all(sender: &Sender, frames: &Frames, times: usize) -> Result<usize> {
     let mut waits = 0;
     for _ in 0..times {
@@ -88,7 +90,7 @@ async fn a_peer_that_does_not_read_makes_shared_frames_be_refused() {
                 yield_now().await;
             };
             assert!(sender.queued_bytes() > 10_000);
-            // All or none.
+            // Either both blocks are sent, or neither.
             assert!(sender.try_send_frames([&block, &block]).is_err());
             drop(receiver);
             (taken, error)
@@ -151,7 +153,8 @@ async fn what_is_sent_to_an_idle_connection_is_written_in_the_call() {
 async fn what_is_sent_is_written_in_the_call_even_by_a_task_that_was_busy_for_long() {
     let application = |ws: WebSocket| async move {
         let (sender, _receiver) = ws.split();
-        // A task that sends to thousands of connections has used up its share long before the last of them.
+        // A task that sends to thousands of connections exhausts its cooperative budget long before
+        // the last one.
         while consume_budget().now_or_never().is_some() {}
         sender
             .try_send_frames([&frames(1, 10)])

@@ -1,4 +1,4 @@
-//! Peers and applications that are slow: everything that waits is bounded.
+//! Slow peers and applications: every queue is bounded.
 
 use super::*;
 use crate::Counters;
@@ -26,7 +26,7 @@ async fn a_peer_that_does_not_read_makes_sends_wait() {
             yield_now().await;
         }
         let accepted = counters.messages_sent();
-        // The bound, one message more, and what is in the pipe.
+        // The limit, plus one message, plus what is in the pipe.
         assert!((5..=12).contains(&accepted), "{place:?}: {accepted}");
         for _ in 0..1_000 {
             let frame = in_time(peer.frame()).await;
@@ -60,7 +60,7 @@ async fn a_queue_of_no_bytes_takes_one_message_at_a_time() {
     }
 }
 
-/// Sends frames until the pipe takes no more; returns how many bytes were taken.
+/// Sends frames until the pipe accepts no more; returns how many bytes it accepted.
 async fn fill(writer: &mut PeerWriter, frame: &Frame) -> usize {
     let bytes = frame.clone().to_role(writer.to).to_bytes();
     let mut taken = 0;
@@ -80,7 +80,7 @@ async fn fill(writer: &mut PeerWriter, frame: &Frame) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn an_application_that_does_not_receive_slows_its_peer_down() {
-    // One does nothing at all, the other takes turns without receiving.
+    // One does nothing at all, the other keeps yielding without receiving.
     type Idle = fn(WebSocket) -> Pin<Box<dyn Future<Output = ()> + Send>>;
     let idlers: [Idle; 2] = [
         |ws| {
@@ -172,7 +172,7 @@ async fn a_close_is_reached_behind_more_than_is_kept() {
         let ended = in_time(running).await.expect("it ends");
         let (closed, seen) = ended.expect("a clean end");
         assert!(closed.clean, "{place:?}");
-        // The oldest are kept, and no gap is made.
+        // The oldest messages are kept, without a gap.
         assert!((3..=5).contains(&seen.len()), "{place:?}: {seen:?}");
         assert!(
             seen.iter().copied().eq(0..seen.len() as u8),

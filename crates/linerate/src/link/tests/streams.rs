@@ -82,7 +82,7 @@ async fn chunks_of_text_end_with_a_code_point() {
             }
             Result::<_>::Ok(text)
         };
-        // One byte at a time, so that each read ends inside a code point.
+        // One byte at a time, so that reads end within code points.
         let (mut peer, running) = place.start(1, quiet(), application);
         peer.send(Frame::new(0x1, "κόσμε €🦀".as_bytes())).await;
         let text = in_time(running).await.expect("it ends");

@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used, reason = "a test that goes wrong is to panic")]
+#![allow(clippy::unwrap_used, reason = "a failing test should panic")]
 
 use std::io::{Read, Write};
 
@@ -12,7 +12,7 @@ use rustls::{
 
 use super::*;
 
-/// Which records are sent without their content: those of this type that begin with this byte.
+/// Which records to send without content: those of this type whose content begins with this byte.
 #[derive(Clone, Copy)]
 struct Emptied(ContentType, u8);
 
@@ -22,7 +22,7 @@ const FINISHED: Emptied = Emptied(ContentType::Handshake, 20);
 const KEY_UPDATE: Emptied = Emptied(ContentType::Handshake, 24);
 const NEW_SESSION_TICKET: Emptied = Emptied(ContentType::Handshake, 4);
 
-/// A cipher that encrypts nothing in place of some contents.
+/// A cipher that encrypts an empty content for the selected records.
 struct Emptying<A: ?Sized + 'static>(&'static A, Emptied);
 
 struct EmptyingEncrypter(Box<dyn MessageEncrypter>, Emptied);
@@ -114,7 +114,7 @@ fn emptying(emptied: Emptied) -> CryptoProvider {
     }
 }
 
-/// A client and a server in memory.
+/// A client and a server that are connected in memory.
 struct Pair {
     client: ClientConnection,
     server: ServerConnection,
@@ -151,7 +151,8 @@ impl Pair {
         }
     }
 
-    /// Lets both say what they have to say; returns what the client and the server think of that.
+    /// Exchanges data until both sides have nothing more to send; returns the results of the client
+    /// and the server.
     fn exchange(&mut self) -> [Result<(), Error>; 2] {
         let mut thought = [Ok(()), Ok(())];
         loop {
@@ -178,7 +179,7 @@ impl Pair {
         }
     }
 
-    /// Has the client say "Spam", and then "egg"; returns what the server hears.
+    /// Lets the client send "Spam" and then "egg"; returns what the server receives.
     fn heard(&mut self) -> Vec<u8> {
         for text in ["Spam", "egg"] {
             self.client.writer().write_all(text.as_bytes()).unwrap();
@@ -191,7 +192,7 @@ impl Pair {
     }
 }
 
-/// What whoever gets such a message thinks of it, and what the other one is told.
+/// The error of the side that receives such a message, and the alert that the other side gets.
 fn refused() -> [Result<(), Error>; 2] {
     [
         Err(PeerMisbehaved::IllegalMiddleboxChangeCipherSpec.into()),
@@ -240,7 +241,7 @@ fn t13_an_empty_alert_is_refused() {
     }
 }
 
-/// Where this fails, rustls has become strict itself.
+/// If this test fails, rustls has become strict itself.
 #[test]
 fn rustls_alone_takes_empty_messages() {
     let mut pair = Pair::new(
@@ -264,7 +265,7 @@ fn data_without_content_is_in_order() {
     }
 }
 
-/// Whether a suite can be agreed on with the key of a pair.
+/// Returns whether a suite can be negotiated with the key of a `Pair`.
 fn fits_the_key(suite: &&SupportedCipherSuite) -> bool {
     match suite {
         SupportedCipherSuite::Tls12(suite) => {

@@ -1,4 +1,4 @@
-//! The future of a server: who is connected stays so when it is dropped.
+//! The future of a server: open connections survive when it is dropped.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::{
     tls::certificate,
 };
 
-/// A way to serve, and the client for it.
+/// A server on one transport, and a client for it.
 struct Service {
     tls: Option<Arc<ServerConfig>>,
     client: Client,
@@ -44,7 +44,7 @@ impl Service {
         }
     }
 
-    /// Opens a connection, unless the server is gone before.
+    /// Opens a connection, or returns `None` if the server is already gone.
     async fn open(&self, port: u16) -> Option<WebSocket> {
         let scheme = if self.tls.is_some() { "wss" } else { "ws" };
         let url = format!("{scheme}://localhost:{port}/");

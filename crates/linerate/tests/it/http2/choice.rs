@@ -1,4 +1,4 @@
-//! Which HTTP is spoken, and who decides.
+//! How the HTTP version is chosen.
 
 use std::{future::poll_fn, sync::Arc};
 
@@ -20,7 +20,7 @@ use crate::{
     support::Running,
 };
 
-/// A server that says which HTTP a WebSocket came by, and a client that trusts it.
+/// Returns a server that reports the HTTP version of each WebSocket, and a client that trusts it.
 async fn telling(server: impl FnOnce(Server) -> Server) -> (Running, Client) {
     let names = vec!["localhost".to_owned()];
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(names).unwrap();
@@ -42,7 +42,7 @@ async fn tell(server: Server) -> Running {
     .await
 }
 
-/// Returns which HTTP a client came by.
+/// Returns the HTTP version that a client used.
 async fn told(client: &Client, url: &str) -> String {
     let mut ws = in_time(client.connect(url)).await.unwrap();
     let told = in_time(ws.recv()).await.unwrap().unwrap();
@@ -58,7 +58,7 @@ async fn one_port_speaks_both_in_the_clear() {
     let server = tell(Server::new()).await;
     assert_eq!(told(&client(), &server.url()).await, HTTP2);
     assert_eq!(told(&Client::new(), &server.url()).await, HTTP1);
-    // Nobody asks without TLS.
+    // Without TLS, the version is not negotiated.
     assert_eq!(
         told(&Client::new().with_http2(), &server.url()).await,
         HTTP1
@@ -124,7 +124,7 @@ async fn a_client_falls_back_where_the_setting_is_absent() {
     let url = format!("ws://{}/", listener.local_addr().unwrap());
     let (requests, mut requested) = mpsc::unbounded_channel();
     let proxy = tokio::spawn(async move {
-        // First somebody who speaks HTTP/2, but knows of no WebSockets there.
+        // The first connection reaches a server that supports HTTP/2, but not WebSockets over it.
         let (stream, _) = listener.accept().await.unwrap();
         let mut other = h2::server::handshake(stream).await.unwrap();
         while let Some(Ok((request, _))) = poll_fn(|cx| other.poll_accept(cx)).await {
@@ -137,5 +137,5 @@ async fn a_client_falls_back_where_the_setting_is_absent() {
     });
     assert_eq!(told(&client(), &url).await, HTTP1);
     in_time(proxy).await.unwrap();
-    assert!(requested.try_recv().is_err(), "no stream was asked for");
+    assert!(requested.try_recv().is_err(), "the client opened a stream");
 }

@@ -1,4 +1,4 @@
-//! Frames that cost the client less than the server, without end.
+//! Endless floods of frames that cost the client less than the server.
 
 use std::sync::{
     Arc,
@@ -10,7 +10,7 @@ use linerate::{Options, Server};
 use super::{echo_http2, wire::*};
 use crate::support::Running;
 
-/// A server whose clients may give up a few streams only.
+/// Returns a server whose clients may reset only a few streams.
 async fn strict(resets_max: u32) -> Running {
     let mut options = Options::default();
     options.http2.resets_max = resets_max;
@@ -77,7 +77,7 @@ async fn s02_streams_that_the_server_is_made_to_reset_count() {
         wire.send_as_far(frame(WINDOW_UPDATE, 0, stream, &increment))
             .await;
         loop {
-            let frame = wire.next().await.expect("an answer");
+            let frame = wire.next().await.expect("the server responds");
             match frame.kind {
                 GOAWAY => break 'ended frame.code(),
                 RST_STREAM if frame.stream == stream => break,
@@ -85,7 +85,7 @@ async fn s02_streams_that_the_server_is_made_to_reset_count() {
             }
         }
         reset += 1;
-        // Some are under way before the last one that is too many is counted.
+        // Some more are in flight before the first reset above the limit is counted.
         assert!(reset <= RESETS_MAX + 10, "{reset} streams");
     };
     assert_eq!(code, ENHANCE_YOUR_CALM);
@@ -122,7 +122,7 @@ async fn s05_nothing_piles_up_behind_answers_that_nobody_reads() {
     for (kind, payload) in [(PING, &[0; 8][..]), (SETTINGS, b"")] {
         let server = Running::start(Server::new(), echo_http2).await;
         let mut wire = Wire::open(server.address, &[]).await;
-        // What kernel and server take of it is less than this, if the server stops reading.
+        // If the server stops reading, the kernel and the server accept less than this.
         let frames = (256 << 20) / (9 + payload.len());
         let flood = frame(kind, 0, 0, payload).repeat(1 << 12);
         let mut written = 0;
@@ -137,7 +137,7 @@ async fn s05_nothing_piles_up_behind_answers_that_nobody_reads() {
         let stalled = tokio::time::timeout(std::time::Duration::from_secs(3), stalled).await;
         assert!(
             stalled.is_err(),
-            "{written} bytes of kind {kind} were taken"
+            "{written} bytes of kind {kind} were accepted"
         );
         server.abort();
     }

@@ -1,4 +1,4 @@
-//! Flow control, both ways (RFC 9113 §5.2).
+//! Flow control in both directions (RFC 9113 §5.2).
 
 use std::{
     sync::{
@@ -17,18 +17,18 @@ use crate::{raw::in_time, support::Running};
 
 const INITIAL_WINDOW_SIZE: u16 = 0x4;
 
-/// What a server may hold of a stream whose client takes nothing: its queue, one message, and what it
-/// gave to the connection.
+/// Returns the maximum number of bytes that a server may hold for a stream whose client reads
+/// nothing: its queue, one message, and what it has passed to the connection.
 fn held_bytes_max(message_bytes: usize) -> usize {
     let options = Options::default();
     options.send_queue_bytes_max + options.http2.send_buffer_bytes_max + 2 * message_bytes
 }
 
-/// A server that sends without end, and how many bytes it has sent.
+/// Returns a server that sends endlessly, and the number of bytes that it has sent.
 async fn flooding(message_bytes: usize) -> (Running, Arc<AtomicUsize>) {
     let sent = Arc::<AtomicUsize>::default();
     let counter = sent.clone();
-    // What is counted is what is on its way.
+    // Without compression, the bytes counted are the bytes sent.
     let server = Server::new().with_options(Options::default().without_compression());
     let server = Running::start(server, move |mut ws, request| {
         let sent = counter.clone();
@@ -95,7 +95,9 @@ async fn s05_a_window_that_never_opens_is_not_waited_for() {
         async move {
             let message = vec![7; 1 << 20];
             while ws.send(message.clone()).await.is_ok() {}
-            _ = ended.expect("one connection").send(ws.closed());
+            _ = ended
+                .expect("there is only one connection")
+                .send(ws.closed());
             Ok(())
         }
     })
@@ -122,7 +124,7 @@ async fn the_window_grows_only_as_the_application_takes() {
     let mut wire = Wire::open(server.address, &[]).await;
     wire.connect(1).await;
     let window = Options::default().http2.stream_window_bytes as usize;
-    // Frames of one message that never ends would be taken; these are messages.
+    // The server would accept the frames of one endless message, so these are whole messages.
     let message = masked(WebSocketFrame::new(0x2, &[7; 1_000]));
     let messages = window / message.len();
     for _ in 0..messages {
@@ -182,7 +184,7 @@ async fn s07_padding_on_streams_that_were_reset_gives_its_window_back() {
         wire.connect(stream).await;
         let mut bytes = frame(DATA, PADDED, stream, &padded);
         bytes.extend(frame(RST_STREAM, 0, stream, &CANCEL.to_be_bytes()));
-        // These come too late, and count all the same (RFC 9113 §5.1).
+        // These frames arrive too late, but count all the same (RFC 9113 §5.1).
         wire.send(bytes).await;
         sent += padded.len();
         for frame in wire.settle().await {
@@ -215,7 +217,11 @@ async fn s12_readers_that_stall_leave_room_for_others() {
 
     wire.headers(last + 2, &CONNECT).await;
     let refused = wire.next_of(RST_STREAM, last + 2).await;
-    assert_eq!(refused.code(), REFUSED_STREAM, "one more than are allowed");
+    assert_eq!(
+        refused.code(),
+        REFUSED_STREAM,
+        "one stream more than allowed"
+    );
 
     wire.settle().await;
     let sent = sent.load(Ordering::Relaxed);
@@ -231,7 +237,7 @@ async fn a_client_that_does_not_receive_slows_the_server() {
     let mut ws = client().connect(&server.url()).await.unwrap();
     let first = in_time(ws.recv()).await.unwrap().unwrap();
     assert_eq!(first.len(), 10_000);
-    // What the client holds is its window and its queue; the rest is the server's.
+    // The client holds up to its window and its queue; the server holds the rest.
     let options = Options::default();
     let window = options.http2.stream_window_bytes as usize;
     let bytes_max = 2 * window + options.recv_queue_bytes_max + 2 * held_bytes_max(10_000);
@@ -245,7 +251,7 @@ async fn a_client_that_does_not_receive_slows_the_server() {
     }
     let sent = sent.load(Ordering::Relaxed);
     assert!(sent <= bytes_max, "{sent} bytes, of at most {bytes_max}");
-    // It goes on where it stopped.
+    // The stream continues where it stopped.
     for _ in 0..200 {
         assert_eq!(in_time(ws.recv()).await.unwrap().unwrap().len(), 10_000);
     }

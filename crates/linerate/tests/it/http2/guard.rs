@@ -1,4 +1,4 @@
-//! Frames that end a connection with an error that says exactly what is wrong.
+//! Frames that end a connection with an error that names the exact fault.
 
 use linerate::Server;
 use linerate_testkit::Frame as WebSocketFrame;
@@ -10,7 +10,7 @@ use tokio::{
 use super::{echo_http2, wire::*};
 use crate::{raw::in_time, support::Running};
 
-/// A connection with a WebSocket on stream 1 that works.
+/// Returns a connection with a working WebSocket on stream 1.
 async fn open(server: &Running) -> Wire {
     let mut wire = Wire::open(server.address, &[]).await;
     wire.connect(1).await;
@@ -18,7 +18,8 @@ async fn open(server: &Running) -> Wire {
     wire
 }
 
-/// Sends this behind a WebSocket, whole and byte by byte; expects the connection to end with the error.
+/// Sends `bytes` after opening a WebSocket, in one piece and byte by byte, and expects the
+/// connection to end with the error `code`.
 async fn ends_with(server: &Running, bytes: &[u8], code: u32) {
     for piece_bytes in [bytes.len(), 1] {
         let mut wire = open(server).await;
@@ -28,7 +29,7 @@ async fn ends_with(server: &Running, bytes: &[u8], code: u32) {
         assert_eq!(wire.goaway().await, code, "{bytes:?}");
         while wire.next().await.is_some() {}
     }
-    // Others are not affected.
+    // Other connections are not affected.
     open(server).await;
 }
 
@@ -123,7 +124,7 @@ async fn s11_a_path_with_a_fragment_is_malformed_and_others_are_served() {
     wire.headers(3, &fields).await;
     let reset = wire.next_of(RST_STREAM, 3).await;
     assert_eq!(reset.code(), PROTOCOL_ERROR);
-    // The path goes into the table, and the next request takes it from there.
+    // The path is added to the table, and the next request refers to it there.
     let others = block(&connect_with(":path", None));
     for (stream, path) in [(5, &b"\x44\x07/chat#b"[..]), (7, b"\xbe")] {
         let fields = [path, &others].concat();
@@ -139,7 +140,7 @@ async fn s11_a_path_with_a_fragment_is_malformed_and_others_are_served() {
     server.stop().await;
 }
 
-/// Fields that come again and again, and some that push them out of the table.
+/// Returns fields that recur, and some that evict those from the table.
 fn changing_fields(number: usize) -> http::HeaderMap {
     let mut fields = http::HeaderMap::new();
     let mut push = |name: String, value: String| {
@@ -169,7 +170,7 @@ async fn fields_that_another_compresses_are_read_for_as_long_as_it_likes() {
         send = in_time(send.ready()).await.unwrap();
         let (response, _) = send.send_request(request, true).unwrap();
         let status = in_time(response).await.unwrap().status();
-        // Long fields are too much for the handshake.
+        // Long fields exceed the limit of the handshake.
         assert!(status.is_client_error(), "{number}: {status}");
     }
     drop(send);
@@ -204,7 +205,7 @@ async fn a_fault_tears_no_frame_that_is_on_its_way() {
     let room = (most - 65_535).to_be_bytes();
     wire.send(frame(WINDOW_UPDATE, 0, 0, &room)).await;
     wire.connect(1).await;
-    // As much as the server takes ahead, none of it read here before the fault.
+    // This is as much as the server accepts in advance. None of it is read here before the fault.
     let message = masked(WebSocketFrame::new(0x2, &[7; 12_000]));
     for _ in 0..20 {
         wire.data(1, &message).await;
@@ -233,6 +234,10 @@ async fn what_comes_before_a_fault_is_served_to_the_last_byte() {
     }
     let goaway = last.unwrap();
     assert_eq!((goaway.kind, goaway.code()), (GOAWAY, FRAME_SIZE_ERROR));
-    assert_eq!(goaway.payload[..4], 3_u32.to_be_bytes(), "it was taken");
+    assert_eq!(
+        goaway.payload[..4],
+        3_u32.to_be_bytes(),
+        "the request was accepted"
+    );
     server.stop().await;
 }

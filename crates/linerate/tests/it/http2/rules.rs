@@ -1,4 +1,4 @@
-//! Requests and frames that break a rule.
+//! Requests and frames that violate HTTP/2.
 
 use std::sync::Mutex;
 
@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use super::{echo_http2, wire::*};
 use crate::{raw::in_time, support::Running};
 
-/// What a server does with a request.
+/// The reaction of a server to a request.
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum Verdict {
     Goaway(u32),
@@ -20,7 +20,7 @@ enum Verdict {
 async fn verdict(wire: &mut Wire, stream: u32, fields: &[(&str, &str)]) -> Verdict {
     wire.headers(stream, fields).await;
     loop {
-        let frame = wire.next().await.expect("an answer");
+        let frame = wire.next().await.expect("the server responds");
         match frame.kind {
             HEADERS if frame.stream == stream => return Verdict::Status(frame.status()),
             RST_STREAM if frame.stream == stream => return Verdict::Reset(frame.code()),
@@ -96,7 +96,7 @@ async fn s08_other_requests_are_told_what_is_served() {
     server.abort();
 }
 
-/// A server that tells how each connection ended.
+/// Returns a server that reports how each connection ended.
 async fn telling() -> (Running, mpsc::UnboundedReceiver<String>) {
     let (tell, told) = mpsc::unbounded_channel();
     let tell = Mutex::new(tell);
@@ -186,7 +186,7 @@ async fn s10_unmasked_frames_fail_the_websocket() {
 async fn s11_fields_that_smuggle_are_refused() {
     let server = Running::start(Server::new(), echo_http2).await;
     let reset = Verdict::Reset(PROTOCOL_ERROR);
-    // What can't be a field at all ends the connection (RFC 9113 §5.4 allows that).
+    // Input that cannot be a field at all ends the connection, which RFC 9113 §5.4 allows.
     let goaway = Verdict::Goaway(PROTOCOL_ERROR);
     let status = |status: &str| Verdict::Status(status.into());
     let cases = [
@@ -215,7 +215,7 @@ async fn s11_fields_over_the_limit_are_refused_with_431() {
     options.http2.header_list_bytes_max = 1_000;
     let server = Running::start(Server::new().with_options(options), echo_http2).await;
     let mut wire = Wire::open(server.address, &[]).await;
-    // RFC 9113 §6.5.2: each field counts its name, its value, and 32.
+    // RFC 9113 §6.5.2: the size of each field is that of its name and value plus 32 bytes.
     let fields = |last: &'static str| {
         let mut fields: Vec<_> = CONNECT.into();
         fields.push(("a", last));
@@ -225,7 +225,7 @@ async fn s11_fields_over_the_limit_are_refused_with_431() {
         .iter()
         .map(|(name, value)| name.len() + value.len() + 32)
         .sum();
-    // To h2, a list that has as many as the limit is over it.
+    // h2 rejects a list whose size equals the limit.
     let room = 1_000 - counted - 33 - 1;
     let most: &'static str = "x".repeat(room).leak();
     let more: &'static str = "x".repeat(room + 1).leak();

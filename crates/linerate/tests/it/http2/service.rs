@@ -1,4 +1,4 @@
-//! Tower services on the streams of a connection: pages, bodies, and WebSockets among them.
+//! Tower services on the streams of a connection: pages, bodies and WebSockets.
 
 use std::{
     net::SocketAddr,
@@ -34,7 +34,7 @@ use crate::{
     support::echo,
 };
 
-/// The longest body of a test.
+/// The longest request body in these tests, in bytes.
 const BODY_BYTES: usize = 3 << 20;
 
 async fn upgraded(upgrade: WebSocketUpgrade) -> Response {
@@ -44,7 +44,7 @@ async fn upgraded(upgrade: WebSocketUpgrade) -> Response {
     upgrade.on_upgrade(|ws| echo(ws, request))
 }
 
-/// Answers with as many bytes as have come.
+/// Responds with the number of bytes that have arrived.
 async fn length(body: Bytes) -> String {
     body.len().to_string()
 }
@@ -58,7 +58,7 @@ async fn cookie(headers: HeaderMap) -> Vec<u8> {
     headers["cookie"].as_bytes().to_vec()
 }
 
-/// Sends without end; counts.
+/// Sends endlessly, and counts the bytes.
 async fn endless(sent: Arc<AtomicUsize>) -> Body {
     Body::from_stream(stream::repeat_with(move || {
         sent.fetch_add(10_000, Ordering::Relaxed);
@@ -78,7 +78,7 @@ fn app(sent: Arc<AtomicUsize>) -> Router {
         .layer(axum::extract::DefaultBodyLimit::max(BODY_BYTES))
 }
 
-/// Serves connections by our own HTTP/2; the sender says goodbye to them.
+/// Serves connections with our own HTTP/2; the returned sender starts the shutdown.
 async fn start() -> (SocketAddr, Arc<AtomicUsize>, oneshot::Sender<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -104,7 +104,7 @@ fn get_of(path: &'static str) -> [(&'static str, &'static str); 4] {
     ]
 }
 
-/// Reads a body to its end, and lets the server send as much more.
+/// Reads a body to its end, and extends the window by its size.
 async fn body(wire: &mut Wire, stream: u32) -> Vec<u8> {
     let mut body = Vec::new();
     loop {
@@ -139,7 +139,7 @@ async fn pages_and_websockets_share_a_connection() {
     wire.echo(1, "Spam").await;
 }
 
-/// Browsers send a cookie in parts, which compress better.
+/// Browsers send a cookie in parts because these compress better.
 #[tokio::test]
 async fn the_parts_of_a_cookie_are_one() {
     let (address, _, _leave) = start().await;
@@ -187,7 +187,7 @@ async fn a_client_opens_a_websocket_among_pages() {
     let message = Message::from(vec![7; 300_000]);
     ws.send(message.clone()).await.unwrap();
     assert_eq!(in_time(ws.recv()).await.unwrap(), Some(message));
-    // What is open goes on.
+    // Open streams continue.
     leave.send(()).unwrap();
     ws.send("Spam").await.unwrap();
     assert_eq!(in_time(ws.recv()).await.unwrap(), Some("Spam".into()));
@@ -241,7 +241,7 @@ async fn s01_requests_that_are_given_up_count() {
                 let ping = frame(PING, 0, 0, &[0; 8]);
                 wire.send_as_far(ping).await;
                 loop {
-                    let frame = wire.next().await.expect("an answer");
+                    let frame = wire.next().await.expect("the server responds");
                     match frame.kind {
                         GOAWAY => break 'ended frame.code(),
                         PING => break,
@@ -324,7 +324,7 @@ async fn serve_http2_dropped_after_any_number_of_polls_ends_what_it_has_begun() 
         });
         if let Ok(mut ws) = in_time(client().connect(&url)).await {
             for number in 0..3 {
-                // Either it comes back, or the connection is lost.
+                // The message comes back, or the connection is lost.
                 let went = in_time(ws.send(number.to_string())).await.is_ok();
                 let came = in_time(ws.recv()).await;
                 assert!(!matches!(came, Ok(Some(_))) || went);
@@ -332,7 +332,7 @@ async fn serve_http2_dropped_after_any_number_of_polls_ends_what_it_has_begun() 
         }
         _ = leave.send(());
         let served = in_time(serving).await.unwrap();
-        // What answered requests holds the counter.
+        // The tasks that answer requests hold the counter.
         in_time(async {
             while Arc::strong_count(&sent) > 1 {
                 tokio::task::yield_now().await;
@@ -350,7 +350,7 @@ async fn a_window_opened_too_far_after_the_answer_is_an_error_of_the_stream() {
     let mut wire = Wire::open(address, &[]).await;
     wire.headers(1, &get_of("/page")).await;
     body(&mut wire, 1).await;
-    // The request goes on, but h2 looks at the window of the stream no more.
+    // The request continues, but h2 no longer checks the window of the stream.
     let largest = frame(WINDOW_UPDATE, 0, 1, &(u32::MAX >> 1).to_be_bytes());
     wire.send([&largest[..], &largest].concat()).await;
     let reset = wire.next_of(RST_STREAM, 1).await;

@@ -1,4 +1,4 @@
-//! A client of HTTP/2 made of frames (RFC 9113 §4), which may break any rule.
+//! An HTTP/2 client made of raw frames (RFC 9113 §4), which can violate any rule.
 
 use std::net::SocketAddr;
 
@@ -35,7 +35,7 @@ pub(super) const CANCEL: u32 = 0x8;
 pub(super) const COMPRESSION_ERROR: u32 = 0x9;
 pub(super) const ENHANCE_YOUR_CALM: u32 = 0xB;
 
-/// The fields that open a WebSocket.
+/// The fields of a request that opens a WebSocket.
 pub(super) const CONNECT: [(&str, &str); 6] = [
     (":method", "CONNECT"),
     (":protocol", "websocket"),
@@ -55,16 +55,16 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// The error code of a RST_STREAM or GOAWAY.
+    /// Returns the error code of a RST_STREAM or GOAWAY.
     pub(super) fn code(&self) -> u32 {
         let at = if self.kind == GOAWAY { 4 } else { 0 };
         u32::from_be_bytes(self.payload[at..at + 4].try_into().unwrap())
     }
 
-    /// The status that a block of fields begins with: one of the static table, or digits by Huffman's
-    /// code (RFC 7541, appendices A and B).
+    /// Returns the status at the beginning of a field block: one from the static table, or digits
+    /// in Huffman coding (RFC 7541, appendices A and B).
     pub(super) fn status(&self) -> String {
-        // A change of the table's size comes first.
+        // A change of the table size comes first.
         let updates = self.payload.iter().take_while(|byte| *byte >> 5 == 1);
         let block = &self.payload[updates.count()..];
         match block[0] {
@@ -95,7 +95,7 @@ impl Frame {
     }
 }
 
-/// The bytes of a frame.
+/// Encodes a frame.
 pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = (payload.len() as u32).to_be_bytes()[1..].to_vec();
     bytes.extend_from_slice(&[kind, flags]);
@@ -104,7 +104,7 @@ pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     bytes
 }
 
-/// A block of fields, none of them compressed (RFC 7541 §6.2.2).
+/// Encodes a field block without compression (RFC 7541 §6.2.2).
 pub(super) fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in fields {
@@ -117,7 +117,7 @@ pub(super) fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     block
 }
 
-/// RFC 7541 §5.1 with a prefix of seven bits.
+/// Encodes an integer with a prefix of seven bits (RFC 7541 §5.1).
 fn push_length(block: &mut Vec<u8>, length: usize) {
     if length < 127 {
         return block.push(length as u8);
@@ -131,7 +131,7 @@ fn push_length(block: &mut Vec<u8>, length: usize) {
     block.push(rest as u8);
 }
 
-/// [`CONNECT`] with one field replaced, added, or taken away.
+/// Returns [`CONNECT`] with one field replaced, added or removed.
 pub(super) fn connect_with(
     name: &'static str,
     value: Option<&'static str>,
@@ -147,7 +147,7 @@ pub(super) fn connect_with(
     fields
 }
 
-/// The bytes of a masked WebSocket frame.
+/// Encodes a masked WebSocket frame.
 pub(super) fn masked(frame: WebSocketFrame) -> Vec<u8> {
     frame.to_role(Role::Server).to_bytes()
 }
@@ -159,7 +159,7 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    /// Connects, and agrees on settings: those of the client are `settings`.
+    /// Connects and exchanges settings. Those of the client are `settings`.
     pub(super) async fn open(address: SocketAddr, settings: &[(u16, u32)]) -> Self {
         let stream = TcpStream::connect(address).await.unwrap();
         stream.set_nodelay(true).unwrap();
@@ -168,7 +168,7 @@ impl Wire {
             read: Vec::new(),
         };
         let mut payload = Vec::new();
-        // No table, so that `Frame::status` can do without one.
+        // There is no dynamic table, so that `Frame::status` does not need one.
         let header_table_size = (0x1, 0);
         for (setting, value) in [header_table_size].iter().chain(settings) {
             payload.extend_from_slice(&setting.to_be_bytes());
@@ -186,7 +186,7 @@ impl Wire {
         self.stream.write_all(bytes.as_ref()).await.unwrap();
     }
 
-    /// Sends as much as the server reads; whether it ends is for the test to see.
+    /// Sends as much as the server reads. The test must check how the connection ends.
     pub(super) async fn send_as_far(&mut self, bytes: impl AsRef<[u8]>) {
         _ = self.stream.write_all(bytes.as_ref()).await;
     }
@@ -215,7 +215,7 @@ impl Wire {
         self.send(frame(DATA, 0, stream, payload)).await;
     }
 
-    /// Returns the next frame; `None` at the end of the connection.
+    /// Returns the next frame, or `None` at the end of the connection.
     pub(super) async fn next(&mut self) -> Option<Frame> {
         loop {
             if let Some(frame) = self.take_frame() {
@@ -242,10 +242,10 @@ impl Wire {
         Some(frame)
     }
 
-    /// Passes over frames up to one of this kind on this stream.
+    /// Skips frames up to one of this kind on this stream.
     pub(super) async fn next_of(&mut self, kind: u8, stream: u32) -> Frame {
         loop {
-            let frame = self.next().await.expect("a frame before the end");
+            let frame = self.next().await.expect("a frame arrives before the end");
             if (frame.kind, frame.stream) == (kind, stream) {
                 return frame;
             }
@@ -253,18 +253,18 @@ impl Wire {
         }
     }
 
-    /// Passes over frames up to the error that ends the connection; returns its code.
+    /// Skips frames up to the error that ends the connection; returns its code.
     pub(super) async fn goaway(&mut self) -> u32 {
         loop {
-            let frame = self.next().await.expect("a GOAWAY before the end");
+            let frame = self.next().await.expect("a GOAWAY arrives before the end");
             if frame.kind == GOAWAY && frame.code() != 0 {
                 return frame.code();
             }
         }
     }
 
-    /// Reads a WebSocket frame from a stream; returns its first byte and its payload. What comes behind
-    /// it in the same DATA frame is forgotten.
+    /// Reads a WebSocket frame from a stream; returns its first byte and its payload. Anything
+    /// after it in the same DATA frame is discarded.
     pub(super) async fn message(&mut self, stream: u32) -> (u8, Vec<u8>) {
         let mut bytes = Vec::new();
         loop {
@@ -278,20 +278,20 @@ impl Wire {
         }
     }
 
-    /// Sends a message on a stream and expects it back.
+    /// Sends a message on a stream and expects its echo.
     pub(super) async fn echo(&mut self, stream: u32, text: &str) {
         let message = masked(WebSocketFrame::new(0x1, text.as_bytes()));
         self.data(stream, &message).await;
         assert_eq!(self.message(stream).await, (0x81, text.as_bytes().to_vec()));
     }
 
-    /// Waits until the server has read everything so far, and has had time to do something about it.
+    /// Waits until the server has read everything so far and has had time to react.
     pub(super) async fn settle(&mut self) -> Vec<Frame> {
         let mut seen = Vec::new();
         for round in 0..20_u64 {
             self.send(frame(PING, 0, 0, &round.to_be_bytes())).await;
             loop {
-                let frame = self.next().await.expect("a PONG before the end");
+                let frame = self.next().await.expect("a PONG arrives before the end");
                 if frame.kind == PING && frame.payload == round.to_be_bytes() {
                     break;
                 }

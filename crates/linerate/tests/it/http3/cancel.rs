@@ -1,5 +1,5 @@
-//! Futures dropped after any number of polls: no byte is lost and no frame torn, on streams with room
-//! for a few bytes only.
+//! Futures dropped after any number of polls: no byte is lost and no frame is torn, on streams with
+//! room for only a few bytes.
 
 use std::{net::UdpSocket, sync::Arc};
 
@@ -14,7 +14,7 @@ use crate::{
     tls::certificate,
 };
 
-/// Options that let a message through in many small pieces.
+/// Returns options that split a message into many small pieces.
 fn narrow() -> Options {
     let mut options = Options::default().without_compression();
     options.http3.stream_window_bytes = 100;
@@ -70,7 +70,7 @@ async fn recv_dropped_after_any_number_of_polls_loses_nothing() {
         polls += 1;
         assert!(polls < POLLS_MAX);
     }
-    assert!(polls > 1, "something was cancelled");
+    assert!(polls > 1, "no future was cancelled");
     server.abort();
 }
 
@@ -108,7 +108,7 @@ async fn send_dropped_after_any_number_of_polls_sends_all_or_nothing() {
         polls += 1;
         assert!(polls < POLLS_MAX);
     }
-    assert!(polls > 1, "something was cancelled");
+    assert!(polls > 1, "no future was cancelled");
     server.abort();
 }
 
@@ -133,7 +133,7 @@ async fn flush_and_close_dropped_after_any_number_of_polls_go_on_in_the_backgrou
         polls += 1;
         assert!(polls < POLLS_MAX);
     }
-    assert!(polls > 1, "something was cancelled");
+    assert!(polls > 1, "no future was cancelled");
     server.abort();
 }
 
@@ -149,7 +149,7 @@ async fn connect_dropped_after_any_number_of_polls_leaves_the_server_alone() {
         polls += 1;
         assert!(polls < POLLS_MAX);
     }
-    assert!(polls > 1, "something was cancelled");
+    assert!(polls > 1, "no future was cancelled");
     let mut ws = connect(&server).await;
     ws.send("Spam").await.unwrap();
     assert_eq!(in_time(ws.recv()).await.unwrap(), Some("Spam".into()));
@@ -172,7 +172,7 @@ async fn serve_dropped_after_any_number_of_polls_leaves_open_connections_alone()
             _ = left.await;
         });
         let served = tokio::spawn(poll_times(serving, polls));
-        // Nobody is there to answer whoever comes after the server is gone.
+        // A client that connects after the server is gone gets no response.
         let opened = if polls == 0 {
             None
         } else {

@@ -1,4 +1,4 @@
-//! Flow control, both ways (RFC 9000 §4).
+//! Flow control in both directions (RFC 9000 §4).
 
 use std::{
     sync::{
@@ -16,17 +16,17 @@ use tokio::{sync::Notify, time::timeout};
 use super::{Running, echo_http3, wire::*};
 use crate::raw::in_time;
 
-/// The window of a client that is not to be flooded.
+/// The window of a client that must not be flooded.
 const WINDOW: usize = 100_000;
 
-/// After so long without room in a window there will be none.
+/// If a window has had no room for this long, it will get none.
 const SILENCE: Duration = Duration::from_millis(500);
 
-/// A server that sends without end, and how many bytes it has sent.
+/// Returns a server that sends endlessly, and the number of bytes that it has sent.
 fn flooding(message_bytes: usize) -> (Running, Arc<AtomicUsize>) {
     let sent = Arc::<AtomicUsize>::default();
     let counter = sent.clone();
-    // What is counted is what is on its way.
+    // Without compression, the bytes counted are the bytes sent.
     let server = Server::new().with_options(Options::default().without_compression());
     let server = Running::start(server, move |mut ws, request| {
         let sent = counter.clone();
@@ -49,8 +49,8 @@ fn narrow() -> TransportConfig {
     transport
 }
 
-/// What a server may hold of a stream whose client takes nothing: its queue, one message, and a frame
-/// that was begun.
+/// Returns the maximum number of bytes that a server may hold for a stream whose client reads
+/// nothing: its queue, one message, and one frame that is partly written.
 fn held_bytes_max(message_bytes: usize) -> usize {
     Options::default().send_queue_bytes_max + 2 * message_bytes + (64 << 10)
 }
@@ -84,7 +84,7 @@ async fn s06_a_reader_that_stalls_stops_the_sender() {
             sent_bytes <= bytes_max,
             "{sent_bytes} bytes, of at most {bytes_max}"
         );
-        // It goes on where it stopped.
+        // The stream continues where it stopped.
         let mut read = 0;
         while read < 3 * WINDOW {
             read += stream.next().await.unwrap().1.len();
@@ -133,7 +133,7 @@ async fn the_window_grows_only_as_the_application_takes() {
     let taken_max = 2 * window + 2 * options.recv_queue_bytes_max;
     assert!(bytes.len() > taken_max);
     let mut written = 0;
-    // Nothing of what is written comes sooner for being waited for longer.
+    // Waiting longer does not make the written bytes arrive sooner.
     while let Ok(more) = timeout(SILENCE, stream.send.write(&bytes[written..])).await {
         written += more.unwrap();
     }

@@ -1,4 +1,4 @@
-//! Servers that break the rules, or do not have what is asked for, and what clients say then.
+//! Servers that violate HTTP/3 or lack a required feature, and the errors that clients report.
 
 use linerate::{
     Error, HandshakeError,
@@ -27,7 +27,7 @@ async fn a_server_without_websockets_is_said_to_be_one() {
     }
 }
 
-/// Connects to a server that answers a request with these bytes, and no more.
+/// Connects to a server that answers a request with exactly these bytes.
 async fn answered(bytes: &[u8]) -> (Error, u64) {
     let server = WireServer::start();
     let connecting = in_time(server.trusting.connect(&server.url));
@@ -144,7 +144,7 @@ async fn s09_a_stream_that_the_server_resets_is_an_error() {
     assert_eq!(
         closed(&connection).await,
         0x100,
-        "the connection ends with it"
+        "the connection must end with the stream"
     );
 }
 
@@ -168,11 +168,15 @@ async fn a_close_frame_and_the_end_of_the_stream_arrive_before_the_connection_en
         assert!(closed.clean);
     });
     let (first, payload) = exchange.message().await;
-    // It is masked.
+    // The client's frame is masked.
     assert_eq!((first, payload.len()), (0x88, 2));
     exchange.data(b"\x88\x02\x03\xe8").await;
     exchange.send.finish().unwrap();
     in_time(close).await.unwrap();
-    assert_eq!(exchange.next().await, None, "a FIN, not a reset");
+    assert_eq!(
+        exchange.next().await,
+        None,
+        "the stream must end with a FIN, not a reset"
+    );
     assert_eq!(closed(&connection).await, 0x100);
 }

@@ -1,4 +1,4 @@
-//! Clients that break the rules of HTTP/3, and what servers answer.
+//! Clients that violate HTTP/3, and how servers respond.
 
 use std::time::Duration;
 
@@ -30,7 +30,8 @@ async fn the_server_says_that_it_has_websockets() {
     let server = Running::echo();
     let wire = Wire::open(&server).await;
     let mut control = in_time(wire.connection.accept_uni()).await.unwrap();
-    // The type of the stream, then settings: the size of fields, and CONNECT with a protocol.
+    // The type of the stream, followed by the settings for the size of fields and for extended
+    // CONNECT.
     let mut said = [0; 10];
     in_time(control.read_exact(&mut said)).await.unwrap();
     assert_eq!(&said, b"\x00\x04\x07\x06\x80\x00\x80\x00\x08\x01");
@@ -43,7 +44,7 @@ async fn a_websocket_comes_in_whatever_frames_and_pieces() {
     let wire = Wire::open(&server).await;
     let mut stream = wire.connect().await;
     stream.echo("Spam").await;
-    // A byte in each frame, with empty ones and such that nobody knows in between.
+    // Each DATA frame holds one byte, with empty frames and frames of unknown types in between.
     for byte in masked(WebSocketFrame::new(0x1, b"eggs")) {
         stream.data(b"").await;
         stream.data(&[byte]).await;
@@ -52,7 +53,7 @@ async fn a_websocket_comes_in_whatever_frames_and_pieces() {
             .unwrap();
     }
     assert_eq!(stream.message().await, (0x81, b"eggs".to_vec()));
-    // A length in eight bytes where one would do.
+    // The length is encoded in eight bytes where one would suffice.
     let message = masked(WebSocketFrame::new(0x1, b"ham"));
     let mut long = b"\x40\x00\xc0\0\0\0\0\0\0".to_vec();
     long.push(message.len() as u8);
@@ -76,8 +77,12 @@ async fn the_ends_of_a_websocket_are_those_of_its_stream() {
         stream.message().await,
         (0x88, 1_000_u16.to_be_bytes().to_vec())
     );
-    assert_eq!(stream.next().await, None, "a FIN, not a reset");
-    // The connection serves others.
+    assert_eq!(
+        stream.next().await,
+        None,
+        "the stream must end with a FIN, not a reset"
+    );
+    // The connection still serves other streams.
     wire.connect().await.echo("Spam").await;
     server.abort();
 }
@@ -163,7 +168,7 @@ async fn s11_fields_beyond_the_limit_are_refused_and_those_at_it_are_not() {
         let (_, section) = stream.next().await.unwrap();
         assert_eq!(super::wire::status(&section), status);
     }
-    // What only claims to be long is not waited for.
+    // The server does not wait for a frame that claims to be long.
     let mut claimed = wire.send(b"\x01\xff\xff\xff\xff\xff\xff\xff\xff").await;
     assert_eq!(claimed.refusal().await.0, 431);
     server.abort();
@@ -342,7 +347,7 @@ async fn s05_answers_that_the_client_has_no_room_for_are_given_up() {
     options.handshake_timeout = Duration::from_millis(200);
     let server = Running::start(Server::new().with_options(options), echo_http3);
     let mut transport = TransportConfig::default();
-    // There is room for the settings of the server, and for nothing else.
+    // There is room for the settings of the server and nothing else.
     transport.receive_window(code(10));
     let wire = Wire::open_with(&server, CONTROL, transport).await;
     let mut stream = wire.request(&CONNECT).await;
@@ -355,7 +360,7 @@ async fn connections_without_streams_end_after_a_time() {
     let mut options = Options::default();
     options.http3.idle_timeout = Duration::from_secs(1);
     let server = Running::start(Server::new().with_options(options), echo_http3);
-    // It shows signs of life, and wants nothing.
+    // The client keeps the connection alive, but opens no streams.
     let mut transport = TransportConfig::default();
     transport.keep_alive_interval(Some(Duration::from_millis(50)));
     let wire = Wire::open_with(&server, CONTROL, transport).await;
@@ -374,7 +379,7 @@ async fn shutdown_says_goodbye_to_streams_and_connection() {
     let stop = tokio::spawn(server.stop());
     let mut goodbye = [0; 3];
     in_time(control.read_exact(&mut goodbye)).await.unwrap();
-    // No request from the second one on is answered.
+    // No request from the second one on is processed.
     assert_eq!(&goodbye, b"\x07\x01\x04");
     let (first, close) = stream.message().await;
     assert_eq!((first, &close[..2]), (0x88, &1_001_u16.to_be_bytes()[..]));

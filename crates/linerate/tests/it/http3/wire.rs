@@ -1,4 +1,4 @@
-//! A peer made of QUIC and bytes, which knows nothing of the library.
+//! A peer made of QUIC and raw bytes that does not use the library.
 
 use std::{net::UdpSocket, sync::Arc};
 
@@ -16,10 +16,10 @@ use crate::{raw::in_time, tls::certificate};
 pub(super) const DATA: u8 = 0x0;
 pub(super) const HEADERS: u8 = 0x1;
 
-/// The control stream with settings that say nothing.
+/// A control stream with empty settings.
 pub(super) const CONTROL: &[u8] = b"\x00\x04\x00";
 
-/// What asks for a WebSocket.
+/// The fields of a request that opens a WebSocket.
 pub(super) const CONNECT: [(&str, &str); 6] = [
     (":method", "CONNECT"),
     (":protocol", "websocket"),
@@ -29,7 +29,7 @@ pub(super) const CONNECT: [(&str, &str); 6] = [
     ("sec-websocket-version", "13"),
 ];
 
-/// Returns [`CONNECT`] with the field of this name replaced, or left out.
+/// Returns [`CONNECT`] with the field of this name replaced or left out.
 pub(super) fn connect_with<'a>(name: &str, value: Option<&'a str>) -> Vec<(&'a str, &'a str)> {
     CONNECT
         .into_iter()
@@ -51,7 +51,7 @@ impl Wire {
         Self::open_with(server, CONTROL, TransportConfig::default()).await
     }
 
-    /// Connects, and says `first` on its first stream.
+    /// Connects, and sends `first` on its first stream.
     pub(super) async fn open_with(
         server: &Running,
         first: &[u8],
@@ -93,7 +93,7 @@ impl Wire {
         exchange
     }
 
-    /// Sends bytes on a stream of its own, which stays open.
+    /// Sends bytes on a new stream, which stays open.
     pub(super) async fn send_uni(&self, bytes: &[u8]) -> SendStream {
         let mut send = in_time(self.connection.open_uni()).await.unwrap();
         in_time(send.write_all(bytes)).await.unwrap();
@@ -127,7 +127,7 @@ impl Exchange {
             .unwrap();
     }
 
-    /// Reads the next frame, whose head is one of few bytes; `None` at the end.
+    /// Reads the next frame, whose header must be short, or returns `None` at the end.
     pub(super) async fn next(&mut self) -> Option<(u8, Vec<u8>)> {
         let mut kind = [0];
         in_time(self.recv.read(&mut kind)).await.unwrap()?;
@@ -146,7 +146,7 @@ impl Exchange {
         Some((kind[0], payload))
     }
 
-    /// Reads DATA until a WebSocket frame is whole.
+    /// Reads DATA frames until a WebSocket frame is complete.
     pub(super) async fn message(&mut self) -> (u8, Vec<u8>) {
         let mut bytes = Vec::new();
         loop {
@@ -156,7 +156,7 @@ impl Exchange {
                 assert_eq!(bytes.len(), head_bytes + header.payload_bytes as usize);
                 return (bytes[0], bytes.split_off(head_bytes));
             }
-            let (kind, payload) = self.next().await.expect("a message");
+            let (kind, payload) = self.next().await.expect("a message arrives");
             assert_eq!(kind, DATA);
             bytes.extend(payload);
         }
@@ -168,7 +168,7 @@ impl Exchange {
         assert_eq!(self.message().await, (0x81, text.as_bytes().to_vec()));
     }
 
-    /// Waits until the peer gives up its half; returns the code.
+    /// Waits until the peer resets its half of the stream; returns the code.
     pub(super) async fn reset(&mut self) -> u64 {
         let mut buffer = [0; 1_000];
         loop {
@@ -180,7 +180,7 @@ impl Exchange {
         }
     }
 
-    /// Reads the answer to a request that is refused: its status and text.
+    /// Reads the response to a request that is refused: its status and its text.
     pub(super) async fn refusal(&mut self) -> (u16, String) {
         let (kind, section) = self.next().await.unwrap();
         assert_eq!(kind, HEADERS);
@@ -193,7 +193,7 @@ impl Exchange {
     }
 }
 
-/// Masks a frame as clients have to.
+/// Masks a frame as clients must.
 pub(super) fn masked(frame: WebSocketFrame) -> Vec<u8> {
     frame.to_role(Role::Server).to_bytes()
 }
@@ -209,7 +209,8 @@ pub(super) fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Encodes fields as literals, names of less than 134 bytes and values of less than 16,000.
+/// Encodes fields as literals, with names of less than 134 bytes and values of less than 16,000
+/// bytes.
 pub(super) fn section(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut bytes = vec![0, 0];
     for (name, value) in fields {
@@ -230,7 +231,7 @@ pub(super) fn section(fields: &[(&str, &str)]) -> Vec<u8> {
     bytes
 }
 
-/// Returns the status that stands first in a field section.
+/// Returns the status at the beginning of a field section.
 pub(super) fn status(section: &[u8]) -> u16 {
     match &section[2..] {
         [0xd9, ..] => 200,
@@ -242,7 +243,7 @@ pub(super) fn status(section: &[u8]) -> u16 {
     }
 }
 
-/// A server that answers by hand, and a client's configuration that trusts it.
+/// A server that is controlled by the test, and the configuration of a client that trusts it.
 pub(super) struct WireServer {
     endpoint: Endpoint,
     pub(super) trusting: linerate::Client,
@@ -274,7 +275,7 @@ impl WireServer {
         }
     }
 
-    /// Accepts a connection, and says `first` on its first stream, which is returned.
+    /// Accepts a connection, and sends `first` on its first stream, which is returned.
     pub(super) async fn accept(&self, first: &[u8]) -> (Connection, SendStream) {
         let incoming = in_time(self.endpoint.accept()).await.unwrap();
         let connection = in_time(incoming.into_future()).await.unwrap();
@@ -294,7 +295,7 @@ impl WireServer {
     }
 }
 
-/// Returns a code as QUIC has it.
+/// Converts a code to a QUIC integer.
 pub(super) fn code(code: u32) -> VarInt {
     VarInt::from_u32(code)
 }

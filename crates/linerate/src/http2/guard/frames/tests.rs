@@ -1,4 +1,4 @@
-//! Frames of every kind, cut in every way.
+//! Frames of every kind, split in every way.
 
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 
@@ -8,7 +8,8 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const SETTINGS: &[u8] = b"\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\xff\xff";
 const REQUEST: &[u8] = b"\0\0\x01\x01\x04\0\0\0\x01\x82";
 
-/// What becomes of this behind preface and settings, whichever way it is cut.
+/// Returns the verdict on this input after the preface and settings, which must not depend on how
+/// the input is split.
 fn judged(frames: &[&[u8]]) -> Result<(), Reason> {
     let whole = [PREFACE, SETTINGS, &frames.concat()].concat();
     let verdict = judged_in([&whole[..]]);
@@ -114,7 +115,7 @@ fn s25_a_field_block_that_can_not_be_decoded_is_an_error_of_compression() {
     assert_eq!(judged(&[index]), Err(Reason::COMPRESSION_ERROR));
     assert_eq!(judged(&[cut]), Err(Reason::COMPRESSION_ERROR));
     assert_eq!(judged(&[begun, empty]), Err(Reason::COMPRESSION_ERROR));
-    // The number goes on in the next frame: 127, which is no index.
+    // The number continues in the next frame: 127, which is not a valid index.
     assert_eq!(judged(&[begun, ended]), Err(Reason::COMPRESSION_ERROR));
     let name = b"\0\0\x02\x01\0\0\0\0\x01\x82\x0f";
     let rest = b"\0\0\x03\x09\x04\0\0\0\x01\x01\x01a";
@@ -183,7 +184,8 @@ fn s04_a_stream_that_was_ended_has_no_more_data_or_fields() {
     assert_eq!(judged(&[begun, last]), Ok(()));
 }
 
-/// A frame of any kind on one of few streams, most often of a length and with fields that may be.
+/// Returns a frame of a random kind on one of a few streams. Its length and fields are usually
+/// valid.
 fn any_frame(random: &mut SmallRng) -> Vec<u8> {
     let kind = random.random_range(0..11_u8);
     let flags = [0, 0x1, 0x4, 0x5, 0x8, 0x25, 0x2c][random.random_range(0..7)];
@@ -219,7 +221,7 @@ fn whatever_comes_is_judged_alike_however_it_is_cut() {
         assert_eq!(judged_in(pieces), verdict, "{input:?}");
         *verdicts.entry(format!("{verdict:?}")).or_insert(0_u32) += 1;
     }
-    // Each kind of verdict was among them often enough to mean something.
+    // Each kind of verdict occurred often enough to be meaningful.
     assert_eq!(verdicts.len(), 5, "{verdicts:?}");
     assert!(verdicts.values().all(|count| *count > 20), "{verdicts:?}");
 }

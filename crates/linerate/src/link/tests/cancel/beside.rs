@@ -1,5 +1,5 @@
-//! What an application sends beside messages as usual: uncompressed, Pings, waiting for room without sending, and the end of what is
-//! written in pieces.
+//! Other ways of sending: uncompressed messages, Pings, waiting for room without sending, and the
+//! end of a message that is written in pieces.
 
 use super::*;
 
@@ -77,7 +77,7 @@ async fn k03_writable_dropped_after_any_number_of_polls_loses_nothing_and_comes_
                     sender.writable().await.expect("it is open");
                 }
                 assert!(sender.room() > 0, "it was said that there is room");
-                // There is, so that this does not wait.
+                // There is room, so this does not wait.
                 let sent = poll_times(sender.send(message(number)), 1).await;
                 sent.expect("no waiting").expect("it is open");
             }
@@ -101,7 +101,7 @@ async fn k03_finish_dropped_after_any_number_of_polls_ends_the_message_or_the_co
             let mut writer = ws.writer(MessageKind::Binary);
             writer.write(&[7; 100]).await.expect("it is open");
             let finished = poll_times(writer.finish(), polls).await.is_some();
-            // Without its end the message can't be followed by another.
+            // Unless the message was finished, no other message can follow it.
             assert_eq!(ws.send("more").await.is_ok(), finished);
             _ = ws.close(CloseCode::NORMAL, "").await;
             finished
