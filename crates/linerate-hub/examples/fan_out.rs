@@ -1,7 +1,9 @@
-//! What the hub costs for each delivery, without sockets: `cargo run --release --example fan_out`.
+//! Measures the time that the hub needs for each delivery, without sockets.
+//!
+//! Run it with `cargo run --release --example fan_out`.
 #![allow(
     clippy::unwrap_used,
-    reason = "an example ends when something goes wrong"
+    reason = "an example may panic when something goes wrong"
 )]
 
 use std::{sync::Arc, time::Instant};
@@ -34,11 +36,11 @@ impl Encode for Concatenated {
 #[derive(Clone, Copy)]
 struct Shape {
     channels: usize,
-    /// Subscribers of each channel.
+    /// The number of subscribers of each channel.
     subscribers: usize,
-    /// What they ask for in turns; 0 lets them see everything.
+    /// The number of different sources that subscribers filter for in turn; 0 means no filter.
     sources: usize,
-    /// Publications in each channel before they are given out.
+    /// The number of publications in each channel before they are delivered.
     burst: usize,
     turns: usize,
 }
@@ -70,7 +72,7 @@ const SHAPES: [Shape; 7] = [
 ];
 
 fn main() {
-    println!("channels  subscribers  sources  burst  ns a block  ns a publication");
+    println!("channels  subscribers  sources  burst    ns/block    ns/publication");
     for shape in SHAPES {
         let names: Vec<ChannelName> = (0..shape.channels)
             .map(|index| ChannelName::new(&format!("channel:{index}")).unwrap())
@@ -127,7 +129,7 @@ fn hub_with(names: &[ChannelName], shape: Shape) -> Hub {
     hub
 }
 
-/// Publishes and gives out.
+/// Publishes a burst and delivers it.
 fn turn(hub: &mut Hub, names: &[ChannelName], shape: Shape, number: usize) {
     let now = Instant::now();
     for index in 0..shape.burst {

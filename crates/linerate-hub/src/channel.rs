@@ -1,44 +1,45 @@
-//! Names of channels.
+//! Channel names.
 
 use std::{fmt, sync::Arc};
 
-/// The most bytes that the name of a channel may have, whatever is configured.
+/// Maximum length of a channel name in bytes. Configuration cannot raise it.
 pub const NAME_BYTES_MAX: usize = 1_024;
 
-/// The name of a channel: 1 to [`NAME_BYTES_MAX`] bytes of UTF-8 without control characters or spaces.
+/// A channel name: 1 to [`NAME_BYTES_MAX`] bytes of UTF-8 without control characters or spaces.
 ///
-/// What stands before the first `:` is its namespace, if there is a `:` at all.
+/// The part before the first `:`, if there is one, is its namespace.
 #[derive(Clone, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct ChannelName(Arc<str>);
 
-/// Why a text is not the name of a channel.
+/// The reason why a string is not a valid channel name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChannelNameError {
-    /// A space or a control character.
-    #[error("name of a channel must not hold spaces or control characters (byte {at})")]
+    /// The name contains a space or a control character.
+    #[error("channel name contains a space or control character at byte {at}")]
     Character {
-        /// Where it stands, in bytes.
+        /// Its byte offset in the name.
         at: usize,
     },
-    /// No byte at all.
-    #[error("name of a channel must not be empty")]
+    /// The name is empty.
+    #[error("channel name is empty")]
     Empty,
-    /// More bytes than allowed.
-    #[error("name of a channel has {bytes} bytes; at most {bytes_max} are allowed")]
+    /// The name is longer than allowed.
+    #[error("channel name has {bytes} bytes; at most {bytes_max} are allowed")]
     TooLong {
-        /// How many there are.
+        /// The length in bytes.
         bytes: usize,
-        /// How many there may be.
+        /// The limit in bytes.
         bytes_max: usize,
     },
 }
 
 impl ChannelName {
-    /// Checks `name` and takes a copy of it.
+    /// Checks `name` and copies it.
     ///
     /// # Errors
-    /// The name is empty, too long, or holds a space or a control character.
+    /// Returns an error if the name is empty, is too long, or contains a space or a control
+    /// character.
     pub fn new(name: &str) -> Result<Self, ChannelNameError> {
         if name.is_empty() {
             return Err(ChannelNameError::Empty);
@@ -61,7 +62,7 @@ impl ChannelName {
         &self.0
     }
 
-    /// Returns what stands before the first `:`.
+    /// Returns the part before the first `:`, or `None` if there is no `:`.
     pub fn namespace(&self) -> Option<&str> {
         self.0.split_once(':').map(|(namespace, _)| namespace)
     }

@@ -1,4 +1,4 @@
-//! How publications become bytes for the sockets.
+//! Encoding of publications for the sockets.
 
 use std::fmt;
 
@@ -6,38 +6,41 @@ use bytes::Bytes;
 
 use crate::{ChannelName, Publication};
 
-/// Encodes publications as they go to the sockets of all subscribers alike, frame headers included.
+/// Encodes publications, frame headers included, into bytes that are the same for all subscribers.
 ///
-/// Called once for each channel, class of filters and tick, not for each subscriber.
+/// It is called once per channel, class of filters and tick, not once per subscriber.
 pub trait Encode: fmt::Debug + Send + Sync {
-    /// What subscribers are given: clones of one block for all of them, so that what is made of it later, like a
-    /// compressed form, can be made once and lie beside it.
+    /// The block that all subscribers receive clones of. Data that is derived from it later, such
+    /// as a compressed form, can be computed once and shared through the clones.
     type Block;
 
     /// Appends `batch` to `out`.
     ///
     /// # Errors
-    /// A publication can't be expressed; what was appended is not used.
+    /// Returns [`Unencodable`] if a publication cannot be represented in this encoding. What was
+    /// appended to `out` is not used then.
     fn encode(&self, batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable>;
 
-    /// Makes a block of what [`encode`](Self::encode) has appended for `messages` publications.
+    /// Makes a block from the bytes that [`encode`](Self::encode) has appended for `messages`
+    /// publications.
     fn seal(&self, bytes: Bytes, messages: u32) -> Self::Block;
 }
 
-/// Publications of one channel, oldest first, never empty.
+/// Publications of one channel, oldest first; never empty.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
-    /// The channel, or the pattern, that was subscribed.
+    /// The channel or the pattern that the subscription names.
     pub channel: &'a ChannelName,
-    /// A number that stands for the channel in this worker as long as it has subscribers.
+    /// The number of the channel in this worker, valid while the channel has subscribers.
     pub channel_id: u32,
-    /// What is to be delivered.
+    /// The publications to deliver.
     pub publications: &'a [Publication],
-    /// How many more were left out, since newer ones of the same key took their place.
+    /// How many more publications were left out because newer ones replaced them.
     pub conflated: u64,
 }
 
-/// An encoding can't express a publication, as JSON can't a payload that is no JSON.
+/// A publication cannot be represented in an encoding. For example, a JSON encoding cannot carry a
+/// payload that is not JSON.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("publication can't be expressed in this encoding")]
+#[error("publication cannot be represented in this encoding")]
 pub struct Unencodable;

@@ -1,31 +1,33 @@
-//! What a subscriber wants to see of a channel.
+//! Filters, which select the publications that a subscriber sees.
 
 use std::{fmt, sync::Arc};
 
 use crate::Publication;
 
-/// Chooses among the publications of a channel: by their payload, by what comes with it, or by both.
+/// Selects publications of a channel by their payload, by their metadata, or by both.
 ///
-/// Subscriptions with the same [`expression`](Self::expression) are one class: each publication is matched
-/// once for all of them.
+/// Subscriptions with the same [`expression`](Self::expression) form one class: each publication is
+/// matched once for all of them.
 pub trait Filter: fmt::Debug + Send + Sync {
-    /// Returns what distinguishes this filter from others.
+    /// Returns the text that identifies this filter. Filters with the same text must let the same
+    /// publications pass.
     fn expression(&self) -> &str;
 
-    /// Returns the part that reads the payload; `None` if any payload will do.
+    /// Returns the part of the filter that reads the payload, or `None` if any payload matches.
     ///
-    /// A publication is scanned once for the parts of all filters of its channel. The answer must always be the same.
+    /// A publication's payload is scanned once for all filters of its channel. The result must be
+    /// the same on every call.
     fn payload(&self) -> Option<&Arc<linerate_filter::Filter>> {
         None
     }
 
-    /// Returns whether the rest of the publication, such as its tags, is as wanted.
+    /// Returns whether the metadata of the publication, such as its tags, matches.
     fn admits(&self, publication: &Publication) -> bool {
         let _ = publication;
         true
     }
 
-    /// Returns whether the subscribers of this class see `publication`.
+    /// Returns whether both the payload and the metadata of `publication` match.
     fn matches(&self, publication: &Publication) -> bool {
         let payload = publication.payload();
         let is_match = |filter: &Arc<linerate_filter::Filter>| (**filter).matches(payload);

@@ -1,11 +1,11 @@
-//! What subscribers are told of publications that they do not get.
+//! Gaps: the notice to a subscriber that publications are missing.
 
-/// Publications are missing at this place of a subscription.
+/// A place in a subscription's stream where publications are missing.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Gap {
-    /// How many; `None` if nobody knows, or whether any.
+    /// The number of missing publications, or `None` if it is unknown. It may be zero then.
     pub missed: Option<u64>,
-    /// What happened.
+    /// Why they are missing.
     pub cause: GapCause,
 }
 
@@ -13,22 +13,23 @@ pub struct Gap {
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[non_exhaustive]
 pub enum GapCause {
-    /// The stream of the channel began anew, so that nothing is known of the time between.
+    /// The channel's stream was started again under a new epoch, so its offsets cannot be compared
+    /// with earlier ones.
     EpochChanged,
-    /// The link to the broker was cut.
+    /// The connection to the broker was lost.
     LinkLost,
-    /// The offsets of two publications do not follow each other.
+    /// The offsets of two successive publications are not consecutive.
     OffsetHole,
-    /// The broker dropped messages, because this node took them too slowly.
+    /// The broker dropped messages because this node read them too slowly.
     Overflow,
-    /// The subscriber was too slow: the channel's ring no longer holds what comes next for it.
+    /// The subscriber was too slow: the channel's ring no longer holds its next publication.
     RingEvicted,
-    /// The broker's stream was reset, or went back in time.
+    /// The broker's stream was reset or restored to an earlier state.
     StreamReset,
 }
 
 impl GapCause {
-    /// All causes, in the order of their numbers.
+    /// All causes, in the order of their discriminants.
     pub const ALL: [Self; 6] = [
         Self::EpochChanged,
         Self::LinkLost,
@@ -38,7 +39,7 @@ impl GapCause {
         Self::StreamReset,
     ];
 
-    /// Returns its name in metrics and notices.
+    /// Returns its name in metrics and in notices to clients.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::EpochChanged => "epoch_changed",

@@ -1,4 +1,4 @@
-//! One worker's fan-out.
+//! The fan-out of one worker.
 
 mod arena;
 mod block;
@@ -53,23 +53,26 @@ pub use self::{
 };
 use crate::{ChannelName, Gap, GapCause, HubOptions, Publication, Transmit};
 
-/// Refers to a client of a hub, and to nobody once it is disconnected.
+/// Identifies a client of a hub. It refers to no client after that client has disconnected.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct ClientId(Key);
 
-/// Refers to a subscription of a hub, and to none once it has ended.
+/// Identifies a subscription of a hub. It refers to no subscription after that subscription has
+/// ended.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct SubscriptionId(Key);
 
-/// The channels that the clients of one worker subscribe to.
+/// The channels, subscriptions and clients of one worker.
 ///
-/// Publications go in by [`publish`](Self::publish). After a burst of them, [`poll_ready`](Self::poll_ready)
-/// names the clients for which there is something, and [`poll_transmit`](Self::poll_transmit) gives it out, as
-/// long as the client can take it. One that can't is left alone until [`handle_writable`](Self::handle_writable);
-/// meanwhile what is for it stays in the rings of its channels, and nowhere else.
+/// Pass publications to [`publish`](Self::publish). After a burst of them,
+/// [`poll_ready`](Self::poll_ready) returns the clients that have output, and
+/// [`poll_transmit`](Self::poll_transmit) returns that output for as long as the client can take
+/// it. A client that cannot take more is left alone until
+/// [`handle_writable`](Self::handle_writable) is called for it. Meanwhile its publications are held
+/// only in the rings of its channels.
 ///
-/// Time is what the caller says; it must not go backwards. `B` is what the encodings make of publications, given to
-/// each client as a clone.
+/// The caller supplies the time, which must not go backwards. `B` is the type of an encoded block;
+/// each client receives a clone.
 #[derive(Debug)]
 pub struct Hub<B = Bytes> {
     options: HubOptions<B>,
@@ -80,12 +83,12 @@ pub struct Hub<B = Bytes> {
     subscriptions: Arena<Subscription>,
     clients: Arena<Client>,
     ready: VecDeque<Key>,
-    /// Channels in which something has come since the last flush, and when.
+    /// Channels with something new since the last flush, and the time of the first change.
     dirty: Vec<u32>,
     dirty_since: Option<Instant>,
     ticks: Ticks,
     meters: Meters,
-    /// How many groups have which interval.
+    /// The number of groups for each batch interval.
     intervals: BTreeMap<Duration, usize>,
     totals: Totals,
 }
@@ -116,13 +119,13 @@ impl<B: Clone> Hub<B> {
         ClientId(self.clients.insert(Client::default()))
     }
 
-    /// Publishes in a channel, if anybody subscribes to it here.
+    /// Publishes in a channel. Does nothing if no client of this hub subscribes to it.
     ///
-    /// Finds out itself what its position says: what was there before is left out, and a hole or another epoch
-    /// is a gap.
+    /// The position of the publication is checked: a publication that was seen before is dropped,
+    /// and missing offsets or a new epoch are reported as a gap.
     ///
-    /// Returns whether the ring of the channel would soon lose what nobody could take yet: then transmit
-    /// before more is published.
+    /// Returns whether the ring of the channel is about to lose publications that no client has had
+    /// a chance to take. Transmit before publishing more if this is true.
     pub fn publish(
         &mut self,
         now: Instant,
@@ -132,8 +135,9 @@ impl<B: Clone> Hub<B> {
         self.publish_evaluated(now, now, channel, publication, &Evaluated::default())
     }
 
-    /// Returns how many bytes of a publication's payload the filters of its channel would search, the same byte again for
-    /// each search. What is many takes long, and is better evaluated in slices ([`evaluate`](Self::evaluate)).
+    /// Returns how many bytes of a publication's payload the filters of its channel would search,
+    /// where each search counts the whole payload again. If this is large, evaluate the filters in
+    /// slices with [`evaluate`](Self::evaluate).
     pub fn searched_bytes(&self, channel: &ChannelName, publication: &Publication) -> usize {
         let index = self.names.get(channel.as_str());
         index.map_or(0, |index| {
@@ -141,10 +145,12 @@ impl<B: Clone> Hub<B> {
         })
     }
 
-    /// Evaluates filters of a channel for what is to be published there, at least one of those of which nothing is known
-    /// yet, until `is_over`. Returns whether no filter is left.
+    /// Evaluates the filters of a channel for a publication that is about to be published there,
+    /// until `is_over` returns true. At least one pending filter is evaluated per call. Returns
+    /// whether all filters are evaluated.
     ///
-    /// In between the hub may do anything else: what changes is taken into account.
+    /// The hub may be used for anything else between two calls: changes to the filters are taken
+    /// into account.
     pub fn evaluate(
         &self,
         channel: &ChannelName,
@@ -160,8 +166,9 @@ impl<B: Clone> Hub<B> {
         })
     }
 
-    /// Publishes like [`publish`](Self::publish) what has been waiting since `since` to come here: that time is part
-    /// of how long it waited in all. What [`evaluate`](Self::evaluate) has found out is not evaluated again.
+    /// Publishes like [`publish`](Self::publish) a publication that has been waiting since `since`.
+    /// That time counts towards its delivery delay. Filters that [`evaluate`](Self::evaluate) has
+    /// already evaluated are not evaluated again.
     pub fn publish_evaluated(
         &mut self,
         now: Instant,
@@ -191,7 +198,7 @@ impl<B: Clone> Hub<B> {
         is_pressing
     }
 
-    /// Takes notice that publications may be missing before the next one, in one channel or in all.
+    /// Records that publications may be missing before the next one, in one channel or in all.
     pub fn handle_gap(&mut self, now: Instant, channel: Option<&ChannelName>, cause: GapCause) {
         let gap = Gap {
             missed: None,
@@ -212,7 +219,7 @@ impl<B: Clone> Hub<B> {
         }
     }
 
-    /// Takes notice that a client can take more, after it could not.
+    /// Records that a client can take more output again.
     pub fn handle_writable(&mut self, client: ClientId) {
         let Some(index) = self.clients.find(client.0) else {
             return;
@@ -226,7 +233,7 @@ impl<B: Clone> Hub<B> {
         }
     }
 
-    /// Lets the batches that are over be given out.
+    /// Releases the batches that are due.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some((at, group)) = self.ticks.pop(now) {
             self.tick(at, group);
@@ -235,13 +242,13 @@ impl<B: Clone> Hub<B> {
 
     /// Returns when to call [`handle_timeout`](Self::handle_timeout).
     ///
-    /// To be asked again after [`poll_ready`](Self::poll_ready) has returned `None`.
+    /// Ask again whenever [`poll_ready`](Self::poll_ready) has returned `None`.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.dirty_since.or_else(|| self.ticks.next())
     }
 
-    /// Returns a client for which there is something, each once until it has taken all, or
-    /// [is writable](Self::handle_writable) again.
+    /// Returns a client that has output. Each client is returned once until it has taken everything
+    /// or [becomes writable](Self::handle_writable) again.
     pub fn poll_ready(&mut self) -> Option<ClientId> {
         self.flush();
         while let Some(key) = self.ready.pop_front() {
@@ -257,10 +264,10 @@ impl<B: Clone> Hub<B> {
         None
     }
 
-    /// Returns the next that is to be sent to a client; `None` if it has everything.
+    /// Returns the next item to send to a client, or `None` if it has everything.
     ///
-    /// A caller that stops earlier, because the client can't take more, calls
-    /// [`handle_writable`](Self::handle_writable) when it can.
+    /// A caller that stops earlier because the client cannot take more must call
+    /// [`handle_writable`](Self::handle_writable) once it can.
     pub fn poll_transmit(&mut self, now: Instant, client: ClientId) -> Option<Transmit<B>> {
         let index = self.clients.find(client.0)?;
         self.serve(now, index)

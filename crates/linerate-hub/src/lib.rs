@@ -1,6 +1,8 @@
-//! Fan-out without I/O: what is published in a channel becomes blocks of bytes for its subscribers.
+//! Fan-out without I/O: turns the publications of a channel into blocks of bytes for its
+//! subscribers.
 //!
-//! Nothing in here sees a socket, a clock or a task: `now` is an argument, randomness is injected.
+//! This crate never touches a socket, a clock or a task. The caller passes `now` as an argument and
+//! supplies the random seed.
 //!
 //! ```
 //! use std::{sync::Arc, time::Instant};

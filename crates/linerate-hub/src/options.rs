@@ -1,4 +1,4 @@
-//! What can be chosen for a hub, a channel and a subscription.
+//! Options of a hub, a channel and a subscription.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,23 +12,27 @@ use crate::{Encode, Filter, JsonPointer, Publication, Scope};
 pub struct HubOptions<B = Bytes> {
     /// The encodings that subscriptions choose from, by [`EncodingId`].
     pub encodings: Vec<Arc<dyn Encode<Block = B>>>,
-    /// Where the ticks of the channels start; different for each worker of a node.
+    /// Seed for the phases of the channels' ticks; use a different seed for each worker of a node.
     pub seed: u64,
-    /// At most so many bytes of frozen blocks are kept for subscribers that come later to the same place, for
-    /// each kind of subscription in a channel. 256 KiB, four blocks of the usual size; older ones are frozen
-    /// again where they are needed.
+    /// Maximum total size, in bytes, of the frozen blocks that are kept for subscribers that reach
+    /// the same place later. The limit applies to each kind of subscription in a channel. A block
+    /// that was dropped is encoded again when it is needed. Default: 256 KiB, which is four blocks
+    /// of the usual size.
     pub block_cache_bytes_max: usize,
-    /// Distinct filters of a channel, because each may have to be evaluated for every publication, and remembers
-    /// which of those in the ring it has let pass. 1,024.
+    /// Maximum number of distinct filters of a channel. It is limited because each filter may have
+    /// to be evaluated for every publication, and remembers which publications of the ring match.
+    /// Default: 1,024.
     pub channel_filters_max: usize,
-    /// How often all distinct filters of a channel may go through values of a payload
-    /// ([`searches`](linerate_filter::Filter::searches)), because that takes longer the larger it is. 512.
+    /// Maximum number of [searches](linerate_filter::Filter::searches) through values of a payload
+    /// that all distinct filters of a channel may need together. It is limited because a search
+    /// takes longer the larger the payload is. Default: 512.
     pub channel_searches_max: usize,
-    /// Distinct filters of a client, in all channels. 128.
+    /// Maximum number of distinct filters of a client, over all its channels. Default: 128.
     pub client_filters_max: usize,
-    /// At most so many subscriptions of one client. 1,024.
+    /// Maximum number of subscriptions of a client. Default: 1,024.
     pub subscriptions_max: usize,
-    /// Where the memory of blocks is counted, as long as anybody holds them. Nowhere.
+    /// The account that is charged for the memory of blocks until their last owner drops them. By
+    /// default, the memory is not counted.
     pub blocks: Account,
 }
 
@@ -47,19 +51,20 @@ impl<B> Default for HubOptions<B> {
     }
 }
 
-/// Names an encoding: its place in [`HubOptions::encodings`].
+/// Identifies an encoding by its index in [`HubOptions::encodings`].
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct EncodingId(pub u8);
 
-/// How much a channel keeps for subscribers that can't take it yet.
+/// Limits on what a channel keeps for subscribers that cannot take it yet.
 ///
-/// A channel whose subscribers have all taken everything keeps nothing.
+/// A channel keeps nothing once all its subscribers have taken everything.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ChannelOptions {
-    /// At most so many publications. 4,096. The newest is kept in any case.
+    /// Maximum number of publications. The newest publication is always kept. Default: 4,096.
     pub ring_messages_max: usize,
-    /// At most so many bytes, with an allowance for what each publication costs beside its payload; what
-    /// conflation by key has parsed comes on top. 4 MiB. The newest publication is kept in any case.
+    /// Maximum size in bytes, which includes an allowance for the overhead of each publication.
+    /// Values that are parsed for conflation by key are not included. The newest publication is
+    /// always kept. Default: 4 MiB.
     pub ring_bytes_max: usize,
 }
 
@@ -72,36 +77,41 @@ impl Default for ChannelOptions {
     }
 }
 
-/// What a subscriber wants.
+/// Options of a subscription.
 #[derive(Clone, Debug)]
 pub struct SubscriptionOptions {
-    /// How publications are encoded.
+    /// The encoding of the publications.
     pub encoding: EncodingId,
-    /// Which sources of a pattern it sees, before the filter is asked; all if `None`.
+    /// Selects the source channels that a subscriber to a pattern sees; checked before the filter.
+    /// `None` admits all of them.
     pub scope: Option<Arc<dyn Scope>>,
-    /// Which ones it sees; all if `None`.
+    /// Selects publications by their contents. `None` lets all of them pass.
     pub filter: Option<Arc<dyn Filter>>,
-    /// How long publications are collected; zero delivers at once. At most [`Self::BATCH_INTERVAL_MAX`].
+    /// How long publications are collected before they are delivered. Zero delivers each of them at
+    /// once. The maximum is [`Self::BATCH_INTERVAL_MAX`].
     pub batch_interval: Duration,
-    /// Publications are delivered before the interval is over once they have so many bytes, or half of what the
-    /// channel's ring may hold, unless they are conflated. No block holds more, unless a single publication does.
-    /// 64 KiB.
+    /// Size in bytes at which collected publications are delivered before the interval is over.
+    /// They are also delivered early when they take up half of the channel's ring. Neither applies
+    /// to publications that are conflated. A block holds at most this many bytes, unless it holds a
+    /// single larger publication. Default: 64 KiB.
     pub batch_bytes_max: usize,
-    /// Whether newer publications replace older ones that were not delivered yet.
+    /// Which newer publications replace older ones that were not delivered yet. `None` delivers
+    /// all.
     pub conflate: Option<Conflate>,
     /// What happens when the subscriber falls behind the channel's ring.
     pub slow: SlowPolicy,
-    /// Whether the subscriber relies on an unbroken stream: nothing follows a gap.
+    /// True if the subscriber relies on an unbroken stream: the subscription ends at the first gap.
     pub positioned: bool,
-    /// Under which number its [deliveries](crate::Hub::deliveries) are counted.
+    /// The label under which its [deliveries](crate::Hub::deliveries) are counted.
     pub label: u16,
 }
 
 impl SubscriptionOptions {
-    /// The longest interval that publications may be collected.
+    /// The longest [`batch_interval`](Self::batch_interval).
     pub const BATCH_INTERVAL_MAX: Duration = Duration::from_secs(60);
 
-    /// Returns options for everything at once in `encoding`; slow subscribers lose the oldest.
+    /// Returns options that deliver every publication at once in `encoding`. A subscriber that is
+    /// too slow loses the oldest publications.
     pub fn new(encoding: EncodingId) -> Self {
         Self {
             encoding,
@@ -116,7 +126,7 @@ impl SubscriptionOptions {
         }
     }
 
-    /// Returns whether the subscriber sees a publication.
+    /// Returns whether the scope and the filter let `publication` pass.
     pub fn sees(&self, publication: &Publication) -> bool {
         let scope = self.scope.as_ref();
         scope.is_none_or(|scope| scope.admits(publication.source()))
@@ -127,26 +137,29 @@ impl SubscriptionOptions {
     }
 }
 
-/// Which publications replace others.
+/// Which undelivered publications a newer one replaces.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Conflate {
-    /// Each replaces all before it.
+    /// Each publication replaces all earlier ones.
     Latest,
-    /// Each replaces those before it whose JSON has the same value at this place. What has nothing there, or is
-    /// no JSON, replaces nothing and is not replaced.
+    /// Each publication replaces the earlier ones whose JSON has the same value at this pointer. A
+    /// payload that is not JSON, or has no value there, replaces nothing and is not replaced.
     LatestPerKey(JsonPointer),
 }
 
 /// What happens to a subscriber that has fallen behind the channel's ring.
 ///
-/// One that conflates only misses what newer publications replace; beside the ring, the newest publication of
-/// each key is kept for it, in as much memory as the ring may take.
+/// A subscriber that conflates misses only what newer publications replace. In addition to the
+/// ring, the newest publication of each key is kept for it, within the same limits as the ring's.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum SlowPolicy {
-    /// It gets the newest publication, or the newest of each key if the subscription conflates by key.
+    /// The subscriber receives the newest publication, or the newest of each key if it conflates by
+    /// key.
     Conflate,
-    /// It gets what the ring still holds, after a gap; if it conflates, the same as with `Conflate`.
+    /// The subscriber receives a gap, and then what the ring still holds. If it conflates, this is
+    /// the same as [`Conflate`](Self::Conflate).
     DropOldest,
-    /// Its connection ends; if it conflates, once it has not taken a batch before the next one was due.
+    /// The connection is closed. If the subscription conflates, this happens when a batch was not
+    /// taken before the next one was due.
     Disconnect,
 }

@@ -4,10 +4,10 @@ use std::{fmt, sync::Arc};
 
 use serde_json::Value;
 
-/// The most bytes that a pointer may have.
+/// Maximum length of a pointer in bytes.
 pub const POINTER_BYTES_MAX: usize = 256;
 
-/// A place in a JSON document, as `/instrument/id`. The empty pointer is the whole document.
+/// A place in a JSON document, such as `/instrument/id`. The empty pointer is the whole document.
 ///
 /// ```
 /// use linerate_hub::JsonPointer;
@@ -26,29 +26,29 @@ struct Inner {
     tokens: Box<[Box<str>]>,
 }
 
-/// Why a text is no pointer.
+/// The reason why a string is not a valid JSON pointer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JsonPointerError {
-    /// A `~` that is followed by neither `0` nor `1`.
+    /// A `~` is not followed by `0` or `1`.
     #[error("JSON pointer must have 0 or 1 after each ~")]
     Escape,
-    /// The first character is no `/`.
+    /// The first character is not `/`.
     #[error("JSON pointer must be empty or begin with /")]
     Start,
-    /// More bytes than allowed.
+    /// The pointer is longer than [`POINTER_BYTES_MAX`].
     #[error("JSON pointer has {bytes} bytes; at most {POINTER_BYTES_MAX} are allowed")]
     TooLong {
-        /// How many there are.
+        /// The length in bytes.
         bytes: usize,
     },
 }
 
 impl JsonPointer {
-    /// Reads a pointer.
+    /// Parses a pointer.
     ///
     /// # Errors
-    /// The text is no pointer, or is longer than [`POINTER_BYTES_MAX`].
+    /// Returns an error if the text is not a JSON pointer or is longer than [`POINTER_BYTES_MAX`].
     pub fn new(text: &str) -> Result<Self, JsonPointerError> {
         if text.len() > POINTER_BYTES_MAX {
             return Err(JsonPointerError::TooLong { bytes: text.len() });
@@ -67,7 +67,7 @@ impl JsonPointer {
         &self.0.text
     }
 
-    /// Returns what stands at this place of `value`.
+    /// Returns the element of `value` that the pointer refers to.
     pub fn find<'v>(&self, value: &'v Value) -> Option<&'v Value> {
         let step = |value: &'v Value, token: &str| match value {
             Value::Object(members) => members.get(token),
@@ -107,7 +107,7 @@ fn unescape(token: &str) -> Result<Box<str>, JsonPointerError> {
     Ok(plain.into())
 }
 
-/// RFC 6901 §4: an index has no leading zeros and no sign.
+/// Parses an array index, which has no sign and no leading zeros (RFC 6901 §4).
 fn index(token: &str) -> Option<usize> {
     let is_plain = token == "0" || !token.starts_with(['0', '+']);
     is_plain.then(|| token.parse().ok()).flatten()

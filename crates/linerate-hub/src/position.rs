@@ -1,22 +1,23 @@
-//! Where a subscriber is in the stream of a channel.
+//! Positions in the stream of a channel.
 
 use std::{fmt, sync::Arc};
 
-/// Names one incarnation of a channel's stream: offsets of different epochs can't be compared.
+/// Identifies one incarnation of a channel's stream. Offsets of different epochs cannot be
+/// compared.
 #[derive(Clone, Eq, Hash, PartialEq)]
 pub struct Epoch(Arc<str>);
 
-/// An epoch, and the offset of the newest publication that was seen; offsets start at 1.
+/// An epoch and the offset of the newest publication that was seen. Offsets start at 1.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct StreamPosition {
     /// The incarnation of the stream.
     pub epoch: Epoch,
-    /// The offset of the newest publication, 0 before the first.
+    /// The offset of the newest publication; 0 before the first one.
     pub offset: u64,
 }
 
 impl Epoch {
-    /// Takes a copy of `epoch`, which may be any short text.
+    /// Copies `epoch`, which may be any short text.
     pub fn new(epoch: &str) -> Self {
         Self(epoch.into())
     }

@@ -1,12 +1,13 @@
-//! Who is in which channel.
+//! Presence: the clients in each channel.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
 use crate::{ChannelName, ClientInfo};
 
-/// The members of channels, each a client. It holds what it is told; a client that is in a channel until it
-/// leaves takes memory until then.
+/// The clients that are present in each channel.
+///
+/// An entry exists from [`join`](Self::join) to [`leave`](Self::leave); nothing expires on its own.
 ///
 /// ```
 /// use linerate_hub::{ChannelName, ClientInfo, presence::{Counts, Presence}};
@@ -27,21 +28,21 @@ pub struct Presence {
 #[derive(Debug, Default)]
 struct Members {
     clients: HashMap<String, ClientInfo, RandomState>,
-    /// How many clients each user has.
+    /// The number of clients of each user.
     users: HashMap<String, usize, RandomState>,
 }
 
-/// How many are in a channel.
+/// The numbers of clients and users in a channel.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Counts {
-    /// How many clients.
+    /// The number of clients.
     pub clients: usize,
-    /// How many different users they have; all that are anonymous are one.
+    /// The number of distinct users; all anonymous clients count as one user.
     pub users: usize,
 }
 
 impl Presence {
-    /// Adds a client, or replaces what is known of it; returns whether it was not there before.
+    /// Adds a client, or replaces its information; returns whether it is new in the channel.
     pub fn join(&mut self, channel: ChannelName, info: ClientInfo) -> bool {
         let members = self.channels.entry(channel).or_default();
         *members.users.entry_ref(info.user.as_str()).or_default() += 1;
@@ -54,7 +55,7 @@ impl Presence {
         }
     }
 
-    /// Removes a client; returns what was known of it, if it was there.
+    /// Removes a client and returns its information, or `None` if it was not present.
     pub fn leave(&mut self, channel: &str, client: &str) -> Option<ClientInfo> {
         let members = self.channels.get_mut(channel)?;
         let info = members.clients.remove(client)?;
@@ -65,19 +66,19 @@ impl Presence {
         Some(info)
     }
 
-    /// Returns who is in a channel, in no order.
+    /// Returns the clients in a channel in no particular order.
     pub fn members(&self, channel: &str) -> impl Iterator<Item = &ClientInfo> {
         let members = self.channels.get(channel).into_iter();
         members.flat_map(|members| members.clients.values())
     }
 
-    /// Returns the different users that are in a channel, in no order.
+    /// Returns the distinct users in a channel in no particular order.
     pub fn users(&self, channel: &str) -> impl Iterator<Item = &str> {
         let members = self.channels.get(channel).into_iter();
         members.flat_map(|members| members.users.keys().map(String::as_str))
     }
 
-    /// Returns how many are in a channel.
+    /// Returns the numbers of clients and users in a channel.
     pub fn counts(&self, channel: &str) -> Counts {
         let members = self.channels.get(channel);
         members.map_or_else(Counts::default, |members| Counts {

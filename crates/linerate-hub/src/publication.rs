@@ -1,4 +1,4 @@
-//! What is published, as all workers of a node share it.
+//! Publications, which all workers of a node share.
 
 use std::{
     borrow::Cow,
@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use crate::{ChannelName, StreamPosition};
 
-/// A publication: its payload, byte for byte as published, and where it stands in its stream.
+/// A publication: its payload, byte for byte as published, and its position in the stream.
 ///
-/// Clones share everything, also what is found out about the payload: it is looked at once a node, and
-/// only if somebody asks.
+/// Clones share everything, including what is derived from the payload. Each such value is computed
+/// on first use, once per node.
 #[derive(Clone, Debug)]
 pub struct Publication(Arc<Inner>);
 
@@ -31,24 +31,25 @@ struct Inner {
     share: OnceLock<Share>,
 }
 
-/// Who published, or who is present.
+/// Identifies the client that published a message or that is present in a channel.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ClientInfo {
-    /// The user; empty if anonymous.
+    /// The user ID; empty if anonymous.
     pub user: String,
-    /// The connection, unique in the cluster.
+    /// The client ID of the connection, unique in the cluster.
     pub client: String,
-    /// What the token says of the connection, as JSON.
+    /// Information about the connection from its token, as JSON.
     pub connection: Option<Bytes>,
-    /// What the token says of the subscription, as JSON.
+    /// Information about the subscription from its token, as JSON.
     pub channel: Option<Bytes>,
 }
 
-/// What a publication takes beside what its publisher chose: itself, and its places in queues and rings.
+/// Memory of a publication in bytes without the data from its publisher: the structure itself and
+/// its entries in queues and rings.
 const FOOTPRINT_BYTES: usize = size_of::<Inner>() + 64;
 
 impl ClientInfo {
-    /// Returns how many bytes its texts have.
+    /// Returns the total size of its strings and JSON texts in bytes.
     pub fn bytes(&self) -> usize {
         let json = [&self.connection, &self.channel];
         let json = json.into_iter().flatten().map(Bytes::len);
@@ -57,12 +58,12 @@ impl ClientInfo {
 }
 
 impl Publication {
-    /// Creates a publication that stands in no stream.
+    /// Creates a publication without a position in a stream.
     pub fn new(payload: Bytes) -> Self {
         Self::build(payload).finish()
     }
 
-    /// Starts a publication with more than a payload.
+    /// Returns a builder for a publication with more than a payload.
     pub fn build(payload: Bytes) -> PublicationBuilder {
         PublicationBuilder(Inner {
             payload,
@@ -77,12 +78,13 @@ impl Publication {
         })
     }
 
-    /// Counts the publication's memory in `account` until its last clone is dropped, unless it is counted already.
+    /// Charges the publication's memory to `account` until its last clone is dropped. Does nothing
+    /// if it is already charged.
     pub fn charge(&self, account: &Account) {
         self.0.share.get_or_init(|| account.share(self.footprint()));
     }
 
-    /// Returns how many bytes it takes, with an allowance for what it costs beside its payload.
+    /// Returns the memory that it takes in bytes, with an allowance for its overhead.
     fn footprint(&self) -> u64 {
         let tags = self.0.tags.iter();
         let tags: usize = tags.map(|(key, value)| key.len() + value.len()).sum();
@@ -90,60 +92,61 @@ impl Publication {
         (FOOTPRINT_BYTES + self.0.payload.len() + tags + info) as u64
     }
 
-    /// Returns the bytes that were published.
+    /// Returns the payload as it was published.
     pub fn payload(&self) -> &Bytes {
         &self.0.payload
     }
 
-    /// Returns its place in the stream, if the channel keeps one.
+    /// Returns its position in the stream, or `None` if the channel does not keep one.
     pub fn position(&self) -> Option<&StreamPosition> {
         self.0.position.as_ref()
     }
 
-    /// Returns its offset in the stream, 0 if it has none.
+    /// Returns its offset in the stream, or 0 if it has no position.
     pub fn offset(&self) -> u64 {
         self.position().map_or(0, |position| position.offset)
     }
 
-    /// Returns who published it, if a client did and the broker carries that.
+    /// Returns the client that published it, or `None` if the publisher was not a client or the
+    /// broker does not carry this information.
     pub fn info(&self) -> Option<&ClientInfo> {
         self.0.info.as_ref()
     }
 
-    /// Returns what the publisher added, in the order of its keys.
+    /// Returns the tags that the publisher added, sorted by key.
     pub fn tags(&self) -> &[(String, String)] {
         &self.0.tags
     }
 
-    /// Returns the channel that it was published in, where the subscription is to a pattern.
+    /// Returns the channel that it was published in if the subscription is to a pattern.
     pub fn source(&self) -> Option<&ChannelName> {
         self.0.source.as_ref()
     }
 
-    /// Returns the payload as JSON; `None` if it is none.
+    /// Returns the payload parsed as JSON, or `None` if it is not JSON.
     ///
-    /// Parsed when first asked for. Nesting is limited to 128 levels.
+    /// The payload is parsed on the first call. Nesting is limited to 128 levels.
     pub fn value(&self) -> Option<&Value> {
         let parse = || serde_json::from_slice(&self.0.payload).ok();
         self.0.value.get_or_init(parse).as_ref()
     }
 
-    /// Returns whether the payload is UTF-8.
+    /// Returns whether the payload is valid UTF-8.
     ///
-    /// Checked when first asked for.
+    /// The payload is checked on the first call.
     pub fn is_text(&self) -> bool {
         let check = || std::str::from_utf8(&self.0.payload).is_ok();
         *self.0.is_text.get_or_init(check)
     }
 
-    /// Returns the payload as JSON on a single line, for protocols whose frames are lines; `None` if it
-    /// is no JSON.
+    /// Returns the payload as JSON on a single line, for protocols whose frames are lines, or
+    /// `None` if it is not JSON.
     ///
-    /// Checked when first asked for. Line ends between tokens, the only place where JSON allows them raw,
-    /// become spaces; nothing else is changed.
+    /// The payload is checked on the first call. Line ends between tokens, the only place where
+    /// JSON allows unescaped line ends, become spaces. Nothing else is changed.
     pub fn line(&self) -> Option<&Bytes> {
         let check = || {
-            // What serde_json ignores it does not check for UTF-8.
+            // serde_json does not check ignored values for UTF-8.
             if !self.is_text() {
                 return None;
             }
@@ -157,26 +160,26 @@ impl Publication {
     }
 }
 
-/// A publication that is being put together.
+/// Builds a [`Publication`].
 #[derive(Debug)]
 pub struct PublicationBuilder(Inner);
 
 impl PublicationBuilder {
-    /// Sets its place in the stream.
+    /// Sets its position in the stream.
     #[must_use]
     pub fn with_position(mut self, position: StreamPosition) -> Self {
         self.0.position = Some(position);
         self
     }
 
-    /// Sets who published it.
+    /// Sets the client that published it.
     #[must_use]
     pub fn with_info(mut self, info: Option<ClientInfo>) -> Self {
         self.0.info = info;
         self
     }
 
-    /// Sets what the publisher added.
+    /// Sets the tags that the publisher added.
     #[must_use]
     pub fn with_tags(mut self, mut tags: Vec<(String, String)>) -> Self {
         tags.sort_unstable();
@@ -184,7 +187,7 @@ impl PublicationBuilder {
         self
     }
 
-    /// Sets the channel that it was published in, where the subscription is to a pattern.
+    /// Sets the channel that it was published in, for subscriptions to a pattern.
     #[must_use]
     pub fn with_source(mut self, source: ChannelName) -> Self {
         self.0.source = Some(source);

@@ -1,46 +1,48 @@
-//! What the hub has for a client.
+//! Output of the hub for a client.
 
 use bytes::Bytes;
 
 use crate::{ChannelName, Gap, SubscriptionId};
 
-/// Something for one client, in the order in which it is to be sent. `B` is what its encoding makes of publications
-/// ([`Encode::Block`](crate::Encode::Block)).
+/// One item of output for a client, in the order in which it is to be sent. `B` is the type of an
+/// encoded block ([`Encode::Block`](crate::Encode::Block)).
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Transmit<B = Bytes> {
-    /// Encoded publications. All subscribers at the same place are given clones of one block.
+    /// Encoded publications. All subscribers at the same place receive clones of one block.
     Block {
-        /// Whose.
+        /// The subscription that this is for.
         subscription: SubscriptionId,
-        /// What goes to the socket, frame headers included.
+        /// The bytes for the socket, frame headers included.
         block: B,
-        /// How many publications it holds.
+        /// The number of publications in the block.
         messages: u32,
     },
-    /// Publications are missing here. If the subscription is positioned, it ends with this.
+    /// Publications are missing here. A positioned subscription ends with this item.
     Gap {
-        /// Whose.
+        /// The subscription that this is for.
         subscription: SubscriptionId,
         /// The channel.
         channel: ChannelName,
-        /// What is known of them.
+        /// The cause, and the number of missing publications if it is known.
         gap: Gap,
     },
-    /// The client fell behind the ring of a channel where that ends the connection. Nothing else follows.
+    /// The client fell behind the ring of a channel whose policy is to close the connection. It is
+    /// the last item for this client.
     ///
-    /// Given out even while the client can take no more.
+    /// The hub reports this item even while the client cannot take more.
     Slow {
-        /// Whose.
+        /// The subscription that this is for.
         subscription: SubscriptionId,
         /// The channel.
         channel: ChannelName,
-        /// How many publications it has missed so far.
+        /// The number of publications it has missed so far.
         missed: u64,
     },
-    /// A publication can't be expressed in the client's encoding. The subscription ends with this.
+    /// A publication cannot be represented in the client's encoding. The subscription ends with
+    /// this item.
     Unencodable {
-        /// Whose.
+        /// The subscription that this is for.
         subscription: SubscriptionId,
         /// The channel.
         channel: ChannelName,

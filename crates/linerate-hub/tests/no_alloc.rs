@@ -1,5 +1,5 @@
-//! What is allocated on the way from a publication to its subscribers, and given back.
-#![allow(clippy::unwrap_used, reason = "a test that goes wrong is to panic")]
+//! Allocations on the path from a publication to its subscribers, and the release of that memory.
+#![allow(clippy::unwrap_used, reason = "a failing test should panic")]
 
 use std::{sync::Arc, time::Instant};
 
@@ -43,7 +43,7 @@ fn subscribe(hub: &mut Hub, now: Instant, channel: &ChannelName) -> ClientId {
     client
 }
 
-/// Gives out what there is; returns to how many.
+/// Delivers all output; returns the number of blocks.
 fn transmit(hub: &mut Hub, now: Instant) -> usize {
     let mut count = 0;
     while let Some(client) = hub.poll_ready() {
@@ -55,7 +55,8 @@ fn transmit(hub: &mut Hub, now: Instant) -> usize {
     count
 }
 
-/// Returns how often memory was allocated to give `publication` to all subscribers of `channels`.
+/// Publishes `publication` in all channels and delivers it; returns the number of allocations and
+/// of blocks.
 fn allocations(hub: &mut Hub, channels: &[ChannelName], publication: &Publication) -> (u64, usize) {
     let now = Instant::now();
     let mut count = 0;
@@ -81,7 +82,7 @@ fn a_block_costs_one_allocation_for_ten_thousand_subscribers_or_two_if_it_is_lar
     transmit(&mut hub, now);
     allocations(&mut hub, &channels, &publication);
     assert_eq!(allocations(&mut hub, &channels, &publication), (1, 10_000));
-    // The bytes, and what counts those that hold them.
+    // One allocation for the bytes, and one for the counter of their owners.
     let large = Publication::new(vec![b'x'; 1_025].into());
     allocations(&mut hub, &channels, &large);
     assert_eq!(allocations(&mut hub, &channels, &large), (2, 10_000));

@@ -1,4 +1,4 @@
-//! Places for things that others refer to by number.
+//! A collection whose elements are referred to by index.
 
 use std::ops::{Index, IndexMut};
 
@@ -6,19 +6,19 @@ use slab::Slab;
 
 use crate::hub::room;
 
-/// Refers to a thing for as long as it lives, and to nothing afterwards.
+/// Refers to an element while it exists, and to nothing afterwards.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Key {
     pub(crate) index: u32,
     generation: u32,
 }
 
-/// Things, each known by its index while it lives.
+/// Elements, each with an index that is fixed while it exists.
 #[derive(Debug)]
 pub(crate) struct Arena<T> {
     slots: Slab<(u32, T)>,
     generation: u32,
-    /// The most things since memory was last given back.
+    /// The highest number of elements since memory was last released.
     peak: usize,
 }
 
@@ -39,14 +39,14 @@ impl<T> Arena<T> {
         Key { index, generation }
     }
 
-    /// Returns the index of what `key` refers to, if it still lives.
+    /// Returns the index of the element that `key` refers to, if it still exists.
     pub(crate) fn find(&self, key: Key) -> Option<u32> {
         let slot = self.slots.get(key.index as usize);
         let is_same = slot.is_some_and(|(generation, _)| *generation == key.generation);
         is_same.then_some(key.index)
     }
 
-    /// Returns the key of what lives at `index`.
+    /// Returns the key of the element at `index`.
     pub(crate) fn key(&self, index: u32) -> Key {
         let generation = self.slots[index as usize].0;
         Key { index, generation }
@@ -56,7 +56,8 @@ impl<T> Arena<T> {
         self.slots.get_mut(index as usize).map(|(_, value)| value)
     }
 
-    /// Removes a thing. Gives memory back when most are gone, as far as the rest stands at the beginning.
+    /// Removes an element. Releases memory when most elements are gone, up to the last slot that is
+    /// still in use.
     pub(crate) fn remove(&mut self, index: u32) -> T {
         let (_, value) = self.slots.remove(index as usize);
         if self.slots.is_empty() {
@@ -107,7 +108,7 @@ mod tests {
         let first = arena.insert('a');
         assert_eq!(arena.remove(first.index), 'a');
         let second = arena.insert('b');
-        assert_eq!(second.index, first.index, "the place is taken again");
+        assert_eq!(second.index, first.index, "the slot is reused");
         assert_eq!(arena.find(first), None);
         assert_eq!(arena.find(second), Some(second.index));
         assert_eq!(arena.key(second.index), second);
@@ -115,7 +116,8 @@ mod tests {
         assert_eq!(arena.iter().collect::<Vec<_>>(), [(0, &'b')]);
     }
 
-    /// Fills an arena, removes from its end until so many are left, and returns for how many it has room.
+    /// Fills an arena with `peak` elements, removes from its end until `left` remain, and returns
+    /// its capacity.
     fn room_after(peak: u32, left: u32) -> usize {
         let mut arena = Arena::new();
         for number in 0..peak {
@@ -132,10 +134,13 @@ mod tests {
     fn memory_is_given_back_when_most_are_gone() {
         assert!(
             room_after(1_000, 234) >= 1_000,
-            "a little under a quarter is left"
+            "too many elements are left for the memory to be released"
         );
         assert!(room_after(1_000, 233) < 1_000);
-        assert!(room_after(64, 1) >= 64, "that is not worth it");
+        assert!(
+            room_after(64, 1) >= 64,
+            "releasing so little is not worth it"
+        );
         assert_eq!(room_after(64, 0), 0);
     }
 

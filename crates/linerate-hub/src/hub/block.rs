@@ -1,4 +1,4 @@
-//! Frozen blocks, for all subscribers that come to the same place.
+//! Cache of encoded blocks, which subscribers at the same place share.
 
 use std::{collections::VecDeque, time::Instant};
 
@@ -9,16 +9,16 @@ pub(crate) struct Block<B> {
     pub(crate) from: u64,
     /// The number of the publication that follows.
     pub(crate) to: u64,
-    /// `None` if they can't be encoded.
+    /// `None` if the publications cannot be encoded.
     pub(crate) encoded: Option<Encoded<B>>,
-    /// When the oldest of its publications came.
+    /// When the oldest of its publications arrived.
     pub(crate) published: Instant,
-    /// How many publications it holds, and how many of them newer ones have replaced.
+    /// The number of publications in the block, and how many more newer ones have replaced.
     pub(crate) messages: u32,
     pub(crate) conflated: u64,
 }
 
-/// What an encoding has made, and how many bytes that are.
+/// The output of an encoding and its size in bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Encoded<B> {
     pub(crate) block: B,
@@ -33,7 +33,7 @@ pub(crate) struct Blocks<B> {
 }
 
 impl<B> Blocks<B> {
-    /// Adds a block, and drops the oldest others if there are too many bytes.
+    /// Adds a block, and drops the oldest other blocks while they exceed `bytes_max`.
     pub(crate) fn insert(&mut self, block: Block<B>, bytes_max: usize) {
         let mut place = self.list.partition_point(|other| other.from <= block.from);
         self.bytes += block.len();
@@ -52,7 +52,7 @@ impl<B> Blocks<B> {
         self.bytes = 0;
     }
 
-    /// Forgets the blocks that begin with publications that the ring no longer holds.
+    /// Drops the blocks whose first publication the ring no longer holds.
     pub(crate) fn forget_before(&mut self, number: u64) {
         while let Some(block) = self.list.pop_front_if(|block| block.from < number) {
             self.bytes -= block.len();
@@ -73,7 +73,7 @@ impl<B> Blocks<B> {
         })
     }
 
-    /// Returns where the first block behind `from` begins.
+    /// Returns where the first block after `from` begins.
     pub(crate) fn next_after(&self, from: u64) -> Option<u64> {
         let place = self.list.partition_point(|block| block.from <= from);
         self.list.get(place).map(|block| block.from)
@@ -102,7 +102,7 @@ mod tests {
 
     use super::{Block, Blocks, Encoded};
 
-    /// What one of ten bytes counts.
+    /// The size that is counted for a block of ten bytes.
     const BYTES: usize = 10 + size_of::<Block<()>>();
 
     fn block(from: u64, to: u64) -> Block<()> {
@@ -137,7 +137,7 @@ mod tests {
         let three = [(1, 2), (2, 3), (3, 4)];
         assert_eq!(places(&blocks(&three, 3 * BYTES)), three);
         assert_eq!(places(&blocks(&three, 3 * BYTES - 1)), three[1..]);
-        // What was dropped counts no more, however often that happens.
+        // Dropped blocks no longer count, however often that happens.
         let many: Vec<_> = (0..20).map(|from| (from, from + 1)).collect();
         let kept = blocks(&many, 2 * BYTES);
         assert_eq!(places(&kept), many[18..]);
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn the_newest_block_is_kept_however_little_is_allowed() {
         assert_eq!(places(&blocks(&[(1, 2), (2, 3)], 0)), [(2, 3)]);
-        // Also where it is made for somebody who is behind.
+        // The same holds for a block for a subscriber that is behind.
         assert_eq!(places(&blocks(&[(5, 6), (1, 2)], 0)), [(1, 2)]);
     }
 

@@ -1,4 +1,4 @@
-//! Which publications of a channel the subscribers with the same filter see.
+//! Classes: the publications of a channel that subscribers with the same scope and filter see.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -11,23 +11,26 @@ use crate::{
     },
 };
 
-/// The publications that a scope admits and that match a filter, with numbers of their own, which start at 0 and have no holes: so
-/// what a subscriber misses is a difference of two numbers.
+/// The publications that a scope admits and a filter matches.
+///
+/// They have their own numbers, which start at 0 and are consecutive, so that the number of
+/// publications that a subscriber missed is the difference of two numbers.
 #[derive(Debug)]
 pub(crate) struct Class {
     scope: Option<Arc<dyn Scope>>,
-    /// Without a scope and a filter, all publications belong to the class, and their numbers are those of the ring.
+    /// If there is neither a scope nor a filter, all publications belong to the class, and their
+    /// numbers are those of the ring.
     filter: Option<Arc<dyn Filter>>,
-    /// The numbers in the ring of those that match.
+    /// The numbers in the ring of the publications that match.
     matched: VecDeque<u64>,
     base: u64,
     head: u64,
-    /// The bytes of all publications of the class there ever were.
+    /// The size in bytes of all publications that ever belonged to the class.
     bytes: u64,
     pub(crate) marks: Marks,
     /// The groups that see this class.
     pub(crate) groups: Vec<u32>,
-    /// Whether something has changed since the last flush.
+    /// True if something has changed since the last flush.
     pub(crate) is_touched: bool,
 }
 
@@ -37,7 +40,7 @@ impl Class {
         Self::new(None, None)
     }
 
-    /// Creates the class of what subscriptions with these options see.
+    /// Creates the class of the publications that subscriptions with these options see.
     pub(crate) fn of(options: &SubscriptionOptions) -> Self {
         Self::new(options.scope.clone(), options.filter.clone())
     }
@@ -65,8 +68,8 @@ impl Class {
         self.bytes += weight(publication) as u64;
     }
 
-    /// Takes notice that the ring has lost its oldest publication; returns its number in the class, if it
-    /// belonged to it.
+    /// Records that the ring has lost its oldest publication; returns the publication's number in
+    /// the class if it belonged to it.
     pub(crate) fn evict(&mut self, number: u64) -> Option<u64> {
         if !self.is_all() {
             self.matched.pop_front_if(|first| *first == number)?;
@@ -81,7 +84,7 @@ impl Class {
         self.marks.push(Mark { at, ring_at, gap });
     }
 
-    /// Frees memory that is no longer needed.
+    /// Releases unneeded memory.
     pub(crate) fn shrink(&mut self) {
         let room = room::reduced(self.matched.capacity(), self.matched.len());
         if let Some(room) = room {
@@ -89,7 +92,7 @@ impl Class {
         }
     }
 
-    /// Returns whether subscriptions with these options see this class.
+    /// Returns whether this class is the one for subscriptions with these options.
     pub(crate) fn is_for(&self, options: &SubscriptionOptions) -> bool {
         let (scope, filter) = (options.scope.as_ref(), options.filter.as_ref());
         self.scope.as_ref().map(|own| own.name()) == scope.map(|scope| scope.name())
@@ -97,7 +100,7 @@ impl Class {
                 == filter.map(|filter| filter.expression())
     }
 
-    /// Returns whether the class sees a publication, whatever the ring holds.
+    /// Returns whether the class sees a publication, which need not be in the ring.
     pub(crate) fn sees(&self, publication: &Publication) -> bool {
         let filter = self.filter.as_ref();
         self.is_admitted(publication) && filter.is_none_or(|filter| filter.matches(publication))
@@ -108,7 +111,7 @@ impl Class {
         self.scope.is_none() && self.filter.is_none()
     }
 
-    /// Returns whether the class sees a publication if its payload is as wanted.
+    /// Returns whether the class sees a publication, provided that its payload matches.
     pub(crate) fn admits(&self, publication: &Publication) -> bool {
         let filter = self.filter.as_ref();
         self.is_admitted(publication) && filter.is_none_or(|filter| filter.admits(publication))
@@ -135,8 +138,8 @@ impl Class {
         self.bytes
     }
 
-    /// Returns the number in the ring of a publication of the class; for the next one, that of the next in the
-    /// ring.
+    /// Returns the number in the ring of a publication of the class. For the next publication of
+    /// the class, it is the number of the next publication of the ring.
     pub(crate) fn ring_number(&self, number: u64, ring: &Ring) -> u64 {
         if self.is_all() {
             return number;
@@ -145,7 +148,8 @@ impl Class {
         self.matched.get(place).copied().unwrap_or(ring.head())
     }
 
-    /// Returns the number in the class of the first publication that has at least `ring_number` in the ring.
+    /// Returns the number in the class of the first publication whose number in the ring is at
+    /// least `ring_number`.
     pub(crate) fn number_from(&self, ring_number: u64) -> u64 {
         match self.is_all() {
             false => self.base + self.matched.partition_point(|n| *n < ring_number) as u64,
@@ -153,7 +157,7 @@ impl Class {
         }
     }
 
-    /// Returns the publications from `from` on, with their numbers.
+    /// Returns the publications from `from` up to `to`, with their numbers.
     pub(crate) fn iter<'a>(
         &'a self,
         ring: &'a Ring,
@@ -164,8 +168,8 @@ impl Class {
         (from.max(self.base)..to).filter_map(move |number| Some((number, of(number)?)))
     }
 
-    /// Returns the number up to which publications from `from` on have at most `bytes_max` bytes; one is taken
-    /// in any case.
+    /// Returns the number up to which the publications from `from` on have at most `bytes_max`
+    /// bytes. The range always contains at least one publication.
     pub(crate) fn fit(&self, ring: &Ring, from: u64, to: u64, bytes_max: usize) -> u64 {
         if self.is_all() {
             return ring.fit(from, to, bytes_max);

@@ -1,4 +1,4 @@
-//! What a client has to take, and whether it can.
+//! The state of a client: its subscriptions, and whether it can take output.
 
 use crate::hub::{arena::Arena, subscription::Subscription};
 
@@ -6,30 +6,30 @@ use crate::hub::{arena::Arena, subscription::Subscription};
 #[derive(Debug, Default)]
 pub(crate) struct Client {
     pub(crate) subscriptions: Vec<u32>,
-    /// Subscriptions that may have something, in turn.
+    /// The queue of subscriptions that may have output: its first and last entries.
     first: Option<u32>,
     last: Option<u32>,
     pub(crate) readiness: Readiness,
-    /// The subscription for which the connection is to end.
+    /// The subscription that is too slow, if the connection is to be closed for that reason.
     pub(crate) slow: Option<u32>,
-    /// Nothing is given out any more.
+    /// True once the client gets no more output.
     pub(crate) is_over: bool,
 }
 
-/// Whether the owner of the socket knows that there is something for it.
+/// Whether the owner of the socket was told that the client has output.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum Readiness {
-    /// There is nothing.
+    /// There is no output.
     #[default]
     Idle,
-    /// It will be told.
+    /// The owner will be told.
     Queued,
-    /// It was told, and either takes what there is, or can't take more.
+    /// The owner was told. It is taking the output, or the client cannot take more.
     Told,
 }
 
 impl Client {
-    /// Lets a subscription wait for its turn.
+    /// Adds a subscription to the end of the queue unless it is already queued.
     pub(crate) fn enqueue(&mut self, index: u32, subscriptions: &mut Arena<Subscription>) {
         if std::mem::replace(&mut subscriptions[index].is_queued, true) {
             return;
@@ -41,12 +41,12 @@ impl Client {
         self.last = Some(index);
     }
 
-    /// Returns the subscription whose turn it is.
+    /// Returns the subscription at the front of the queue.
     pub(crate) fn front(&self) -> Option<u32> {
         self.first
     }
 
-    /// Takes the subscription whose turn it is out of the queue.
+    /// Removes and returns the subscription at the front of the queue.
     pub(crate) fn dequeue(&mut self, subscriptions: &mut Arena<Subscription>) -> Option<u32> {
         let index = self.first?;
         let subscription = &mut subscriptions[index];
@@ -58,7 +58,7 @@ impl Client {
         Some(index)
     }
 
-    /// Gives the next subscription its turn.
+    /// Moves the subscription at the front of the queue to its end.
     pub(crate) fn rotate(&mut self, subscriptions: &mut Arena<Subscription>) {
         if self.first == self.last {
             return;
@@ -68,7 +68,7 @@ impl Client {
         }
     }
 
-    /// Takes a subscription out of the queue, wherever it is.
+    /// Removes a subscription from the client and from its queue.
     pub(crate) fn forget(&mut self, index: u32, subscriptions: &mut Arena<Subscription>) {
         self.subscriptions.retain(|own| *own != index);
         if self.slow == Some(index) {

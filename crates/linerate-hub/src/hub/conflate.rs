@@ -1,4 +1,4 @@
-//! Leaving out what newer publications replace.
+//! Conflation: leaves out publications that newer ones replace.
 
 pub(crate) mod overflow;
 
@@ -12,7 +12,7 @@ use crate::{
     hub::{freeze::Range, ring::weight},
 };
 
-/// Publications of a range that no other of the range replaces.
+/// The publications of a range that no other publication of the range replaces.
 #[derive(Debug)]
 pub(crate) struct Selection {
     pub(crate) publications: Vec<Publication>,
@@ -20,7 +20,8 @@ pub(crate) struct Selection {
     pub(crate) to: u64,
 }
 
-/// Chooses among `publications`, in the order of their numbers, as many as a block may hold.
+/// Selects from `publications`, which are in the order of their numbers, as many as fit into a
+/// block.
 pub(crate) fn select<'a>(
     publications: impl Iterator<Item = (u64, &'a Publication)>,
     range: Range<'_>,
@@ -70,7 +71,7 @@ fn select_by_key<'a>(
     Selection { publications, to }
 }
 
-/// Returns what says which other publications a publication replaces, if some have another.
+/// Returns the key that decides which publications replace each other, if the publication has one.
 pub(crate) fn key<'a>(publication: &'a Publication, conflate: &Conflate) -> Option<&'a Value> {
     match conflate {
         Conflate::Latest => None,

@@ -1,4 +1,4 @@
-//! From publications to clients that are to be served.
+//! Finds the clients that have something to take after publications have arrived.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl<B: Clone> Hub<B> {
-    /// Remembers that something has come in a channel.
+    /// Marks a channel as changed since the last flush.
     pub(super) fn touch(&mut self, now: Instant, index: u32) {
         let stream = &mut self.streams[index];
         if !std::mem::replace(&mut stream.is_dirty, true) {
@@ -17,7 +17,7 @@ impl<B: Clone> Hub<B> {
         }
     }
 
-    /// Gives out what has come, or lets it wait for a tick.
+    /// Releases new publications, or schedules a tick for them.
     pub(super) fn flush(&mut self) {
         let Some(now) = self.dirty_since.take() else {
             return;
@@ -30,7 +30,7 @@ impl<B: Clone> Hub<B> {
         self.dirty = dirty;
     }
 
-    /// Lets the batch of a group be over, if that is still to happen at `at`.
+    /// Ends the batch of a group if its tick is still scheduled for `at`.
     pub(super) fn tick(&mut self, at: Instant, index: u32) {
         let Some(group) = self.groups.get_mut(index) else {
             return;
@@ -41,7 +41,7 @@ impl<B: Clone> Hub<B> {
         }
     }
 
-    /// Lets a client be told that there is something for it.
+    /// Queues a client for [`Hub::poll_ready`] unless it is already queued or reported.
     pub(super) fn wake(&mut self, index: u32) {
         let client = &mut self.clients[index];
         if client.readiness == Readiness::Idle && !client.is_over {
@@ -50,7 +50,7 @@ impl<B: Clone> Hub<B> {
         }
     }
 
-    /// Takes out of the ring of a channel what it must no longer hold.
+    /// Removes publications from the ring of a channel until it is within its limits.
     pub(super) fn evict(&mut self, index: u32) {
         let stream = &mut self.streams[index];
         while let Some((ring_number, publication)) = stream.ring.evict() {
@@ -123,7 +123,7 @@ impl<B: Clone> Hub<B> {
         }
     }
 
-    /// Sees to it that clients end that have fallen behind the ring, where that is the policy.
+    /// Marks clients that have fallen behind the ring for disconnection, if that is the policy.
     fn end_slow(&mut self, index: u32) {
         let group = &mut self.groups[index];
         let late_before = group.late_before(&self.streams[group.channel].classes[group.class]);

@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// The most memory that is kept between two blocks.
+/// Maximum capacity of the buffer, in bytes, that is kept between two blocks.
 const KEPT_BYTES_MAX: usize = 256 * 1024;
 const KEPT_PUBLICATIONS_MAX: usize = 4_096;
 
@@ -29,7 +29,8 @@ pub(crate) struct Freezer<B> {
     publications: Vec<Publication>,
 }
 
-/// The first `length` bytes are those of a block. Few bytes are stored in place, so that a block is one allocation.
+/// Memory whose first `length` bytes are those of a block. Short blocks are stored inline, so that
+/// a block is a single allocation.
 struct Counted<O> {
     bytes: O,
     length: usize,
@@ -42,14 +43,14 @@ impl<O: AsRef<[u8]>> AsRef<[u8]> for Counted<O> {
     }
 }
 
-/// What is to be encoded.
+/// A range of publications to encode.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Range<'a> {
     pub(crate) from: u64,
     pub(crate) limit: u64,
     pub(crate) bytes_max: usize,
     pub(crate) conflate: Option<&'a Conflate>,
-    /// What the ring has lost of the range.
+    /// Publications of the range that the ring has lost.
     pub(crate) overflow: Option<&'a Overflow>,
 }
 
@@ -67,7 +68,7 @@ impl<B> Freezer<B> {
         usize::from(encoding.0) < self.encodings.len()
     }
 
-    /// Encodes publications of a class, as many as a block may hold.
+    /// Encodes publications of a class, as many as fit into a block.
     pub(crate) fn freeze(
         &mut self,
         now: Instant,
@@ -105,7 +106,7 @@ impl<B> Freezer<B> {
         }
     }
 
-    /// Encodes publications, none of which may be missing; `None` if that is not possible.
+    /// Encodes all of `publications`; returns `None` if one of them cannot be encoded.
     pub(crate) fn encode(
         &mut self,
         (channel_id, channel): (u32, &ChannelName),
@@ -132,8 +133,8 @@ impl<B> Freezer<B> {
         encoded
     }
 
-    /// Returns a copy of the buffer that is counted until its last owner drops it: a slow client may keep a block that the
-    /// hub has long forgotten.
+    /// Returns a copy of the buffer whose memory is charged to the account until its last owner
+    /// drops it. A slow client may keep a block long after the hub has dropped it.
     fn counted(&self) -> Bytes {
         match self.buffer.len() {
             0..=128 => self.in_place::<128>(),
@@ -144,14 +145,15 @@ impl<B> Freezer<B> {
         }
     }
 
-    /// Returns a copy of the buffer, which has at most `N` bytes.
+    /// Returns a copy of the buffer, which is at most `N` bytes long.
     fn in_place<const N: usize>(&self) -> Bytes {
         let mut bytes = [0; N];
         bytes[..self.buffer.len()].copy_from_slice(&self.buffer);
         self.owned_by(bytes, 0)
     }
 
-    /// Returns what `owner` begins with, as much as the buffer has. `elsewhere` are the bytes that are not in `O` itself.
+    /// Returns the first bytes of `owner`, as many as the buffer has. `elsewhere` is the size in
+    /// bytes of the memory that is not in `O` itself.
     fn owned_by<O: AsRef<[u8]> + Send + 'static>(&self, owner: O, elsewhere: usize) -> Bytes {
         let footprint = size_of::<Counted<O>>() + elsewhere;
         Bytes::from_owner(Counted {

@@ -1,4 +1,4 @@
-//! Subscriptions of a channel that are served alike.
+//! Groups of subscriptions of a channel that share their blocks.
 
 use std::time::{Duration, Instant};
 
@@ -10,35 +10,36 @@ use crate::{
     },
 };
 
-/// The subscriptions of a channel with the same options: those at the same place get the same bytes.
+/// The subscriptions of a channel with the same options. Members at the same place receive the same
+/// bytes.
 #[derive(Debug)]
 pub(crate) struct Group<B> {
     pub(crate) channel: u32,
-    /// The class among those of the channel.
+    /// The place of its class in the channel.
     pub(crate) class: usize,
     pub(crate) kind: Kind,
-    /// Where its deliveries are counted.
+    /// The place of the counters for its deliveries.
     pub(crate) meter: u32,
-    /// First those that have taken everything, then the others.
+    /// The idle members, which have taken everything, followed by the busy ones.
     members: Vec<u32>,
     idle: usize,
-    /// The number in the class up to which publications may be given out.
+    /// The number in the class up to which publications are released.
     pub(crate) limit: u64,
-    /// The bytes of the class before the limit, and the gaps.
+    /// The bytes and the gaps of the class up to the limit.
     bytes: u64,
     marks: u64,
-    /// When the next tick is, if there is one.
+    /// The time of the next tick, if one is scheduled.
     pub(crate) tick: Option<Instant>,
     pub(crate) blocks: Blocks<B>,
-    /// What the ring has lost, where only the newest is needed of that.
+    /// Publications that the ring has lost, if only the newest of them are needed.
     pub(crate) overflow: Option<Box<Overflow>>,
-    /// Where the limit was before; a member behind that has not taken what it could.
+    /// The limit before the last release. A member below it has not taken a batch that was due.
     previous_limit: u64,
-    /// No busy member stands before this number.
+    /// A lower bound of the cursors of all busy members.
     pub(crate) slowest: u64,
 }
 
-/// What the members of a group have in common, beside their class.
+/// The options that all members of a group share, in addition to their class.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Kind {
     pub(crate) label: u16,
@@ -63,7 +64,7 @@ impl Kind {
 }
 
 impl<B> Group<B> {
-    /// Creates a group without members, that has seen everything of its class.
+    /// Creates a group without members, with everything in its class released so far.
     pub(crate) fn new(
         channel: u32,
         stream: &Stream,
@@ -92,7 +93,7 @@ impl<B> Group<B> {
         }
     }
 
-    /// Adds a member, which is busy.
+    /// Adds a member, which is busy at first.
     pub(crate) fn join(&mut self, index: u32, subscriptions: &mut Arena<Subscription>) {
         let subscription = &mut subscriptions[index];
         subscription.place = self.members.len() as u32;
@@ -122,7 +123,7 @@ impl<B> Group<B> {
         was_busy
     }
 
-    /// Lets a busy member rest, since it has taken everything.
+    /// Marks a member idle because it has taken everything; returns whether it was busy.
     pub(crate) fn rest(&mut self, index: u32, subscriptions: &mut Arena<Subscription>) -> bool {
         let place = subscriptions[index].place as usize;
         if place < self.idle {
@@ -134,7 +135,7 @@ impl<B> Group<B> {
         true
     }
 
-    /// Gives everything of the class out; returns the members that were idle, and are busy now.
+    /// Releases everything in the class; returns the members that were idle and are busy now.
     pub(crate) fn release(&mut self, class: &Class) -> &[u32] {
         let is_news = class.head() > self.limit || class.marks.head() > self.marks;
         if !is_news {
@@ -155,7 +156,7 @@ impl<B> Group<B> {
         &self.members[..woken]
     }
 
-    /// Takes notice that the ring has lost a publication.
+    /// Records that the ring has lost a publication, and keeps it if a member may still need it.
     pub(crate) fn keep(&mut self, number: u64, publication: &Publication) {
         let is_needed = self.busy() > 0 || number >= self.limit;
         if let Some(overflow) = self.overflow.as_mut().filter(|_| is_needed) {
@@ -163,8 +164,8 @@ impl<B> Group<B> {
         }
     }
 
-    /// Says whether what is to be given out must not wait for the tick. What is conflated can wait: no
-    /// amount of it is too much.
+    /// Returns whether unreleased publications must not wait for the tick. Publications that are
+    /// conflated can always wait, because their size does not grow without limit.
     pub(crate) fn is_urgent(&self, class: &Class, ring: &Ring) -> bool {
         let is_much = || {
             class.bytes() - self.bytes >= self.kind.batch_bytes_max as u64
@@ -176,7 +177,7 @@ impl<B> Group<B> {
             || (self.kind.conflate.is_none() && is_much())
     }
 
-    /// Returns the number before which a member stands that is to be disconnected.
+    /// Returns the number below which the cursor of a member means that it is to be disconnected.
     pub(crate) fn late_before(&self, class: &Class) -> u64 {
         match (self.kind.slow, &self.kind.conflate) {
             (SlowPolicy::Disconnect, None) => class.base(),
@@ -185,19 +186,19 @@ impl<B> Group<B> {
         }
     }
 
-    /// Returns the number before which publications are lost, not only replaced.
+    /// Returns the number before which some publications are lost and not only replaced.
     pub(crate) fn lost_before(&self, class: &Class) -> u64 {
         let overflow = self.overflow.as_ref();
         overflow.map_or(class.base(), |overflow| overflow.lost_before())
     }
 
-    /// Says whether a range of the class is all replaced or lost.
+    /// Returns whether every publication of a range of the class is replaced or lost.
     pub(crate) fn is_gone(&self, class: &Class, from: u64, to: u64) -> bool {
         let is_kept = |overflow: &Overflow| overflow.iter(from, to).next().is_some();
         to <= class.base().max(from) && !self.overflow.as_deref().is_some_and(is_kept)
     }
 
-    /// Says whether a member has taken everything that was given out.
+    /// Returns whether a member has taken everything that was released.
     pub(crate) fn is_idle(&self, subscription: &Subscription) -> bool {
         (subscription.place as usize) < self.idle
     }
@@ -206,7 +207,7 @@ impl<B> Group<B> {
         !self.kind.batch_interval.is_zero()
     }
 
-    /// Says whether something waits for a tick.
+    /// Returns whether publications wait for a tick.
     pub(crate) fn has_unreleased(&self, class: &Class) -> bool {
         class.head() > self.limit
     }
@@ -215,7 +216,7 @@ impl<B> Group<B> {
         self.members.len() - self.idle
     }
 
-    /// Returns those that have not taken everything.
+    /// Returns the members that have not taken everything.
     pub(crate) fn busy_members(&self) -> &[u32] {
         &self.members[self.idle..]
     }
@@ -224,7 +225,7 @@ impl<B> Group<B> {
         self.members.len()
     }
 
-    /// Frees what nobody needs any more.
+    /// Releases what no member needs any more.
     fn tidy(&mut self) {
         if self.busy() > 0 {
             return;

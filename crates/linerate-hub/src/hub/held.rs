@@ -1,21 +1,22 @@
-//! What a hub holds in memory.
+//! Memory that a hub holds.
 
 use crate::hub::Hub;
 
-/// What waits for subscribers that have not taken it.
+/// Publications and blocks that are held for subscribers that have not taken them.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Held {
-    /// Publications in rings, and those kept as the newest of their keys.
+    /// The number of publications in rings and of those kept as the newest of their keys.
     pub messages: u64,
-    /// Their bytes, with an allowance for what each costs beside its payload. Publications themselves are
-    /// shared by all hubs of a node.
+    /// Their size in bytes, with an allowance for the overhead of each. All hubs of a node share
+    /// the publications themselves.
     pub message_bytes: u64,
-    /// The bytes of frozen blocks.
+    /// The size of frozen blocks in bytes.
     pub block_bytes: u64,
 }
 
 impl<B: Clone> Hub<B> {
-    /// Returns what all channels hold at the moment. Looks at each channel.
+    /// Returns what all channels hold at the moment. The cost is proportional to the number of
+    /// channels.
     pub fn held(&self) -> Held {
         let mut held = Held::default();
         for (_, stream) in self.streams.iter() {

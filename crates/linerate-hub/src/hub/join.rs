@@ -1,4 +1,4 @@
-//! How a subscription goes from what is known of the past to what is live.
+//! The transition of a subscription from known history to live publications.
 
 use std::time::Instant;
 
@@ -15,30 +15,33 @@ use crate::{
     },
 };
 
-/// Where the live part of a subscription begins.
+/// The point at which the live part of a subscription begins.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Start {
-    /// Behind this position, which the subscriber knows by other means, as by the history that it was sent.
+    /// After this position, which the subscriber knows from elsewhere, such as from the history
+    /// that it was sent.
     After(StreamPosition),
-    /// With the first publication since it was subscribed.
+    /// With the first publication after [`Hub::subscribe`].
     Live,
 }
 
-/// What live publications say of a position up to which everything is known.
+/// Where the live publications continue after a known position.
 struct Seam {
-    /// The number in the ring of the first publication behind it, or of the next to come.
+    /// The number in the ring of the first publication after the position, or of the next one to
+    /// arrive.
     ring_number: u64,
-    /// Whether there is one.
+    /// True if there is such a publication.
     is_found: bool,
     gap: Option<Gap>,
 }
 
 impl<B: Clone> Hub<B> {
-    /// Adds history, oldest first, that is to be delivered before the live publications. The scope, the filter and the
-    /// conflation of the subscription apply.
+    /// Adds history, oldest first, to be delivered before the live publications. The scope, the
+    /// filter and the conflation of the subscription apply to it.
     ///
-    /// To be called before [`activate`](Self::activate), which is told the position of the last of them.
+    /// Call this before [`activate`](Self::activate), which takes the position of the last of these
+    /// publications.
     pub fn replay(
         &mut self,
         subscription: SubscriptionId,
@@ -70,8 +73,9 @@ impl<B: Clone> Hub<B> {
         }
     }
 
-    /// Starts to give out what has come since the subscription was made, except what is known already: no
-    /// publication is missing between the two, and none comes twice.
+    /// Starts the delivery of publications that arrived after the subscription was made, except for
+    /// those already known. No publication between history and live delivery is missing or
+    /// delivered twice.
     pub fn activate(&mut self, now: Instant, subscription: SubscriptionId, start: Start) {
         let Some(index) = self.subscriptions.find(subscription.0) else {
             return;
@@ -81,7 +85,7 @@ impl<B: Clone> Hub<B> {
             return;
         }
         subscription.state = State::Live;
-        // What the ring lost before is not the client's fault.
+        // The client is not to blame for publications that the ring lost before activation.
         let group = &mut self.groups[subscription.group];
         let class = &self.streams[group.channel].classes[group.class];
         let late_before = group.late_before(class);
@@ -97,7 +101,7 @@ impl<B: Clone> Hub<B> {
         self.dirty_since.get_or_insert(now);
     }
 
-    /// Returns what comes before the live publications.
+    /// Returns the next item that precedes the live publications.
     pub(super) fn step_arrival(&mut self, now: Instant, index: u32) -> Option<Transmit<B>> {
         if let Some(block) = self.replay_block(now, index) {
             self.totals.conflated += block.conflated;
@@ -139,7 +143,7 @@ impl<B: Clone> Hub<B> {
         })
     }
 
-    /// Leaves out what is known already.
+    /// Skips the publications that are already known; returns a gap if some are missing.
     fn settle(&mut self, index: u32) -> Option<Gap> {
         let subscription = &mut self.subscriptions[index];
         let arrival = subscription.arrival.as_mut()?;
@@ -173,8 +177,8 @@ impl<B: Clone> Hub<B> {
 }
 
 impl Skip {
-    /// Looks for the first publication behind the position. `has_lost` says whether the ring has lost any that
-    /// match, which were not looked at.
+    /// Finds the first publication after the position. `has_lost` is true if the ring has lost
+    /// matching publications that were not checked.
     fn seam(&self, stream: &Stream, has_lost: bool) -> Seam {
         let (ring, newest) = (&stream.ring, stream.position.as_ref());
         let known = &self.position;
@@ -207,8 +211,9 @@ impl Skip {
         }
     }
 
-    /// Returns where the stream goes on behind the position, as far as that was seen live. Between there and
-    /// `offset` nothing matches, and holes are marked.
+    /// Returns the offset at which the stream continues after the position, as far as it was seen
+    /// live. No publication between that offset and `offset` matches, and holes between them are
+    /// marked.
     fn first_behind(&self, offset: u64, stream: &Stream) -> u64 {
         if self.ring_number >= stream.ring.base() {
             return offset;
@@ -227,7 +232,7 @@ impl Skip {
         missed.map(|_| Gap { missed, cause })
     }
 
-    /// Returns a gap if the ring has lost what was not looked at.
+    /// Returns a gap if the ring has lost publications that were not checked.
     fn evicted(&self, missed: Option<u64>, ring: &Ring) -> Option<Gap> {
         let cause = GapCause::RingEvicted;
         (self.ring_number < ring.base()).then_some(Gap { missed, cause })

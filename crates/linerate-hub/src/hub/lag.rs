@@ -4,14 +4,14 @@ use std::time::{Duration, Instant};
 
 use crate::hub::{ClientId, Hub, ring::weight, subscription::State};
 
-/// What was given out to a client and not taken yet.
+/// Publications that were released to a client and not taken yet.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Lag {
-    /// How long the oldest publication has been waiting, of those that are still held.
+    /// How long the oldest publication that is still held has been waiting.
     pub oldest: Option<Duration>,
-    /// How many publications wait, with those that are lost already.
+    /// The number of waiting publications, including those that the ring has already lost.
     pub messages: u64,
-    /// The bytes of their payloads, without those that are lost already.
+    /// The size of their payloads in bytes, without those that the ring has already lost.
     pub bytes: u64,
 }
 

@@ -1,14 +1,14 @@
-//! Where in a class's publications gaps are.
+//! The places of gaps among a class's publications.
 
 use std::collections::VecDeque;
 
 use crate::{Gap, GapCause};
 
-/// How many gaps are kept for subscribers that have not come to them. One that is more behind is told of the
-/// older ones at once, without a count.
+/// How many gaps are kept for subscribers that have not reached them. A subscriber that is further
+/// behind is told about all older gaps at once, without a count.
 const MARKS_MAX: usize = 16;
 
-/// Gaps in the order in which they came, numbered from 0.
+/// Gaps in the order in which they occurred, numbered from 0.
 #[derive(Debug)]
 pub(crate) struct Marks {
     list: VecDeque<Mark>,
@@ -19,9 +19,9 @@ pub(crate) struct Marks {
 /// A gap and its place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
-    /// The number of the publication of the class that follows.
+    /// The number in the class of the publication after the gap.
     pub(crate) at: u64,
-    /// The number of the publication of the ring that follows.
+    /// The number in the ring of the publication after the gap.
     pub(crate) ring_at: u64,
     pub(crate) gap: Gap,
 }
@@ -42,7 +42,7 @@ impl Marks {
         self.list.push_back(mark);
     }
 
-    /// Forgets the marks before `number`, which everybody has seen.
+    /// Removes the marks before `number`, which all subscribers have seen.
     pub(crate) fn forget_before(&mut self, number: u64) {
         while self.base < number && !self.list.is_empty() {
             self.drop_oldest();
@@ -54,12 +54,12 @@ impl Marks {
         self.base + self.list.len() as u64
     }
 
-    /// Returns the number of marks that are no longer known, and the cause of the last of them.
+    /// Returns how many marks were dropped, and the cause of the last of them.
     pub(crate) fn dropped(&self) -> (u64, GapCause) {
         (self.base, self.dropped_cause)
     }
 
-    /// Returns a mark that is still known.
+    /// Returns the mark with this number if it is still kept.
     pub(crate) fn at(&self, number: u64) -> Option<&Mark> {
         let place = number.checked_sub(self.base)?;
         self.list.get(place as usize)
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(
             (marks.dropped().0, marks.head()),
             (3, 3),
-            "there are no more"
+            "there are no more marks"
         );
     }
 

@@ -1,14 +1,14 @@
-//! Which classes a publication belongs to.
+//! Finds the classes that a publication belongs to.
 
 use linerate_filter::{Evaluated, FilterSet};
 use slab::Slab;
 
 use crate::{Publication, hub::class::Class};
 
-/// The classes of a channel by what they ask of a payload.
+/// The classes of a channel, indexed by their payload filters.
 #[derive(Debug, Default)]
 pub(crate) struct Matcher {
-    /// Those that take any payload.
+    /// Classes that accept any payload.
     others: Vec<usize>,
     payloads: FilterSet,
 }
@@ -28,14 +28,15 @@ impl Matcher {
         self.others.retain(|other| *other != place);
     }
 
-    /// Returns how many bytes of a payload are read to evaluate all filters, besides the scan.
+    /// Returns how many bytes of a payload are read to evaluate all filters, in addition to the
+    /// scan.
     pub(crate) fn searched_bytes(&self, publication: &Publication) -> usize {
         self.payloads
             .searches()
             .saturating_mul(publication.payload().len())
     }
 
-    /// Evaluates filters until `is_over`, and returns whether all are.
+    /// Evaluates filters until `is_over` returns true; returns whether all of them are evaluated.
     pub(crate) fn evaluate(
         &self,
         publication: &Publication,
@@ -46,8 +47,8 @@ impl Matcher {
             .evaluate(publication.payload(), known, is_over)
     }
 
-    /// Calls `visit` with each class that sees `publication`, and its place. Evaluates only the filters of which nothing
-    /// is known yet.
+    /// Calls `visit` with the place of each class that sees `publication`, and the class. Evaluates
+    /// only the filters whose results are not known yet.
     pub(crate) fn visit(
         &self,
         classes: &mut Slab<Class>,
@@ -77,7 +78,7 @@ mod tests {
     use super::Matcher;
     use crate::{EncodingId, Filter, Publication, SubscriptionOptions, hub::class::Class};
 
-    /// What a payload says, and that there are tags.
+    /// Matches tagged publications with a given payload.
     #[derive(Debug)]
     struct Tagged(Option<Arc<linerate_filter::Filter>>);
 

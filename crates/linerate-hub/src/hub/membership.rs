@@ -1,4 +1,4 @@
-//! Who subscribes to what.
+//! Clients and their subscriptions.
 
 use std::{
     collections::{HashSet, btree_map::Entry},
@@ -17,54 +17,54 @@ use crate::{
     },
 };
 
-/// A subscription was refused.
+/// The reason why a subscription was refused.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SubscribeError {
-    /// The client has a subscription to the channel.
-    #[error("channel is subscribed already")]
+    /// The client is already subscribed to the channel.
+    #[error("client is already subscribed to this channel")]
     AlreadySubscribed,
-    /// The interval of batches is too long.
+    /// The batch interval is too long.
     #[error("batch interval of {interval:?} exceeds the limit of {interval_max:?}")]
     BatchIntervalTooLong {
-        /// The interval.
+        /// The requested interval.
         interval: Duration,
-        /// The limit.
+        /// The longest interval that is allowed.
         interval_max: Duration,
     },
-    /// The channel has as many distinct filters as it may have, and this one would be another.
+    /// The channel has reached its limit of distinct filters, and this filter is a new one.
     #[error("channel has {filters} filters, and at most {channel_filters_max} are allowed")]
     TooManyChannelFilters {
-        /// How many there are.
+        /// The number of distinct filters of the channel.
         filters: usize,
         /// The limit.
         channel_filters_max: usize,
     },
-    /// The filters of the channel would search more of a payload than they may.
+    /// The filters of the channel would need more searches of a payload than allowed.
     #[error(
-        "channel would have {searches} searches (contains, endsWith and two fields compared count 1, size and in 4), \
+        "channel would have {searches} searches (contains, endsWith and comparing two fields count 1 each, size and in 4 each), \
          and at most {channel_searches_max} are allowed"
     )]
     TooManyChannelSearches {
-        /// How many there would be.
+        /// The number of searches with this filter.
         searches: usize,
         /// The limit.
         channel_searches_max: usize,
     },
-    /// The client has as many distinct filters as it may have, and this one would be another.
+    /// The client has reached its limit of distinct filters, and this filter is a new one.
     #[error("client has {filters} filters, and at most {client_filters_max} are allowed")]
     TooManyClientFilters {
-        /// How many there are.
+        /// The number of distinct filters of the client.
         filters: usize,
         /// The limit.
         client_filters_max: usize,
     },
-    /// The client has as many subscriptions as it may have.
+    /// The client has reached its limit of subscriptions.
     #[error(
         "client has {subscriptions} subscriptions, and at most {subscriptions_max} are allowed"
     )]
     TooManySubscriptions {
-        /// How many there are.
+        /// The number of subscriptions of the client.
         subscriptions: usize,
         /// The limit.
         subscriptions_max: usize,
@@ -72,7 +72,7 @@ pub enum SubscribeError {
     /// The client is not connected.
     #[error("client is not connected")]
     UnknownClient,
-    /// The hub has no such encoding.
+    /// The hub does not have this encoding.
     #[error("hub has no encoding {}", .encoding.0)]
     UnknownEncoding {
         /// The encoding.
@@ -80,19 +80,20 @@ pub enum SubscribeError {
     },
 }
 
-/// Whether a channel has lost its last subscription in this hub.
+/// True if a channel has lost its last subscription in this hub.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct IsChannelEmpty(pub bool);
 
 impl<B: Clone> Hub<B> {
-    /// Subscribes a client to a channel. From now on publications wait for it; they are given out once it is
-    /// [activated](Self::activate).
+    /// Subscribes a client to a channel. Publications are collected for it from now on, and
+    /// delivered once it is [activated](Self::activate).
     ///
     /// The first subscription of a channel sets the channel's options.
     ///
     /// # Errors
-    /// The client is gone, has too many subscriptions or one to this channel; the encoding does not exist, the
-    /// interval is too long, or the channel or the client has too many filters.
+    /// Returns an error if the client is no longer connected, is already subscribed to the channel
+    /// or has too many subscriptions; if the encoding does not exist; if the batch interval is too
+    /// long; or if the channel or the client has too many filters.
     pub fn subscribe(
         &mut self,
         now: Instant,
@@ -130,7 +131,7 @@ impl<B: Clone> Hub<B> {
         Ok(SubscriptionId(key))
     }
 
-    /// Ends a client's subscription to a channel; `None` if there is none.
+    /// Ends a client's subscription to a channel; returns `None` if there is none.
     pub fn unsubscribe(
         &mut self,
         client: ClientId,
@@ -159,13 +160,13 @@ impl<B: Clone> Hub<B> {
             .collect()
     }
 
-    /// Says whether a channel has a subscription in this hub.
+    /// Returns whether a channel has a subscription in this hub.
     pub fn has_channel(&self, channel: &str) -> bool {
         self.names.contains_key(channel)
     }
 
-    /// Returns the number that stands for a channel in [`Batch::channel_id`](crate::Batch), while it has a
-    /// subscription.
+    /// Returns the number of a channel in [`Batch::channel_id`](crate::Batch::channel_id), or
+    /// `None` if the channel has no subscription.
     pub fn channel_id(&self, channel: &str) -> Option<u32> {
         self.names.get(channel).copied()
     }
@@ -176,7 +177,7 @@ impl<B: Clone> Hub<B> {
         index.map_or(0, |index| self.streams[*index].subscriptions)
     }
 
-    /// Returns the channels, and how many subscriptions each has.
+    /// Returns the channels and the number of subscriptions of each.
     pub fn channels(&self) -> impl Iterator<Item = (&ChannelName, usize)> {
         let streams = self.streams.iter();
         streams.map(|(_, stream)| (&stream.name, stream.subscriptions))
@@ -187,8 +188,10 @@ impl<B: Clone> Hub<B> {
         self.clients.len()
     }
 
-    /// Says whether a client has fallen so far behind that its connection ends: that is what it is given out next,
-    /// even if it can take nothing else.
+    /// Returns whether a client has fallen so far behind that its connection is to be closed.
+    /// [`poll_transmit`](Self::poll_transmit) then returns
+    /// [`Transmit::Slow`](crate::Transmit::Slow) next, and the caller should ask for it even if the
+    /// client cannot take anything else.
     pub fn is_slow(&self, client: ClientId) -> bool {
         let index = self.clients.find(client.0);
         index.is_some_and(|index| self.clients[index].slow.is_some())
@@ -199,13 +202,13 @@ impl<B: Clone> Hub<B> {
         self.subscriptions.len()
     }
 
-    /// Returns the shortest interval of batches that a subscription has, 0 if one has none; `None` without
-    /// subscriptions.
+    /// Returns the shortest batch interval of all subscriptions, which is 0 if one does not batch,
+    /// or `None` if there are no subscriptions.
     pub fn batch_interval_min(&self) -> Option<Duration> {
         self.intervals.keys().next().copied()
     }
 
-    /// Returns what was done so far.
+    /// Returns the counters of this hub.
     pub fn totals(&self) -> Totals {
         let mut totals = self.totals;
         for meter in self.meters.list() {
@@ -217,7 +220,7 @@ impl<B: Clone> Hub<B> {
         totals
     }
 
-    /// Returns what was given out so far, for each label and encoding that there ever was.
+    /// Returns the counters of deliveries for each label and encoding that was ever used.
     pub fn deliveries(&self) -> Vec<Deliveries> {
         self.meters.list()
     }
@@ -359,7 +362,8 @@ impl<B: Clone> Hub<B> {
         index
     }
 
-    /// Ends a subscription that its client no longer knows; returns its channel if it is empty now.
+    /// Ends a subscription that its client no longer lists; returns its channel if that was its
+    /// last.
     fn end(&mut self, index: u32) -> Option<ChannelName> {
         let group_index = self.subscriptions[index].group;
         let group = &mut self.groups[group_index];
@@ -411,7 +415,7 @@ impl<B: Clone> Hub<B> {
     }
 }
 
-/// Returns how often a filter goes through values of a payload.
+/// Returns how many searches through values of a payload a filter needs.
 fn searches_of(filter: &Arc<dyn Filter>) -> usize {
     filter.payload().map_or(0, |filter| filter.searches())
 }

@@ -1,4 +1,4 @@
-//! What is counted of deliveries, apart for each label and encoding.
+//! Counters of deliveries for each label and encoding.
 
 use std::time::Duration;
 
@@ -7,44 +7,48 @@ use hashbrown::HashMap;
 
 use crate::EncodingId;
 
-/// Up to how many seconds a publication waited, for each but the last place of [`Deliveries::by_delay`]: from what
-/// a busy worker takes for a turn to what nobody would call live.
+/// Upper bounds in seconds of the buckets of [`Deliveries::by_delay`] except the last. They range
+/// from the time of one turn of a busy worker to delays that are no longer live.
 pub const DELAY_BOUNDS_S: [f64; 16] = [
     0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
     5.0, 10.0,
 ];
 
-/// Up to how many publications a block held, for each but the last place of [`Deliveries::by_messages`].
+/// Upper bounds of the buckets of [`Deliveries::by_messages`] except the last, as numbers of
+/// publications in a block.
 pub const MESSAGES_BOUNDS: [u32; 12] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 4_096];
 
-/// What was given out to subscriptions of one label and encoding. All but `subscriptions` only grow.
+/// Counters of the deliveries to subscriptions with one label and encoding. None but
+/// `subscriptions` ever decreases.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Deliveries {
-    /// [`SubscriptionOptions::label`](crate::SubscriptionOptions::label).
+    /// The [`SubscriptionOptions::label`](crate::SubscriptionOptions::label) of the subscriptions.
     pub label: u16,
-    /// How they are encoded.
+    /// Their encoding.
     pub encoding: EncodingId,
-    /// How many there are now.
+    /// The number of subscriptions at the moment.
     pub subscriptions: u64,
-    /// Publications, once for each subscriber.
+    /// Publications delivered, counted once for each subscriber.
     pub messages: u64,
-    /// Encoded bytes, once for each subscriber.
+    /// Encoded bytes delivered, counted once for each subscriber.
     pub bytes: u64,
-    /// Blocks, once for each subscriber.
+    /// Blocks delivered, counted once for each subscriber.
     pub blocks: u64,
-    /// For all blocks, how long their oldest publication had waited since it arrived.
+    /// The sum over all blocks of the time that their oldest publication waited after its arrival.
     pub delay: Duration,
-    /// The blocks by that time: how many waited up to each of [`DELAY_BOUNDS_S`] and longer than the one before; in
-    /// the last place those that waited longer than all.
+    /// A histogram of the blocks by that time. Each bucket counts the blocks that waited at most as
+    /// long as its bound in [`DELAY_BOUNDS_S`] and longer than the previous bound. The last bucket
+    /// counts those that exceed all bounds.
     pub by_delay: [u64; DELAY_BOUNDS_S.len() + 1],
-    /// The blocks by their publications, likewise with [`MESSAGES_BOUNDS`].
+    /// A histogram of the blocks by their number of publications, with the bounds
+    /// [`MESSAGES_BOUNDS`].
     pub by_messages: [u64; MESSAGES_BOUNDS.len() + 1],
 }
 
 /// The deliveries of a hub.
 ///
-/// Many subscribers are given the same block one after the other. Such a run costs two additions for each of them; the
-/// rest is done once a run.
+/// Many subscribers receive the same block one after the other. Such a run costs two additions for
+/// each of them; the remaining counters are updated once per run.
 #[derive(Debug, Default)]
 pub(crate) struct Meters {
     list: Vec<Deliveries>,
@@ -52,7 +56,7 @@ pub(crate) struct Meters {
     run: Run,
 }
 
-/// Blocks that are counted alike and were given out one after the other.
+/// Consecutive deliveries with the same counters, delay and number of publications.
 #[derive(Clone, Copy, Debug, Default)]
 struct Run {
     meter: u32,
@@ -63,7 +67,8 @@ struct Run {
 }
 
 impl Meters {
-    /// Returns the place of a label and an encoding; each takes half a kilobyte for ever.
+    /// Returns the place of the counters of a label and an encoding, and adds them if they are new.
+    /// Each entry takes half a kilobyte and is never removed.
     pub(crate) fn find_or_add(&mut self, label: u16, encoding: EncodingId) -> u32 {
         *self.places.entry((label, encoding)).or_insert_with(|| {
             self.list.push(Deliveries::new(label, encoding));
@@ -79,7 +84,7 @@ impl Meters {
         self.list[meter as usize].subscriptions -= 1;
     }
 
-    /// Counts a block that a subscriber is given.
+    /// Counts the delivery of a block to a subscriber.
     pub(crate) fn count(&mut self, meter: u32, delay: Duration, messages: u32, bytes: usize) {
         let run = &mut self.run;
         if (run.meter, run.messages, run.delay) != (meter, messages, delay) {
@@ -139,7 +144,7 @@ impl Deliveries {
         }
     }
 
-    /// Adds what another hub has given out to subscriptions of the same label and encoding.
+    /// Adds the counters of another hub for the same label and encoding.
     pub fn add(&mut self, other: &Self) {
         self.subscriptions += other.subscriptions;
         self.messages += other.messages;
@@ -162,7 +167,8 @@ mod tests {
     use super::{DELAY_BOUNDS_S, Deliveries, MESSAGES_BOUNDS, Meters};
     use crate::EncodingId;
 
-    /// Counts these delays in microseconds and numbers of publications.
+    /// Returns the counters after blocks with these delays in microseconds and numbers of
+    /// publications.
     fn counted(blocks: &[(u64, u32)]) -> Deliveries {
         let mut meters = Meters::default();
         let meter = meters.find_or_add(3, EncodingId(1));

@@ -1,13 +1,14 @@
-//! The newest publications of a channel, for those that have not taken them yet.
+//! The newest publications of a channel, kept for subscribers that have not taken them yet.
 
 use std::{collections::VecDeque, time::Instant};
 
 use crate::{ChannelOptions, Publication};
 
-/// What is counted for each publication beside its payload: it, its stamp, and the allocator's share.
+/// Overhead in bytes that is counted for each publication in addition to its payload: the
+/// structure, its stamp, and the allocator's overhead.
 pub(crate) const OVERHEAD_BYTES: usize = 512;
 
-/// Publications by their numbers, which start at 0 and have no holes.
+/// Publications by their numbers, which start at 0 and are consecutive.
 #[derive(Debug)]
 pub(crate) struct Ring {
     options: ChannelOptions,
@@ -15,16 +16,16 @@ pub(crate) struct Ring {
     stamps: VecDeque<Stamp>,
     /// The number of the oldest publication.
     base: u64,
-    /// The bytes of all publications there ever were.
+    /// The size in bytes of all publications that were ever added.
     bytes: u64,
-    /// The most publications since the memory was last looked at.
+    /// The highest number of publications since the capacity was last checked.
     peak: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Stamp {
     published: Instant,
-    /// The bytes of all publications before.
+    /// The size in bytes of all earlier publications.
     bytes_before: u64,
 }
 
@@ -40,7 +41,7 @@ impl Ring {
         }
     }
 
-    /// Adds the newest publication, which came at `published`.
+    /// Adds the newest publication, which arrived at `published`.
     pub(crate) fn push(&mut self, published: Instant, publication: Publication) {
         self.stamps.push_back(Stamp {
             published,
@@ -51,7 +52,7 @@ impl Ring {
         self.peak = self.peak.max(self.publications.len());
     }
 
-    /// Takes the oldest publication away if there are more than the ring may hold.
+    /// Removes and returns the oldest publication if the ring exceeds its limits.
     pub(crate) fn evict(&mut self) -> Option<(u64, Publication)> {
         let count = self.publications.len();
         let is_over = count > self.options.ring_messages_max
@@ -62,13 +63,13 @@ impl Ring {
         self.pop()
     }
 
-    /// Takes the oldest publication away if its number is below `number`.
+    /// Removes and returns the oldest publication if its number is below `number`.
     pub(crate) fn pop_before(&mut self, number: u64) -> Option<(u64, Publication)> {
         let is_before = self.base < number;
         is_before.then(|| self.pop()).flatten()
     }
 
-    /// Frees memory that is no longer needed, once the ring is empty; returns whether there was some.
+    /// Releases unneeded memory if the ring is empty; returns whether any was released.
     pub(crate) fn shrink(&mut self) -> bool {
         if !self.publications.is_empty() {
             return false;
@@ -100,13 +101,13 @@ impl Ring {
         self.publications.get(self.place(number)?)
     }
 
-    /// Returns when a publication came.
+    /// Returns when a publication arrived.
     pub(crate) fn published(&self, number: u64) -> Option<Instant> {
         let stamp = self.stamps.get(self.place(number)?);
         stamp.map(|stamp| stamp.published)
     }
 
-    /// Returns the publications from `from` up to `to`, if they lie side by side.
+    /// Returns the publications from `from` up to `to` if they are contiguous in memory.
     pub(crate) fn slice(&self, from: u64, to: u64) -> Option<&[Publication]> {
         let (from, to) = (self.place(from)?, self.place(to)?);
         let (front, back) = self.publications.as_slices();
@@ -116,14 +117,15 @@ impl Ring {
         back.get(from.checked_sub(front.len())?..to - front.len())
     }
 
-    /// Returns the bytes of all publications before `number`, since ever.
+    /// Returns the size in bytes of all publications before `number`, including those no longer
+    /// held.
     pub(crate) fn bytes_before(&self, number: u64) -> u64 {
         let stamp = self.place(number).and_then(|place| self.stamps.get(place));
         stamp.map_or(self.bytes, |stamp| stamp.bytes_before)
     }
 
-    /// Returns the last number up to which publications from `from` on have at most `bytes_max` bytes; one
-    /// publication is taken in any case.
+    /// Returns the largest number up to which the publications from `from` on have at most
+    /// `bytes_max` bytes. The range always contains at least one publication.
     pub(crate) fn fit(&self, from: u64, to: u64, bytes_max: usize) -> u64 {
         let bytes_end = self.bytes_before(from) + bytes_max as u64;
         let (mut low, mut high) = (from + 1, to);
@@ -142,13 +144,15 @@ impl Ring {
         self.publications.len()
     }
 
-    /// Returns the bytes of what is held, as they are limited.
+    /// Returns the size in bytes of the publications held, including the overhead, as it is
+    /// limited.
     pub(crate) fn held_bytes(&self) -> u64 {
         let overhead = self.publications.len() * OVERHEAD_BYTES;
         self.bytes - self.bytes_before(self.base) + overhead as u64
     }
 
-    /// Says whether more than half of what may be held came since `number`.
+    /// Returns whether the publications since `number` take up at least half of what the ring may
+    /// hold.
     pub(crate) fn is_half_full(&self, number: u64) -> bool {
         let messages = self.head() - number.max(self.base);
         let bytes = self.bytes - self.bytes_before(number) + messages * OVERHEAD_BYTES as u64;
@@ -168,7 +172,7 @@ impl Ring {
     }
 }
 
-/// Returns the bytes of a publication, with what its publisher added.
+/// Returns the size in bytes of a publication's payload and tags.
 pub(crate) fn weight(publication: &Publication) -> usize {
     let tags = publication.tags().iter();
     let tags: usize = tags.map(|(key, value)| key.len() + value.len()).sum();
@@ -186,7 +190,7 @@ mod tests {
         Publication::new(vec![b'x'; bytes].into())
     }
 
-    /// A ring with publications of these bytes.
+    /// Returns a ring with publications of these sizes.
     fn ring(options: ChannelOptions, bytes: &[usize]) -> Ring {
         let (mut ring, now) = (Ring::new(options), Instant::now());
         for bytes in bytes {
@@ -195,7 +199,7 @@ mod tests {
         ring
     }
 
-    /// Takes away all publications before `number`.
+    /// Removes all publications before `number`.
     fn forget(ring: &mut Ring, number: u64) {
         while ring.pop_before(number).is_some() {}
     }
@@ -215,9 +219,9 @@ mod tests {
     #[test]
     fn memory_of_a_burst_is_given_back_when_a_ring_is_empty_again() {
         let mut ring = ring(ChannelOptions::default(), &[1; 1_000]);
-        assert!(!ring.shrink(), "it is not empty");
+        assert!(!ring.shrink(), "the ring is not empty");
         forget(&mut ring, u64::MAX);
-        assert!(!ring.shrink(), "a burst was just now");
+        assert!(!ring.shrink(), "the burst was only just now");
         for _ in 0..20 {
             ring.push(Instant::now(), of_bytes(1));
         }
@@ -228,7 +232,7 @@ mod tests {
         assert!((40..80).contains(&ring.publications.capacity()));
         assert!((40..80).contains(&ring.stamps.capacity()));
         assert!(!ring.shrink() || ring.publications.capacity() < 40);
-        assert!(!ring.shrink(), "there is nothing to give back");
+        assert!(!ring.shrink(), "there is nothing to release");
     }
 
     #[test]
@@ -236,7 +240,7 @@ mod tests {
         let mut ring = ring(ChannelOptions::default(), &[1, 2, 3, 4, 5, 6, 7, 8]);
         let capacity = ring.publications.capacity() as u64;
         forget(&mut ring, 6);
-        // Those at the end of the memory, and at its beginning.
+        // Publications at the end of the buffer and at its beginning.
         while ring.head() < capacity + 3 {
             ring.push(Instant::now(), of_bytes(9));
         }
@@ -254,10 +258,14 @@ mod tests {
         assert_eq!(
             lengths(capacity - 1, capacity + 1),
             None,
-            "it is in two places"
+            "the range is not contiguous"
         );
-        assert_eq!(lengths(5, 7), None, "it is gone");
-        assert_eq!(lengths(capacity, capacity + 4), None, "it is not there yet");
+        assert_eq!(lengths(5, 7), None, "the first publication was removed");
+        assert_eq!(
+            lengths(capacity, capacity + 4),
+            None,
+            "the last publication was not added yet"
+        );
     }
 
     #[test]
@@ -293,13 +301,19 @@ mod tests {
         assert!(of_messages.is_half_full(0) && of_messages.is_half_full(1));
         assert!(!of_messages.is_half_full(2));
         forget(&mut of_messages, 3);
-        assert!(!of_messages.is_half_full(0), "what is gone does not count");
+        assert!(
+            !of_messages.is_half_full(0),
+            "removed publications do not count"
+        );
 
         options.ring_messages_max = 1_000;
         options.ring_bytes_max = 2 * (3 * OVERHEAD_BYTES + 600);
         let of_bytes = ring(options, &[100, 300, 200, 100]);
         assert!(of_bytes.is_half_full(0));
-        assert!(of_bytes.is_half_full(1), "three with 600 bytes are half");
+        assert!(
+            of_bytes.is_half_full(1),
+            "three publications of 600 bytes are half"
+        );
         assert!(!of_bytes.is_half_full(2));
     }
 }

@@ -1,10 +1,11 @@
-//! When a collection that was large gives memory back.
+//! Decides when a collection that was large should release memory.
 
-/// Room that is never worth giving back, in elements.
+/// Spare capacity, in elements, that is never worth releasing.
 const ROOM_KEPT: usize = 64;
 
-/// Returns for how many elements a collection of `len` with room for `capacity` is to have room, if that is much
-/// less: it can double before it has to grow again, so that neither costs much.
+/// Returns the capacity to shrink a collection of `len` elements to, or `None` if its `capacity` is
+/// not much too large. The length can double before the collection must grow again, so neither
+/// growing nor shrinking costs much.
 pub(crate) fn reduced(capacity: usize, len: usize) -> Option<usize> {
     (capacity > 4 * len + ROOM_KEPT).then_some(2 * len)
 }

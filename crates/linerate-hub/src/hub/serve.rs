@@ -1,4 +1,4 @@
-//! What is next for a client.
+//! Determines the next output for a client.
 
 use std::time::Instant;
 
@@ -7,10 +7,11 @@ use crate::{
     hub::{Hub, Readiness, SubscriptionId, block::Block, freeze::Range, subscription::State},
 };
 
-/// What a subscription stands before.
+/// The next step of a subscription.
 enum Next {
     Gap(Gap),
-    /// Publications up to this number, conflated if the ring no longer holds the first.
+    /// Publications up to this number. They are conflated if the ring no longer holds the first
+    /// one.
     Publications(u64),
     Slow,
 }
@@ -36,7 +37,7 @@ impl<B: Clone> Hub<B> {
         None
     }
 
-    /// Tells a subscription of a gap.
+    /// Reports a gap to a subscription.
     pub(super) fn tell(&mut self, index: u32, gap: Gap) -> Transmit<B> {
         self.totals.count_gap(gap);
         let subscription = &mut self.subscriptions[index];
@@ -51,7 +52,7 @@ impl<B: Clone> Hub<B> {
         }
     }
 
-    /// Gives a block out; without bytes, it ends the subscription.
+    /// Delivers a block. If it could not be encoded, this ends the subscription.
     pub(super) fn give(&mut self, now: Instant, index: u32, block: Block<B>) -> Transmit<B> {
         let subscription = SubscriptionId(self.subscriptions.key(index));
         let Some(encoded) = block.encoded else {
@@ -106,7 +107,8 @@ impl<B: Clone> Hub<B> {
         }
         let lost_before = group.lost_before(class);
         if subscription.cursor < lost_before {
-            // Of publications that are conflated nobody counts those that would have been replaced anyway.
+            // With conflation, the number is unknown: some of the publications would have been
+            // replaced anyway.
             let missed = lost_before - subscription.cursor;
             subscription.cursor = lost_before;
             return Some(Next::Gap(Gap {
@@ -120,7 +122,7 @@ impl<B: Clone> Hub<B> {
             let missed = None;
             return Some(Next::Gap(Gap { missed, cause }));
         }
-        // What is gone because newer publications replace it is counted with those.
+        // A publication that is gone because newer ones replaced it is counted with those.
         let cursor = subscription.cursor;
         let mark = class.marks.at(subscription.marks_seen);
         if let Some(mark) = mark.filter(|mark| group.is_gone(class, cursor, mark.at)) {
@@ -137,7 +139,7 @@ impl<B: Clone> Hub<B> {
         None
     }
 
-    /// Returns the block that begins where a subscription stands, and encodes it if nobody came here before.
+    /// Returns the block that begins at a subscription's cursor. Encodes it unless it is cached.
     fn block(&mut self, now: Instant, index: u32, end: u64) -> Block<B> {
         let subscription = &self.subscriptions[index];
         let from = subscription.cursor;
@@ -195,7 +197,7 @@ impl<B: Clone> Hub<B> {
         }
     }
 
-    /// Takes notice that a subscription has taken everything.
+    /// Records that a subscription has taken everything.
     fn rest(&mut self, index: u32) {
         let subscription = &mut self.subscriptions[index];
         let is_settled = |arrival: &mut Box<_>| crate::hub::subscription::Arrival::is_over(arrival);
@@ -211,7 +213,8 @@ impl<B: Clone> Hub<B> {
         }
     }
 
-    /// Forgets what everybody in a channel has taken, when nobody is busy. What was not given out yet stays.
+    /// Drops what all subscribers of a channel have taken, when none of them is busy. Publications
+    /// that were not released yet are kept.
     pub(super) fn trim(&mut self, index: u32) {
         let stream = &mut self.streams[index];
         if stream.is_dirty || stream.is_empty() {

@@ -1,4 +1,4 @@
-//! What is live in a channel.
+//! The live stream of a channel.
 
 use std::{collections::VecDeque, time::Instant};
 
@@ -10,7 +10,7 @@ use crate::{
     hub::{class::Class, matcher::Matcher, ring::Ring},
 };
 
-/// The place of the class without a filter; each channel has it.
+/// The place of the class without a scope or filter, which every channel has.
 pub(crate) const ALL: usize = 0;
 
 /// A channel with at least one subscription.
@@ -18,34 +18,35 @@ pub(crate) const ALL: usize = 0;
 pub(crate) struct Stream {
     pub(crate) name: ChannelName,
     pub(crate) ring: Ring,
-    /// Added and removed by [`Stream::add_class`] and [`Stream::remove_class`] only.
+    /// Use only [`Stream::add_class`] and [`Stream::remove_class`] to add and remove classes.
     pub(crate) classes: Slab<Class>,
     pub(crate) matcher: Matcher,
-    /// For each publication of the ring the places of the classes with a filter that it belongs to, or did: a
-    /// class that is gone may still be named.
+    /// For each publication of the ring, the places of the classes with a scope or filter that it
+    /// belongs to. A class that was removed may still be listed.
     matches: VecDeque<(u64, usize)>,
     /// Classes in which something has changed since the last flush.
     pub(crate) touched: Vec<usize>,
-    /// How many groups wait for ticks.
+    /// The number of groups with a batch interval.
     pub(crate) ticking: usize,
-    /// Whether some class may have gaps.
+    /// True if a class may have gaps.
     has_marks: bool,
-    /// The number in the ring of the first publication behind the newest gap.
+    /// The number in the ring of the first publication after the newest gap.
     gap_at: Option<u64>,
     /// The newest position that was seen live, and the first one of its epoch.
     pub(crate) position: Option<StreamPosition>,
     pub(crate) first: Option<StreamPosition>,
-    /// Where its ticks start.
+    /// The phase of its ticks.
     pub(crate) phase: u64,
     pub(crate) subscriptions: usize,
-    /// How many of them have not taken everything that was given out.
+    /// How many of the subscriptions have not taken everything that was released.
     pub(crate) busy: usize,
-    /// Whether something has come since the last flush, and where the ring was then.
+    /// True if something has changed since the last flush; `flushed` is the number that the ring
+    /// had reached at that flush.
     pub(crate) is_dirty: bool,
     pub(crate) flushed: u64,
 }
 
-/// How a publication goes with those before it.
+/// How a publication continues the stream.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Continuity {
     Broken(Gap),
@@ -79,7 +80,8 @@ impl Stream {
         }
     }
 
-    /// Compares a publication's position with the newest one, which it becomes.
+    /// Compares a publication's position with the newest one, and makes it the newest unless the
+    /// publication is a duplicate.
     pub(crate) fn follow(&mut self, publication: &Publication) -> Continuity {
         let Some(position) = publication.position() else {
             return Continuity::Next;
@@ -96,7 +98,8 @@ impl Stream {
             self.position = Some(position.clone());
         }
         match continuity {
-            // A link that was cut, or a stream that was reset, begins a new epoch: that is one gap, not two.
+            // A new epoch directly after a lost link or a stream reset is part of the same gap, not
+            // a second one.
             Continuity::Broken(gap)
                 if gap.cause == GapCause::EpochChanged && self.gap_at == Some(self.ring.head()) =>
             {
@@ -106,7 +109,8 @@ impl Stream {
         }
     }
 
-    /// Adds a publication that has been waiting since `since`, with what is known of the filters.
+    /// Adds a publication that has been waiting since `since`. `known` holds the filter results
+    /// that are already known.
     pub(crate) fn push(&mut self, since: Instant, publication: Publication, known: &Evaluated) {
         let number = self.ring.head();
         let (classes, matches, touched) = (&mut self.classes, &mut self.matches, &mut self.touched);
@@ -123,8 +127,8 @@ impl Stream {
         self.ring.push(since, publication);
     }
 
-    /// Takes a publication out of the classes it belongs to, since the ring no longer holds it. Calls `lost`
-    /// with the place of each class, and the publication's number there.
+    /// Removes a publication that the ring no longer holds from its classes. Calls `lost` with each
+    /// class and the publication's number there.
     pub(crate) fn evict(&mut self, ring_number: u64, mut lost: impl FnMut(&Class, u64)) {
         let mut evict = |place: usize| {
             let class = self.classes.get_mut(place)?;
@@ -144,7 +148,7 @@ impl Stream {
         }
     }
 
-    /// Tells all classes of a gap before the next publication.
+    /// Marks a gap before the next publication in all classes.
     pub(crate) fn mark(&mut self, gap: Gap) {
         let ring_at = self.ring.head();
         self.has_marks = true;
@@ -157,7 +161,7 @@ impl Stream {
         }
     }
 
-    /// Forgets all gaps, and what comes before a publication.
+    /// Removes all gaps and the publications before `ring_number`.
     pub(crate) fn forget_before(&mut self, ring_number: u64) {
         if std::mem::take(&mut self.has_marks) {
             for (_, class) in &mut self.classes {
@@ -180,7 +184,7 @@ impl Stream {
         }
     }
 
-    /// Says whether there is nothing to be forgotten.
+    /// Returns whether there are neither publications nor gaps to remove.
     pub(crate) fn is_empty(&self) -> bool {
         self.ring.len() == 0 && !self.has_marks
     }
@@ -253,8 +257,11 @@ mod tests {
         assert_eq!(publish("x", 1, false), Continuity::Next);
         assert_eq!(publish("y", 1, true), Continuity::Next);
         let is_broken = |continuity| matches!(continuity, Continuity::Broken(_));
-        assert!(is_broken(publish("z", 1, false)), "nobody has told");
-        assert!(is_broken(publish("z", 3, true)), "a hole has a count");
+        assert!(is_broken(publish("z", 1, false)), "no gap was reported yet");
+        assert!(
+            is_broken(publish("z", 3, true)),
+            "an offset hole has a count"
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Where one subscriber is.
+//! The state of one subscription.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use crate::{Gap, GapCause, Publication, Start, StreamPosition};
 pub(crate) struct Subscription {
     pub(crate) client: u32,
     pub(crate) group: u32,
-    /// Where it stands among the members of its group.
+    /// Its index among the members of its group.
     pub(crate) place: u32,
     /// The number in its class of the next publication for it.
     pub(crate) cursor: u64,
@@ -17,46 +17,47 @@ pub(crate) struct Subscription {
     pub(crate) marks_seen: u64,
     pub(crate) state: State,
     pub(crate) is_positioned: bool,
-    /// Whether it is in its client's queue, and what follows it there.
+    /// True if it is in its client's queue; `next` is the subscription after it there.
     pub(crate) is_queued: bool,
     pub(crate) next: Option<u32>,
-    /// What only those have that have just come.
+    /// State that is needed only until the subscription has caught up with the live publications.
     pub(crate) arrival: Option<Box<Arrival>>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum State {
-    /// Publications wait for it, and are not given out yet.
+    /// Publications are collected for it, but not delivered yet.
     Joining,
     Live,
-    /// Nothing follows a gap, where the stream must not be broken, or what can't be encoded.
+    /// Nothing more is delivered, after a gap in a positioned subscription or after a publication
+    /// that cannot be encoded.
     Ended,
 }
 
-/// What comes before the live publications of a subscription.
+/// What is delivered before the live publications of a subscription, and what is skipped.
 #[derive(Debug)]
 pub(crate) struct Arrival {
     /// The number in the ring of the first publication after the subscription began.
     pub(crate) joined: u64,
-    /// The newest position that had been seen live by then.
+    /// The newest position that was seen live before the subscription began.
     pub(crate) joined_after: Option<StreamPosition>,
-    /// History to be delivered.
+    /// History that is still to be delivered.
     pub(crate) replay: VecDeque<Publication>,
-    /// How many publications newer ones have replaced there.
+    /// How many publications of the history were left out because newer ones replaced them.
     pub(crate) conflated: u64,
-    /// What is known already.
+    /// The live publications to skip because the subscriber already knows them.
     pub(crate) skip: Option<Skip>,
-    /// What is to be told to be missing.
+    /// A gap that is to be reported.
     pub(crate) gap: Option<Gap>,
 }
 
-/// Publications up to a position are known already.
+/// Skips publications up to a position, which the subscriber already knows.
 #[derive(Debug)]
 pub(crate) struct Skip {
     pub(crate) position: StreamPosition,
-    /// The number in the ring of the next publication to be looked at.
+    /// The number in the ring of the next publication to check.
     pub(crate) ring_number: u64,
-    /// The newest position that had been seen live before the subscription was made.
+    /// The newest position that was seen live before the subscription began.
     pub(crate) joined_after: Option<StreamPosition>,
 }
 
@@ -72,7 +73,8 @@ impl Arrival {
         }
     }
 
-    /// Begins, given how many publications the ring has lost since the subscription was made.
+    /// Sets the start of the subscription. `missed` is the number of publications that the ring has
+    /// lost since the subscription was made.
     pub(crate) fn start(&mut self, start: Start, missed: u64) {
         match start {
             Start::After(position) => {

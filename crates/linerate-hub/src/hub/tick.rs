@@ -1,4 +1,4 @@
-//! When batches are over.
+//! Timers that end batches.
 
 use std::{
     cmp::Reverse,
@@ -6,7 +6,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The ticks of all groups. Those of a channel with the same interval coincide; those of different channels
+/// The ticks of all groups.
+///
+/// Groups of one channel with the same interval tick at the same time. Ticks of different channels
 /// are spread over the interval, so that they do not all write at once.
 #[derive(Debug)]
 pub(crate) struct Ticks {
@@ -24,7 +26,7 @@ impl Ticks {
         }
     }
 
-    /// Returns where the ticks of a new channel start, as a part of 2^64 of their interval.
+    /// Returns the phase of a new channel's ticks, as a fraction of 2^64 of their interval.
     pub(crate) fn new_phase(&mut self, now: Instant) -> u64 {
         self.origin.get_or_insert(now);
         // SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
@@ -35,7 +37,7 @@ impl Ticks {
         z ^ (z >> 31)
     }
 
-    /// Lets `group` tick at the next of its times, and returns that.
+    /// Schedules the next tick of `group`, and returns its time.
     pub(crate) fn arm(
         &mut self,
         now: Instant,
@@ -53,19 +55,19 @@ impl Ticks {
         at
     }
 
-    /// Takes the next tick out if it is due.
+    /// Removes and returns the next tick if it is due.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<(Instant, u32)> {
         let Reverse((at, _)) = self.queue.peek()?;
         let is_due = *at <= now;
         is_due.then(|| self.queue.pop())?.map(|Reverse(tick)| tick)
     }
 
-    /// Returns when the next tick is.
+    /// Returns the time of the next tick.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.queue.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Forgets the ticks of groups that are gone, once they are the most.
+    /// Removes the ticks of groups that no longer exist once they outnumber the valid ones.
     pub(crate) fn tidy(&mut self, groups: usize, is_valid: impl Fn(Instant, u32) -> bool) {
         if self.queue.len() > 2 * groups + 64 {
             self.queue
@@ -118,7 +120,7 @@ mod tests {
         let mut ticks = Ticks::new(1_234_567);
         let now = Instant::now();
         let phases: Vec<u64> = (0..3).map(|_| ticks.new_phase(now)).collect();
-        // As the authors' own program in C writes them.
+        // The output of the authors' own C program.
         let expected = [
             6_457_827_717_110_365_317,
             3_203_168_211_198_807_973,
@@ -135,7 +137,11 @@ mod tests {
             ticks.arm(now, 0, INTERVAL, group);
         }
         ticks.tidy(10, |_, group| group < 10);
-        assert_eq!(ticks.queue.len(), 84, "two for each and 64 are not many");
+        assert_eq!(
+            ticks.queue.len(),
+            84,
+            "two ticks per group plus 64 are within bounds"
+        );
         ticks.arm(now, 0, INTERVAL, 84);
         ticks.tidy(10, |_, group| group < 10);
         assert_eq!(ticks.queue.len(), 10);

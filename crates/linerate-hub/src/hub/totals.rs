@@ -1,39 +1,41 @@
-//! What a hub has done so far.
+//! Counters of a hub.
 
 use std::time::Duration;
 
 use crate::{Gap, GapCause};
 
-/// Counters of one hub, for metrics; they only grow.
+/// Counters of one hub for metrics. They never decrease.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Totals {
-    /// Publications in channels with subscribers.
+    /// The number of publications in channels with subscribers.
     pub published_messages: u64,
-    /// The bytes of their payloads.
+    /// The size of their payloads in bytes.
     pub published_bytes: u64,
-    /// Publications given out, once for each subscriber.
+    /// Publications delivered, counted once for each subscriber.
     pub delivered_messages: u64,
-    /// Encoded bytes given out, once for each subscriber.
+    /// Encoded bytes delivered, counted once for each subscriber.
     pub delivered_bytes: u64,
-    /// Blocks given out, once for each subscriber.
+    /// Blocks delivered, counted once for each subscriber.
     pub delivered_blocks: u64,
-    /// For all of these, how long their oldest publication was in the hub.
+    /// The sum over all delivered blocks of the time that their oldest publication spent in the
+    /// hub.
     pub delivered_delay: Duration,
     /// Blocks encoded.
     pub frozen_blocks: u64,
-    /// The bytes of blocks encoded.
+    /// The size of the encoded blocks in bytes.
     pub frozen_bytes: u64,
-    /// Publications that newer ones replaced, once for each subscriber.
+    /// Publications that newer ones replaced, counted once for each subscriber.
     pub conflated: u64,
-    /// Publications left out because their position had been seen before.
+    /// Publications dropped because their position had been seen before.
     pub dropped_duplicate: u64,
-    /// Publications that the ring lost before slow subscribers took them, once for each subscriber.
+    /// Publications that the ring lost before slow subscribers took them, counted once for each
+    /// subscriber.
     pub dropped_evicted: u64,
-    /// Connections that are to end, since they were too slow.
+    /// Connections that were to be closed because the client was too slow.
     pub slow_disconnects: u64,
-    /// Subscriptions that ended, since a publication could not be encoded.
+    /// Subscriptions that ended because a publication could not be encoded.
     pub unencodable: u64,
-    /// Gaps told, once for each subscriber, in the order of [`GapCause::ALL`].
+    /// Gaps reported, counted once for each subscriber, in the order of [`GapCause::ALL`].
     pub gaps: [u64; GapCause::ALL.len()],
 }
 

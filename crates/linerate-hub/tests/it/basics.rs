@@ -1,4 +1,4 @@
-//! Publishing, subscribing, and who is told what.
+//! Publishing, subscribing, and which clients receive what.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Newer publications in place of older ones.
+//! Conflation: newer publications replace older ones.
 
 use std::time::Duration;
 

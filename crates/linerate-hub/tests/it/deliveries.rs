@@ -1,4 +1,4 @@
-//! What is counted of deliveries, and under what.
+//! Counters of deliveries, and the labels they are counted under.
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ fn waiting_counts_from_when_a_publication_arrived() {
     world.take(client);
     let counts = meter(&world, 0, 0);
     assert_eq!(counts.delay, Duration::from_millis(45));
-    // Between 25 and 50 ms.
+    // The bucket from 25 ms to 50 ms.
     assert_eq!(counts.by_delay[8], 1);
     assert_eq!(counts.by_delay.iter().sum::<u64>(), 1);
 }

@@ -1,4 +1,4 @@
-//! Limits, and floods that run into them (R08, R12).
+//! Limits, and floods that exceed them (R08, R12).
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,7 +9,7 @@ use linerate_hub::{
 
 use crate::world::{Contains, Seen, World, block, name, text};
 
-/// A filter that sees nothing, and is like no other.
+/// A filter that matches nothing and differs from all others.
 #[derive(Debug)]
 struct Nothing(String);
 
@@ -117,7 +117,7 @@ fn the_filters_of_a_channel_search_as_much_as_allowed_and_not_more() {
     assert_eq!(
         subscribe(&mut world, clients[3], "a", cheap),
         Ok(()),
-        "nothing is searched"
+        "this filter needs no searches"
     );
     world.hub.disconnect(clients[1]);
     assert_eq!(

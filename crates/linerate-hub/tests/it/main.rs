@@ -1,6 +1,6 @@
 //! The hub under a virtual clock.
 
-#![allow(clippy::unwrap_used, reason = "a test that goes wrong is to panic")]
+#![allow(clippy::unwrap_used, reason = "a failing test should panic")]
 
 mod basics;
 mod conflation;

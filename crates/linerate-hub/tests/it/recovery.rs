@@ -1,4 +1,4 @@
-//! From history to live publications (G05), and what positions say.
+//! The transition from history to live publications (G05), and the meaning of positions.
 
 use linerate_hub::{
     ClientId, Gap, GapCause, JsonPointer, Start, SubscriptionId, SubscriptionOptions,
@@ -25,7 +25,8 @@ fn activate_after(world: &mut World, subscription: SubscriptionId, epoch: &str, 
 
 #[test]
 fn g05_what_is_published_between_history_and_live_comes_once() {
-    // The newest in the history against what was live when it was read, one by one.
+    // Every combination of the newest publication in the history and what was live when it was
+    // read.
     for newest in 0..=10 {
         for live_first in 1..=newest + 1 {
             let mut world = World::new();
@@ -227,7 +228,7 @@ fn nothing_can_be_done_with_a_subscription_that_has_ended() {
     assert_eq!(world.take(client), []);
 }
 
-/// Joins with a filter that only `e7` passes.
+/// Joins with a filter that lets only `e7` pass.
 fn join_filtered(world: &mut World) -> (ClientId, SubscriptionId) {
     let client = world.hub.connect();
     let options = SubscriptionOptions {
@@ -244,7 +245,7 @@ fn what_does_not_match_behind_a_position_is_no_gap() {
         let (client, subscription) = join_filtered(&mut world);
         activate_after(&mut world, subscription, "e", known);
         assert_eq!(world.take(client), []);
-        // Flushed one by one, so that each is forgotten before the next comes.
+        // Flush after each publication, so that it is dropped before the next one arrives.
         for offset in 1..=6 {
             world.publish_at("a", "e", offset);
             assert_eq!(world.ready(), [], "{known} {offset}");
@@ -272,7 +273,7 @@ fn a_hole_behind_a_position_is_told_although_its_end_does_not_match() {
 #[test]
 fn a_position_that_is_older_than_the_subscription_leaves_a_hole() {
     let mut world = World::new();
-    // Somebody else, so that the stream is followed.
+    // Another subscriber keeps the stream alive.
     let other = world.listen("a", text());
     for offset in 1..=5 {
         world.publish_at("a", "e", offset);

@@ -1,4 +1,4 @@
-//! Subscribers to patterns who may see some sources only.
+//! Subscribers to patterns that may see only some of the sources.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use linerate_hub::{ChannelName, GapCause, Publication, Scope, SlowPolicy, Subscr
 
 use crate::world::{Contains, Seen, World, block, name, text};
 
-/// Sources that begin with a text.
+/// Admits the sources whose names begin with a given prefix.
 #[derive(Debug)]
 struct Beginning(&'static str);
 
@@ -47,7 +47,7 @@ fn a_publication_reaches_only_those_who_may_see_its_source() {
     for source in ["a1", "b2", "a2"] {
         publish(&mut world, source);
     }
-    // Without a source there is nothing to allow.
+    // The scope does not admit a publication without a source.
     world.publish("*", "2");
     world.ready();
     assert_eq!(world.take(all), [block("a1;b2;a2;2;")]);

@@ -1,4 +1,4 @@
-//! What is encoded once, and for whom.
+//! Which blocks are encoded once, and which subscribers share them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use crate::world::{Contains, World, text};
 fn bytes_of(world: &mut World, client: ClientId) -> Bytes {
     match world.hub.poll_transmit(world.now, client) {
         Some(Transmit::Block { block, .. }) => block,
-        other => panic!("no block but {other:?}"),
+        other => panic!("expected a block, got {other:?}"),
     }
 }
 

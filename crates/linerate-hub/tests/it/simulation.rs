@@ -1,4 +1,4 @@
-//! Random histories, each compared with what a naive model says that every subscriber must see.
+//! Random histories, each compared with a naive model of what every subscriber must see.
 
 mod channel;
 mod checker;
@@ -8,7 +8,7 @@ mod world;
 
 use self::world::Simulation;
 
-/// How many steps there are in all, and until a new world begins.
+/// The number of steps in all, and the number of steps until a new world begins.
 const STEPS: u64 = if cfg!(debug_assertions) {
     100_000
 } else {
@@ -30,7 +30,10 @@ fn run(seeds: u64, is_conflating: bool) {
         simulation.settle();
         gaps += simulation.end();
     }
-    assert!(gaps > 100, "too little has happened: {gaps} gaps");
+    assert!(
+        gaps > 100,
+        "only {gaps} gaps occurred; the simulation does too little"
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Filters that are evaluated in slices, between which clients come and go.
+//! Filters that are evaluated in slices, while clients come and go in between.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ fn who_comes_or_goes_between_two_slices_misses_nothing_and_gets_nothing_too_much
     while !slice(&world) {}
     world.hub.disconnect(goes);
     let comes = ["a == 2", "a != 2"].map(|filter| listen(&mut world, filter));
-    assert!(!slice(&world), "of two filters one is left");
+    assert!(!slice(&world), "one of two filters is left");
     let late = listen(&mut world, "a >= 2");
     let now = world.now;
     let publication = publication.clone();
@@ -50,7 +50,7 @@ fn searched_bytes_are_those_of_the_payload_for_each_search() {
     let channel = ChannelName::new("a").unwrap();
     let publication = Publication::new("0123456789".into());
     let searched = |world: &World| world.hub.searched_bytes(&channel, &publication);
-    assert_eq!(searched(&world), 0, "nobody is there");
+    assert_eq!(searched(&world), 0, "the channel has no subscribers");
     world.listen("a", with("a.contains('x') || a.endsWith('y')"));
     world.listen("a", with("a == 1"));
     assert_eq!(searched(&world), 20);

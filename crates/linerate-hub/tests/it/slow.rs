@@ -1,4 +1,4 @@
-//! Clients that take less than there is (R02, R09), and what that costs.
+//! Clients that are too slow (R02, R09), and the memory that they cost.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use linerate_hub::{
 
 use crate::world::{Seen, World, block, name, text};
 
-/// What the hub counts for a publication beside its payload.
+/// The overhead in bytes that the hub counts for each publication in addition to its payload.
 const OVERHEAD_BYTES: usize = 512;
 
 fn with(slow: SlowPolicy) -> SubscriptionOptions {
@@ -23,7 +23,7 @@ fn evicted(missed: u64) -> Seen {
     })
 }
 
-/// Adds a client that is told that there is something, and takes nothing.
+/// Adds a client that is reported ready and takes nothing.
 fn stalled(world: &mut World, options: SubscriptionOptions) -> ClientId {
     stalled_in(world, "a", options)
 }
@@ -259,13 +259,13 @@ fn what_is_held_adds_up() {
     world.ready();
     let in_rings = 4 * (2 * overhead + 5);
     let held = world.hub.held();
-    // Where only the newest is needed, the one that the ring has lost is kept beside it.
+    // If only the newest publication is needed, the hub keeps it after the ring has lost it.
     assert_eq!((held.messages, held.block_bytes), (4 * 2 + 2, 0));
     assert!(held.message_bytes > in_rings + 2, "{held:?}");
     let beside = held.message_bytes - in_rings;
     assert_eq!(beside % 2, 0, "two alike");
 
-    // Somebody takes blocks, which are kept for those that stand at the same place.
+    // A client takes blocks, which are kept for other clients at the same place.
     let client = stalled_in(&mut world, "e", text());
     let other = stalled_in(&mut world, "e", text());
     world.publish("e", "4444");

@@ -1,4 +1,4 @@
-//! When batches are over.
+//! Ends of batches.
 
 use std::time::Duration;
 
@@ -33,7 +33,10 @@ fn the_ticks_of_channels_are_spread_over_the_interval() {
     for twentieth in 1..=20 {
         world.pass(INTERVAL / 20);
         let count = world.ready().len();
-        assert!((20..=90).contains(&count), "{count} in part {twentieth}");
+        assert!(
+            (20..=90).contains(&count),
+            "{count} ticks in part {twentieth}"
+        );
         ready += count;
     }
     assert_eq!(world.now, start + INTERVAL);

@@ -1,4 +1,4 @@
-//! A hub, its clock, and clients that take what they are given.
+//! A hub with a virtual clock, and clients that record what they receive.
 
 use std::{
     sync::Arc,
@@ -14,7 +14,7 @@ use linerate_hub::{
 
 pub(crate) const TEXT: EncodingId = EncodingId(0);
 
-/// Payloads with a `;` behind each; `!` can't be encoded.
+/// Encodes payloads with a `;` after each; `!` cannot be encoded.
 #[derive(Debug)]
 pub(crate) struct Text;
 
@@ -40,7 +40,7 @@ impl Encode for Text {
     }
 }
 
-/// Payloads that contain a text.
+/// Matches payloads that contain a given text.
 #[derive(Debug)]
 pub(crate) struct Contains(pub(crate) &'static str);
 
@@ -55,7 +55,7 @@ impl Filter for Contains {
     }
 }
 
-/// What a client saw: text of blocks, or a gap.
+/// What a client received: the text of a block, or a gap.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Seen {
     Block(String),
@@ -68,7 +68,7 @@ pub(crate) struct World {
     pub(crate) hub: Hub,
     pub(crate) now: Instant,
     pub(crate) channel_options: ChannelOptions,
-    /// All clients that ever listened.
+    /// All clients that ever subscribed.
     pub(crate) all: Vec<ClientId>,
 }
 
@@ -96,7 +96,7 @@ impl World {
         world
     }
 
-    /// Subscribes, without activating.
+    /// Subscribes without activating the subscription.
     pub(crate) fn join(
         &mut self,
         client: ClientId,
@@ -130,7 +130,7 @@ impl World {
         self.hub.publish(self.now, &name(channel), publication);
     }
 
-    /// Lets time pass, with all that is due in it.
+    /// Advances the clock and runs everything that becomes due.
     pub(crate) fn pass(&mut self, time: Duration) {
         self.now += time;
         self.hub.handle_timeout(self.now);
@@ -141,7 +141,7 @@ impl World {
         std::iter::from_fn(|| self.hub.poll_ready()).collect()
     }
 
-    /// Takes everything there is for a client.
+    /// Takes all output of a client.
     pub(crate) fn take(&mut self, client: ClientId) -> Vec<Seen> {
         let mut all = Vec::new();
         while let Some(seen) = self.take_one(client) {
@@ -154,7 +154,7 @@ impl World {
         self.hub.poll_transmit(self.now, client).map(Seen::from)
     }
 
-    /// Takes everything there is for a client, if it is ready, and nobody else is.
+    /// Takes all output of a client, and checks that it is the only one that is ready.
     pub(crate) fn deliver(&mut self, client: ClientId) -> Vec<Seen> {
         assert_eq!(self.ready(), [client]);
         self.take(client)

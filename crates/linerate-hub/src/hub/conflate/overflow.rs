@@ -1,4 +1,4 @@
-//! The newest publication of each key, where the ring has lost it before everybody took it.
+//! The newest publication of each key that the ring has lost before all subscribers took it.
 
 use std::{collections::BTreeMap, hash::BuildHasher};
 
@@ -13,18 +13,21 @@ use crate::{
     },
 };
 
-/// Publications of a class that are no longer in the ring, at most one of each key, or only one. It may hold as much as the
-/// ring; beyond that it forgets those that have been the newest of their keys for the longest time.
+/// Publications of a class that are no longer in the ring: at most one for each key, or only one in
+/// all.
+///
+/// It may hold as much as the ring. Beyond that, it drops the publications that have been the
+/// newest of their keys for the longest time.
 #[derive(Debug)]
 pub(crate) struct Overflow {
     conflate: Conflate,
     options: ChannelOptions,
     publications: BTreeMap<u64, Publication>,
-    /// The numbers of those with a key, by the hash of that.
+    /// The numbers of the publications with a key, by the hash of the key.
     keys: HashTable<u64>,
     hasher: RandomState,
     bytes: usize,
-    /// The number behind the last that was forgotten.
+    /// The number after the last publication that was dropped because of the limits.
     lost_before: u64,
 }
 
@@ -41,7 +44,7 @@ impl Overflow {
         }
     }
 
-    /// Takes what the ring has lost, which is newer than all before.
+    /// Keeps a publication that the ring has lost, which is newer than all before it.
     pub(crate) fn keep(&mut self, number: u64, publication: &Publication) {
         let replaced = match self.conflate {
             Conflate::Latest => self.publications.last_key_value().map(|(last, _)| *last),
@@ -62,7 +65,7 @@ impl Overflow {
         }
     }
 
-    /// Forgets what everybody has taken.
+    /// Removes the publications before `number`, which all members have taken.
     pub(crate) fn forget_before(&mut self, number: u64) {
         while let Some((oldest, _)) = self.publications.first_key_value()
             && *oldest < number
@@ -76,7 +79,8 @@ impl Overflow {
         }
     }
 
-    /// Returns the number before which some publications were forgotten that somebody may have needed.
+    /// Returns the number before which some publications were dropped that a member may have
+    /// needed.
     pub(crate) fn lost_before(&self) -> u64 {
         self.lost_before
     }
@@ -89,7 +93,7 @@ impl Overflow {
         self.bytes
     }
 
-    /// Returns what is held of a range, in order.
+    /// Returns the publications held of a range, in order.
     pub(crate) fn iter(&self, from: u64, to: u64) -> impl Iterator<Item = (u64, &Publication)> {
         let range = self.publications.range(from..to.max(from));
         range.map(|(number, publication)| (*number, publication))
@@ -100,7 +104,7 @@ impl Overflow {
             || (self.bytes > self.options.ring_bytes_max && self.publications.len() > 1)
     }
 
-    /// Lets `number` stand for the key of its publication; returns what stood for it.
+    /// Records `number` as the newest of its publication's key; returns the number it replaces.
     fn replace(&mut self, number: u64, publication: &Publication) -> Option<u64> {
         let key = conflate::key(publication, &self.conflate)?;
         let (publications, conflate, hasher) = (&self.publications, &self.conflate, &self.hasher);
@@ -115,7 +119,7 @@ impl Overflow {
         None
     }
 
-    /// Lets a publication no longer stand for its key.
+    /// Removes the entry of a publication's key if it refers to this publication.
     fn unlink(&mut self, number: u64) {
         let publication = self.publications.get(&number);
         let key = publication.and_then(|found| conflate::key(found, &self.conflate));

@@ -1,4 +1,5 @@
-//! A channel as a naive model has it: a list of everything, and where its ring begins.
+//! A naive model of a channel: a list of everything that arrived, and the place where its ring
+//! begins.
 
 use std::collections::VecDeque;
 
@@ -6,16 +7,16 @@ use linerate_hub::{ChannelName, ChannelOptions, Gap, GapCause, Publication};
 
 use crate::world::{name, position};
 
-/// What the hub counts for a publication beside its payload.
+/// The overhead in bytes that the hub counts for each publication in addition to its payload.
 const OVERHEAD_BYTES: usize = 512;
 
-/// What was published; its letters are for filters, its key for conflation.
+/// A publication. Filters select by its letters, and conflation by its key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item {
     pub(crate) id: u64,
     pub(crate) letters: &'static str,
     pub(crate) key: u64,
-    /// Epoch and offset.
+    /// The epoch and the offset.
     pub(crate) at: Option<(u32, u64)>,
 }
 
@@ -23,20 +24,21 @@ pub(crate) struct Channel {
     pub(crate) name: ChannelName,
     pub(crate) options: ChannelOptions,
     pub(crate) is_positioned: bool,
-    /// What the broker has, and what of it is still on its way.
+    /// The publications that the broker has, and those of them that have not arrived yet.
     pub(crate) newest: (u32, u64),
     pub(crate) history: Vec<Item>,
     pub(crate) underway: VecDeque<Item>,
-    /// What has arrived since the channel has had subscribers.
+    /// The publications that have arrived since the channel got its first subscriber.
     pub(crate) log: Vec<Item>,
     pub(crate) gaps: Vec<(usize, Gap)>,
-    /// Where the ring begins.
+    /// The index at which the ring begins.
     pub(crate) base: usize,
     live: Option<(u32, u64)>,
 }
 
 impl Item {
-    /// Says whether a filter lets it pass: one of the letters, or `=` and all of them.
+    /// Returns whether a filter lets the publication pass. The filter is one of the letters, or `=`
+    /// and all of them.
     pub(crate) fn matches(&self, filter: &str) -> bool {
         match filter.strip_prefix('=') {
             Some(letters) => self.letters == letters,
@@ -77,7 +79,7 @@ impl Channel {
         }
     }
 
-    /// Publishes with the broker.
+    /// Publishes through the broker.
     pub(crate) fn produce(&mut self, id: u64, letters: &'static str) {
         self.newest.1 += 1;
         let at = self.is_positioned.then_some(self.newest);
@@ -92,11 +94,11 @@ impl Channel {
         self.underway.push_back(item);
     }
 
-    /// Notes what the hub is given.
+    /// Records a publication that is passed to the hub.
     pub(crate) fn arrive(&mut self, item: Item) {
         match (self.live, item.at) {
             (Some(live), Some(at)) if live.0 != at.0 => {
-                // A gap right before it has told that already.
+                // A gap directly before this publication has already reported that.
                 let told = self.gaps.last().map(|(at, _)| *at);
                 if told != Some(self.log.len()) {
                     self.gap(None, GapCause::EpochChanged);
@@ -119,7 +121,7 @@ impl Channel {
         self.gaps.push((self.log.len(), Gap { missed, cause }));
     }
 
-    /// Forgets all that is live, since nobody subscribes any more.
+    /// Drops the live state, because the last subscriber has left.
     pub(crate) fn forget(&mut self) {
         self.log.clear();
         self.gaps.clear();

@@ -1,4 +1,4 @@
-//! What one subscriber must see.
+//! Checks what one subscriber sees.
 
 use std::collections::HashMap;
 
@@ -6,22 +6,23 @@ use linerate_hub::{Conflate, Gap, GapCause, SlowPolicy, SubscriptionOptions};
 
 use super::channel::{Channel, Item};
 
-/// How many gaps the hub keeps for one that is behind.
+/// The number of gaps that the hub keeps for a subscriber that is behind.
 const MARKS_MAX: usize = 16;
 
 pub(crate) struct Checker {
     pub(crate) options: SubscriptionOptions,
     filter: String,
-    /// The next publication of the channel's log, and the next of its gaps.
+    /// The index of the next publication in the channel's log, and of the next gap.
     cursor: usize,
     gaps_seen: usize,
     joined: usize,
-    /// Where the ring began when the subscription was activated.
+    /// The index at which the ring began when the subscription was activated.
     began: usize,
-    /// What is known from the broker's history, where the subscription begins behind that; then the newest.
+    /// The newest position that is known: at first from the broker's history, if the subscription
+    /// begins after that, and then from live publications.
     pub(crate) known: Option<(u32, u64)>,
     is_exact: bool,
-    /// What was told to be missing since.
+    /// The number of publications that were reported missing since then.
     missed: Option<u64>,
     has_missed: bool,
     last: Option<u64>,
@@ -30,7 +31,7 @@ pub(crate) struct Checker {
     pub(crate) is_over: bool,
 }
 
-/// What the model says that comes next.
+/// What must come next according to the model.
 #[derive(Debug, PartialEq)]
 enum Next {
     Gap(Gap),
@@ -64,7 +65,7 @@ impl Checker {
         self.began = channel.base;
     }
 
-    /// Lets the subscription begin behind a position.
+    /// Starts the subscription after a position.
     pub(crate) fn begin_after(&mut self, known: (u32, u64)) {
         self.known = Some(known);
         self.is_exact = false;
@@ -86,18 +87,18 @@ impl Checker {
                 }
                 Next::Lost(_) => {
                     assert_eq!(gap.cause, GapCause::RingEvicted);
-                    // What is lost later ends the client.
+                    // If more is lost later, the client is disconnected.
                     let is_excused = self.options.slow == SlowPolicy::Disconnect;
                     let end = if is_excused { self.began } else { channel.base };
                     let missed = self.count(&channel.log[self.cursor..end]);
                     assert_eq!(gap.missed, Some(missed));
                     self.cursor = end;
                 }
-                other => panic!("{gap:?} instead of {other:?}"),
+                other => panic!("got {gap:?}, expected {other:?}"),
             }
         }
         if gap.cause == GapCause::EpochChanged && !self.is_exact {
-            // What was recovered may be of a newer epoch than what still comes.
+            // Recovered publications may be of a newer epoch than those that still arrive.
             (self.last, self.known) = (None, None);
         }
         self.missed = self.missed.zip(gap.missed).map(|(a, b)| a + b);
@@ -105,7 +106,7 @@ impl Checker {
         self.is_over |= self.options.positioned;
     }
 
-    /// Takes notice of a block: the numbers of its publications, and how many it has conflated.
+    /// Records a block: the numbers of its publications, and how many were conflated.
     pub(crate) fn see_block(
         &mut self,
         ids: &[u64],
@@ -113,10 +114,14 @@ impl Checker {
         bytes: usize,
         channel: &Channel,
     ) {
-        assert!(!self.is_over, "something follows the end");
+        assert!(!self.is_over, "output after the end of the subscription");
         assert!(ids.len() == 1 || bytes <= self.options.batch_bytes_max);
         for id in ids {
-            assert!(self.last < Some(*id), "{id} comes after {:?}", self.last);
+            assert!(
+                self.last < Some(*id),
+                "{id} was delivered after {:?}",
+                self.last
+            );
             self.last = Some(*id);
             let place = channel.history.binary_search_by_key(id, |item| item.id);
             let item = channel.history[place.unwrap()];
@@ -139,7 +144,7 @@ impl Checker {
         }
     }
 
-    /// Takes notice that the client is to be disconnected.
+    /// Records that the client is to be disconnected.
     pub(crate) fn see_end(&mut self, channel: &Channel) {
         assert_eq!(self.options.slow, SlowPolicy::Disconnect);
         if self.is_exact && self.options.conflate.is_none() {
@@ -148,7 +153,7 @@ impl Checker {
         self.is_over = true;
     }
 
-    /// Says whether the client ought to have been disconnected.
+    /// Returns whether the client should have been disconnected.
     pub(crate) fn is_too_slow(&self, channel: &Channel) -> bool {
         self.options.slow == SlowPolicy::Disconnect
             && self.options.conflate.is_none()
@@ -158,7 +163,7 @@ impl Checker {
             && self.count(&channel.log[self.cursor.max(self.began)..channel.base]) > 0
     }
 
-    /// Takes notice that there is nothing more, although all time has passed.
+    /// Records that there is no more output although all ticks have passed.
     pub(crate) fn see_nothing(&self, channel: &Channel) {
         if self.is_over {
             return;
@@ -177,19 +182,19 @@ impl Checker {
         }
     }
 
-    /// The stream must go on without a hole that was not told.
+    /// Checks that the stream continues without an unreported hole.
     fn follow(&mut self, item: Item) {
         let is_all = self.filter.is_empty();
         if let (Some(known), Some(at)) = (self.known, item.at) {
             if known.0 != at.0 {
-                assert_eq!(self.missed, None, "another epoch without a gap");
+                assert_eq!(self.missed, None, "new epoch without a gap");
             } else {
-                assert!(known.1 < at.1, "{at:?} comes after {known:?}");
+                assert!(known.1 < at.1, "{at:?} was delivered after {known:?}");
                 let between = at.1 - known.1 - 1;
                 let is_right = self.missed.is_none_or(|missed| missed == between);
                 assert!(
                     is_right || !is_all,
-                    "{between} missing, {:?} told",
+                    "{between} missing, {:?} reported",
                     self.missed
                 );
             }
@@ -204,13 +209,13 @@ impl Checker {
         for id in ids {
             let rest = channel.log[self.cursor..end].iter();
             let place = rest.clone().position(|item| item.matches(&self.filter));
-            let place = self.cursor + place.expect("more than the model has");
+            let place = self.cursor + place.expect("the model has this publication");
             assert_eq!(channel.log[place].id, *id);
             self.cursor = place + 1;
         }
     }
 
-    /// A slow subscriber has got the newest instead of all.
+    /// Checks that a slow subscriber received the newest publication instead of all of them.
     fn see_newest(&mut self, ids: &[u64], channel: &Channel) {
         assert_eq!((self.options.slow, ids.len()), (SlowPolicy::Conflate, 1));
         if !self.is_exact {
@@ -222,7 +227,7 @@ impl Checker {
         assert!(self.cursor <= self.end(channel));
     }
 
-    /// Whatever was conflated, the newest of each key is there.
+    /// Checks that the newest publication of each key is there after conflation.
     fn check_newest(&self, channel: &Channel) {
         let Some(conflate) = &self.options.conflate else {
             return;
@@ -242,7 +247,7 @@ impl Checker {
         }
     }
 
-    /// Returns where the next gap is, or the end.
+    /// Returns the place of the next gap, or the end.
     fn end(&self, channel: &Channel) -> usize {
         let gap = channel.gaps.get(self.gaps_seen);
         gap.map_or(channel.log.len(), |(at, _)| *at)

@@ -1,4 +1,4 @@
-//! What subscribers of the simulation want.
+//! Options of the subscribers in the simulation.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use linerate_hub::{
 use super::random::Random;
 use crate::world::Contains;
 
-/// Numbers and lengths of publications, and how many were conflated.
+/// Encodes the numbers and lengths of publications, and how many were conflated.
 #[derive(Debug)]
 pub(crate) struct Numbers;
 
@@ -34,7 +34,7 @@ impl Encode for Numbers {
     }
 }
 
-/// Publications whose letters are what follows the `=`.
+/// Matches publications whose letters equal the text after the `=`.
 #[derive(Debug)]
 struct Equals(&'static str, Arc<linerate_filter::Filter>);
 

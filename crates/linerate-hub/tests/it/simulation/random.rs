@@ -9,7 +9,8 @@ impl Random {
 
     /// Returns a number below `end`.
     pub(crate) fn below(&mut self, end: usize) -> usize {
-        // xorshift64* (Vigna: An experimental exploration of Marsaglia's xorshift generators, 2016).
+        // xorshift64* (Vigna: An experimental exploration of Marsaglia's xorshift generators,
+        // 2016).
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -17,7 +18,7 @@ impl Random {
         number as usize % end
     }
 
-    /// Says yes once in `turns`.
+    /// Returns true once in `turns` calls on average.
     pub(crate) fn once_in(&mut self, turns: usize) -> bool {
         self.below(turns) == 0
     }

@@ -1,4 +1,4 @@
-//! Clients, channels and a hub, and what happens to them.
+//! Clients, channels and a hub, and the random events that happen to them.
 
 use std::{
     collections::HashMap,
@@ -32,7 +32,7 @@ struct Client {
 
 pub(crate) struct Simulation {
     random: Random,
-    /// Few, so that many subscriptions are alike.
+    /// There are only a few sets of options, so that many subscriptions share one.
     options: Vec<SubscriptionOptions>,
     hub: Hub,
     now: Instant,
@@ -73,7 +73,7 @@ impl Simulation {
         }
     }
 
-    /// Does something.
+    /// Performs a random step.
     pub(crate) fn step(&mut self) {
         match self.random.below(100) {
             0..4 => self.connect(),
@@ -90,7 +90,7 @@ impl Simulation {
         }
     }
 
-    /// Lets everything arrive, and all clients take everything; then nothing may be left.
+    /// Delivers everything to all clients; afterwards the hub must hold nothing.
     pub(crate) fn settle(&mut self) {
         for client in 0..self.clients.len() {
             while !self.clients[client].joining.is_empty() {
@@ -116,7 +116,7 @@ impl Simulation {
         assert_eq!(self.hub.held(), Held::default());
     }
 
-    /// Returns how many gaps were told.
+    /// Returns the number of gaps that were reported.
     pub(crate) fn end(mut self) -> u64 {
         while !self.clients.is_empty() {
             self.remove(0);
@@ -229,7 +229,7 @@ impl Simulation {
         }
     }
 
-    /// Something is published, or the stream begins anew.
+    /// Publishes, or starts the stream again under a new epoch.
     fn produce(&mut self) {
         let channel = self.random.below(self.channels.len());
         let channel = &mut self.channels[channel];
@@ -242,7 +242,7 @@ impl Simulation {
         }
     }
 
-    /// What was published arrives, is lost, or arrives again.
+    /// Lets a publication arrive, get lost, or arrive a second time.
     fn carry(&mut self) {
         let channel = self.random.below(self.channels.len());
         for _ in 0..1 + self.random.below(8) {
@@ -292,7 +292,7 @@ impl Simulation {
         self.hub.handle_timeout(self.now);
     }
 
-    /// Some of the clients take some of what there is.
+    /// Lets some of the clients take some of their output.
     fn serve(&mut self) {
         let capacity = self.random.one_of(&[1, 1, 3, 100]);
         while let Some(id) = self.hub.poll_ready() {
