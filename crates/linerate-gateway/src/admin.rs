@@ -1,30 +1,32 @@
-//! What the admin page asks for, under `/admin/api/`.
+//! The API of the admin page, under `/admin/api/`.
 //!
-//! Each request carries the admin key, as `Authorization: Bearer KEY` or `X-Admin-Key: KEY`. Without a
-//! configured key the page is there in development mode only, for peers on the same machine. Answers are
-//! JSON, each a type of [`view`]; times are milliseconds since 1970, rates per second over the last two or
-//! three seconds. What goes wrong is answered with a status and `{"error":{"code":…,"message":"…"}}`.
+//! Each request carries the admin key, as `Authorization: Bearer KEY` or `X-Admin-Key: KEY`. If no
+//! key is configured, only peers on the same machine have access, and only if the server is open.
+//! Replies are JSON, each a type in [`view`]. Times are in milliseconds since 1970; rates are per
+//! second, averaged over the last two or three seconds. Errors are reported as a status and
+//! `{"error":{"code":…,"message":"…"}}`.
 //!
-//! | request | answer |
+//! | request | reply |
 //! | --- | --- |
-//! | `GET overview` | [`view::Overview`]: this node, totals and rates; cheap, for polling each second |
-//! | `GET nodes` | [`view::Nodes`]: all nodes that are known |
+//! | `GET overview` | [`view::Overview`]: totals and rates of this node; cheap to poll |
+//! | `GET nodes` | [`view::Nodes`]: all known nodes |
 //! | `GET connections?sort=lag\|pending\|age&limit=50&user=&channel=&client=` | [`view::Connections`] |
 //! | `GET channels?sort=rate\|bytes\|subscribers&limit=50&contains=` | [`view::Channels`] |
-//! | `GET broker` | [`view::BrokerLink`]: the link, and its last changes and gaps |
+//! | `GET broker` | [`view::BrokerLink`]: the link with its latest changes and gaps |
 //! | `GET tail?channel=…&rate=20` | a `text/event-stream`, see below |
 //! | `POST disconnect` [`view::Disconnect`] | [`view::Done`] |
 //! | `POST unsubscribe` [`view::Unsubscribe`] | [`view::Done`] |
 //! | `POST publish` [`view::Publish`] | [`view::Done`] |
-//! | `POST drain` `{}` | [`view::Done`]; the node is not ready from then on and sends its clients away |
-//! | `POST undrain` `{}` | [`view::Done`]; the node is ready again, and who is still there stays |
+//! | `POST drain` `{}` | [`view::Done`]; `/ready` fails, and clients are disconnected |
+//! | `POST undrain` `{}` | [`view::Done`]; ready again, and the remaining clients stay |
 //!
-//! `disconnect` and `unsubscribe` reach all nodes. `connections` and `channels` are those of the node that
-//! answers, which is why the page names it.
+//! `disconnect` and `unsubscribe` apply to all nodes. `connections` and `channels` list only those
+//! of the node that replies, which is why the page shows its name.
 //!
-//! The tail has three kinds of events: `publication` ([`view::TailPublication`]), at most `rate` a second (1 to
-//! 100); `skipped` ([`view::TailSkipped`]) once a second if there were more; `gap` ([`view::TailGap`]). It
-//! begins with the comment `: open`. `EventSource` sends no headers; the page reads it with `fetch`.
+//! The tail has three kinds of events: `publication` ([`view::TailPublication`]), at most `rate`
+//! per second (1 to 100); `skipped` ([`view::TailSkipped`]), once per second if there were more
+//! publications; and `gap` ([`view::TailGap`]). It begins with the comment `: open`. Because
+//! `EventSource` cannot send headers, the page reads the tail with `fetch`.
 
 mod channels;
 mod connections;
@@ -56,7 +58,7 @@ use crate::{
 use rates::Rates;
 pub(crate) use tail::TailEncoding;
 
-/// What all workers of a node share for the admin page.
+/// State of the admin API, shared by all workers of a node.
 #[derive(Debug)]
 pub struct Admin {
     node: Arc<Node>,
@@ -65,7 +67,7 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// Makes what the workers share.
+    /// Creates the shared state.
     pub fn new(node: Arc<Node>, shared: Arc<Shared>) -> Arc<Self> {
         Arc::new(Self {
             node,
@@ -96,7 +98,7 @@ impl Admin {
     }
 }
 
-/// What a handler has at hand.
+/// The state of the request handlers.
 #[derive(Clone, Debug)]
 struct Desk {
     admin: Arc<Admin>,
@@ -109,7 +111,7 @@ impl FromRef<Desk> for Arc<Node> {
     }
 }
 
-/// Somebody who was let in.
+/// Proof that a request has admin access.
 #[derive(Clone, Copy, Debug)]
 struct Administrator;
 
@@ -188,7 +190,7 @@ async fn publish(
     let channel = channel_name(&asked.channel)?;
     let node = &desk.admin.node;
     if node.broker().is_pattern(&channel) {
-        return Err(bad_request("a pattern can't be published in"));
+        return Err(bad_request("cannot publish to a pattern"));
     }
     let publish = Publish {
         payload: asked.data.into(),
@@ -215,7 +217,7 @@ async fn undrain(_: Administrator, State(node): State<Arc<Node>>) -> Json<view::
     Json(view::Done { clients })
 }
 
-/// Reads the JSON of a request.
+/// Parses the JSON body of a request.
 async fn json<T: DeserializeOwned>(desk: &Desk, request: Request) -> Result<T, Refusal> {
     let settings = desk.admin.shared.settings_full();
     let bytes_max = settings.config.server.request_bytes_max;
@@ -223,7 +225,7 @@ async fn json<T: DeserializeOwned>(desk: &Desk, request: Request) -> Result<T, R
     serde_json::from_slice(&body).map_err(bad_request)
 }
 
-/// Reads what an address asks for.
+/// Parses the query string of a request.
 fn query<T: DeserializeOwned>(parts: &Parts) -> Result<T, Refusal> {
     let query = Query::try_from_uri(&parts.uri);
     let query = query.map_err(|error| bad_request(error.body_text()))?;
@@ -232,7 +234,7 @@ fn query<T: DeserializeOwned>(parts: &Parts) -> Result<T, Refusal> {
 
 fn whom(user: String, client: String) -> Result<Whom, Refusal> {
     if user.is_empty() && client.is_empty() {
-        return Err(bad_request("neither user nor client is named"));
+        return Err(bad_request("user or client is required"));
     }
     Ok(Whom {
         user,
@@ -249,7 +251,7 @@ fn bad_request(message: impl ToString) -> Refusal {
     Refusal::new(StatusCode::BAD_REQUEST, 107, message)
 }
 
-/// Returns a time as the page wants it.
+/// Converts a time to milliseconds since 1970.
 fn milliseconds(at: SystemTime) -> u64 {
     let since = at.duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| {

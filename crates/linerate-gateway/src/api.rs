@@ -1,12 +1,15 @@
-//! The server API: what applications do over HTTP.
+//! The server API: HTTP requests from applications.
 //!
-//! `POST /api/METHOD` with a JSON body, as Centrifugo's HTTP API has it: `broadcast`, `channels`, `disconnect`,
-//! `history`, `history_remove`, `info`, `invalidate_tokens`, `invalidate_user_tokens`, `presence`, `presence_stats`,
-//! `publish`, `refresh`, `revocations`, `revoke_token`, `subscribe`, `unsubscribe`, and `batch` for several at once. The key is in `X-API-Key`, or in `Authorization: apikey KEY`.
+//! `POST /api/METHOD` with a JSON body, as in Centrifugo's HTTP API: `broadcast`, `channels`,
+//! `disconnect`, `history`, `history_remove`, `info`, `invalidate_tokens`,
+//! `invalidate_user_tokens`, `presence`, `presence_stats`, `publish`, `refresh`, `revocations`,
+//! `revoke_token`, `subscribe`, `unsubscribe`, and `batch` for several commands in one request. The
+//! key is sent as `X-API-Key: KEY` or `Authorization: apikey KEY`.
 //!
-//! A method answers with status 200 and `{"result":{…}}` or `{"error":{"code":…,"message":"…"}}`. Requests that
-//! come to no method have other statuses, and the same shape of error: 401 and 403 for a key that is wrong or
-//! not configured, 404 for an unknown method, 413 for a body that is too long.
+//! A method replies with status 200 and `{"result":{…}}` or `{"error":{"code":…,"message":"…"}}`.
+//! Requests that do not reach a method get another status with the same error format: 401 for a
+//! wrong key, 403 if no key is configured, 404 for an unknown method, 413 for a body that is too
+//! long.
 
 pub(crate) mod attempts;
 #[cfg(fuzzing)]
@@ -73,11 +76,7 @@ async fn handle(
             metrics.count_request(&method, since.elapsed());
             Ok(answer)
         }
-        None => Err(Refusal::new(
-            StatusCode::NOT_FOUND,
-            104,
-            "method is unknown",
-        )),
+        None => Err(Refusal::new(StatusCode::NOT_FOUND, 104, "unknown method")),
     }
 }
 
@@ -92,15 +91,15 @@ async fn batch(node: &Arc<Node>, body: &[u8]) -> Response {
     }
 }
 
-/// Reads a body of at most so many bytes.
+/// Reads a body of at most `bytes_max` bytes.
 pub(crate) async fn read(body: Body, bytes_max: usize) -> Result<Bytes, Refusal> {
     to_bytes(body, bytes_max).await.map_err(|_| {
-        let message = format!("request could not be read, or has more than {bytes_max} bytes");
+        let message = format!("cannot read the request, or it has more than {bytes_max} bytes");
         Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, 107, message)
     })
 }
 
-/// The answer to a request that comes to no method.
+/// The error reply to a request that does not reach a method.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     status: StatusCode,

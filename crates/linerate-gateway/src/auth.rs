@@ -1,7 +1,7 @@
-//! Who may: tokens for connections and channels, keys of the server API, origins of pages.
+//! Authorization: tokens for connections and channels, access keys, page origins.
 //!
-//! Tokens are JSON Web Tokens (RFC 7519) with the claims of Centrifugo. The algorithm follows from the key that
-//! is configured, never from the token alone (RFC 8725 §3.1).
+//! Tokens are JSON Web Tokens (RFC 7519) with the claims of Centrifugo. The configured key
+//! determines the algorithm, never the token alone (RFC 8725 §3.1).
 
 mod access_key;
 mod claims;
@@ -35,7 +35,7 @@ use claims::Claims;
 use jwks::Jwks;
 use keys::Keys;
 
-/// Judges tokens and keys.
+/// Verifies tokens and keys.
 #[derive(Debug)]
 pub struct Authenticator {
     api_key: Option<AccessKey>,
@@ -46,22 +46,22 @@ pub struct Authenticator {
     jwks: Option<Arc<Jwks>>,
 }
 
-/// Who shows a token for a channel: the claims must be about them.
+/// The subscriber that presents a token for a channel. The claims of the token must match it.
 #[derive(Clone, Copy, Debug)]
 pub struct Subscriber<'a> {
     /// The user of the connection; empty if anonymous.
     pub user: &'a str,
-    /// The connection.
+    /// The ID of the connection.
     pub client: &'a str,
     /// The channel.
     pub channel: &'a ChannelName,
 }
 
 impl Authenticator {
-    /// Reads the keys. Those that have to be fetched are fetched when first needed.
+    /// Reads the configured keys. Keys behind a JWKS URL are fetched when they are first needed.
     ///
     /// # Errors
-    /// A file can't be read, or a key is none of its kind.
+    /// Fails if a file cannot be read or a key is not valid.
     pub fn new(options: &AuthOptions) -> Result<Self, AuthSetupError> {
         let jwks = options.token.jwks_url.as_deref();
         Ok(Self {
@@ -74,10 +74,11 @@ impl Authenticator {
         })
     }
 
-    /// Like [`new`](Self::new), and keeps what `previous` has fetched if the address is the same.
+    /// Like [`new`](Self::new), but keeps the keys that `previous` has fetched if the URL is the
+    /// same.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// The same as for [`new`](Self::new).
     pub fn renew(options: &AuthOptions, previous: &Self) -> Result<Self, AuthSetupError> {
         let mut renewed = Self::new(options)?;
         if options.token.jwks_url == previous.token.jwks_url {
@@ -86,10 +87,10 @@ impl Authenticator {
         Ok(renewed)
     }
 
-    /// Judges a token for a connection.
+    /// Verifies a token for a connection.
     ///
     /// # Errors
-    /// The token is not valid, has expired, or is one for a channel.
+    /// Fails if the token is not valid, has expired, or is for a channel.
     pub async fn connection(
         &self,
         token: &str,
@@ -99,10 +100,10 @@ impl Authenticator {
         claims.into_connection()
     }
 
-    /// Judges a token for a channel.
+    /// Verifies a token for a channel.
     ///
     /// # Errors
-    /// The token is not valid, has expired, or is about another channel, user or connection.
+    /// Fails if the token is not valid, has expired, or is for another channel, user or connection.
     pub async fn subscription(
         &self,
         token: &str,
@@ -113,10 +114,11 @@ impl Authenticator {
         claims.into_subscription(subscriber)
     }
 
-    /// Judges a token for whatever channel it names, and returns that.
+    /// Verifies a token for any channel, and returns the channel that it names.
     ///
     /// # Errors
-    /// The token is not valid, has expired, names no channel, or is about another user or connection.
+    /// Fails if the token is not valid, has expired, names no channel, or is for another user or
+    /// connection.
     pub async fn subscription_of(
         &self,
         token: &str,
@@ -140,8 +142,8 @@ impl Authenticator {
         self.api_key.is_some()
     }
 
-    /// Returns whether `presented` is the key of the server API. The time it takes does not tell how much of it is
-    /// right.
+    /// Returns whether `presented` is the key of the server API. The comparison takes the same time
+    /// however much of it is right.
     pub fn is_api_key(&self, presented: &[u8]) -> bool {
         let key = self.api_key.as_ref();
         key.is_some_and(|key| key.matches(presented))
@@ -163,14 +165,14 @@ impl Authenticator {
         self.logs_key.is_some()
     }
 
-    /// Returns whether `presented` is a key with which logs may be uploaded and followed: that of the log page, or that of
-    /// `/admin`.
+    /// Returns whether `presented` allows uploading and following logs: it is the key of the log
+    /// page or of `/admin`.
     pub fn is_logs_key(&self, presented: &[u8]) -> bool {
         let key = self.logs_key.as_ref();
         key.is_some_and(|key| key.matches(presented)) | self.is_admin_key(presented)
     }
 
-    /// Checks everything that tokens of both kinds have in common.
+    /// Verifies what tokens of both kinds have in common.
     async fn claims(&self, token: &str, now: SystemTime) -> Result<Claims, TokenError> {
         if token.len() > self.token.bytes_max {
             return Err(TokenError::TooLong {
@@ -180,7 +182,7 @@ impl Authenticator {
         }
         let header = keys::header(token)?;
         let claims: Claims = match self.keys.find(header.alg) {
-            // A key that is configured goes before one that is fetched, unless the token asks for one by name.
+            // A configured key takes precedence over a fetched one, unless the token names a key.
             Some(key) if header.kid.is_none() || self.jwks.is_none() => key.verify(token)?,
             _ => match &self.jwks {
                 Some(jwks) => jwks.find(&header).await?.verify(token)?,

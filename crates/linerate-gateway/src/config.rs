@@ -1,8 +1,9 @@
-//! What is configured: defaults, then a TOML file, then the environment, then flags.
+//! The configuration: defaults, overridden by a TOML file, the environment and flags, in this
+//! order.
 //!
-//! Each section is a struct of its own. Keys that hold a time or a size end in their unit (`_s`, `_ms`,
-//! `_bytes_max`); `default.toml` beside this file documents every key with its default, and is what
-//! `linerate config default` prints.
+//! Each section has its own struct. Keys for a time or a size end in their unit (`_s`, `_ms`,
+//! `_bytes_max`). `default.toml` in this directory documents every key with its default; `linerate
+//! config default` prints it.
 
 mod auth;
 mod broker;
@@ -44,10 +45,10 @@ pub use server::{DrainOptions, ServerOptions, TlsOptions};
 
 use check::Check;
 
-/// Every key with its default and what it means, as a file that can be loaded.
+/// Every key with its default and its meaning, as a file that can be loaded.
 pub const DEFAULT_TOML: &str = include_str!("config/default.toml");
 
-/// Everything that is configured.
+/// The complete configuration.
 ///
 /// # Examples
 /// ```
@@ -65,35 +66,35 @@ pub const DEFAULT_TOML: &str = include_str!("config/default.toml");
 pub struct Config {
     /// Who may connect, publish and administer.
     pub auth: AuthOptions,
-    /// Where publications come from and go to.
+    /// The message broker that carries publications.
     pub broker: BrokerOptions,
-    /// The options of channels in no namespace, and the defaults of those in one.
+    /// The options of channels without a namespace, and the defaults for all namespaces.
     pub channel: ChannelOptions,
-    /// What a client may do, and how long it may take.
+    /// Limits and timeouts for each client.
     pub client: ClientOptions,
-    /// Whether WebSockets are compressed, and how.
+    /// Compression of WebSocket messages.
     pub compression: CompressionOptions,
-    /// How large filters may be, and how many there may be.
+    /// Limits on the size and number of filters.
     pub filter: FilterOptions,
-    /// How much this node keeps of channels that are not durable.
+    /// Limits on the history that this node keeps of channels that are not durable.
     pub history: HistoryOptions,
-    /// What is logged, and how.
+    /// Log level and format.
     pub log: LogOptions,
-    /// What uploads of access logs may take.
+    /// Limits on uploads of access logs.
     pub logs: LogsOptions,
-    /// The namespaces of channels.
+    /// The channel namespaces.
     #[serde(rename = "namespace")]
     pub namespaces: Vec<Namespace>,
-    /// Where is listened, and how many may connect.
+    /// Listening addresses, connection limits and TLS.
     pub server: ServerOptions,
 }
 
 impl Config {
-    /// Returns whether the server stands open: nobody needs a key, because `[auth]` names none, and either only
-    /// this machine can connect or `auth.anonymous` says that this is wanted.
+    /// Returns whether the server is open. An open server asks for no keys: `[auth]` configures
+    /// none, and either only this machine can connect or `auth.anonymous` allows it explicitly.
     ///
-    /// Then `open.toml` beside this file gives the channels' defaults, and the server API answers peers on this
-    /// machine without a key.
+    /// On an open server, `open.toml` in this directory provides the channel defaults, and the
+    /// server API accepts requests from this machine without a key.
     pub fn is_open(&self) -> bool {
         !self.auth.has_keys() && (self.auth.anonymous || self.server.is_local())
     }
@@ -103,34 +104,34 @@ impl Config {
         self.auth.anonymous || self.is_open()
     }
 
-    /// Returns how many bytes of payload this node keeps of all channels that are not durable: what `[history]` allows,
-    /// but no more than a quarter of the memory budget. Histories give way by themselves; they must not be the reason why
-    /// clients are closed.
+    /// Returns the maximum payload bytes that this node keeps of all channels that are not durable:
+    /// the limit in `[history]`, but at most a quarter of the memory budget. Histories can be
+    /// trimmed without harm; they must not be the reason why clients are closed.
     pub fn history_budget_bytes(&self) -> u64 {
         let quarter = self.server.memory_budget_bytes() / 4;
         quarter.min(self.history.total_bytes_max as u64)
     }
 
-    /// Returns how many bytes compression may hold: what `[compression]` allows, but no more than a quarter of the memory
-    /// budget.
+    /// Returns the maximum bytes that compression may use: the limit in `[compression]`, but at
+    /// most a quarter of the memory budget.
     pub fn compression_budget_bytes(&self) -> u64 {
         let quarter = self.server.memory_budget_bytes() / 4;
         quarter.min(self.compression.total_bytes_max as u64)
     }
 
-    /// Returns the bytes that all followed logs may take up together.
+    /// Returns the maximum bytes that all followed logs may use together.
     pub fn tails_budget_bytes(&self) -> u64 {
         let quarter = self.server.memory_budget_bytes() / 4;
         quarter.min(self.logs.tails_bytes_max)
     }
 
-    /// Returns what is allowed, but may not be what was meant; each is a sentence.
+    /// Returns warnings about settings that are valid but may be a mistake; each is a sentence.
     pub fn warnings(&self) -> Vec<String> {
         let silent = namespaces::silent(self);
         namespaces::warn(self).into_iter().chain(silent).collect()
     }
 
-    /// Says what is out of range, or contradicts something else.
+    /// Reports values that are out of range or contradict each other.
     fn check(&self, check: &mut Check) {
         check.section("auth", |check| self.auth.check(check));
         check.section("broker", |check| self.broker.check(check));
@@ -150,8 +151,8 @@ impl Config {
             check.refuse(
                 "server.listen",
                 self.server.listen,
-                "is not only for this machine, and [auth] names no key; configure one, or set \
-                 auth.anonymous = true if everybody may do everything",
+                "is reachable from other machines, but [auth] configures no key; configure one, or set \
+                 auth.anonymous = true to allow everything to everyone",
             );
         }
     }

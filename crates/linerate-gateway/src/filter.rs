@@ -1,7 +1,8 @@
-//! Filters of subscribers: expressions over the JSON of publications.
+//! Filters of subscribers: expressions over the JSON payload of publications.
 //!
-//! The language is that of `linerate_filter`, a strict subset of CEL. What is published can't make a subscriber fail: a
-//! publication that is not JSON, or without the fields that an expression names, is not seen.
+//! The language is that of `linerate_filter`, a strict subset of CEL. No payload can make a
+//! subscription fail: a publication that is not JSON, or lacks a field that the expression uses,
+//! does not match.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,12 +12,12 @@ use linerate_hub::Filter;
 
 use crate::config::FilterOptions;
 
-/// A text is not a filter, or is larger than allowed.
+/// The text is not a valid filter, or exceeds a limit.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("invalid filter, {0}")]
 pub struct FilterError(ParseError);
 
-/// Compiles filters, and returns the same one for the same text.
+/// Compiles filters and caches them by their text.
 #[derive(Debug)]
 pub struct Filters {
     options: FilterOptions,
@@ -24,7 +25,7 @@ pub struct Filters {
 }
 
 impl Filters {
-    /// Compiles within these limits.
+    /// Creates an empty cache that compiles within these limits.
     pub fn new(options: FilterOptions) -> Self {
         Self {
             options,
@@ -35,7 +36,7 @@ impl Filters {
     /// Returns the filter for an expression.
     ///
     /// # Errors
-    /// The text is not an expression, or is larger than allowed.
+    /// Fails if the text is not a valid expression, or exceeds a limit.
     pub fn compile(&self, text: &str) -> Result<Arc<dyn Filter>, FilterError> {
         let text = text.trim();
         let limits = Limits::new(self.options.expression_bytes_max, self.options.nodes_max);
@@ -43,7 +44,7 @@ impl Filters {
         if let Some(known) = all.get(text) {
             return Ok(known.clone());
         }
-        // Microseconds, so that other workers may wait for the lock.
+        // Compiling takes microseconds, so that other workers can wait for the lock.
         let compiled = linerate_filter::Filter::new(text, &limits).map_err(FilterError)?;
         let compiled: Arc<dyn Filter> = Arc::new(Arc::new(compiled));
         if all.len() >= self.options.cache_max {

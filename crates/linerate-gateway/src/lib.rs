@@ -1,20 +1,20 @@
-//! The realtime gateway: what clients say and hear, who may, and how it is operated.
+//! The realtime gateway: client protocols, authorization, the server API and operations.
 //!
-//! | room | what happens there |
+//! | module | contents |
 //! | --- | --- |
-//! | `config` | what is configured: file, environment, flags; namespaces of channels |
+//! | `config` | the configuration: file, environment, flags; channel namespaces |
 //! | `auth` | tokens, origins, API keys |
-//! | `filter` | expressions that choose among publications |
+//! | `filter` | expressions that select publications |
 //! | `limits` | every limit by name |
 //! | `protocol` | the client protocols as bytes: raw, Centrifuge, native blocks, SSE |
-//! | `session` | a client's session: commands in, replies out |
-//! | `node` | the workers' shards of the hub, the way from broker to shards, presence, other nodes |
-//! | `transport` | WebSocket, HTTP streaming and SSE under one session |
+//! | `session` | a client's session: executes commands, sends replies |
+//! | `node` | the workers' shards of the hub, dispatch from broker to shards, presence, cluster |
+//! | `transport` | WebSocket, HTTP streaming and SSE, all serving the same session |
 //! | `api` | the server API |
-//! | `admin` | what the admin page asks for |
-//! | `metrics` | counters, and how Prometheus reads them |
+//! | `admin` | the API for the admin page |
+//! | `metrics` | counters and their Prometheus exposition |
 //! | `operations` | `/live`, `/ready`, `/metrics` |
-//! | `quiet` | log lines that clients can't flood |
+//! | `quiet` | log lines that clients cannot flood |
 //! | `server` | listeners, TLS, admission, drain |
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Every limit by name, for those who want to know them: the configured ones and those that are fixed.
+//! All limits by name: the configurable ones and the fixed ones.
 
 use std::{fmt, time::Duration};
 
@@ -6,38 +6,38 @@ use linerate::{Config, HandshakeLimits, Http2Limits};
 
 use crate::{api::attempts, protocol::centrifuge, server, session, transport};
 
-/// A limit with its value in force.
+/// A limit with its effective value.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Limit {
-    /// The path of its key in the configuration; of a fixed one a name of the same form.
+    /// The path of its key in the configuration; fixed limits have a name of the same form.
     pub key: String,
-    /// How much is allowed.
+    /// The effective value.
     pub value: u64,
-    /// Of what.
+    /// The unit of the value.
     pub unit: Unit,
     /// What is limited.
     pub meaning: String,
 }
 
-/// What is counted.
+/// The unit of a limit.
 ///
-/// Complete: keys of the configuration end in one of these.
+/// The list is complete: the names of all limits end in one of these units.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Unit {
     /// Bytes.
     Bytes,
-    /// Things, as the key names them.
+    /// A number of things, as named by the key.
     Count,
     /// Milliseconds.
     Milliseconds,
-    /// Things in a second.
+    /// A number of things per second.
     PerSecond,
     /// Seconds.
     Seconds,
 }
 
 impl Unit {
-    /// Returns the unit that the name of a key ends in.
+    /// Returns the unit in which the name of a key ends.
     pub(crate) fn of_key(name: &str) -> Self {
         let ends = |end: &str| name.ends_with(end);
         match () {
@@ -62,8 +62,8 @@ impl fmt::Display for Unit {
     }
 }
 
-/// Returns the limits that hold whatever is configured: those of the opening handshake, of messages, of HTTP/2, and
-/// of what a client may make a session do.
+/// Returns the limits that do not depend on the configuration: those of the opening handshake,
+/// messages, HTTP/2, and the commands of a session.
 pub fn fixed() -> Vec<Limit> {
     let groups = [requests(), messages(), http2(), commands()];
     groups.into_iter().flatten().collect()
@@ -75,52 +75,52 @@ fn requests() -> Vec<Limit> {
         bytes(
             "request.head_bytes_max",
             server::HEAD_BYTES_MAX,
-            "Bytes of the head of a request",
+            "Maximum size of the header section of a request",
         ),
         seconds(
             "request.head_s",
             server::HEAD_TIMEOUT,
-            "How long the head of a request may take",
+            "Maximum time to receive the header section of a request",
         ),
         seconds(
             "request.body_s",
             server::BODY_TIMEOUT,
-            "How long the body of a request may take",
+            "Maximum time to receive the body of a request",
         ),
         seconds(
             "request.connection_s",
             server::REQUESTS_TIMEOUT,
-            "How long a connection serves requests that are no WebSockets or streams",
+            "Maximum time that a connection serves requests other than WebSockets and streams",
         ),
         count(
             "request.wrong_keys_max",
             attempts::WRONG_KEYS_MAX.into(),
-            "Wrong keys of the server API, /admin and /logs from one address",
+            "Maximum number of wrong keys from one address for the server API, /admin and /logs",
         ),
         seconds(
             "request.wrong_keys_s",
             attempts::WRONG_KEYS_WINDOW,
-            "How long they are remembered; beyond the maximum, keys from the address are refused that long",
+            "Time that wrong keys are remembered; beyond the maximum, keys from the address are refused until it ends",
         ),
         seconds(
             "connection.handshake_s",
             server::HANDSHAKE_TIMEOUT,
-            "How long TLS and a proxy header may take",
+            "Maximum time for the TLS handshake and a PROXY protocol header",
         ),
         seconds(
             "connection.dead_peer_s",
             server::DEAD_PEER_TIMEOUT,
-            "How long a peer may acknowledge nothing that was sent",
+            "Maximum time that sent data may remain unacknowledged by the peer",
         ),
         count(
             "handshake.subprotocols_max",
             handshake.subprotocols_max as u64,
-            "Subprotocols that a client offers",
+            "Maximum number of subprotocols that a client may offer",
         ),
         count(
             "handshake.extensions_max",
             handshake.extensions_max as u64,
-            "Extensions that a client offers",
+            "Maximum number of extensions that a client may offer",
         ),
     ]
 }
@@ -131,17 +131,17 @@ fn messages() -> Vec<Limit> {
         count(
             "message.fragments_max",
             config.limits.fragments_max.into(),
-            "Frames of a message",
+            "Maximum number of frames of a message",
         ),
         seconds(
             "close.timeout_s",
             config.close_timeout,
-            "How long the closing handshake may take",
+            "Maximum time for the closing handshake",
         ),
         bytes(
             "client.data_bytes_max",
             transport::DATA_BYTES_MAX,
-            "Bytes of publications that wait for a socket; the rest stays in the rings",
+            "Maximum size of the publications queued for a socket; the others stay in the rings",
         ),
     ]
 }
@@ -152,24 +152,24 @@ fn http2() -> Vec<Limit> {
         count(
             "http2.streams_max",
             limits.streams_max.into(),
-            "Streams that a client has open",
+            "Maximum number of streams that a client may have open",
         ),
         bytes(
             "http2.stream_window_bytes_max",
             limits.stream_window_bytes as usize,
-            "Bytes on a stream ahead of what was taken",
+            "Maximum size of the unread data on a stream",
         ),
         count(
             "http2.resets_max",
             limits.resets_max.into(),
-            "Streams given up at once",
+            "Maximum number of streams that a client may reset in a burst",
         ),
         Limit {
             unit: Unit::PerSecond,
             ..count(
                 "http2.resets_per_second_max",
                 limits.resets_per_second.into(),
-                "Streams given up in the long run",
+                "Maximum rate at which a client may reset streams in the long run",
             )
         },
     ]
@@ -181,27 +181,27 @@ fn commands() -> Vec<Limit> {
         count(
             "commands.frame_max",
             limits.commands_max as u64,
-            "Commands in a message",
+            "Maximum number of commands in a message",
         ),
         count(
             "commands.depth_max",
             limits.depth_max as u64,
-            "Levels of JSON in a command",
+            "Maximum nesting depth of the JSON of a command",
         ),
         count(
             "commands.waiting_max",
             session::WAITING_MAX as u64,
-            "Commands that wait; while there are more, no input is taken",
+            "Maximum number of queued commands; beyond it, no input is read",
         ),
         count(
             "filter.depth_max",
             linerate_filter::DEPTH_MAX as u64,
-            "Levels of brackets and comparisons in a filter",
+            "Maximum nesting depth of brackets and comparisons in a filter",
         ),
         count(
             "filter.json_depth_max",
             linerate_filter::JSON_DEPTH_MAX as u64,
-            "Levels of JSON in a publication; deeper ones match no filter",
+            "Maximum nesting depth of the JSON of a publication; deeper ones match no filter",
         ),
     ]
 }

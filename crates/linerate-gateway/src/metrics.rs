@@ -1,8 +1,8 @@
-//! Counters, and how Prometheus reads them.
+//! Counters and their exposition for Prometheus.
 //!
-//! What is counted often is counted by each worker for itself and summed when somebody asks ([`Snapshot`]); what
-//! happens once a connection or subscription is counted in [`Metrics`]. Labels are bounded: no channel, user or
-//! address is one.
+//! Frequent events are counted by each worker separately and summed on request ([`Snapshot`]).
+//! Events that happen once per connection or subscription are counted in [`Metrics`]. The number of
+//! label values is bounded: channels, users and addresses are never labels.
 
 mod deliveries;
 mod durations;
@@ -23,14 +23,14 @@ use durations::Durations;
 pub(crate) use durations::PublishDurations;
 pub use snapshot::Snapshot;
 
-/// What stands before each name.
+/// Prefix of all metric names.
 const PREFIX: &str = "linerate";
-/// The codes of disconnects that have labels of their own: those of Centrifugo's protocol.
+/// Disconnect codes that get their own label value: those of Centrifugo's protocol.
 const CODES: std::ops::Range<u32> = 3_000..3_600;
 
 type Labels<const N: usize> = [(&'static str, &'static str); N];
 
-/// What sessions count.
+/// Metrics that sessions record.
 #[derive(Debug)]
 pub struct Metrics {
     api_seconds: Durations<[(&'static str, String); 1]>,
@@ -40,7 +40,7 @@ pub struct Metrics {
     recoveries: Family<Labels<1>, Counter>,
 }
 
-/// What a token was shown for.
+/// The purpose of a token.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum TokenKind {
     /// A connection.
@@ -49,14 +49,14 @@ pub enum TokenKind {
     Subscription,
 }
 
-/// How a key of the server API, of `/admin` or for logs was judged.
+/// The result of checking a key of the server API, of `/admin` or for logs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum KeyResult {
-    /// It is wrong.
+    /// The key is wrong.
     Invalid,
-    /// It was not looked at, because too many from the same address were wrong.
+    /// The key was not checked, because too many keys from the same address were wrong.
     Limited,
-    /// It is right.
+    /// The key is right.
     Ok,
 }
 
@@ -73,13 +73,13 @@ impl KeyResult {
 }
 
 impl Metrics {
-    /// Counts a key that was shown.
+    /// Counts a key that was presented.
     pub(crate) fn count_key(&self, kind: &'static str, result: KeyResult) {
         let labels = [("kind", kind), ("result", result.label())];
         self.auth.get_or_create(&labels).inc();
     }
 
-    /// Counts a token that was judged.
+    /// Counts a token that was verified.
     pub fn count_token<T>(&self, kind: TokenKind, judged: &Result<T, TokenError>) {
         let kind = match kind {
             TokenKind::Connection => "connection",
@@ -93,49 +93,53 @@ impl Metrics {
         self.auth.get_or_create(&labels).inc();
     }
 
-    /// Counts a connection that the server ends.
+    /// Counts a connection that the server closes.
     pub fn count_disconnect(&self, code: u32) {
-        // Applications may choose any code.
+        // Applications may choose any code, so that others share a label value.
         let code = if CODES.contains(&code) { code } else { 0 };
         self.disconnects.get_or_create(&[("code", code)]).inc();
     }
 
-    /// Counts a subscriber who came back for what it missed.
+    /// Counts a subscriber that reconnected and asked for what it missed.
     pub fn count_recovery(&self, is_recovered: bool) {
         let result = if is_recovered { "ok" } else { "incomplete" };
         self.recoveries.get_or_create(&[("result", result)]).inc();
     }
 
-    /// Counts a command of a client that was answered, and how long that took since it came.
+    /// Counts a command of a client, and the time from its arrival to the reply.
     pub fn count_command(&self, method: &'static str, took: Duration) {
         let histogram = self.command_seconds.get_or_create(&[("method", method)]);
         histogram.observe(took.as_secs_f64());
     }
 
-    /// Counts a request to a method of the server API that exists, and how long the answer took.
+    /// Counts a request to an existing method of the server API, and the time until the reply.
     pub fn count_request(&self, method: &str, took: Duration) {
         let labels = [("method", method.to_owned())];
         let histogram = self.api_seconds.get_or_create(&labels);
         histogram.observe(took.as_secs_f64());
     }
 
-    /// Returns everything in the text format of OpenMetrics, which Prometheus reads.
+    /// Returns all metrics in the OpenMetrics text format, which Prometheus reads.
     ///
     /// # Errors
-    /// None that happens: a text takes whatever is written to it.
+    /// Never fails in practice, because writing to a string cannot fail.
     pub fn to_text(&self, snapshot: Snapshot) -> Result<String, fmt::Error> {
         let mut ours = Registry::with_prefix(PREFIX);
-        let help = "How long requests to the server API took";
+        let help = "Duration of requests to the server API";
         ours.register("api_seconds", help, self.api_seconds.clone());
-        let help = "How long clients waited for the answers to their commands";
+        let help = "Time from the arrival of a client's command to the reply";
         ours.register("command_seconds", help, self.command_seconds.clone());
         let help =
-            "How long the broker took to publish what came by the server API or from clients";
+            "Time that the broker took to publish messages from the server API and from clients";
         ours.register("publish_seconds", help, snapshot.publishes.0.clone());
-        ours.register("auth", "Tokens and keys judged", self.auth.clone());
-        let help = "Sessions with commands that the server has ended, by code; 0 for codes of applications";
+        ours.register(
+            "auth",
+            "Tokens and keys checked, by kind and result",
+            self.auth.clone(),
+        );
+        let help = "Sessions with commands that the server closed, by code; 0 for codes chosen by applications";
         ours.register("disconnects", help, self.disconnects.clone());
-        let help = "Subscribers who came back for what they missed";
+        let help = "Subscribers that reconnected and asked for missed publications, by result";
         ours.register("recoveries", help, self.recoveries.clone());
         ours.register_collector(Box::new(snapshot));
         let mut process = Registry::default();
@@ -149,7 +153,8 @@ impl Metrics {
 }
 
 impl Default for Metrics {
-    /// What an alert may wait for begins at 0, because Prometheus takes no notice of a counter's first value.
+    /// Creates all counters that alerts may depend on with the value 0, because Prometheus cannot
+    /// see an increase to a counter's first value.
     fn default() -> Self {
         let metrics = Self {
             api_seconds: durations::durations(),

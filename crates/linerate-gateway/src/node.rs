@@ -1,12 +1,13 @@
-//! A node: one process of the service, its workers, and what they share.
+//! A node: one process of the service, its workers, and their shared state.
 //!
 //! ```text
 //! broker ─► Dispatcher ─► inbox of each worker with subscribers ─► hub ─► Outlet of each client
 //! ```
 //!
-//! The dispatcher is made first, since the broker needs it; then the broker; then the node, which needs
-//! both; then each worker on its thread. What concerns a client happens on its worker's thread; what
-//! concerns the broker or other nodes on the runtime that the node is started on.
+//! Create the dispatcher first, because the broker needs it; then the broker; then the node, which
+//! needs both; then each worker on its thread. Client work runs on the thread of the client's
+//! worker. Work that involves the broker or other nodes runs on the runtime that the node is
+//! started on.
 
 mod accounts;
 mod ask;
@@ -82,24 +83,24 @@ pub use writes::Writes;
 /// The fan-out of a worker.
 type Hub = linerate_hub::Hub<Arc<Block>>;
 
-/// What a node is started with.
+/// The options of a node.
 #[derive(Debug)]
 pub struct NodeOptions {
-    /// What the node is called, for people.
+    /// The display name of the node.
     pub name: String,
-    /// The encodings that subscriptions may ask for, by their index.
+    /// The encodings that subscriptions may use; the index is the ID.
     pub encodings: Vec<Arc<Encoder>>,
-    /// Which options channels have; [`Node::set_namespaces`] changes them.
+    /// The options of channels; [`Node::set_namespaces`] changes them.
     pub namespaces: Namespaces,
     /// How long a channel stays subscribed at the broker after its last subscriber has left.
     pub linger: Duration,
-    /// Revocations of tokens that are remembered.
+    /// The maximum number of token revocations that the node remembers.
     pub revocations_max: usize,
-    /// How many filters there may be.
+    /// The limits on filters.
     pub filter: FilterOptions,
 }
 
-/// A process of the service.
+/// A node of the service.
 #[derive(Debug)]
 pub struct Node {
     id: String,
@@ -112,7 +113,7 @@ pub struct Node {
     reads: Arc<Reads>,
     cluster: Cluster,
     revocations: Revocations,
-    /// Whether what the broker keeps was read.
+    /// True once the revocations stored by the broker have been read.
     knows_revocations: watch::Sender<bool>,
     people: People,
     emulations: Emulations,
@@ -120,7 +121,7 @@ pub struct Node {
     labels: Labels,
     tallies: Tallies,
     publishes: PublishDurations,
-    /// Counts publications that were read of streams.
+    /// The account for publications read from streams.
     histories: Account,
     writes: Arc<Writes>,
     is_draining: watch::Sender<bool>,
@@ -129,7 +130,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Starts a node, whose tasks for all workers run on `runtime`.
+    /// Starts a node. Its tasks, which serve all workers, run on `runtime`.
     pub fn start(
         options: NodeOptions,
         (dispatcher, control): (Arc<Dispatcher>, Control),
@@ -187,27 +188,28 @@ impl Node {
         node
     }
 
-    /// Asks for the node's clients to be sent away, as before it stops.
+    /// Asks for the node's clients to be disconnected, as before a shutdown.
     pub fn drain(&self) {
         self.is_draining.send_replace(true);
     }
 
-    /// Lets clients stay again, those who have not been sent away yet.
+    /// Cancels [`drain`](Self::drain). Clients that are still connected may stay.
     pub fn undrain(&self) {
         self.is_draining.send_replace(false);
     }
 
-    /// Says goodbye to the other nodes, and ends the tasks of the node and its broker.
+    /// Tells the other nodes that this one leaves, and ends the tasks of the node and its broker.
     pub async fn shut_down(&self) {
         self.say(Body::Goodbye).await;
         self.abort_tasks();
         self.broker.shut_down().await;
     }
 
-    /// Makes the worker of this index, from 0. Called once an index, on the worker's thread.
+    /// Creates the worker with this index, counted from 0. Call this once per index, on the
+    /// worker's thread.
     ///
     /// # Panics
-    /// The dispatcher was made for fewer workers.
+    /// The dispatcher was created for fewer workers.
     pub fn worker(self: &Arc<Self>, index: u16) -> Worker {
         let mut encodings = self.options.encodings.clone();
         encodings.push(Arc::new(TailEncoding));
@@ -224,10 +226,10 @@ impl Node {
         Worker::new(self.clone(), index, hub, accounts)
     }
 
-    /// Publishes in a channel.
+    /// Publishes to a channel.
     ///
     /// # Errors
-    /// The broker is away or refuses.
+    /// The broker is unavailable or refuses the publication.
     pub async fn publish(
         &self,
         channel: &ChannelName,
@@ -246,32 +248,32 @@ impl Node {
         published
     }
 
-    /// Gives channels other options from now on; subscriptions keep theirs.
+    /// Replaces the options of channels. Existing subscriptions keep theirs.
     pub fn set_namespaces(&self, namespaces: Namespaces) {
         self.namespaces.store(Arc::new(namespaces));
     }
 
-    /// Returns which options channels have.
+    /// Returns the options of channels.
     pub fn namespaces(&self) -> Arc<Namespaces> {
         self.namespaces.load_full()
     }
 
-    /// Returns the name of this incarnation of the node, unique in the cluster.
+    /// Returns the ID of this run of the node, unique in the cluster.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Returns what the node is called, for people.
+    /// Returns the display name of the node.
     pub fn name(&self) -> &str {
         &self.options.name
     }
 
-    /// Returns how long the node has been there.
+    /// Returns the time since the node was started.
     pub fn uptime(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// Returns how the node is.
+    /// Returns a summary of the node's state.
     pub fn info(&self) -> NodeInfo {
         NodeInfo {
             id: self.id.clone(),
@@ -285,22 +287,22 @@ impl Node {
         }
     }
 
-    /// Returns the channels with subscribers here, and what was published in them.
+    /// Returns the channels with subscribers on this node, and their traffic.
     pub fn traffic(&self) -> Vec<(ChannelName, Traffic)> {
         self.dispatcher.routes.traffic()
     }
 
-    /// Returns how many clients, users and subscriptions there are.
+    /// Returns the numbers of clients, users and subscriptions.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// Returns the sessions that take commands from elsewhere.
+    /// Returns the sessions whose commands arrive in separate requests.
     pub fn emulations(&self) -> &Emulations {
         &self.emulations
     }
 
-    /// Returns whether clients are to be sent away, and when that changes.
+    /// Returns a receiver that is true while clients are to be disconnected.
     pub fn draining(&self) -> watch::Receiver<bool> {
         self.is_draining.subscribe()
     }
@@ -310,22 +312,22 @@ impl Node {
         &self.broker
     }
 
-    /// Returns how the link to the broker was.
+    /// Returns the history of the link to the broker.
     pub fn timeline(&self) -> &Timeline {
         &self.dispatcher.timeline
     }
 
-    /// Returns what the node's memory is counted in.
+    /// Returns the memory budget of the node.
     pub fn budget(&self) -> &Budget {
         self.dispatcher.budget()
     }
 
-    /// Returns what takes in what the broker tells.
+    /// Returns the dispatcher, which receives the events of the broker.
     pub fn dispatcher(&self) -> &Arc<Dispatcher> {
         &self.dispatcher
     }
 
-    /// Returns whether the broker takes durable publications.
+    /// Returns the state of durable writes: whether the broker accepts them.
     pub fn writes(&self) -> &Writes {
         &self.writes
     }
@@ -335,19 +337,19 @@ impl Node {
         &self.publishes
     }
 
-    /// Returns the name of the namespace whose channels have `label` in what the hubs count.
+    /// Returns the name of the namespace that the hubs' counters identify by `label`.
     pub(crate) fn namespace(&self, label: u16) -> Arc<str> {
         self.labels.name(label)
     }
 
-    /// Returns the number under which a channel is counted.
+    /// Returns the label under which a channel is counted.
     fn label_of(&self, channel: &ChannelName) -> u16 {
         self.labels.number(self.namespaces.load().label(channel))
     }
 
-    /// Returns the encoding of tails, which stands behind those of the clients.
+    /// Returns the encoding of tails, which follows those of clients.
     pub(crate) fn tail_encoding(&self) -> EncodingId {
-        // Nobody has 255 encodings; the hub refuses one that it does not have.
+        // There are far fewer than 255 encodings; the hub refuses an ID that it does not know.
         EncodingId(u8::try_from(self.options.encodings.len()).unwrap_or(u8::MAX))
     }
 
@@ -359,7 +361,7 @@ impl Node {
         &self.reads
     }
 
-    /// Does something that takes long beside the workers.
+    /// Runs a long task outside the workers, on the node's runtime.
     pub(crate) fn spawn_task<T: Send + 'static>(
         &self,
         task: impl Future<Output = T> + Send + 'static,

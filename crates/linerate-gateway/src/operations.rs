@@ -1,7 +1,8 @@
-//! For monitoring: `/live`, `/ready` and `/metrics`.
+//! Endpoints for monitoring: `/live`, `/ready` and `/metrics`.
 //!
-//! `/live` says that the process answers, and never depends on the broker: whoever restarts what is not alive must
-//! not restart all nodes when the broker is away. `/ready` says whether clients should be sent here.
+//! `/live` reports that the process responds. It never depends on the broker: a supervisor that
+//! restarts failed processes must not restart all nodes when the broker is unavailable. `/ready`
+//! reports whether new clients should be routed to this node.
 
 use std::sync::Arc;
 
@@ -29,32 +30,32 @@ use crate::{
     transport::Peer,
 };
 
-/// What OpenMetrics is served as.
+/// The content type of OpenMetrics.
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What monitoring looks at.
+/// The state that the monitoring endpoints report on.
 #[derive(Debug)]
 pub struct Operations {
     /// The node.
     pub node: Arc<Node>,
-    /// The listeners of clients.
+    /// The listeners for clients.
     pub front: Arc<Front>,
-    /// The configuration, and what sessions count.
+    /// The configuration and the metrics of sessions.
     pub shared: Arc<Shared>,
 }
 
-/// Whether clients should be sent here.
+/// The readiness of this node for new clients, as `/ready` reports it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Readiness {
-    /// Whether they should.
+    /// True if they should.
     pub ready: bool,
-    /// Why not.
+    /// The reasons why not.
     pub reasons: Vec<&'static str>,
 }
 
 impl Operations {
-    /// Returns the routes for the listener of clients: `/metrics` is for this machine, and for those with the admin
-    /// key.
+    /// Returns the routes for the listener for clients, where `/metrics` is available locally, or
+    /// with the admin key.
     pub fn public_routes(self: &Arc<Self>) -> Router {
         let metrics = get(metrics).layer(from_fn_with_state(self.clone(), only_near));
         self.health()
@@ -62,13 +63,13 @@ impl Operations {
             .with_state(self.clone())
     }
 
-    /// Returns the routes for a listener of their own, for everybody who can reach it.
+    /// Returns the routes for a separate listener, available to everyone who can reach it.
     pub fn private_routes(self: &Arc<Self>) -> Router {
         let routes = self.health().route("/metrics", get(metrics));
         routes.with_state(self.clone())
     }
 
-    /// Returns whether clients should be sent here, and if not, why.
+    /// Returns whether new clients should be routed to this node, and the reasons if not.
     pub fn readiness(&self) -> Readiness {
         let mut reasons = Vec::new();
         if self.node.broker().link() == LinkState::Deaf {
@@ -87,7 +88,7 @@ impl Operations {
             reasons.push("memory");
         }
         if !self.front.admission.has_room() {
-            reasons.push("as many connections as allowed are open");
+            reasons.push("connection limit reached");
         }
         Readiness {
             ready: reasons.is_empty(),
@@ -123,7 +124,7 @@ async fn metrics(State(operations): State<Arc<Operations>>) -> Response {
     }
 }
 
-/// Refuses requests that come from elsewhere without the admin key.
+/// Refuses requests from other machines without the admin key.
 async fn only_near(
     State(operations): State<Arc<Operations>>,
     request: Request,
@@ -144,9 +145,9 @@ async fn only_near(
     }
 }
 
-/// Judges a request to `/echo` or `/counters`, which are for everybody where no keys are configured or
-/// `server.diagnostics` says so, and otherwise for those with the admin key. Returns the response that refuses it, if
-/// it is refused.
+/// Checks a request to `/echo` or `/counters`. These are public if the server is open or
+/// `server.diagnostics` is set; otherwise they require the admin key. Returns the response if the
+/// request is refused.
 pub fn refuse_diagnostics(shared: &Shared, parts: &Parts) -> Option<Response> {
     let settings = shared.settings();
     if settings.config.is_open() || settings.config.server.diagnostics {
@@ -157,8 +158,8 @@ pub fn refuse_diagnostics(shared: &Shared, parts: &Parts) -> Option<Response> {
         Ok(()) => None,
         Err(denied @ Denied::Limited(_)) => Some(Refusal::from(denied).into_response()),
         Err(_) => {
-            let text = "this server has keys: it answers here with the admin key, or with \
-                        server.diagnostics = true\n";
+            let text = "this requires the admin key, because keys are configured; set \
+                        server.diagnostics = true to make it public\n";
             Some((StatusCode::FORBIDDEN, text).into_response())
         }
     }

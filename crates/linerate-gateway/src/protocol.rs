@@ -1,13 +1,14 @@
-//! The client protocols as bytes; no other room knows a wire format. `docs/PROTOCOL.md` describes them all.
+//! The wire formats of the client protocols; no other module knows a wire format.
+//! `docs/PROTOCOL.md` describes all of them.
 //!
-//! | room | what happens there |
+//! | module | responsibility |
 //! | --- | --- |
-//! | `block` | encoded publications, shared by all who get them |
+//! | `block` | encoded publications, shared by all their recipients |
 //! | `centrifuge` | commands, replies and pushes of the Centrifuge protocol |
 //! | `encoding` | publications for the subscribers of each protocol: the hot path |
-//! | `event_stream` | what `GET /sse` gets besides publications |
+//! | `event_stream` | what `GET /sse` sends besides publications |
 //! | `native` | blocks of the native protocol |
-//! | `raw` | what a raw WebSocket gets besides publications |
+//! | `raw` | what a raw WebSocket receives besides publications |
 
 pub mod block;
 pub mod centrifuge;

@@ -1,14 +1,14 @@
-//! Logs that can't be flooded.
+//! Log lines that clients cannot flood.
 
 use std::{
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-/// How often something is said at most.
+/// Minimum time between two log lines.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Says when something that happens often may be logged again.
+/// Limits how often a frequent event is logged.
 #[derive(Debug)]
 pub(crate) struct Quiet(Mutex<State>);
 
@@ -26,12 +26,13 @@ impl Quiet {
         }))
     }
 
-    /// Returns how often it has happened since it was said last, if it may be said now.
+    /// Counts an occurrence. Returns the number of occurrences since the last log line if it may be
+    /// logged now.
     pub(crate) fn ask(&self, now: Instant) -> Option<u64> {
         self.ask_for(1, now)
     }
 
-    /// As [`ask`](Self::ask), of what has happened `times`.
+    /// Like [`ask`](Self::ask), for `times` occurrences.
     pub(crate) fn ask_for(&self, times: u64, now: Instant) -> Option<u64> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_silent = state

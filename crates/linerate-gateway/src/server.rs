@@ -1,22 +1,22 @@
-//! Listeners, TLS, admission, drain: everything between a socket and a request.
+//! Everything between a socket and a request: listeners, TLS, admission, draining.
 //!
-//! | room | what happens there |
+//! | module | contents |
 //! | --- | --- |
-//! | `accept` | takes connections, at a bounded rate, through shortages of file descriptors |
-//! | `admission` | how many connections there may be, in all and from one address |
-//! | `connection` | one connection: proxy header, TLS, requests, goodbye |
-//! | `drain` | sends clients away a few at a time |
-//! | `hosts` | names under which the server answers |
-//! | `http2` | requests and WebSockets on the streams of a connection |
-//! | `listener` | sockets that listen |
+//! | `accept` | accepts connections at a limited rate, even when file descriptors run out |
+//! | `admission` | limits on connections, in total and per address |
+//! | `connection` | a single connection: proxy header, TLS, requests, shutdown |
+//! | `drain` | disconnects clients gradually |
+//! | `hosts` | host names that the server accepts |
+//! | `http2` | requests and WebSockets on HTTP/2 streams |
+//! | `listener` | listening sockets |
 //! | `newcomer` | connections before their first request |
-//! | `proxy` | what trusted proxies say of a client's address |
-//! | `spares` | file descriptors to fall back on |
-//! | `staying` | answers that go on keep a place |
-//! | `stop` | the end of the server, in phases |
-//! | `timed` | bodies that must come in time |
-//! | `tls` | the certificate, and its renewal |
-//! | `workers` | threads with a runtime and a listener each |
+//! | `proxy` | client addresses reported by trusted proxies |
+//! | `spares` | spare file descriptors |
+//! | `staying` | response bodies that keep their place among the connections |
+//! | `stop` | the phases of shutting down |
+//! | `timed` | request bodies with a time limit |
+//! | `tls` | the certificate and its renewal |
+//! | `workers` | threads with their own runtime and listener |
 
 mod accept;
 mod admission;
@@ -59,30 +59,30 @@ pub(crate) use timed::BODY_TIMEOUT;
 pub use tls::{Certificate, CertificateError};
 pub use workers::{Running, Seat, Workers};
 
-/// What the listeners of all workers share.
+/// State shared by the listeners of all workers.
 #[derive(Debug)]
 pub struct Front {
-    /// Who is let in.
+    /// Connection limits.
     pub admission: Arc<Admission>,
-    /// The names under which it answers.
+    /// The host names that the server accepts.
     pub hosts: Hosts,
-    /// File descriptors to fall back on.
+    /// Spare file descriptors.
     pub spares: Spares,
-    /// When to say goodbye.
+    /// The shutdown phase.
     pub stopped: Stopped,
-    /// The certificate, if TLS is spoken.
+    /// The certificate; `None` without TLS.
     pub certificate: Option<Arc<Certificate>>,
-    /// Whether trusted proxies send a header of the PROXY protocol.
+    /// True if trusted proxies send a PROXY protocol header.
     pub has_proxy_header: bool,
-    /// How many workers share the bound on accepted connections.
+    /// Number of workers that share the limit on accepted connections per second.
     pub workers: usize,
 }
 
 impl Front {
-    /// Makes one of what is configured. Memory has no bound.
+    /// Creates the state from the configuration, without a memory limit.
     ///
     /// # Errors
-    /// The certificate can't be used.
+    /// Fails if the certificate cannot be used.
     pub fn new(
         options: &ServerOptions,
         hosts: Hosts,
@@ -92,10 +92,11 @@ impl Front {
         Self::within(Budget::unbounded(), options, hosts, workers, stopped)
     }
 
-    /// As [`new`](Self::new), for a server whose memory is counted in `budget`: while it is tight, nobody is let in.
+    /// Like [`new`](Self::new), for a server whose memory is accounted in `budget`. Connections are
+    /// refused while memory is tight.
     ///
     /// # Errors
-    /// The certificate can't be used.
+    /// Fails if the certificate cannot be used.
     pub fn within(
         budget: Budget,
         options: &ServerOptions,
@@ -115,12 +116,13 @@ impl Front {
         })
     }
 
-    /// Serves `app` on a listener until the server stops, then until its connections are gone.
+    /// Serves `app` on a listener until the server stops, and then until all connections are
+    /// closed.
     ///
     /// Each request has a [`Peer`](crate::transport::Peer) and a [`Visit`] among its extensions.
     ///
     /// # Errors
-    /// The listener is none.
+    /// Fails if accepting connections fails permanently because the socket is not a listener.
     pub async fn serve(self: Arc<Self>, listener: TcpListener, app: Router) -> std::io::Result<()> {
         accept::serve(self, listener, app).await
     }

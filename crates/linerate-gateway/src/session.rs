@@ -1,21 +1,21 @@
-//! A client's session: commands in, replies out, whatever carries them.
+//! Client sessions: commands in, replies out, independent of the transport.
 //!
-//! | room | what happens there |
+//! | module | responsibility |
 //! | --- | --- |
-//! | `budget` | how many commands a client may send |
-//! | `commands` | what becomes of each command |
-//! | `deadlines` | pings, and tokens that end |
-//! | `events` | what the node and the worker want of a session |
-//! | `fixed` | sessions that the address of a request describes: raw WebSockets and event streams |
-//! | `gate` | who may come in, and what they may subscribe to |
-//! | `identity` | who a client is |
-//! | `plan` | how a client is subscribed, if it may |
-//! | `scope` | from which channels a subscriber to a pattern gets publications |
-//! | `shared` | the configuration as sessions need it |
-//! | `tags` | filters by the tags of publications |
-//! | `work` | what a session has to wait for |
+//! | `budget` | limits the rate of commands |
+//! | `commands` | handles each command |
+//! | `deadlines` | pings, and the expiry of tokens |
+//! | `events` | handles events from the node and the worker |
+//! | `fixed` | sessions described by the URL of a request: raw WebSockets and event streams |
+//! | `gate` | authenticates clients and authorizes subscriptions |
+//! | `identity` | the identity of a client |
+//! | `plan` | checks a subscription request and decides how to serve it |
+//! | `scope` | the channels whose publications reach a pattern subscriber |
+//! | `shared` | the configuration in the form that sessions need |
+//! | `tags` | filters on the tags of publications |
+//! | `work` | asynchronous operations that a session waits for |
 //!
-//! A session waits for nothing itself: [`transport`](crate::transport) drives it.
+//! A session never blocks or awaits: [`transport`](crate::transport) drives it.
 
 mod budget;
 mod commands;
@@ -56,10 +56,11 @@ pub use shared::{LogsAccess, Settings, Shared};
 use work::SUBSCRIBES_AT_ONCE;
 pub(crate) use work::{Context, Done, Work};
 
-/// Commands that may wait for those before them; while there are more, no further input is taken.
+/// Commands that may wait for earlier ones to complete. At this limit, the session reads no further
+/// input.
 pub(crate) const WAITING_MAX: usize = 64;
 
-/// What we call ourselves to clients.
+/// The version string that the server reports to clients.
 pub(crate) const VERSION: &str = concat!("linerate ", env!("CARGO_PKG_VERSION"));
 
 /// A session of a client that sends commands.
@@ -67,11 +68,11 @@ pub(crate) const VERSION: &str = concat!("linerate ", env!("CARGO_PKG_VERSION"))
 pub(crate) struct Session {
     context: Context,
     format: Format,
-    /// Names the session to `/emulation`; empty where commands come the same way as replies go.
+    /// Identifies the session to `/emulation`; empty if commands and replies share one connection.
     name: String,
     stage: Stage,
     waiting: VecDeque<Job>,
-    /// For what the answers are that the session waits for, in the order in which they come.
+    /// What each outstanding operation is for, in the order in which the operations were started.
     pending: VecDeque<Pending>,
     subscriptions: HashMap<ChannelName, Subscription, RandomState>,
     budget: Budget,
@@ -90,23 +91,23 @@ enum Stage {
     Fresh,
 }
 
-/// Something to be done in its turn.
+/// A job that waits for its turn.
 #[derive(Debug)]
 enum Job {
-    /// A command, and when it came.
+    /// A command, and when it arrived.
     Command(Box<Command>, Instant),
-    /// A subscription that the application wants for the client.
+    /// A subscription that the application requests for the client.
     Subscribe {
         channel: ChannelName,
         info: Option<Bytes>,
     },
 }
 
-/// What the session waits for, with the channel if that is to be subscribed.
+/// What an outstanding operation is for, with the channel if it is a subscription.
 #[derive(Clone, Debug)]
 enum Pending {
     Command(Asked, Option<ChannelName>),
-    /// A subscription that the server has begun.
+    /// A subscription that the server initiated.
     Push(ChannelName),
 }
 
@@ -128,7 +129,7 @@ impl Pending {
     }
 }
 
-/// A command that waits for its answer.
+/// A command that has not been answered yet.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     id: u32,
@@ -136,22 +137,22 @@ struct Asked {
     since: Instant,
 }
 
-/// What a session remembers of a subscription.
+/// The session's state for one subscription.
 #[derive(Clone, Debug)]
 pub(crate) struct Subscription {
-    /// When it ends for want of a newer token.
+    /// When the subscription expires unless its token is refreshed.
     expiry: Option<Instant>,
     ends_with_gap: bool,
-    /// Whether the server made it, so that the client can't make it again without connecting again.
+    /// True if the server made the subscription; the client can then renew it only by reconnecting.
     is_of_server: bool,
-    /// What the token for it said of itself, if there was one.
+    /// Information about the token of the subscription, if there was one.
     token: Option<Shown>,
-    /// What others in the channel are told of the client.
+    /// The information about this client that other subscribers of the channel see.
     info: Option<Bytes>,
 }
 
 impl Session {
-    /// Starts a session that waits for its first command.
+    /// Creates a session that waits for its first command.
     pub(crate) fn new(context: Context, format: Format, name: String, now: Instant) -> Self {
         let settings = context.gate.shared.settings_full();
         let options = &settings.config.client;
@@ -171,7 +172,8 @@ impl Session {
         }
     }
 
-    /// Takes a frame of commands. Those that can't be done at once wait for [`poll_work`](Self::poll_work).
+    /// Handles a frame of commands. Commands that cannot complete at once wait for
+    /// [`poll_work`](Self::poll_work).
     pub(crate) fn handle_frame(&mut self, now: Instant, frame: &[u8]) {
         match decode(self.format, frame, &Limits::default()) {
             Ok(commands) => {
@@ -183,7 +185,8 @@ impl Session {
         }
     }
 
-    /// Takes what came of the oldest thing that the session waits for. What is to be sent then goes out at once.
+    /// Handles the result of the oldest outstanding operation. The resulting output must be sent at
+    /// once.
     pub(crate) fn handle_done(&mut self, now: Instant, done: Done) {
         let Some(pending) = self.pending.pop_front() else {
             return;
@@ -191,7 +194,7 @@ impl Session {
         self.finish(now, pending, done);
     }
 
-    /// Does what is due.
+    /// Handles all deadlines that have passed.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         while let Some(due) = self.deadlines.poll(now) {
             match due {
@@ -210,7 +213,9 @@ impl Session {
         }
     }
 
-    /// Returns the next thing to wait for, beside all others. What came of them is to be handed in in this order.
+    /// Returns the next operation to run, concurrently with those already running. Hand their
+    /// results to [`handle_done`](Self::handle_done) in the order in which this method returned the
+    /// operations.
     pub(crate) fn poll_work(&mut self, now: Instant) -> Option<Work> {
         while self.may_begin() {
             let (pending, work) = match self.waiting.pop_front()? {
@@ -239,12 +244,12 @@ impl Session {
         None
     }
 
-    /// Takes what is to be sent.
+    /// Removes and returns the pending output.
     pub(crate) fn take_output(&mut self) -> Vec<ServerMessage> {
         mem::take(&mut self.output)
     }
 
-    /// Ends the session.
+    /// Ends the session. Only the first call has an effect.
     pub(crate) fn end(&mut self, disconnect: Disconnect) {
         if self.end.is_none() {
             let metrics = self.context.gate.shared.metrics();
@@ -253,7 +258,7 @@ impl Session {
         }
     }
 
-    /// Returns why the session has ended, once it has.
+    /// Returns the reason why the session has ended, or `None` while it is running.
     pub(crate) const fn ended(&self) -> Option<&Disconnect> {
         self.end.as_ref()
     }
@@ -265,12 +270,12 @@ impl Session {
         expiries.chain(self.deadlines.next()).min()
     }
 
-    /// Returns whether more frames may come.
+    /// Returns whether the session accepts another frame.
     pub(crate) fn wants_input(&self) -> bool {
         self.waiting.len() < WAITING_MAX
     }
 
-    /// Returns the client's place at the worker, once it is connected.
+    /// Returns the client's ID at the worker, once the client is connected.
     pub(crate) const fn client(&self) -> Option<ClientId> {
         match &self.stage {
             Stage::Connected { member, .. } => Some(member.id()),
@@ -278,8 +283,8 @@ impl Session {
         }
     }
 
-    /// Says whether the next job may begin: several subscriptions are made at the same time, everything else waits for
-    /// what came before it.
+    /// Returns whether the next job may begin. Several subscriptions are made concurrently; every
+    /// other job waits until all earlier ones have completed.
     fn may_begin(&self) -> bool {
         if self.end.is_some() {
             return false;
@@ -291,14 +296,15 @@ impl Session {
         self.pending.is_empty() || is_among
     }
 
-    /// Says whether the client is subscribed to a channel, or soon will be.
+    /// Returns whether the client is subscribed to a channel, or is about to be.
     fn has(&self, channel: &ChannelName) -> bool {
         let mut pending = self.pending.iter();
         self.subscriptions.contains_key(channel)
             || pending.any(|one| one.channel() == Some(channel))
     }
 
-    /// Returns how many channels the client is subscribed to, or soon will be.
+    /// Returns the number of channels that the client is subscribed to, including pending
+    /// subscriptions.
     fn channels(&self) -> usize {
         self.subscriptions.len() + self.pending.iter().filter_map(Pending::channel).count()
     }
@@ -314,7 +320,7 @@ impl Session {
         }
     }
 
-    /// Counts a command that was answered, or ended the session.
+    /// Records the duration of a command that was answered or that ended the session.
     fn count(&self, now: Instant, asked: Asked) {
         let metrics = self.context.gate.shared.metrics();
         metrics.count_command(asked.method, now.saturating_duration_since(asked.since));
@@ -324,7 +330,7 @@ impl Session {
         self.output.push(ServerMessage::Reply(Reply { id, result }));
     }
 
-    /// Ends a subscription and tells the client why, if there is one.
+    /// Ends a subscription, if it exists, and tells the client the reason.
     fn unsubscribe(&mut self, channel: &ChannelName, unsubscribe: Unsubscribe) {
         if self.leave(channel) {
             self.output.push(ServerMessage::Push(Push::Unsubscribe {
@@ -334,7 +340,7 @@ impl Session {
         }
     }
 
-    /// Ends a subscription; `false` if there was none.
+    /// Ends a subscription. Returns `false` if there was none.
     fn leave(&mut self, channel: &ChannelName) -> bool {
         let was_there = self.subscriptions.remove(channel).is_some();
         self.context.outlet.forget_channel_id(channel);

@@ -1,15 +1,15 @@
-//! The ways to a client: WebSocket, HTTP streaming and event streams, under one session.
+//! Transports to clients: WebSocket, HTTP streaming and event streams, all with the same session.
 //!
-//! | room | what happens there |
+//! | module | responsibility |
 //! | --- | --- |
-//! | `body` | an answer over HTTP that goes on until one side ends it |
+//! | `body` | a streaming HTTP response body |
 //! | `centrifuge` | Centrifuge and native clients: `/connection/…` and `/emulation` |
-//! | `cors` | what pages of other origins may |
-//! | `drive` | runs a session: input, work, events, deadlines, room |
+//! | `cors` | response headers for pages of other origins |
+//! | `drive` | runs a session: input, work, events, deadlines, flow control |
 //! | `fixed` | `/raw` and `/sse` |
 //! | `outlet` | data, replies and events of one client |
-//! | `query` | what an address asks for |
-//! | `wire` | bytes to one client, whatever carries them |
+//! | `query` | parses the query of a request URL |
+//! | `wire` | writes bytes to one client |
 
 mod body;
 mod centrifuge;
@@ -42,22 +42,25 @@ use crate::{
 };
 pub(crate) use outlet::{ClientOutlet, Event};
 
-/// Bytes of data that may wait for a socket; the rest waits in the rings of the channels, where it can be conflated.
+/// The maximum number of data bytes queued for a socket. Further data stays in the channels' rings,
+/// where it can be conflated.
 pub(crate) const DATA_BYTES_MAX: usize = 64 << 10;
 
-/// Where a request came from, as the listener knows it; to be put among the extensions of each request.
+/// Where a request came from, as the listener knows it. The listener adds it to the extensions of
+/// each request.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
-    /// The address of the client, behind trusted proxies.
+    /// The address of the client; if the request came through trusted proxies, the one that they
+    /// report.
     pub address: IpAddr,
-    /// How the request came to us, or to a trusted proxy.
+    /// The scheme with which the request reached this server or a trusted proxy.
     pub scheme: Scheme,
-    /// Whether the socket leads to a program of this machine that is not a trusted proxy.
+    /// True if the peer of the socket is a program on this machine that is not a trusted proxy.
     pub is_near: bool,
 }
 
-/// Returns the routes of all client protocols, for the connections of one worker. `counters`, if any, count what
-/// passes through its WebSockets.
+/// Returns the routes of all client protocols, for the connections of one worker. `counters`, if
+/// given, count the traffic of its WebSockets.
 pub fn routes(worker: Arc<Worker>, shared: Arc<Shared>, counters: Option<Arc<Counters>>) -> Router {
     let endpoints = Endpoints {
         worker,
@@ -85,7 +88,7 @@ pub fn routes(worker: Arc<Worker>, shared: Arc<Shared>, counters: Option<Arc<Cou
         .with_state(endpoints)
 }
 
-/// What the handlers of a worker's requests need.
+/// What the request handlers of a worker need.
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoints {
     worker: Arc<Worker>,
@@ -103,7 +106,7 @@ impl Endpoints {
     }
 }
 
-/// A request that was let in: who sent it, and the settings that hold for it.
+/// An admitted request: who sent it, and the settings that apply to it.
 #[derive(Debug)]
 pub(crate) struct Admitted {
     endpoints: Endpoints,
@@ -111,12 +114,12 @@ pub(crate) struct Admitted {
     peer: Option<Peer>,
     agent: String,
     cors: cors::Cors,
-    /// The place of the connection, kept as long as the session lasts.
+    /// The connection's reservation, held for the lifetime of the session.
     visit: Option<Visit>,
 }
 
 impl Admitted {
-    /// Returns what is the same for all WebSockets.
+    /// Returns the options that all WebSockets share.
     fn options(&self) -> Options {
         let mut options = Options::default();
         options.deflate = self.settings.config.compression.deflate();
@@ -128,18 +131,19 @@ impl Admitted {
         options
     }
 
-    /// Returns where compressed blocks are counted.
+    /// Returns the account that compressed blocks are charged to.
     fn compressed(&self) -> Account {
         self.endpoints.worker.accounts().blocks.clone()
     }
 
-    /// Takes the places of a session that is about to begin; returns the refusal if there are none.
+    /// Reserves a place for a session that is about to begin. Returns the refusal if the server is
+    /// full.
     fn refuse_to_stay(&self) -> Option<Response> {
         let full = self.visit.as_ref()?.stay().err()?;
         Some(self.cors.clone().allow(full.into_response()))
     }
 
-    /// Returns what the node is told of a client of this request.
+    /// Returns the description of this client for the node.
     fn connection(&self, encoding: Encoding) -> Connection {
         Connection {
             client: uuid::Uuid::new_v4().to_string(),
@@ -156,7 +160,7 @@ impl Admitted {
 impl FromRequestParts<Endpoints> for Admitted {
     type Rejection = Response;
 
-    /// Refuses pages that may not talk to us.
+    /// Refuses pages whose origin is not allowed.
     async fn from_request_parts(
         parts: &mut Parts,
         endpoints: &Endpoints,
@@ -181,7 +185,7 @@ impl FromRequestParts<Endpoints> for Admitted {
 }
 
 impl IntoResponse for Refusal {
-    /// As HTTP says it, where no session could.
+    /// Converts the refusal to an HTTP response, for clients that have no session yet.
     fn into_response(self) -> Response {
         let (code, text) = match &self {
             Self::Disconnect(disconnect) => (disconnect.code.into(), disconnect.to_string()),

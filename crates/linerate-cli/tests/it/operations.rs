@@ -52,7 +52,7 @@ async fn a_full_server_is_alive_but_not_ready() {
         Server::start_with(&["--operations-listen", &listen, "--connections-max", "1"]);
     let _one = server.connect("/echo").await;
     server.address = operations;
-    let full = "as many connections as allowed are open";
+    let full = "connection limit reached";
     until(&server, "/ready", |text| {
         text.starts_with("503") && text.contains(full)
     })

@@ -12,7 +12,7 @@ use crate::api::Refusal;
 
 use super::{Admin, Administrator, Desk, bad_request, query, view};
 
-/// How many channels are shown at most.
+/// Maximum number of channels in a reply.
 const LIMIT_MAX: usize = 1_000;
 
 #[derive(Debug, Deserialize)]
@@ -53,12 +53,14 @@ pub(super) async fn list(
         return Err(bad_request(message));
     }
     let admin = desk.admin.clone();
-    // Not on the worker's thread: there may be very many channels.
+    // This runs on another thread than the worker's, because there can be very many channels.
     let listing = desk
         .admin
         .node
         .spawn_task(async move { admin.channels(&asked).await });
-    let channels = listing.await.map_err(|_| bad_request("the node stops"))?;
+    let channels = listing
+        .await
+        .map_err(|_| bad_request("node is shutting down"))?;
     Ok(Json(channels))
 }
 
@@ -98,7 +100,7 @@ impl Admin {
 }
 
 impl Sort {
-    /// The larger first; by name where they are equal.
+    /// Orders larger values first, and equal ones by name.
     fn compare(self, a: &view::Channel, b: &view::Channel) -> std::cmp::Ordering {
         let order = match self {
             Self::Bytes => b.bytes_per_s.total_cmp(&a.bytes_per_s),

@@ -1,4 +1,4 @@
-//! The clients of this node, the slowest first.
+//! The clients of this node, by default those with the largest lag first.
 
 use std::time::Instant;
 
@@ -10,10 +10,10 @@ use serde::Deserialize;
 use super::{Administrator, Desk, bad_request, milliseconds, query, view};
 use crate::{api::Refusal, node::Worker};
 
-/// How many clients are shown at most.
+/// Maximum number of clients in a reply.
 const LIMIT_MAX: usize = 1_000;
 
-/// How many channels of a client are named at most.
+/// Maximum number of channels listed for a client.
 const CHANNELS_MAX: usize = 32;
 
 #[derive(Clone, Debug, Deserialize)]

@@ -1,4 +1,4 @@
-//! The link to the broker, and what happened to it.
+//! The state and recent history of the link to the broker.
 
 use std::time::Duration;
 

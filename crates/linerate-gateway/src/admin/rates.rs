@@ -1,4 +1,4 @@
-//! How much happens a second, from two looks at counters that only grow.
+//! Rates per second, computed from two samples of monotonic counters.
 
 use std::{
     collections::HashMap,
@@ -11,13 +11,13 @@ use tokio::time::Instant;
 
 use crate::node::{Node, Traffic};
 
-/// How old the newest look may be before there is another.
+/// Minimum age of the newest sample before another is taken.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// How old the newest look may be before it says nothing about now.
+/// Age at which the newest sample is too old to compute a rate.
 const STALE: Duration = Duration::from_secs(10);
 
-/// The last looks.
+/// The rates and the newest sample.
 #[derive(Debug, Default)]
 pub(super) struct Rates(Mutex<Looks>);
 
@@ -35,7 +35,7 @@ struct Look {
     channels: HashMap<ChannelName, Traffic>,
 }
 
-/// What the node does a second.
+/// The rates of the node, per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct NodeRates {
     pub(super) publications: f64,
@@ -44,7 +44,7 @@ pub(super) struct NodeRates {
     pub(super) delivery_bytes: f64,
 }
 
-/// What comes in a channel a second.
+/// The rates of a channel, per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct ChannelRates {
     pub(super) publications: f64,
@@ -52,7 +52,7 @@ pub(super) struct ChannelRates {
 }
 
 impl Rates {
-    /// Looks again, if it is time.
+    /// Takes another sample if the newest one is old enough.
     pub(super) async fn refresh(&self, node: &Node, now: Instant) {
         let newest = self.looks().newest.as_ref().map(|look| look.at);
         if newest.is_some_and(|at| now < at + FRESH) {
@@ -73,12 +73,12 @@ impl Rates {
         self.looks().take(look);
     }
 
-    /// Returns what the node does a second.
+    /// Returns the rates of the node.
     pub(super) fn node(&self) -> NodeRates {
         self.looks().node
     }
 
-    /// Returns what comes in a channel a second.
+    /// Returns the rates of a channel.
     pub(super) fn channel(&self, channel: &ChannelName) -> ChannelRates {
         self.looks()
             .channels
@@ -108,7 +108,7 @@ impl Looks {
 impl Look {
     fn node_since(&self, previous: &Self) -> NodeRates {
         let seconds = (self.at - previous.at).as_secs_f64();
-        // A worker that did not answer in time takes its share out of a sum.
+        // A worker that did not answer in time is missing in a sum, which can then decrease.
         let rate =
             |index: usize| self.node[index].saturating_sub(previous.node[index]) as f64 / seconds;
         NodeRates {

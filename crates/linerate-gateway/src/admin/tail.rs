@@ -1,4 +1,4 @@
-//! A channel as it comes by, at a rate that people can read.
+//! A live view of a channel, at a rate that people can read.
 
 use std::{
     sync::{
@@ -27,22 +27,22 @@ use crate::{
     protocol::{Block, Transmit},
 };
 
-/// Publications of a block that a tail shows; the others of the block are skipped.
+/// Maximum number of publications shown of a block; the others are skipped.
 const SHOWN_MAX: usize = 8;
 
-/// Bytes of a payload that a tail shows.
+/// Maximum number of bytes shown of a payload.
 const DATA_BYTES_MAX: usize = 4_096;
 
-/// Events that may wait for the page.
+/// Maximum number of events queued for the page.
 const EVENTS_MAX: usize = 256;
 
-/// The most publications a second that may be asked for.
+/// Maximum number of publications per second that can be requested.
 const RATE_MAX: u32 = 100;
 
-/// How often the page is told what was skipped; also keeps the connection from looking dead.
+/// Interval between reports of skipped publications, which also keep the connection alive.
 const TOLD_EVERY: Duration = Duration::from_secs(1);
 
-/// The first publications of a block, as events.
+/// Encodes the first publications of a block as events.
 #[derive(Debug)]
 pub(crate) struct TailEncoding;
 
@@ -126,7 +126,7 @@ pub(super) async fn open(
     Ok(tail.into_response())
 }
 
-/// What a page reads; it ends the subscription when it is dropped.
+/// The stream of events for a page. Dropping it ends the subscription.
 struct Tail {
     worker: Arc<Worker>,
     client: ClientId,
@@ -135,14 +135,14 @@ struct Tail {
     tell_at: tokio::time::Instant,
 }
 
-/// Lets so many events a second through.
+/// Limits the events per second.
 #[derive(Debug)]
 struct TailOutlet {
     events: mpsc::Sender<Bytes>,
     rate: u32,
     second: Mutex<(Instant, u32)>,
     skipped: AtomicU64,
-    /// Told once the page is to be sent away.
+    /// Notified when the page must be disconnected.
     over: Notify,
 }
 
@@ -175,7 +175,8 @@ impl Tail {
         (tail, outlet)
     }
 
-    /// Waits for the next events, or until the page is to be told what was skipped; `None` once it is to go.
+    /// Waits for the next events, or until it is time to report skipped publications; returns
+    /// `None` if the page must be disconnected.
     async fn next(&mut self) -> Option<Bytes> {
         let events = tokio::select! {
             biased;
@@ -223,7 +224,7 @@ impl TailOutlet {
         self.events.try_send(events).is_ok()
     }
 
-    /// Returns how many events of those that are there may go now.
+    /// Returns how many of the available events may be sent now.
     fn allow(&self, events: u32) -> u32 {
         let mut second = self.second.lock().unwrap_or_else(PoisonError::into_inner);
         if second.0.elapsed() >= Duration::from_secs(1) {
@@ -237,7 +238,7 @@ impl TailOutlet {
     fn show(&self, block: &Bytes, messages: u32) {
         let shown = messages.min(SHOWN_MAX as u32);
         let allowed = self.allow(shown) as usize;
-        // Events end with an empty line, which JSON never has.
+        // Events end with an empty line, which JSON never contains.
         let ends = block
             .windows(2)
             .enumerate()
@@ -252,7 +253,7 @@ impl TailOutlet {
 
 impl Outlet for TailOutlet {
     fn has_room(&self) -> bool {
-        // What does not fit is skipped.
+        // Publications that do not fit into the queue are skipped.
         true
     }
 
@@ -271,7 +272,7 @@ impl Outlet for TailOutlet {
         }
     }
 
-    /// Events were offered to the page already.
+    /// Does nothing: events have already been queued for the page.
     fn flush(&self) {}
 
     fn notify(&self, notice: Notice) {
@@ -289,7 +290,8 @@ fn write_event(name: &str, data: &impl Serialize, out: &mut Vec<u8>) {
     out.extend_from_slice(b"event: ");
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b"\ndata: ");
-    // Writing to memory fails only for what has no JSON; these types have.
+    // Writing to memory fails only for values that JSON cannot represent; these types can be
+    // represented.
     _ = serde_json::to_writer(&mut *out, data);
     out.extend_from_slice(b"\n\n");
 }

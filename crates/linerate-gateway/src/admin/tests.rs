@@ -1,4 +1,4 @@
-//! What the page asks for, of a node on a bus.
+//! Tests of the admin API, with a node on a bus.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -261,7 +261,7 @@ async fn read_until(stream: &mut BodyDataStream, text: &str) -> String {
     let mut seen = String::new();
     let reading = async {
         while !seen.contains(text) {
-            let bytes = stream.next().await.expect("goes on").unwrap();
+            let bytes = stream.next().await.expect("the stream continues").unwrap();
             seen.push_str(std::str::from_utf8(&bytes).unwrap());
         }
     };

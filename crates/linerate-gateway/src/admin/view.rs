@@ -4,53 +4,53 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::node::NodeInfo;
 
-/// This node and what it does at the moment.
+/// This node and its current load.
 #[derive(Clone, Debug, Serialize)]
 pub struct Overview {
-    /// The node that answers.
+    /// The node that replies.
     pub node: NodeInfo,
-    /// Whether it sends its clients away.
+    /// True if the node is draining: it disconnects its clients.
     pub is_draining: bool,
-    /// How many nodes there are, this one included.
+    /// Number of nodes, including this one.
     pub nodes: usize,
-    /// What the link to the broker is: `up` or `deaf`.
+    /// State of the link to the broker: `up` or `deaf`.
     pub link: LinkState,
-    /// Publications from the broker a second.
+    /// Publications per second from the broker.
     pub publications_per_s: f64,
-    /// Bytes of their payloads a second.
+    /// Bytes per second of their payloads.
     pub publication_bytes_per_s: f64,
-    /// Messages handed to clients a second.
+    /// Messages per second delivered to clients.
     pub deliveries_per_s: f64,
-    /// Bytes handed to clients a second.
+    /// Bytes per second delivered to clients.
     pub delivery_bytes_per_s: f64,
-    /// Publications that wait for the workers.
+    /// Number of publications queued for the workers.
     pub waiting: usize,
-    /// Messages that clients missed since the start, since they were too slow.
+    /// Number of messages that slow clients have missed since the start.
     pub dropped: u64,
-    /// Messages left out since the start, since newer ones took their place.
+    /// Number of messages replaced by newer ones since the start.
     pub conflated: u64,
 }
 
-/// All nodes that are known.
+/// All known nodes.
 #[derive(Clone, Debug, Serialize)]
 pub struct Nodes {
-    /// The one that answers first.
+    /// The nodes; the one that replies is the first.
     pub nodes: Vec<NodeInfo>,
 }
 
-/// The clients of the node that answers.
+/// The clients of the node that replies.
 #[derive(Clone, Debug, Serialize)]
 pub struct Connections {
-    /// How many there are that match.
+    /// Number of matching clients.
     pub total: usize,
-    /// The first of them, in the order asked for.
+    /// The first of them, in the requested order.
     pub connections: Vec<Connection>,
 }
 
 /// A client.
 #[derive(Clone, Debug, Serialize)]
 pub struct Connection {
-    /// Names the connection.
+    /// ID of the connection.
     pub client: String,
     /// The user; empty if anonymous.
     pub user: String,
@@ -60,28 +60,28 @@ pub struct Connection {
     pub transport: String,
     /// The address, without port; `null` if unknown.
     pub peer: Option<String>,
-    /// What the client says that it is.
+    /// Name and version that the client reports.
     pub agent: String,
-    /// When it connected.
+    /// When it connected, in milliseconds since 1970.
     pub connected_at_ms: u64,
-    /// The age of the oldest message that it has not taken; 0 if it keeps up.
+    /// Age of the oldest message not yet sent to it, in milliseconds; 0 if it keeps up.
     pub lag_ms: u64,
-    /// Bytes that wait for it, in rings and for its socket; an estimate.
+    /// Estimated number of bytes that wait for it, in rings and for its socket.
     pub pending_bytes: u64,
-    /// The channels it is subscribed to, up to 32 of them.
+    /// Up to 32 of the channels that it is subscribed to.
     pub channels: Vec<String>,
-    /// How many channels there are.
+    /// Number of its subscriptions.
     pub subscriptions: usize,
-    /// The worker that serves it.
+    /// Index of the worker that serves it.
     pub worker: u16,
 }
 
-/// The channels with subscribers on the node that answers.
+/// The channels with subscribers on the node that replies.
 #[derive(Clone, Debug, Serialize)]
 pub struct Channels {
-    /// How many there are that match.
+    /// Number of matching channels.
     pub total: usize,
-    /// The first of them, in the order asked for.
+    /// The first of them, in the requested order.
     pub channels: Vec<Channel>,
 }
 
@@ -90,91 +90,91 @@ pub struct Channels {
 pub struct Channel {
     /// Its name.
     pub channel: String,
-    /// Subscribers on this node.
+    /// Number of subscribers on this node.
     pub subscribers: u64,
-    /// Publications since it had its first subscriber here.
+    /// Number of publications since its first subscriber on this node.
     pub publications: u64,
     /// Bytes of their payloads.
     pub bytes: u64,
-    /// Publications a second.
+    /// Publications per second.
     pub publications_per_s: f64,
-    /// Bytes a second.
+    /// Payload bytes per second.
     pub bytes_per_s: f64,
 }
 
-/// What the link to the broker is.
+/// The state of the link to the broker.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkState {
-    /// Nothing arrives.
+    /// Nothing arrives from the broker.
     Deaf,
     /// The last loopback publication came back.
     Up,
 }
 
-/// The link to the broker, and what happened to it.
+/// The state and recent history of the link to the broker.
 #[derive(Clone, Debug, Serialize)]
 pub struct BrokerLink {
     /// The broker: `memory`, `redis` or `nats`.
     pub broker: String,
-    /// How the link is.
+    /// State of the link.
     pub link: LinkState,
-    /// How long the last loopback publication took; `null` while deaf.
+    /// Round-trip time of the last loopback publication, in milliseconds; `null` while deaf.
     pub round_trip_ms: Option<f64>,
-    /// How many gaps there were since the start.
+    /// Number of gaps since the start.
     pub gaps: u64,
-    /// How long they lasted together.
+    /// Total duration of these gaps, in milliseconds.
     pub gap_time_ms: u64,
-    /// The last changes, the newest first, at most 256.
+    /// Up to 256 of the latest changes, newest first.
     pub timeline: Vec<Change>,
 }
 
-/// A change of the link.
+/// A change of the link's state, or a gap.
 #[derive(Clone, Debug, Serialize)]
 pub struct Change {
-    /// When it was noticed.
+    /// When it was noticed, in milliseconds since 1970.
     pub at_ms: u64,
-    /// What it was: `up`, `deaf` or `gap`.
+    /// The kind of change: `up`, `deaf` or `gap`.
     #[serde(flatten)]
     pub change: ChangeKind,
 }
 
-/// What may change.
+/// The kind of a change.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum ChangeKind {
-    /// Nothing arrives any more.
+    /// Nothing arrives from the broker any more.
     Deaf,
     /// Publications may have been missed.
     Gap {
-        /// `link_lost`, `overflow` or `stream_reset`.
+        /// `link_lost`, `overflow`, `oversized`, `stream_reset` or `other`.
         reason: &'static str,
-        /// For how long at most.
+        /// Maximum duration of the gap, in milliseconds.
         lasted_ms: u64,
-        /// In how many channels; `null` for all.
+        /// Number of affected channels; `null` for all.
         channels: Option<usize>,
     },
-    /// Publications arrive.
+    /// Publications arrive again.
     Up,
 }
 
-/// Whom to disconnect: one client, or all of a user. One of the two has to be there.
+/// The connections to close: one client, or all of a user. One of the two is required.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Disconnect {
-    /// Names the connection.
+    /// ID of the connection.
     pub client: String,
     /// The user.
     pub user: String,
-    /// Whether the client may come back; SDKs do, unless told not to.
+    /// True if the client may reconnect; SDKs do so automatically.
     pub may_reconnect: bool,
 }
 
-/// Whose subscription to end.
+/// The subscriptions to end.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Unsubscribe {
-    /// Names the connection.
+    /// ID of the connection.
     pub client: String,
     /// The user.
     pub user: String,
@@ -182,50 +182,50 @@ pub struct Unsubscribe {
     pub channel: String,
 }
 
-/// What to publish.
+/// A publication request.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Publish {
-    /// Where.
+    /// The channel.
     pub channel: String,
     /// The payload, as text.
     pub data: String,
 }
 
-/// How many clients it concerned, as far as nodes have answered.
+/// The number of affected clients on all nodes that replied in time.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Done {
-    /// Clients.
+    /// Number of clients.
     pub clients: u64,
 }
 
 /// A publication in a tail.
 #[derive(Clone, Debug, Serialize)]
 pub struct TailPublication {
-    /// When it came by.
+    /// When it arrived, in milliseconds since 1970.
     pub at_ms: u64,
-    /// Where it was published; differs from what was asked for if that is a pattern.
+    /// The channel it was published in; differs from the requested one if that is a pattern.
     pub channel: String,
     /// Its offset; 0 if it has none.
     pub offset: u64,
-    /// How many bytes its payload has.
+    /// Size of the payload, in bytes.
     pub bytes: usize,
-    /// The first 4,096 bytes of it, with `\u{fffd}` for what is no text.
+    /// The first 4,096 bytes of the payload, with `\u{fffd}` in place of invalid UTF-8.
     pub data: String,
-    /// Whether there was more.
+    /// True if the payload is longer than `data`.
     pub is_cut: bool,
 }
 
-/// Publications left out of a tail.
+/// Publications that a tail has skipped.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct TailSkipped {
-    /// How many in the last second.
+    /// Number of publications skipped in the last second.
     pub skipped: u64,
 }
 
 /// Publications may have been missed.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct TailGap {
-    /// How many; `null` if unknown.
+    /// Number of missed publications; `null` if unknown.
     pub missed: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! Wrong keys by address: after some of them, an address has to wait.
+//! Counts wrong keys by address: after too many of them, the address has to wait.
 
 use std::{
     net::{IpAddr, Ipv6Addr},
@@ -9,24 +9,26 @@ use std::{
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
-/// Wrong keys from one address before it has to wait.
+/// Maximum number of wrong keys from one address before it has to wait.
 pub(crate) const WRONG_KEYS_MAX: u32 = 20;
-/// From the first wrong key of an address until it is forgotten.
+/// Time after the first wrong key of an address until its wrong keys are forgotten.
 pub(crate) const WRONG_KEYS_WINDOW: Duration = Duration::from_secs(60);
-/// Addresses that are remembered. Beyond them the oldest is forgotten.
+/// Maximum number of addresses in the table. Beyond it, the oldest is forgotten.
 const ADDRESSES_MAX: usize = 4_096;
 
-/// The addresses that have shown wrong keys of late. The right key is not affected from any other address.
+/// Addresses that have recently presented wrong keys. Requests from all other addresses are not
+/// affected.
 #[derive(Debug, Default)]
 pub(crate) struct Attempts(Mutex<HashMap<IpAddr, Attempt, RandomState>>);
 
-/// Why a key is not taken.
+/// Why a key is rejected.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum KeyRefusal {
-    /// It was not looked at, because too many from the same address were wrong. The next is looked at after this time.
+    /// The key was not checked, because too many keys from the same address were wrong. The next
+    /// one is checked after this time.
     Limited(Duration),
-    /// It is wrong.
+    /// The key is wrong.
     Wrong,
 }
 
@@ -37,7 +39,8 @@ struct Attempt {
 }
 
 impl Attempts {
-    /// Returns how long an address has to wait before its next key is looked at, if it has to.
+    /// Returns how long an address has to wait before its next key is checked, or `None` if it need
+    /// not wait.
     pub(crate) fn wait(&self, address: IpAddr, now: Instant) -> Option<Duration> {
         let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let attempt = table.get(&network(address))?;
@@ -75,14 +78,15 @@ impl Attempts {
 }
 
 impl Attempt {
-    /// Returns how much of the window is left, if any of it is.
+    /// Returns the remainder of the window, or `None` if it has ended.
     fn left(&self, now: Instant) -> Option<Duration> {
         let left = WRONG_KEYS_WINDOW.checked_sub(now.saturating_duration_since(self.since))?;
         (!left.is_zero()).then_some(left)
     }
 }
 
-/// Returns what stands for an address: of IPv6 the first half, since one customer has all of the other.
+/// Returns the key for an address in the table. For IPv6 it is the upper 64 bits, because a
+/// customer usually controls all of the lower ones.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) if !address.is_loopback() => {

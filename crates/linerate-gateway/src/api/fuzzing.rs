@@ -1,4 +1,4 @@
-//! The server API without HTTP, for fuzzers; compiled only for them.
+//! The server API without HTTP, for fuzzing; compiled only for fuzzers.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::node::Node;
 
-/// Carries out what a body asks, and returns the answer; `None` if there is no such method.
+/// Executes a method with a body and returns the reply; `None` if the method is unknown.
 pub async fn perform(node: &Arc<Node>, name: &str, body: &[u8]) -> Option<Value> {
     let answer = match name {
         "batch" => match serde_json::from_slice(body) {

@@ -1,4 +1,4 @@
-//! Who may use the server API and the admin page.
+//! Access control for the server API and the admin page.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::{
     transport::Peer,
 };
 
-/// What proxies add to requests that they pass on.
+/// Headers that proxies add to the requests that they forward.
 const FORWARDING: [&str; 6] = [
     "cf-connecting-ip",
     "forwarded",
@@ -22,7 +22,7 @@ const FORWARDING: [&str; 6] = [
 ];
 const FORWARDING_PREFIX: &str = "x-forwarded-";
 
-/// Which door somebody stands at.
+/// The API that a request wants to use.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Door {
     /// The admin page.
@@ -31,26 +31,26 @@ pub(crate) enum Door {
     Api,
 }
 
-/// Why somebody does not get in.
+/// Why access is denied.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub(crate) enum Denied {
-    /// No key is configured, and the server does not stand open.
+    /// No key is configured, and the server is not open.
     #[error("{} is not configured", .0.key())]
     Closed(Door),
-    /// Without a key, only programs and pages of this machine get in.
-    #[error("without {}, only this machine gets in", .0.key())]
+    /// No key is configured, so that only programs and pages of this machine have access.
+    #[error("{} is not configured; access is limited to this machine", .0.key())]
     Foreign(Door),
-    /// No key, or a wrong one.
-    #[error("{} shows no key, or a wrong one", .0.header())]
+    /// The key is missing or wrong.
+    #[error("key in {} is missing or wrong", .0.header())]
     Key(Door),
-    /// Too many wrong keys came from the same address.
-    #[error("too many wrong keys from your address; the next is looked at in {} s", .0.as_secs() + 1)]
+    /// Too many keys from the same address were wrong.
+    #[error("too many wrong keys from your address; try again in {} s", .0.as_secs() + 1)]
     Limited(Duration),
 }
 
 impl Door {
-    /// Lets a request in, or not: with the configured key, or, where the server stands open and no key is
-    /// configured, from this machine.
+    /// Checks that a request has access: with the configured key, or from this machine if the
+    /// server is open and no key is configured.
     pub(crate) fn check(
         self,
         shared: &Shared,
@@ -72,7 +72,7 @@ impl Door {
         }
     }
 
-    /// Judges the keys that a request shows, unless too many from its address were wrong.
+    /// Checks the keys in a request, unless too many keys from its address were wrong.
     fn check_key(
         self,
         shared: &Shared,
@@ -108,7 +108,7 @@ impl Door {
         }
     }
 
-    /// Returns the keys that a request shows, in a header of its own and as authorization.
+    /// Returns the keys in a request: in our own header and in `Authorization`.
     fn presented(self, headers: &HeaderMap) -> [Option<&[u8]>; 2] {
         let scheme: &[u8] = match self {
             Self::Admin => b"bearer ",
@@ -123,7 +123,7 @@ impl Door {
         [own, authorization]
     }
 
-    /// Returns a word for labels of metrics.
+    /// Returns a value for metric labels.
     const fn kind(self) -> &'static str {
         match self {
             Self::Admin => "admin_key",
@@ -156,10 +156,12 @@ impl Denied {
     }
 }
 
-/// Returns whether a request comes from a program of this machine, and not by way of a proxy on it that says so, nor
-/// from a page whose name was made to lead here (DNS rebinding).
+/// Returns whether a request comes from a program on this machine: not through a proxy on it that
+/// adds a forwarding header, and not from a page whose host name was pointed at this machine (DNS
+/// rebinding).
 ///
-/// A proxy that adds nothing to requests can't be told from the programs beside it, unless it is among the trusted ones.
+/// A proxy that adds no header cannot be distinguished from other local programs, unless it is
+/// listed in `server.trusted_proxies`.
 pub(crate) fn is_local(headers: &HeaderMap, peer: Option<Peer>) -> bool {
     let is_near =
         peer.is_some_and(|peer| peer.is_near && peer.address.to_canonical().is_loopback());

@@ -22,21 +22,22 @@ use crate::{
     protocol::centrifuge::codes::{Disconnect, Unsubscribe},
 };
 
-/// Channels of a broadcast.
+/// Maximum number of channels in a broadcast.
 const CHANNELS_MAX: usize = 10_000;
 
-/// Commands of a batch.
+/// Maximum number of commands in a batch.
 const COMMANDS_MAX: usize = 1_000;
 
-/// Publications of a broadcast, or commands of a parallel batch, that are under way at a time.
+/// Maximum number of concurrent publications of a broadcast, or of concurrent commands of a
+/// parallel batch.
 const AT_ONCE: usize = 64;
 
-/// Publications in an answer.
+/// Maximum number of publications in a reply.
 const PUBLICATIONS_MAX: usize = 10_000;
 
 type Answer = Result<Outcome, ApiError>;
 
-/// Carries out `method`, with what `body` asks; `None` if there is no such method.
+/// Executes `method` with the parameters in `body`; returns `None` if the method is unknown.
 pub(super) async fn perform(node: &Arc<Node>, method: &str, body: &[u8]) -> Option<Answer> {
     Some(match method {
         "broadcast" => with(body, |request| broadcast(node, request)).await,
@@ -61,7 +62,7 @@ pub(super) async fn perform(node: &Arc<Node>, method: &str, body: &[u8]) -> Opti
     })
 }
 
-/// Carries out the commands of a batch; each answer stands under its command's name.
+/// Executes the commands of a batch. Each reply has the name of its command as its key.
 pub(super) async fn batch(
     node: &Arc<Node>,
     batch: request::Batch,
@@ -89,7 +90,7 @@ async fn perform_command(
             (name, answer)
         }
     };
-    let unknown = || Err(ApiError::bad_request("command is unknown"));
+    let unknown = || Err(ApiError::bad_request("unknown command"));
     let (key, value) = match answer.unwrap_or_else(unknown) {
         Ok(outcome) => (name, serde_json::to_value(outcome)),
         Err(error) => ("error".to_owned(), serde_json::to_value(error)),
@@ -97,7 +98,7 @@ async fn perform_command(
     BTreeMap::from([(key, value.unwrap_or_default())])
 }
 
-/// Parses a body and goes on with it.
+/// Parses a body and passes the request to `go_on`.
 async fn with<R, F>(body: &[u8], go_on: impl FnOnce(R) -> F) -> Answer
 where
     R: DeserializeOwned,
@@ -112,11 +113,11 @@ where
 async fn publish(node: &Arc<Node>, request: request::Publish) -> Answer {
     let channel = ChannelName::new(&request.channel)?;
     if node.broker().is_pattern(&channel) {
-        return Err(ApiError::bad_request("a pattern can't be published in"));
+        return Err(ApiError::bad_request("cannot publish to a pattern"));
     }
     if request.version > 0 {
         return Err(ApiError::not_available(
-            "publications have no versions here",
+            "versions of publications are not supported",
         ));
     }
     let payload = payload(request.data.as_deref(), &request.b64data)?;
@@ -184,7 +185,7 @@ async fn history(node: &Arc<Node>, request: request::History) -> Answer {
     };
     let history = node.history(&channel, stream, asked).await?;
     if since.is_some_and(|since| since.epoch != history.newest.epoch) {
-        return Err(ApiError::unrecoverable("the epoch is another one"));
+        return Err(ApiError::unrecoverable("epoch has changed"));
     }
     Ok(Outcome::History {
         publications: history
@@ -270,7 +271,7 @@ async fn refresh(node: &Arc<Node>, request: request::Refresh) -> Answer {
         seconds => {
             let after = std::time::Duration::from_secs(seconds);
             let expires = SystemTime::UNIX_EPOCH.checked_add(after);
-            Some(expires.ok_or_else(|| ApiError::bad_request("expire_at is no time"))?)
+            Some(expires.ok_or_else(|| ApiError::bad_request("expire_at is out of range"))?)
         }
     };
     node.refresh(whom, expires, request.expired).await;
@@ -289,18 +290,20 @@ async fn invalidate_user_tokens(node: &Arc<Node>, request: request::InvalidateTo
 
 async fn invalidate_tokens(node: &Arc<Node>, request: request::InvalidateTokens) -> Answer {
     if !request.user.is_empty() {
-        let message = "invalidate_tokens is about all users; call invalidate_user_tokens for one";
+        let message =
+            "invalidate_tokens applies to all users; use invalidate_user_tokens for one user";
         return Err(ApiError::bad_request(message));
     }
     revoke(node, Target::All, request.issued_before, request.expire_at).await
 }
 
-/// Revokes tokens; an `expire_at` of 0 stands for never, an `issued_before` of 0 for everything up to now.
+/// Revokes tokens. An `expire_at` of 0 means never; an `issued_before` of 0 means all tokens issued
+/// up to now.
 async fn revoke(node: &Arc<Node>, target: Target, issued_before: u64, expire_at: u64) -> Answer {
     let now = seconds_now();
     if (1..=now).contains(&expire_at) {
         return Err(ApiError::bad_request(format!(
-            "expire_at is {expire_at}, which is over; the time is {now}"
+            "expire_at is {expire_at}, which is in the past; the current time is {now}"
         )));
     }
     let issued_before = match issued_before {
@@ -320,18 +323,20 @@ fn revocations(node: &Arc<Node>) -> Outcome {
     }
 }
 
-/// Returns a channel of which it is known who is there.
+/// Parses the name of a channel that tracks presence.
 fn present(node: &Node, channel: &str) -> Result<ChannelName, ApiError> {
     let channel = ChannelName::new(channel)?;
     match node.namespaces().options(&channel).presence {
         true => Ok(channel),
-        false => Err(ApiError::not_available("channel keeps no presence")),
+        false => Err(ApiError::not_available(
+            "presence is not enabled for this channel",
+        )),
     }
 }
 
 fn whom(asked: request::Whom, except: Vec<String>) -> Result<Whom, ApiError> {
     if asked.user.is_empty() && asked.client.is_empty() {
-        return Err(ApiError::bad_request("neither user nor client is named"));
+        return Err(ApiError::bad_request("user or client is required"));
     }
     Ok(Whom {
         user: asked.user,
@@ -344,7 +349,7 @@ fn payload(data: Option<&serde_json::value::RawValue>, b64data: &str) -> Result<
     match data {
         _ if !b64data.is_empty() => match BASE64_STANDARD.decode(b64data) {
             Ok(data) => Ok(data.into()),
-            Err(_) => Err(ApiError::bad_request("b64data is no base64")),
+            Err(_) => Err(ApiError::bad_request("b64data is not valid base64")),
         },
         Some(data) => Ok(data.get().to_owned().into()),
         None => Err(ApiError::bad_request("data is missing")),

@@ -1,4 +1,4 @@
-//! What the server API answers.
+//! The replies of the server API.
 
 use std::collections::BTreeMap;
 
@@ -13,44 +13,44 @@ use crate::{
     node::RevokeError,
 };
 
-/// What a method answers: `{"result":…}` or `{"error":…}`.
+/// The reply of a method: `{"result":…}` or `{"error":…}`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
-    /// It was not done.
+    /// The method failed.
     Error(ApiError),
-    /// It was done.
+    /// The method succeeded.
     Result(Outcome),
 }
 
-/// Why a method was not carried out.
+/// Why a method failed.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct ApiError {
-    /// As Centrifugo numbers it.
+    /// The error code, as in Centrifugo.
     pub code: u32,
-    /// For people.
+    /// A description for people.
     pub message: String,
 }
 
-/// What came of a method.
+/// The result of a method.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Outcome {
     /// `broadcast`
     Broadcast {
-        /// One for each channel.
+        /// One reply for each channel, in the order of the request.
         responses: Vec<Reply>,
     },
     /// `channels`
     Channels {
-        /// By name.
+        /// The channels by name.
         channels: BTreeMap<String, Subscribers>,
     },
-    /// What has nothing to tell.
+    /// The result of methods that return nothing.
     Empty {},
     /// `history`
     History {
-        /// What was asked for.
+        /// The requested publications.
         publications: Vec<PublicationReply>,
         /// The newest offset.
         offset: u64,
@@ -64,27 +64,27 @@ pub enum Outcome {
     },
     /// `presence`
     Presence {
-        /// By connection.
+        /// The clients by their IDs.
         presence: BTreeMap<String, ClientReply>,
     },
     /// `presence_stats`
     PresenceStats {
-        /// Connections.
+        /// Number of connections.
         num_clients: u64,
-        /// Different users.
+        /// Number of distinct users.
         num_users: u64,
     },
     /// `revocations`
     Revocations {
-        /// Those in force.
+        /// The revocations in force.
         revocations: Vec<RevocationReply>,
     },
     /// `publish`
     Publish {
-        /// Where it came to stand, if the broker says.
+        /// The offset of the publication, if the broker assigns one.
         #[serde(skip_serializing_if = "Option::is_none")]
         offset: Option<u64>,
-        /// In which epoch.
+        /// The epoch of the offset.
         #[serde(skip_serializing_if = "Option::is_none")]
         epoch: Option<String>,
     },
@@ -93,16 +93,17 @@ pub enum Outcome {
 /// A revocation.
 #[derive(Debug, Serialize)]
 pub struct RevocationReply {
-    /// The token's `jti`, if it is about a single one.
+    /// The `jti` of the token, if the revocation applies to a single token.
     #[serde(skip_serializing_if = "Option::is_none")]
     uid: Option<String>,
-    /// The user, if it is about one.
+    /// The user, if the revocation applies to one.
     #[serde(skip_serializing_if = "Option::is_none")]
     user: Option<String>,
-    /// Before when tokens were issued that are meant, unless it is about a single one.
+    /// Only tokens issued before this time, in seconds since 1970, are revoked. Absent if the
+    /// revocation applies to a single token.
     #[serde(skip_serializing_if = "Option::is_none")]
     issued_before: Option<u64>,
-    /// When it ends, if it does.
+    /// When the revocation ends, in seconds since 1970, if it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     expire_at: Option<u64>,
 }
@@ -124,10 +125,10 @@ impl From<Revocation> for RevocationReply {
     }
 }
 
-/// How many are subscribed to a channel.
+/// The number of subscribers of a channel.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Subscribers {
-    /// Connections.
+    /// Number of connections.
     pub num_clients: u64,
 }
 
@@ -137,7 +138,7 @@ pub struct PublicationReply {
     /// The payload, if it is JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<Box<RawValue>>,
-    /// The payload in base64, if it is none.
+    /// The payload in base64, if it is not JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     b64data: Option<String>,
     offset: u64,
@@ -147,7 +148,7 @@ pub struct PublicationReply {
     tags: BTreeMap<String, String>,
 }
 
-/// Somebody.
+/// Information about a client.
 #[derive(Debug, Serialize)]
 pub struct ClientReply {
     user: String,
@@ -172,17 +173,17 @@ pub struct NodeReply {
 }
 
 impl ApiError {
-    /// The service could not do it now.
+    /// The request cannot be fulfilled at the moment.
     pub(super) fn internal(message: impl ToString) -> Self {
         Self::new(100, message)
     }
 
-    /// What is asked makes no sense.
+    /// The request is invalid.
     pub(super) fn bad_request(message: impl ToString) -> Self {
         Self::new(107, message)
     }
 
-    /// What is asked can't be understood.
+    /// The request cannot be parsed.
     pub(super) fn malformed(error: &serde_json::Error) -> Self {
         let (line, column) = (error.line(), error.column());
         Self::bad_request(format!(
@@ -190,12 +191,12 @@ impl ApiError {
         ))
     }
 
-    /// The channel, or the server, does not offer that.
+    /// The feature is not enabled for the channel or on this server.
     pub(super) fn not_available(message: impl ToString) -> Self {
         Self::new(108, message)
     }
 
-    /// What is to be recovered is no longer there.
+    /// The requested position can no longer be recovered.
     pub(super) fn unrecoverable(message: impl ToString) -> Self {
         Self::new(112, message)
     }
@@ -295,7 +296,7 @@ impl From<crate::node::NodeInfo> for NodeReply {
     }
 }
 
-/// Returns JSON as it stands; `None` for what is none.
+/// Returns the bytes as raw JSON; `None` if they are not UTF-8 JSON.
 fn json(bytes: &[u8]) -> Option<Box<RawValue>> {
     RawValue::from_string(std::str::from_utf8(bytes).ok()?.to_owned()).ok()
 }

@@ -1,4 +1,4 @@
-//! What is asked of the server API. Unknown fields are ignored, as clients of Centrifugo expect.
+//! The requests of the server API. Unknown fields are ignored, as Centrifugo clients expect.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,20 @@ use serde_json::value::RawValue;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Publish {
-    /// Where.
+    /// The channel.
     pub channel: String,
-    /// What: JSON, published byte for byte.
+    /// The payload as JSON, published byte for byte.
     #[serde(deserialize_with = "raw")]
     pub data: Option<Box<RawValue>>,
-    /// What, in base64, instead of `data`.
+    /// The payload in base64, instead of `data`.
     pub b64data: String,
-    /// Whether the channel does not keep it.
+    /// True to leave the publication out of the history.
     pub skip_history: bool,
-    /// What is added.
+    /// Tags that are delivered with the publication.
     pub tags: BTreeMap<String, String>,
     /// A second publication with the same key is not published.
     pub idempotency_key: String,
-    /// A version to compare with that of the newest publication; there are none here.
+    /// A version to compare with that of the newest publication; not supported.
     pub version: u64,
 }
 
@@ -30,25 +30,25 @@ pub struct Publish {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Broadcast {
-    /// Where.
+    /// The channels.
     pub channels: Vec<String>,
-    /// What: JSON, published byte for byte.
+    /// The payload as JSON, published byte for byte.
     #[serde(deserialize_with = "raw")]
     pub data: Option<Box<RawValue>>,
-    /// What, in base64, instead of `data`.
+    /// The payload in base64, instead of `data`.
     pub b64data: String,
-    /// Whether the channels do not keep it.
+    /// True to leave the publication out of the histories.
     pub skip_history: bool,
-    /// What is added.
+    /// Tags that are delivered with the publication.
     pub tags: BTreeMap<String, String>,
     /// A second publication with the same key in the same channel is not published.
     pub idempotency_key: String,
-    /// As for `publish`.
+    /// A version, as for `publish`; not supported.
     pub version: u64,
 }
 
 impl Broadcast {
-    /// Returns what is to be published in one of the channels.
+    /// Returns the request to publish in one of the channels.
     pub fn publish(&self, channel: String) -> Publish {
         Publish {
             channel,
@@ -62,11 +62,11 @@ impl Broadcast {
     }
 }
 
-/// A request that is about a channel.
+/// A request with a channel as its only parameter.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Channel {
-    /// Which.
+    /// The channel.
     pub channel: String,
 }
 
@@ -74,7 +74,7 @@ pub struct Channel {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Channels {
-    /// Only those that match, with `*` for any text.
+    /// Returns only the channels that match this pattern, in which `*` stands for any text.
     pub pattern: String,
 }
 
@@ -82,17 +82,17 @@ pub struct Channels {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct History {
-    /// Of which channel.
+    /// The channel.
     pub channel: String,
-    /// At most so many; only the position if 0, all if negative.
+    /// Maximum number of publications; 0 returns only the position, a negative number all.
     pub limit: i64,
-    /// Only what follows this.
+    /// Returns only what follows this position, or what precedes it if `reverse` is set.
     pub since: Option<Position>,
-    /// From the newest to the oldest.
+    /// True to return the newest publication first.
     pub reverse: bool,
 }
 
-/// A place in a stream.
+/// A position in a stream.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Position {
@@ -102,13 +102,13 @@ pub struct Position {
     pub epoch: String,
 }
 
-/// Whom a request is about.
+/// The connections to which a request applies.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Whom {
-    /// All connections of this user,
+    /// All connections of this user.
     pub user: String,
-    /// or just this one.
+    /// Only this connection.
     pub client: String,
 }
 
@@ -116,22 +116,22 @@ pub struct Whom {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Disconnect {
-    /// Whom.
+    /// The connections to close.
     #[serde(flatten)]
     pub whom: Whom,
-    /// Connections that stay.
+    /// IDs of connections that stay open.
     pub whitelist: Vec<String>,
-    /// The code, and why.
+    /// The code and the reason to send.
     pub disconnect: Option<DisconnectCode>,
 }
 
-/// What a client is told that is disconnected.
+/// The code and reason sent to a client that is disconnected.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct DisconnectCode {
     /// The code: 3000 to 4999.
     pub code: u16,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -141,19 +141,21 @@ pub struct DisconnectCode {
 pub struct RevokeToken {
     /// The token's `jti`.
     pub uid: String,
-    /// When the token expires, and the revocation with it, in seconds since 1970; never if 0.
+    /// When the token and thus the revocation expires, in seconds since 1970; 0 for never.
     pub expire_at: u64,
 }
 
-/// `invalidate_user_tokens`, and `invalidate_tokens`, which is about all users.
+/// `invalidate_user_tokens`, and `invalidate_tokens`, which applies to all users.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct InvalidateTokens {
-    /// Whose tokens.
+    /// The user whose tokens are revoked.
     pub user: String,
-    /// Only those with an `iat` before this, in seconds since 1970; all that were issued up to now if 0.
+    /// Revokes only tokens with an `iat` before this time, in seconds since 1970; 0 for all tokens
+    /// issued up to now.
     pub issued_before: u64,
-    /// When the last of them expires, and the revocation with it, in seconds since 1970; never if 0.
+    /// When the last of these tokens and thus the revocation expires, in seconds since 1970; 0 for
+    /// never.
     pub expire_at: u64,
 }
 
@@ -161,12 +163,12 @@ pub struct InvalidateTokens {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Refresh {
-    /// Whom.
+    /// The connections to refresh.
     #[serde(flatten)]
     pub whom: Whom,
-    /// Whether the connection is over.
+    /// True if the connections have expired.
     pub expired: bool,
-    /// When it will be, in seconds since 1970; never if 0.
+    /// When they will expire, in seconds since 1970; 0 for never.
     pub expire_at: u64,
 }
 
@@ -174,13 +176,13 @@ pub struct Refresh {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Subscribe {
-    /// Whom.
+    /// Subscribes all connections of this user.
     pub user: String,
-    /// Just this connection.
+    /// Subscribes only this connection.
     pub client: String,
-    /// To which channel.
+    /// The channel.
     pub channel: String,
-    /// What others see of the subscription.
+    /// Information about the subscriber that others in the channel can see.
     pub info: Option<Box<RawValue>>,
 }
 
@@ -188,10 +190,10 @@ pub struct Subscribe {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Unsubscribe {
-    /// Whom.
+    /// The connections to unsubscribe.
     #[serde(flatten)]
     pub whom: Whom,
-    /// From which channel.
+    /// The channel; empty for all.
     pub channel: String,
 }
 
@@ -199,13 +201,14 @@ pub struct Unsubscribe {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Batch {
-    /// One command each: its method and what it asks.
+    /// The commands, each an object with the method as its only key and the parameters as its
+    /// value.
     pub commands: Vec<BTreeMap<String, Box<RawValue>>>,
-    /// Whether they may be done at once.
+    /// True if the commands may run concurrently.
     pub parallel: bool,
 }
 
-/// Keeps JSON as it stands: `null` is something that can be published.
+/// Keeps JSON unchanged, so that `null` is a payload that can be published.
 fn raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::<RawValue>::deserialize(deserializer).map(Some)
 }

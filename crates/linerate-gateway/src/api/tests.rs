@@ -1,4 +1,4 @@
-//! Requests of applications, with a node on the embedded broker.
+//! Tests of server API requests, with a node on the embedded broker.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -153,7 +153,7 @@ async fn history_is_read_from_both_ends_and_removed() {
         rig.ask("history", asked).await["result"]["publications"][0]["offset"],
         3
     );
-    // In reverse, what precedes the position.
+    // In reverse, the publications before the position.
     let since = json!({"offset": 3, "epoch": epoch});
     for (limit, offsets) in [(-1, json!([2, 1])), (1, json!([2])), (0, json!([]))] {
         let asked = json!({"channel": "news", "limit": limit, "since": since, "reverse": true});
@@ -371,7 +371,8 @@ async fn without_a_key_only_this_machine_gets_in() {
     for request in foreign {
         assert_eq!(status(request).await, StatusCode::FORBIDDEN);
     }
-    // A name that was made to lead here: the page's origin is that of the request.
+    // DNS rebinding: a host name that was pointed at this server, so that the page's origin equals
+    // the request's host.
     let peer = Peer {
         address: IpAddr::from([127, 0, 0, 1]),
         scheme: Scheme::Http,

@@ -1,4 +1,4 @@
-//! Keys of the server API and of the admin page.
+//! Keys of the server API, the admin page and the log page.
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use subtle::ConstantTimeEq;
 use super::AuthSetupError;
 use crate::config::Secret;
 
-/// A shorter key can be found by trying.
+/// Minimum length of a key, in bytes; a shorter one could be found by brute force.
 const BYTES_MIN: usize = 16;
 
-/// A key that requests have to show.
+/// A key that requests must present.
 #[derive(Clone)]
 pub struct AccessKey(String);
 
@@ -18,7 +18,7 @@ impl AccessKey {
     /// Reads the key, if one is configured under `name`.
     ///
     /// # Errors
-    /// The file that it is in can't be read, or it has fewer than 16 bytes.
+    /// Fails if its file cannot be read, or if it has fewer than 16 bytes.
     pub(super) fn read(
         name: &'static str,
         secret: Option<&Secret>,
@@ -37,7 +37,8 @@ impl AccessKey {
         Ok(Some(Self(text)))
     }
 
-    /// Returns whether `presented` is this key. The time it takes tells its length at most.
+    /// Returns whether `presented` is this key. The time taken reveals at most the length of the
+    /// key.
     pub fn matches(&self, presented: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(presented).into()
     }

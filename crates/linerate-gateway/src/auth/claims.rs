@@ -1,4 +1,4 @@
-//! The claims of tokens, as Centrifugo names them.
+//! The claims of tokens, with the names that Centrifugo uses.
 
 use std::collections::BTreeMap;
 
@@ -11,62 +11,63 @@ use serde_json::Value;
 use super::{Shown, Subscriber, TokenError};
 use crate::config::TokenOptions;
 
-/// The most channels that a token subscribes its connection to.
+/// Maximum number of channels to which a token subscribes its connection.
 const CHANNELS_MAX: usize = 1_000;
 
-/// What a token says of a connection.
+/// The claims of a token for a connection.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct ConnectionClaims {
     /// The user; empty if anonymous.
     pub user: String,
-    /// What others are told of the connection, as JSON.
+    /// Information that others can see about the connection, as JSON.
     pub info: Option<Bytes>,
-    /// What only the server is told of it, as JSON.
+    /// Information that only the server can see about the connection, as JSON.
     pub meta: Option<Bytes>,
-    /// When the connection needs another token, in seconds since 1970; `None` for never.
+    /// When the connection needs a new token, in seconds since 1970; `None` for never.
     pub expires_at: Option<u64>,
-    /// What the token says of itself.
+    /// The identity of the token.
     pub token: Shown,
-    /// The channels that the connection is subscribed to without asking.
+    /// The channels to which the connection is subscribed automatically.
     pub subscriptions: Vec<(ChannelName, SubscriptionClaims)>,
 }
 
-/// What a token says of a subscription.
+/// The claims of a token for a subscription.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct SubscriptionClaims {
-    /// What others in the channel are told of the subscriber, as JSON.
+    /// Information that others in the channel can see about the subscriber, as JSON.
     pub info: Option<Bytes>,
-    /// What the subscriber is told with the answer, as JSON.
+    /// Data sent to the subscriber with the reply, as JSON.
     pub data: Option<Bytes>,
-    /// When the subscription needs another token, in seconds since 1970; `None` for never.
+    /// When the subscription needs a new token, in seconds since 1970; `None` for never.
     pub expires_at: Option<u64>,
-    /// What the token for the channel says of itself; `None` if there is none but that of the connection.
+    /// The identity of the token for the channel; `None` if the subscription relies on the token of
+    /// the connection only.
     pub token: Option<Shown>,
-    /// What holds instead of the options of the channel.
+    /// Overrides for the options of the channel.
     pub overrides: SubscriptionOverrides,
 }
 
-/// What a token changes of a channel's options, for this subscriber.
+/// Options of a channel that a token overrides for this subscriber.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct SubscriptionOverrides {
-    /// Whether it is known that the subscriber is there.
+    /// True to list the subscriber in the presence information.
     #[serde(deserialize_with = "value")]
     pub presence: Option<bool>,
-    /// Whether others are told when the subscriber comes and goes.
+    /// True to notify others of joins and leaves of the subscriber.
     #[serde(deserialize_with = "value")]
     pub join_leave: Option<bool>,
-    /// Whether a gap ends the subscription.
+    /// True to end the subscription when there is a gap.
     #[serde(
         deserialize_with = "value",
         rename = "force_positioning",
         alias = "position"
     )]
     pub positioned: Option<bool>,
-    /// Whether a subscriber that comes back gets what it missed.
+    /// True to send the subscriber what it missed when it reconnects.
     #[serde(
         deserialize_with = "value",
         rename = "force_recovery",
@@ -108,7 +109,7 @@ pub(super) struct Claims {
     about: About,
 }
 
-/// What claims say of a subscription, and of a connection.
+/// The claims that subscriptions and connections have in common.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct About {
@@ -120,11 +121,11 @@ struct About {
     overrides: SubscriptionOverrides,
 }
 
-/// Seconds since 1970. A fraction is allowed (RFC 7519 §2) and cut off.
+/// Seconds since 1970. A fraction is allowed (RFC 7519 §2) and truncated.
 #[derive(Clone, Copy, Debug)]
 struct Seconds(i64);
 
-/// One, or several (RFC 7519 §4.1.3).
+/// One audience, or several (RFC 7519 §4.1.3).
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Audience {
@@ -133,7 +134,8 @@ enum Audience {
 }
 
 impl Claims {
-    /// Checks what does not depend on what the token is for. `now` is in seconds since 1970.
+    /// Verifies the claims that do not depend on the purpose of the token. `now` is in seconds
+    /// since 1970.
     pub(super) fn check(&self, options: &TokenOptions, now: u64) -> Result<(), TokenError> {
         let (now, leeway) = (now.cast_signed(), options.leeway.as_secs().cast_signed());
         // RFC 7519 §4.1.4: "on or after which the JWT MUST NOT be accepted".
@@ -164,9 +166,9 @@ impl Claims {
         ChannelName::new(channel).map_err(|_| TokenError::Channel)
     }
 
-    /// Takes the claims as those of a connection.
+    /// Converts the claims of a token for a connection.
     pub(super) fn into_connection(self) -> Result<ConnectionClaims, TokenError> {
-        // A token that lets somebody into one channel must not open a connection.
+        // A token for a single channel must not open a connection.
         if self.channel.is_some() {
             return Err(TokenError::Channel);
         }
@@ -193,7 +195,7 @@ impl Claims {
         })
     }
 
-    /// Takes the claims as those of a subscription, if it is that of `subscriber`.
+    /// Converts the claims of a token for a subscription, if they match `subscriber`.
     pub(super) fn into_subscription(
         self,
         subscriber: Subscriber<'_>,
@@ -201,7 +203,8 @@ impl Claims {
         if self.channel.as_deref() != Some(subscriber.channel.as_str()) {
             return Err(TokenError::Channel);
         }
-        // Older tokens name the connection, newer ones the user; one that names neither is for anonymous users.
+        // Older tokens name the connection, newer ones the user. A token that names neither is for
+        // anonymous users.
         match &self.client {
             Some(client) if !client.is_empty() => {
                 if client != subscriber.client {
@@ -228,7 +231,8 @@ impl Claims {
         }
     }
 
-    /// Returns when what the token opens ends: `expire_at` has the last word, and 0 there means never.
+    /// Returns when the connection or subscription expires: `expire_at` takes precedence over
+    /// `exp`, and an `expire_at` of 0 means never.
     fn expires_at(&self) -> Option<u64> {
         match self.expire_at {
             Some(Seconds(0)) => None,
@@ -271,7 +275,7 @@ impl Seconds {
 impl<'de> Deserialize<'de> for Seconds {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let seconds = f64::deserialize(deserializer)?;
-        // Up to here every second is a number of its own.
+        // Up to this value, every whole number of seconds has an exact representation.
         if seconds.abs() > 9e15 {
             return Err(D::Error::custom("time is out of range"));
         }
@@ -279,7 +283,7 @@ impl<'de> Deserialize<'de> for Seconds {
     }
 }
 
-/// Returns what is given as JSON, or as the base64 of it.
+/// Returns a value that is given as JSON or as base64 of JSON.
 fn either(value: Option<&Value>, base64: Option<&str>) -> Result<Option<Bytes>, TokenError> {
     match base64 {
         Some(base64) if !base64.is_empty() => match STANDARD.decode(base64) {
@@ -294,7 +298,7 @@ fn json(value: &Value) -> Bytes {
     value.to_string().into()
 }
 
-/// Takes `{"value": true}`.
+/// Parses `{"value": true}`.
 fn value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {
     #[derive(Deserialize)]
     struct Wrapped {

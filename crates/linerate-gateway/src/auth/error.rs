@@ -1,65 +1,66 @@
-//! Why a token is not taken, and why keys can't be used.
+//! Errors of verifying tokens and of setting up keys.
 
 use std::io;
 
-/// Why a token is not taken. No text of the token is in here.
+/// Why a token is rejected. Never contains text from the token.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenError {
-    /// `aud` does not name us.
+    /// `aud` does not contain the configured audience.
     #[error("token is for another audience")]
     Audience,
-    /// It is about another channel, or about a channel where one for the connection is wanted.
+    /// The token is for another channel, or for a channel where a token for a connection is
+    /// required.
     #[error("token is not for this channel")]
     Channel,
-    /// It is about another connection.
+    /// The token is for another connection.
     #[error("token is not for this connection")]
     Client,
-    /// `exp` is over.
+    /// `exp` is in the past.
     #[error("token has expired")]
     Expired,
-    /// `iss` is not who we trust.
+    /// `iss` is not the configured issuer.
     #[error("token is from another issuer")]
     Issuer,
-    /// The keys can't be fetched at the moment.
-    #[error("keys for tokens are not available: {reason}")]
+    /// The keys cannot be fetched at the moment.
+    #[error("cannot fetch the keys for tokens: {reason}")]
     KeysUnavailable {
-        /// What fetching them ended with.
+        /// Why the last attempt to fetch them failed.
         reason: String,
     },
-    /// It is no JSON Web Token, or a claim has the wrong type.
+    /// The token is not a JSON Web Token, or a claim has the wrong type.
     #[error("token is malformed")]
     Malformed,
-    /// No key is configured for its algorithm, or the one it names is not known.
+    /// No key is configured for its algorithm, or the key that it names is unknown.
     #[error("no key for this token")]
     NoKey,
     /// `nbf` or `iat` is in the future.
     #[error("token is not valid yet")]
     NotYet,
-    /// Whether it was revoked is not known yet: the node has just started.
+    /// It is not known yet whether the token was revoked, because the node has just started.
     #[error("revoked tokens have not been read from the broker yet")]
     RevocationsUnknown,
-    /// It was revoked.
+    /// The token was revoked.
     #[error("token was revoked")]
     Revoked,
-    /// The key did not sign this.
-    #[error("token has a wrong signature")]
+    /// The signature does not match the key.
+    #[error("token has an invalid signature")]
     Signature,
-    /// More bytes than allowed.
+    /// The token is too long.
     #[error("token has {bytes} bytes; at most {bytes_max} are allowed")]
     TooLong {
-        /// How many there are.
+        /// Length of the token, in bytes.
         bytes: usize,
-        /// How many there may be.
+        /// The limit in bytes.
         bytes_max: usize,
     },
-    /// It is about another user.
+    /// The token is for another user.
     #[error("token is not for this user")]
     User,
 }
 
 impl TokenError {
-    /// What [`label`](Self::label) may return.
+    /// All values that [`label`](Self::label) returns.
     pub const LABELS: [&str; 5] = [
         "expired",
         "invalid",
@@ -68,7 +69,7 @@ impl TokenError {
         "revoked",
     ];
 
-    /// Returns whether the same token may be taken later.
+    /// Returns whether the same token may be accepted later.
     pub const fn is_temporary(&self) -> bool {
         matches!(
             self,
@@ -76,7 +77,7 @@ impl TokenError {
         )
     }
 
-    /// Returns a word for labels of metrics.
+    /// Returns a value for metric labels.
     pub const fn label(&self) -> &'static str {
         match self {
             Self::Expired => "expired",
@@ -88,19 +89,19 @@ impl TokenError {
     }
 }
 
-/// Why the configured keys can't be used.
+/// Why the configured keys or origins cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthSetupError {
-    /// The file with the key can't be read.
+    /// The file with the key cannot be read.
     #[error("{name}: {source}")]
     File {
         /// The key in the configuration.
         name: &'static str,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// It is no key of its kind.
+    /// The key is not valid.
     #[error("{name}: {reason}")]
     Key {
         /// The key in the configuration.
@@ -108,12 +109,12 @@ pub enum AuthSetupError {
         /// What is wrong with it.
         reason: String,
     },
-    /// An origin is none.
+    /// A configured origin is not valid.
     #[error(
-        "server.origins: {origin:?} is neither an origin like \"https://example.com\" nor \"*\""
+        "server.origins: {origin:?} is neither an origin such as \"https://example.com\" nor \"*\""
     )]
     Origin {
-        /// What is configured.
+        /// The configured text.
         origin: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Fetching a small document over HTTP.
+//! Fetches a small document over HTTP.
 
 use std::{fmt, time::Duration};
 
@@ -12,28 +12,32 @@ use hyper_util::{
 };
 use tokio::time::timeout;
 
-/// How long fetching may take.
+/// Maximum time to fetch a document.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// How many bytes a document may have.
+/// Maximum size of a document, in bytes.
 const BYTES_MAX: usize = 256 << 10;
 
-/// Fetches one document again and again.
+/// Fetches the same document repeatedly.
 pub(super) struct Fetcher {
     uri: Uri,
     client: Client<HttpsConnector<HttpConnector>, Body>,
 }
 
 impl Fetcher {
-    /// Takes the address, which is of http or https.
+    /// Creates a fetcher for an http or https URL.
     pub(super) fn new(url: &str) -> Result<Self, String> {
-        let uri = url.parse().map_err(|error| format!("no URL: {error}"))?;
+        let uri = url
+            .parse()
+            .map_err(|error| format!("invalid URL: {error}"))?;
         let connector = HttpsConnectorBuilder::new()
             .with_provider_and_native_roots(linerate::tls::provider())
-            .map_err(|error| format!("no authorities to trust: {error}"))?
+            .map_err(|error| {
+                format!("cannot load the certificate authorities of the system: {error}")
+            })?
             .https_or_http()
             .enable_http1()
             .build();
-        // Connections are not kept: the worker that opened one may not be the next to fetch.
+        // Connections are not reused, because another worker may be the next to fetch.
         let client = Client::builder(TokioExecutor::new())
             .pool_max_idle_per_host(0)
             .build(connector);
@@ -43,7 +47,7 @@ impl Fetcher {
     /// Fetches the document.
     pub(super) async fn fetch(&self) -> Result<Bytes, String> {
         let fetched = timeout(TIMEOUT, self.request()).await;
-        fetched.unwrap_or_else(|_| Err(format!("no answer within {TIMEOUT:?}")))
+        fetched.unwrap_or_else(|_| Err(format!("no response within {TIMEOUT:?}")))
     }
 
     async fn request(&self) -> Result<Bytes, String> {
@@ -53,12 +57,15 @@ impl Fetcher {
             .body(Body::empty())
             .map_err(|error| error.to_string())?;
         let response = self.client.request(request).await;
-        let response = response.map_err(|error| format!("can't connect: {error}"))?;
+        let response = response.map_err(|error| format!("cannot connect: {error}"))?;
         if response.status() != StatusCode::OK {
-            return Err(format!("answer has status {}", response.status()));
+            return Err(format!(
+                "server responded with status {}",
+                response.status()
+            ));
         }
         let body = axum::body::to_bytes(Body::new(response.into_body()), BYTES_MAX).await;
-        body.map_err(|_| format!("answer is cut off or has more than {BYTES_MAX} bytes"))
+        body.map_err(|_| format!("response is truncated or has more than {BYTES_MAX} bytes"))
     }
 }
 

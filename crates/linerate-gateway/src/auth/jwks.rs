@@ -1,4 +1,4 @@
-//! Public keys that are fetched (JSON Web Key Set, RFC 7517).
+//! Public keys fetched from a URL (JSON Web Key Set, RFC 7517).
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,23 +13,23 @@ use tokio::{sync::Mutex, time::Instant};
 
 use super::{AuthSetupError, TokenError, fetch::Fetcher, keys::Key};
 
-/// After how long the keys are fetched again.
+/// Time after which the keys are fetched again.
 const TTL: Duration = Duration::from_secs(600);
-/// The shortest time between two attempts to fetch, whoever asks for whatever key.
+/// Minimum time between two attempts to fetch, regardless of how many tokens need a key.
 const PAUSE: Duration = Duration::from_secs(10);
-/// The most keys that are kept.
+/// Maximum number of keys in a set.
 const KEYS_MAX: usize = 100;
 
-/// The keys behind an address. Those that were fetched stay in use while fetching anew fails.
+/// The keys behind a URL. If fetching them again fails, the previous ones stay in use.
 #[derive(Debug)]
 pub(super) struct Jwks {
     fetcher: Fetcher,
     keys: ArcSwap<Fetched>,
-    /// Held by whoever fetches, so that all others wait for the same answer.
+    /// Locked while fetching, so that all others wait for the same result.
     attempt: Mutex<Option<Attempt>>,
 }
 
-/// What was fetched, and when; `None` if nothing was ever.
+/// The fetched keys and when they were fetched; `None` before the first success.
 #[derive(Debug, Default)]
 struct Fetched {
     keys: Vec<Named>,
@@ -42,13 +42,14 @@ struct Named {
     key: Key,
 }
 
-/// What is behind the address. A key of a kind that is not known must not spoil the others.
+/// The document behind the URL. Keys are parsed one by one, so that an unknown kind of key does not
+/// invalidate the others.
 #[derive(Deserialize)]
 struct Set {
     keys: Vec<Value>,
 }
 
-/// The newest attempt to fetch.
+/// The latest attempt to fetch.
 #[derive(Debug)]
 struct Attempt {
     at: Instant,
@@ -66,12 +67,12 @@ impl Jwks {
         })
     }
 
-    /// Returns the key for a token with this header, fetching if it is not known.
+    /// Returns the key for a token with this header, and fetches the keys if it is unknown.
     pub(super) async fn find(self: &Arc<Self>, header: &Header) -> Result<Key, TokenError> {
         let fetched = self.keys.load_full();
         if let Some(key) = fetched.find(header) {
             if fetched.is_stale() {
-                // Whoever asks now need not wait for that.
+                // The current request need not wait for the new keys.
                 let jwks = self.clone();
                 tokio::spawn(async move { jwks.refresh().await });
             }
@@ -85,7 +86,8 @@ impl Jwks {
         }
     }
 
-    /// Fetches the keys, unless that was tried a moment ago; returns what the newest attempt failed of.
+    /// Fetches the keys, unless the last attempt was very recent. Returns the error of the latest
+    /// attempt, if it failed.
     pub(super) async fn refresh(&self) -> Option<String> {
         let mut attempt = self.attempt.lock().await;
         if let Some(attempt) = &*attempt
@@ -101,7 +103,7 @@ impl Jwks {
                 None
             }
             Err(reason) => {
-                tracing::warn!(reason, "can't fetch the keys of tokens");
+                tracing::warn!(reason, "cannot fetch the keys for tokens");
                 Some(reason)
             }
         };
@@ -114,7 +116,7 @@ impl Jwks {
 }
 
 impl Fetched {
-    /// Returns the key that the header names; if it names none, the first for its algorithm.
+    /// Returns the key that the header names, or the first one for its algorithm if it names none.
     fn find(&self, header: &Header) -> Option<Key> {
         let fits = |named: &&Named| {
             let is_named = header.kid.is_none() || header.kid == named.id;
@@ -128,9 +130,9 @@ impl Fetched {
     }
 }
 
-/// Takes the keys that can check signatures; others are skipped, as RFC 7517 §5 asks for.
+/// Parses the keys that can verify signatures. Others are skipped, as RFC 7517 §5 requires.
 fn parse(body: &[u8]) -> Result<Vec<Named>, String> {
-    let set: Set = serde_json::from_slice(body).map_err(|error| format!("no JWKS: {error}"))?;
+    let set: Set = serde_json::from_slice(body).map_err(|error| format!("not a JWKS: {error}"))?;
     if set.keys.len() > KEYS_MAX {
         let count = set.keys.len();
         return Err(format!(
@@ -139,7 +141,7 @@ fn parse(body: &[u8]) -> Result<Vec<Named>, String> {
     }
     let keys: Vec<Named> = set.keys.into_iter().filter_map(named).collect();
     match keys.is_empty() {
-        true => Err("set has no key that can check signatures".into()),
+        true => Err("set has no key that can verify signatures".into()),
         false => Ok(keys),
     }
 }
@@ -169,7 +171,8 @@ fn named(jwk: Value) -> Option<Named> {
     })
 }
 
-/// Returns what a key may be used for. A shared secret that anybody can fetch is none, so none is taken.
+/// Returns the algorithms that a key may be used for. Shared secrets are skipped, because one that
+/// can be fetched is not secret.
 fn algorithms(parameters: &AlgorithmParameters) -> Option<Vec<Algorithm>> {
     match parameters {
         AlgorithmParameters::RSA(_) => Some(super::keys::RSA.to_vec()),

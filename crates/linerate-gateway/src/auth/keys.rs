@@ -1,4 +1,4 @@
-//! Keys that check signatures, each for its own algorithms only.
+//! Keys that verify signatures, each only for its own algorithms.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::{
@@ -14,18 +14,19 @@ pub(super) const HMAC: &[Algorithm] = &[Algorithm::HS256, Algorithm::HS384, Algo
 /// The algorithms of RSA keys.
 pub(super) const RSA: &[Algorithm] = &[Algorithm::RS256, Algorithm::RS384, Algorithm::RS512];
 
-/// The point of a curve as SEC 1 has it: a byte, and two coordinates of 32 or 48 bytes.
+/// Length in bytes of a point on the curve in the encoding of SEC 1: one byte and two coordinates
+/// of 32 or 48 bytes.
 const P256_BYTES: usize = 65;
 const P384_BYTES: usize = 97;
 
-/// A key and what it may be used for.
+/// A key and its algorithms.
 #[derive(Clone, Debug)]
 pub(super) struct Key {
     pub(super) key: DecodingKey,
     pub(super) algorithms: Vec<Algorithm>,
 }
 
-/// The keys that are configured.
+/// The configured keys.
 #[derive(Clone, Debug)]
 pub(super) struct Keys(Vec<Key>);
 
@@ -72,8 +73,8 @@ impl Keys {
 }
 
 impl Key {
-    /// Checks the signature and returns the claims, which are still to be checked: times and
-    /// audiences against a clock that tests can set.
+    /// Verifies the signature and returns the claims. The caller must still check times and
+    /// audience, against a clock that tests can set.
     pub(super) fn verify<T: DeserializeOwned>(&self, token: &str) -> Result<T, TokenError> {
         let algorithm = header(token)?.alg;
         if !self.algorithms.contains(&algorithm) {
@@ -86,15 +87,16 @@ impl Key {
         if !signature::is_valid(algorithm, &self.key, message.as_bytes(), &signature) {
             return Err(TokenError::Signature);
         }
-        // What is dangerous about it is done: the signature has been checked.
+        // This is safe here, because the signature has been verified.
         insecure_decode_claims(token).map_err(|_| TokenError::Malformed)
     }
 }
 
-/// Returns the header of a token, of which nothing is proven.
+/// Returns the header of a token. It is not verified yet.
 pub(super) fn header(token: &str) -> Result<Header, TokenError> {
     let header = decode_header(token).map_err(|_| TokenError::Malformed)?;
-    // RFC 7515 §4.1.11: who does not understand what is critical must not take the token.
+    // RFC 7515 §4.1.11: a recipient must reject a token with critical extensions that it does not
+    // understand.
     match header.crit {
         Some(_) => Err(TokenError::Malformed),
         None => Ok(header),
@@ -114,7 +116,7 @@ fn hmac(secret: &[u8]) -> Result<Key, String> {
 
 fn rsa_pem(pem: &[u8]) -> Result<Key, String> {
     let key = DecodingKey::from_rsa_pem(pem);
-    let key = key.map_err(|error| format!("no public RSA key in PEM: {error}"))?;
+    let key = key.map_err(|error| format!("not an RSA public key in PEM: {error}"))?;
     Ok(Key {
         key: rsa::usable(&key)?,
         algorithms: RSA.to_vec(),
@@ -123,11 +125,11 @@ fn rsa_pem(pem: &[u8]) -> Result<Key, String> {
 
 fn ecdsa(pem: &[u8]) -> Result<Key, String> {
     let key = DecodingKey::from_ec_pem(pem);
-    let key = key.map_err(|error| format!("no public ECDSA key in PEM: {error}"))?;
+    let key = key.map_err(|error| format!("not an ECDSA public key in PEM: {error}"))?;
     let algorithm = match key.try_get_as_bytes().map(<[u8]>::len) {
         Ok(P256_BYTES) => Algorithm::ES256,
         Ok(P384_BYTES) => Algorithm::ES384,
-        _ => return Err("is on another curve than P-256 and P-384".into()),
+        _ => return Err("curve is neither P-256 nor P-384".into()),
     };
     Ok(Key {
         key,
@@ -138,7 +140,7 @@ fn ecdsa(pem: &[u8]) -> Result<Key, String> {
 fn ed25519(pem: &[u8]) -> Result<Key, String> {
     let key = DecodingKey::from_ed_pem(pem);
     Ok(Key {
-        key: key.map_err(|error| format!("no public Ed25519 key in PEM: {error}"))?,
+        key: key.map_err(|error| format!("not an Ed25519 public key in PEM: {error}"))?,
         algorithms: vec![Algorithm::EdDSA],
     })
 }

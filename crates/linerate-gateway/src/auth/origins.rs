@@ -1,15 +1,15 @@
-//! Which pages may talk to us from a browser (RFC 6455 §10.2, RFC 6454).
+//! Which pages may connect from a browser (RFC 6455 §10.2, RFC 6454).
 
 use http::{HeaderMap, header};
 use linerate::{Origin, Scheme};
 
 use super::AuthSetupError;
 
-/// Which pages may talk to us. Programs that are no browsers send no origin, and may.
+/// Which pages may connect. Programs other than browsers send no origin and are always allowed.
 #[derive(Clone, Debug, Default)]
 pub struct Origins(Vec<Pattern>);
 
-/// A page of an origin that is not allowed, or a request with two origins.
+/// The origin of the page is not allowed, or the request has two origins.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("pages of this origin may not connect")]
 pub struct OriginDenied;
@@ -18,7 +18,8 @@ pub struct OriginDenied;
 enum Pattern {
     Any,
     Exact(String),
-    /// Any host with at least one label in front of this: scheme with `://`, and `.example.com` with its port.
+    /// Any host that has at least one label before `suffix`. `scheme` includes `://`, and `suffix`
+    /// is like `.example.com`, with its port.
     Subdomain {
         scheme: &'static str,
         suffix: String,
@@ -26,10 +27,10 @@ enum Pattern {
 }
 
 impl Origins {
-    /// Takes the configured origins; none stands for pages of this server only.
+    /// Parses the configured origins. An empty list allows only pages of this server.
     ///
     /// # Errors
-    /// One of them is no origin.
+    /// Fails if one of them is not an origin.
     pub fn new(origins: &[String]) -> Result<Self, AuthSetupError> {
         let patterns = origins.iter().map(|origin| {
             Pattern::parse(origin).ok_or_else(|| AuthSetupError::Origin {
@@ -39,10 +40,10 @@ impl Origins {
         patterns.collect::<Result<_, _>>().map(Self)
     }
 
-    /// Judges a request that came by `scheme`.
+    /// Checks the origin of a request that was received over `scheme`.
     ///
     /// # Errors
-    /// The page may not talk to us.
+    /// Fails if the page may not connect.
     pub fn check(&self, headers: &HeaderMap, scheme: Scheme) -> Result<(), OriginDenied> {
         let mut values = headers.get_all(header::ORIGIN).iter();
         let Some(value) = values.next() else {
@@ -67,7 +68,7 @@ impl Origins {
     }
 }
 
-/// Returns the origin that a request was sent to.
+/// Returns the origin of the server to which a request was sent.
 fn own(headers: &HeaderMap, scheme: Scheme) -> Option<Origin> {
     let host = headers.get(header::HOST)?.to_str().ok()?;
     let scheme = match scheme {
@@ -85,7 +86,7 @@ impl Pattern {
         for scheme in ["http://", "https://"] {
             let domain = text.strip_prefix(scheme);
             if let Some(domain) = domain.and_then(|rest| rest.strip_prefix("*.")) {
-                // As a browser writes it: in small letters, without the port that is usual.
+                // Normalized as browsers do it: in lower case and without the default port.
                 let origin: Origin = format!("{scheme}{domain}").parse().ok()?;
                 let origin = origin.to_string();
                 let suffix = format!(".{}", origin.strip_prefix(scheme)?);
@@ -96,7 +97,7 @@ impl Pattern {
         Some(Self::Exact(origin.to_string()))
     }
 
-    /// Judges an origin as [`Origin`] writes it.
+    /// Returns whether an origin matches, in the notation of [`Origin`].
     fn matches(&self, origin: &str) -> bool {
         match self {
             Self::Any => true,

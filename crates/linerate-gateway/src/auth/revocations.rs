@@ -1,4 +1,5 @@
-//! Tokens that were revoked before they expire: by their id, by their user, or all of them, up to when they were issued.
+//! Tokens revoked before they expire: a single token, those of a user, or all, if issued before a
+//! given time.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -10,19 +11,19 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// Bytes of the id of a token or the name of a user in a revocation.
+/// Maximum length of a token ID or a user name in a revocation, in bytes.
 const NAME_BYTES_MAX: usize = 1_024;
 
-/// Newest revocations whose targets are remembered one by one.
+/// Number of recent revocations whose targets are remembered individually.
 const NEWEST_MAX: usize = 256;
 
-/// What a token says of itself.
+/// The claims of a token that identify it.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Shown {
-    /// `jti`.
+    /// The `jti` claim.
     pub id: Option<String>,
-    /// `iat`, in seconds since 1970.
+    /// The `iat` claim, in seconds since 1970.
     pub issued_at: Option<u64>,
 }
 
@@ -43,56 +44,55 @@ pub enum Target {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Revocation {
-    /// Which tokens.
+    /// The tokens to revoke.
     pub target: Target,
-    /// Only those with an `iat` before this, in seconds since 1970, and those without any. Without effect for a single
-    /// token.
+    /// Revokes only tokens whose `iat` is before this time, in seconds since 1970, or missing.
+    /// Ignored for a single token.
     pub issued_before: u64,
-    /// When the revocation may be forgotten, because the tokens have expired; `None` for never.
+    /// When the revocation can be discarded because the tokens have expired, in seconds since 1970;
+    /// `None` for never.
     pub expires_at: Option<u64>,
 }
 
-/// The revocations that are in force.
+/// All revocations in force.
 #[derive(Debug)]
 pub struct Revocations {
     revocations_max: usize,
     all: RwLock<HashMap<Target, Revocation>>,
-    /// How many times a revocation was news.
+    /// Number of revocations so far that changed something.
     changes: AtomicU64,
     newest: RwLock<VecDeque<Target>>,
 }
 
-/// Which clients revocations may concern. Their sessions know their tokens.
+/// Clients to which recent revocations may apply. Their sessions know their tokens.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Concerned {
-    /// All of them.
+    /// All clients.
     Everybody,
-    /// Those of these users.
+    /// The clients of these users.
     Users(HashSet<String>),
 }
 
-/// Why a revocation is not taken.
+/// Why a revocation is rejected.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RevocationError {
-    /// The id of the token or the name of the user is empty or too long.
+    /// The ID of the token or the name of the user is empty or too long.
     #[error("name to revoke has {bytes} bytes; 1 to {NAME_BYTES_MAX} are allowed")]
     Name {
-        /// How many bytes it has.
+        /// Its length in bytes.
         bytes: usize,
     },
-    /// There are as many as allowed.
-    #[error(
-        "there are {revocations_max} revocations already, and auth.revocations_max allows no more"
-    )]
+    /// The maximum number of revocations is reached.
+    #[error("there are already {revocations_max} revocations; auth.revocations_max allows no more")]
     TooMany {
-        /// The limit.
+        /// The maximum.
         revocations_max: usize,
     },
 }
 
 impl Revocation {
-    /// Creates one. `now`, `issued_before` and `expires_at` are in seconds since 1970.
+    /// Creates a revocation. `now`, `issued_before` and `expires_at` are in seconds since 1970.
     pub fn new(target: Target, issued_before: u64, expires_at: Option<u64>) -> Self {
         Self {
             target,
@@ -101,7 +101,7 @@ impl Revocation {
         }
     }
 
-    /// Returns whether it concerns a token that `user` has shown.
+    /// Returns whether it applies to a token that `user` has presented.
     pub fn revokes(&self, user: &str, token: &Shown) -> bool {
         let is_early = token.issued_at.is_none_or(|at| at < self.issued_before);
         match &self.target {
@@ -111,7 +111,7 @@ impl Revocation {
         }
     }
 
-    /// Returns whether it is of no more use.
+    /// Returns whether it can be discarded.
     fn is_over(&self, now: u64) -> bool {
         self.expires_at.is_some_and(|at| at <= now)
     }
@@ -127,7 +127,8 @@ impl Revocation {
         }
     }
 
-    /// Returns what this and an earlier one of the same target come to: neither is weakened by the other.
+    /// Returns the combination of this and an earlier revocation of the same target. It revokes
+    /// everything that either of them revokes.
     fn with(self, earlier: &Self) -> Self {
         let ends = self.expires_at.zip(earlier.expires_at);
         Self {
@@ -139,7 +140,7 @@ impl Revocation {
 }
 
 impl Concerned {
-    /// Returns whether a client of `user` is among them.
+    /// Returns whether the clients of `user` are included.
     pub(crate) fn has(&self, user: &str) -> bool {
         match self {
             Self::Everybody => true,
@@ -149,7 +150,7 @@ impl Concerned {
 }
 
 impl Revocations {
-    /// Creates a list without any, which takes up to `revocations_max`.
+    /// Creates an empty list for up to `revocations_max` revocations.
     pub fn new(revocations_max: usize) -> Self {
         Self {
             revocations_max,
@@ -159,10 +160,11 @@ impl Revocations {
         }
     }
 
-    /// Returns what is in force if `revocation` is added, without adding it; `now` is in seconds since 1970.
+    /// Returns the revocation that would be in force if `revocation` were added, without adding it.
+    /// `now` is in seconds since 1970.
     ///
     /// # Errors
-    /// Its name is too long, or there are too many.
+    /// Fails if its name is empty or too long, or if there are too many revocations.
     pub fn merged(&self, revocation: Revocation, now: u64) -> Result<Revocation, RevocationError> {
         revocation.check()?;
         let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
@@ -179,10 +181,11 @@ impl Revocations {
         }
     }
 
-    /// Adds a revocation; returns what is in force of it then if that is news.
+    /// Adds a revocation. Returns the revocation that is then in force, or `None` if nothing has
+    /// changed.
     ///
     /// # Errors
-    /// As [`merged`](Self::merged).
+    /// The same as for [`merged`](Self::merged).
     pub fn insert(
         &self,
         revocation: Revocation,
@@ -207,12 +210,13 @@ impl Revocations {
         Ok(is_news.then_some(merged))
     }
 
-    /// Returns how many revocations were news so far.
+    /// Returns the number of revocations so far that changed something.
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
     }
 
-    /// Returns which clients the revocations since `seen` may concern, and what [`changes`](Self::changes) is then.
+    /// Returns the clients to which revocations since `seen` may apply, and the current value of
+    /// [`changes`](Self::changes).
     pub(crate) fn concerned_since(&self, seen: u64) -> (Concerned, u64) {
         let newest = self.newest.read().unwrap_or_else(PoisonError::into_inner);
         let changes = self.changes();
@@ -229,7 +233,8 @@ impl Revocations {
         (concerned, changes)
     }
 
-    /// Returns whether a token that `user` has shown is revoked. `now` is in seconds since 1970.
+    /// Returns whether a token that `user` has presented is revoked. `now` is in seconds since
+    /// 1970.
     pub fn is_revoked(&self, user: &str, token: &Shown, now: u64) -> bool {
         let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
         if all.is_empty() {
@@ -249,7 +254,7 @@ impl Revocations {
             .any(|revocation| revocation.revokes(user, token))
     }
 
-    /// Returns those in force, in the order of their targets.
+    /// Returns the revocations in force, ordered by their targets.
     pub fn list(&self, now: u64) -> Vec<Revocation> {
         let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
         let all = all.values().filter(|revocation| !revocation.is_over(now));
@@ -288,7 +293,7 @@ mod tests {
         assert!(!is_revoked("ann", &token("y", Some(100))));
         assert!(
             is_revoked("ann", &token("y", None)),
-            "nobody knows when it was issued"
+            "its time of issue is unknown"
         );
         let all = Revocation::new(Target::All, 10, None);
         revocations.insert(all, 0).unwrap();
@@ -305,7 +310,7 @@ mod tests {
         assert_eq!(
             revocations.insert(user("ann", 50, Some(70)), 0),
             Ok(None),
-            "no news"
+            "nothing changes"
         );
         let early = token("y", Some(99));
         assert!(revocations.is_revoked("ann", &early, 69));
@@ -314,7 +319,7 @@ mod tests {
         assert_eq!(
             revocations.insert(user("bob", 1, Some(5)), 5),
             Ok(None),
-            "over already"
+            "already expired"
         );
     }
 
@@ -357,7 +362,7 @@ mod tests {
         );
         assert!(
             revocations.insert(user("b", 2, None), 9).is_ok(),
-            "known already"
+            "already known"
         );
         assert!(revocations.insert(user("c", 1, None), 10).is_ok());
         for bytes in [0, NAME_BYTES_MAX + 1] {

@@ -1,39 +1,39 @@
-//! Public RSA keys, as PEM and key sets have them, in the one form that checks signatures.
+//! RSA public keys from PEM and key sets, converted to the one form that verifies signatures.
 
 use jsonwebtoken::{DecodingKey, DecodingKeyKind};
 
 /// RFC 7518 §3.3: "A key of size 2048 bits or larger MUST be used".
 const BITS_MIN: usize = 2_048;
-/// Larger keys take longer to check than a client that sends garbage should be able to cost.
+/// Verifying with a larger key takes more time than a client that sends garbage may cost.
 const BITS_MAX: usize = 8_192;
 
 /// DER tags (X.690 §8).
 const INTEGER: u8 = 0x02;
 const SEQUENCE: u8 = 0x30;
 
-/// Returns the key as modulus and exponent without leading zeros.
+/// Returns the key as a modulus and an exponent without leading zeros.
 ///
 /// # Errors
 ///
-/// It is not a public key, or its size is outside the limits.
+/// Fails if it is not an RSA public key, or its size is outside the limits.
 pub(super) fn usable(key: &DecodingKey) -> Result<DecodingKey, String> {
     let (modulus, exponent) = match key.kind() {
         DecodingKeyKind::RsaModulusExponent { n, e } => (n.as_slice(), e.as_slice()),
         DecodingKeyKind::SecretOrDer(der) => {
-            components(der).ok_or("is not a public RSA key (RFC 8017 §A.1.1)")?
+            components(der).ok_or("not an RSA public key (RFC 8017 §A.1.1)")?
         }
     };
     let (modulus, exponent) = (trimmed(modulus), trimmed(exponent));
     let bits = bits(modulus);
     if !(BITS_MIN..=BITS_MAX).contains(&bits) {
         return Err(format!(
-            "RSA key has {bits} bits; between {BITS_MIN} and {BITS_MAX} are required"
+            "RSA key has {bits} bits; {BITS_MIN} to {BITS_MAX} are required"
         ));
     }
     Ok(DecodingKey::from_rsa_raw_components(modulus, exponent))
 }
 
-/// Takes an `RSAPublicKey` apart: a sequence of the modulus and the exponent.
+/// Parses an `RSAPublicKey`: a sequence of the modulus and the exponent.
 fn components(der: &[u8]) -> Option<(&[u8], &[u8])> {
     let (mut sequence, []) = take(der, SEQUENCE)? else {
         return None;
@@ -46,11 +46,12 @@ fn components(der: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((modulus, exponent))
 }
 
-/// Splits the contents of one value from what follows it.
+/// Splits the contents of one value from the bytes that follow it.
 fn take(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (&[found, first], mut rest) = der.split_first_chunk::<2>()?;
     let mut length = usize::from(first);
-    // X.690 §8.1.3.5: the long form says how many bytes of length follow.
+    // X.690 §8.1.3.5: in the long form, the first byte contains the number of length bytes that
+    // follow.
     if first & 0x80 != 0 {
         let bytes = length & 0x7F;
         let (digits, contents) = rest.split_at_checked(bytes).filter(|_| bytes <= 4)?;
@@ -76,7 +77,8 @@ fn bits(trimmed: &[u8]) -> usize {
 mod tests {
     use super::*;
 
-    /// An `RSAPublicKey` with such a modulus, whose first byte is 0x80, and the exponent 65,537.
+    /// Encodes an `RSAPublicKey` with a modulus of this length, whose first byte is 0x80, and the
+    /// exponent 65,537.
     fn der(modulus_bytes: u16) -> Vec<u8> {
         let mut der = vec![SEQUENCE, 0x82];
         der.extend((modulus_bytes + 10).to_be_bytes());
@@ -95,10 +97,7 @@ mod tests {
             assert_eq!(key.is_ok(), is_usable, "{bytes} bytes");
         }
         let error = usable(&DecodingKey::from_rsa_der(&der(128))).unwrap_err();
-        assert_eq!(
-            error,
-            "RSA key has 1024 bits; between 2048 and 8192 are required"
-        );
+        assert_eq!(error, "RSA key has 1024 bits; 2048 to 8192 are required");
     }
 
     #[test]

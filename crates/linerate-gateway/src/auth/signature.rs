@@ -1,4 +1,4 @@
-//! Checks signatures of tokens (RFC 7518 §3) with the cryptography that TLS is served with.
+//! Verifies signatures of tokens (RFC 7518 §3) with the same cryptography library as TLS.
 
 use jsonwebtoken::{Algorithm, DecodingKey, DecodingKeyKind};
 use ring::hmac;
@@ -8,7 +8,8 @@ use ring::signature::{
     UnparsedPublicKey, VerificationAlgorithm,
 };
 
-/// Returns whether `key` has signed `message`. No key has for an algorithm that is not documented.
+/// Returns whether `signature` is the signature of `message` by `key`. Always false for an
+/// algorithm that is not supported.
 pub(super) fn is_valid(
     algorithm: Algorithm,
     key: &DecodingKey,

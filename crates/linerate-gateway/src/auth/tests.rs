@@ -1,4 +1,4 @@
-//! Tests of tokens, by what they are about.
+//! Tests of tokens, grouped by topic.
 
 mod attacks;
 mod claims;
@@ -17,7 +17,7 @@ use super::{Authenticator, ConnectionClaims, Subscriber, SubscriptionClaims, Tok
 use crate::config::{AuthOptions, Secret};
 
 pub(super) const SECRET: &str = "a secret of tests only";
-/// What the clock of the tests shows, in seconds since 1970.
+/// The current time in the tests, in seconds since 1970.
 pub(super) const NOW: u64 = 1_800_000_000;
 
 pub(super) const RSA: &str = include_str!("tests/keys/rsa.pem");
@@ -72,7 +72,7 @@ pub(super) async fn connect(
     authenticator.connection(token, at(NOW)).await
 }
 
-/// Shows a token for the channel `news` as the user `ann` with the connection `c1`.
+/// Presents a token for the channel `news` as the user `ann` with the connection `c1`.
 pub(super) async fn subscribe(claims: &Value) -> Result<SubscriptionClaims, TokenError> {
     let channel = ChannelName::new("news").unwrap();
     let subscriber = Subscriber {

@@ -1,4 +1,4 @@
-//! Makes tokens, for tests and for trying out.
+//! Creates tokens for tests and experiments.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::config::TokenOptions;
 
-/// Makes tokens that are signed with the configured secret.
+/// Creates tokens that are signed with the configured secret.
 #[derive(Clone, Debug)]
 pub struct TokenMaker {
     secret: String,
@@ -16,23 +16,24 @@ pub struct TokenMaker {
     issuer: Option<String>,
 }
 
-/// Why no token can be made.
+/// Why tokens cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenMakerError {
-    /// The secret is in a file that can't be read.
+    /// The file with the secret cannot be read.
     #[error("auth.token.hmac_secret_key: {0}")]
     File(#[from] std::io::Error),
-    /// There is no secret: with public keys only, nobody but their owner can make tokens.
-    #[error("auth.token.hmac_secret_key is not configured; tokens are made with it")]
+    /// No secret is configured. With public keys only, tokens can be created only by the owner of
+    /// the private key.
+    #[error("auth.token.hmac_secret_key is not configured; it is required to sign tokens")]
     NoSecret,
 }
 
 impl TokenMaker {
-    /// Takes the secret, and what tokens must claim besides.
+    /// Reads the secret, and the audience and issuer that tokens must claim.
     ///
     /// # Errors
-    /// There is no secret, or it can't be read.
+    /// Fails if no secret is configured, or if it cannot be read.
     pub fn new(options: &TokenOptions) -> Result<Self, TokenMakerError> {
         let secret = options.hmac_secret_key.as_ref();
         Ok(Self {
@@ -42,9 +43,10 @@ impl TokenMaker {
         })
     }
 
-    /// Makes a token for a connection of `user`, or for a subscription of theirs if there is a channel.
+    /// Creates a token for a connection of `user`, or for a subscription of that user if `channel`
+    /// is given.
     ///
-    /// `info` is what others are told of them. Without `expire_in` it is valid forever.
+    /// Others can see `info`. Without `expire_in` the token never expires.
     pub fn make(
         &self,
         user: &str,
@@ -70,7 +72,7 @@ impl TokenMaker {
         self.sign(&Value::Object(claims))
     }
 
-    /// Returns the claims as a token (RFC 7515 §3.1) with the signature of HS256.
+    /// Returns the claims as a compact token (RFC 7515 §3.1), signed with HS256.
     fn sign(&self, claims: &Value) -> String {
         let header = URL_SAFE_NO_PAD.encode(r#"{"typ":"JWT","alg":"HS256"}"#);
         let payload = URL_SAFE_NO_PAD.encode(claims.to_string());

@@ -11,50 +11,50 @@ use super::{check::Check, secret::Secret, unit};
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct AuthOptions {
-    /// Whether clients may connect without a token. Where no key is configured either, everything is allowed
-    /// to everybody.
+    /// True if clients may connect without a token. If no key is configured either, every client
+    /// may do everything.
     pub anonymous: bool,
-    /// What a request to the server API must show.
+    /// The key that requests to the server API must present.
     pub api_key: Option<Secret>,
-    /// What a request to `/admin` must show.
+    /// The key that requests to `/admin` must present.
     pub admin_key: Option<Secret>,
-    /// Revocations of tokens that are remembered.
+    /// Maximum number of token revocations kept.
     pub revocations_max: usize,
-    /// What a client of the log page must show, unless it shows the admin key. It does not close an open server, but it is
-    /// asked for there, too.
+    /// The key that a client of the log page must present; the admin key is accepted as well.
+    /// Setting it does not close an open server, but the log page then asks for it.
     pub logs_key: Option<Secret>,
-    /// Whose tokens are taken.
+    /// Which tokens are accepted.
     pub token: TokenOptions,
 }
 
-/// Whose tokens are taken. The algorithm is that of the key, whatever a token says.
+/// Which tokens are accepted. The key determines the algorithm, regardless of what a token claims.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct TokenOptions {
-    /// For HS256, HS384 and HS512.
+    /// Secret for HS256, HS384 and HS512.
     pub hmac_secret_key: Option<Secret>,
-    /// PEM, for RS256, RS384 and RS512.
+    /// Public key in PEM, for RS256, RS384 and RS512.
     pub rsa_public_key: Option<Secret>,
-    /// PEM, for ES256 or ES384, as its curve says.
+    /// Public key in PEM, for ES256 or ES384, depending on its curve.
     pub ecdsa_public_key: Option<Secret>,
-    /// PEM, for EdDSA.
+    /// Public key in PEM, for EdDSA.
     pub ed25519_public_key: Option<Secret>,
-    /// Where a set of public keys is to be had.
+    /// URL of a JSON Web Key Set (JWKS).
     pub jwks_url: Option<String>,
-    /// What `aud` of a token must name.
+    /// Value that the `aud` claim of a token must contain.
     pub audience: Option<String>,
-    /// What `iss` of a token must be.
+    /// Value that the `iss` claim of a token must have.
     pub issuer: Option<String>,
-    /// How far clocks may differ.
+    /// Tolerated clock difference.
     #[serde(rename = "leeway_s", with = "unit::seconds")]
     pub leeway: Duration,
-    /// Bytes of a token.
+    /// Maximum size of a token, in bytes.
     pub bytes_max: usize,
 }
 
 impl AuthOptions {
-    /// Returns whether clients or applications are asked for a key or a token.
+    /// Returns whether any key or token is required, from clients or from applications.
     pub fn has_keys(&self) -> bool {
         self.api_key.is_some() || self.admin_key.is_some() || self.token.has_keys()
     }
@@ -88,26 +88,27 @@ impl Default for AuthOptions {
 }
 
 impl TokenOptions {
-    /// Returns whether any token can be valid.
+    /// Returns whether a key is configured, without which no token can be valid.
     pub fn has_keys(&self) -> bool {
         self.jwks_url.is_some() || self.keys().into_iter().any(|(_, key)| key.is_some())
     }
 
     fn check(&self, check: &mut Check) {
         if let Some(secret) = &self.hmac_secret_key {
-            // A key shorter than this can be found by trying (RFC 7518 §3.2 asks for that of the hash).
+            // A shorter key could be found by brute force. RFC 7518 §3.2 requires a key at least as
+            // long as the hash output.
             check_length(check, "hmac_secret_key", secret, 16);
         }
         if let Some(url) = &self.jwks_url
             && !url::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
         {
-            check.refuse("jwks_url", url, "must be a URL of https:// or http://");
+            check.refuse("jwks_url", url, "must be an https:// or http:// URL");
         }
         check.range("leeway_s", self.leeway.as_secs(), 0..=600);
         check.range("bytes_max", self.bytes_max, 256..=64 << 10);
     }
 
-    /// Returns the keys under their names.
+    /// Returns the keys with their names.
     fn keys(&self) -> [(&'static str, &Option<Secret>); 4] {
         [
             ("hmac_secret_key", &self.hmac_secret_key),
@@ -134,7 +135,7 @@ impl Default for TokenOptions {
     }
 }
 
-/// Refuses a secret that can be found by trying.
+/// Reports a secret that is short enough to be found by brute force.
 fn check_length(check: &mut Check, key: &str, secret: &Secret, bytes_min: usize) {
     let bytes = secret.expose().trim().len();
     if bytes < bytes_min && !secret.is_file() {

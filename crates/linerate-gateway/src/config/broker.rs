@@ -1,4 +1,4 @@
-//! `[broker]`: where publications come from and go to.
+//! `[broker]`: the message broker that carries publications.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -6,31 +6,31 @@ use serde::Deserialize;
 
 use super::{check::Check, unit};
 
-/// Where publications come from and go to.
+/// The message broker that carries publications.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct BrokerOptions {
     /// `memory:`, `redis://…`, `rediss://…`, `nats://…` or `tls://…`.
     pub url: super::Secret,
-    /// What stands before each channel's name in the broker.
+    /// Prefix for channel names in the broker.
     pub prefix: String,
-    /// A PEM file with the authorities that the broker's certificate may come from, if not those of the system.
+    /// A PEM file with the certificate authorities to trust, instead of those of the system.
     pub tls_authorities: Option<PathBuf>,
-    /// How long the broker may take for an answer.
+    /// Maximum time that the broker may take to answer.
     #[serde(rename = "request_timeout_ms", with = "unit::milliseconds")]
     pub request_timeout: Duration,
-    /// How often a loopback publication probes the link.
+    /// Interval between loopback publications that probe the link.
     #[serde(rename = "probe_interval_ms", with = "unit::milliseconds")]
     pub probe_interval: Duration,
-    /// After how long without it the link counts as deaf.
+    /// Time without a returned probe after which the link is considered deaf.
     #[serde(rename = "probe_timeout_ms", with = "unit::milliseconds")]
     pub probe_timeout: Duration,
-    /// Bytes of a durable channel's stream in NATS.
+    /// Maximum size of the stream of a durable channel in NATS, in bytes.
     pub stream_bytes_max: u64,
-    /// On how many servers of a NATS cluster a durable channel's stream is kept.
+    /// Number of servers in a NATS cluster that store the stream of a durable channel.
     pub stream_replicas: u8,
-    /// The longest wait between two attempts to connect.
+    /// Maximum wait between two attempts to connect.
     #[serde(rename = "reconnect_wait_max_ms", with = "unit::milliseconds")]
     pub reconnect_wait_max: Duration,
 }

@@ -1,4 +1,4 @@
-//! `[channel]` and `[[namespace]]`: how channels behave, and who may do what in them.
+//! `[channel]` and `[[namespace]]`: how channels behave, and what clients may do in them.
 
 use std::time::Duration;
 
@@ -7,112 +7,116 @@ use serde::Deserialize;
 
 use super::{check::Check, unit};
 
-/// How a channel behaves, and who may do what in it.
+/// How a channel behaves, and what clients may do in it.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ChannelOptions {
-    /// How long publications are collected before they are sent; zero sends each at once.
+    /// How long publications are collected before they are sent; zero sends each immediately.
     #[serde(rename = "batch_interval_ms", with = "unit::milliseconds")]
     pub batch_interval: Duration,
-    /// How many bytes of publications are collected at most, even if the interval is not over.
+    /// Size of the collected publications, in bytes, at which they are sent before the interval
+    /// ends.
     pub batch_bytes_max: usize,
-    /// Which publications take the place of older ones that wait.
+    /// Which queued publications a newer one replaces.
     pub conflate: Option<Conflation>,
-    /// What happens to a subscriber that the channel has left behind.
+    /// How to treat a subscriber that has fallen behind.
     pub slow: SlowPolicy,
-    /// Publications that each worker keeps for subscribers that are behind.
+    /// Maximum number of publications of a channel that each worker keeps for subscribers that have
+    /// fallen behind.
     pub ring_messages_max: usize,
-    /// Their bytes.
+    /// Maximum size of these publications, in bytes.
     pub ring_bytes_max: usize,
-    /// Publications that the channel keeps for recovery and `history`; 0 keeps none.
+    /// Maximum number of publications of a channel kept for recovery and `history`; 0 keeps none.
     pub history_size: usize,
-    /// How long it keeps them.
+    /// How long publications are kept for recovery and `history`.
     #[serde(rename = "history_ttl_s", with = "unit::seconds")]
     pub history_ttl: Duration,
-    /// Whether the broker keeps them, so that every node can recover from it.
+    /// True if the broker stores the history, so that clients can recover on any node.
     pub durable: bool,
-    /// Whether a subscriber that comes back gets what it missed.
+    /// True if a subscriber that reconnects receives what it missed.
     pub recover: bool,
-    /// Whether subscriptions have a position and end with a gap, so that the client subscribes and recovers anew.
+    /// True if subscriptions have a position. They end when there is a gap, so that the client
+    /// subscribes again and recovers.
     pub positioned: bool,
-    /// Whether a client is told of a gap whose protocol can only say so by ending the subscription.
+    /// How a client learns of a gap if its protocol can report one only by ending the subscription.
     pub gaps: Gaps,
-    /// Whether it is known who is there.
+    /// True if presence is tracked: subscribers can be listed.
     pub presence: bool,
-    /// Whether subscribers are told who comes and goes.
+    /// True if subscribers are notified of joins and leaves.
     pub join_leave: bool,
-    /// Whether any client may subscribe without a token for the channel.
+    /// True if any client may subscribe without a token for the channel.
     pub allow_subscribe: bool,
-    /// Whether what clients may do, those without a user may do as well.
+    /// True if clients without a user have the same permissions as those with one.
     pub allow_anonymous: bool,
-    /// Whether clients may publish.
+    /// True if clients may publish.
     pub allow_publish: bool,
-    /// Whether subscribers may ask for the history.
+    /// True if subscribers may read the history.
     pub allow_history: bool,
-    /// Whether subscribers may ask who is there.
+    /// True if subscribers may query presence.
     pub allow_presence: bool,
-    /// Bytes of what is told of those who are there, in an answer.
+    /// Maximum size of the presence information in a reply, in bytes.
     pub presence_bytes_max: usize,
-    /// Whether subscribers may filter.
+    /// True if subscribers may filter.
     pub allow_filter: bool,
-    /// Whether subscribers may choose how long publications are collected.
+    /// True if subscribers may choose the batch interval.
     pub allow_batch_override: bool,
-    /// Whether subscribers may choose what is conflated.
+    /// True if subscribers may choose how publications are conflated.
     pub allow_conflate_override: bool,
-    /// Whether a subscription may be to a pattern, as the broker understands it.
+    /// True if clients may subscribe to patterns, in the syntax of the broker.
     pub allow_pattern: bool,
 }
 
-/// Whether a client that speaks Centrifuge's protocol is told of a gap if its subscription has no position.
+/// How gaps are reported to clients of Centrifuge's protocol whose subscription has no position.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, PartialEq)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Gaps {
-    /// The subscription continues, and the client does not learn of it: delivery is at most once.
+    /// The subscription continues and the client is not notified: delivery is at most once.
     Silent,
     /// The subscription ends with a code that makes SDKs subscribe again.
     #[default]
     Told,
 }
 
-/// Which publications take the place of older ones that wait.
+/// Which queued publications a newer one replaces.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq)]
 #[serde(try_from = "String")]
 #[non_exhaustive]
 pub enum Conflation {
-    /// The newest of the channel.
+    /// All older ones of the channel; only the newest is sent.
     Latest,
-    /// The newest of each value that stands at this JSON pointer (RFC 6901).
+    /// Those with the same value at this JSON pointer (RFC 6901); the newest of each value is sent.
     LatestPerKey(String),
 }
 
-/// What happens to a subscriber that the channel has left behind.
+/// How to treat a subscriber that has fallen behind.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, PartialEq)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SlowPolicy {
-    /// It gets the newest publication of each key, and is told how many it missed.
+    /// It receives the newest publication of each key, and how many it missed.
     Conflate,
     /// It is disconnected.
     Disconnect,
-    /// It goes on with the oldest that is still there, and is told how many it missed.
+    /// It continues with the oldest publication that is still stored, and is told how many it
+    /// missed.
     #[default]
     DropOldest,
 }
 
-/// A text is neither `latest` nor a JSON pointer.
+/// The text is neither `latest` nor a JSON pointer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error(
-    "conflation is either \"latest\" or a JSON pointer like \"/symbol\" of at most {POINTER_BYTES_MAX} bytes"
+    "conflation must be \"latest\" or a JSON pointer such as \"/symbol\" of at most {POINTER_BYTES_MAX} bytes"
 )]
 pub struct ConflationError;
 
-/// The most bytes that a JSON pointer may have.
+/// Maximum length of a JSON pointer, in bytes.
 const POINTER_BYTES_MAX: usize = 256;
 
 impl ChannelOptions {
-    /// Returns what the broker has to know of the channel.
+    /// Returns the options that the broker needs for the channel.
     pub const fn stream(&self) -> StreamOptions {
         StreamOptions {
             is_durable: self.durable,
@@ -121,7 +125,8 @@ impl ChannelOptions {
         }
     }
 
-    /// Returns whether subscribers that speak Centrifuge's protocol can miss publications without being told.
+    /// Returns whether clients of Centrifuge's protocol can miss publications without being
+    /// notified.
     pub fn is_silent(&self) -> bool {
         self.gaps == Gaps::Silent && !self.positioned && !self.recover
     }
@@ -137,19 +142,18 @@ impl ChannelOptions {
         let presence = self.presence_bytes_max;
         check.range("presence_bytes_max", presence, 1_024..=64 << 20);
         if self.recover && self.history_size == 0 {
-            let because = "needs history_size: there is nothing to recover from";
+            let because = "requires history_size; otherwise there is nothing to recover from";
             check.refuse("recover", true, because);
         }
         if self.durable && self.history_size == 0 {
-            check.refuse("durable", true, "needs history_size");
+            check.refuse("durable", true, "requires history_size");
         }
         if self.positioned && self.gaps == Gaps::Silent {
-            let because =
-                "contradicts gaps = \"silent\": a positioned subscription ends with a gap";
+            let because = "conflicts with gaps = \"silent\": a positioned subscription ends when there is a gap";
             check.refuse("positioned", true, because);
         }
         if self.join_leave && !self.presence {
-            check.refuse("join_leave", true, "needs presence");
+            check.refuse("join_leave", true, "requires presence");
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Collects what is wrong with values that have the right type.
+//! Collects violations in values that have the right type.
 
 use std::{fmt::Display, ops::RangeInclusive};
 
 use super::error::Violation;
 
-/// Collects violations under the path of the section at hand.
+/// Collects violations, prefixing keys with the path of the current section.
 #[derive(Debug, Default)]
 pub(super) struct Check {
     path: String,
@@ -12,7 +12,7 @@ pub(super) struct Check {
 }
 
 impl Check {
-    /// Goes into a section.
+    /// Runs `check` with keys relative to the section `name`.
     pub(super) fn section(&mut self, name: &str, check: impl FnOnce(&mut Self)) {
         let outer = self.path.len();
         self.path = self.key(name);
@@ -20,18 +20,18 @@ impl Check {
         self.path.truncate(outer);
     }
 
-    /// Notes a value outside of `allowed`.
+    /// Reports a value outside of `allowed`.
     pub(super) fn range<T>(&mut self, key: &str, value: T, allowed: RangeInclusive<T>)
     where
         T: Display + PartialOrd,
     {
         if !allowed.contains(&value) {
-            let because = format!("must be {} to {}", allowed.start(), allowed.end());
+            let because = format!("must be between {} and {}", allowed.start(), allowed.end());
             self.refuse(key, value, &because);
         }
     }
 
-    /// Notes a value, and why it can't be.
+    /// Reports a value and the reason why it is invalid.
     pub(super) fn refuse(&mut self, key: &str, value: impl Display, because: &str) {
         self.violations.push(Violation {
             key: self.key(key),

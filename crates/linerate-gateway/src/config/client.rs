@@ -1,4 +1,4 @@
-//! `[client]`: what a client may do, and how long it may take.
+//! `[client]`: limits and timeouts for each client.
 
 use std::time::Duration;
 
@@ -7,36 +7,36 @@ use serde::Deserialize;
 
 use super::{check::Check, unit};
 
-/// What a client may do, and how long it may take.
+/// Limits and timeouts for each client.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ClientOptions {
-    /// Bytes of a message from a client.
+    /// Maximum size of a message from a client, in bytes.
     pub message_bytes_max: usize,
-    /// Channels that a client is subscribed to at a time.
+    /// Maximum number of simultaneous subscriptions of a client.
     pub channels_max: usize,
-    /// Bytes of a channel's name.
+    /// Maximum length of a channel name, in bytes.
     pub channel_name_bytes_max: usize,
-    /// Commands of a client in a second.
+    /// Maximum number of commands of a client per second.
     pub commands_per_second_max: u32,
-    /// Bytes of replies that wait for a client that does not read.
+    /// Maximum size of the replies queued for a client that does not read, in bytes.
     pub queue_bytes_max: usize,
-    /// Bytes of publications in a reply.
+    /// Maximum size of the publications in a reply, in bytes.
     pub reply_bytes_max: usize,
-    /// How often a client is pinged.
+    /// Interval between pings to a client.
     #[serde(rename = "ping_interval_s", with = "unit::seconds")]
     pub ping_interval: Duration,
-    /// How long its answer may take.
+    /// Maximum time a client may take to answer a ping.
     #[serde(rename = "pong_timeout_s", with = "unit::seconds")]
     pub pong_timeout: Duration,
-    /// How long a client may take from the handshake to its first command.
+    /// Maximum time from the handshake to the client's first command.
     #[serde(rename = "connect_timeout_s", with = "unit::seconds")]
     pub connect_timeout: Duration,
-    /// How long a message of a client may take from its first bytes to its last.
+    /// Maximum time from the first to the last byte of a message.
     #[serde(rename = "message_timeout_s", with = "unit::seconds")]
     pub message_timeout: Duration,
-    /// How long a client whose token has expired may take to bring another.
+    /// Time that a client has to send a new token after its token expired.
     #[serde(rename = "refresh_grace_s", with = "unit::seconds")]
     pub refresh_grace: Duration,
 }

@@ -1,31 +1,32 @@
-//! `[compression]`: whether WebSockets are compressed, and how.
+//! `[compression]`: compression of WebSocket messages.
 
 use linerate::Deflate;
 use serde::Deserialize;
 
 use super::check::Check;
 
-/// Whether WebSockets are compressed for clients that offer it, and how (RFC 7692).
+/// Compression of WebSocket messages, for clients that offer it (RFC 7692).
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CompressionOptions {
-    /// Whether they are.
+    /// True if compression is enabled.
     pub enabled: bool,
-    /// How hard to try, 1 to 9.
+    /// Compression level, 1 to 9; higher levels compress better and take longer.
     pub level: u8,
-    /// Bytes below which a message is sent as it is.
+    /// Minimum size of a compressed message, in bytes; smaller messages are sent uncompressed.
     pub message_bytes_min: usize,
-    /// Whether what a client sends may refer back to what it has sent before.
+    /// True if clients may refer back to their earlier messages (context takeover).
     pub takeover: bool,
-    /// Bytes of windows, and of compressed messages that have arrived in part, of all connections.
+    /// Maximum memory for windows and for partly received compressed messages, in bytes, for all
+    /// connections together.
     pub total_bytes_max: usize,
 }
 
 impl CompressionOptions {
-    /// Returns what is negotiated, `None` for nothing.
+    /// Returns the options to negotiate; `None` disables compression.
     ///
-    /// What we send never refers back: it is compressed once for all who get it.
+    /// Our own messages never refer back, because each is compressed once for all its recipients.
     pub(crate) fn deflate(&self) -> Option<Deflate> {
         self.enabled.then(|| Deflate {
             level: self.level,

@@ -1,12 +1,12 @@
-//! Why a configuration is refused.
+//! Errors of loading a configuration.
 
 use std::{fmt, io, path::PathBuf};
 
-/// Why a configuration is refused. Says where, which key, which value, and what would be allowed.
+/// Why a configuration is invalid: the place, the key, the value and what is allowed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// A key that is not known, or a value of the wrong type.
+    /// A key is unknown, or its value has the wrong type.
     #[error("{source_of_it}: {key}: {message}")]
     Key {
         /// Where it was set.
@@ -16,15 +16,15 @@ pub enum ConfigError {
         /// What is wrong with it.
         message: String,
     },
-    /// The file can't be read.
+    /// The file cannot be read.
     #[error("{}: {source}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The file is no TOML.
+    /// The file is not valid TOML.
     #[error("{file}, line {line}: {message}")]
     Syntax {
         /// The file.
@@ -34,7 +34,7 @@ pub enum ConfigError {
         /// What is wrong there.
         message: String,
     },
-    /// Values out of range, or that contradict others.
+    /// Values are out of range or contradict each other.
     #[error("{}", lines(.0))]
     Values(Vec<(Source, Violation)>),
 }
@@ -43,17 +43,17 @@ pub enum ConfigError {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Source {
-    /// Nowhere: it is the default.
+    /// Not set: it is the default.
     Default,
-    /// A variable of the environment.
+    /// An environment variable, by name.
     Environment(String),
     /// A file, and the line if it is known.
     File(String, Option<usize>),
-    /// A flag of the command line.
+    /// A command-line flag, by name.
     Flag(String),
 }
 
-/// A value that can't be.
+/// A value that is not allowed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Violation {
@@ -61,7 +61,7 @@ pub struct Violation {
     pub key: String,
     /// The value; secrets are not shown.
     pub value: String,
-    /// What would be allowed.
+    /// What is wrong, or what is allowed.
     pub because: String,
 }
 

@@ -1,25 +1,27 @@
-//! `[filter]`: how large filters may be, and how many.
+//! `[filter]`: limits on the size and number of filters.
 
 use serde::Deserialize;
 
 use super::check::Check;
 
-/// How large filters may be, and how many there may be.
+/// Limits on the size and number of filters.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct FilterOptions {
-    /// Bytes of an expression.
+    /// Maximum length of an expression, in bytes.
     pub expression_bytes_max: usize,
-    /// Operators, functions, constants and fields in it; a list of constants counts as one.
+    /// Maximum number of operators, functions, constants and fields in an expression; a list of
+    /// constants counts as one.
     pub nodes_max: usize,
-    /// Compiled expressions that are kept for the next subscriber with the same text.
+    /// Maximum number of compiled expressions kept for later subscribers with the same expression.
     pub cache_max: usize,
-    /// Distinct filters of a channel, on each worker.
+    /// Maximum number of distinct filters of a channel, on each worker.
     pub channel_filters_max: usize,
-    /// How often all filters of a channel may go through values of a publication, on each worker.
+    /// Maximum number of searches through the values of a publication by all filters of a channel,
+    /// on each worker.
     pub channel_searches_max: usize,
-    /// Distinct filters of a client.
+    /// Maximum number of distinct filters of a client.
     pub client_filters_max: usize,
 }
 

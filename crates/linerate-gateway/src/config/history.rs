@@ -1,21 +1,22 @@
-//! `[history]`: how much this node keeps of channels that are not durable.
+//! `[history]`: limits on the history that this node keeps of channels that are not durable.
 
 use serde::Deserialize;
 
 use super::{ChannelOptions, check::Check};
 
-/// How much this node keeps of channels that are not durable, whatever their options ask for.
+/// Limits on the history that this node keeps of channels that are not durable. They take
+/// precedence over the options of a channel.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct HistoryOptions {
-    /// Bytes of payload of a channel.
+    /// Maximum payload kept of a channel, in bytes.
     pub channel_bytes_max: usize,
-    /// Publications of a channel.
+    /// Maximum number of publications kept of a channel.
     pub channel_messages_max: usize,
-    /// Channels.
+    /// Maximum number of channels with a history.
     pub channels_max: usize,
-    /// Bytes of payload of all channels together.
+    /// Maximum payload kept of all channels together, in bytes.
     pub total_bytes_max: usize,
 }
 
@@ -28,18 +29,18 @@ impl HistoryOptions {
         check.range("total_bytes_max", self.total_bytes_max, 1_024..=1 << 38);
         if self.total_bytes_max < self.channel_bytes_max {
             let because = format!(
-                "is less than history.channel_bytes_max = {}: one channel could not be kept",
+                "is less than history.channel_bytes_max = {}; there would be no room for a full channel",
                 self.channel_bytes_max
             );
             check.refuse("total_bytes_max", self.total_bytes_max, &because);
         }
     }
 
-    /// Notes a history of more publications than a channel that is not durable may have here.
+    /// Reports a `history_size` above the limit for channels that are not durable.
     pub(super) fn check_channel(&self, channel: &ChannelOptions, check: &mut Check) {
         if !channel.durable && channel.history_size > self.channel_messages_max {
             let because = format!(
-                "exceeds history.channel_messages_max = {}; raise that, or keep less, or let the broker keep it \
+                "exceeds history.channel_messages_max = {}; raise that limit, keep less, or store the history in the broker \
                  (durable = true)",
                 self.channel_messages_max
             );

@@ -1,4 +1,4 @@
-//! Values from several places, put over each other before they get their types.
+//! Untyped values from several sources, merged before they are deserialized.
 
 use std::collections::BTreeMap;
 
@@ -11,21 +11,21 @@ use serde::{
     forward_to_deserialize_any,
 };
 
-/// A value that has no type yet.
+/// An untyped value.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     List(Vec<Self>),
     Scalar(toml::Value),
     Table(Table),
-    /// From the environment or a flag: it is of whatever type is asked for.
+    /// From the environment or a flag: parsed as whatever type is requested.
     Text(String),
 }
 
-/// Values under their keys.
+/// Values by key.
 pub(super) type Table = BTreeMap<String, Value>;
 
 impl Value {
-    /// Puts `upper` over this value: tables are merged, everything else is replaced.
+    /// Applies `upper` over this value: tables are merged, everything else is replaced.
     pub(super) fn overlay(&mut self, upper: Self) {
         match (self, upper) {
             (Self::Table(lower), Self::Table(upper)) => overlay(lower, upper),
@@ -33,7 +33,7 @@ impl Value {
         }
     }
 
-    /// Returns what stands at a path like `server.tls.key` or `namespace[1].name`.
+    /// Returns the value at a path such as `server.tls.key` or `namespace[1].name`.
     pub(super) fn at(&self, path: &str) -> Option<&Self> {
         path.split('.').try_fold(self, |value, step| {
             let Self::Table(table) = value else {
@@ -52,7 +52,7 @@ impl Value {
     }
 }
 
-/// Puts the values of `upper` over those of `lower`.
+/// Applies the values of `upper` over those of `lower`.
 pub(super) fn overlay(lower: &mut Table, upper: Table) {
     for (key, value) in upper {
         match lower.get_mut(&key) {
@@ -62,7 +62,7 @@ pub(super) fn overlay(lower: &mut Table, upper: Table) {
     }
 }
 
-/// Puts a text at a path like `server.tls.key`.
+/// Sets the text at a path such as `server.tls.key`.
 pub(super) fn set(table: &mut Table, path: &str, text: String) {
     match path.split_once('.') {
         None => _ = table.insert(path.to_owned(), Value::Text(text)),
@@ -87,7 +87,7 @@ impl From<toml::Value> for Value {
     }
 }
 
-/// Takes a table as TOML has it.
+/// Converts a TOML table.
 pub(super) fn from_toml(table: toml::Table) -> Table {
     let entries = table.into_iter();
     entries
@@ -103,7 +103,8 @@ impl IntoDeserializer<'_, toml::de::Error> for Value {
     }
 }
 
-/// Parses a text as what is asked for; what it can't be parsed as stays a text, for the visitor to refuse.
+/// Parses a text as the requested type. A text that cannot be parsed stays a text, and the visitor
+/// rejects it.
 macro_rules! parse_text {
     ($($deserialize:ident $visit:ident $type:ty,)*) => {
         $(fn $deserialize<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
@@ -148,7 +149,7 @@ impl<'de> Deserializer<'de> for Value {
         visitor.visit_some(self)
     }
 
-    /// Takes a text apart at its commas.
+    /// Splits a text at its commas.
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
         let Self::Text(text) = self else {
             return self.deserialize_any(visitor);

@@ -1,4 +1,4 @@
-//! The limits that can be configured: which they are, and their values in force.
+//! The configurable limits and their effective values.
 
 use super::{
     DEFAULT_TOML,
@@ -6,11 +6,11 @@ use super::{
 };
 use crate::limits::{Limit, Unit};
 
-/// Numbers that bound nothing, but say how something is done.
+/// Numbers that are settings but not limits.
 const NO_LIMITS: [&str; 3] = ["parse_threads", "stream_replicas", "workers"];
 
-/// Returns the limits with the values of `table`, or else the documented defaults; those that a namespace sets
-/// stand behind those of all.
+/// Returns the limits with the values of `table`, or else the documented defaults. Those that a
+/// namespace overrides follow at the end.
 pub(super) fn in_force(table: Table) -> Vec<Limit> {
     let values = Value::Table(table);
     let mut limits: Vec<Limit> = documented()
@@ -28,7 +28,7 @@ pub(super) fn in_force(table: Table) -> Vec<Limit> {
     limits
 }
 
-/// Returns what a namespace sets itself.
+/// Returns the limits that a namespace overrides.
 fn of_namespace(namespace: &Value) -> Vec<Limit> {
     let name = match namespace.at("name") {
         Some(Value::Scalar(toml::Value::String(name))) => name.as_str(),
@@ -47,7 +47,8 @@ fn of_namespace(namespace: &Value) -> Vec<Limit> {
     of_channels.collect()
 }
 
-/// Reads the limits in the documentation, with their defaults and the first sentences of what stands above them.
+/// Reads the limits from `default.toml`, with their defaults and the first sentence of their
+/// comments.
 fn documented() -> impl Iterator<Item = Limit> {
     let (mut section, mut comment) = ("", String::new());
     DEFAULT_TOML.lines().filter_map(move |line| {
@@ -113,7 +114,10 @@ mod tests {
         assert_eq!(limits.len(), numbers.filter(is_limit).count());
         let message = &limits["client.message_bytes_max"];
         assert_eq!((message.value, message.unit), (65_536, Unit::Bytes));
-        assert_eq!(message.meaning, "Bytes of a message from a client");
+        assert_eq!(
+            message.meaning,
+            "Maximum size of a message from a client, in bytes"
+        );
         assert_eq!(limits["server.drain.timeout_s"].unit, Unit::Seconds);
     }
 
@@ -138,7 +142,7 @@ mod tests {
         assert_eq!(limits["client.channels_max"].value, 5);
         assert_eq!(limits["client.queue_bytes_max"].value, 6_000);
         assert_eq!(limits["server.connections_max"].value, 7);
-        // A server that stands open keeps histories.
+        // An open server keeps histories.
         assert_eq!(limits["channel.history_size"].value, 100);
     }
 

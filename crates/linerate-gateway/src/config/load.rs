@@ -1,4 +1,4 @@
-//! Loading: layers are collected, put over each other, given their types, and checked.
+//! Loading: layers are collected, merged, deserialized and checked.
 
 use std::{
     fs,
@@ -14,13 +14,13 @@ use super::{
 };
 use crate::limits::Limit;
 
-/// What holds where the server stands open.
+/// The defaults of an open server.
 const OPEN_TOML: &str = include_str!("open.toml");
-/// The most bytes of a file.
+/// Maximum size of a configuration file, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 20;
-/// What variables of the environment begin with.
+/// The prefix of our environment variables.
 const PREFIX: &str = "LINERATE_";
-/// The tables that a variable of the environment can reach into.
+/// The tables whose keys an environment variable can set.
 const TABLES: [&str; 13] = [
     "auth",
     "auth.token",
@@ -37,7 +37,7 @@ const TABLES: [&str; 13] = [
     "server.tls",
 ];
 
-/// Knows where the configuration comes from, so that it can be loaded, and later loaded again.
+/// Loads the configuration from its sources; it can be called again to reload.
 #[derive(Clone, Debug, Default)]
 pub struct Loader {
     file: Option<File>,
@@ -58,7 +58,7 @@ struct Flag {
     value: String,
 }
 
-/// The values of one place.
+/// The values of one source.
 #[derive(Debug)]
 struct Layer {
     source: Source,
@@ -67,19 +67,19 @@ struct Layer {
 }
 
 impl Loader {
-    /// Knows of defaults only.
+    /// Creates a loader that knows the defaults only.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Reads this TOML file.
+    /// Adds this TOML file.
     #[must_use]
     pub fn with_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.file = Some(File::Path(path.into()));
         self
     }
 
-    /// Takes this text as the file; `name` is for errors.
+    /// Uses this text as the file; `name` appears in errors.
     #[must_use]
     pub fn with_text(mut self, name: &str, text: &str) -> Self {
         let (name, text) = (name.to_owned(), text.to_owned());
@@ -87,8 +87,8 @@ impl Loader {
         self
     }
 
-    /// Takes variables of the environment: `LINERATE_SERVER_LISTEN` is `listen` of `[server]`. Empty ones count
-    /// as not set; lists have commas between their items.
+    /// Adds environment variables: `LINERATE_SERVER_LISTEN` sets `listen` in `[server]`. Empty ones
+    /// count as unset. The items of lists are separated by commas.
     #[must_use]
     pub fn with_environment(
         mut self,
@@ -98,7 +98,7 @@ impl Loader {
         self
     }
 
-    /// Takes a value from a flag: `key` is a path like `server.listen`.
+    /// Adds a value from a flag; `key` is a path such as `server.listen`.
     #[must_use]
     pub fn with_flag(mut self, name: &str, key: &str, value: impl ToString) -> Self {
         self.flags.push(Flag {
@@ -109,7 +109,7 @@ impl Loader {
         self
     }
 
-    /// Returns the file that is read, if one is.
+    /// Returns the path of the configuration file, if there is one.
     pub fn path(&self) -> Option<&Path> {
         match self.file.as_ref()? {
             File::Path(path) => Some(path),
@@ -117,11 +117,11 @@ impl Loader {
         }
     }
 
-    /// Loads everything, reading the file anew.
+    /// Loads everything and reads the file again.
     ///
     /// # Errors
-    /// A file can't be read or is no TOML, a key is not known, or a value can't be. The error names the place,
-    /// the key, the value and what would be allowed.
+    /// Fails if a file cannot be read or is not valid TOML, a key is unknown, or a value is
+    /// invalid. The error names the source, the key, the value and what is allowed.
     pub fn load(&self) -> Result<Config, ConfigError> {
         let layers = self.layers()?;
         let config = assemble(None, &layers)?;
@@ -130,7 +130,7 @@ impl Loader {
         }
         let open = Layer::of_file("built in".into(), OPEN_TOML.to_owned())?;
         let mut config = assemble(Some(&open), &layers)?;
-        // What an open server adds gives way where a file has taken away what it needs.
+        // Defaults of an open server are dropped where the file has disabled what they require.
         let namespaces = config.namespaces.iter_mut();
         let options = namespaces.map(|namespace| &mut namespace.options);
         for options in options.chain([&mut config.channel]) {
@@ -140,10 +140,10 @@ impl Loader {
         checked(config, &layers)
     }
 
-    /// Returns every limit that can be configured, with its value in force, in the order of the documentation.
+    /// Returns every configurable limit with its effective value, in the order of `default.toml`.
     ///
     /// # Errors
-    /// As [`load`](Self::load).
+    /// The same as for [`load`](Self::load).
     pub fn limits(&self) -> Result<Vec<Limit>, ConfigError> {
         let config = self.load()?;
         let layers = self.layers()?;
@@ -164,7 +164,7 @@ impl Loader {
         Ok(limits)
     }
 
-    /// Returns the values of each place, the lowest first.
+    /// Returns the values of each source, in increasing precedence.
     fn layers(&self) -> Result<Vec<Layer>, ConfigError> {
         let mut layers = Vec::new();
         match &self.file {
@@ -223,7 +223,7 @@ impl Layer {
         }
     }
 
-    /// Returns where in this layer `key` is set, if it is.
+    /// Returns where this layer sets `key`, if it does.
     fn source_of(&self, key: &str) -> Option<Source> {
         self.values.at(key)?;
         Some(match (&self.source, &self.text) {
@@ -233,11 +233,11 @@ impl Layer {
     }
 }
 
-/// Reads a file of bounded size.
+/// Reads a file of limited size.
 fn read(path: &Path) -> std::io::Result<String> {
     let bytes = fs::metadata(path)?.len();
     if bytes > FILE_BYTES_MAX {
-        let message = format!("file has {bytes} bytes; at most {FILE_BYTES_MAX} are read");
+        let message = format!("file has {bytes} bytes; at most {FILE_BYTES_MAX} are allowed");
         return Err(std::io::Error::new(
             std::io::ErrorKind::FileTooLarge,
             message,
@@ -246,7 +246,7 @@ fn read(path: &Path) -> std::io::Result<String> {
     fs::read_to_string(path)
 }
 
-/// Puts the layers over each other and gives the values their types.
+/// Merges the layers and deserializes the result.
 fn assemble(open: Option<&Layer>, layers: &[Layer]) -> Result<Config, ConfigError> {
     let mut table = merge(open, layers);
     inherit(&mut table);
@@ -257,7 +257,7 @@ fn assemble(open: Option<&Layer>, layers: &[Layer]) -> Result<Config, ConfigErro
     })
 }
 
-/// Puts the layers over each other.
+/// Merges the layers.
 fn merge(open: Option<&Layer>, layers: &[Layer]) -> Table {
     let mut table = Table::new();
     for layer in open.into_iter().chain(layers) {
@@ -272,7 +272,7 @@ fn merge(open: Option<&Layer>, layers: &[Layer]) -> Table {
     table
 }
 
-/// Adds the namespaces of a lower layer whose names the upper one does not have.
+/// Adds those namespaces of a lower layer that the upper one does not define.
 fn add_namespaces(table: &mut Table, lower: Vec<Value>) {
     let upper = table
         .entry("namespace".to_owned())
@@ -292,7 +292,7 @@ fn name_of(namespace: &Value) -> Option<String> {
     }
 }
 
-/// Puts the values of each namespace over those of `[channel]`.
+/// Applies the values of each namespace over those of `[channel]`.
 fn inherit(table: &mut Table) {
     let defaults = match table.get("channel") {
         Some(Value::Table(defaults)) => defaults.clone(),
@@ -314,7 +314,7 @@ fn inherit(table: &mut Table) {
     }
 }
 
-/// Refuses values that are out of range or contradict each other.
+/// Rejects values that are out of range or contradict each other.
 fn checked(config: Config, layers: &[Layer]) -> Result<Config, ConfigError> {
     let mut check = Check::default();
     config.check(&mut check);
@@ -327,7 +327,7 @@ fn checked(config: Config, layers: &[Layer]) -> Result<Config, ConfigError> {
     Err(ConfigError::Values(located.collect()))
 }
 
-/// Makes an error of what serde says of the value at `path`.
+/// Converts serde's message about the value at `path` into an error.
 fn describe(path: &str, message: &str, layers: &[Layer]) -> ConfigError {
     if let Some((name, known)) = unknown_key(message) {
         let section = path
@@ -351,7 +351,7 @@ fn describe(path: &str, message: &str, layers: &[Layer]) -> ConfigError {
     }
 }
 
-/// Takes apart what serde says of an unknown key: its name, and the names that are known there.
+/// Parses serde's message about an unknown key: returns its name and the known names.
 fn unknown_key(message: &str) -> Option<(&str, Vec<&str>)> {
     let rest = message.strip_prefix("unknown field `")?;
     let (name, rest) = rest.split_once('`')?;
@@ -362,11 +362,11 @@ fn unknown_key(message: &str) -> Option<(&str, Vec<&str>)> {
 fn unknown(name: &str, known: &[&str]) -> String {
     match suggest::nearest(name, known.iter().copied()) {
         Some(near) => format!("unknown key; did you mean `{near}`?"),
-        None => format!("unknown key; known are {}", known.join(", ")),
+        None => format!("unknown key; known keys are {}", known.join(", ")),
     }
 }
 
-/// Returns the place that had the last word on `key`.
+/// Returns the source with the highest precedence that sets `key`.
 fn locate(key: &str, layers: &[Layer]) -> Source {
     let from_the_top = layers.iter().rev();
     let mut sources = from_the_top.filter_map(|layer| layer.source_of(key));
@@ -398,7 +398,7 @@ fn line_of(text: &str, key: &str) -> Option<usize> {
     Some(1 + before.matches('\n').count())
 }
 
-/// Returns the key that a variable of the environment stands for; `None` if it is none of ours.
+/// Returns the key that an environment variable sets, or `None` if it is not one of our variables.
 fn key_of_variable(variable: &str) -> Result<Option<String>, ConfigError> {
     let Some(name) = variable.strip_prefix(PREFIX) else {
         return Ok(None);

@@ -1,29 +1,30 @@
-//! `[log]`: what is logged, and how.
+//! `[log]`: log level and format.
 
 use serde::Deserialize;
 
 use super::check::Check;
 
-/// What is logged, and how. Logs go to standard error.
+/// Log level and format. Logs go to standard error.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct LogOptions {
-    /// `error`, `warn`, `info`, `debug` or `trace`, also for a module: `warn,linerate_gateway=debug`.
+    /// `error`, `warn`, `info`, `debug` or `trace`, also for single modules:
+    /// `warn,linerate_gateway=debug`.
     pub level: String,
-    /// How a line looks.
+    /// The format of a line.
     pub format: LogFormat,
 }
 
-/// How a line of the log looks.
+/// The format of a log line.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum LogFormat {
-    /// For people.
+    /// Text for people.
     #[default]
     Human,
-    /// For machines: an object each line.
+    /// For programs: one JSON object per line.
     Json,
 }
 

@@ -1,4 +1,4 @@
-//! `[logs]`: the access logs that the log page reads.
+//! `[logs]`: limits for the access logs on the log page.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -6,42 +6,45 @@ use serde::Deserialize;
 
 use super::{check::Check, unit};
 
-/// What uploads of access logs may take.
+/// Limits on uploads of access logs.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct LogsOptions {
-    /// Uploads at a time, those included whose connection was lost and those whose figures are looked at; 0 for none.
+    /// Maximum number of uploads at a time, including those whose connection was lost and those
+    /// whose statistics are still viewed; 0 disables uploads.
     pub uploads_max: usize,
-    /// Uploads at a time from one address. This machine has no bound, as proxies are on it.
+    /// Maximum number of uploads at a time from one address. This machine is not limited, because
+    /// proxies run on it.
     pub uploads_per_address_max: usize,
-    /// Bytes of memory that all uploads may take up together.
+    /// Maximum memory for all uploads together, in bytes.
     pub memory_bytes_max: u64,
-    /// Bytes of one upload.
+    /// Maximum size of one upload, in bytes.
     pub upload_bytes_max: u64,
-    /// How many times its size a file may have once it is decompressed.
+    /// Maximum decompressed size of a file as a multiple of its compressed size.
     pub ratio_max: u64,
-    /// Bytes of each upload from which questions about a part of the requests are answered.
+    /// Maximum memory for each upload to answer queries about a subset of its requests, in bytes.
     pub columns_bytes_max: usize,
-    /// Bytes of lines that are kept of each upload whose client asks for that, compressed.
+    /// Maximum memory for the compressed lines of each upload whose client asks to keep them, in
+    /// bytes.
     pub rows_bytes_max: usize,
-    /// Threads that parse, shared by all uploads; 0 for one each core.
+    /// Number of parser threads, shared by all uploads; 0 for one per core.
     pub parse_threads: usize,
-    /// How long a client may say nothing before it has sent everything.
+    /// Maximum time that a client may be silent before its upload is complete.
     #[serde(rename = "silence_s", with = "unit::seconds")]
     pub silence: Duration,
-    /// How long figures are kept for a client that asks nothing of them.
+    /// How long statistics are kept for a client that does not query them.
     #[serde(rename = "idle_s", with = "unit::seconds")]
     pub idle: Duration,
-    /// How long an upload is kept after its connection was lost; zero for not at all.
+    /// How long an upload is kept after its connection was lost; zero discards it.
     #[serde(rename = "resume_s", with = "unit::seconds")]
     pub resume: Duration,
     /// Files that are read as they grow, for all clients that may upload.
     pub tail: Vec<PathBuf>,
-    /// Bytes of memory that the figures and lines of these files may take up together; a quarter of the process's budget at
-    /// most.
+    /// Maximum memory for the statistics and lines of these files, in bytes; at most a quarter of
+    /// the memory budget of the process is used.
     pub tails_bytes_max: u64,
-    /// The database of countries that addresses are looked up in; `None`, so there are no countries.
+    /// The country database for the addresses in logs; without it countries are unknown.
     pub geoip: Option<PathBuf>,
 }
 

@@ -1,9 +1,9 @@
-//! How much memory this machine has for the process.
+//! The memory that is available to the process.
 
 use std::fs;
 
-/// Returns the bytes of this machine's memory, or of the process's control group if that may have less; `None` if the
-/// system does not say.
+/// Returns the memory of this machine in bytes, or the lower limit of a control group of the
+/// process; `None` if the system does not report it.
 pub(super) fn available_bytes() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok();
     let machine = machine.and_then(|text| of_meminfo(&text));
@@ -13,8 +13,8 @@ pub(super) fn available_bytes() -> Option<u64> {
     limits.chain(machine).min()
 }
 
-/// Returns the files that may hold limits: of the process's group and those around it, in both versions of the
-/// interface.
+/// Returns the files that may contain a limit: for the control group of the process and its
+/// ancestors, in both versions of the interface.
 fn limit_files(groups: &str) -> Vec<String> {
     let mut files = Vec::new();
     for line in groups.lines() {

@@ -1,4 +1,4 @@
-//! Which options a channel has.
+//! Looks up the options of channels.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{ChannelOptions, Config, HistoryOptions, check::Check};
 
-/// The most namespaces: each is a label of metrics.
+/// Maximum number of namespaces: each is a label value in metrics.
 const NAMESPACES_MAX: usize = 256;
 
 /// A namespace of channels.
@@ -15,13 +15,13 @@ const NAMESPACES_MAX: usize = 256;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Namespace {
-    /// What stands before the first `:` of its channels.
+    /// The part of a channel name before the first `:`.
     pub name: String,
-    /// The options of its channels. What is not set is as in `[channel]`.
+    /// The options of its channels. Unset ones are inherited from `[channel]`.
     pub options: ChannelOptions,
 }
 
-/// Finds the options of channels by their names.
+/// Looks up the options of channels by name.
 #[derive(Clone, Debug)]
 pub struct Namespaces {
     default: ChannelOptions,
@@ -29,7 +29,7 @@ pub struct Namespaces {
 }
 
 impl Namespaces {
-    /// Takes what `config` says of channels.
+    /// Creates the lookup table from the channels and namespaces in `config`.
     pub fn new(config: &Config) -> Self {
         let named = config.namespaces.iter();
         Self {
@@ -40,19 +40,19 @@ impl Namespaces {
         }
     }
 
-    /// Returns the options of a channel: those of its namespace, if one of that name is configured, otherwise the
+    /// Returns the options of a channel: those of its namespace if it is configured, otherwise the
     /// defaults.
     pub fn options(&self, channel: &ChannelName) -> &ChannelOptions {
         self.entry(channel).1
     }
 
-    /// Returns the name of the configured namespace that a channel is in, for labels of metrics; empty if it is
-    /// in none.
+    /// Returns the name of the configured namespace of a channel, for metric labels; empty if there
+    /// is none.
     pub fn label(&self, channel: &ChannelName) -> &str {
         self.entry(channel).0
     }
 
-    /// Returns all options with the names of their namespaces; the defaults have the empty name.
+    /// Returns all options with the names of their namespaces; the name of the defaults is empty.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &ChannelOptions)> {
         let named = self.named.iter();
         let named = named.map(|(name, options)| (name.as_str(), options));
@@ -72,7 +72,8 @@ impl Default for Namespaces {
     }
 }
 
-/// Warns of patterns in no namespace, which match channels of all of them.
+/// Returns a warning if patterns are allowed without a namespace, because they match channels of
+/// all namespaces.
 pub(super) fn warn(config: &Config) -> Option<String> {
     if !config.channel.allow_pattern || config.namespaces.is_empty() {
         return None;
@@ -90,23 +91,23 @@ pub(super) fn warn(config: &Config) -> Option<String> {
         }
     };
     Some(format!(
-        "channel.allow_pattern = true: a pattern such as \"*\" also matches channels of namespaces; \
-         it delivers those of: {}; it needs a token, or withholds them, for: {}",
+        "channel.allow_pattern = true: a pattern such as \"*\" also matches channels in namespaces; \
+         delivered without a token: {}; withheld or delivered only with a token: {}",
         names(true),
         names(false)
     ))
 }
 
-/// Says in which channels SDKs miss publications without being told.
+/// Returns a warning for each place where SDKs can miss publications without being notified.
 pub(super) fn silent(config: &Config) -> Vec<String> {
     let sentence = |place: &str| {
         format!(
-            "gaps are silent in {place}: SDKs are not told what they missed (gaps = \"silent\")"
+            "gaps are silent in {place}: SDKs are not notified of missed publications (gaps = \"silent\")"
         )
     };
     let named = config.namespaces.iter();
     let named = named.map(|one| (format!("namespace {}", one.name), &one.options));
-    let unnamed = ("channels of no namespace".to_owned(), &config.channel);
+    let unnamed = ("channels without a namespace".to_owned(), &config.channel);
     let silent = std::iter::once(unnamed).chain(named);
     let silent = silent.filter(|(_, options)| options.is_silent());
     silent.map(|(place, _)| sentence(&place)).collect()
@@ -119,11 +120,11 @@ pub(super) fn check(namespaces: &[Namespace], history: &HistoryOptions, check: &
         check.section(&format!("namespace[{index}]"), |check| {
             let name = namespace.name.as_str();
             if ChannelName::new(name).is_err() || name.contains(':') {
-                let because = "must not be empty or hold spaces, controls or colons";
+                let because = "must not be empty or contain spaces, control characters or colons";
                 check.refuse("name", name, because);
             }
             if !names.insert(name) {
-                check.refuse("name", name, "is the name of two namespaces");
+                check.refuse("name", name, "is used by two namespaces");
             }
             namespace.options.check(check);
             history.check_channel(&namespace.options, check);

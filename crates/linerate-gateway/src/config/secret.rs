@@ -1,24 +1,24 @@
-//! Texts that must not be seen in logs.
+//! Secret texts that must not appear in logs.
 
 use std::{fmt, fs, io, path::Path};
 
 use serde::Deserialize;
 
-/// What stands before the path of a file that holds the secret.
+/// Prefix of the path of a file that contains the secret.
 const FILE: &str = "file:";
-/// The most bytes of a file with a secret.
+/// Maximum size of a file with a secret, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// A key or an address with a password: shown to nobody, neither in logs nor in errors.
+/// A key, or a URL with a password. It never appears in logs or errors.
 ///
-/// `file:/run/secrets/key` stands for what is in that file. White space around a secret does not count, wherever it
-/// comes from: shells and editors add line ends that nobody sees.
+/// `file:/run/secrets/key` refers to the content of that file. White space around a secret is
+/// ignored, wherever the secret comes from, because shells and editors add invisible line ends.
 #[derive(Clone, Deserialize, PartialEq)]
 #[serde(transparent)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Takes a copy of `text`.
+    /// Creates a secret with a copy of `text`.
     pub fn new(text: &str) -> Self {
         Self(text.into())
     }
@@ -28,24 +28,24 @@ impl Secret {
         &self.0
     }
 
-    /// Returns the text, or that of the file that it names.
+    /// Returns the text, or the content of the file that it names, without surrounding white space.
     ///
     /// # Errors
-    /// The file can't be read, is no text, or has more than 1 MiB.
+    /// Fails if the file cannot be read, is not UTF-8, or is larger than 1 MiB.
     pub fn read(&self) -> io::Result<String> {
         let Some(path) = self.0.strip_prefix(FILE) else {
             return Ok(self.0.trim().to_owned());
         };
         let bytes = fs::metadata(Path::new(path))?.len();
         if bytes > FILE_BYTES_MAX {
-            let message = format!("{path} has {bytes} bytes; at most {FILE_BYTES_MAX} are read");
+            let message = format!("{path} has {bytes} bytes; at most {FILE_BYTES_MAX} are allowed");
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
         }
         let text = fs::read_to_string(path)?;
         Ok(text.trim().to_owned())
     }
 
-    /// Returns whether a file holds the secret.
+    /// Returns whether the secret is stored in a file.
     pub fn is_file(&self) -> bool {
         self.0.starts_with(FILE)
     }

@@ -1,4 +1,4 @@
-//! `[server]`: where is listened, and how many may connect.
+//! `[server]`: listening addresses, connection limits and TLS.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -11,44 +11,47 @@ use serde::Deserialize;
 
 use super::{check::Check, unit};
 
-/// Where is listened, and how many may connect.
+/// Listening addresses, connection limits and TLS.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ServerOptions {
-    /// Address and port; port 0 picks a free one.
+    /// Address and port to listen on; port 0 picks a free one.
     pub listen: SocketAddr,
-    /// Address and port of `/metrics`, `/live` and `/ready`, if they are not to be on `listen`.
+    /// Address and port of `/metrics`, `/live` and `/ready`, if they are separate from `listen`.
     pub operations_listen: Option<SocketAddr>,
-    /// Worker threads; 0 for one each core.
+    /// Number of worker threads; 0 for one per core.
     pub workers: usize,
-    /// Connections open at a time on this node.
+    /// Maximum number of open connections on this node.
     pub connections_max: usize,
-    /// Connections open at a time from one address other than a loopback one.
+    /// Maximum number of open connections from one address, except for loopback addresses.
     pub connections_per_address_max: usize,
-    /// Connections open at a time of one user on this node; the anonymous user has no such bound.
+    /// Maximum number of open connections of one user on this node. The anonymous user is not
+    /// limited.
     pub connections_per_user_max: usize,
-    /// Connections accepted in a second; more wait.
+    /// Maximum number of connections accepted per second; more wait.
     pub accepts_per_second_max: u32,
-    /// Bytes that everything a peer can make grow may take together; 0 for half of this machine's memory.
+    /// Maximum memory for everything that peers can make grow, in bytes; 0 for half of the memory
+    /// of this machine.
     pub memory_bytes_max: u64,
-    /// Bytes of the body of a request to the server API.
+    /// Maximum size of the body of a request to the server API, in bytes.
     pub request_bytes_max: usize,
-    /// Origins whose pages may connect, `https://*.example.com` or `*` for all. Empty for pages of this
-    /// server only.
+    /// Origins whose pages may connect: `https://*.example.com` for subdomains, `*` for all. If the
+    /// list is empty, only pages of this server may connect.
     pub origins: Vec<String>,
-    /// Names, besides IP addresses and `localhost`, under which the server answers: `*.example.com` for all below one,
-    /// `*` for any. Empty allows no others where the server is open, and any where it has keys.
+    /// Host names that the server accepts, in addition to IP addresses and `localhost`:
+    /// `*.example.com` for subdomains, `*` for any. An empty list accepts no others if the server
+    /// is open, and any if it has keys.
     pub hosts: Vec<String>,
-    /// Whether `/echo` and `/counters` answer without the admin key on a server with keys.
+    /// True if `/echo` and `/counters` do not require the admin key on a server with keys.
     pub diagnostics: bool,
-    /// Whether connections from `trusted_proxies` begin with a header of the PROXY protocol, version 2.
+    /// True if connections from `trusted_proxies` begin with a PROXY protocol header, version 2.
     pub proxy_protocol: bool,
-    /// Addresses whose word on a client's address is taken.
+    /// Addresses of proxies that are trusted to report the client's address.
     pub trusted_proxies: Vec<IpNet>,
-    /// The certificate, if TLS is spoken.
+    /// The TLS certificate; `None` disables TLS.
     pub tls: Option<TlsOptions>,
-    /// How the node says goodbye.
+    /// Graceful shutdown.
     pub drain: DrainOptions,
 }
 
@@ -57,39 +60,41 @@ pub struct ServerOptions {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct TlsOptions {
-    /// A PEM file with the certificate and those between it and the root.
+    /// A PEM file with the certificate chain: the server's certificate and the intermediate ones.
     pub certificate: PathBuf,
     /// A PEM file with the private key.
     pub key: PathBuf,
 }
 
-/// How the node says goodbye.
+/// Graceful shutdown.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct DrainOptions {
-    /// How long it goes on accepting while `/ready` says no, so that a balancer can turn away.
+    /// How long connections are still accepted while `/ready` fails, so that load balancers can
+    /// react.
     #[serde(rename = "delay_s", with = "unit::seconds")]
     pub delay: Duration,
-    /// Over how long the connections are closed.
+    /// The time over which the connections are closed.
     #[serde(rename = "window_s", with = "unit::seconds")]
     pub window: Duration,
-    /// Up to how many are closed within a second even if the window would allow for slower.
+    /// Minimum number of connections closed per second, even if the window allows fewer.
     pub connections_per_second_min: u32,
-    /// How long after the last one has been told the process ends, whatever is open.
+    /// The time after the last connection was told to close until the process exits, even if
+    /// connections are still open.
     #[serde(rename = "timeout_s", with = "unit::seconds")]
     pub timeout: Duration,
 }
 
-/// What there is at least if nothing is configured.
+/// Minimum memory budget if none is configured, in bytes.
 const DEFAULT_MEMORY_BYTES_MIN: u64 = 256 << 20;
 
-/// With less, the buffers of a few connections would be too much.
+/// Minimum memory budget, in bytes; with less, the buffers of a few connections would exceed it.
 const MEMORY_BYTES_MIN: u64 = 4 << 20;
 
 impl ServerOptions {
-    /// Returns the bytes of the memory budget: what is configured, or half of what this machine or the process's control
-    /// group has, and 256 MiB at least.
+    /// Returns the memory budget in bytes: the configured one, or half of the memory of this
+    /// machine or of the control group of the process, but at least 256 MiB.
     pub fn memory_budget_bytes(&self) -> u64 {
         match self.memory_bytes_max {
             0 => super::memory::available_bytes().map_or(DEFAULT_MEMORY_BYTES_MIN, |bytes| {
@@ -127,14 +132,15 @@ impl ServerOptions {
         }
         check.range("trusted_proxies", self.trusted_proxies.len(), 0..=1_000);
         if self.proxy_protocol && self.trusted_proxies.is_empty() {
-            let because = "needs server.trusted_proxies: a header from anybody would be a lie";
+            let because =
+                "requires server.trusted_proxies; otherwise any client could forge this header";
             check.refuse("proxy_protocol", true, because);
         }
         check.section("drain", |check| self.drain.check(check));
     }
 }
 
-/// Returns whether a text can stand in `hosts`.
+/// Returns whether a text is valid in `hosts`.
 fn is_host(text: &str) -> bool {
     if text == "*" {
         return true;

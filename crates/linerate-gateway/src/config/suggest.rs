@@ -1,9 +1,9 @@
-//! Finds what somebody probably meant.
+//! Finds the known name that a misspelled one probably means.
 
-/// How many letters may be wrong for a name to be suggested.
+/// Maximum number of wrong letters for a name to be suggested.
 const DISTANCE_MAX: usize = 3;
 
-/// Returns the candidate that is nearest to `name`, if one is near.
+/// Returns the candidate closest to `name`, if one is close enough.
 pub(super) fn nearest<'a>(
     name: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -16,7 +16,8 @@ pub(super) fn nearest<'a>(
     near.min().map(|(_, candidate)| candidate)
 }
 
-/// Returns how many letters have to be put in, taken out or replaced to make one name the other (Levenshtein).
+/// Returns the number of letters to insert, delete or replace to turn one name into the other
+/// (Levenshtein).
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();

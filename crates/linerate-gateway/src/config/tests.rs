@@ -47,7 +47,7 @@ fn every_key_is_documented() {
         "[server.tls]",
     ] {
         let message = error(&format!("{section}\nqqqqqqqqqqqqqq = 1"));
-        let (_, known) = message.split_once("known are ").expect(&message);
+        let (_, known) = message.split_once("known keys are ").expect(&message);
         let documented = match section {
             "" => DEFAULT_TOML,
             section => DEFAULT_TOML
@@ -137,8 +137,8 @@ fn a_value_of_the_wrong_type_is_named() {
 fn a_value_out_of_range_is_named_with_the_range() {
     assert_eq!(
         error("[client]\nmessage_bytes_max = 3\n[server]\nworkers = 5000"),
-        "test.toml, line 2: client.message_bytes_max = 3 must be 128 to 67108864\n\
-         test.toml, line 4: server.workers = 5000 must be 0 to 1024"
+        "test.toml, line 2: client.message_bytes_max = 3 must be between 128 and 67108864\n\
+         test.toml, line 4: server.workers = 5000 must be between 0 and 1024"
     );
     let message = error("[[namespace]]\nname = \"a\"\nring_messages_max = 0");
     assert!(
@@ -194,7 +194,7 @@ fn the_environment_stands_over_the_file_and_flags_over_both() {
     assert_eq!(config.logs.resume.as_secs(), 9);
     assert_eq!(server.origins, ["https://a.example", "https://b.example"]);
     assert!(config.auth.anonymous);
-    // All digits, and a text all the same.
+    // Digits only, but still a text.
     let key = config.auth.token.hmac_secret_key.unwrap();
     assert_eq!(key.expose(), "01234567890123456");
     assert_eq!(config.channel.slow, SlowPolicy::Disconnect);
@@ -222,7 +222,7 @@ fn errors_name_variables_and_flags() {
     let message = loader.load().unwrap_err().to_string();
     assert_eq!(
         message,
-        "flag --workers: server.workers = 5000 must be 0 to 1024"
+        "flag --workers: server.workers = 5000 must be between 0 and 1024"
     );
 }
 
@@ -257,7 +257,7 @@ fn a_server_without_keys_on_this_machine_stands_open() {
     assert!(options("anything").allow_subscribe && !options("anything").allow_publish);
     assert!(options("demo:a").allow_publish && options("demo:a").allow_subscribe);
 
-    // What the file says holds here as well.
+    // A configuration file overrides the defaults of an open server.
     let config =
         load("[channel]\nallow_subscribe = false\n[[namespace]]\nname = \"ticks\"").unwrap();
     assert!(!config.channel.allow_subscribe);
@@ -305,7 +305,7 @@ fn contradictions_are_refused() {
         ),
         (
             "[auth]\napi_key = \"0123456789abcdef\"\n[channel]\njoin_leave = true",
-            "needs presence",
+            "requires presence",
         ),
         ("[broker]\nurl = \"http://example.com\"", "redis://"),
         ("[auth]\napi_key = \"short\"", "5 bytes; at least 16"),

@@ -1,4 +1,4 @@
-//! Times as whole numbers of the unit that their key ends in.
+//! Durations as whole numbers of the unit in which their key ends.
 
 /// Whole milliseconds.
 pub(super) mod milliseconds {

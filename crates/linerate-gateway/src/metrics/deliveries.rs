@@ -1,4 +1,4 @@
-//! What the hubs have given out, by namespace, client protocol and transport.
+//! Delivery metrics of the hubs, by namespace, client protocol and transport.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -13,10 +13,11 @@ use crate::{
     protocol::Encoding,
 };
 
-/// What tails on the admin page speak: their encoding stands behind those of clients.
+/// The labels of tails on the admin page; their encoding follows those of the client protocols.
 const TAIL: Dialect = ("tail", "admin");
 
-/// Returns what all hubs together have given out. Histograms are by namespace only, because each is many series.
+/// Returns the delivery metrics of all hubs together. Histograms are by namespace only, because
+/// each consists of many series.
 pub(super) fn figures(
     node: &Node,
     deliveries: impl IntoIterator<Item = Deliveries>,
@@ -43,32 +44,36 @@ pub(super) fn figures(
         values: numbers(&sums, count),
     };
     vec![
-        counter("deliveries", "Publications given to subscribers", |it| {
-            it.messages
-        }),
+        counter(
+            "deliveries",
+            "Publications delivered to subscribers",
+            |it| it.messages,
+        ),
         counter(
             "delivered_bytes",
-            "Encoded bytes given to subscribers",
+            "Encoded bytes delivered to subscribers",
             |it| it.bytes,
         ),
-        counter("delivered_blocks", "Blocks given to subscribers", |it| {
-            it.blocks
-        }),
+        counter(
+            "delivered_blocks",
+            "Blocks delivered to subscribers",
+            |it| it.blocks,
+        ),
         Figure {
             name: "subscriptions",
-            help: "Subscriptions",
+            help: "Current subscriptions",
             kind: Kind::Gauge,
             values: numbers(&sums, |it| it.subscriptions),
         },
         histogram(
             "delivery_seconds",
-            "For each delivered block, how long after its oldest publication had come from the broker",
+            "For each delivered block, time since its oldest publication arrived from the broker",
             &namespaces,
             delay,
         ),
         histogram(
             "block_messages",
-            "For each delivered block, how many publications it held",
+            "For each delivered block, number of publications in it",
             &namespaces,
             messages,
         ),

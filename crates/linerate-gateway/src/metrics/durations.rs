@@ -1,4 +1,4 @@
-//! How long things take, apart for what they are.
+//! Histograms of durations by label.
 
 use std::{iter, sync::Arc, time::Duration};
 
@@ -8,15 +8,15 @@ use prometheus_client::{
     metrics::{family::Family, histogram::Histogram},
 };
 
-/// Durations by labels. Counting one takes two short locks: fit for what a client or an application asks for, and not
-/// for each delivery.
+/// Durations by labels. Recording one takes two short locks, which is acceptable for each request
+/// or command, but not for each delivery.
 pub(crate) type Durations<L> = Family<L, Histogram, fn() -> Histogram>;
 
-/// How long the broker took to publish, by namespace and result.
+/// Time that the broker took to publish, by namespace and result.
 #[derive(Clone, Debug)]
 pub(crate) struct PublishDurations(pub(super) Durations<PublishLabels>);
 
-/// The namespace, and whether it went well.
+/// The namespace and the result.
 pub(super) type PublishLabels = (
     [(&'static str, Arc<str>); 1],
     [(&'static str, &'static str); 1],
@@ -37,7 +37,7 @@ impl Default for PublishDurations {
     }
 }
 
-/// Returns durations that nothing was counted in.
+/// Returns an empty family of duration histograms.
 pub(super) fn durations<L>() -> Durations<L>
 where
     L: Clone + Eq + std::hash::Hash + EncodeLabelSet,
@@ -45,7 +45,7 @@ where
     Family::new_with_constructor(|| Histogram::new(DELAY_BOUNDS_S))
 }
 
-/// Returns the counts of a histogram with the bounds that they belong to, the last of which is infinity.
+/// Pairs the counts of a histogram with their upper bounds. The last bound is infinity.
 pub(super) fn buckets(
     bounds: impl IntoIterator<Item = f64>,
     counts: impl IntoIterator<Item = u64>,

@@ -1,4 +1,4 @@
-//! A metric whose values somebody else has counted.
+//! A metric with values that were counted elsewhere.
 
 use std::{fmt, sync::Arc};
 
@@ -7,7 +7,7 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 
-/// A metric: its name without prefix, and its values by labels.
+/// A metric: its name without the prefix, and its values by label.
 #[derive(Debug)]
 pub(super) struct Figure {
     pub(super) name: &'static str,
@@ -16,7 +16,7 @@ pub(super) struct Figure {
     pub(super) values: Vec<(Labels, Value)>,
 }
 
-/// Labels of a value; none if it is the only one.
+/// The labels of a value; empty if it is the only one.
 pub(super) type Labels = Vec<(&'static str, Arc<str>)>;
 
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ pub(super) enum Value {
     Number(f64),
     Histogram {
         sum: f64,
-        /// How many are not above each bound, and above the one before.
+        /// Upper bounds, and the number of values up to each bound but above the previous one.
         buckets: Vec<(f64, u64)>,
     },
 }

@@ -1,4 +1,5 @@
-//! What the system says of the process, under the names that Prometheus's own clients use.
+//! Metrics of the process from the operating system, with the names that Prometheus's own clients
+//! use.
 
 use std::{fmt, fs};
 
@@ -8,10 +9,10 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 
-/// Ticks of the clock in which Linux tells programs of processor time, on every architecture.
+/// Clock ticks per second in which Linux reports processor time to programs, on every architecture.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// What the system says of the process. What can't be read is left out.
+/// Metrics of the process. Values that cannot be read are omitted.
 #[derive(Debug)]
 pub(super) struct Process {
     processor_seconds: Option<f64>,
@@ -32,12 +33,15 @@ impl Process {
 impl Collector for Process {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         if let Some(seconds) = self.processor_seconds {
-            let (name, help) = ("process_cpu_seconds", "Processor time, of user and system");
+            let (name, help) = (
+                "process_cpu_seconds",
+                "Processor time in user and system mode",
+            );
             let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
             ConstCounter::new(seconds).encode(metric)?;
         }
         if let Some(bytes) = self.resident_bytes {
-            let (name, help) = ("process_resident_memory_bytes", "Memory in use");
+            let (name, help) = ("process_resident_memory_bytes", "Resident memory size");
             let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             ConstGauge::new(bytes).encode(metric)?;
         }
@@ -45,7 +49,8 @@ impl Collector for Process {
     }
 }
 
-/// Adds the 14th and 15th field, user and system time; the second is a name that may hold anything.
+/// Adds the 14th and 15th field, user and system time. The second field is a name that can contain
+/// anything.
 fn processor_seconds(stat: &str) -> Option<f64> {
     let (_, behind_name) = stat.rsplit_once(')')?;
     let mut fields = behind_name.split_ascii_whitespace().skip(11);

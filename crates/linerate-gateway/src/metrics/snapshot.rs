@@ -1,4 +1,4 @@
-//! What the node, its workers and its listeners have counted.
+//! The counts of the node, its workers and its listeners.
 
 use std::{fmt, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::{
     server::Front,
 };
 
-/// Figures of one moment.
+/// The values of all metrics at one moment.
 #[derive(Debug)]
 pub struct Snapshot {
     figures: Vec<Figure>,
@@ -24,7 +24,8 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Asks everybody. What a worker that is too busy to answer has counted is taken to stand where it stood.
+    /// Collects the values from the node, its workers and listeners. A worker that is too busy to
+    /// answer contributes its last known counts.
     pub async fn take(node: &Node, front: &Front) -> Self {
         let mut snapshot = Self {
             figures: Vec::new(),
@@ -40,10 +41,10 @@ impl Snapshot {
 
     fn add_front(&mut self, front: &Front) {
         let admission = &front.admission;
-        self.gauge("connections", "Connections open", admission.open() as f64);
-        let help = "Connections accepted, those refused included";
+        self.gauge("connections", "Open connections", admission.open() as f64);
+        let help = "Connections accepted, including those refused afterwards";
         self.counter("connections_accepted", help, admission.accepted() as f64);
-        let help = "Connections refused for want of a place";
+        let help = "Connections refused because a limit was reached or memory was short";
         self.counter("connections_refused", help, admission.refused() as f64);
     }
 
@@ -51,11 +52,11 @@ impl Snapshot {
         let info = node.info();
         self.push(Figure {
             name: "clients",
-            help: "Clients connected",
+            help: "Connected clients",
             kind: Kind::Gauge,
             values: dialects(node),
         });
-        self.gauge("users", "Different users connected", info.users as f64);
+        self.gauge("users", "Distinct connected users", info.users as f64);
         self.gauge(
             "channels",
             "Channels with subscribers",
@@ -63,13 +64,13 @@ impl Snapshot {
         );
         self.gauge(
             "nodes",
-            "Nodes known, this one included",
+            "Known nodes, including this one",
             node.nodes_count() as f64,
         );
         let is_draining = *node.draining().borrow();
         self.gauge(
             "draining",
-            "Whether clients are sent away",
+            "1 while the node is draining",
             f64::from(u8::from(is_draining)),
         );
         self.gauge(
@@ -80,17 +81,17 @@ impl Snapshot {
         let version = vec![("version", env!("CARGO_PKG_VERSION").into())];
         self.push(Figure {
             name: "build_info",
-            help: "The version, as a label",
+            help: "Constant 1, with the version as a label",
             kind: Kind::Gauge,
             values: vec![(version, Value::Number(1.0))],
         });
     }
 
     fn add_memory(&mut self, budget: &Budget) {
-        let help = "Bytes that the memory budget has; 0 without one";
+        let help = "Size of the memory budget; 0 if it is unlimited";
         let bytes_max = budget.bytes_max().unwrap_or(0);
         self.gauge("memory_budget_bytes", help, bytes_max as f64);
-        let help = "How short memory is: 0 normal, 1 tight, 2 critical";
+        let help = "State of the memory budget: 0 normal, 1 tight, 2 critical";
         self.gauge("memory_budget_state", help, f64::from(budget.state() as u8));
         let by_consumer = |value: fn(&Budget, Consumer) -> u64| {
             let values = Consumer::ALL.into_iter();
@@ -102,7 +103,7 @@ impl Snapshot {
         let help = "Times that something was closed to free memory";
         let sheds = by_consumer(Budget::sheds);
         self.labelled("memory_sheds", help, Kind::Counter, "consumer", sheds);
-        let help = "Times that bytes of the memory budget were refused";
+        let help = "Times that a request for memory was refused";
         let refusals = by_consumer(Budget::refusals);
         self.labelled("memory_refusals", help, Kind::Counter, "consumer", refusals);
     }
@@ -114,20 +115,20 @@ impl Snapshot {
         self.counter("broker_messages", "Publications from the broker", messages);
         self.counter(
             "broker_bytes",
-            "Bytes of their payloads",
+            "Payload bytes of the publications from the broker",
             arrived.bytes as f64,
         );
-        let help = "Bursts in which they came";
+        let help = "Bursts in which publications arrived from the broker";
         self.counter("broker_bursts", help, arrived.bursts as f64);
-        let help = "Publications thrown away for workers that took nothing";
+        let help = "Publications discarded because a worker did not keep up";
         let overflowed = arrived.overflowed as f64;
         self.counter("broker_overflowed_messages", help, overflowed);
-        let help = "Publications from the broker that wait for the workers";
+        let help = "Publications from the broker queued for the workers";
         self.gauge("broker_waiting_messages", help, dispatcher.waiting() as f64);
-        let help = "Durable publications that the broker did not take";
+        let help = "Durable publications that the broker refused";
         let refused = node.writes().refused() as f64;
         self.counter("broker_writes_refused", help, refused);
-        let help = "Whether the broker refuses durable publications";
+        let help = "1 while the broker refuses durable publications";
         let are_refused = f64::from(u8::from(node.writes().are_refused()));
         self.gauge("broker_refuses_writes", help, are_refused);
         let (is_up, round_trip) = match node.broker().link() {
@@ -136,10 +137,10 @@ impl Snapshot {
         };
         self.gauge(
             "broker_link_up",
-            "Whether a loopback publication came back in time",
+            "1 if the last loopback publication came back in time",
             is_up,
         );
-        let help = "How long the last loopback publication took; 0 while deaf";
+        let help = "Round-trip time of the last loopback publication; 0 while nothing arrives";
         self.gauge(
             "broker_probe_latency_seconds",
             help,
@@ -148,12 +149,12 @@ impl Snapshot {
         let (gaps, lasted) = dispatcher.timeline.gaps();
         self.counter(
             "broker_gaps",
-            "Times in which publications may have been missed",
+            "Gaps during which publications may have been missed",
             gaps as f64,
         );
         self.counter(
             "broker_gap_seconds",
-            "How long they lasted at most",
+            "Maximum total duration of these gaps",
             lasted.as_secs_f64(),
         );
     }
@@ -173,22 +174,22 @@ impl Snapshot {
         for (name, help, count) in [
             (
                 "blocks_built",
-                "Blocks encoded, each for many subscribers",
+                "Encoded blocks, each shared by many subscribers",
                 sum(|it| it.frozen_blocks),
             ),
             (
                 "blocks_built_bytes",
-                "Bytes of blocks encoded",
+                "Bytes of encoded blocks",
                 sum(|it| it.frozen_bytes),
             ),
             (
                 "conflated",
-                "Publications that newer ones replaced",
+                "Publications replaced by newer ones",
                 sum(|it| it.conflated),
             ),
             (
                 "slow_disconnects",
-                "Clients ended since they were too slow",
+                "Clients disconnected because they were too slow",
                 sum(|it| it.slow_disconnects),
             ),
         ] {
@@ -199,7 +200,7 @@ impl Snapshot {
             ("ring_evicted", sum(|it| it.dropped_evicted)),
             ("unencodable", sum(|it| it.unencodable)),
         ];
-        let help = "Publications that subscribers did not get";
+        let help = "Publications that were not delivered to subscribers";
         self.labelled("dropped", help, Kind::Counter, "reason", reasons);
         let causes = GapCause::ALL.into_iter().enumerate();
         let causes = causes.map(|(index, cause)| {
@@ -208,7 +209,7 @@ impl Snapshot {
         });
         self.labelled(
             "gaps_sent",
-            "Gaps that subscribers were told of",
+            "Gaps reported to subscribers",
             Kind::Counter,
             "reason",
             causes,
@@ -265,7 +266,7 @@ impl Collector for Snapshot {
     }
 }
 
-/// Returns how many clients speak each protocol.
+/// Returns the number of clients by protocol and transport.
 fn dialects(node: &Node) -> Vec<(Labels, Value)> {
     let dialects = node.counts().dialects().into_iter();
     dialects

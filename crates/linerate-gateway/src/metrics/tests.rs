@@ -1,4 +1,4 @@
-//! Tests of what Prometheus reads, and of the files that name metrics.
+//! Tests of the exposition for Prometheus, and of the files that name metrics.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::{
     server::{Front, Hosts, Stop},
 };
 
-/// Returns a node that nobody is connected to.
+/// Returns a node without clients.
 fn quiet_node() -> Arc<Node> {
     let (dispatcher, control) = Dispatcher::new(1);
     let ingest: Arc<dyn Ingest> = dispatcher.clone();
@@ -32,7 +32,7 @@ fn quiet_node() -> Arc<Node> {
     Node::start(options, (dispatcher, control), Arc::new(broker), runtime)
 }
 
-/// Returns what a node without clients says after one publication.
+/// Returns the metrics of a node without clients after one publication.
 async fn text(metrics: &Metrics) -> String {
     let node = quiet_node();
     let channel = ChannelName::new("news").unwrap();
@@ -57,7 +57,7 @@ async fn text(metrics: &Metrics) -> String {
         .unwrap()
 }
 
-/// Returns the names that samples have, or may have, in a text of OpenMetrics.
+/// Returns the names that samples have or can have in an OpenMetrics text.
 fn names(text: &str) -> BTreeSet<String> {
     let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     let names = types.flat_map(|line| {
@@ -73,7 +73,7 @@ fn names(text: &str) -> BTreeSet<String> {
     names.collect()
 }
 
-/// Returns under which name a sample is documented: a histogram has three kinds of samples.
+/// Returns the name under which a sample is documented. Histograms have three kinds of samples.
 fn family(name: &str) -> &str {
     let suffixes = ["_bucket", "_count", "_sum"];
     let mut families = suffixes
@@ -82,7 +82,7 @@ fn family(name: &str) -> &str {
     families.next().unwrap_or(name)
 }
 
-/// Counts one of everything.
+/// Returns metrics in which everything was counted at least once.
 fn used() -> Metrics {
     let metrics = Metrics::default();
     metrics.count_token(TokenKind::Connection, &Ok(()));
@@ -139,7 +139,7 @@ async fn every_metric_in_the_packaging_and_the_documentation_exists() {
         let words = content.split(|char| !is_part(char));
         let named: BTreeSet<&str> = words.filter(|word| word.starts_with("linerate_")).collect();
         assert!(named.len() > 5, "{file} names metrics");
-        // The name of a crate, as levels of the log have it, is none of a metric.
+        // The name of a crate, as used in log levels, is not the name of a metric.
         for name in named.into_iter().filter(|name| *name != "linerate_gateway") {
             let is_known = |sample: &String| sample == name || family(sample) == name;
             assert!(known.iter().any(is_known), "{file} names {name}");

@@ -1,9 +1,9 @@
-//! Where a worker counts the memory of its clients.
+//! The memory accounts of a worker.
 
 use linerate_broker::{BrokerError, History, HistoryRequest, StreamOptions};
 use linerate_budget::{Account, Budget, Consumer, State};
 
-/// The accounts of a worker: its own, so that they stay in the cache of its core.
+/// The accounts of one worker. Each worker has its own, so that they stay in the cache of its core.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Accounts {
     pub(crate) backlogs: Account,
@@ -22,14 +22,14 @@ impl Accounts {
         }
     }
 
-    /// Returns those of its WebSockets.
+    /// Returns the accounts for its WebSockets.
     pub(crate) fn connections(&self) -> linerate::Accounts {
         linerate::Accounts::new(self.backlogs.clone(), self.messages.clone())
     }
 }
 
-/// Refuses a read that would bring publications into memory while that is critical. What the node keeps by itself is there
-/// already.
+/// Refuses a read that would load publications into memory while memory is critical. Streams that
+/// the node stores itself are in memory already.
 pub(super) fn check_read(
     budget: &Budget,
     stream: StreamOptions,
@@ -42,7 +42,7 @@ pub(super) fn check_read(
     }
 }
 
-/// Counts what was read of a stream, until nobody holds it.
+/// Charges publications read from a stream to `account` until they are dropped.
 pub(super) fn counted(history: History, account: &Account) -> History {
     for publication in &history.publications {
         publication.charge(account);

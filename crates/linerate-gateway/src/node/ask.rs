@@ -1,4 +1,4 @@
-//! What a node can be asked, by itself and by others: the answers, and what callers make of them.
+//! Requests to a node, from itself and from other nodes: the answers, and how callers combine them.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -19,36 +19,37 @@ use super::{
     presence::weight,
 };
 
-/// How long a worker may take until it is left out of an answer.
+/// How long to wait for a worker before leaving it out of an answer.
 const WORKER_DEADLINE: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// People, channels or users in one part of an answer, so that messages between nodes stay small.
+/// The maximum number of people, channels or users in one part of an answer, so that messages
+/// between nodes stay small.
 const PART_LEN: usize = 1_000;
 
-/// More is to be told of who is present than may stand in an answer.
+/// The presence information of a channel does not fit into an answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error(
-    "limit exceeded: presence has more than {bytes_max} bytes (presence_bytes_max); presence_stats has the numbers"
+    "limit exceeded: presence information is larger than {bytes_max} bytes (presence_bytes_max); use presence_stats for the counts"
 )]
 pub struct PresenceTooLarge {
-    /// How many bytes there may be.
+    /// The maximum number of bytes.
     pub bytes_max: usize,
 }
 
-/// How many are present in a channel, in the whole cluster.
+/// The number of clients present in a channel, in the whole cluster.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct PresenceStats {
-    /// Connections.
+    /// The number of connections.
     pub clients: u64,
-    /// Different users.
+    /// The number of distinct users.
     pub users: u64,
 }
 
 impl Node {
-    /// Returns who is present in a channel, on all nodes.
+    /// Returns the clients present in a channel, on all nodes.
     ///
     /// # Errors
-    /// More is to be told of them than `presence_bytes_max` of the channel.
+    /// The answer would exceed the channel's `presence_bytes_max`.
     pub async fn presence(
         self: &Arc<Self>,
         channel: &ChannelName,
@@ -74,7 +75,7 @@ impl Node {
         Ok(people)
     }
 
-    /// Returns how many are present in a channel, on all nodes.
+    /// Returns how many clients and users are present in a channel, on all nodes.
     pub async fn presence_stats(self: &Arc<Self>, channel: &ChannelName) -> PresenceStats {
         let channel = channel.to_string();
         let (mut stats, mut hashes) = (PresenceStats::default(), HashSet::new());
@@ -88,8 +89,8 @@ impl Node {
         stats
     }
 
-    /// Returns the channels with subscribers on any node and how many they have, by name. `*` in `pattern`
-    /// stands for any text; an empty pattern matches all.
+    /// Returns the channels with subscribers on any node, sorted by name, with their number of
+    /// subscribers. `*` in `pattern` matches any text; an empty pattern matches all channels.
     pub async fn channels(self: &Arc<Self>, pattern: &str) -> Vec<(String, u64)> {
         let pattern = pattern.to_owned();
         let mut channels = HashMap::new();
@@ -105,13 +106,14 @@ impl Node {
         channels
     }
 
-    /// Closes connections on all nodes; returns how many.
+    /// Closes connections on all nodes. Returns how many.
     pub async fn disconnect(self: &Arc<Self>, whom: Whom, why: Disconnect) -> u64 {
         let (code, reason) = (why.code, why.reason.into_owned());
         self.count(Ask::Disconnect { whom, code, reason }).await
     }
 
-    /// Ends subscriptions on all nodes; returns of how many connections. All channels if `channel` is `None`.
+    /// Ends subscriptions on all nodes, to all channels if `channel` is `None`. Returns the number
+    /// of affected connections.
     pub async fn unsubscribe(
         self: &Arc<Self>,
         whom: Whom,
@@ -127,7 +129,7 @@ impl Node {
         self.count(ask).await
     }
 
-    /// Subscribes connections on all nodes; returns how many.
+    /// Subscribes connections on all nodes. Returns how many.
     pub async fn subscribe(
         self: &Arc<Self>,
         whom: Whom,
@@ -143,7 +145,7 @@ impl Node {
         self.count(ask).await
     }
 
-    /// Changes until when connections on all nodes may last; returns how many.
+    /// Changes the expiry of connections on all nodes. Returns how many.
     pub async fn refresh(
         self: &Arc<Self>,
         whom: Whom,
@@ -168,7 +170,7 @@ impl Node {
         self.survey(ask).await.into_iter().map(count).sum()
     }
 
-    /// Answers for this node, in parts.
+    /// Answers a request for this node, in parts.
     pub(crate) async fn answer(self: &Arc<Self>, ask: Ask) -> Vec<Answer> {
         match ask {
             Ask::Channels { pattern } => self.answer_channels(pattern).await,
@@ -204,19 +206,20 @@ impl Node {
         parts(channels.into_iter().collect(), Answer::Channels)
     }
 
-    /// Returns the channels of this node that match, and how many subscribers each has on one of the workers.
+    /// Returns the matching channels of this node, each with its number of subscribers on one
+    /// worker. A channel with subscribers on several workers occurs several times.
     pub(crate) async fn subscribers(&self, pattern: String) -> Vec<(ChannelName, u64)> {
         let lists = self.on_workers(move |worker| worker.subscribers(&pattern));
         lists.await.into_iter().flatten().collect()
     }
 
-    /// Tells the connections that are meant what is to happen to them; returns how many.
+    /// Notifies the connections that a request is about. Returns how many.
     async fn notify_all(&self, ask: Ask) -> u64 {
         let counts = self.on_workers(move |worker| worker.notify(&ask)).await;
         counts.into_iter().sum()
     }
 
-    /// Has something done by all workers, and returns what came of it; without workers that are too busy.
+    /// Runs a job on all workers and returns the results. Workers that are too busy are left out.
     pub(crate) async fn on_workers<T, F>(&self, job: F) -> Vec<T>
     where
         T: Send + 'static,
@@ -226,7 +229,7 @@ impl Node {
         for inbox in &self.dispatcher.inboxes {
             let (done, result) = oneshot::channel();
             let job = job.clone();
-            // An error means that nobody waits any more; a busy worker drops `done`.
+            // An error means that the caller no longer waits; a busy worker drops `done`.
             let job = Box::new(move |worker: &Worker| _ = done.send(job(worker)));
             if inbox.submit(job).is_ok() {
                 pending.push(result);
@@ -243,7 +246,7 @@ impl Node {
 }
 
 impl Worker {
-    /// Returns the channels that match and how many subscribers each has here.
+    /// Returns the matching channels, with their number of subscribers on this worker.
     fn subscribers(&self, pattern: &str) -> Vec<(ChannelName, u64)> {
         let state = self.state();
         let channels = state.hub.channels();
@@ -252,7 +255,7 @@ impl Worker {
         matching.map(owned).collect()
     }
 
-    /// Tells the clients that are meant; returns how many.
+    /// Notifies the clients that a request is about. Returns how many.
     fn notify(&self, ask: &Ask) -> u64 {
         let state = self.state();
         let mut notified = 0;
@@ -288,7 +291,7 @@ impl Ask {
         }
     }
 
-    /// Returns what a connection is told that is subscribed to `channels`.
+    /// Returns the notices for a connection that is subscribed to `channels`.
     fn notices<'a>(&self, channels: impl Iterator<Item = &'a ChannelName>) -> Vec<Notice> {
         match self {
             Self::Disconnect { code, reason, .. } => vec![Notice::Disconnect(Disconnect {
@@ -333,12 +336,13 @@ impl Ask {
     }
 }
 
-/// `None` for a time that the clock can't express.
+/// Returns a time in seconds since the Unix epoch; `None` if the system clock cannot represent it.
 fn since_1970(seconds: u64) -> Option<SystemTime> {
     SystemTime::UNIX_EPOCH.checked_add(std::time::Duration::from_secs(seconds))
 }
 
-/// Says whether `text` is matched by `pattern`, in which `*` stands for any text; an empty one matches all.
+/// Returns whether `text` matches `pattern`, in which `*` stands for any text. An empty pattern
+/// matches everything.
 fn matches(pattern: &str, text: &str) -> bool {
     if pattern.is_empty() {
         return true;
@@ -359,7 +363,7 @@ fn matches(pattern: &str, text: &str) -> bool {
     text.ends_with(end)
 }
 
-/// Cuts an answer into parts; an empty one is one part.
+/// Splits an answer into parts. An empty answer has one part.
 fn parts<T>(items: Vec<T>, answer: impl Fn(Vec<T>) -> Answer) -> Vec<Answer> {
     let (mut items, mut parts) = (items.into_iter(), Vec::new());
     loop {

@@ -1,7 +1,7 @@
-//! The nodes of a service among themselves: who is there, who moved, and questions to all.
+//! The nodes of a service as a cluster: membership, presence changes, and surveys of all nodes.
 //!
-//! There is no store. Nodes announce themselves over the broker every few seconds; what is to be known of all
-//! of them is asked of all of them, and those that are known to be there are waited for, up to a deadline.
+//! There is no shared store. Nodes announce themselves over the broker every few seconds. A survey
+//! asks all nodes, and waits for the answers of those that are known, up to a deadline.
 
 mod flights;
 pub(crate) mod members;
@@ -26,11 +26,11 @@ use surveys::Surveys;
 /// How long a survey waits for nodes that do not answer.
 const SURVEY_DEADLINE: Duration = Duration::from_millis(1_500);
 
-/// Requests of other nodes that are answered at a time; more are dropped, and the asking node waits for its
-/// deadline.
+/// The maximum number of requests from other nodes that are answered concurrently. Further requests
+/// are dropped, and the asking node waits until its deadline.
 const ANSWERS_AT_ONCE: usize = 64;
 
-/// What a node knows of the others.
+/// What a node knows about the other nodes.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     members: Mutex<Members>,
@@ -63,7 +63,7 @@ impl Cluster {
 }
 
 impl Node {
-    /// Returns all nodes that are known, this one first.
+    /// Returns all known nodes, this one first.
     pub fn nodes(&self) -> Vec<NodeInfo> {
         let mut nodes = vec![self.info()];
         let mut members = self.cluster.members();
@@ -72,17 +72,17 @@ impl Node {
         nodes
     }
 
-    /// Returns how many nodes are known, this one included.
+    /// Returns the number of known nodes, including this one.
     pub fn nodes_count(&self) -> usize {
         1 + self.cluster.members().ids().len()
     }
 
-    /// Says whether another node is known.
+    /// Returns whether another node is known.
     pub(super) fn knows(&self, node: &str) -> bool {
         self.cluster.members().knows(node)
     }
 
-    /// Asks all nodes, this one included; returns the answers that came in time.
+    /// Asks all nodes, including this one. Returns the answers that arrived in time.
     pub(crate) async fn survey(self: &Arc<Self>, ask: Ask) -> Vec<Answer> {
         let nodes = {
             let mut members = self.cluster.members();
@@ -98,7 +98,7 @@ impl Node {
         answers
     }
 
-    /// Asks all other nodes, or waits with those who have asked the same.
+    /// Asks all other nodes, or joins a request with the same question that is already in progress.
     async fn ask_others(self: &Arc<Self>, nodes: Vec<String>, ask: Ask) -> Vec<Answer> {
         let depart = || {
             let (node, nodes, ask) = (self.clone(), nodes.clone(), ask.clone());
@@ -110,14 +110,14 @@ impl Node {
         }
     }
 
-    /// Asks a single other node; `None` if it does not answer in time.
+    /// Asks a single other node. Returns `None` if it does not answer in time.
     pub(crate) async fn ask_one(self: &Arc<Self>, node: &str, ask: Ask) -> Option<Answer> {
         let node = node.to_owned();
         let answers = self.ask(vec![node.clone()], Some(node), ask).await;
         answers.into_iter().next()
     }
 
-    /// Asks other nodes and collects what they answer in time.
+    /// Asks other nodes and collects the answers that arrive in time.
     async fn ask(
         self: &Arc<Self>,
         nodes: Vec<String>,
@@ -128,7 +128,7 @@ impl Node {
         let (request, mut parts) = match opened {
             Ok(opened) => opened,
             Err(error) => {
-                debug!(%error, "asks no other node");
+                debug!(%error, "cannot start a survey of other nodes");
                 return Vec::new();
             }
         };
@@ -138,7 +138,7 @@ impl Node {
         let collect = async {
             self.say(Body::Request { request, to, ask }).await;
             while let Some(answer) = parts.recv().await {
-                // The nodes bound what they tell, but not what they tell together.
+                // Each node limits its own answer, but the sum must be limited here.
                 let Some(left) = bytes_left.checked_sub(answer.presence_bytes()) else {
                     answers.push(Answer::PresenceTooLarge);
                     return;
@@ -156,25 +156,26 @@ impl Node {
         answers
     }
 
-    /// Says something to all nodes. While the broker is away it is lost.
+    /// Broadcasts a message to all nodes. Lost if the broker is unavailable.
     pub(super) async fn say(&self, body: Body) {
         let from = self.id.clone();
         let message = Message { from, body }.encode();
         if let Err(error) = self.broker.send_control(message).await {
-            debug!(%error, "can't speak to other nodes");
+            debug!(%error, "cannot send a message to other nodes");
         }
     }
 
-    /// Announces the node for ever, every few seconds and when another one appears.
+    /// Announces the node every few seconds and whenever another node appears. Never returns.
     pub(super) async fn run_announcements(self: Arc<Self>) {
         loop {
             self.say(Body::Announcement(self.info())).await;
-            // An error means that it is time.
+            // An error means that the interval has passed.
             _ = tokio::time::timeout(ANNOUNCE_INTERVAL, self.cluster.announce.notified()).await;
         }
     }
 
-    /// Does what other nodes say, for ever. Never waits for the broker, which may wait for this.
+    /// Handles the messages of other nodes until the channel closes. Never waits for the broker,
+    /// which may itself wait for this task.
     pub(super) async fn run_control(self: Arc<Self>, mut control: Control) {
         while let Some(bytes) = control.0.recv().await {
             match Message::decode(&bytes) {
@@ -182,7 +183,7 @@ impl Node {
                 Some(_) => {}
                 None => debug!(
                     bytes = bytes.len(),
-                    "another node says what is not understood"
+                    "cannot decode a message from another node"
                 ),
             }
         }
@@ -225,10 +226,13 @@ impl Node {
         }
     }
 
-    /// Answers another node, in a task of its own.
+    /// Answers another node in a separate task.
     fn reply(self: &Arc<Self>, to: String, request: u64, ask: Ask) {
         let Ok(permit) = self.cluster.answers.clone().try_acquire_owned() else {
-            debug!(request, "too many requests of other nodes");
+            debug!(
+                request,
+                "too many requests from other nodes; request dropped"
+            );
             return;
         };
         let node = self.clone();
@@ -251,7 +255,7 @@ impl Node {
     }
 }
 
-/// Forgets a survey when nobody waits for it any more.
+/// Closes a survey when its caller no longer waits for it.
 struct CloseOnDrop<'a>(&'a Cluster, u64);
 
 impl Drop for CloseOnDrop<'_> {

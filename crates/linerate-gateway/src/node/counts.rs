@@ -1,4 +1,4 @@
-//! How many clients, users and subscriptions a node has.
+//! Numbers of clients, users and subscriptions of a node.
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +11,7 @@ use std::{
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, hash_map::EntryRef};
 
-/// How many clients, users and subscriptions a node has, over all workers.
+/// The numbers of clients, users and subscriptions of a node, over all workers.
 #[derive(Debug, Default)]
 pub struct Counts {
     clients: AtomicU64,
@@ -20,31 +20,31 @@ pub struct Counts {
     dialects: Mutex<BTreeMap<Dialect, u64>>,
 }
 
-/// A client protocol and what carries it, as in [`Connection`](super::Connection).
+/// A client protocol and its transport, as in [`Connection`](super::Connection).
 pub type Dialect = (&'static str, &'static str);
 
 impl Counts {
-    /// Returns how many clients are connected.
+    /// Returns the number of connected clients.
     pub fn clients(&self) -> u64 {
         self.clients.load(Ordering::Relaxed)
     }
 
-    /// Returns how many clients speak each of the protocols that somebody has spoken.
+    /// Returns the number of clients per protocol and transport, for those used since the start.
     pub fn dialects(&self) -> BTreeMap<Dialect, u64> {
         self.dialects_table().clone()
     }
 
-    /// Returns how many subscriptions they have.
+    /// Returns the number of subscriptions.
     pub fn subscriptions(&self) -> u64 {
         self.subscriptions.load(Ordering::Relaxed)
     }
 
-    /// Returns how many different users they are of; all anonymous ones are one.
+    /// Returns the number of distinct users; all anonymous clients count as one user.
     pub fn users(&self) -> u64 {
         self.users_table().len() as u64
     }
 
-    /// Returns how many connections a user has.
+    /// Returns the number of connections of a user.
     pub fn connections_of(&self, user: &str) -> u64 {
         self.users_table().get(user).copied().unwrap_or(0)
     }

@@ -1,4 +1,5 @@
-//! From the broker's reader to the workers: each burst goes to just those that want it.
+//! Passes events from the broker's reader to the workers. A worker receives only what its
+//! subscribers want.
 
 use std::{
     sync::{
@@ -21,25 +22,27 @@ use super::{
     timeline::Timeline,
 };
 
-/// Messages of other nodes that may wait here before the broker's reader has to wait.
+/// The maximum number of queued messages from other nodes. Beyond this, the broker's reader has to
+/// wait.
 const CONTROL_MAX: usize = 1_024;
 
-/// What part of the shortest interval of batches publications may come later.
+/// Publications may be delayed by this fraction (1/8) of the shortest batch interval.
 const PATIENCE_OF_INTERVAL: u32 = 8;
 
-/// How much later publications may come at most.
+/// The maximum delay of publications.
 const PATIENCE_MAX: Duration = Duration::from_millis(25);
 
-/// Takes what the broker tells, and hands it to the workers of the node.
+/// Receives the events of the broker and passes them to the workers of the node.
 ///
-/// Made before the broker, which needs it, and the [`Node`](super::Node), which needs both.
+/// It is created before the broker, which needs it, and before the [`Node`](super::Node), which
+/// needs both.
 #[derive(Debug)]
 pub struct Dispatcher {
     pub(crate) inboxes: Vec<Arc<Inbox>>,
     pub(crate) routes: Routes,
     pub(crate) timeline: Timeline,
     budget: Budget,
-    /// Counts publications until nobody holds them.
+    /// The account that publications are charged to until they are dropped.
     account: Account,
     reports: Reports,
     control: mpsc::Sender<Bytes>,
@@ -49,31 +52,33 @@ pub struct Dispatcher {
     overflowed: AtomicU64,
 }
 
-/// What other nodes say, in order.
+/// The messages of other nodes, in order.
 #[derive(Debug)]
 pub struct Control(pub(crate) mpsc::Receiver<Bytes>);
 
 /// What has arrived from the broker since the start.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Arrived {
-    /// Publications.
+    /// The number of publications.
     pub publications: u64,
-    /// Bytes of their payloads.
+    /// The total size of their payloads in bytes.
     pub bytes: u64,
-    /// Bursts, each of which arrived together.
+    /// The number of bursts, each of which arrived together.
     pub bursts: u64,
-    /// Publications that were thrown away for a worker that took nothing, once for each such worker.
+    /// The number of publications dropped because a worker did not read its inbox, counted once per
+    /// worker.
     pub overflowed: u64,
 }
 
 impl Dispatcher {
-    /// Makes one for a node with `workers` workers, 1 to 1024, and what its [`Node`](super::Node) needs to
-    /// hear the others. The node's memory has no bound.
+    /// Creates a dispatcher for a node with `workers` workers (1 to 1024), and the control messages
+    /// that its [`Node`](super::Node) needs to receive from other nodes. The memory of the node is
+    /// not limited.
     pub fn new(workers: u16) -> (Arc<Self>, Control) {
         Self::within(Budget::unbounded(), workers)
     }
 
-    /// As [`new`](Self::new), for a node whose memory is counted in `budget`.
+    /// Like [`new`](Self::new), for a node whose memory is counted in `budget`.
     pub fn within(budget: Budget, workers: u16) -> (Arc<Self>, Control) {
         let (control, receiver) = mpsc::channel(CONTROL_MAX);
         let dispatcher = Self {
@@ -94,17 +99,17 @@ impl Dispatcher {
         (Arc::new(dispatcher), Control(receiver))
     }
 
-    /// Returns what the node's memory is counted in.
+    /// Returns the memory budget of the node.
     pub const fn budget(&self) -> &Budget {
         &self.budget
     }
 
-    /// Says what kind of broker it is whose link is reported on.
+    /// Sets the name of the broker for reports about its link.
     pub(crate) fn name_broker(&self, name: &'static str) {
         self.reports.name_broker(name);
     }
 
-    /// Returns what has arrived.
+    /// Returns what has arrived from the broker since the start.
     pub fn arrived(&self) -> Arrived {
         Arrived {
             publications: self.publications.load(Ordering::Relaxed),
@@ -114,7 +119,7 @@ impl Dispatcher {
         }
     }
 
-    /// Returns how many publications wait for the workers.
+    /// Returns the number of publications queued for the workers.
     pub fn waiting(&self) -> usize {
         self.inboxes.iter().map(|inbox| inbox.waiting().0).sum()
     }
@@ -166,7 +171,7 @@ impl Ingest for Dispatcher {
     }
 }
 
-/// A burst, by whom it concerns.
+/// A burst of events, sorted by destination.
 struct Sorted {
     arrivals: Vec<Vec<Arrival>>,
     control: Vec<Bytes>,
@@ -174,7 +179,7 @@ struct Sorted {
     links: Vec<LinkState>,
     publications: u64,
     bytes: u64,
-    /// When it came.
+    /// When the burst arrived.
     since: Instant,
 }
 
@@ -201,7 +206,8 @@ impl Sorted {
                     channel,
                     publication,
                 } => {
-                    // Before it is shared: the node's own history may hold it longer than the workers.
+                    // Charge the publication before it is shared: the node's own history may hold
+                    // it longer than the workers.
                     publication.charge(account);
                     self.publications += 1;
                     self.bytes += publication.payload().len() as u64;
@@ -215,7 +221,7 @@ impl Sorted {
                         self.arrivals[usize::from(*worker)].push(arrival);
                     }
                 }
-                // An event that a newer broker tells and this node does not know.
+                // An event of a newer broker crate that this version does not know.
                 _ => {}
             }
         }

@@ -1,7 +1,7 @@
-//! Commands of clients whose stream is one HTTP response, and whose commands come in others.
+//! Commands of clients that receive replies on a streaming HTTP response and send commands in
+//! separate requests.
 //!
-//! A command names the node and the session that it is for, so that any node can take it: there are no sticky
-//! sessions.
+//! A command names its node and session, so any node can accept it. Sticky sessions are not needed.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,16 +16,16 @@ use super::{
     cluster::message::{Answer, Ask},
 };
 
-/// Bodies of commands that may wait for a session.
+/// The maximum number of command bodies queued for a session.
 const COMMANDS_MAX: usize = 64;
 
-/// The sessions of this node that take commands from elsewhere.
+/// The sessions of this node whose commands arrive in separate requests.
 #[derive(Clone, Debug, Default)]
 pub struct Emulations(Arc<Mutex<Sessions>>);
 
 type Sessions = HashMap<String, mpsc::Sender<Bytes>, RandomState>;
 
-/// What arrives for a session, as long as it lives.
+/// The receiver of a session's commands, for the lifetime of the session.
 #[derive(Debug)]
 pub struct Emulation {
     emulations: Emulations,
@@ -33,20 +33,20 @@ pub struct Emulation {
     commands: mpsc::Receiver<Bytes>,
 }
 
-/// A command did not get to its session.
+/// Why a command did not reach its session.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmulateError {
-    /// More commands wait than may.
-    #[error("{COMMANDS_MAX} commands wait for the session already")]
+    /// Too many commands are queued.
+    #[error("session already has {COMMANDS_MAX} queued commands; try again later")]
     Busy,
-    /// No such session, or its node does not answer.
-    #[error("session is unknown, or its node is away")]
+    /// The session does not exist, or its node does not answer.
+    #[error("session is unknown, or its node is unavailable")]
     Unknown,
 }
 
 impl Emulations {
-    /// Takes in commands for `session`, whose name nobody can guess.
+    /// Starts receiving commands for `session`, whose name must be unguessable.
     pub fn open(&self, session: &str) -> Emulation {
         let (sender, commands) = mpsc::channel(COMMANDS_MAX);
         self.sessions().insert(session.to_owned(), sender);
@@ -57,7 +57,7 @@ impl Emulations {
         }
     }
 
-    /// Hands a command to a session of this node.
+    /// Delivers a command to a session on this node.
     pub(crate) fn deliver(&self, session: &str, data: Bytes) -> Result<(), EmulateError> {
         let sender = self.sessions().get(session).cloned();
         match sender.map(|sender| sender.try_send(data)) {
@@ -86,10 +86,11 @@ impl Drop for Emulation {
 }
 
 impl Node {
-    /// Hands a body of commands to a session, wherever it is; ready when its node has taken it.
+    /// Delivers a body of commands to a session on any node. Completes when the session's node has
+    /// accepted it.
     ///
     /// # Errors
-    /// There is no such session, or it has too much to do already.
+    /// The session does not exist, or it has too many queued commands.
     pub async fn emulate(
         self: &Arc<Self>,
         node: &str,

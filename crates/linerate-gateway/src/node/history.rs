@@ -1,4 +1,4 @@
-//! What came before a position.
+//! Reads the history of channels.
 
 use linerate_broker::{BrokerError, History, HistoryRequest, StreamOptions};
 use linerate_hub::{ChannelName, StreamPosition};
@@ -11,11 +11,11 @@ use super::{
 impl Node {
     /// Returns a part of a channel's stream.
     ///
-    /// In reverse, `since` is the position that the part precedes, as clients of Centrifuge expect: brokers know only
-    /// what follows one.
+    /// In reverse, `since` is the position that the part precedes, as clients of Centrifuge expect.
+    /// Brokers can only return what follows a position, so this method converts the request.
     ///
     /// # Errors
-    /// The broker is away, the channel keeps no stream, or memory is critical.
+    /// The broker is unavailable, the channel has no history, or memory is critical.
     pub async fn history(
         &self,
         channel: &ChannelName,
@@ -50,7 +50,7 @@ impl Node {
         if !is_same_epoch(before, &newest.newest) {
             return Ok(newest);
         }
-        // From the newest down to the position, and as many more as are wanted.
+        // Read from the newest publication down to the position, plus `limit` more.
         let behind = newest.newest.offset.saturating_sub(before.offset);
         let behind = usize::try_from(behind).unwrap_or(usize::MAX);
         let asked = limit.map(|limit| limit.saturating_add(behind).saturating_add(1));
@@ -67,7 +67,7 @@ impl Node {
     }
 }
 
-/// An empty epoch is any epoch.
+/// Returns whether the epochs match; an empty epoch matches any epoch.
 fn is_same_epoch(asked: &StreamPosition, newest: &StreamPosition) -> bool {
     asked.epoch.as_str().is_empty() || asked.epoch == newest.epoch
 }

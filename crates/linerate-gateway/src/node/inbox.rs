@@ -1,7 +1,8 @@
 //! The bounded queue between the broker's reader and a worker.
 //!
-//! A worker that is slow makes the reader wait, so that the broker sees it. One that takes nothing at all does so
-//! once; then what has no room for it is thrown away and told as a gap, and everybody else goes on.
+//! A slow worker makes the reader wait, so that the broker notices the backpressure. A worker that
+//! reads nothing at all delays the reader only once; after that, publications that do not fit are
+//! dropped and reported as a gap, and the other workers continue.
 
 mod lost;
 
@@ -22,35 +23,37 @@ use tokio::sync::Notify;
 use super::Worker;
 use lost::Lost;
 
-/// Publications that a worker may have waiting before the broker's reader has to wait.
+/// The maximum number of publications queued for a worker before the broker's reader has to wait.
 const PUBLICATIONS_MAX: usize = 16_384;
 
-/// Bytes of payload that a worker may have waiting before the broker's reader has to wait.
+/// The maximum number of payload bytes queued for a worker before the broker's reader has to wait.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// How long the broker's reader waits for a worker that takes nothing.
+/// How long the broker's reader waits for a worker that reads nothing.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// Jobs that a worker may have waiting.
+/// The maximum number of jobs queued for a worker.
 const JOBS_MAX: usize = 4_096;
 
-/// What a worker's thread is to do, with everything that it holds.
+/// A job for a worker's thread. It owns everything it needs.
 pub(crate) type Job = Box<dyn FnOnce(&Worker) + Send>;
 
-/// Something for the hub of a worker.
+/// An event for the hub of a worker.
 #[derive(Clone, Debug)]
 pub(crate) enum Arrival {
     /// Publications may have been missed.
     Gap(Gap),
-    /// A publication in a channel with subscribers on the worker, and when it came from the broker.
+    /// A publication in a channel with subscribers on the worker, and when it arrived from the
+    /// broker.
     Publication(ChannelName, Publication, Instant),
 }
 
-/// What waits for a worker.
+/// Everything that is queued for a worker.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     queue: Mutex<Queue>,
-    /// The shortest interval of batches on the worker in microseconds, plus one; 0 without subscriptions.
+    /// The shortest batch interval on the worker in microseconds, plus one; 0 without
+    /// subscriptions.
     batch_interval: AtomicU64,
     arrived: Notify,
     room: Notify,
@@ -62,31 +65,31 @@ struct Queue {
     bytes: usize,
     jobs: VecDeque<Job>,
     is_closed: bool,
-    /// What was thrown away since the worker took something last.
+    /// What was dropped since the worker last read the queue.
     lost: Option<Lost>,
 }
 
-/// Why a worker does not take a job.
+/// Why a worker does not accept a job.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub(crate) enum Declined {
-    /// It has more jobs waiting than it may have.
-    #[error("worker has {JOBS_MAX} jobs waiting already")]
+    /// The worker has too many queued jobs.
+    #[error("worker already has {JOBS_MAX} queued jobs")]
     Busy,
-    /// It has ended.
+    /// The worker has ended.
     #[error("worker has ended")]
     Ended,
 }
 
 impl Inbox {
-    /// Adds what arrived together, with one wake; waits for room first, but not for long.
+    /// Adds a burst and wakes the worker once. Waits up to [`WAIT_MAX`] for room first.
     ///
-    /// Returns how many publications were thrown away instead.
+    /// Returns the number of publications that were dropped instead.
     pub(crate) async fn deliver(&self, arrivals: Vec<Arrival>) -> u64 {
         let bytes = arrivals.iter().map(Arrival::bytes).sum();
         let mut arrivals = Some(arrivals);
         let taken = timeout_awake(WAIT_MAX, async {
             loop {
-                // Registered before the look, so that no room is missed.
+                // Register before checking, so that no wake-up is missed.
                 let room = self.room.notified();
                 if let Some(lost) = self.offer(&mut arrivals, bytes, true) {
                     return lost;
@@ -96,18 +99,18 @@ impl Inbox {
         });
         match taken.await {
             Some(lost) => lost,
-            // The worker has taken nothing all the time.
+            // The worker has read nothing during the whole wait.
             None => self.offer(&mut arrivals, bytes, false).unwrap_or_default(),
         }
     }
 
-    /// Takes note of the shortest interval of batches that a subscription on the worker has.
+    /// Stores the shortest batch interval of the worker's subscriptions.
     pub(crate) fn set_batch_interval(&self, interval: Option<Duration>) {
         let micros = interval.map_or(0, |interval| interval.as_micros() as u64 + 1);
         self.batch_interval.store(micros, Ordering::Relaxed);
     }
 
-    /// Returns the shortest interval of batches that a subscription on the worker has.
+    /// Returns the shortest batch interval of the worker's subscriptions.
     pub(crate) fn batch_interval(&self) -> Option<Duration> {
         let micros = self.batch_interval.load(Ordering::Relaxed).checked_sub(1);
         micros.map(Duration::from_micros)
@@ -138,7 +141,8 @@ impl Inbox {
         self.arrived.notified().await;
     }
 
-    /// Takes everything that waits, and says so to who waits for room. `into` is empty.
+    /// Moves all queued arrivals to `into`, which must be empty, and wakes the sender that waits
+    /// for room.
     pub(crate) fn take(&self, into: &mut VecDeque<Arrival>) {
         debug_assert!(into.is_empty());
         let mut queue = self.queue();
@@ -150,7 +154,7 @@ impl Inbox {
             let publications = lost.publications();
             tracing::warn!(
                 publications,
-                "a worker took nothing for long, and has missed"
+                "worker did not read its inbox in time; publications dropped"
             );
             into.push_back(Arrival::Gap(lost.to_gap(Instant::now())));
         }
@@ -159,12 +163,12 @@ impl Inbox {
         }
     }
 
-    /// Takes the oldest job.
+    /// Removes and returns the oldest job.
     pub(crate) fn take_job(&self) -> Option<Job> {
         self.queue().jobs.pop_front()
     }
 
-    /// Ends the queue: what waits is dropped, and what is added from now on as well.
+    /// Closes the queue: drops everything queued, and everything added later.
     pub(crate) fn close(&self) {
         let mut queue = self.queue();
         queue.is_closed = true;
@@ -175,16 +179,18 @@ impl Inbox {
         self.room.notify_one();
     }
 
-    /// Returns how many publications and how many bytes of them wait.
+    /// Returns the number of queued arrivals and the bytes of their payloads.
     pub(crate) fn waiting(&self) -> (usize, usize) {
         let queue = self.queue();
         (queue.arrivals.len(), queue.bytes)
     }
 
-    /// Takes `arrivals` if there is room; a burst larger than all room is taken when nothing else waits. What follows
-    /// on something that was thrown away is thrown away as well, or it would come before the gap.
+    /// Queues `arrivals` if there is room. A burst that exceeds the limits is accepted when the
+    /// queue is empty. Once something was dropped, everything that follows is dropped as well until
+    /// the worker reads the queue; otherwise it would precede the gap.
     ///
-    /// Returns how many publications were thrown away, or `None` if the caller is to wait, where it may.
+    /// Returns the number of dropped publications, or `None` if the caller must wait; only with
+    /// `may_wait`.
     fn offer(
         &self,
         arrivals: &mut Option<Vec<Arrival>>,
@@ -263,7 +269,7 @@ mod tests {
             async move { inbox.deliver(more).await }
         });
         let early = timeout(WAIT_MAX / 2, &mut delivered).await;
-        assert!(early.is_err(), "it has to wait for room");
+        assert!(early.is_err(), "the delivery must wait for room");
         inbox.take(&mut VecDeque::new());
         assert_eq!(delivered.await.unwrap(), 0);
         assert_eq!(inbox.waiting().0, count);
@@ -277,12 +283,12 @@ mod tests {
         assert_eq!(inbox.deliver(publications(3, 1)).await, 3);
         assert_eq!(start.elapsed(), WAIT_MAX);
         assert_eq!(inbox.deliver(publications(4, 1)).await, 4);
-        assert_eq!(start.elapsed(), WAIT_MAX, "everybody else goes on");
+        assert_eq!(start.elapsed(), WAIT_MAX, "other workers are not delayed");
         let mut taken = VecDeque::new();
         inbox.take(&mut taken);
         assert_eq!(taken.len(), PUBLICATIONS_MAX + 1);
         let Some(Arrival::Gap(gap)) = taken.pop_back() else {
-            panic!("a gap behind what was there");
+            panic!("expected a gap after the queued publications");
         };
         assert_eq!(gap.reason, GapReason::Overflow);
         assert_eq!(gap.channels.map(|channels| channels.len()), Some(1));

@@ -1,4 +1,4 @@
-//! Which channels the node is subscribed to at the broker.
+//! The channels that the node is subscribed to at the broker.
 
 use std::{
     collections::VecDeque,
@@ -18,13 +18,13 @@ use tokio::{
     time::Instant,
 };
 
-/// Channels whose subscriptions are ended at the broker at a time.
+/// The maximum number of subscriptions that are ended concurrently at the broker.
 const UNSUBSCRIBES_AT_ONCE: usize = 64;
 
-/// The subscriptions of a node at its broker, one a channel, however many want it.
+/// The subscriptions of a node at its broker: one per channel, shared by all its users.
 ///
-/// A channel that nobody wants any more stays subscribed for a while, because who lost a connection comes
-/// back soon.
+/// A channel that is no longer used stays subscribed for a while, because clients that lost their
+/// connection usually return soon.
 pub(crate) struct Interests {
     broker: Arc<dyn Broker>,
     runtime: Handle,
@@ -35,34 +35,34 @@ pub(crate) struct Interests {
 
 #[derive(Default)]
 struct Table {
-    /// How many interests there have been.
+    /// The number of interests created so far.
     numbers: u64,
     channels: HashMap<ChannelName, Interest, RandomState>,
-    /// Channels nobody wanted at some time, and when that is long enough ago; in order.
+    /// Channels that became unused, and when they can be unsubscribed; ordered by time.
     idle: VecDeque<(Instant, ChannelName)>,
 }
 
 struct Interest {
-    /// Tells holds of this interest from those of a failed one before.
+    /// Distinguishes the holds of this interest from those of an earlier one that failed.
     number: u64,
     wanted_by: usize,
-    /// Since when nobody wants it.
+    /// Since when the channel is unused.
     idle_since: Option<Instant>,
-    /// Whether it stands in [`Table::idle`], once at most.
+    /// True if the channel is in [`Table::idle`], which lists it at most once.
     is_queued: bool,
     phase: Phase,
 }
 
 enum Phase {
-    /// What the broker answered, as soon as it has.
+    /// The broker's answer, once it has arrived.
     Subscribed(watch::Receiver<Option<Answer>>),
-    /// Ready to be subscribed again when the sender is gone.
+    /// The channel can be subscribed again when the sender is dropped.
     Unsubscribing(watch::Receiver<()>),
 }
 
 type Answer = Result<(), BrokerError>;
 
-/// Keeps a channel subscribed as long as it lives.
+/// Keeps a channel subscribed until it is dropped.
 pub(crate) struct Hold {
     interests: Arc<Interests>,
     channel: ChannelName,
@@ -70,7 +70,8 @@ pub(crate) struct Hold {
 }
 
 impl Interests {
-    /// Starts with none. Subscriptions are made on `runtime`, so that they outlive who asks for them.
+    /// Creates an empty table. Subscriptions are made on `runtime`, so that they outlive their
+    /// caller.
     pub(crate) fn new(broker: Arc<dyn Broker>, runtime: Handle, linger: Duration) -> Arc<Self> {
         Arc::new(Self {
             broker,
@@ -81,9 +82,10 @@ impl Interests {
         })
     }
 
-    /// Subscribes `channel`, unless it is already; ready when nothing published from now on is missed.
+    /// Subscribes to `channel` unless it is already subscribed. Completes when no later publication
+    /// can be missed.
     ///
-    /// All who ask at the same time get the same answer.
+    /// Concurrent callers share one request and its answer.
     pub(crate) async fn hold(
         self: &Arc<Self>,
         channel: &ChannelName,
@@ -92,7 +94,7 @@ impl Interests {
         loop {
             match self.want(channel, options) {
                 Wanted::Leaving(mut left) => {
-                    // An error means that it has left.
+                    // An error means that the channel has been unsubscribed.
                     while left.changed().await.is_ok() {}
                 }
                 Wanted::Subscribed(hold, mut answer) => {
@@ -102,7 +104,7 @@ impl Interests {
                         Some(Ok(())) => Ok(hold),
                         Some(Err(error)) => Err(error),
                         None => Err(BrokerError::Away {
-                            reason: "the node stops".to_owned(),
+                            reason: "the node is shutting down".to_owned(),
                         }),
                     };
                 }
@@ -110,7 +112,7 @@ impl Interests {
         }
     }
 
-    /// Ends the subscriptions that nobody wants any more, for ever.
+    /// Ends subscriptions that have been unused for long enough. Never returns.
     pub(crate) async fn run(self: Arc<Self>) {
         loop {
             let next = self.table().idle.front().map(|(due, _)| *due);
@@ -127,7 +129,7 @@ impl Interests {
         }
     }
 
-    /// Returns how many channels are subscribed.
+    /// Returns the number of subscribed channels.
     pub(crate) fn count(&self) -> usize {
         self.table().channels.len()
     }
@@ -178,13 +180,13 @@ impl Interests {
     ) {
         let answer = self.broker.subscribe(&channel, options).await;
         if answer.is_err() {
-            // Whoever asks from now on makes another attempt.
+            // Later callers make a new attempt.
             self.table().channels.remove(&channel);
         }
         answers.send_replace(Some(answer));
     }
 
-    /// Takes those out that nobody has wanted for long enough.
+    /// Selects the channels that have been unused for long enough and marks them as unsubscribing.
     fn leave(&self, now: Instant) -> Vec<(ChannelName, watch::Sender<()>)> {
         let (mut table, mut leaving) = (self.table(), Vec::new());
         let Table { channels, idle, .. } = &mut *table;
@@ -200,7 +202,8 @@ impl Interests {
                 None => {}
                 Some(since) if since + self.linger > now || !interest.phase.is_settled() => {
                     interest.is_queued = true;
-                    // Up to one linger late, which keeps the queue in order.
+                    // This may delay the channel by up to one `linger`, but keeps the queue in
+                    // order.
                     idle.push_back((now + self.linger, channel));
                 }
                 Some(_) => {

@@ -1,17 +1,18 @@
-//! Numbers that stand for the names of namespaces, for whom a text is too much.
+//! Numeric labels for namespace names, for counters that should not store strings.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Names that are told apart; channels of any further namespace are counted with those in none. Four times as many
-/// as may be configured at a time, since counters must not change their meaning when others are configured.
+/// The maximum number of names. Channels of any further namespace are counted with those that have
+/// no namespace. The limit is four times the number of namespaces that can be configured at a time,
+/// because a label must keep its meaning when the configuration changes.
 const NAMES_MAX: usize = 1_024;
 
-/// Numbers names in the order in which they were first asked for, and keeps them. 0 is the empty name.
+/// Assigns numbers to names in the order of their first use, and keeps them. 0 is the empty name.
 #[derive(Debug)]
 pub(crate) struct Labels(RwLock<Vec<Arc<str>>>);
 
 impl Labels {
-    /// Returns the number that stands for a name.
+    /// Returns the number of a name.
     pub(crate) fn number(&self, name: &str) -> u16 {
         let names = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(number) = find(&names, name) {
@@ -29,7 +30,7 @@ impl Labels {
         (names.len() - 1) as u16
     }
 
-    /// Returns the name that a number stands for.
+    /// Returns the name with a number.
     pub(crate) fn name(&self, number: u16) -> Arc<str> {
         let names = self.0.read().unwrap_or_else(PoisonError::into_inner);
         names.get(usize::from(number)).cloned().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! What the node asks of a connection.
+//! The interface of the node to a connection.
 
 use std::{fmt, net::IpAddr, time::SystemTime};
 
@@ -10,103 +10,106 @@ use crate::protocol::{
     centrifuge::codes::{Disconnect, Unsubscribe},
 };
 
-/// The way out to one client, owned by its session.
+/// The output side of one client, owned by its session.
 ///
-/// The worker calls it on its own thread, between two turns of the session's task, and holds its hub
-/// meanwhile: an outlet only takes, wakes its task and returns. It must not call the worker.
+/// The worker calls it on its own thread, between two turns of the session's task, while it holds
+/// its hub. An implementation must therefore only store what it is given, wake its task and return.
+/// It must not call the worker.
 pub trait Outlet: fmt::Debug + Send + Sync + 'static {
-    /// Says whether [`transmit`](Self::transmit) may be called now. Once it has said no, the owner calls
-    /// [`Worker::writable`](super::Worker::writable) as soon as there is room. Only [`Transmit::Slow`] is given
-    /// out without room.
+    /// Returns whether [`transmit`](Self::transmit) may be called now. After it has returned
+    /// `false`, the owner calls [`Worker::writable`](super::Worker::writable) as soon as there is
+    /// room. Only [`Transmit::Slow`] is transmitted without room.
     fn has_room(&self) -> bool;
 
-    /// Takes the next of what is to be sent, in order; it may wait for [`flush`](Self::flush).
+    /// Queues the next item to send, in order, possibly until [`flush`](Self::flush).
     ///
-    /// For [`Transmit::Gap`] the protocol says that something was missed; for [`Transmit::Slow`] and
-    /// [`Transmit::Unencodable`] the session ends the connection with its code.
+    /// For [`Transmit::Gap`], the protocol reports that publications were missed. For
+    /// [`Transmit::Slow`] and [`Transmit::Unencodable`], the session closes the connection with the
+    /// respective code.
     fn transmit(&self, transmit: Transmit);
 
-    /// Lets go what was transmitted: called once a turn, so that it is one write.
+    /// Flushes queued output. Called once per turn so that it becomes a single write.
     fn flush(&self);
 
-    /// Takes something that is sent ahead of data, or done.
+    /// Passes a notice to the session, which handles it ahead of data.
     fn notify(&self, notice: Notice);
 
-    /// Returns how many bytes wait here for the socket.
+    /// Returns the number of bytes queued for the socket.
     fn pending_bytes(&self) -> usize;
 
-    /// Returns the memory of input that the session has not taken.
+    /// Returns the memory used by input that the session has not read yet, in bytes.
     fn received_bytes(&self) -> usize {
         0
     }
 }
 
-/// Something that happens to a client apart from publications.
+/// An event for a client other than a publication.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Notice {
     /// Close the connection.
     Disconnect(Disconnect),
-    /// Somebody came to a channel of this client that asked to be told.
+    /// A client joined a channel whose join events this client follows.
     Join {
         /// The channel.
         channel: ChannelName,
-        /// Who.
+        /// The client that joined.
         info: ClientInfo,
     },
-    /// Somebody left a channel of this client that asked to be told.
+    /// A client left a channel whose leave events this client follows.
     Leave {
         /// The channel.
         channel: ChannelName,
-        /// Who.
+        /// The client that left.
         info: ClientInfo,
     },
-    /// The application says until when the connection may last.
+    /// The application changes when the connection expires.
     Refresh {
-        /// The new end; `None` for no end.
+        /// The new expiry; `None` if the connection does not expire.
         expires: Option<SystemTime>,
-        /// Whether it is over already.
+        /// True if the connection has already expired.
         is_expired: bool,
     },
-    /// Tokens were revoked, perhaps one that the client has shown: its session knows.
+    /// Tokens were revoked, possibly one of this client's; the session checks its own.
     Revoked,
-    /// The application subscribes the client: to be done by its session.
+    /// The application subscribes the client; the session carries it out.
     Subscribe {
         /// The channel.
         channel: ChannelName,
-        /// What to keep of who is present, as JSON.
+        /// The channel information for presence, as JSON.
         info: Option<bytes::Bytes>,
     },
-    /// The application ends a subscription: to be done by its session.
+    /// The application ends a subscription; the session carries it out.
     Unsubscribe {
         /// The channel.
         channel: ChannelName,
-        /// What the client is told.
+        /// The code and reason for the client.
         why: Unsubscribe,
     },
 }
 
-/// Who is connected, and how: for the server API and the admin page.
+/// A description of a connected client, for the server API and the admin page.
 #[derive(Clone, Debug)]
 pub struct Connection {
-    /// Unique in the cluster.
+    /// The ID of the client, unique in the cluster.
     pub client: String,
     /// The user; empty if anonymous.
     pub user: String,
-    /// The client protocol, as `centrifuge-json`.
+    /// The client protocol, such as `centrifuge-json`.
     pub protocol: &'static str,
-    /// The transport, as `websocket`.
+    /// The transport, such as `websocket`.
     pub transport: &'static str,
-    /// The address of the client, behind trusted proxies.
+    /// The address of the client; if it connected through trusted proxies, the one that they
+    /// report.
     pub peer: Option<IpAddr>,
-    /// What the client says that it is.
+    /// The name of the client's software, as reported by the client.
     pub agent: String,
     /// When the connection was opened.
     pub since: SystemTime,
 }
 
 impl Connection {
-    /// Returns what the client speaks.
+    /// Returns the protocol and transport of the client.
     pub const fn dialect(&self) -> Dialect {
         (self.protocol, self.transport)
     }

@@ -1,8 +1,10 @@
-//! What a node does when memory runs short, as an overload manager.
+//! The overload manager: what a node does when memory runs short.
 //!
-//! Who accepts connections and reads bodies asks the budget's state by themselves. Here what takes the most is ended,
-//! whatever it is: clients, bodies, sessions and connections that have not begun. At once when the budget is critical, and
-//! after a while also when it stays tight, or a few clients could keep all others out.
+//! The code that accepts connections and reads bodies checks the state of the budget itself. This
+//! module ends the largest users of memory, of whatever kind: clients, bodies, sessions, and
+//! connections that have not made a request yet. It does so at once when the budget is critical,
+//! and after a while when the budget stays tight, because otherwise a few clients could keep all
+//! others out.
 
 use std::{
     cmp::Reverse,
@@ -17,37 +19,39 @@ use tokio::time::{sleep, timeout};
 use super::{Node, Notice, Worker, subscribe::FOOTPRINT_BYTES};
 use crate::{protocol::centrifuge::Disconnect, quiet::Quiet};
 
-/// How often the node looks while memory is short: what was closed needs a moment to be freed.
+/// How often the node checks while memory is short: the memory of closed connections takes a moment
+/// to be freed.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How often it looks otherwise, at what nobody tells.
+/// How often it checks otherwise, for changes that are not signalled.
 const IDLE_LOOK: Duration = Duration::from_secs(1);
 
-/// How long the budget may be tight until something is ended.
+/// How long the budget may stay tight before anything is ended.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// How many clients of a worker are closed in one look.
+/// The maximum number of clients of a worker that are closed per check.
 const CLIENTS_A_LOOK: usize = 64;
 
-/// How many are ended at once, unless they are many: workers serve others in between, as freeing memory takes time.
+/// How many clients or holders are ended together, unless there are many. Workers serve others in
+/// between, because freeing memory takes time.
 const ENDED_AT_ONCE: usize = 4;
 
-/// The time until more are ended.
+/// The pause before more are ended.
 const END_PAUSE: Duration = Duration::from_millis(1);
 
-/// How many pauses there are at most: the more there is to be ended, the sooner it must be.
+/// The maximum number of pauses. The more there is to end, the larger the groups are.
 const END_PAUSES_MAX: usize = 64;
 
-/// What takes less is not ended: that would free nothing.
+/// Anything that uses less is not ended, because that would free next to nothing.
 const COST_BYTES_MIN: u64 = 4 << 10;
 
 static SHEDS: Quiet = Quiet::new();
 
-/// What can be freed by ending something.
+/// A client or holder that can be ended, and the memory that this would free.
 #[derive(Clone)]
 struct Cost {
     bytes: u64,
-    /// What most of them count for.
+    /// The consumer that accounts for most of these bytes.
     consumer: Consumer,
     whom: Whom,
 }
@@ -58,7 +62,7 @@ enum Whom {
     Holder(Arc<dyn Holder>),
 }
 
-/// Returns the consumer with the largest part, and all parts together.
+/// Returns the consumer with the largest part, and the sum of all parts.
 pub(crate) fn most_of<const N: usize>(parts: [(Consumer, u64); N]) -> (Consumer, u64) {
     let bytes = parts.iter().map(|(_, bytes)| bytes).sum();
     let largest = parts.into_iter().max_by_key(|(_, bytes)| *bytes);
@@ -67,7 +71,7 @@ pub(crate) fn most_of<const N: usize>(parts: [(Consumer, u64); N]) -> (Consumer,
 }
 
 impl Node {
-    /// Keeps the node within its budget, until it stops.
+    /// Keeps the node within its memory budget. Never returns.
     pub(super) async fn run_overload(self: Arc<Self>) {
         let mut inflaters = self.budget().lease(Consumer::Inflaters);
         let mut watch = self.budget().watch();
@@ -94,7 +98,7 @@ impl Node {
             let since = *short_since.get_or_insert(now);
             if state == State::Critical || since.elapsed() >= PATIENCE {
                 self.shed(state).await;
-                // What was closed is not to be closed again before it is gone.
+                // Wait until closed connections are gone, so that they are not counted again.
                 sleep(LOOK).await;
                 self.on_workers(|_| linerate::free_buffers()).await;
             }
@@ -113,7 +117,7 @@ impl Node {
         }
     }
 
-    /// Ends what takes the most, until about as much is freed as there is too much.
+    /// Ends the largest users of memory until about as much is freed as is in excess.
     async fn shed(&self, state: State) {
         let excess = self.budget().excess();
         let mut costs = self.holder_costs();
@@ -135,7 +139,7 @@ impl Node {
                 freed,
                 largest = bytes,
                 consumer,
-                "closed what took most memory"
+                "closed the largest users of memory"
             );
         }
         let at_once = ENDED_AT_ONCE.max(costs.len().div_ceil(END_PAUSES_MAX));
@@ -146,7 +150,7 @@ impl Node {
         }
     }
 
-    /// Ends all of these.
+    /// Ends these clients and holders.
     async fn end(&self, costs: impl Iterator<Item = Cost>) {
         let mut clients = Vec::new();
         for cost in costs {
@@ -161,8 +165,8 @@ impl Node {
         }
     }
 
-    /// Returns what is known to the budget itself, the newest first: of those that take the same, who was there before a
-    /// flood stays.
+    /// Returns the costs of the budget's own holders, newest first. Of those with equal costs, the
+    /// ones that existed before a flood are kept.
     fn holder_costs(&self) -> Vec<Cost> {
         let holders = self.budget().holders().into_iter().rev();
         let costs = holders.map(|holder| {
@@ -178,8 +182,9 @@ impl Node {
 }
 
 impl Worker {
-    /// Returns the clients that take the most. Their subscriptions count while memory is critical: many clients with a
-    /// few each are what a server is for, and no reason to close some for the sake of others.
+    /// Returns the clients that use the most memory. Their subscriptions count only while memory is
+    /// critical: serving many clients with a few subscriptions each is normal, and no reason to
+    /// close some of them in favor of others.
     fn costs(&self, shortage: State) -> Vec<Cost> {
         let now = Instant::now();
         let state = self.state();
@@ -212,7 +217,7 @@ impl Worker {
         costs
     }
 
-    /// Closes those of its clients that are meant.
+    /// Closes those of the given clients that belong to this worker.
     fn close(&self, clients: &[(u16, ClientId)]) {
         let state = self.state();
         let here = clients.iter().filter(|(worker, _)| *worker == self.index());
@@ -224,10 +229,10 @@ impl Worker {
     }
 }
 
-/// How often changes of the state are told at most.
+/// The minimum time between two reports of state changes.
 const REPORT_PAUSE: Duration = Duration::from_secs(10);
 
-/// Which state was told last, so that one that goes to and fro does not fill the log.
+/// The state that was reported last, so that a fluctuating state does not flood the log.
 #[derive(Debug)]
 struct Report {
     told: State,
@@ -248,7 +253,8 @@ impl Default for Report {
 }
 
 impl Report {
-    /// Takes note of a look at the state; returns the changes since it was told last, if it is to be told now.
+    /// Records the current state. If a report is due, returns the number of changes since the last
+    /// report.
     fn due(&mut self, state: State, now: Instant) -> Option<u64> {
         if state != self.seen {
             self.changes += 1;
@@ -284,7 +290,7 @@ mod tests {
             told.extend(report.due(state, now).map(|changes| (tenth, changes)));
         }
         assert_eq!(told, [(0, 1), (100, 100), (200, 100)]);
-        // The last one is told, however late.
+        // The final state is reported, however late.
         let end = start + Duration::from_secs(40);
         assert!(report.due(State::Normal, end).is_some());
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Who is in which channel of this node, and who hears that others come and go.
+//! Presence of clients in the channels of this node, and the notices about who joins and leaves.
 
 use std::{
     collections::VecDeque,
@@ -21,27 +21,28 @@ use super::{
 };
 use crate::quiet::Quiet;
 
-/// Moves that may wait to be told; more are not told to anybody, presence itself stays right.
+/// The maximum number of queued moves. Beyond this, queued moves are dropped without notice to
+/// clients; presence itself stays correct.
 const MOVES_MAX: usize = 65_536;
 
-/// Moves in one message to other nodes.
+/// The maximum number of moves in one message to other nodes.
 const MOVES_A_MESSAGE: usize = 256;
 
 static BUSY_WORKERS: Quiet = Quiet::new();
 static FLOODS: Quiet = Quiet::new();
 
-/// Who is in which channel of this node.
+/// The clients present in each channel of this node.
 #[derive(Debug, Default)]
 pub(crate) struct People(Mutex<Presence>);
 
-/// Who came and who left, to be told.
+/// Queued join and leave events.
 #[derive(Debug, Default)]
 pub(crate) struct Moves {
     waiting: Mutex<VecDeque<Moved>>,
     arrived: Notify,
 }
 
-/// Somebody came or left.
+/// A client has joined or left a channel.
 #[derive(Clone, Debug)]
 pub(crate) struct Moved {
     channel: ChannelName,
@@ -50,7 +51,8 @@ pub(crate) struct Moved {
 }
 
 impl People {
-    /// Returns who is in a channel; `None` if more than so many bytes would have to be told of them.
+    /// Returns the clients in a channel; `None` if they would take more than `bytes_max` bytes in
+    /// an answer.
     pub(crate) fn all(&self, channel: &str, bytes_max: usize) -> Option<Vec<ClientInfo>> {
         let presence = self.presence();
         let mut bytes_left = bytes_max;
@@ -60,7 +62,8 @@ impl People {
         Some(presence.members(channel).cloned().collect())
     }
 
-    /// Returns how many are in a channel, and a number for each different user that is the same on all nodes.
+    /// Returns the number of clients in a channel, and a hash for each distinct user that is the
+    /// same on all nodes.
     pub(crate) fn stats(&self, channel: &str) -> (u64, Vec<u64>) {
         let (presence, hashes) = (self.presence(), FixedState::default());
         let users = presence.users(channel).map(|user| hashes.hash_one(user));
@@ -72,9 +75,9 @@ impl People {
     }
 }
 
-/// Returns about how many bytes of an answer tell of somebody.
+/// Returns the approximate size of a client's entry in an answer, in bytes.
 pub(super) fn weight(info: &ClientInfo) -> usize {
-    /// Names of fields, quotes and commas, and the connection once more as a key.
+    /// Field names, quotes and commas, and the client ID once more as a key.
     const FRAME_BYTES: usize = 100;
     let optional = [&info.connection, &info.channel];
     let optional = optional
@@ -93,7 +96,7 @@ impl Moves {
                 warn!(
                     times,
                     moves_max = MOVES_MAX,
-                    "too many clients come and go: not all of it is told"
+                    "join/leave rate exceeds the limit; queued notifications dropped"
                 );
             }
             waiting.clear();
@@ -121,7 +124,7 @@ impl Moves {
 }
 
 impl Node {
-    /// Notes that somebody came to a channel.
+    /// Records that a client has joined a channel.
     pub(super) fn member_came(&self, channel: ChannelName, info: &ClientInfo, is_announced: bool) {
         self.people.presence().join(channel.clone(), info.clone());
         if is_announced {
@@ -133,7 +136,7 @@ impl Node {
         }
     }
 
-    /// Notes that somebody left a channel.
+    /// Records that a client has left a channel.
     pub(super) fn member_left(&self, channel: ChannelName, member: Member) {
         let Some(info) = member.presence else {
             return;
@@ -148,7 +151,7 @@ impl Node {
         }
     }
 
-    /// Tells who comes and goes, for ever.
+    /// Reports who joins and leaves to clients and to other nodes. Never returns.
     pub(super) async fn run_moves(self: Arc<Self>) {
         loop {
             let moves = self.cluster.moves.take().await;
@@ -160,7 +163,7 @@ impl Node {
         }
     }
 
-    /// Tells the clients of this node who came and went elsewhere.
+    /// Tells the clients of this node who joined or left on other nodes.
     pub(super) fn moved_elsewhere(&self, moves: Vec<Move>) {
         let known = |moved: Move| {
             let channel = ChannelName::new(&moved.channel).ok()?;
@@ -177,11 +180,11 @@ impl Node {
         for inbox in &self.dispatcher.inboxes {
             let moves = moves.clone();
             let told = inbox.submit(Box::new(move |worker| worker.tell_moves(&moves)));
-            // Who has ended, as before the node stops, has no clients.
+            // A worker that has ended, as in a shutdown, has no clients.
             if let Err(error @ Declined::Busy) = told
                 && let Some(times) = BUSY_WORKERS.ask(Instant::now())
             {
-                warn!(%error, times, "a worker's clients are not told who comes and goes");
+                warn!(%error, times, "worker is busy; join/leave notifications to its clients dropped");
             }
         }
     }

@@ -1,7 +1,7 @@
-//! Streams that many want to know of at the same time are read once.
+//! Combines concurrent reads of the same stream into one.
 //!
-//! The clients of a node that ends come to the others within seconds, and most want the same few publications of the
-//! same channels.
+//! When a node ends, its clients move to other nodes within seconds, and most of them want the same
+//! few publications of the same channels.
 
 use std::{
     fmt,
@@ -16,8 +16,9 @@ use linerate_broker::{BrokerError, History, HistoryRequest, StreamOptions};
 use linerate_hub::{ChannelName, Publication, StreamPosition};
 use tokio::{runtime::Handle, sync::watch};
 
-/// How many publications those who share a read may be apart: who is further behind reads alone, so that nobody makes
-/// the others wait for a long history.
+/// The maximum distance, in publications, between the start positions of wishes that share a read.
+/// A client that is further behind reads alone, so that it does not make the others wait for a long
+/// history.
 const SPREAD_MAX: u64 = 256;
 
 /// Reads a part of a channel's stream.
@@ -25,38 +26,38 @@ type Read = dyn Fn(ChannelName, StreamOptions, HistoryRequest) -> Reading + Send
 
 type Reading = Pin<Box<dyn Future<Output = Result<History, BrokerError>> + Send>>;
 
-/// What came of a read, for all who share it.
+/// The result of a read, for all who share it.
 type Answer = Result<Arc<History>, BrokerError>;
 
 /// The reads of a node.
 pub(super) struct Reads {
     read: Box<Read>,
     runtime: Handle,
-    /// The channels of which something is read now, and who waits for the read after that.
+    /// The channels that are being read, each with the batch that waits for the next read.
     table: Mutex<HashMap<ChannelName, Option<Batch>, RandomState>>,
 }
 
-/// What a subscriber wants of a stream.
+/// What a subscriber wants to read from a stream.
 #[derive(Clone, Debug)]
 pub(super) struct Wish {
     pub(super) stream: StreamOptions,
-    /// What follows this position; `None` for the newest position only.
+    /// Read what follows this position; `None` to read only the newest position.
     pub(super) since: Option<StreamPosition>,
-    /// At most so many publications.
+    /// The maximum number of publications.
     pub(super) limit: usize,
 }
 
 /// Wishes that one read fulfils.
 struct Batch {
-    /// From the lowest position on that one of them begins at, and as many as one of them wants.
+    /// The combined wish: the lowest start position and the highest limit of all of them.
     wish: Wish,
-    /// The highest such position.
+    /// The highest start position.
     offset_max: u64,
     answers: watch::Sender<Option<Answer>>,
 }
 
 impl Reads {
-    /// Starts with none. Reads are made on `runtime`, so that they outlive who asks for them.
+    /// Creates an empty table. Reads are made on `runtime`, so that they outlive their caller.
     pub(super) fn new(
         runtime: Handle,
         read: impl Fn(ChannelName, StreamOptions, HistoryRequest) -> Reading + Send + Sync + 'static,
@@ -68,17 +69,17 @@ impl Reads {
         })
     }
 
-    /// Reads what is wished for, by a read that begins after this call: who asks while another read is under way
-    /// shares the next one with all who do.
+    /// Reads what `wish` asks for. The read starts after this call: a caller that arrives during
+    /// another read shares the next one with all others that do.
     ///
     /// # Errors
-    /// The broker is away, or the channel keeps no stream.
+    /// The broker is unavailable, or the channel has no history.
     pub(super) async fn read(
         self: &Arc<Self>,
         channel: &ChannelName,
         wish: Wish,
     ) -> Result<History, BrokerError> {
-        // What is in our own memory is there at once.
+        // A stream in the node's own memory can be read at once.
         let joined = match wish.stream.is_durable {
             true => self.join(channel, &wish),
             false => None,
@@ -90,12 +91,13 @@ impl Reads {
         match answer.ok().and_then(|answer| answer.clone()) {
             Some(history) => Ok(wish.part_of(&*history?)),
             None => Err(BrokerError::Away {
-                reason: "the node stops".to_owned(),
+                reason: "the node is shutting down".to_owned(),
             }),
         }
     }
 
-    /// Joins those who wait for the next read of a channel; `None` for who does not go together with them.
+    /// Joins the batch that waits for the next read of a channel. Returns `None` if the wish does
+    /// not fit into it.
     fn join(
         self: &Arc<Self>,
         channel: &ChannelName,
@@ -122,7 +124,8 @@ impl Reads {
         }
     }
 
-    /// Reads for a batch, then for the one that has gathered meanwhile, until there is none.
+    /// Reads for a batch, then for the batch that has gathered in the meantime, until there is
+    /// none.
     async fn run(self: Arc<Self>, channel: ChannelName, mut batch: Batch) {
         let mut turn = Turn {
             reads: &self,
@@ -130,7 +133,7 @@ impl Reads {
             is_over: false,
         };
         loop {
-            // Those who waited for it may be gone.
+            // All who waited for it may have gone.
             if !batch.answers.is_closed() {
                 let request = batch.wish.request(batch.spread());
                 let history = (self.read)(channel.clone(), batch.wish.stream, request).await;
@@ -153,7 +156,7 @@ impl Reads {
     }
 }
 
-/// The reads of a channel that follow one another.
+/// The consecutive reads of a channel.
 struct Turn<'a> {
     reads: &'a Reads,
     channel: &'a ChannelName,
@@ -162,7 +165,8 @@ struct Turn<'a> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        // A read has panicked, or the runtime ends: nobody is to wait for one that never comes.
+        // A read has panicked, or the runtime is shutting down: nobody must wait for an answer that
+        // never comes.
         if !self.is_over {
             self.reads.table().remove(self.channel);
         }
@@ -181,7 +185,7 @@ impl Batch {
         (batch, answer)
     }
 
-    /// Takes one more in, unless what it wants is too different.
+    /// Adds a wish, unless it differs too much.
     fn join(&mut self, wish: &Wish) -> Option<watch::Receiver<Option<Answer>>> {
         if wish.stream != self.wish.stream {
             return None;
@@ -206,7 +210,7 @@ impl Batch {
         Some(self.answers.subscribe())
     }
 
-    /// Returns how far those who share the read are apart.
+    /// Returns the distance between the lowest and the highest start position.
     fn spread(&self) -> usize {
         let since = self.wish.since.as_ref();
         let spread = since.map_or(0, |since| self.offset_max - since.offset);
@@ -215,7 +219,8 @@ impl Batch {
 }
 
 impl Wish {
-    /// Returns what to ask the broker for, so that who begins `spread` later gets as many.
+    /// Returns the request for the broker. The limit is raised by `spread`, so that a wish that
+    /// starts that much later still gets enough publications.
     fn request(&self, spread: usize) -> HistoryRequest {
         HistoryRequest {
             since: self.since.clone(),
@@ -227,7 +232,8 @@ impl Wish {
         }
     }
 
-    /// Returns what the broker would have answered to this wish, of what it answered to all.
+    /// Returns what the broker would have answered to this wish alone, taken from its answer to the
+    /// batch.
     fn part_of(&self, read: &History) -> History {
         let mut part = History {
             publications: Vec::new(),
@@ -239,7 +245,8 @@ impl Wish {
         };
         part.is_contiguous = since.epoch == read.newest.epoch && since.offset <= read.newest.offset;
         if since.epoch != read.newest.epoch {
-            // All who share a read are in the same epoch, and have the same of one that has followed: everything.
+            // All wishes of a batch have the same epoch, so they all get the same from an epoch
+            // that has replaced it: everything.
             let count = read.publications.len().min(self.limit);
             part.publications = read.publications[..count].to_vec();
         }
@@ -247,7 +254,7 @@ impl Wish {
             return part;
         }
         if !read.is_contiguous {
-            // Then it begins with the oldest publication that is left.
+            // In this case the answer begins with the oldest publication that is left.
             let oldest = read.publications.first().map(Publication::offset);
             let oldest = oldest.unwrap_or(read.newest.offset.saturating_add(1));
             part.is_contiguous = since.offset.saturating_add(1) >= oldest;

@@ -1,19 +1,21 @@
-//! What a subscriber that comes back gets of a history, and how.
+//! Turns the history for a returning subscriber into a reply and streamed publications.
 
 use linerate_broker::History;
 use linerate_hub::{Publication, StreamPosition};
 
 use super::{From, Recovery, Subscribe};
 
-/// What a publication is counted with beside its payload, tags and publisher: names of fields and an offset.
+/// The size charged for a publication besides its payload, tags and publisher: field names and an
+/// offset.
 const FIELDS_BYTES: usize = 64;
 
-/// What comes of a history.
+/// The result of recovering from a history.
 #[derive(Debug, Default)]
 pub(super) struct Recovered {
-    /// After which position the subscriber goes on once it has all of this.
+    /// The position after which live publications follow, once the subscriber has received all of
+    /// this.
     pub(super) newest: Option<StreamPosition>,
-    /// After which position it goes on behind the reply.
+    /// The position that the reply reports; what is streamed follows it.
     pub(super) position: Option<StreamPosition>,
     pub(super) is_complete: bool,
     pub(super) replied: Vec<Publication>,
@@ -40,8 +42,8 @@ impl Recovered {
         let From::After(since) = &subscribe.from else {
             return recovered;
         };
-        // What is left of the same epoch is left to the client to ask for; what an epoch holds that has followed is all
-        // that there is.
+        // If part of the same epoch is missing, recover nothing; the client can request the rest
+        // itself. If the epoch was replaced, the new epoch holds everything that there is.
         let is_next = !history.is_contiguous && since.epoch != epoch;
         if !(history.is_contiguous || is_next) || history.publications.len() > publications_max {
             return recovered;
@@ -56,7 +58,7 @@ impl Recovered {
         recovered
     }
 
-    /// Moves as much into the reply as fits there.
+    /// Moves as many publications into the reply as fit.
     fn fill_reply(&mut self, bytes_max: usize) {
         let fitting = fitting(&self.streamed, bytes_max);
         let rest = self.streamed.split_off(fitting);
@@ -67,7 +69,7 @@ impl Recovered {
     }
 }
 
-/// Returns how many of the first publications have together at most so many bytes in a reply.
+/// Returns how many of the first publications fit into `bytes_max` bytes of a reply.
 pub(crate) fn fitting(publications: &[Publication], bytes_max: usize) -> usize {
     let mut left = bytes_max;
     let fits = |publication: &&Publication| match left.checked_sub(weight(publication)) {
@@ -80,7 +82,7 @@ pub(crate) fn fitting(publications: &[Publication], bytes_max: usize) -> usize {
     publications.iter().take_while(fits).count()
 }
 
-/// Returns about how many bytes a publication has in a reply.
+/// Returns the approximate size of a publication in a reply, in bytes.
 pub(crate) fn weight(publication: &Publication) -> usize {
     let tags = publication.tags().iter();
     let tags: usize = tags.map(|(key, value)| key.len() + value.len() + 6).sum();
@@ -150,7 +152,7 @@ mod tests {
         assert!(!recovered.is_complete);
         assert_eq!(recovered.replied.len(), 3);
         assert_eq!(recovered.position.unwrap().offset, 3);
-        // What does not fit in the reply comes behind it, from the position that the reply has.
+        // What does not fit into the reply follows it, starting at the position of the reply.
         for (reply_bytes_max, replied) in [(0, 0), (FIELDS_BYTES + 1, 1)] {
             let recovered = recover(of_epoch("f", false), reply_bytes_max);
             assert_eq!(recovered.replied.len(), replied);

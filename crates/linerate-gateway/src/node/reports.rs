@@ -1,4 +1,4 @@
-//! What the log says of the link to the broker: each change once.
+//! Logs the state of the link to the broker: each change once.
 
 use std::{
     sync::{Mutex, OnceLock, PoisonError},
@@ -7,17 +7,18 @@ use std::{
 
 use linerate_broker::{Gap, LinkState};
 
-/// How long gaps are only counted after one was logged, since brokers may tell one for each channel.
+/// How long further gaps are only counted after one was logged, because brokers may report one for
+/// each channel.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What was logged of the link to the broker.
+/// What has been logged about the link to the broker.
 #[derive(Debug, Default)]
 pub(super) struct Reports {
     broker: OnceLock<&'static str>,
     quiet: Mutex<Quiet>,
 }
 
-/// What was not logged since the last gap that was.
+/// What has not been logged since the last logged gap.
 #[derive(Debug, Default)]
 struct Quiet {
     since: Option<Instant>,
@@ -26,11 +27,12 @@ struct Quiet {
 
 impl Reports {
     pub(super) fn name_broker(&self, name: &'static str) {
-        // A node has one broker.
+        // A node has one broker, so the name is set only once.
         _ = self.broker.set(name);
     }
 
-    /// Logs that nothing arrives, or that it does again; `lasted` says how long it was the other way, if it has changed.
+    /// Logs that nothing arrives any more, or that publications arrive again. `lasted` is how long
+    /// the previous state lasted, if the state has changed.
     pub(super) fn link(&self, state: LinkState, lasted: Option<Duration>, channels: usize) {
         let (Some(lasted), broker) = (lasted, self.broker()) else {
             return;
@@ -45,13 +47,14 @@ impl Reports {
                     channels,
                     ?lasted,
                     ?round_trip,
-                    "broker is heard again"
+                    "receiving from the broker again"
                 );
             }
         }
     }
 
-    /// Logs that publications may have been missed: once for all gaps that were told together, and seldom.
+    /// Logs that publications may have been missed: once for all gaps reported together, and
+    /// rate-limited.
     pub(super) fn gaps(&self, gaps: &[Gap]) {
         let Some(gap) = gaps.first() else { return };
         let Some(unlogged) = self.next(Instant::now(), gaps.len()) else {
@@ -74,7 +77,8 @@ impl Reports {
         );
     }
 
-    /// Returns how many gaps were not logged since the last that was; `None` if these are not to be logged either.
+    /// Returns how many gaps have not been logged since the last logged one; `None` if these should
+    /// not be logged either.
     fn next(&self, now: Instant, gaps: usize) -> Option<usize> {
         let mut quiet = self.quiet.lock().unwrap_or_else(PoisonError::into_inner);
         let is_early = |since: Instant| now.saturating_duration_since(since) < PAUSE;

@@ -1,7 +1,8 @@
-//! Revoked tokens: told to all nodes at once, kept by the broker, and learned from there by nodes that start or were
-//! cut off.
+//! Revoked tokens. A revocation is sent to all nodes at once and kept by the broker, from which
+//! nodes learn it when they start or after they were cut off.
 //!
-//! Workers are not told of a revocation but see that there are new ones: so none is too busy to be told.
+//! Workers are not sent a revocation; they notice that there are new ones. A worker can therefore
+//! never be too busy to receive it.
 
 use std::{
     sync::Arc,
@@ -14,41 +15,44 @@ use tokio::time::{Instant, sleep, timeout};
 use super::{Node, Notice, Worker, cluster::message::Body};
 use crate::auth::{Revocation, RevocationError, Revocations, Target};
 
-/// How often the broker is asked what it keeps, though the link was there all the time.
+/// How often the stored revocations are read again, even if the link was never down.
 const LEARN_EVERY: Duration = Duration::from_secs(30);
 
-/// How often is looked whether the link has come back.
+/// How often to check whether the link is up again.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// How often is looked whether the link is there, until the broker was read for the first time.
+/// How often to check the link until the revocations have been read for the first time.
 const LOOK_FIRST_EVERY: Duration = Duration::from_millis(20);
 
-/// How long a client with a token waits until the broker was read for the first time.
+/// How long a client with a token waits for the first read.
 const FIRST_READ_WAIT_MAX: Duration = Duration::from_secs(2);
 
-/// How long a broker may refuse the first read until it counts as one that keeps nothing, as NATS without JetStream.
+/// How long a broker may refuse the first read before it is treated as one that cannot store
+/// revocations, such as NATS without JetStream.
 const REFUSED_MAX: Duration = Duration::from_secs(3);
 
-/// Why a token is not revoked.
+/// Why a token cannot be revoked.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RevokeError {
-    /// The broker is away or refuses. Whether other nodes know of the revocation is not known.
+    /// The broker is unavailable or refuses. Other nodes may or may not have received the
+    /// revocation.
     #[error(transparent)]
     Broker(#[from] BrokerError),
-    /// It is not taken.
+    /// The revocation is not accepted.
     #[error(transparent)]
     Revocation(#[from] RevocationError),
 }
 
 impl Node {
-    /// Revokes tokens on all nodes. The broker keeps that, except for the embedded one, with whose process it ends.
+    /// Revokes tokens on all nodes. The broker stores the revocation; the embedded broker does so
+    /// only for the lifetime of its process.
     ///
     /// # Errors
-    /// There are too many revocations, or the broker is away.
+    /// There are too many revocations, or the broker is unavailable.
     pub async fn revoke(self: &Arc<Self>, revocation: Revocation) -> Result<(), RevokeError> {
         let revocation = self.revocations.merged(revocation, now())?;
-        // Here it holds in any case.
+        // On this node, the revocation takes effect in any case.
         self.take_revocation(revocation.clone());
         let (id, value) = (id_of(&revocation.target), encode(&revocation));
         self.broker.keep(&id, value, revocation.expires_at).await?;
@@ -56,12 +60,13 @@ impl Node {
         Ok(())
     }
 
-    /// Returns the revocations that are in force here.
+    /// Returns the revocations in force on this node.
     pub fn revocations(&self) -> &Revocations {
         &self.revocations
     }
 
-    /// Waits until the node knows which tokens are revoked, but not for long; returns whether it does.
+    /// Waits, for a limited time, until the node knows which tokens are revoked. Returns whether it
+    /// does.
     pub(crate) async fn knows_revocations(&self) -> bool {
         let mut known = self.knows_revocations.subscribe();
         let known = known.wait_for(|is_known| *is_known);
@@ -73,7 +78,7 @@ impl Node {
         *self.knows_revocations.borrow()
     }
 
-    /// Takes a revocation over, and lets the workers tell those whom it concerns.
+    /// Stores a revocation and wakes the workers, which tell the affected clients.
     pub(super) fn take_revocation(&self, revocation: Revocation) {
         match self.revocations.insert(revocation, now()) {
             Ok(None) => {}
@@ -82,11 +87,12 @@ impl Node {
                     inbox.wake();
                 }
             }
-            Err(error) => tracing::warn!(%error, "revocation of another node is not taken"),
+            Err(error) => tracing::warn!(%error, "cannot store a revocation from another node"),
         }
     }
 
-    /// Learns what the broker keeps, for ever: at the start, whenever the link has come back, and now and then.
+    /// Reads the stored revocations from the broker: at the start, whenever the link comes back,
+    /// and periodically. Never returns.
     pub(super) async fn run_revocations(self: Arc<Self>) {
         let (mut learned, mut was_up) = (None::<Instant>, false);
         let mut failing = None::<Instant>;
@@ -101,7 +107,7 @@ impl Node {
                     }
                     Err(error) => {
                         let since = *failing.get_or_insert_with(|| {
-                            tracing::warn!(%error, "revoked tokens can't be read from the broker");
+                            tracing::warn!(%error, "cannot read revoked tokens from the broker");
                             Instant::now()
                         });
                         let is_refused = matches!(error, BrokerError::Refused { .. });
@@ -133,7 +139,7 @@ impl Node {
 }
 
 impl Worker {
-    /// Tells the clients whom the revocations since `seen` may concern, and notes that it has.
+    /// Notifies the clients that revocations since `seen` may affect, and updates `seen`.
     pub(super) fn tell_of_revocations(&self, seen: &mut u64) {
         let revocations = self.node.revocations();
         if revocations.changes() == *seen {
@@ -149,13 +155,14 @@ impl Worker {
     }
 }
 
-/// Returns the time in seconds since 1970.
+/// Returns the time in seconds since the Unix epoch.
 pub(crate) fn now() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.unwrap_or_default().as_secs()
 }
 
-/// Returns under what the broker keeps a revocation: a later one of the same target takes its place.
+/// Returns the key under which the broker stores a revocation. A later revocation of the same
+/// target replaces it.
 fn id_of(target: &Target) -> String {
     match target {
         Target::All => "all".to_owned(),
@@ -165,6 +172,6 @@ fn id_of(target: &Target) -> String {
 }
 
 fn encode(revocation: &Revocation) -> bytes::Bytes {
-    // Serialising to memory fails only for maps whose keys are no text; there are none.
+    // Serializing to memory fails only for maps with keys that are not strings; there are none.
     serde_json::to_vec(revocation).unwrap_or_default().into()
 }

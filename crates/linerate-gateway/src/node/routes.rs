@@ -1,4 +1,4 @@
-//! Which workers want what is published in a channel.
+//! Routes channels to the workers that have subscribers.
 
 use std::sync::{
     PoisonError, RwLock, RwLockReadGuard,
@@ -11,39 +11,39 @@ use linerate_hub::{ChannelName, Publication};
 
 /// The workers with subscribers, for each channel that has any.
 ///
-/// Written when a channel gets its first or loses its last subscriber on a worker, read once a burst by
-/// the broker's reader.
+/// The table is written when a channel gets its first or loses its last subscriber on a worker, and
+/// read once per burst by the broker's reader.
 #[derive(Debug, Default)]
 pub(crate) struct Routes(RwLock<Table>);
 
-/// What [`Routes::read`] lends.
+/// The table behind [`Routes::read`].
 pub(crate) type Table = HashMap<ChannelName, Route, RandomState>;
 
-/// Where publications of a channel go, and how many have gone there.
+/// The workers that receive a channel's publications, and counters of these publications.
 #[derive(Debug, Default)]
 pub(crate) struct Route {
-    /// Indices of the workers, each once.
+    /// The indices of the workers, without duplicates.
     pub(crate) workers: Vec<u16>,
     publications: AtomicU64,
     bytes: AtomicU64,
 }
 
-/// What was published in a channel since it had its first subscriber on this node.
+/// The publications in a channel since it got its first subscriber on this node.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Traffic {
-    /// Publications.
+    /// The number of publications.
     pub publications: u64,
-    /// Bytes of their payloads.
+    /// The total size of their payloads in bytes.
     pub bytes: u64,
 }
 
 impl Routes {
-    /// Lends the table for as long as a burst takes.
+    /// Locks the table for reading, for the duration of a burst.
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, Table> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends publications of `channel` to `worker` from now on.
+    /// Starts sending publications of `channel` to `worker`.
     pub(crate) fn add(&self, channel: &ChannelName, worker: u16) {
         let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let workers = &mut table.entry(channel.clone()).or_default().workers;
@@ -52,7 +52,7 @@ impl Routes {
         }
     }
 
-    /// Sends publications of `channel` to `worker` no more.
+    /// Stops sending publications of `channel` to `worker`.
     pub(crate) fn remove(&self, channel: &ChannelName, worker: u16) {
         let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if let Entry::Occupied(mut entry) = table.entry(channel.clone()) {
@@ -64,14 +64,14 @@ impl Routes {
         }
     }
 
-    /// Returns the channels with subscribers on this node, and what was published in them.
+    /// Returns the channels with subscribers on this node, and their traffic.
     pub(crate) fn traffic(&self) -> Vec<(ChannelName, Traffic)> {
         let table = self.read();
         let traffic = |(channel, route): (&ChannelName, &Route)| (channel.clone(), route.traffic());
         table.iter().map(traffic).collect()
     }
 
-    /// Returns how many channels have subscribers on this node.
+    /// Returns the number of channels with subscribers on this node.
     pub(crate) fn count(&self) -> usize {
         self.read().len()
     }

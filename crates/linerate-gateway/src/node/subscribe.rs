@@ -1,7 +1,7 @@
-//! How a client comes to be subscribed without missing or repeating anything.
+//! Subscribes a client without missing or repeating anything.
 //!
-//! The hub buffers what arrives from the first step on, the broker says from when on nothing is missed, and
-//! the history ends at the position after which the buffer goes on (G05).
+//! The hub buffers what arrives from the first step on. The broker reports from when on nothing is
+//! missed, and the history ends at the position after which the buffer continues (G05).
 
 use std::{sync::Arc, time::Instant};
 
@@ -13,26 +13,26 @@ use linerate_hub::{
 
 use super::{Worker, interest::Hold, reads::Wish, recovered::Recovered, worker::Member};
 
-/// A subscription that a client wants.
+/// The parameters of a subscription.
 #[derive(Clone, Debug)]
 pub struct Subscribe {
     /// The channel, or a pattern if the channel's options allow it.
     pub channel: ChannelName,
-    /// What the broker keeps of the channel.
+    /// What the broker stores for the channel.
     pub stream: StreamOptions,
-    /// What the worker keeps of it.
+    /// What the worker stores for the channel.
     pub ring: ChannelOptions,
-    /// How the subscriber wants it.
+    /// The delivery options of the subscriber.
     pub options: SubscriptionOptions,
-    /// Where it begins.
+    /// Where the subscription begins.
     pub from: From,
-    /// How publications that were missed get to the client.
+    /// How missed publications reach the client.
     pub recovery: Recovery,
-    /// Who is present in the channel from then on; `None` if nobody is to know.
+    /// The presence information of the client in the channel; `None` if it is not to be listed.
     pub presence: Option<ClientInfo>,
-    /// Whether the others are told of `presence`, if they ask for it.
+    /// True if other clients are told of `presence`, if they ask for it.
     pub is_announced: bool,
-    /// Whether the client is told who comes and goes.
+    /// True if the client is told who joins and leaves.
     pub follows: bool,
 }
 
@@ -41,59 +41,61 @@ pub struct Subscribe {
 pub enum From {
     /// After this position, which the client has seen.
     After(StreamPosition),
-    /// With what comes next.
+    /// With the next publication.
     #[default]
     Live,
-    /// With what comes next, and the client is told at which position that is.
+    /// With the next publication, and the client is told the position before it.
     Newest,
 }
 
-/// How publications that were missed get to the client.
+/// How missed publications reach the client.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Recovery {
-    /// In the reply as far as they fit there, at most so many in all: if there are more, nothing is recovered.
+    /// In the reply, as far as they fit. If more than `publications_max` were missed, nothing is
+    /// recovered.
     Reply {
-        /// The most.
+        /// The maximum number of publications to recover.
         publications_max: usize,
     },
     /// As blocks ahead of live ones.
     Stream {
-        /// The most.
+        /// The maximum number of publications to recover.
         publications_max: usize,
     },
 }
 
-/// A subscription that stands.
+/// An active subscription.
 #[derive(Clone, Debug)]
 pub struct Subscribed {
-    /// Names it in blocks.
+    /// The ID of the subscription in blocks.
     pub subscription: SubscriptionId,
-    /// Stands for the channel in native blocks of this worker.
+    /// The ID of the channel in native blocks of this worker.
     pub channel_id: u32,
-    /// After which position it goes on, if the channel has positions and they were asked for.
+    /// The position after which the subscription continues, if the channel has positions and they
+    /// were requested.
     pub position: Option<StreamPosition>,
-    /// Whether everything after [`From::After`] arrives.
+    /// True if everything after [`From::After`] is delivered.
     pub is_recovered: bool,
-    /// What was missed up to `position`, for [`Recovery::Reply`], the oldest first.
+    /// For [`Recovery::Reply`], the missed publications up to `position`, oldest first.
     pub publications: Vec<Publication>,
 }
 
-/// Why a client is not subscribed.
+/// Why a client cannot be subscribed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SubscribeError {
-    /// The broker is away or refuses.
+    /// The broker is unavailable or refuses.
     #[error(transparent)]
     Broker(#[from] BrokerError),
-    /// The client was disconnected, or the subscription ended, before it stood.
-    #[error("client has left")]
+    /// The client disconnected, or the subscription ended, before the subscription was active.
+    #[error("client has disconnected or unsubscribed")]
     Gone,
-    /// The hub refuses.
+    /// The hub refuses the subscription.
     #[error(transparent)]
     Hub(#[from] linerate_hub::SubscribeError),
 }
 
-/// A subscription that lacks only that its history is given out. Ends when it is dropped instead.
+/// A subscription that is ready to be activated. It ends if it is dropped instead.
 #[derive(Debug)]
 pub struct Prepared {
     worker: Arc<Worker>,
@@ -105,14 +107,15 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Lets the subscription stand. For [`Recovery::Reply`] at most so many bytes of publications are handed back;
-    /// what was missed beyond that comes as blocks ahead of live ones, and the position is where they begin.
+    /// Activates the subscription. For [`Recovery::Reply`], up to `reply_bytes_max` bytes of
+    /// publications are returned. What was missed beyond that is sent as blocks ahead of live ones,
+    /// and the returned position is where these begin.
     ///
-    /// Nothing is transmitted before, and nothing after until the caller's task yields: a reply that is queued at
-    /// once goes out first.
+    /// Nothing is transmitted before this call, or after it until the caller's task yields, so a
+    /// reply that is queued at once is sent first.
     ///
     /// # Errors
-    /// The client left, or the subscription was ended.
+    /// The client disconnected, or the subscription was ended.
     pub fn finish(mut self, reply_bytes_max: usize) -> Result<Subscribed, SubscribeError> {
         let worker = Arc::clone(&self.worker);
         let Some((hold, history)) = self.found.take() else {
@@ -143,11 +146,12 @@ impl Drop for Prepared {
 }
 
 impl Worker {
-    /// Subscribes a client. When the future is dropped early, the subscription is ended. As with
-    /// [`Prepared::finish`], a reply that is queued at once goes out before everything else.
+    /// Subscribes a client. If the future is dropped early, the subscription ends. As with
+    /// [`Prepared::finish`], a reply that is queued at once is sent before everything else.
     ///
     /// # Errors
-    /// The client has the subscription already, the broker is away or refuses, or the client left.
+    /// The client already has the subscription, the broker is unavailable or refuses, or the client
+    /// disconnected.
     pub async fn subscribe(
         self: &Arc<Self>,
         client: ClientId,
@@ -156,11 +160,12 @@ impl Worker {
         self.prepare(client, subscribe).await?.finish(usize::MAX)
     }
 
-    /// Begins to subscribe a client: what is published from now on waits until the subscription is finished. Several
-    /// can be prepared at the same time, and finished in any order.
+    /// Begins to subscribe a client. Later publications are buffered until the subscription is
+    /// finished. Several subscriptions can be prepared concurrently and finished in any order.
     ///
     /// # Errors
-    /// The client has the subscription already, or the broker is away or refuses.
+    /// The client already has the subscription, the broker is unavailable or refuses, or the client
+    /// disconnected.
     pub async fn prepare(
         self: &Arc<Self>,
         client: ClientId,
@@ -182,7 +187,7 @@ impl Worker {
         Ok(prepared)
     }
 
-    /// Starts to buffer.
+    /// Registers the subscription with the hub, which starts to buffer.
     fn begin(
         &self,
         client: ClientId,
@@ -225,7 +230,7 @@ impl Worker {
         Ok(subscription)
     }
 
-    /// Reads what the client missed, or only where the stream is.
+    /// Reads what the client missed, or only the newest position of the stream.
     async fn read_history(&self, subscribe: &Subscribe) -> Result<Option<History>, BrokerError> {
         let since = match &subscribe.from {
             From::After(position) => Some(position.clone()),
@@ -237,7 +242,7 @@ impl Worker {
         let wish = Wish {
             stream: subscribe.stream,
             since,
-            // One more, to see whether there are more.
+            // Ask for one more, to detect whether there are more.
             limit: publications_max.saturating_add(1),
         };
         let history = self.node.reads().read(&subscribe.channel, wish).await;
@@ -248,7 +253,7 @@ impl Worker {
         }
     }
 
-    /// Lets go what was buffered, after what is `recovered`.
+    /// Sends what is in `recovered`, then what was buffered.
     fn finish(
         &self,
         client: ClientId,
@@ -293,8 +298,8 @@ impl Worker {
     }
 }
 
-/// What a subscription takes beside the names and texts that the client chose: its places in tables of the worker and
-/// of its hub.
+/// The approximate memory of a subscription, in bytes, apart from the strings that the client
+/// chose: its entries in the tables of the worker and of its hub.
 pub(super) const FOOTPRINT_BYTES: usize = 512;
 
 fn footprint(channel: &ChannelName, presence: Option<&ClientInfo>) -> u64 {

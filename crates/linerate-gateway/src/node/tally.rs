@@ -1,4 +1,4 @@
-//! What the hubs of the workers have counted.
+//! Counters of the workers' hubs.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -6,17 +6,17 @@ use linerate_hub::hub::{Deliveries, Totals};
 
 use super::{Node, Worker};
 
-/// What the hub of a worker has counted.
+/// The counters of a worker's hub.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// What it has done in all.
+    /// The totals.
     pub totals: Totals,
-    /// What it has given out, by namespace and encoding.
+    /// The deliveries, by namespace and encoding.
     pub deliveries: Vec<Deliveries>,
 }
 
-/// The newest tally of each worker: one that is too busy to answer is taken to stand where it stood, because counters
-/// must not go back.
+/// The newest tally of each worker. For a worker that is too busy to answer, its last tally is
+/// used, because counters must not decrease.
 #[derive(Debug)]
 pub(super) struct Tallies(Vec<Mutex<Tally>>);
 
@@ -33,7 +33,8 @@ impl Tallies {
 }
 
 impl Node {
-    /// Returns what the hub of each worker has counted so far; of one that is too busy to say, what it said last.
+    /// Returns the current counters of each worker's hub, or the last known ones for a worker that
+    /// is too busy to answer.
     pub async fn tallies(&self) -> Vec<Tally> {
         self.on_workers(Worker::store_tally).await;
         let workers = 0..self.tallies.0.len();
@@ -42,7 +43,7 @@ impl Node {
             .collect()
     }
 
-    /// Returns what the hub of each worker has done so far.
+    /// Returns the current totals of each worker's hub.
     pub async fn totals(&self) -> Vec<Totals> {
         let tallies = self.tallies().await.into_iter();
         tallies.map(|tally| tally.totals).collect()

@@ -1,4 +1,4 @@
-//! Nodes on a broker in memory, with outlets that remember.
+//! Tests of nodes on an in-memory broker, with outlets that record what they are given.
 
 mod cluster;
 mod fan_out;
@@ -49,7 +49,7 @@ pub(crate) fn channel(name: &str) -> ChannelName {
     ChannelName::new(name).unwrap()
 }
 
-/// Payloads one after the other, each with its offset.
+/// Encodes payloads one after the other, each on its own line.
 #[derive(Debug)]
 struct Lines;
 
@@ -69,12 +69,12 @@ impl Encode for Lines {
     }
 }
 
-/// What several nodes publish and say over; nothing is kept.
+/// An in-memory broker for several nodes; it keeps no history.
 #[derive(Debug, Default)]
 pub(crate) struct Bus {
     nodes: Mutex<Vec<Arc<Dispatcher>>>,
     calls: Mutex<Vec<String>>,
-    /// Subscribing waits for it, if there is any.
+    /// If set, subscribing waits for this notification.
     pub(crate) gate: Mutex<Option<Arc<Notify>>>,
     pub(crate) is_away: AtomicBool,
     pub(crate) refuses: AtomicBool,
@@ -90,7 +90,7 @@ impl Bus {
         }
     }
 
-    /// Keeps a revocation without telling anybody.
+    /// Stores a revocation without notifying any node.
     pub(crate) fn keep_for_test(&self, revocation: &crate::auth::Revocation) {
         let value = serde_json::to_vec(revocation).unwrap();
         self.kept
@@ -285,7 +285,7 @@ pub(crate) fn run(node: &Arc<Node>, workers: u16) -> Vec<Arc<Worker>> {
     workers
 }
 
-/// An outlet that remembers what it was given.
+/// An outlet that records what it is given.
 #[derive(Debug, Default)]
 pub(crate) struct Memo {
     given: Mutex<VecDeque<Transmit>>,
@@ -339,7 +339,7 @@ impl Memo {
         self.given.lock().unwrap().is_empty()
     }
 
-    /// Waits for payloads until there are so many.
+    /// Waits for at least `count` payloads.
     pub(crate) async fn payloads(&self, count: usize) -> Vec<String> {
         let mut payloads = Vec::new();
         while payloads.len() < count {
@@ -363,11 +363,13 @@ impl Memo {
                 self.arrived.notified().await;
             }
         };
-        timeout(SOON, waiting).await.expect("something arrives")
+        timeout(SOON, waiting)
+            .await
+            .expect("nothing arrived in time")
     }
 }
 
-/// Connects a client that remembers.
+/// Connects a client whose outlet records what it is given.
 pub(crate) fn connect(worker: &Worker, user: &str, client: &str) -> (ClientId, Arc<Memo>) {
     let memo = Arc::new(Memo::default());
     let connection = Connection {
@@ -423,7 +425,7 @@ pub(crate) async fn publish(node: &Node, name: &str, payload: &str) {
     node.publish(&channel(name), publish).await.unwrap();
 }
 
-/// Looks until something holds.
+/// Waits until a condition holds.
 pub(crate) async fn until(what: &str, holds: impl Fn() -> bool) {
     let looking = async {
         while !holds() {

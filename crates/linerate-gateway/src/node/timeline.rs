@@ -1,4 +1,4 @@
-//! How the link to the broker was: the last changes and gaps, for people who look for a cause.
+//! The history of the link to the broker: its latest changes and gaps, for troubleshooting.
 
 use std::{
     collections::VecDeque,
@@ -8,10 +8,10 @@ use std::{
 
 use linerate_broker::{Gap, GapReason, LinkState};
 
-/// How many changes are remembered.
+/// The maximum number of entries.
 const ENTRIES_MAX: usize = 256;
 
-/// The last changes of the link to the broker.
+/// The latest changes of the link to the broker.
 #[derive(Debug, Default)]
 pub struct Timeline(Mutex<Inner>);
 
@@ -19,7 +19,7 @@ pub struct Timeline(Mutex<Inner>);
 struct Inner {
     entries: VecDeque<Entry>,
     link: Option<LinkState>,
-    /// Since when it is up, or deaf.
+    /// Since when the link has been in its current state.
     since: Option<Instant>,
     gaps: u64,
     gap_time: Duration,
@@ -28,50 +28,50 @@ struct Inner {
 /// A change of the link.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// When it was noticed.
+    /// When the change was noticed.
     pub at: SystemTime,
     /// What changed.
     pub change: Change,
 }
 
-/// What may happen to the link.
+/// A kind of change of the link.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Change {
-    /// Nothing arrives any more.
+    /// Nothing arrives from the broker any more.
     Deaf,
     /// Publications may have been missed.
     Gap {
-        /// Why.
+        /// The reason.
         reason: GapReason,
-        /// For how long at most.
+        /// The maximum duration of the gap.
         lasted: Duration,
-        /// In how many channels; `None` for all.
+        /// The number of affected channels; `None` for all.
         channels: Option<usize>,
     },
-    /// Publications arrive.
+    /// Publications arrive from the broker.
     Up,
 }
 
 impl Timeline {
-    /// Returns the changes remembered, the oldest first.
+    /// Returns the stored changes, oldest first.
     pub fn entries(&self) -> Vec<Entry> {
         self.inner().entries.iter().cloned().collect()
     }
 
-    /// Returns how the link is, as the broker said last.
+    /// Returns the last state of the link that the broker reported.
     pub fn link(&self) -> Option<LinkState> {
         self.inner().link
     }
 
-    /// Returns how many gaps there were, and how long they lasted together.
+    /// Returns the number of gaps and their total duration.
     pub fn gaps(&self) -> (u64, Duration) {
         let inner = self.inner();
         (inner.gaps, inner.gap_time)
     }
 
-    /// Remembers the state of the link, as an entry if it is another than before. Returns how long it was as it was
-    /// before, if that has changed.
+    /// Records the state of the link, with an entry if it has changed. In that case, returns how
+    /// long the previous state lasted, if there was one.
     pub(crate) fn record_link(&self, state: LinkState) -> Option<Duration> {
         let mut inner = self.inner();
         let is_up = |state: LinkState| matches!(state, LinkState::Up { .. });
@@ -87,7 +87,7 @@ impl Timeline {
         Some(before?.elapsed())
     }
 
-    /// Remembers a gap.
+    /// Records a gap.
     pub(crate) fn record_gap(&self, gap: &Gap) {
         let mut inner = self.inner();
         inner.gaps += 1;

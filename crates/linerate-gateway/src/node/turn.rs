@@ -1,4 +1,5 @@
-//! What a worker does in its turns: takes bursts, lets the hub freeze blocks, hands them out.
+//! The turns of a worker: it takes bursts from its inbox, lets the hub freeze blocks, and delivers
+//! them.
 
 use std::{
     collections::VecDeque,
@@ -16,38 +17,39 @@ use super::{
 };
 use crate::protocol::Transmit;
 
-/// How long a turn may take until the sockets are served again.
+/// How long a turn may take before sockets are served again.
 const TURN: Duration = Duration::from_millis(2);
 
-/// Clients that are handed their blocks between two looks at the clock.
+/// The number of clients that are served between two checks of the clock.
 const CLIENTS_A_LOOK: usize = 16;
 
-/// Publications and gaps that go into the hub before its blocks are handed out, unless a ring is half full earlier:
-/// a client that keeps up is never overtaken by its ring.
+/// The maximum number of publications and gaps passed to the hub before its blocks are delivered;
+/// less if a ring is half full earlier. A client that keeps up is therefore never overtaken by its
+/// ring.
 const ARRIVALS_A_TURN: usize = 512;
 
-/// Bytes of payload that go into the hub before their blocks are handed out.
+/// The maximum number of payload bytes passed to the hub before its blocks are delivered.
 const BYTES_A_TURN: usize = 512 * 1024;
 
-/// Bytes that filters search in publications that go into the hub before the sockets are served again. A publication in
-/// which they search more is evaluated in slices.
+/// The maximum number of bytes that filters search in the publications of a turn before sockets are
+/// served again. A publication that needs more is evaluated in slices.
 const SEARCHED_A_TURN: usize = 512 * 1024;
 
-/// How long filters are evaluated until the sockets are served again.
+/// How long filters are evaluated before sockets are served again.
 const SLICE: Duration = Duration::from_micros(50);
 
-/// A worker rests that has been handing out for so long, if that gathers what goes together: a write costs the same for
-/// one publication as for many.
+/// A worker that has been delivering for this long pauses if that lets publications gather: a write
+/// costs the same for one publication as for many.
 const LONG: Duration = Duration::from_millis(1);
 
-/// How long it rests.
+/// The length of this pause.
 const REST: Duration = Duration::from_millis(2);
 
-/// Jobs done before the sockets are served again.
+/// The number of jobs run before sockets are served again.
 const JOBS_A_TURN: usize = 64;
 
 impl Worker {
-    /// Does the worker's part for ever: to be polled on its thread, beside its listener.
+    /// Runs the worker. Never returns; poll it on the worker's thread, together with the listener.
     pub async fn run(&self) {
         let _close = CloseOnDrop(&self.inbox);
         let mut arrivals = VecDeque::new();
@@ -81,22 +83,23 @@ impl Worker {
         }
     }
 
-    /// Evaluates filters for what is to go into the hub next if that takes long, in slices between which sockets are
-    /// served. What follows waits, since publications stay in order.
+    /// If evaluating filters for the next arrival would take long, evaluates them in slices and
+    /// serves sockets in between. Later arrivals wait, because publications stay in order.
     async fn evaluate(&self, next: Option<&Arrival>) -> Evaluated {
         let mut known = Evaluated::default();
         let is_dear = |next: &&Arrival| searched_bytes(&self.state().hub, next) > SEARCHED_A_TURN;
         if let Some(Arrival::Publication(channel, publication, _)) = next.filter(is_dear) {
             while !self.evaluate_slice(channel, publication, &mut known) {
                 self.transmit().await;
-                // Once more: after its look at the sockets, the runtime polls this task before those that it has woken.
+                // Yield again: after it has polled the sockets, the runtime polls this task before
+                // the tasks that it has woken.
                 yield_now().await;
             }
         }
         known
     }
 
-    /// Evaluates filters until the slice is over, and returns whether no filter is left.
+    /// Evaluates filters for one slice of time. Returns whether all filters have been evaluated.
     fn evaluate_slice(
         &self,
         channel: &ChannelName,
@@ -110,8 +113,8 @@ impl Worker {
             .evaluate(channel, publication, known, is_over)
     }
 
-    /// Lets the hub know what has arrived, as much as fits in a turn, and what time it is. `known` are the filters that
-    /// have been evaluated for the first.
+    /// Passes arrivals to the hub, as many as fit into a turn, and advances its clock. `known`
+    /// holds the filter results already computed for the first arrival.
     fn absorb(&self, arrivals: &mut VecDeque<Arrival>, known: &Evaluated) {
         let mut state = self.state();
         let now = Instant::now();
@@ -141,7 +144,7 @@ impl Worker {
         }
     }
 
-    /// Hands out what is ready, in slices between which sockets are served.
+    /// Delivers ready blocks in slices, serving sockets in between.
     async fn transmit(&self) -> Handed {
         let mut handed = Handed::default();
         let mut is_done = false;
@@ -154,7 +157,7 @@ impl Worker {
         handed
     }
 
-    /// Hands out blocks until nothing is ready or the turn is over; says whether nothing is ready.
+    /// Delivers blocks until none are ready or the turn is over. Returns whether none are ready.
     fn transmit_slice(&self, now: Instant, handed: &mut Handed) -> bool {
         let mut state = self.state();
         let state = &mut *state;
@@ -194,7 +197,7 @@ impl Worker {
     }
 }
 
-/// What was handed out in a turn.
+/// What was delivered in a turn.
 #[derive(Clone, Copy, Debug, Default)]
 struct Handed {
     busy: Duration,
@@ -210,8 +213,8 @@ impl Handed {
         }
     }
 
-    /// Says whether the load is such that clients get several publications with each write: then waiting a little
-    /// makes it more. Otherwise it would only make them wait.
+    /// Returns whether a pause is worthwhile: when clients already get several publications per
+    /// write, a short wait increases that number. Otherwise it would only add delay.
     fn is_worth_a_rest(self) -> bool {
         self.busy >= LONG && self.messages >= 2 * self.blocks
     }
@@ -241,7 +244,7 @@ fn tell_gap(hub: &mut Hub, now: Instant, gap: &Gap) {
     }
 }
 
-/// Lets the broker's reader go on when a worker has ended.
+/// Closes the inbox when the worker ends, so that the broker's reader does not wait for it.
 struct CloseOnDrop<'a>(&'a Inbox);
 
 impl Drop for CloseOnDrop<'_> {

@@ -1,4 +1,4 @@
-//! One thread's share of the node: its hub, and the clients whose connections live on it.
+//! One thread's part of the node: its hub, and the clients whose connections run on it.
 
 use std::{
     fmt,
@@ -19,9 +19,10 @@ use super::{
 };
 use crate::protocol::centrifuge::codes::Disconnect;
 
-/// A worker of a [`Node`], used on its own thread only.
+/// A worker of a [`Node`], used only on its own thread.
 ///
-/// Its mutex is there since handlers are `Send`; nobody else takes it. Other threads have jobs done by it.
+/// The mutex exists only because handlers must be `Send`; it is never contended. Other threads
+/// submit jobs through the inbox.
 pub struct Worker {
     pub(super) node: Arc<Node>,
     pub(super) index: u16,
@@ -30,16 +31,16 @@ pub struct Worker {
     state: Mutex<State>,
 }
 
-/// What a worker holds.
+/// The state of a worker.
 pub(crate) struct State {
     pub(crate) hub: Hub,
     pub(crate) clients: HashMap<ClientId, Client, RandomState>,
     pub(crate) channels: HashMap<ChannelName, Channel, RandomState>,
-    /// Whether whoever comes is told to go at once.
+    /// True while draining: new clients are disconnected immediately.
     turns_away: bool,
 }
 
-/// A client whose connection lives here.
+/// A client whose connection runs on this worker.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) connection: Connection,
@@ -47,25 +48,25 @@ pub(crate) struct Client {
     pub(crate) channels: HashMap<ChannelName, Member, RandomState>,
 }
 
-/// What is remembered of a subscription, apart from what the hub knows.
+/// The worker's state for a subscription, in addition to the hub's.
 #[derive(Debug)]
 pub(crate) struct Member {
-    /// Names it in the hub.
+    /// The ID of the subscription in the hub.
     pub(crate) subscription: SubscriptionId,
-    /// Who is present, if anybody may know.
+    /// The presence information, if the client is listed as present.
     pub(crate) presence: Option<ClientInfo>,
-    /// Whether others are told when it comes and goes.
+    /// True if other clients are told when this one joins and leaves.
     pub(crate) is_announced: bool,
-    /// What is counted of it.
+    /// The part of the memory account that the subscription uses.
     pub(crate) share: Share,
 }
 
-/// A channel with subscribers here.
+/// A channel with subscribers on this worker.
 #[derive(Debug, Default)]
 pub(crate) struct Channel {
-    /// Keeps it subscribed at the broker; none before the broker has answered.
+    /// Keeps the channel subscribed at the broker; `None` until the broker has answered.
     pub(crate) hold: Option<Hold>,
-    /// Who asked to be told who comes and goes.
+    /// The clients that are told who joins and leaves.
     pub(crate) followers: HashSet<ClientId, RandomState>,
 }
 
@@ -87,7 +88,8 @@ impl Worker {
         }
     }
 
-    /// Takes a client in, whose blocks go to `outlet` until [`disconnect`](Self::disconnect).
+    /// Registers a client. Its blocks go to `outlet` until [`disconnect`](Self::disconnect) is
+    /// called.
     pub fn connect(&self, connection: Connection, outlet: Arc<dyn Outlet>) -> ClientId {
         let mut state = self.state();
         let id = state.hub.connect();
@@ -108,12 +110,12 @@ impl Worker {
         id
     }
 
-    /// Tells whoever comes from now on to go to another node at once.
+    /// Disconnects new clients at once from now on, so that they connect to another node.
     pub fn turn_away(&self) {
         self.state().turns_away = true;
     }
 
-    /// Forgets a client and ends its subscriptions. One that is unknown is none.
+    /// Removes a client and ends its subscriptions. Does nothing if the client is unknown.
     pub fn disconnect(&self, client: ClientId) {
         let mut state = self.state();
         let Some(gone) = state.clients.remove(&client) else {
@@ -137,7 +139,7 @@ impl Worker {
         }
     }
 
-    /// Ends a subscription; `false` if there was none.
+    /// Ends a subscription. Returns `false` if there was none.
     pub fn unsubscribe(&self, client: ClientId, channel: &ChannelName) -> bool {
         let mut state = self.state();
         let ended = state.hub.unsubscribe(client, channel);
@@ -157,7 +159,7 @@ impl Worker {
         ended.is_some()
     }
 
-    /// Ends this subscription, unless it has ended already.
+    /// Ends this subscription, unless it has already ended.
     pub(super) fn end(&self, client: ClientId, channel: &ChannelName, which: SubscriptionId) {
         let state = self.state();
         let known = state.clients.get(&client);
@@ -169,13 +171,13 @@ impl Worker {
         }
     }
 
-    /// Goes on with a client whose outlet has room again.
+    /// Resumes delivery to a client whose outlet has room again.
     pub fn writable(&self, client: ClientId) {
         self.state().hub.handle_writable(client);
         self.inbox.wake();
     }
 
-    /// Returns where the memory of its clients is counted.
+    /// Returns the memory accounts for this worker's clients.
     pub(crate) const fn accounts(&self) -> &Accounts {
         &self.accounts
     }
@@ -185,12 +187,12 @@ impl Worker {
         &self.node
     }
 
-    /// Returns which of the node's workers this is, from 0.
+    /// Returns the index of this worker in the node, counted from 0.
     pub const fn index(&self) -> u16 {
         self.index
     }
 
-    /// Returns how many clients are connected here.
+    /// Returns the number of clients connected to this worker.
     pub fn clients(&self) -> usize {
         self.state().clients.len()
     }
@@ -199,7 +201,7 @@ impl Worker {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does what is to be done when a channel has lost its last subscriber here.
+    /// Cleans up after a channel has lost its last subscriber on this worker.
     fn forget(&self, state: &mut State, channel: &ChannelName) {
         self.node.dispatcher().routes.remove(channel, self.index);
         state.channels.remove(channel);

@@ -1,7 +1,8 @@
-//! Whether the broker takes durable publications, as far as that is known from those that it has refused.
+//! Tracks whether the broker accepts durable publications, based on those that it has refused.
 //!
-//! A publication may be refused for its own sake. So a refusal only begins a series of probing writes, and the broker
-//! refuses once several of them were refused in a row, until one is taken.
+//! A broker may refuse a publication because of the publication itself. Therefore a refusal only
+//! starts a series of test writes. The broker is considered to refuse writes after several test
+//! writes in a row were refused, until one is accepted.
 
 use std::{
     sync::{
@@ -17,13 +18,13 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// How many probing writes must be refused in a row.
+/// How many test writes in a row must be refused.
 const REFUSALS_MIN: u32 = 3;
 
-/// How long it is from one probing write to the next.
+/// The interval between two test writes.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// What is known of durable publications.
+/// The state of durable writes.
 #[derive(Debug)]
 pub struct Writes {
     broker: Arc<dyn Broker>,
@@ -44,17 +45,17 @@ impl Writes {
         })
     }
 
-    /// Returns whether the broker refuses what is written to it.
+    /// Returns whether the broker currently refuses writes.
     pub fn are_refused(&self) -> bool {
         self.are_refused.load(Ordering::Relaxed)
     }
 
-    /// Returns how many durable publications were refused, or got no answer in time.
+    /// Returns how many durable publications were refused or not answered in time.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Takes note of what came of a durable publication that was not taken.
+    /// Records the failure of a durable publication.
     pub(super) fn failed(self: &Arc<Self>, error: &BrokerError) {
         if matches!(
             error,
@@ -68,7 +69,7 @@ impl Writes {
         }
     }
 
-    /// Writes until a write is taken.
+    /// Sends test writes until one is accepted.
     async fn probe(self: Arc<Self>) {
         let (begun, before) = (Instant::now(), self.refused());
         let broker = self.broker.name();
@@ -77,7 +78,7 @@ impl Writes {
             refusals += 1;
             if refusals == REFUSALS_MIN {
                 self.are_refused.store(true, Ordering::Relaxed);
-                tracing::warn!(broker, %error, "durable publications are refused");
+                tracing::warn!(broker, %error, "broker refuses durable publications");
             }
             sleep(INTERVAL).await;
         }
@@ -87,10 +88,11 @@ impl Writes {
                 broker,
                 ?lasted,
                 publications,
-                "durable publications are taken again"
+                "broker accepts durable publications again"
             );
         }
-        // One that is refused for its own sake is no reason to write without end.
+        // Pause before probing can start again: a publication that is refused because of itself
+        // must not cause endless test writes.
         sleep(INTERVAL).await;
         self.is_probing.store(false, Ordering::Relaxed);
     }

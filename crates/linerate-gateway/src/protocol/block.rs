@@ -1,4 +1,4 @@
-//! A block of publications on its way to clients: encoded once, and compressed at most once.
+//! A block of publications for clients: encoded once, and compressed at most once.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,12 +6,13 @@ use bytes::Bytes;
 use linerate::{Deflate, Frames};
 use linerate_budget::{Account, Share};
 
-/// What the gateway's hubs give to clients.
+/// What the gateway's hubs hand to clients.
 pub type Transmit = linerate_hub::Transmit<Arc<Block>>;
 
-/// Encoded publications, framing included, that all subscribers at the same place share.
+/// Encoded publications, framing included, shared by all subscribers at the same position.
 ///
-/// The first client that can inflate has its messages compressed, if any. All others get the same.
+/// The messages are compressed when the first client that supports compression needs them. All
+/// further clients share the result.
 #[derive(Debug)]
 pub struct Block {
     bytes: Bytes,
@@ -22,12 +23,13 @@ pub struct Block {
 #[derive(Debug)]
 struct Compressed {
     frames: Frames,
-    /// What the compressed form takes at most, since it is only kept if it is shorter.
+    /// The maximum size of the compressed form, which is kept only if it is shorter.
     _share: Share,
 }
 
 impl Block {
-    /// Creates a block of bytes as an encoder made them, framing included, with as many messages.
+    /// Creates a block from the output of an encoder, framing included. `messages` is the number of
+    /// messages in it.
     pub fn new(bytes: impl Into<Bytes>, messages: u64) -> Self {
         Self {
             bytes: bytes.into(),
@@ -36,20 +38,20 @@ impl Block {
         }
     }
 
-    /// Returns the bytes as they were encoded.
+    /// Returns the encoded bytes.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// Returns the WebSocket frames that the bytes are.
+    /// Returns the bytes as WebSocket frames.
     pub(crate) fn frames(&self) -> Frames {
         Frames::danger_from_framed(self.bytes.clone(), self.messages)
     }
 
-    /// Returns the same frames for clients that can inflate. What the compressed form takes is counted in `account` for
-    /// as long as the block lasts.
+    /// Returns the compressed frames, for clients that can decompress them. The compressed form is
+    /// charged to `account` for the lifetime of the block.
     pub(crate) fn compressed(&self, deflate: &Deflate, account: &Account) -> Frames {
-        // A block this short has no message that is long enough.
+        // A block this short contains no message long enough to compress.
         if self.bytes.len() < deflate.message_bytes_min {
             return self.frames();
         }

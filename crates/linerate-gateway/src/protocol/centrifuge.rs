@@ -1,13 +1,13 @@
-//! The client protocol of Centrifuge, second version, in JSON and Protobuf.
+//! The client protocol of Centrifuge, version 2, in JSON and Protobuf.
 //!
-//! | room | what happens there |
+//! | module | responsibility |
 //! | --- | --- |
-//! | `codes` | errors, disconnects, unsubscribes: one table each |
-//! | `command` | what clients say |
-//! | `decode` | from bytes to commands |
-//! | `encode` | from replies to bytes |
+//! | `codes` | error, disconnect and unsubscribe codes: one table each |
+//! | `command` | the commands of clients |
+//! | `decode` | decodes bytes to commands |
+//! | `encode` | encodes replies to bytes |
 //! | `json`, `protobuf` | the two formats |
-//! | `reply` | what clients hear |
+//! | `reply` | the messages to clients |
 
 pub mod codes;
 pub mod command;
@@ -23,5 +23,5 @@ pub use decode::{DecodeError, Emulation, Format, Limits, decode, decode_emulatio
 pub use encode::{Framing, encode};
 pub use reply::{Answer, Push, Reply, ServerMessage};
 
-/// The WebSocket subprotocol that asks for Protobuf; without one, it is JSON.
+/// The WebSocket subprotocol that selects Protobuf; without a subprotocol, JSON is used.
 pub const PROTOBUF_SUBPROTOCOL: &str = "centrifuge-protobuf";

@@ -1,4 +1,4 @@
-//! Publications as all subscribers of one protocol and transport get them.
+//! Encodes publications for the subscribers of each protocol and transport.
 
 mod native;
 mod pieces;
@@ -15,29 +15,29 @@ use super::{
 };
 use pieces::Frames;
 
-/// What the gateway's hubs encode with.
+/// The type of the encoders in the gateway's hubs.
 pub type Encoder = dyn Encode<Block = Arc<Block>>;
 
-/// How the publications of a subscription are encoded. Every worker's hub has all of them, in the order of
-/// [`Encoding::ALL`].
+/// How the publications of a subscription are encoded. Every worker's hub has all encodings, in the
+/// order of [`Encoding::ALL`].
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Encoding {
-    /// Centrifuge's JSON as events of a stream.
+    /// Centrifuge's JSON as server-sent events.
     CentrifugeEventStream,
-    /// Centrifuge's JSON or Protobuf as the body of an answer that never ends.
+    /// Centrifuge's JSON or Protobuf in a streaming response body.
     CentrifugeHttpStream(Format),
     /// Centrifuge's JSON or Protobuf in WebSocket frames.
     CentrifugeWebSocket(Format),
-    /// An event for each publication, its payload as the data.
+    /// One event per publication, with the payload as its data.
     EventStream,
     /// Native blocks in binary WebSocket frames.
     Native,
-    /// A WebSocket frame for each publication: text if the payload is, else binary.
+    /// One WebSocket frame per publication: text if the payload is text, otherwise binary.
     Raw,
 }
 
 impl Encoding {
-    /// All of them; the place of each is its number in the hub.
+    /// All encodings. The index of each is its ID in the hub.
     pub const ALL: [Self; 8] = [
         Self::CentrifugeEventStream,
         Self::CentrifugeHttpStream(Format::Json),
@@ -49,7 +49,7 @@ impl Encoding {
         Self::Raw,
     ];
 
-    /// Returns its place in [`ALL`](Self::ALL).
+    /// Returns the index of the encoding in [`ALL`](Self::ALL).
     pub const fn index(self) -> u8 {
         match self {
             Self::CentrifugeEventStream => 0,
@@ -63,7 +63,7 @@ impl Encoding {
         }
     }
 
-    /// Returns what the client protocol is called.
+    /// Returns the name of the client protocol.
     pub const fn protocol(self) -> &'static str {
         match self {
             Self::CentrifugeEventStream
@@ -77,7 +77,7 @@ impl Encoding {
         }
     }
 
-    /// Returns what carries it.
+    /// Returns the name of the transport.
     pub const fn transport(self) -> &'static str {
         match self {
             Self::CentrifugeEventStream | Self::EventStream => "sse",
@@ -86,7 +86,7 @@ impl Encoding {
         }
     }
 
-    /// Returns all of them as the hub takes them.
+    /// Returns all encodings in the form that the hub expects.
     pub fn encoders() -> Vec<Arc<Encoder>> {
         let encoders = Self::ALL.into_iter();
         encoders.map(|one| Arc::new(one) as Arc<Encoder>).collect()
@@ -181,7 +181,7 @@ fn raw(batch: &Batch<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// A line end in a payload starts another `data:` line; `EventSource` puts them together again.
+/// Each line of a payload becomes a `data:` line; `EventSource` joins them again.
 fn events(batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
     for publication in batch.publications {
         let text = std::str::from_utf8(publication.payload()).map_err(|_| Unencodable)?;

@@ -5,15 +5,15 @@ use std::time::Duration;
 use linerate_hub::{ChannelName, Epoch, Gap, StreamPosition};
 use serde::Serialize;
 
-/// A comment: keeps the connection alive and is not seen by the page.
+/// A comment that keeps the connection alive. `EventSource` does not report it to the page.
 pub const PING: &[u8] = b":\n\n";
 
-/// Appends the time after which the client is to come back if it is cut off.
+/// Appends the delay after which the client should reconnect when the connection is lost.
 pub fn append_retry(retry: Duration, out: &mut Vec<u8>) {
     out.extend_from_slice(format!("retry: {}\n\n", retry.as_millis()).as_bytes());
 }
 
-/// Appends an event `gap`.
+/// Appends a `gap` event.
 ///
 /// ```
 /// use linerate_gateway::protocol::event_stream;
@@ -31,7 +31,7 @@ pub fn append_gap(channel: &ChannelName, gap: Gap, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\n\n");
 }
 
-/// Appends an event `disconnect`, after which the stream ends.
+/// Appends a `disconnect` event, after which the stream ends.
 pub fn append_disconnect(code: u16, reason: &str, out: &mut Vec<u8>) {
     #[derive(Serialize)]
     struct Wire<'a> {
@@ -43,7 +43,8 @@ pub fn append_disconnect(code: u16, reason: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\n\n");
 }
 
-/// Returns the position that an event's id, sent back as `Last-Event-ID`, stands for; `None` if it is no id of ours.
+/// Returns the position for an event ID, which browsers send back as `Last-Event-ID`; `None` if
+/// this server did not create the ID.
 ///
 /// ```
 /// use linerate_gateway::protocol::event_stream::position_of;
@@ -61,7 +62,7 @@ pub fn position_of(event_id: &str) -> Option<StreamPosition> {
     })
 }
 
-/// Appends the line with the event's id. An epoch that a line can't hold is left out.
+/// Appends the line with the event's ID. An epoch that cannot be written on one line is left out.
 pub(super) fn append_id(position: &StreamPosition, out: &mut Vec<u8>) {
     let epoch = position.epoch.as_str();
     if is_id(epoch) {
@@ -73,9 +74,9 @@ pub(super) fn append_id(position: &StreamPosition, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the lines of an event's data and its end.
+/// Appends the data lines of an event and the blank line that ends it.
 ///
-/// Lines end in CR, LF or both; the client gets LF for each.
+/// Lines may end in CR, LF or CRLF; the client receives LF for each.
 pub(super) fn append_data(text: &str, out: &mut Vec<u8>) {
     let mut rest = text;
     loop {
@@ -109,7 +110,8 @@ pub(super) fn append_gap_json(channel: &ChannelName, gap: Gap, out: &mut Vec<u8>
 }
 
 fn append_json(value: &impl Serialize, out: &mut Vec<u8>) {
-    serde_json::to_writer(out, value).expect("texts and numbers are JSON, and memory takes them");
+    serde_json::to_writer(out, value)
+        .expect("serializing strings and numbers to a Vec cannot fail");
 }
 
 fn is_id(epoch: &str) -> bool {

@@ -6,26 +6,26 @@ use linerate_proto::{Opcode, frame::OpenFrame};
 /// The WebSocket subprotocol.
 pub const SUBPROTOCOL: &str = "linerate.v1";
 
-/// What a block holds; each adds a field, in this order.
+/// The optional fields of a block. Each flag adds a field, in this order.
 #[derive(Debug)]
 pub struct Flags;
 
 impl Flags {
-    /// The offset of the first publication; those that follow count on.
+    /// The offset of the first publication; each further one has the next offset.
     pub const OFFSETS: u8 = 0x01;
-    /// How many publications were replaced by newer ones.
+    /// The number of publications that were replaced by newer ones.
     pub const CONFLATED: u8 = 0x02;
-    /// How many were missed, plus one, 0 if nobody knows, and the number of the cause.
+    /// The number of missed publications plus one (0 if unknown), then the number of the cause.
     pub const GAP: u8 = 0x04;
-    /// Before each publication: how many offsets were left out.
+    /// Before each publication: the number of offsets skipped.
     pub const SPARSE: u8 = 0x08;
-    /// Before each publication: the channel that it was published in.
+    /// Before each publication: the channel in which it was published.
     pub const SOURCES: u8 = 0x10;
-    /// Before each publication: who published it and its tags, as JSON.
+    /// Before each publication: its publisher and tags, as JSON.
     pub const EXTRAS: u8 = 0x20;
 }
 
-/// Appends the frame of a block without publications that tells of a gap at its place among the others.
+/// Appends the frame of a block without publications that reports a gap at its place in the stream.
 ///
 /// ```
 /// use linerate_gateway::protocol::native;
@@ -46,13 +46,13 @@ pub fn append_gap(channel_id: u32, gap: Gap, out: &mut Vec<u8>) {
     frame.finish(out, Opcode::Binary);
 }
 
-/// Returns the number of a cause in a block; 0 for one that has none.
+/// Returns the number of a cause in a block; 0 for a cause without a number.
 fn cause_number(cause: GapCause) -> u64 {
     let place = GapCause::ALL.iter().position(|known| *known == cause);
     place.map_or(0, |place| place as u64 + 1)
 }
 
-/// Appends seven bits a byte, the lowest first; all but the last byte have the highest bit set.
+/// Appends seven bits per byte, lowest first; all bytes but the last have the highest bit set.
 pub(super) fn append_varint(number: u64, out: &mut Vec<u8>) {
     prost::encoding::encode_varint(number, out);
 }

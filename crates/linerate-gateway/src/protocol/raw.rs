@@ -1,12 +1,12 @@
-//! What a raw WebSocket gets besides publications.
+//! What a raw WebSocket receives besides publications.
 
 use linerate_hub::{ChannelName, Gap};
 use linerate_proto::{Opcode, frame::OpenFrame};
 
 use super::event_stream;
 
-/// Appends a text frame that tells of a gap; only for those who asked for it, since everything else that they get is
-/// what was published.
+/// Appends a text frame that reports a gap. Send it only to clients that asked for gap reports:
+/// everything else on a raw WebSocket is a publication.
 ///
 /// ```
 /// use linerate_gateway::protocol::raw;

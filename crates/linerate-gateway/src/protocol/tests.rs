@@ -1,4 +1,4 @@
-//! What goes over the wire, as literals.
+//! The wire formats, as literals.
 //!
 //! The Protobuf literals were written by the codec of the npm package `centrifuge`.
 
@@ -42,7 +42,7 @@ fn info() -> ClientInfo {
     }
 }
 
-/// A publication that has everything.
+/// Returns a publication with all optional fields.
 fn full(payload: &'static [u8]) -> Publication {
     Publication::build(Bytes::from_static(payload))
         .with_position(position("e", 300))

@@ -1,4 +1,4 @@
-//! Takes connections, at a bounded rate, through shortages of file descriptors.
+//! Accepts connections at a limited rate, even when file descriptors run out.
 
 use std::{
     convert::Infallible,
@@ -19,15 +19,15 @@ use tokio::{
 use super::{Front, Visit, connection, spares::Spares};
 use crate::quiet::Quiet;
 
-/// How long accepting rests after a failure that can pass.
+/// Pause after a failed accept that may succeed later.
 const REST: Duration = Duration::from_millis(100);
 
 static FAILURES: Quiet = Quiet::new();
 static REFUSALS: Quiet = Quiet::new();
 
-/// Serves `app` until the server stops, then until the connections are gone.
+/// Serves `app` until the server stops, and then until all connections are closed.
 pub(super) async fn serve(front: Arc<Front>, listener: TcpListener, app: Router) -> io::Result<()> {
-    // Nothing is ever sent: the channel ends when the last connection does.
+    // Nothing is ever sent: the channel closes when the last connection does.
     let (open, mut all_gone) = mpsc::channel(1);
     let stopped = front.stopped.clone();
     let mut pace = Pace::new(Instant::now());
@@ -50,7 +50,7 @@ pub(super) async fn serve(front: Arc<Front>, listener: TcpListener, app: Router)
             let rate = front.admission.accepts_per_second_max() as usize / front.workers;
             match pace.step(Instant::now(), rate.max(1)) {
                 Some(wait) => sleep(wait).await,
-                // Other sockets are served between two connections, however many come at once.
+                // Serve other sockets between two connections, however many arrive at once.
                 None => yield_now().await,
             }
         }
@@ -84,7 +84,8 @@ fn welcome(front: &Arc<Front>, stream: TcpStream, app: &Router, open: mpsc::Send
     }
 }
 
-/// Waits after a failed accept if that can pass, as a shortage of file descriptors does.
+/// Pauses after a failed accept if the cause may be temporary, such as a shortage of file
+/// descriptors.
 async fn wait_out(error: io::Error, listener: &TcpListener, spares: &Spares) -> io::Result<()> {
     match error.kind() {
         io::ErrorKind::InvalidInput | io::ErrorKind::NotConnected => return Err(error),
@@ -93,17 +94,17 @@ async fn wait_out(error: io::Error, listener: &TcpListener, spares: &Spares) -> 
     }
     let turned_away = spares.turn_away(listener).await;
     if let Some(count) = FAILURES.ask_for(turned_away.max(1), Instant::now()) {
-        tracing::warn!(%error, count, "cannot accept connections; those that wait are closed");
+        tracing::warn!(%error, count, "cannot accept connections; pending connections are closed");
     }
-    // Without this pause, a listener that stays readable would spin.
+    // Without this pause, the loop would spin while the listener stays readable.
     sleep(REST).await;
     Ok(())
 }
 
-/// Spaces connections so that no more than a number of them is accepted in a second; as many may come at once.
+/// Limits the number of connections accepted per second. A burst of that size is allowed.
 #[derive(Debug)]
 struct Pace {
-    /// When the connections so far would have been accepted at an even rate.
+    /// The time by which all connections so far would have been accepted at an even rate.
     even: Instant,
 }
 
@@ -112,7 +113,7 @@ impl Pace {
         Self { even: now }
     }
 
-    /// Counts one, and returns how long to wait for the next.
+    /// Counts a connection, and returns how long to wait before accepting the next.
     fn step(&mut self, now: Instant, per_second: usize) -> Option<Duration> {
         let behind = now.checked_sub(Duration::from_secs(1)).unwrap_or(now);
         let interval = Duration::from_secs(1) / u32::try_from(per_second).unwrap_or(u32::MAX);

@@ -1,4 +1,4 @@
-//! How many connections there may be, in all and from one address.
+//! Limits on connections, in total and per address.
 
 use std::{
     convert::Infallible,
@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use super::stop::Stopped;
 use crate::config::ServerOptions;
 
-/// Counts the connections of all workers.
+/// Counts the connections of all workers and limits their number.
 #[derive(Debug)]
 pub struct Admission {
     limits: ArcSwap<Limits>,
@@ -27,12 +27,12 @@ pub struct Admission {
     accepted: AtomicU64,
     refused: AtomicU64,
     budget: Budget,
-    /// Counts what connections cost before they send anything.
+    /// The memory that connections use before they send anything.
     account: Account,
     addresses: Mutex<HashMap<IpAddr, usize, RandomState>>,
 }
 
-/// What can be changed while the server runs.
+/// The limits that can be changed while the server runs.
 #[derive(Debug)]
 struct Limits {
     connections_max: usize,
@@ -41,9 +41,10 @@ struct Limits {
     trusted: Vec<IpNet>,
 }
 
-/// A connection's place, and its share of the farewell; shared by all that serve it, given back by the last of them.
+/// The place of a connection and its time to close during a shutdown. It is shared by all tasks
+/// that serve the connection, and released with the last clone.
 ///
-/// It stands in the extensions of the requests, so that a WebSocket can keep it.
+/// It is in the extensions of each request, so that a WebSocket can keep it.
 #[derive(Clone, Debug)]
 pub struct Visit {
     place: Arc<(Place, mpsc::Sender<Infallible>)>,
@@ -53,10 +54,12 @@ pub struct Visit {
     stream: Option<Arc<Stream>>,
 }
 
-/// A request beside others on the same connection: it shares their place until its answer is one that goes on.
+/// A request that shares a connection with others. It uses the place of the connection until its
+/// response turns out to be a stream or a WebSocket.
 #[derive(Debug)]
 struct Stream {
-    /// Whose address is counted; `None` for a trusted proxy, which has told of the client's by then.
+    /// The address to count; `None` for a trusted proxy, because the client's address, reported by
+    /// the proxy, is counted instead.
     address: Option<IpAddr>,
     places: OnceLock<(Place, Option<AddressPlace>)>,
 }
@@ -68,24 +71,24 @@ pub(super) struct Place {
     _share: Share,
 }
 
-/// Why nobody else is let in.
+/// Why a connection is refused.
 ///
-/// Complete: one answer for each.
+/// The list is complete: there is one response for each.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Full {
-    /// As many connections as allowed come from the same address.
+    /// The limit on connections from one address is reached.
     Address,
-    /// As many connections as allowed are open.
+    /// The limit on open connections is reached.
     Connections,
     /// The memory budget is tight.
     Memory,
 }
 
-/// What a connection costs that sends nothing: its socket's tables, its task, its session, and what is too small to be
-/// counted apart.
+/// Estimated memory of an idle connection, in bytes: socket tables, task, session, and everything
+/// too small to be counted separately.
 pub(crate) const CONNECTION_BYTES: u64 = 8 << 10;
 
-/// A place among those of one address.
+/// A place among the connections from one address.
 #[derive(Debug)]
 pub(super) struct AddressPlace {
     admission: Arc<Admission>,
@@ -93,12 +96,12 @@ pub(super) struct AddressPlace {
 }
 
 impl Admission {
-    /// Starts with nobody in. Nobody is refused for want of memory.
+    /// Creates the state without connections and without a memory limit.
     pub fn new(options: &ServerOptions) -> Self {
         Self::within(Budget::unbounded(), options)
     }
 
-    /// As [`new`](Self::new), for a server whose memory is counted in `budget`.
+    /// Like [`new`](Self::new), for a server whose memory is accounted in `budget`.
     pub fn within(budget: Budget, options: &ServerOptions) -> Self {
         Self {
             account: budget.account(Consumer::Connections),
@@ -111,48 +114,48 @@ impl Admission {
         }
     }
 
-    /// Holds other limits from now on; whoever is in stays.
+    /// Applies new limits. Existing connections stay open.
     pub fn set_limits(&self, options: &ServerOptions) {
         self.limits.store(Arc::new(Limits::new(options)));
     }
 
-    /// Returns how many connections are open.
+    /// Returns the number of open connections.
     pub fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// Returns what the server's memory is counted in.
+    /// Returns the memory budget of the server.
     pub const fn budget(&self) -> &Budget {
         &self.budget
     }
 
-    /// Returns whether there is room for one more.
+    /// Returns whether there is a place for another connection.
     pub fn has_room(&self) -> bool {
         self.open() < self.limits.load().connections_max
     }
 
-    /// Returns how many connections were accepted since the start.
+    /// Returns the number of connections accepted since the start.
     pub fn accepted(&self) -> u64 {
         self.accepted.load(Ordering::Relaxed)
     }
 
-    /// Returns how many of them were refused for want of a place.
+    /// Returns the number of accepted connections that were refused because of a limit.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Returns how many connections may be accepted in a second, by all workers together.
+    /// Returns the maximum number of connections per second that all workers together may accept.
     pub(super) fn accepts_per_second_max(&self) -> u32 {
         self.limits.load().accepts_per_second_max
     }
 
-    /// Returns whether an address is that of a proxy whose word is taken.
+    /// Returns whether an address is that of a trusted proxy.
     pub(super) fn trusts(&self, address: IpAddr) -> bool {
         let limits = self.limits.load();
         limits.trusted.iter().any(|net| net.contains(&address))
     }
 
-    /// Takes a place among all connections, if one is free and there is memory for it.
+    /// Takes a place among all connections, if one is free and memory is not short.
     pub(super) fn admit(self: &Arc<Self>) -> Result<Place, Full> {
         self.accepted.fetch_add(1, Ordering::Relaxed);
         if self.budget.state() != State::Normal {
@@ -176,8 +179,8 @@ impl Admission {
         }
     }
 
-    /// Takes a place among those of one address, if one is free. Addresses of this machine have places without
-    /// bound: behind one may be a proxy that says of nobody where they come from.
+    /// Takes a place among the connections from one address, if one is free. Loopback addresses are
+    /// not limited, because they may belong to a proxy that does not report client addresses.
     pub(super) fn admit_address(self: &Arc<Self>, address: IpAddr) -> Option<AddressPlace> {
         let address = address.to_canonical();
         let max = match address.is_loopback() {
@@ -207,16 +210,16 @@ impl Admission {
 }
 
 impl Full {
-    /// Says why, for logs and `/ready`.
+    /// Returns the reason for logs and `/ready`.
     pub(super) const fn reason(self) -> &'static str {
         match self {
-            Self::Address => "as many connections as allowed come from one address",
-            Self::Connections => "as many connections as allowed are open",
+            Self::Address => "too many connections from one address",
+            Self::Connections => "connection limit reached",
             Self::Memory => "memory is short",
         }
     }
 
-    /// Says why, to who is refused.
+    /// Returns the reason for the client that is refused.
     pub(super) const fn told(self) -> &'static str {
         match self {
             Self::Address => "too many connections from your address\n",
@@ -238,7 +241,7 @@ impl Limits {
 }
 
 impl Visit {
-    /// Starts a visit; `open` is dropped with the last clone of it.
+    /// Creates a visit. `open` is dropped with its last clone.
     pub(super) fn new(place: Place, open: mpsc::Sender<Infallible>, stopped: Stopped) -> Self {
         Self {
             place: Arc::new((place, open)),
@@ -249,12 +252,12 @@ impl Visit {
         }
     }
 
-    /// Takes the places of a session or of an answer that goes on, if the visit does not have them: several streams
-    /// of HTTP/2 share a connection, but what each of them costs is what a connection does. They are kept until the
-    /// last clone of the visit is dropped.
+    /// Takes the places for a session or a streaming response, unless the visit has them already.
+    /// Several HTTP/2 streams share one connection, but each long-lived one costs as much as a
+    /// connection. The places are released with the last clone of the visit.
     ///
     /// # Errors
-    /// No place is free, in all or among those of the address.
+    /// Fails if no place is free, in total or for the address.
     pub fn stay(&self) -> Result<(), Full> {
         let Some(stream) = &self.stream else {
             return Ok(());
@@ -268,17 +271,18 @@ impl Visit {
             Some(address) => Some(admission.admit_address(address).ok_or(Full::Address)?),
             None => None,
         };
-        // Whoever was faster has taken the same.
+        // If another task was faster, it has set equivalent places.
         _ = stream.places.set((place, address));
         Ok(())
     }
 
-    /// Waits for the moment to say goodbye, which is at random within the window of the drain.
+    /// Waits for the time to close, which is chosen at random within the drain window.
     pub async fn goodbye(&self) {
         self.stopped.goodbye(self.part).await;
     }
 
-    /// Returns the visit of one request among others on the connection, which leaves at a time of its own.
+    /// Returns the visit for a request that shares the connection with others. It has its own time
+    /// to close.
     pub(super) fn on_stream(&self, address: Option<IpAddr>) -> Self {
         Self {
             part: rand::random(),
@@ -290,7 +294,7 @@ impl Visit {
         }
     }
 
-    /// Returns a visit that holds the place of an address as well.
+    /// Returns a visit that also holds a place of an address.
     pub(super) fn with_address(&self, place: AddressPlace) -> Self {
         Self {
             place: self.place.clone(),
@@ -393,7 +397,11 @@ mod tests {
         let address = "192.0.2.1".parse().unwrap();
         let connection = Visit::new(admission.admit().unwrap(), open, stopped)
             .with_address(admission.admit_address(address).unwrap());
-        assert_eq!(connection.stay(), Ok(()), "a connection has its places");
+        assert_eq!(
+            connection.stay(),
+            Ok(()),
+            "a connection already has its places"
+        );
         let [first, second] = [(); 2].map(|()| connection.on_stream(Some(address)));
         assert_eq!(admission.open(), 1, "a request takes none");
         for _ in 0..3 {
@@ -401,7 +409,7 @@ mod tests {
         }
         assert_eq!(admission.open(), 2);
         assert_eq!(second.stay(), Err(Full::Address));
-        assert_eq!(admission.open(), 2, "the other place is given back");
+        assert_eq!(admission.open(), 2, "the other place is released");
         let proxied = connection.on_stream(None);
         assert_eq!(proxied.stay(), Ok(()));
         assert_eq!(connection.on_stream(None).stay(), Err(Full::Connections));

@@ -1,4 +1,4 @@
-//! One connection: proxy header, TLS, requests, goodbye.
+//! A single connection: proxy header, TLS, requests, shutdown.
 
 use std::{
     io,
@@ -40,45 +40,47 @@ use super::{
 };
 use crate::transport::Peer;
 
-/// How long the head of a request may take, the wait for its first byte included.
+/// Maximum time to receive the header section of a request, including the wait for its first byte.
 pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// How many bytes the head of a request may have.
+/// Maximum size of the header section of a request, in bytes.
 pub(crate) const HEAD_BYTES_MAX: usize = 64 << 10;
-/// How long a proxy header and the handshake of TLS may take.
+/// Maximum time for the PROXY protocol header and the TLS handshake, each.
 pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a connection may serve requests; WebSockets and answers that go on may last longer. Over HTTP/2,
-/// how long it may be without any.
+/// Maximum time that a connection serves requests; WebSockets and streaming responses may last
+/// longer. Over HTTP/2, the maximum time without an open stream.
 pub(crate) const REQUESTS_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a request may take that is under way when the connection is to end.
+/// Maximum time to finish the current request when the connection must close.
 const LAST_REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a client that is refused may take to read why.
+/// Maximum time that a refused client has to read the reason.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
-/// How many bytes that such a client sends are read and discarded at once.
+/// Maximum number of bytes of a refused client's input that are read and discarded at a time.
 const DISCARDED_BYTES: usize = 16 << 10;
-/// The time between two such reads, over all clients that send more than that.
+/// Time between two such reads, over all clients that send more than that.
 const DISCARD_PAUSE: Duration = Duration::from_millis(1);
-/// How long data may be under way without an acknowledgement, and how long after silence the peer is asked.
+/// Time after which unacknowledged data closes a connection, and time of silence after which the
+/// peer is probed (TCP keepalive).
 pub(crate) const DEAD_PEER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Which refused client's turn it is to have more of its input discarded.
+/// Grants turns to discard more input of a refused client.
 static DISCARDS: Semaphore = Semaphore::const_new(1);
 
-/// What is known of a connection before its first request.
+/// Information about a connection before its first request.
 #[derive(Clone, Debug)]
 pub(super) struct Origin {
     front: Arc<Front>,
-    /// Who speaks to us, or for whom a header of the PROXY protocol says that the proxy speaks.
+    /// The address of the client: that of the socket, or the one in the PROXY protocol header.
     address: IpAddr,
-    /// Who is at the other end of the socket.
+    /// The address of the socket.
     socket: IpAddr,
     is_tls: bool,
     pub(super) visit: Visit,
     newcomer: Arc<Newcomer>,
-    /// Whether an answer is under way whose end is not known.
+    /// True while a response of unknown length is being sent.
     is_streaming: Arc<AtomicBool>,
 }
 
-/// Serves one connection to its end, or until it is closed for want of memory before it has asked for anything.
+/// Serves one connection until it ends, or until it is closed because memory is short before its
+/// first request.
 pub(super) async fn attend(front: Arc<Front>, stream: TcpStream, app: Router, visit: Visit) {
     let newcomer = Newcomer::register(front.admission.budget());
     tokio::select! {
@@ -98,9 +100,9 @@ async fn attend_fully(
     let (socket, address) = match prepared {
         Ok(Ok(addresses)) => addresses,
         Ok(Err(error)) => return tracing::debug!(%error, "connection failed"),
-        Err(_) => return tracing::debug!("connection said nothing of where it comes from"),
+        Err(_) => return tracing::debug!("timed out waiting for the PROXY protocol header"),
     };
-    // A trusted proxy has as many as it needs; those that it tells of are counted.
+    // A trusted proxy may open any number of connections; the clients that it reports are counted.
     let visit = match front.admission.trusts(address) {
         true => visit,
         false => match front.admission.admit_address(address) {
@@ -125,7 +127,7 @@ async fn attend_fully(
     match certificate {
         None => match is_http2(&origin, &stream).await {
             Ok(is_http2) => serve_either(origin, stream, app, is_http2).await,
-            Err(error) => tracing::debug!(%error, "connection said nothing"),
+            Err(error) => tracing::debug!(%error, "connection ended before its first request"),
         },
         Some(certificate) => {
             let handshake = linerate::tls::accept(certificate.config(), stream);
@@ -134,14 +136,14 @@ async fn attend_fully(
                     let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
                     serve_either(origin, stream, app, is_http2).await;
                 }
-                Ok(Err(error)) => tracing::debug!(%error, "TLS failed"),
-                Err(_) => tracing::debug!("TLS took too long"),
+                Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+                Err(_) => tracing::debug!("TLS handshake timed out"),
             }
         }
     }
 }
 
-/// Sets up the socket and finds out who is at its other end, and for whom that speaks.
+/// Configures the socket and returns its peer's address and the client's address.
 async fn prepare(front: &Front, stream: &mut TcpStream) -> io::Result<(IpAddr, IpAddr)> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(&*stream);
@@ -161,7 +163,7 @@ async fn prepare(front: &Front, stream: &mut TcpStream) -> io::Result<(IpAddr, I
     ))
 }
 
-/// Finds out which HTTP a client speaks that has not been asked.
+/// Detects the HTTP version of a connection without ALPN.
 async fn is_http2(origin: &Origin, stream: &TcpStream) -> io::Result<bool> {
     tokio::select! {
         said = timeout(HEAD_TIMEOUT, speaks_http2(stream)) => match said {
@@ -184,7 +186,7 @@ where
     }
 }
 
-/// Serves the requests of one connection until it ends or becomes a WebSocket.
+/// Serves the requests of an HTTP/1.1 connection until it ends or becomes a WebSocket.
 async fn serve<S>(origin: Origin, stream: S, app: Router)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -208,7 +210,7 @@ where
     connection.as_mut().graceful_shutdown();
     let deadline = async {
         while origin.is_streaming.load(Ordering::Relaxed) {
-            // An answer that goes on has its own end, and is told when the server stops.
+            // A streaming response has its own end, and is notified when the server stops.
             origin.visit.goodbye().await;
             origin.is_streaming.store(false, Ordering::Relaxed);
         }
@@ -216,11 +218,11 @@ where
     };
     tokio::select! {
         result = &mut connection => note(result),
-        () = deadline => tracing::debug!("connection given up in the middle of a request"),
+        () = deadline => tracing::debug!("connection closed in the middle of a request"),
     }
 }
 
-/// Answers a request, with what is known of where it comes from among its extensions.
+/// Answers a request, after adding information about its origin to its extensions.
 pub(super) async fn answer<B>(
     origin: Origin,
     mut app: Router,
@@ -237,7 +239,8 @@ where
         "request"
     );
     origin.newcomer.settle();
-    // Before anything else: whatever the routes are, none of them is for a page of another name.
+    // This comes before anything else, because no route is available to a page with another host
+    // name.
     if let Err(denied) = origin.front.hosts.check(&request) {
         return Ok(denied.into_response());
     }
@@ -257,7 +260,7 @@ where
         Some(place) => origin.visit.with_address(place),
         None => origin.visit.clone(),
     };
-    // A WebSocket on a stream of HTTP/2 costs what one on a connection does.
+    // A WebSocket on an HTTP/2 stream costs as much as one on its own connection.
     if request.method() == Method::CONNECT
         && let Err(full) = visit.stay()
     {
@@ -275,15 +278,16 @@ where
     if !is_streaming {
         return Ok(response);
     }
-    // Sessions have taken their places before they began. Any other answer that goes on takes them here.
+    // Sessions have already taken their places. Other streaming responses take them here.
     Ok(match visit.stay() {
         Ok(()) => response.map(|body| Body::new(Staying::new(body, visit))),
         Err(full) => full.into_response(),
     })
 }
 
-/// Returns what is said instead of a `response` to a request whose body was not read for want of memory. Pages of other
-/// origins may read it if they might have read that.
+/// Replaces the response to a request whose body was not read because memory is short. Keeps the
+/// CORS headers, so that a page of another origin that could have read the response can read this
+/// one.
 fn without_body(response: &Response) -> Response {
     let mut refused = Full::Memory.into_response();
     for (name, value) in response.headers() {
@@ -295,7 +299,8 @@ fn without_body(response: &Response) -> Response {
 }
 
 impl Origin {
-    /// Returns one of a request among others on the connection, which takes places of its own if it stays.
+    /// Returns the origin for a request that shares the connection with others. It takes its own
+    /// places if it becomes long-lived.
     pub(super) fn for_stream(&self) -> Self {
         let is_counted = !self.front.admission.trusts(self.address);
         Self {
@@ -304,7 +309,7 @@ impl Origin {
         }
     }
 
-    /// Returns where a request comes from, and the place that its address takes if a proxy has told of it.
+    /// Returns the peer of a request, and a place for its address if a proxy has reported it.
     fn peer(&self, request: &Request<Body>) -> Result<(Peer, Option<AddressPlace>), Full> {
         let scheme = if self.is_tls {
             Scheme::Https
@@ -348,7 +353,7 @@ fn note(result: Result<(), hyper::Error>) {
     }
 }
 
-/// Says that there is no place, whatever was asked.
+/// Sends the refusal of a connection, whatever the client requests.
 pub(super) async fn refuse_overload(stream: TcpStream, full: Full, is_tls: bool) {
     let answer = last_answer("503 Service Unavailable", full.told());
     refuse(stream, &answer, is_tls).await;
@@ -358,7 +363,7 @@ fn too_many_from_address() -> Vec<u8> {
     last_answer("429 Too Many Requests", Full::Address.told())
 }
 
-/// Returns an answer after which the connection ends.
+/// Returns a response after which the connection closes.
 fn last_answer(status: &str, body: &str) -> Vec<u8> {
     format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\n\
@@ -368,7 +373,8 @@ fn last_answer(status: &str, body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Says why the connection ends. Over TLS nothing is said: a handshake is what there is too much of.
+/// Sends the reason and closes the connection. Over TLS nothing is sent, because the handshake
+/// would add to the load.
 async fn refuse(mut stream: TcpStream, why: &[u8], is_tls: bool) {
     if is_tls {
         return;
@@ -376,15 +382,16 @@ async fn refuse(mut stream: TcpStream, why: &[u8], is_tls: bool) {
     let send = async {
         stream.write_all(why).await?;
         stream.shutdown().await?;
-        // Reading on keeps unread input from resetting the connection before the answer is read.
+        // Without reading on, unread input would reset the connection before the client reads the
+        // response.
         discard(&stream).await
     };
-    // A client that is gone needs no answer.
+    // Errors do not matter, because a client that is gone needs no response.
     _ = timeout(REFUSAL_TIMEOUT, send).await;
 }
 
-/// Reads to the end and discards what was read. Clients that send more than a piece take turns, so that a flood of them does
-/// not keep others waiting.
+/// Reads and discards input until it ends. Clients that send more than one piece take turns, so
+/// that a flood of them does not delay others.
 async fn discard(stream: &TcpStream) -> io::Result<()> {
     while let bytes @ 1.. = discard_piece(stream).await? {
         if bytes < DISCARDED_BYTES {
@@ -392,7 +399,7 @@ async fn discard(stream: &TcpStream) -> io::Result<()> {
         }
         tokio::select! {
             _turn = DISCARDS.acquire() => sleep(DISCARD_PAUSE).await,
-            // It was reset.
+            // The connection was reset.
             _ = stream.ready(Interest::ERROR) => return Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! Sends clients away a few at a time, so that they do not all come to another node at once.
+//! Disconnects clients gradually, so that they do not all connect to another node at once.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,11 +11,12 @@ use crate::{
     protocol::centrifuge::Disconnect,
 };
 
-/// How often a slice of the clients is told.
+/// Interval between two slices of clients.
 const SLICE: Duration = Duration::from_millis(100);
 
 impl DrainOptions {
-    /// Returns over how long so many connections are closed: few end soon.
+    /// Returns the time over which this number of connections is closed; few connections take less
+    /// time than the window.
     pub fn window_of(&self, connections: usize) -> Duration {
         let rate = f64::from(self.connections_per_second_min.max(1));
         let needed = Duration::from_secs_f64(connections as f64 / rate);
@@ -23,9 +24,10 @@ impl DrainOptions {
     }
 }
 
-/// Tells all clients of a worker to go and come to another node, in a random order, evenly over `window`.
+/// Asks all clients of a worker to connect to another node, in random order and evenly over
+/// `window`.
 ///
-/// Those who come meanwhile may stay, unless [`Worker::turn_away`] was called before.
+/// Clients that connect in the meantime may stay, unless [`Worker::turn_away`] was called before.
 pub async fn send_away(worker: Arc<Worker>, window: Duration) {
     let mut outlets: Vec<_> = {
         let state = worker.state();
@@ -42,7 +44,7 @@ pub async fn send_away(worker: Arc<Worker>, window: Duration) {
     }
 }
 
-/// Returns how many are told in each slice of the window.
+/// Returns the number of clients to notify in each slice of the window.
 fn slices(count: usize, window: Duration) -> Vec<usize> {
     let slices = usize::try_from(window.as_millis() / SLICE.as_millis()).unwrap_or(usize::MAX);
     let slices = slices.clamp(1, count.max(1));

@@ -1,4 +1,5 @@
-//! What stands in a request before it reaches a route, for fuzzers; compiled only for them.
+//! The parts of a request that are checked before it reaches a route, for fuzzing; compiled only
+//! for fuzzers.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,7 +9,8 @@ use http::{HeaderMap, HeaderValue, Request};
 use super::{Hosts, proxy};
 use crate::config::Config;
 
-/// Reads a header of the PROXY protocol. Returns the address and how many bytes were read, `None` if it is none.
+/// Reads a PROXY protocol header. Returns the address and the number of bytes read, or `None` if it
+/// is not a header.
 pub fn proxy_header(input: &[u8]) -> Option<(Option<SocketAddr>, usize)> {
     let mut rest = input;
     let read = proxy::read_header(&mut rest).now_or_never();
@@ -16,7 +18,7 @@ pub fn proxy_header(input: &[u8]) -> Option<(Option<SocketAddr>, usize)> {
     Some((address, input.len() - rest.len()))
 }
 
-/// Returns what lines of `X-Forwarded-For` say, if addresses of this machine are trusted.
+/// Returns the address in lines of `X-Forwarded-For`, trusting proxies on this machine.
 pub fn forwarded_for<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Option<IpAddr> {
     let mut headers = HeaderMap::new();
     for line in lines {
@@ -29,8 +31,8 @@ pub fn forwarded_for<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Option<Ip
     proxy::forwarded_for(&headers, |address| address.is_loopback())
 }
 
-/// Returns whether a server without keys answers a request with this target and these lines of `Host`; `None` if it is
-/// not a request.
+/// Returns whether a server without keys answers a request with this target and these `Host` lines;
+/// `None` if it is not a valid request.
 pub fn answers<'a>(target: &[u8], hosts: impl IntoIterator<Item = &'a [u8]>) -> Option<bool> {
     let mut request = Request::get(target);
     for host in hosts {

@@ -1,9 +1,9 @@
-//! The names under which the server answers, against DNS rebinding.
+//! The host names that the server accepts, as a protection against DNS rebinding.
 //!
-//! A page of `evil.example` whose name suddenly resolves to an address of this machine has the same origin as the
-//! server that it reaches there, so that the origin proves nothing. The name in the request gives it away: it is the
-//! attacker's. Where no key protects the server, every request therefore has to name it by an IP address, as
-//! `localhost`, or by a name of `server.hosts`.
+//! If the name of a page of `evil.example` suddenly resolves to an address of this machine, the
+//! page has the same origin as this server, so that the origin proves nothing. But the request
+//! still contains the attacker's host name. Therefore, if no key protects the server, every request
+//! must name it by an IP address, as `localhost`, or by a name in `server.hosts`.
 
 use std::net::IpAddr;
 
@@ -15,39 +15,40 @@ use axum::{
 
 use crate::config::Config;
 
-/// The names under which a listener answers. They can be changed while it serves.
+/// The host names that a listener accepts. They can be changed while it serves.
 #[derive(Debug)]
 pub struct Hosts(ArcSwap<Rule>);
 
 #[derive(Debug)]
 enum Rule {
     Any,
-    /// IP addresses, `localhost` and these.
+    /// IP addresses, `localhost` and these names.
     Named(Vec<String>),
 }
 
-/// Why a request is refused for the name that it gives the server.
+/// Why the host name of a request is refused.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub(super) enum HostDenied {
     /// The name is missing, malformed, or there are several.
     #[error("request does not name exactly one host")]
     Ambiguous,
-    /// It is not a name of ours.
+    /// The name is not accepted.
     #[error(
-        "host name is not allowed: without keys in [auth], or with a list in server.hosts, this server answers \
-         to IP addresses, localhost and the names in server.hosts"
+        "host name is not allowed: without keys in [auth], or with a list in server.hosts, this server accepts \
+         only IP addresses, localhost and the names in server.hosts"
     )]
     Foreign,
 }
 
 impl Hosts {
-    /// Returns the names for the listener of clients: any, unless the server is open or `server.hosts` lists some.
+    /// Returns the names for the listener for clients: any, unless the server is open or
+    /// `server.hosts` is not empty.
     pub fn new(config: &Config) -> Self {
         Self(ArcSwap::from_pointee(Rule::of_clients(config)))
     }
 
-    /// Returns the names for `server.operations_listen`, which never asks for a key: any, unless only this machine
-    /// can connect.
+    /// Returns the names for `server.operations_listen`, which never requires a key: any, unless
+    /// only this machine can connect.
     pub fn of_operations(config: &Config) -> Self {
         let listen = config.server.operations_listen;
         let is_local = listen.is_some_and(|address| address.ip().to_canonical().is_loopback());
@@ -57,12 +58,12 @@ impl Hosts {
         }))
     }
 
-    /// Uses the names of another configuration from now on.
+    /// Applies the names of another configuration.
     pub fn set(&self, config: &Config) {
         self.0.store(Rule::of_clients(config).into());
     }
 
-    /// Judges the name that a request gives the server.
+    /// Checks the host name of a request.
     pub(super) fn check<B>(&self, request: &Request<B>) -> Result<(), HostDenied> {
         let rule = self.0.load();
         let Rule::Named(names) = &**rule else {
@@ -107,7 +108,8 @@ pub(crate) fn names_this_machine(headers: &HeaderMap) -> bool {
     authority(&Uri::default(), headers).is_some_and(|authority| is_this_machine(host(&authority)))
 }
 
-/// Returns the authority that a request is sent to; `None` if it names none, several, or something else.
+/// Returns the authority to which a request is sent; `None` if it is missing, invalid, or there are
+/// several.
 fn authority(uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
     let mut hosts = headers.get_all(header::HOST).iter();
     let named = match (hosts.next(), hosts.next()) {
@@ -120,7 +122,8 @@ fn authority(uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
         (Some(authority), _) => authority.clone(),
         (None, named) => named?,
     };
-    // RFC 9110 §7.2: "Host = uri-host [ ":" port ]". The parser also takes a part with a user, and text behind brackets.
+    // RFC 9110 §7.2: "Host = uri-host [ ":" port ]". The parser also accepts user information, and
+    // text after brackets.
     let rest = authority.as_str().strip_prefix(authority.host())?;
     let port = rest.strip_prefix(':').unwrap_or(rest);
     let is_port =
@@ -128,7 +131,8 @@ fn authority(uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
     is_port.then_some(authority)
 }
 
-/// Returns the name or address without the port, the brackets and the dot of a fully qualified name.
+/// Returns the name or address without the port, the brackets, and the trailing dot of a fully
+/// qualified name.
 fn host(authority: &Authority) -> &str {
     let host = authority.host();
     let bare = host
@@ -142,7 +146,7 @@ fn is_this_machine(host: &str) -> bool {
     matches("localhost", host) || matches("*.localhost", host) || host.parse::<IpAddr>().is_ok()
 }
 
-/// Returns whether `host` is `name`, or below it if that begins with `*.`.
+/// Returns whether `host` is `name`, or a subdomain if `name` begins with `*.`.
 fn matches(name: &str, host: &str) -> bool {
     let Some(suffix) = name.strip_prefix('*') else {
         return name.eq_ignore_ascii_case(host);
@@ -267,7 +271,7 @@ mod tests {
         ));
         assert_eq!(judged(&listed, "/", &["realtime.example.com"]), Ok(()));
         assert!(judged(&listed, "/", &["evil.example"]).is_err());
-        // An open server that everybody may reach stands in a private network more often than not.
+        // An open server that other machines can reach is usually in a private network.
         let public = hosts("[auth]\nanonymous = true\n[server]\nlisten = \"0.0.0.0:80\"");
         assert!(judged(&public, "/", &["evil.example"]).is_err());
         assert_eq!(judged(&public, "/", &["192.0.2.1"]), Ok(()));

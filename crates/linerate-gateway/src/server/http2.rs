@@ -1,4 +1,4 @@
-//! Connections of HTTP/2: requests and WebSockets on streams.
+//! HTTP/2 connections: requests and WebSockets on streams.
 
 use std::{
     convert::Infallible,
@@ -19,10 +19,10 @@ use tower_service::Service;
 
 use super::connection::{HEAD_BYTES_MAX, Origin, REQUESTS_TIMEOUT, answer};
 
-/// How long a client may take to say what it speaks.
+/// Maximum time for the client to complete the HTTP/2 connection preface.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Serves the streams of one connection until it ends.
+/// Serves the streams of a connection until it ends.
 pub(super) async fn serve<S>(origin: Origin, stream: S, app: Router) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -43,7 +43,7 @@ where
     .await
 }
 
-/// Answers the requests of one connection.
+/// Answers the requests of a connection.
 #[derive(Clone)]
 struct Streams {
     origin: Origin,

@@ -1,19 +1,19 @@
-//! Sockets that listen.
+//! Listening sockets.
 
 use std::{io, net::SocketAddr};
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// Connections that may wait to be accepted.
+/// Maximum number of connections waiting to be accepted.
 const BACKLOG: i32 = 4_096;
 
-/// Binds listeners on one address, so many; the kernel spreads connections over them.
+/// Binds `count` listeners to one address; the kernel distributes connections over them.
 ///
-/// A second server on the same port is refused: it is shared among the listeners of one process only. With port 0
-/// all of them share the one that was picked.
+/// Fails if another process uses the port, because it is shared only among the listeners of one
+/// process. With port 0 all listeners share the port that was picked.
 ///
 /// # Errors
-/// The address is in use, or none of this machine.
+/// Fails if the address is in use, or does not belong to this machine.
 pub fn listen(address: SocketAddr, count: usize) -> io::Result<Vec<std::net::TcpListener>> {
     probe(address)?;
     let first = bind(address)?;
@@ -34,7 +34,7 @@ fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     Ok(socket.into())
 }
 
-/// Fails if somebody else holds the address.
+/// Fails if another process uses the address.
 fn probe(address: SocketAddr) -> io::Result<()> {
     socket(address)?.bind(&address.into())
 }

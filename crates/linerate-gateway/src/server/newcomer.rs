@@ -1,4 +1,4 @@
-//! Connections that have not asked for anything yet: they can be closed when memory is short.
+//! Connections that have not sent a request yet; they can be closed when memory is short.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,7 +7,8 @@ use tokio::sync::Notify;
 
 use super::admission::CONNECTION_BYTES;
 
-/// A connection until its first request. What it asks for then is ended by itself: a body, a session.
+/// A connection before its first request. After that, what the request needs, a body or a session,
+/// can be ended separately.
 #[derive(Debug, Default)]
 pub(super) struct Newcomer {
     ended: Notify,
@@ -15,19 +16,19 @@ pub(super) struct Newcomer {
 }
 
 impl Newcomer {
-    /// Makes known that there is one more.
+    /// Registers a connection.
     pub(super) fn register(budget: &Budget) -> Arc<Self> {
         let newcomer = Arc::new(Self::default());
         *newcomer.registration() = Some(budget.register(&newcomer));
         newcomer
     }
 
-    /// Takes note of a request.
+    /// Ends the registration because a request has arrived.
     pub(super) fn settle(&self) {
         self.registration().take();
     }
 
-    /// Waits until the connection is to be closed.
+    /// Waits until the connection must be closed.
     pub(super) async fn ended(&self) {
         self.ended.notified().await;
     }

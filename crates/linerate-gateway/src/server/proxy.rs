@@ -1,4 +1,4 @@
-//! What trusted proxies say of a client's address.
+//! Client addresses reported by trusted proxies.
 
 use std::{
     io,
@@ -9,25 +9,25 @@ use http::{HeaderMap, HeaderName, header::HeaderValue};
 use linerate::Scheme;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Bytes of a header of the PROXY protocol before its addresses.
+/// Length of the fixed part of a PROXY protocol header, in bytes.
 const FIXED_BYTES: usize = 16;
-/// Bytes of addresses and additional fields in it.
+/// Maximum length of its addresses and additional fields, in bytes.
 const VARIABLE_BYTES_MAX: usize = 4_096;
-/// The most addresses of `X-Forwarded-For` that are looked at.
+/// Maximum number of addresses in `X-Forwarded-For` that are examined.
 const HOPS_MAX: usize = 32;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Reads a header of the PROXY protocol, version 2, and nothing behind it. Returns the client's address; `None` if
-/// the proxy speaks for itself, as health checks do.
+/// Reads a PROXY protocol header, version 2, and nothing after it. Returns the client's address;
+/// `None` if the proxy connects on its own behalf, as health checks do.
 pub(super) async fn read_header(
     stream: &mut (impl AsyncRead + Unpin),
 ) -> io::Result<Option<SocketAddr>> {
     let mut bytes = vec![0; FIXED_BYTES];
     stream.read_exact(&mut bytes).await?;
     let variable = usize::from(u16::from_be_bytes([bytes[14], bytes[15]]));
-    // Judged before more is read: what is no header may claim any length.
+    // Check this before reading more, because an invalid header may claim any length.
     if !bytes.starts_with(ppp::v2::PROTOCOL_PREFIX) || variable > VARIABLE_BYTES_MAX {
         return Err(invalid());
     }
@@ -51,12 +51,13 @@ pub(super) async fn read_header(
 }
 
 fn invalid() -> io::Error {
-    let message = "no header of the PROXY protocol, version 2";
+    let message = "not a PROXY protocol header, version 2";
     io::Error::new(io::ErrorKind::InvalidData, message)
 }
 
-/// Returns the client's address by `X-Forwarded-For`: from the right, the first that is not a trusted proxy's.
-/// Whatever stands further left, anybody may have written. `None` if the header says nothing.
+/// Returns the client's address according to `X-Forwarded-For`: the first one from the right that
+/// is not a trusted proxy's. Any client could have written those further to the left. Returns
+/// `None` if the header contains no address.
 pub(super) fn forwarded_for(
     headers: &HeaderMap,
     is_trusted: impl Fn(IpAddr) -> bool,
@@ -77,7 +78,7 @@ pub(super) fn forwarded_for(
     nearest
 }
 
-/// Returns how the client spoke to the proxy, if that says so.
+/// Returns the scheme that the client used to connect to the proxy, if the proxy reports it.
 pub(super) fn forwarded_scheme(headers: &HeaderMap) -> Option<Scheme> {
     let value = headers.get_all(FORWARDED_PROTO).iter().next_back();
     let text = value.map(HeaderValue::to_str)?.ok()?;
@@ -88,7 +89,7 @@ pub(super) fn forwarded_scheme(headers: &HeaderMap) -> Option<Scheme> {
     }
 }
 
-/// Parses an address, with a port or without.
+/// Parses an address with or without a port.
 fn address(text: &str) -> Option<IpAddr> {
     let bare = text.trim_start_matches('[').trim_end_matches(']');
     let parsed = bare.parse::<IpAddr>().ok();

@@ -1,5 +1,5 @@
-//! File descriptors to fall back on: with one of them, all who wait are told at once that there is no room, rather than
-//! left waiting.
+//! Spare file descriptors. With one of them, all pending connections can be closed at once when
+//! descriptors run out, rather than left waiting.
 
 use std::{
     fs::File,
@@ -12,13 +12,15 @@ use std::{
 
 use tokio::{net::TcpListener, time::timeout};
 
-/// Those who wait that are turned away in one go: more than that, and a storm of them would spin.
+/// Maximum number of pending connections closed at a time; without a limit, a storm of connections
+/// would keep the loop busy.
 const TURNED_AWAY_MAX: u64 = 4_096;
 
 /// The spare descriptors of all workers.
 ///
-/// A descriptor that one worker lets go for a moment, another may take for a connection of its own. That connection is
-/// then given up for it: otherwise nobody who waits would ever be told again.
+/// When one worker closes a spare descriptor for a moment, another worker can take it for a
+/// connection. That connection is then closed to get the spare back; otherwise no pending
+/// connection could ever be closed again.
 #[derive(Debug)]
 pub struct Spares {
     files: Mutex<Vec<File>>,
@@ -26,7 +28,7 @@ pub struct Spares {
 }
 
 impl Spares {
-    /// Opens one for each worker, as far as there are any.
+    /// Opens one spare descriptor for each worker, as far as descriptors are available.
     pub(super) fn new(workers: usize) -> Self {
         let spares = Self {
             files: Mutex::default(),
@@ -36,7 +38,7 @@ impl Spares {
         spares
     }
 
-    /// Returns what was accepted, unless it has to be given up for a spare descriptor that is missing.
+    /// Returns the accepted connection, or closes it if a spare descriptor is missing.
     pub(super) fn spare<T>(&self, accepted: T) -> Option<T> {
         if self.restore() {
             return Some(accepted);
@@ -46,7 +48,8 @@ impl Spares {
         None
     }
 
-    /// Closes the connections of those who wait, one after the other on the same descriptor; returns how many.
+    /// Closes pending connections, one after the other with the same descriptor, and returns their
+    /// number.
     pub(super) async fn turn_away(&self, listener: &TcpListener) -> u64 {
         self.restore();
         let spare = self.files().pop();
@@ -64,7 +67,7 @@ impl Spares {
         count
     }
 
-    /// Opens those that are missing; returns whether none is any more.
+    /// Opens missing spare descriptors, and returns whether all are open.
     fn restore(&self) -> bool {
         if self.missing.load(Ordering::Relaxed) == 0 {
             return true;

@@ -1,4 +1,4 @@
-//! Answers that go on keep a place among the connections.
+//! Response bodies that keep a place among the connections.
 
 use std::{
     pin::Pin,
@@ -10,7 +10,7 @@ use hyper::body::{Frame, SizeHint};
 
 use super::Visit;
 
-/// A body that holds the places of its request until it ends or is dropped.
+/// A response body that holds the places of its request until it ends or is dropped.
 #[derive(Debug)]
 pub(super) struct Staying {
     body: Body,

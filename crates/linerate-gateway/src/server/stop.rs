@@ -1,4 +1,4 @@
-//! The end of the server, in phases.
+//! The phases of shutting down.
 
 use std::time::Duration;
 
@@ -7,64 +7,66 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// How far the end has come.
+/// The phase of shutting down.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Phase {
-    /// It is far away.
+    /// The server is running normally.
     Serving,
-    /// It was announced: balancers are told to turn away, everything else goes on.
+    /// The shutdown was announced: load balancers should stop routing clients here; everything else
+    /// continues.
     Announced,
-    /// Nobody is let in any more; those who are there are told over this time, from then on.
+    /// New connections are refused, and existing ones are closed over the window.
     Leaving {
-        /// When it began.
+        /// When this phase began.
         since: Instant,
-        /// Over how long connections are told.
+        /// The time over which connections are closed.
         window: Duration,
     },
-    /// Whoever is still there is cut off.
+    /// The remaining connections are cut off.
     Over,
 }
 
-/// Brings the end about.
+/// Controls the shutdown.
 #[derive(Debug)]
 pub struct Stop(watch::Sender<Phase>);
 
-/// Is told of the end.
+/// Observes the shutdown.
 #[derive(Clone, Debug)]
 pub struct Stopped(watch::Receiver<Phase>);
 
 impl Stop {
-    /// Starts far away from the end.
+    /// Creates a controller and an observer in the phase `Serving`.
     pub fn new() -> (Self, Stopped) {
         let (stop, stopped) = watch::channel(Phase::Serving);
         (Self(stop), Stopped(stopped))
     }
 
-    /// Goes on to a phase.
+    /// Enters a phase.
     pub fn enter(&self, phase: Phase) {
         self.0.send_replace(phase);
     }
 }
 
 impl Stopped {
-    /// Returns how far the end has come.
+    /// Returns the current phase.
     pub fn phase(&self) -> Phase {
         *self.0.borrow()
     }
 
-    /// Waits until nobody is to be let in any more.
+    /// Waits until new connections must be refused.
     pub async fn leaving(&self) {
         self.wait(|phase| matches!(phase, Phase::Leaving { .. } | Phase::Over))
             .await;
     }
 
-    /// Waits until whoever is still there is to be cut off.
+    /// Waits until the remaining connections must be cut off.
     pub async fn over(&self) {
         self.wait(|phase| matches!(phase, Phase::Over)).await;
     }
 
-    /// Waits for a moment to say goodbye: the caller's part of the window, from 0.0 to 1.0.
+    /// Waits until this connection must close. `part` is its time within the window, from 0.0 to
+    /// 1.0.
     pub async fn goodbye(&self, part: f64) {
         let is_reached = |phase: &Phase| matches!(phase, Phase::Leaving { .. } | Phase::Over);
         if let Phase::Leaving { since, window } = self.wait(is_reached).await {
@@ -77,7 +79,7 @@ impl Stopped {
 
     async fn wait(&self, is_reached: impl FnMut(&Phase) -> bool) -> Phase {
         let mut phases = self.0.clone();
-        // An error means that nobody can bring the end about any more, and nobody waits for it.
+        // An error means that the controller was dropped, so that no further phase can be entered.
         match phases.wait_for(is_reached).await {
             Ok(phase) => *phase,
             Err(_) => Phase::Over,

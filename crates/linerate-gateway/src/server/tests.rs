@@ -1,4 +1,4 @@
-//! Tests of the way from a socket to a request, with real sockets.
+//! Tests of the path from a socket to a request, with real sockets.
 
 use std::{
     net::SocketAddr,
@@ -28,11 +28,12 @@ use crate::{
 };
 
 const PATIENCE: Duration = Duration::from_secs(20);
-/// A header of the PROXY protocol for `192.0.2.1`.
+/// A PROXY protocol header for `192.0.2.1`.
 const PROXY: &[u8] =
     b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x01\x7f\0\0\x01\x04\xd2\x1f\x90";
 
-/// A server whose `/` says where a request comes from, and whose `/wait` answers when it is to say goodbye.
+/// A server whose `/` returns the origin of a request, and whose `/wait` responds when the
+/// connection must close.
 struct Served {
     address: SocketAddr,
     front: Arc<Front>,
@@ -48,7 +49,7 @@ async fn whence(Extension(peer): Extension<Peer>) -> String {
     format!("{scheme} {}", peer.address)
 }
 
-/// Says whether the whole body came.
+/// Returns whether the whole body arrived.
 async fn take(body: Body) -> &'static str {
     match to_bytes(body, 1_024).await {
         Ok(_) => "taken",
@@ -62,7 +63,7 @@ async fn wait(Extension(visit): Extension<Visit>) -> impl IntoResponse {
 }
 
 impl Served {
-    /// Starts one that answers to any name.
+    /// Starts a server that accepts any host name.
     async fn start(options: &ServerOptions) -> Self {
         let config = Config {
             server: ServerOptions {
@@ -95,7 +96,7 @@ impl Served {
         TcpStream::connect(self.address).await.unwrap()
     }
 
-    /// Sends bytes and a request with these headers; returns all that comes back.
+    /// Sends bytes and a request with these headers, and returns everything received.
     async fn ask(&self, before: &[u8], headers: &str) -> String {
         let mut stream = self.connect().await;
         stream.write_all(before).await.unwrap();
@@ -107,7 +108,7 @@ impl Served {
 
 async fn rest(stream: &mut (impl AsyncReadExt + Unpin)) -> String {
     let mut bytes = Vec::new();
-    // A reset is an end too.
+    // A reset also ends the connection.
     _ = timeout(PATIENCE, stream.read_to_end(&mut bytes))
         .await
         .unwrap();
@@ -139,7 +140,7 @@ async fn a_proxy_header_is_believed_where_it_is_configured_and_from_whom_it_is_t
     assert_eq!(
         served.ask(b"", "").await,
         "",
-        "a trusted proxy without header is none"
+        "a trusted proxy must send a header"
     );
 
     let mut options = trusting(&["192.0.2.0/24"]);
@@ -232,7 +233,8 @@ async fn r03_a_body_that_never_ends_is_given_up() {
     while served.front.admission.open() == 0 {
         tokio::task::yield_now().await;
     }
-    // Long enough for the head to be read: its own time is over sooner than that of the body.
+    // Wait until the header section has been read, because its timeout is shorter than that of the
+    // body.
     tokio::time::sleep(Duration::from_millis(300)).await;
     tokio::time::pause();
     tokio::time::advance(BODY_TIMEOUT).await;
@@ -240,7 +242,7 @@ async fn r03_a_body_that_never_ends_is_given_up() {
     assert!(rest(&mut slow).await.ends_with("given up"));
 }
 
-/// Writes a new certificate for `localhost`, and returns it.
+/// Writes a new certificate for `localhost` and returns it.
 fn certify(options: &TlsOptions) -> Vec<u8> {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     std::fs::write(&options.certificate, made.cert.pem()).unwrap();
@@ -255,7 +257,7 @@ fn tls_options(directory: &std::path::Path) -> TlsOptions {
     }
 }
 
-/// Speaks TLS to the server, which must show this certificate.
+/// Sends a request over TLS to the server, which must present this certificate.
 async fn ask_tls(served: &Served, expected: &[u8]) -> String {
     let config = linerate::tls::danger_client_config_trusting_anybody();
     let connector = TlsConnector::from(Arc::new(config));
@@ -289,7 +291,7 @@ async fn t06_a_new_certificate_is_used_for_new_connections_and_a_broken_one_is_n
     assert!(certificate.reload().is_err());
     assert!(
         !certificate.reload_if_changed().unwrap(),
-        "it is not tried again and again"
+        "it is not tried again"
     );
     ask_tls(&served, &first).await;
 

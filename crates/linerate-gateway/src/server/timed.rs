@@ -1,4 +1,4 @@
-//! Bodies of requests that must come in time, and within the memory budget.
+//! Request bodies with a time limit, accounted in the memory budget.
 
 use std::{
     io,
@@ -16,17 +16,18 @@ use tokio::time::{Sleep, sleep};
 use super::CONNECTION_BYTES;
 use crate::node::most_of;
 
-/// How long the whole body of a request may take.
+/// Maximum time to receive the whole body of a request.
 pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A body that holds no more is read in any state: it costs less than the connection that it comes on, and servers of
-/// applications can still say what is to be done.
+/// Maximum size of a body that is read even when memory is critical, in bytes. It costs less than
+/// its connection, and applications can still control the server.
 const SMALL_BYTES: u64 = 4 << 10;
 
-/// How much is read of a body that is refused, so that its connection can go on.
+/// Maximum number of bytes read and discarded of a refused body, so that its connection can
+/// continue.
 const DISCARDED_BYTES_MAX: usize = 1 << 20;
 
-/// What a request's body holds of the memory budget, until the request is answered.
+/// The memory that the body of a request holds, until the request is answered.
 #[derive(Debug)]
 pub(super) struct Held {
     budget: Budget,
@@ -36,9 +37,9 @@ pub(super) struct Held {
 #[derive(Debug)]
 struct State {
     lease: Lease,
-    /// Whether the body is not handed out to its end, for want of memory.
+    /// True if the body was cut short because memory is short.
     is_refused: bool,
-    /// Whether nothing of it is read any more.
+    /// True if nothing more of the body is read.
     is_ended: bool,
     reader: Option<Waker>,
 }
@@ -56,12 +57,12 @@ impl Held {
         })
     }
 
-    /// Returns whether the body was not handed out to its end, for want of memory.
+    /// Returns whether the body was cut short because memory is short.
     pub(super) fn is_refused(&self) -> bool {
         self.state().is_refused
     }
 
-    /// Draws what a piece takes: once as it has arrived, once more where the body is put together.
+    /// Accounts for a piece: once for the piece as it arrived, and once for the assembled body.
     fn draw(&self, bytes: usize) -> io::Result<()> {
         let bytes = 2 * bytes as u64;
         let mut state = self.state();
@@ -74,12 +75,12 @@ impl Held {
         drawn.map_err(|_| short_of_memory())
     }
 
-    /// Returns whether hardly anything was handed out.
+    /// Returns whether at most a small amount has been passed on.
     fn is_fresh(&self) -> bool {
         self.state().lease.bytes() <= 2 * SMALL_BYTES
     }
 
-    /// Fails if the body is to end; the task is woken if that changes.
+    /// Fails if the body must end. Otherwise the task is woken when that changes.
     fn check(&self, context: &Context<'_>) -> io::Result<()> {
         let mut state = self.state();
         if state.is_ended {
@@ -101,7 +102,7 @@ impl Holder for Held {
     fn holds(&self) -> (Consumer, u64) {
         let parts = [
             (Consumer::Bodies, self.state().lease.bytes()),
-            // Of HTTP/1, which ends with a body that is not read.
+            // The HTTP/1.1 connection, which ends if its body is not read.
             (Consumer::Connections, CONNECTION_BYTES),
         ];
         most_of(parts)
@@ -118,14 +119,16 @@ impl Holder for Held {
     }
 }
 
-/// The body of a request. It fails when its time is over, however much of it has come, and when memory is short.
+/// The body of a request. It fails when its time is over, even if more data is arriving, and when
+/// memory is short.
 #[derive(Debug)]
 pub(super) struct Timed<B> {
     body: B,
     held: Arc<Held>,
-    /// Exists once the body had to be waited for.
+    /// Present once reading has had to wait.
     registration: Option<Registration>,
-    /// How much was read in vain since it was refused before much was handed out.
+    /// Number of bytes discarded since the body was refused; `None` if it was not refused, or if
+    /// much of it had already been passed on.
     discarded: Option<usize>,
     over: Pin<Box<Sleep>>,
 }
@@ -141,7 +144,7 @@ impl<B> Timed<B> {
         }
     }
 
-    /// Makes known that the body can be ended: it waits for its peer.
+    /// Registers the body as one that can be ended, because it waits for its peer.
     fn register(&mut self) {
         let held = &self.held;
         self.registration
@@ -162,7 +165,7 @@ where
         context: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         if self.over.as_mut().poll(context).is_ready() {
-            let message = format!("body took more than {BODY_TIMEOUT:?}");
+            let message = format!("body did not arrive within {BODY_TIMEOUT:?}");
             return Poll::Ready(Some(Err(io::Error::new(io::ErrorKind::TimedOut, message))));
         }
         loop {
@@ -206,7 +209,7 @@ where
 }
 
 fn short_of_memory() -> io::Error {
-    io::Error::new(io::ErrorKind::OutOfMemory, "the server is short of memory")
+    io::Error::new(io::ErrorKind::OutOfMemory, "server is short of memory")
 }
 
 #[cfg(test)]
@@ -218,7 +221,8 @@ mod tests {
 
     const MIB: usize = 1 << 20;
 
-    /// Returns what is handed out of a body of several pieces, and what is held of it.
+    /// Returns the number of bytes read from a body of several pieces, and the memory that it
+    /// holds.
     async fn read(budget: &Budget, pieces: &[usize]) -> (Result<usize, axum::Error>, Arc<Held>) {
         let pieces: Vec<_> = pieces.iter().map(|bytes| vec![b'x'; *bytes]).collect();
         let pieces = futures_util::stream::iter(pieces.into_iter().map(Ok::<_, io::Error>));
@@ -234,7 +238,7 @@ mod tests {
         let (whole, held) = read(&budget, &[MIB, MIB]).await;
         assert_eq!((whole.unwrap(), held.is_refused()), (2 * MIB, false));
         assert!(budget.used(Consumer::Bodies) >= 4 * MIB as u64);
-        // The second piece of another would be too much.
+        // The second piece of another body would exceed the budget.
         let (cut, other) = read(&budget, &[MIB, 2 * MIB]).await;
         assert!(cut.is_err() && other.is_refused());
         assert!(budget.used_total() <= 8 * MIB as u64);

@@ -1,4 +1,4 @@
-//! The certificate, and its renewal while the server runs.
+//! The certificate and its renewal while the server runs.
 
 use std::{
     fs, io,
@@ -17,10 +17,10 @@ use rustls::{
 
 use crate::config::TlsOptions;
 
-/// The most bytes of a file.
+/// Maximum size of a file, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// A certificate that can be exchanged while connections stand.
+/// A certificate that can be replaced while connections are open.
 #[derive(Debug)]
 pub struct Certificate {
     options: TlsOptions,
@@ -29,19 +29,19 @@ pub struct Certificate {
     read: Mutex<Option<Stamp>>,
 }
 
-/// Why a certificate can't be used.
+/// Why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CertificateError {
-    /// A file can't be read.
+    /// A file cannot be read.
     #[error("{}: {source}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A file is no PEM of its kind, or the key is not that of the certificate.
+    /// A file is not valid PEM, or the key does not match the certificate.
     #[error("{}: {reason}", path.display())]
     Pem {
         /// The file.
@@ -51,18 +51,18 @@ pub enum CertificateError {
     },
 }
 
-/// When the two files were written.
+/// The modification times of the two files.
 type Stamp = [Option<SystemTime>; 2];
 
-/// Hands out the newest certificate.
+/// Resolves to the current certificate.
 #[derive(Debug)]
 struct Current(ArcSwap<CertifiedKey>);
 
 impl Certificate {
-    /// Reads the files.
+    /// Loads the certificate and the key from their files.
     ///
     /// # Errors
-    /// One can't be read, or they do not belong together.
+    /// Fails if a file cannot be read, or the key does not match the certificate.
     pub fn load(options: &TlsOptions) -> Result<Self, CertificateError> {
         let stamp = stamp(options);
         let current = Arc::new(Current(ArcSwap::new(read(options)?)));
@@ -81,10 +81,10 @@ impl Certificate {
         })
     }
 
-    /// Reads the files again, and uses them for connections from now on.
+    /// Reads the files again and uses them for new connections.
     ///
     /// # Errors
-    /// As [`load`](Self::load); then the certificate stays.
+    /// Like [`load`](Self::load), but keeps the current certificate on failure.
     pub fn reload(&self) -> Result<(), CertificateError> {
         let stamp = stamp(&self.options);
         *self.read.lock().unwrap_or_else(PoisonError::into_inner) = Some(stamp);
@@ -92,10 +92,11 @@ impl Certificate {
         Ok(())
     }
 
-    /// Reads the files again if they were written since; `true` if they were.
+    /// Reads the files again if they have changed, and returns whether they have.
     ///
     /// # Errors
-    /// As [`reload`](Self::reload). They are not tried again until they are written once more.
+    /// Like [`reload`](Self::reload). After a failure, the files are not tried again until they
+    /// change once more.
     pub fn reload_if_changed(&self) -> Result<bool, CertificateError> {
         let known = *self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if known == Some(stamp(&self.options)) {
@@ -124,7 +125,7 @@ fn read(options: &TlsOptions) -> Result<Arc<CertifiedKey>, CertificateError> {
     let chain = CertificateDer::pem_slice_iter(&chain).collect::<Result<Vec<_>, _>>();
     let chain = chain.map_err(|error| pem(&options.certificate, error))?;
     if chain.is_empty() {
-        return Err(pem(&options.certificate, "no certificate in it"));
+        return Err(pem(&options.certificate, "file contains no certificate"));
     }
     let key = PrivateKeyDer::from_pem_slice(&read_file(&options.key)?);
     let key = key.map_err(|error| pem(&options.key, error))?;
@@ -140,7 +141,7 @@ fn read_file(path: &Path) -> Result<Vec<u8>, CertificateError> {
     };
     let bytes = fs::metadata(path).map_err(failed)?.len();
     if bytes > FILE_BYTES_MAX {
-        let message = format!("file has {bytes} bytes; at most {FILE_BYTES_MAX} are read");
+        let message = format!("file has {bytes} bytes; at most {FILE_BYTES_MAX} are allowed");
         return Err(pem(path, message));
     }
     fs::read(path).map_err(failed)

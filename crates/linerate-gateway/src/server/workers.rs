@@ -1,4 +1,5 @@
-//! Worker threads: one tokio runtime and one listener each, so that a connection lives and dies on its worker.
+//! Worker threads with one tokio runtime and one listener each, so that a connection stays on its
+//! worker.
 
 use std::{
     future::Future,
@@ -13,27 +14,27 @@ use tokio::{net::TcpListener, sync::Notify};
 
 use super::listener::listen;
 
-/// How long a thread for blocking work waits for more. What it has allocated and another thread has freed goes back to the
-/// system when it ends, with mimalloc.
+/// Idle time after which a thread for blocking work ends. With mimalloc, memory that it allocated
+/// and another thread freed returns to the system only then.
 const BLOCKING_IDLE: Duration = Duration::from_secs(1);
 
-/// Listeners on one address, one for each worker; the kernel spreads connections over them.
+/// Listeners on one address, one for each worker; the kernel distributes connections over them.
 #[derive(Debug)]
 pub struct Workers {
     listeners: Vec<std::net::TcpListener>,
     address: SocketAddr,
 }
 
-/// What a worker starts with.
+/// The resources of a worker when it starts.
 #[derive(Debug)]
 pub struct Seat {
-    /// Which of the workers it is, from 0.
+    /// Index of the worker, from 0.
     pub index: usize,
     /// Its listener.
     pub listener: TcpListener,
 }
 
-/// Threads that run.
+/// Running worker threads.
 #[derive(Debug)]
 pub struct Running {
     threads: Vec<JoinHandle<io::Result<()>>>,
@@ -41,10 +42,10 @@ pub struct Running {
 }
 
 impl Workers {
-    /// Binds the address for so many workers; 0 for one each core.
+    /// Binds the address for `workers` workers; 0 for one per core.
     ///
     /// # Errors
-    /// The address is in use, or none of this machine.
+    /// Fails if the address is in use, or does not belong to this machine.
     pub fn bind(address: SocketAddr, workers: usize) -> io::Result<Self> {
         let workers = match workers {
             0 => thread::available_parallelism().map_or(1, usize::from),
@@ -57,20 +58,20 @@ impl Workers {
         Ok(Self { listeners, address })
     }
 
-    /// Returns the address, with the port that was picked.
+    /// Returns the address, with the actual port if port 0 was requested.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Returns how many workers there are.
+    /// Returns the number of workers.
     pub fn count(&self) -> usize {
         self.listeners.len()
     }
 
-    /// Runs `serve` on a thread of each worker.
+    /// Runs `serve` on a separate thread for each worker.
     ///
     /// # Errors
-    /// A thread can't be started.
+    /// Fails if a thread cannot be started.
     pub fn start<S, F>(self, serve: S) -> io::Result<Running>
     where
         S: Fn(Seat) -> F + Clone + Send + 'static,
@@ -82,7 +83,8 @@ impl Workers {
             let (serve, ended) = (serve.clone(), ended.clone());
             let thread = thread::Builder::new().name(format!("worker-{index}"));
             threads.push(thread.spawn(move || {
-                // Also when it panics: the others must not wait for a worker that is gone.
+                // This also runs on a panic, because the others must not wait for a worker that has
+                // ended.
                 let _ended = Ended(ended);
                 let runtime = tokio::runtime::Builder::new_current_thread()
                     .enable_all()
@@ -99,25 +101,25 @@ impl Workers {
 }
 
 impl Running {
-    /// Waits until one of the workers has ended, for whatever reason.
+    /// Waits until one of the workers has ended, for any reason.
     pub async fn one_ended(&self) {
         self.ended.notified().await;
     }
 
-    /// Waits until all of them have.
+    /// Waits until all workers have ended.
     ///
     /// # Errors
-    /// One failed or panicked.
+    /// Fails if a worker failed or panicked.
     pub fn join(self) -> io::Result<()> {
         for thread in self.threads {
             let ended = thread.join();
-            ended.map_err(|_| io::Error::other("a worker panicked"))??;
+            ended.map_err(|_| io::Error::other("worker thread panicked"))??;
         }
         Ok(())
     }
 }
 
-/// Tells that a thread has ended when it is dropped.
+/// Notifies that a thread has ended when it is dropped.
 #[derive(Debug)]
 struct Ended(Arc<Notify>);
 

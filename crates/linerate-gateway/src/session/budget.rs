@@ -1,8 +1,8 @@
-//! How many commands a client may send.
+//! Limits the rate of a client's commands.
 
 use std::time::{Duration, Instant};
 
-/// Counts a client's commands second by second.
+/// Counts a client's commands in windows of one second.
 #[derive(Debug)]
 pub(super) struct Budget {
     per_second_max: u32,
@@ -10,14 +10,14 @@ pub(super) struct Budget {
     spent: u32,
 }
 
-/// What becomes of a command.
+/// The decision on one command.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Verdict {
-    /// The client goes on although it was refused as much as it was granted before.
+    /// The client sent more than twice its limit within one second and is disconnected.
     Excessive,
-    /// It is done.
+    /// The command is executed.
     Granted,
-    /// It is refused; the client may try again later.
+    /// The command is refused; the client may try again later.
     Refused,
 }
 
@@ -30,7 +30,7 @@ impl Budget {
         }
     }
 
-    /// Takes notice of a command.
+    /// Counts a command and decides what happens to it.
     pub(super) fn spend(&mut self, now: Instant) -> Verdict {
         if now.duration_since(self.second) >= Duration::from_secs(1) {
             self.second = now;

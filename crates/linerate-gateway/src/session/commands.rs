@@ -1,4 +1,4 @@
-//! What becomes of each command.
+//! Handles each command.
 
 use std::{sync::Arc, time::Instant};
 
@@ -23,13 +23,13 @@ use crate::{
     },
 };
 
-/// What a command is answered with at once, or what its answer waits for.
+/// The result of starting a command: an immediate answer, or an operation that produces it.
 enum Step {
     Answer(Answer),
     Wait(Work),
 }
 
-/// A client that is connected, and its session's context.
+/// A connected client, with its session's context.
 struct Present {
     context: Context,
     identity: Arc<Identity>,
@@ -41,13 +41,14 @@ fn wait(work: impl Future<Output = Done> + Send + 'static) -> Result<Step, Refus
 }
 
 impl Session {
-    /// Starts with a command in its turn; returns what its answer waits for, and the channel if that is a subscription.
+    /// Starts a command whose turn has come. Returns the operation that produces its answer, if
+    /// any, and the channel if the command is a subscription.
     pub(super) fn begin(&mut self, command: Command) -> (Option<ChannelName>, Option<Work>) {
         let Command { id, request } = command;
         let channel = self.asked_channel(&request);
         let step = match (&self.stage, request) {
             (Stage::Fresh, Request::Connect(connect)) => self.begin_connect(connect),
-            // Nobody connects twice, and nothing else comes first.
+            // A client connects only once, and connecting must be its first command.
             (Stage::Connected { .. }, Request::Connect(_)) | (Stage::Fresh, _) => {
                 Err(Refusal::Disconnect(Disconnect::BAD_REQUEST))
             }
@@ -63,7 +64,7 @@ impl Session {
         };
         match step {
             Ok(Step::Wait(work)) => return (channel, Some(work)),
-            // Behind the answers to what came before.
+            // Queue the error so that it follows the answers to earlier commands.
             Err(Refusal::Error(error)) if !self.pending.is_empty() => {
                 let refused = std::future::ready(Done::Answered(Err(error)));
                 return (None, Some(Box::pin(refused)));
@@ -82,7 +83,7 @@ impl Session {
         settings.channel_name(&wanted.channel).ok()
     }
 
-    /// Goes on with a command whose answer has come.
+    /// Completes a command or subscription with the result of its operation.
     pub(super) fn finish(&mut self, now: Instant, pending: Pending, done: Done) {
         if let Pending::Command(asked, _) = pending {
             self.count(now, asked);
@@ -123,7 +124,7 @@ impl Session {
         }
     }
 
-    /// Answers a command that is one too many.
+    /// Refuses a command that exceeds the rate limit.
     pub(super) fn refuse_excess(&mut self, command: &Command) {
         if command.id > 0 {
             self.reply(command.id, Err(ClientError::TOO_MANY_REQUESTS));
@@ -200,7 +201,7 @@ impl Session {
                 Err(Refusal::Error(ClientError::METHOD_NOT_FOUND))
             }
             Request::Send { .. } => Err(Refusal::Disconnect(Disconnect::NOT_AVAILABLE)),
-            // A pong does not get here: it was taken when it came.
+            // Pongs never get here: `take` handles them on arrival.
             Request::Connect(_) | Request::Pong => {
                 Err(Refusal::Disconnect(Disconnect::BAD_REQUEST))
             }
@@ -235,7 +236,7 @@ impl Session {
             return Err(Refusal::Error(ClientError::PERMISSION_DENIED));
         }
         if context.gate.worker.node().broker().is_pattern(&channel) {
-            let message = "bad request: nothing is published in a pattern";
+            let message = "bad request: cannot publish to a pattern";
             return Err(ClientError::BAD_REQUEST.with_message(message.into()).into());
         }
         let known = self.subscriptions.get(&channel);
@@ -265,7 +266,8 @@ impl Session {
         )
     }
 
-    /// Checks that a channel has a feature, and that the client may use it as a subscriber.
+    /// Checks that the client is subscribed to a channel, that the channel has a feature, and that
+    /// clients may use it.
     fn check_feature(
         &self,
         channel: &str,
@@ -378,7 +380,7 @@ impl Session {
     }
 }
 
-/// Returns what the client says that it is, as far as it is short.
+/// Returns the client's own name and version, truncated to 64 bytes.
 fn agent(connect: &Connect) -> String {
     let mut agent = format!("{} {}", connect.name, connect.version);
     agent.truncate(agent.floor_char_boundary(64));

@@ -1,17 +1,17 @@
-//! When something is due in a session: pings, answers to them, tokens that end.
+//! Deadlines of a session: pings, pongs and token expiry.
 
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::config::ClientOptions;
 
-/// If something is noticed so much later than it was due, the process was asleep, and the client's answer may be
-/// unread.
+/// If a deadline is noticed this much too late, the process was suspended, and the client's answer
+/// may be waiting unread.
 const LATE: Duration = Duration::from_secs(1);
 
-/// How long it is read then before a client is judged.
+/// After such a delay, how long to read input before the client is considered unresponsive.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What is due in a session, and when.
+/// The deadlines of a session.
 #[derive(Debug)]
 pub(super) struct Deadlines {
     ping_interval: Duration,
@@ -22,16 +22,16 @@ pub(super) struct Deadlines {
     expiry: Option<Instant>,
 }
 
-/// Something that is due.
+/// A deadline that has passed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Due {
-    /// The client's first command.
+    /// The client did not send its first command in time.
     Connect,
-    /// A newer token.
+    /// The client did not present a newer token in time.
     Expiry,
-    /// A ping of ours.
+    /// It is time to send a ping.
     Ping,
-    /// The client's answer to it.
+    /// The client did not answer a ping in time.
     Pong,
 }
 
@@ -47,30 +47,30 @@ impl Deadlines {
         }
     }
 
-    /// Takes notice that the client is connected. The first ping comes after a `part` of the interval, from 0 to 1,
-    /// so that clients that came together are not pinged together.
+    /// Marks the client as connected. The first ping is sent after `part` of the interval, clamped
+    /// to 0.1 to 1, so that clients that connected together are not pinged together.
     pub(super) fn connected(&mut self, now: Instant, part: f32) {
         self.connect = None;
         self.ping = Some(now + self.ping_interval.mul_f32(part.clamp(0.1, 1.0)));
     }
 
-    /// Sets when the session ends for want of a newer token.
+    /// Sets when the session expires unless its token is refreshed.
     pub(super) fn set_expiry(&mut self, at: Option<Instant>) {
         self.expiry = at;
     }
 
-    /// Takes notice of an answer to a ping.
+    /// Records the client's answer to a ping.
     pub(super) fn pong(&mut self) {
         self.pong = None;
     }
 
-    /// Returns the next time when something is due.
+    /// Returns the next deadline.
     pub(super) fn next(&self) -> Option<Instant> {
         let all = [self.connect, self.ping, self.pong, self.expiry];
         all.into_iter().flatten().min()
     }
 
-    /// Returns something that is due, and expects it no more.
+    /// Returns a deadline that has passed and clears it. A ping schedules the next one.
     pub(super) fn poll(&mut self, now: Instant) -> Option<Due> {
         for answer in [&mut self.connect, &mut self.pong].into_iter().flatten() {
             if now.saturating_duration_since(*answer) > LATE {
@@ -96,11 +96,11 @@ impl Deadlines {
     }
 }
 
-/// Returns how long it is until a time in seconds since 1970; zero if it is over.
+/// Returns the time left until `seconds` since the Unix epoch; zero if that time has passed.
 pub(super) fn until(seconds: u64) -> Duration {
     let at = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
     let left = at.map(|at| at.duration_since(SystemTime::now()).unwrap_or_default());
-    // A time that no clock can show is as good as never.
+    // A time that the system clock cannot represent counts as never.
     left.unwrap_or(Duration::MAX)
 }
 

@@ -1,4 +1,4 @@
-//! What the node and the worker want of a session.
+//! Handles events from the node and the worker.
 
 use std::time::{Instant, SystemTime};
 
@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl Session {
-    /// Takes an event that the outlet has collected.
+    /// Handles an event collected by the outlet.
     pub(crate) fn handle_event(&mut self, now: Instant, event: Event) {
         match event {
             Event::Gap(channel) => self.handle_gap(&channel),
@@ -30,7 +30,7 @@ impl Session {
     fn handle_gap(&mut self, channel: &ChannelName) {
         match self.subscriptions.get(channel) {
             Some(subscription) if !subscription.ends_with_gap => {}
-            // SDKs take the end of a subscription that the server has made for final.
+            // SDKs treat the end of a server-side subscription as final.
             Some(subscription) if subscription.is_of_server => {
                 self.end(Disconnect::INSUFFICIENT_STATE);
             }
@@ -56,7 +56,7 @@ impl Session {
         }
     }
 
-    /// Starts a subscription that the application wants for the client.
+    /// Starts a subscription that the application requests for the client.
     pub(super) fn begin_server_subscribe(
         &mut self,
         channel: ChannelName,
@@ -90,7 +90,8 @@ impl Session {
         }))
     }
 
-    /// Ends what was opened by tokens that are revoked now. SDKs come back and are told to get new tokens.
+    /// Ends the session or the subscriptions whose tokens are now revoked. SDKs reconnect and are
+    /// told to get new tokens.
     fn end_revoked(&mut self) {
         let Stage::Connected { identity, .. } = &self.stage else {
             return;

@@ -1,4 +1,4 @@
-//! Sessions whose subscriptions stand in the address of a request, for clients that send no commands.
+//! Sessions whose subscriptions are part of the request URL, for clients that send no commands.
 
 use std::time::Instant;
 
@@ -12,21 +12,21 @@ use crate::{
     transport::Event,
 };
 
-/// What a request asks for.
+/// The tokens and subscriptions of a request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wish {
-    /// The token of the connection; empty if there is none.
+    /// The connection token; empty if there is none.
     pub(crate) token: String,
-    /// The channels; none stands for those that the tokens name.
+    /// The requested channels. If empty, the client gets the channels that its tokens name.
     pub(crate) subscriptions: Vec<Subscribe>,
     /// Tokens for some of the channels.
     pub(crate) channel_tokens: Vec<String>,
 }
 
-/// A subscription, and what a token says of it.
+/// A subscription, with the claims of its token.
 type Wanted = (ChannelName, Subscribe, Option<SubscriptionClaims>);
 
-/// A wish that may come true.
+/// A wish that has been authorized.
 #[derive(Debug)]
 pub(crate) struct Granted {
     identity: Identity,
@@ -41,21 +41,22 @@ pub(crate) struct FixedSession {
     context: Context,
     member: Member,
     user: String,
-    /// What the tokens said of themselves that the session was opened with.
+    /// Information about the tokens that opened the session.
     tokens: Vec<Shown>,
     channels: Vec<ChannelName>,
     expiry: Option<Instant>,
-    /// When the first subscription ends, and the session with it: nobody can bring a newer token for it.
+    /// When the first subscription token expires. This ends the session, because the client cannot
+    /// present a newer token.
     subscription_expiry: Option<Instant>,
-    /// Channels in which the client has missed something before it came back.
+    /// Channels in which the client missed publications before it reconnected.
     unrecovered: Vec<ChannelName>,
 }
 
 impl Wish {
-    /// Finds out who the client is and whether it may subscribe to everything that it wants.
+    /// Authenticates the client and checks that it may subscribe to everything that it asks for.
     ///
     /// # Errors
-    /// It may not.
+    /// The client is not authenticated, or a subscription is not allowed.
     pub(crate) async fn grant(mut self, gate: &Gate, client: &str) -> Result<Granted, Refusal> {
         let claims = gate.authenticate(&self.token).await?;
         let identity = Identity::new(client, claims.as_ref());
@@ -71,7 +72,7 @@ impl Wish {
             self.subscriptions = named.iter().map(subscribe).collect();
         }
         let subscriptions = self.check(gate, &identity, named)?;
-        // Nobody can bring a newer token here, so that there is no grace.
+        // Clients cannot present a newer token here, so there is no grace period.
         let now = Instant::now();
         let claims = subscriptions
             .iter()
@@ -85,7 +86,8 @@ impl Wish {
         })
     }
 
-    /// Judges the tokens for single channels, which must be among those that are wanted, if any are named.
+    /// Checks the channel tokens. If the request lists channels, each token must be for one of
+    /// them.
     async fn judge_channel_tokens(
         &self,
         gate: &Gate,
@@ -98,7 +100,7 @@ impl Wish {
             let mut wanted = self.subscriptions.iter();
             let is_wanted = wanted.any(|one| one.channel == channel.as_str());
             if !is_wanted && !self.subscriptions.is_empty() {
-                let message = "bad request: channel_token is for a channel that is not asked for";
+                let message = "bad request: channel_token is for a channel that was not requested";
                 return Err(ClientError::BAD_REQUEST.with_message(message.into()).into());
             }
             named.push((channel, claims));
@@ -114,7 +116,7 @@ impl Wish {
     ) -> Result<Vec<Wanted>, ClientError> {
         let settings = gate.shared.settings_full();
         if self.subscriptions.is_empty() {
-            let message = "bad request: no channel".to_owned();
+            let message = "bad request: no channel requested".to_owned();
             return Err(ClientError::BAD_REQUEST.with_message(message));
         }
         check_count(gate, self.subscriptions.len())?;
@@ -145,15 +147,16 @@ fn check_count(gate: &Gate, channels: usize) -> Result<(), ClientError> {
     if channels <= channels_max {
         return Ok(());
     }
-    let message = format!("limit exceeded: {channels} of at most {channels_max} channels");
+    let message =
+        format!("limit exceeded: {channels} channels; at most {channels_max} are allowed");
     Err(ClientError::LIMIT_EXCEEDED.with_message(message))
 }
 
 impl FixedSession {
-    /// Subscribes the client. Data is kept back until then.
+    /// Subscribes the client. Data is held back until the outlet is released.
     ///
     /// # Errors
-    /// The broker is away or refuses.
+    /// The broker is unavailable or refuses, a token has been revoked, or a limit is reached.
     pub(crate) async fn start(context: Context, granted: Granted) -> Result<Self, Refusal> {
         context.outlet.hold();
         let member = context.join(&granted.identity)?;
@@ -167,7 +170,7 @@ impl FixedSession {
             .chain(claims)
             .collect();
         let user = granted.identity.user.clone();
-        // From here on the worker tells of a revocation.
+        // From here on, the worker reports revocations.
         for token in &tokens {
             context
                 .gate
@@ -202,7 +205,8 @@ impl FixedSession {
         })
     }
 
-    /// Takes an event that the outlet has collected; says why the session has to end, if it has.
+    /// Handles an event collected by the outlet. Returns the reason to end the session, if it has
+    /// to end.
     pub(crate) fn handle_event(&mut self, event: Event) -> Option<Disconnect> {
         match event {
             Event::Gap(_) => None,
@@ -215,7 +219,7 @@ impl FixedSession {
         }
     }
 
-    /// Says why the session has to end, if its time is over.
+    /// Returns the reason to end the session if a deadline has passed.
     pub(crate) fn handle_timeout(&self, now: Instant) -> Option<Disconnect> {
         let is_over = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         if is_over(self.expiry) {
@@ -230,12 +234,12 @@ impl FixedSession {
         both.into_iter().flatten().min()
     }
 
-    /// Returns the client's place at the worker.
+    /// Returns the client's ID at the worker.
     pub(crate) const fn client(&self) -> ClientId {
         self.member.id()
     }
 
-    /// Returns the channels in which the client has missed something before it came back.
+    /// Returns the channels in which the client missed publications before it reconnected.
     pub(crate) fn unrecovered(&self) -> &[ChannelName] {
         &self.unrecovered
     }
@@ -271,7 +275,7 @@ impl FixedSession {
                     return Some(Disconnect::FORCE_NO_RECONNECT);
                 }
             }
-            // Nothing in these protocols could say so.
+            // These protocols have no message for such notices.
             Notice::Join { .. } | Notice::Leave { .. } | Notice::Subscribe { .. } => {}
         }
         None

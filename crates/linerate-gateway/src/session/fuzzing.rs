@@ -1,11 +1,11 @@
-//! Filters by tags, for fuzzers; compiled only for them.
+//! Fuzzing entry point for tag filters; compiled only for fuzzing.
 
 use linerate_hub::Publication;
 
 use super::tags;
 use crate::protocol::centrifuge::command::TagsFilter;
 
-/// Compiles a filter and asks it. `None` if it is none.
+/// Compiles a filter and applies it. Returns `None` if the filter is invalid.
 pub fn matches(filter: &TagsFilter, publication: &Publication) -> Option<bool> {
     let filter = tags::compile(filter).ok()?;
     assert!(!filter.expression().is_empty());

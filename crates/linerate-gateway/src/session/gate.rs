@@ -1,4 +1,4 @@
-//! Who may come in, and what they may subscribe to.
+//! Authentication of clients and authorization of their subscriptions.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -18,16 +18,16 @@ use crate::{
     },
 };
 
-/// Why something is not done.
+/// Why a request is refused, and what happens to the connection.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Refusal {
-    /// And the connection ends.
+    /// The connection is closed.
     Disconnect(Disconnect),
-    /// And the connection goes on.
+    /// The connection stays open.
     Error(ClientError),
 }
 
-/// Judges clients of one worker and encoding.
+/// Authenticates and authorizes the clients of one worker that use one encoding.
 #[derive(Clone, Debug)]
 pub(crate) struct Gate {
     pub(crate) worker: Arc<Worker>,
@@ -36,7 +36,8 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// Judges the token of a connection; `None` for a client without one, where that is allowed.
+    /// Checks a connection token. Returns `None` for a client without one, where anonymous clients
+    /// are allowed.
     pub(crate) async fn authenticate(
         &self,
         token: &str,
@@ -61,7 +62,7 @@ impl Gate {
         Ok(Some(claims.map_err(Refusal::of_connection)?))
     }
 
-    /// Waits until the node knows which tokens are revoked.
+    /// Waits until the node has loaded the list of revoked tokens.
     async fn knowing_revocations<T>(&self, claims: Result<T, TokenError>) -> Result<T, TokenError> {
         let claims = claims?;
         match self.worker.node().knows_revocations().await {
@@ -70,8 +71,8 @@ impl Gate {
         }
     }
 
-    /// Refuses a token that was revoked, also after it was judged: a revocation may have come meanwhile, before the worker
-    /// knew of whoever shows it.
+    /// Refuses a revoked token. Call this again after the client has joined the worker: a
+    /// revocation that arrives before that is not reported to the session.
     pub(crate) fn check_revoked(
         &self,
         user: &str,
@@ -86,8 +87,8 @@ impl Gate {
         }
     }
 
-    /// Refuses a user whose connections, a new one included, are more than allowed. Anonymous clients are bounded by
-    /// their addresses.
+    /// Refuses a user with more connections, including the new one, than allowed. Anonymous clients
+    /// are limited by address instead.
     pub(super) fn check_user(&self, identity: &Identity) -> Result<(), Refusal> {
         let settings = self.shared.settings();
         let connections_max = settings.config.server.connections_per_user_max as u64;
@@ -100,7 +101,7 @@ impl Gate {
         Err(Refusal::Disconnect(disconnect))
     }
 
-    /// Judges the token of a subscription.
+    /// Checks the token of a subscription.
     pub(crate) async fn judge_subscription(
         &self,
         identity: &Identity,
@@ -127,7 +128,7 @@ impl Gate {
         claims.map_err(Refusal::of_subscription)
     }
 
-    /// Judges a token for whatever channel it names, and returns that.
+    /// Checks a subscription token for any channel, and returns the channel that it names.
     pub(crate) async fn judge_any_subscription(
         &self,
         identity: &Identity,
@@ -149,7 +150,7 @@ impl Gate {
         claims.map_err(Refusal::of_subscription)
     }
 
-    /// Says how a client is to be subscribed, if it may.
+    /// Checks a subscription request and returns how to serve it.
     pub(crate) fn plan(
         &self,
         settings: &Settings,
@@ -169,8 +170,9 @@ impl Gate {
 }
 
 impl Refusal {
-    /// Says the same so that an SDK gets a new token, or stops if it has no way to: that is what SDKs do after 109 in the
-    /// answer to a command that connects or subscribes. After 113 they stop although they have.
+    /// Converts "token revoked" (113) to "token expired" (109). SDKs react to 109 in the answer to
+    /// a connect or subscribe command by getting a new token, or by stopping if they cannot get
+    /// one. After 113 they stop even if they could get a new token.
     pub(super) fn wanting_another_token(self) -> Self {
         match self {
             Self::Error(error) if error.code == ClientError::TOKEN_REVOKED.code => {

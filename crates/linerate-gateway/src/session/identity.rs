@@ -1,4 +1,4 @@
-//! Who a client is, and its place at the worker.
+//! The identity of a client, and its registration with the worker.
 
 use std::{
     sync::Arc,
@@ -14,22 +14,22 @@ use crate::{
     node::Worker,
 };
 
-/// Who a client is.
+/// The identity of a client.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Identity {
-    /// Names the connection, unique in the cluster.
+    /// The ID of the connection, unique in the cluster.
     pub(crate) client: String,
     /// The user; empty if anonymous.
     pub(crate) user: String,
-    /// What others are told of the connection, as JSON.
+    /// The information about the connection that other clients see, as JSON.
     pub(crate) info: Option<Bytes>,
-    /// For how long the token was good when it was shown; `None` for ever.
+    /// How long the token was still valid when it was presented; `None` if it never expires.
     pub(crate) ttl: Option<Duration>,
-    /// What the token said of itself; `None` if there was none.
+    /// Information about the token; `None` if there was none.
     pub(crate) token: Option<Shown>,
 }
 
-/// A client's place at its worker, until it is dropped.
+/// A client's registration with its worker; dropping it disconnects the client.
 #[derive(Debug)]
 pub(crate) struct Member {
     worker: Arc<Worker>,
@@ -37,7 +37,7 @@ pub(crate) struct Member {
 }
 
 impl Identity {
-    /// Takes what a token says; without one the client is anonymous.
+    /// Creates an identity from the claims of a token; without claims, the client is anonymous.
     pub(crate) fn new(client: &str, claims: Option<&ConnectionClaims>) -> Self {
         Self {
             client: client.to_owned(),
@@ -48,12 +48,12 @@ impl Identity {
         }
     }
 
-    /// Returns whether nobody knows who this is.
+    /// Returns whether the client has no user.
     pub(crate) fn is_anonymous(&self) -> bool {
         self.user.is_empty()
     }
 
-    /// Returns what others are told of this client in a channel.
+    /// Returns the information about this client that others see in a channel.
     pub(crate) fn to_info(&self, channel: Option<Bytes>) -> ClientInfo {
         ClientInfo {
             user: self.user.clone(),
@@ -80,7 +80,8 @@ impl Drop for Member {
     }
 }
 
-/// Returns when something that is good for `ttl` and `grace` ends; `None` if no clock reaches it.
+/// Returns when something valid for `ttl` plus `grace` ends; `None` if it never ends or the time
+/// cannot be represented.
 pub(crate) fn end_of(now: Instant, ttl: Option<Duration>, grace: Duration) -> Option<Instant> {
     now.checked_add(ttl?)?.checked_add(grace)
 }

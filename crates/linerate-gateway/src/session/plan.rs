@@ -1,4 +1,4 @@
-//! From what a client wants of a channel to how it is subscribed, if it may.
+//! Checks subscription requests and decides how to serve them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// Who asks, and how publications get to it.
+/// The client that asks, and how publications are encoded for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asker<'a> {
     pub(crate) settings: &'a Settings,
@@ -26,22 +26,23 @@ pub(crate) struct Asker<'a> {
     pub(crate) encoding: Encoding,
 }
 
-/// What a subscription will be like.
+/// How a subscription will be served.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) subscribe: node::Subscribe,
     pub(crate) is_recoverable: bool,
-    /// Whether the client is told where in the stream it is.
+    /// True if the client is told its position in the stream.
     pub(crate) is_positioned: bool,
-    /// What others in the channel are told of the subscriber.
+    /// The information about the subscriber that others in the channel see.
     pub(crate) info: Option<bytes::Bytes>,
 }
 
 impl Asker<'_> {
-    /// Says how the client is to be subscribed. `claims` are those of a token for the channel, if it has shown one.
+    /// Checks a request and returns how to serve it. `claims` are those of the client's token for
+    /// the channel, if it presented one.
     ///
     /// # Errors
-    /// It may not, or what it wants makes no sense.
+    /// The subscription is not allowed, or an option of the request is invalid.
     pub(crate) fn plan(
         &self,
         channel: ChannelName,
@@ -60,13 +61,13 @@ impl Asker<'_> {
         let wants_positions = is_recoverable
             || wanted.is_positioned
             || overrides.positioned.unwrap_or(options.positioned);
-        // What is conflated has holes on purpose, and a client without commands can't subscribe again.
+        // Conflated streams have intended gaps, and a client without commands cannot resubscribe.
         let has_commands = !matches!(self.encoding, Encoding::EventStream | Encoding::Raw);
         let is_positioned =
             has_stream && wants_positions && delivery.conflate.is_none() && has_commands;
         let ends_with_gap = match self.encoding {
             Encoding::EventStream | Encoding::Raw => false,
-            // Its blocks tell of gaps.
+            // Native blocks report gaps themselves.
             Encoding::Native => is_positioned,
             _ => wants_positions || options.gaps == Gaps::Told,
         };
@@ -178,7 +179,7 @@ impl Asker<'_> {
     }
 }
 
-/// Says whether a client may do what the options allow to clients.
+/// Returns whether a client may use a feature that the options open to clients.
 pub(crate) fn is_allowed(is_open: bool, options: &ChannelOptions, is_anonymous: bool) -> bool {
     is_open && (options.allow_anonymous || !is_anonymous)
 }
@@ -218,7 +219,7 @@ fn conflate(
         }
     };
     if wanted != options.conflate && !options.allow_conflate_override {
-        return Err(not_allowed("other conflation"));
+        return Err(not_allowed("other conflation settings"));
     }
     match wanted {
         None => Ok(None),

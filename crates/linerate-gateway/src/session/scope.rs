@@ -1,7 +1,8 @@
-//! From which channels a subscriber to a pattern gets publications.
+//! The channels whose publications reach a pattern subscriber.
 //!
-//! Each publication is judged by the namespace of the channel that it was published in, as it is configured now: the
-//! namespace must allow patterns, and the subscriber must have a token for the pattern or be allowed to subscribe there.
+//! Each publication is checked against the current configuration of the namespace it was published
+//! in: the namespace must allow patterns, and the subscriber must have a token for the pattern or
+//! be allowed to subscribe in that namespace.
 
 use std::sync::Arc;
 
@@ -10,11 +11,11 @@ use linerate_hub::{ChannelName, Scope};
 use super::{Identity, plan::is_allowed};
 use crate::{config::ChannelOptions, node::Node};
 
-/// What decides about a subscriber. All subscribers of one kind see the same.
+/// What a subscriber's rights depend on. All subscribers of one kind see the same publications.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Anonymous,
-    /// A token names the pattern, or the application has subscribed the client.
+    /// A token names the pattern, or the application subscribed the client.
     Granted,
     User,
 }
@@ -62,7 +63,7 @@ impl Scope for Readable {
     }
 
     fn admits(&self, source: Option<&ChannelName>) -> bool {
-        // What has no name is in no namespace that could allow it.
+        // A publication without a channel name belongs to no namespace that could allow it.
         source.is_some_and(|source| self.kind.may_read(self.node.namespaces().options(source)))
     }
 }

@@ -1,4 +1,4 @@
-//! What sessions share: the configuration as it is now, and what was made of it.
+//! State shared by sessions: the current configuration, and what is derived from it.
 
 use std::{net::IpAddr, sync::Arc, time::Instant};
 
@@ -17,7 +17,7 @@ use crate::{
 
 static WRONG_KEYS: Quiet = Quiet::new();
 
-/// What all sessions of a node share.
+/// The state that all sessions of a node share.
 #[derive(Debug)]
 pub struct Shared {
     settings: ArcSwap<Settings>,
@@ -25,36 +25,37 @@ pub struct Shared {
     attempts: Attempts,
 }
 
-/// What is configured, and what was made of it.
+/// The configuration, and what is derived from it.
 #[derive(Debug)]
 pub struct Settings {
-    /// Everything that is configured.
+    /// The complete configuration.
     pub config: Config,
     /// The options of channels.
     pub namespaces: Namespaces,
-    /// Judges tokens.
+    /// Verifies tokens and keys.
     pub authenticator: Authenticator,
-    /// Judges pages.
+    /// Checks the `Origin` of requests.
     pub origins: Origins,
-    /// Compiles what subscribers filter by.
+    /// Compiles the filters of subscribers.
     pub filters: Filters,
 }
 
-/// Who may upload logs, and look at those that the server follows.
+/// Who may upload logs, and view the logs that the server follows.
 ///
-/// Complete: a client is let in, asked for a key, or turned away.
+/// This enum is complete: a client is admitted, asked for a key, or refused.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LogsAccess {
-    /// No client: the server is not open, and neither `auth.logs_key` nor `auth.admin_key` is configured.
+    /// No client: the server is not open, and neither `auth.logs_key` nor `auth.admin_key` is
+    /// configured.
     Closed,
-    /// Clients that show a key.
+    /// Clients that present a key.
     Key,
-    /// Each client: the server is open.
+    /// Every client: the server is open.
     Open,
 }
 
 impl Shared {
-    /// Starts with these settings.
+    /// Creates the shared state with these settings.
     pub fn new(settings: Settings) -> Self {
         Self {
             settings: ArcSwap::from_pointee(settings),
@@ -63,20 +64,21 @@ impl Shared {
         }
     }
 
-    /// Uses other settings from now on; what stands already is not taken back.
+    /// Replaces the settings. Existing connections and subscriptions stay as they are.
     pub fn replace(&self, settings: Settings) {
         self.settings.store(Arc::new(settings));
     }
 
-    /// Returns what sessions count.
+    /// Returns the metrics that sessions update.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
     }
 
-    /// Judges a key for logs that an address shows: `auth.logs_key` or `auth.admin_key`.
+    /// Checks a key for logs presented by a client at `address`: `auth.logs_key` or
+    /// `auth.admin_key`.
     ///
     /// # Errors
-    /// It is wrong, or too many from this address were.
+    /// The key is wrong, or this address has presented too many wrong keys.
     pub fn judge_logs_key(&self, key: &[u8], address: IpAddr) -> Result<(), KeyRefusal> {
         let settings = self.settings_full();
         self.judge_key("logs_key", Some(address), || {
@@ -84,8 +86,8 @@ impl Shared {
         })
     }
 
-    /// Judges a key of this kind, unless too many keys that its address has shown were wrong. What comes of it is counted,
-    /// and wrong keys are logged.
+    /// Checks a key of the given kind, unless its address has presented too many wrong keys. The
+    /// result is counted, and wrong keys are logged.
     pub(crate) fn judge_key(
         &self,
         kind: &'static str,
@@ -107,27 +109,27 @@ impl Shared {
             self.attempts.note_wrong(address, now);
         }
         if let Some(count) = WRONG_KEYS.ask(now) {
-            tracing::warn!(count, ?address, kind, "wrong key was shown");
+            tracing::warn!(count, ?address, kind, "wrong key presented");
         }
         Err(KeyRefusal::Wrong)
     }
 
-    /// Returns the settings as they are now.
+    /// Returns a short-lived guard for the current settings.
     pub fn settings(&self) -> Guard<Arc<Settings>> {
         self.settings.load()
     }
 
-    /// Returns the settings as they are now, for as long as somebody needs them.
+    /// Returns an owned reference to the current settings, which may be kept.
     pub fn settings_full(&self) -> Arc<Settings> {
         self.settings.load_full()
     }
 }
 
 impl Settings {
-    /// Reads keys and origins. What was fetched is kept from `previous`.
+    /// Reads keys and origins. Fetched keys are kept from `previous`.
     ///
     /// # Errors
-    /// A key or an origin is none.
+    /// A key or an origin is invalid.
     pub fn new(config: Config, previous: Option<&Self>) -> Result<Self, AuthSetupError> {
         let authenticator = match previous {
             None => Authenticator::new(&config.auth)?,
@@ -159,7 +161,7 @@ impl Settings {
         self.namespaces.options(channel)
     }
 
-    /// Checks the name of a channel that a client gives.
+    /// Checks a channel name given by a client.
     pub(crate) fn channel_name(&self, name: &str) -> Result<ChannelName, ClientError> {
         let bytes_max = self.config.client.channel_name_bytes_max;
         if name.len() > bytes_max {

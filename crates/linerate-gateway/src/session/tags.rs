@@ -6,30 +6,30 @@ use linerate_hub::{Filter, Publication};
 
 use crate::protocol::centrifuge::command::TagsFilter;
 
-/// Comparisons and combinations in a filter, at most.
+/// The maximum number of comparisons, combinations and values in a filter.
 const NODES_MAX: usize = 64;
 
-/// Levels of combinations, at most.
+/// The maximum nesting depth of combinations.
 const DEPTH_MAX: usize = 8;
 
-/// Why a condition on tags is none.
+/// Why a tag filter is invalid.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub(super) enum TagsError {
-    /// A comparison that is not known.
-    #[error("filter has a comparison that is not known")]
+    /// The comparison operator is unknown.
+    #[error("unknown operator in filter")]
     Comparison,
-    /// A combination that is not known, or `not` with another number of conditions than one.
-    #[error("filter has a combination that makes no sense")]
+    /// The combination is unknown, or `not` does not have exactly one condition.
+    #[error("invalid combination in filter: expected and, or, or not with exactly one condition")]
     Operation,
-    /// Combinations within combinations.
+    /// The combinations are nested too deeply.
     #[error("filter is nested deeper than {DEPTH_MAX} levels")]
     TooDeep,
-    /// More than allowed.
+    /// The filter has too many conditions.
     #[error("filter has {nodes} conditions; at most {NODES_MAX} are allowed")]
     TooMany { nodes: usize },
 }
 
-/// Compiles a condition on tags.
+/// Compiles a tag filter.
 pub(super) fn compile(wire: &TagsFilter) -> Result<Arc<dyn Filter>, TagsError> {
     let nodes = count(wire);
     if nodes > NODES_MAX {
@@ -43,7 +43,7 @@ pub(super) fn compile(wire: &TagsFilter) -> Result<Arc<dyn Filter>, TagsError> {
     }))
 }
 
-/// A filter of payloads and one of tags, both of which a publication must pass.
+/// A payload filter and a tag filter, both of which a publication must pass.
 #[derive(Debug)]
 pub(super) struct Both {
     payload: Arc<dyn Filter>,
@@ -86,7 +86,7 @@ struct Tags {
 enum Condition {
     All(Vec<Self>),
     Any(Vec<Self>),
-    /// A comparison of a tag, which is absent for some publications.
+    /// A comparison of a tag. A publication may lack the tag.
     Compare {
         key: String,
         comparison: Comparison,
@@ -185,7 +185,8 @@ impl Comparison {
         })
     }
 
-    /// Compares; what is absent is equal to nothing, and to be compared by size both must be numbers.
+    /// Evaluates the comparison. A missing tag equals no value, and ordered comparisons hold only
+    /// if both sides are numbers.
     fn holds(self, tag: Option<&str>, value: &str, values: &[String]) -> bool {
         let numbers = || Some((tag?.parse::<f64>().ok()?, value.parse::<f64>().ok()?));
         match self {
@@ -206,7 +207,7 @@ impl Comparison {
     }
 }
 
-/// Counts conditions, combinations and the values that they compare with.
+/// Counts the comparisons, the combinations and the values in lists.
 fn count(wire: &TagsFilter) -> usize {
     1 + wire.values.len() + wire.nodes.iter().map(count).sum::<usize>()
 }

@@ -1,4 +1,4 @@
-//! What a session has to wait for: tokens, the broker, other nodes.
+//! Asynchronous operations of a session: they wait for tokens, the broker and other nodes.
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Instant};
 
@@ -22,16 +22,17 @@ use crate::{
     transport::ClientOutlet,
 };
 
-/// Subscriptions of a client that are made at the same time.
+/// The maximum number of subscriptions that a client makes concurrently.
 pub(super) const SUBSCRIBES_AT_ONCE: usize = 64;
 
-/// Something that a session waits for. Owns what it needs, so that the session goes on meanwhile.
+/// An operation that a session waits for. It owns everything it needs, so the session can continue
+/// in the meantime.
 pub(crate) type Work = Pin<Box<dyn Future<Output = Done> + Send>>;
 
-/// What came of it.
+/// The result of an operation.
 #[derive(Debug)]
 pub(crate) enum Done {
-    /// An answer that changes nothing in the session.
+    /// An answer that does not change the session.
     Answered(Result<Answer, ClientError>),
     Connected(Result<Joined, Refusal>),
     Refreshed(Result<ConnectionClaims, Refusal>),
@@ -47,14 +48,14 @@ pub(crate) struct Joined {
     pub(super) standings: Vec<(ChannelName, Standing)>,
 }
 
-/// A subscription that stands.
+/// An active subscription.
 #[derive(Debug)]
 pub(crate) struct Standing {
     pub(super) subscription: Subscription,
     pub(super) subscribed: Subscribed,
 }
 
-/// A subscription that comes to stand when its turn has come.
+/// A prepared subscription, which becomes active when its turn comes.
 #[derive(Debug)]
 pub(crate) struct Candidate {
     user: String,
@@ -67,7 +68,7 @@ pub(crate) struct Candidate {
     info: Option<Bytes>,
 }
 
-/// What the work of a session needs.
+/// What the operations of a session need.
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
     pub(crate) gate: Gate,
@@ -76,13 +77,14 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// Finds out who the client is, takes it in, and makes the subscriptions that its token asks for.
+    /// Authenticates the client, registers it with the worker, and makes the subscriptions that its
+    /// token names.
     pub(super) async fn connect(self, connect: Connect) -> Result<Joined, Refusal> {
         let claims = self.gate.authenticate(&connect.token).await;
         let claims = claims.map_err(Refusal::wanting_another_token)?;
         let identity = Arc::new(Identity::new(&self.connection.client, claims.as_ref()));
         let member = self.join(&identity)?;
-        // From here on the worker tells of a revocation.
+        // From here on, the worker reports revocations.
         self.gate
             .check_revoked(&identity.user, identity.token.as_ref())
             .map_err(Refusal::of_connection)
@@ -101,7 +103,7 @@ impl Context {
         })
     }
 
-    /// Takes the client in, unless its user has as many connections as allowed.
+    /// Registers the client with the worker, unless its user has too many connections.
     pub(crate) fn join(&self, identity: &Identity) -> Result<Member, Refusal> {
         let connection = Connection {
             user: identity.user.clone(),
@@ -109,12 +111,13 @@ impl Context {
         };
         let id = self.gate.worker.connect(connection, self.outlet.clone());
         let member = Member::new(self.gate.worker.clone(), id);
-        // Counted before it is judged: those who come at the same time can't all be the last.
+        // Count first and check afterwards; otherwise clients that connect at the same time could
+        // exceed the limit together.
         self.gate.check_user(identity)?;
         Ok(member)
     }
 
-    /// Makes several subscriptions at the same time; in the order in which they are wanted.
+    /// Makes several subscriptions concurrently and returns them in the order of `wanted`.
     pub(crate) async fn subscribe_all(
         &self,
         identity: &Identity,
@@ -130,7 +133,7 @@ impl Context {
             .buffered(SUBSCRIBES_AT_ONCE)
             .try_collect()
             .await?;
-        // All are told in one reply.
+        // All subscriptions share one reply and its size limit.
         let mut bytes_left = self.reply_bytes_max();
         let candidates = candidates.into_iter();
         let finish = |(channel, candidate): (ChannelName, Candidate)| {
@@ -163,7 +166,7 @@ impl Context {
         candidate.await.map(Box::new)
     }
 
-    /// Prepares the subscription of a client whose token, if any, was judged.
+    /// Prepares a subscription of a client whose token, if any, has been verified.
     pub(super) async fn prepare(
         &self,
         identity: &Identity,
@@ -190,12 +193,12 @@ impl Context {
         })
     }
 
-    /// Returns how many bytes of publications a reply may have.
+    /// Returns the maximum size of the publications in a reply, in bytes.
     pub(super) fn reply_bytes_max(&self) -> usize {
         self.gate.shared.settings().config.client.reply_bytes_max
     }
 
-    /// Returns the number that stands for a channel in native blocks.
+    /// Returns the channel's ID in native blocks, or `None` for other encodings.
     fn number(&self, channel: &ChannelName) -> Option<u32> {
         if self.gate.encoding != Encoding::Native {
             return None;
@@ -240,7 +243,8 @@ impl Context {
         if since_epoch.is_some_and(is_other) {
             return Err(ClientError::UNRECOVERABLE_POSITION);
         }
-        // One at least, so that who asks for the rest gets on.
+        // Return at least one publication, so that a client that pages through the history makes
+        // progress.
         let fitting = fitting(&history.publications, self.reply_bytes_max());
         history.publications.truncate(fitting.max(1));
         Ok(Answer::History(HistoryPage {
@@ -267,10 +271,11 @@ impl Context {
 }
 
 impl Candidate {
-    /// Lets the subscription stand. What the client is told of it is to be queued at once.
+    /// Activates the subscription. The reply to the client must be queued at once, before any
+    /// publication.
     ///
     /// # Errors
-    /// It has ended meanwhile.
+    /// The subscription has ended in the meantime, or its token has been revoked.
     pub(super) fn finish(
         self,
         context: &Context,
@@ -327,7 +332,7 @@ impl From<SubscribeError> for Refusal {
     }
 }
 
-/// Says what a client hears of the broker's troubles: whose they are and whether to try again, nothing more.
+/// Converts a broker error to what a client may know: which side caused it, and whether to retry.
 fn of_broker(error: BrokerError) -> ClientError {
     match error {
         BrokerError::NoHistory => ClientError::NOT_AVAILABLE,
@@ -336,7 +341,7 @@ fn of_broker(error: BrokerError) -> ClientError {
             ClientError::LIMIT_EXCEEDED.with_message(format!("limit exceeded: {error}"))
         }
         error => {
-            tracing::debug!(%error, "broker did not do what a client asked for");
+            tracing::debug!(%error, "broker refused or failed a client request");
             ClientError::INTERNAL
         }
     }

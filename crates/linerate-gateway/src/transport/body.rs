@@ -1,4 +1,4 @@
-//! An answer over HTTP that goes on until one side ends it.
+//! A streaming HTTP response body.
 
 use std::{
     collections::VecDeque,
@@ -15,13 +15,13 @@ use futures_util::Stream;
 use super::wire::Wire;
 use crate::protocol::{Block, centrifuge::Disconnect};
 
-/// What becomes of a [`Disconnect`] in the body: the last bytes, if any.
+/// Converts a [`Disconnect`] to the last bytes of the body, if any.
 pub(crate) type Farewell = fn(&Disconnect) -> Option<Bytes>;
 
-/// Starts a body that holds `bytes_max` bytes that were not sent yet, and one piece more.
+/// Creates a body that holds up to `bytes_max` unsent bytes plus one piece.
 ///
-/// `guard` is dropped with the body: when it has ended, or the client has gone. Blocks are counted by who has encoded
-/// them.
+/// `guard` is dropped with the body: when the body has ended, or the client has disconnected. The
+/// encoder of a block accounts for its memory.
 pub(crate) fn body<G: Send + 'static>(
     bytes_max: usize,
     farewell: Farewell,
@@ -51,7 +51,7 @@ pub(crate) struct BodyWire {
     farewell: Farewell,
 }
 
-/// The body, as the HTTP server takes it.
+/// The body, as the HTTP server reads it.
 pub(crate) struct BodyStream {
     shared: Arc<Shared>,
     guard: Option<Box<dyn Send>>,
@@ -69,7 +69,7 @@ struct Queue {
     bytes: usize,
     reader: Option<Waker>,
     writer: Option<Waker>,
-    /// Whether nothing more is written, or read.
+    /// True once either side has closed the body.
     is_over: bool,
 }
 
@@ -109,7 +109,7 @@ impl Wire for BodyWire {
         }
     }
 
-    /// Whoever reads the body was woken.
+    /// Does nothing: `send` has already woken the reader.
     fn flush(&self) {}
 
     fn discard(&self) {

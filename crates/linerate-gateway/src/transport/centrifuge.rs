@@ -1,4 +1,4 @@
-//! Clients that send commands: Centrifuge on all of its transports, and the native protocol.
+//! Clients that send commands: Centrifuge on all its transports, and the native protocol.
 
 use std::sync::Arc;
 
@@ -30,14 +30,14 @@ use crate::{
     session::{Context, Session, Settings},
 };
 
-/// The subprotocols of a WebSocket here, the best first.
+/// The supported WebSocket subprotocols, best first.
 const SUBPROTOCOLS: [&str; 3] = [
     native::SUBPROTOCOL,
     "centrifuge-protobuf",
     "centrifuge-json",
 ];
 
-/// How a client speaks.
+/// The format, framing and encoding that a client uses.
 #[derive(Clone, Copy, Debug)]
 struct Dialect {
     format: Format,
@@ -88,7 +88,8 @@ impl Dialect {
         }
     }
 
-    /// Returns how the end is told to a client whose stream has no Close frame.
+    /// Returns the function that encodes the disconnect for a client whose stream has no Close
+    /// frame.
     const fn farewell(self) -> Farewell {
         match self.framing {
             Framing::HttpStream(Format::Json) => {
@@ -109,19 +110,19 @@ fn farewell(framing: Framing, disconnect: &Disconnect) -> Option<Bytes> {
     encoded.ok().map(|()| bytes.into())
 }
 
-/// `/connection/websocket`.
+/// Handles `/connection/websocket`.
 pub(super) async fn websocket(
     admitted: Admitted,
     RawQuery(query): RawQuery,
     upgrade: WebSocketUpgrade,
 ) -> Response {
     let mut options = admitted.options();
-    // The session pings by itself, in its own protocol.
+    // The session sends pings in its own protocol.
     options.config.ping_interval = None;
     upgrade
         .with_options(options)
         .with_subprotocols(&SUBPROTOCOLS)
-        // Judged by then.
+        // `Admitted` has already checked the origin.
         .with_origin_policy(OriginPolicy::DangerAny)
         .on_upgrade(|ws| async move {
             run_websocket(admitted, query, ws).await;
@@ -138,7 +139,7 @@ async fn run_websocket(admitted: Admitted, query: Option<String>, ws: WebSocket)
     track.run(session, receiver).await;
 }
 
-/// `POST /connection/http_stream`.
+/// Handles `POST /connection/http_stream`.
 pub(super) async fn http_stream(admitted: Admitted, headers: HeaderMap, body: Body) -> Response {
     let dialect = Dialect::of_http_stream(format_of(&headers));
     if let Some(refused) = admitted.refuse_to_stay() {
@@ -150,7 +151,7 @@ pub(super) async fn http_stream(admitted: Admitted, headers: HeaderMap, body: Bo
     }
 }
 
-/// `GET /connection/sse`, whose first commands stand in the address.
+/// Handles `GET /connection/sse`, whose first commands are in the URL.
 pub(super) async fn event_stream(admitted: Admitted, RawQuery(query): RawQuery) -> Response {
     if let Some(refused) = admitted.refuse_to_stay() {
         return refused;
@@ -169,7 +170,7 @@ pub(super) async fn event_stream(admitted: Admitted, RawQuery(query): RawQuery) 
     stream(admitted, Dialect::of_event_stream(), commands.into())
 }
 
-/// `POST /connection/sse`.
+/// Handles `POST /connection/sse`.
 pub(super) async fn event_stream_by_post(admitted: Admitted, body: Body) -> Response {
     if let Some(refused) = admitted.refuse_to_stay() {
         return refused;
@@ -180,7 +181,7 @@ pub(super) async fn event_stream_by_post(admitted: Admitted, body: Body) -> Resp
     }
 }
 
-/// `POST /emulation`: commands for a stream, wherever it is.
+/// Handles `POST /emulation`: commands for a stream on any node of the cluster.
 pub(super) async fn emulation(
     State(endpoints): State<Endpoints>,
     admitted: Admitted,
@@ -214,7 +215,7 @@ async fn forward(
     }
 }
 
-/// Starts a session that answers on a stream; the first commands are there already.
+/// Starts a session that answers on a stream, with the first commands already received.
 fn stream(admitted: Admitted, dialect: Dialect, commands: Bytes) -> Response {
     let name = uuid::Uuid::new_v4().to_string();
     let (still_there, gone) = oneshot::channel::<()>();
@@ -286,11 +287,11 @@ async fn read(body: Body, settings: &Settings) -> Result<Bytes, Response> {
 }
 
 fn too_large(bytes_max: usize) -> Response {
-    let text = format!("commands have more than the {bytes_max} bytes that are allowed");
+    let text = format!("commands exceed the limit of {bytes_max} bytes");
     refusal(StatusCode::PAYLOAD_TOO_LARGE, &text)
 }
 
-/// Returns the headers of an answer that goes on.
+/// Returns the headers of a streaming response.
 fn stream_headers(framing: Framing) -> [(header::HeaderName, &'static str); 3] {
     let content_type = match framing {
         Framing::EventStream => "text/event-stream",
@@ -300,7 +301,7 @@ fn stream_headers(framing: Framing) -> [(header::HeaderName, &'static str); 3] {
     [
         (header::CONTENT_TYPE, content_type),
         (header::CACHE_CONTROL, "no-store, no-transform"),
-        // nginx would collect the answer otherwise.
+        // Otherwise nginx would buffer the response.
         (header::HeaderName::from_static("x-accel-buffering"), "no"),
     ]
 }

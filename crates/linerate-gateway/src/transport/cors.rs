@@ -1,4 +1,5 @@
-//! What pages of other origins may (Fetch Standard §3.3). Whether they may at all was decided before.
+//! Cross-origin access to responses (Fetch Standard §3.3). Whether the origin is allowed has been
+//! checked before.
 
 use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
@@ -7,7 +8,7 @@ use axum::{
 
 use super::Admitted;
 
-/// The origin that a request names, which was let in.
+/// The value of the request's `Origin` header. The origin has been checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Cors(Option<HeaderValue>);
 
@@ -16,7 +17,7 @@ impl Cors {
         Self(headers.get(header::ORIGIN).cloned())
     }
 
-    /// Lets the page see the answer.
+    /// Adds the headers that let the page read the response.
     pub(crate) fn allow(self, mut response: Response) -> Response {
         let headers = response.headers_mut();
         headers.append(header::VARY, HeaderValue::from_static("origin"));
@@ -29,7 +30,7 @@ impl Cors {
     }
 }
 
-/// Answers the question whether a page may send a request.
+/// Answers a preflight request.
 pub(super) async fn preflight(admitted: Admitted) -> Response {
     let headers = [
         (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST"),

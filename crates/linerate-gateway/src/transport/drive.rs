@@ -1,4 +1,4 @@
-//! Runs a session: input, work, events, deadlines and room, until it ends.
+//! Runs a session: input, work, events, deadlines and flow control, until it ends.
 
 use std::{future::Future, pin::pin, sync::Arc, time::Instant};
 
@@ -16,9 +16,9 @@ use crate::{
     session::{Done, Session},
 };
 
-/// Where frames of commands come from.
+/// A source of command frames.
 pub(crate) trait Input: Send {
-    /// Waits for the next frame; `None` once the client is gone. Cancel-safe.
+    /// Waits for the next frame; returns `None` once the client has disconnected. Cancel-safe.
     fn next(&mut self) -> impl Future<Output = Option<Frame>> + Send;
 }
 
@@ -29,11 +29,11 @@ pub(crate) enum Frame {
     Message(Message),
 }
 
-/// Frames of a client whose stream goes one way only.
+/// Command frames for a client whose stream is one-way: they arrive in separate requests.
 #[derive(Debug)]
 pub(crate) struct StreamInput {
     pub(crate) emulation: Emulation,
-    /// Ready once the stream is dropped.
+    /// Completes once the stream is dropped.
     pub(crate) gone: oneshot::Receiver<()>,
 }
 
@@ -43,9 +43,9 @@ pub(crate) struct Track {
     pub(crate) worker: Arc<Worker>,
     pub(crate) outlet: Arc<ClientOutlet>,
     pub(crate) framing: Framing,
-    /// Makes the session known to the memory budget, until its worker knows the client.
+    /// Registers the session with the memory budget until the worker has registered the client.
     pub(crate) registration: Option<Registration>,
-    /// The place of the connection.
+    /// The connection's reservation.
     pub(crate) _visit: Option<Visit>,
 }
 
@@ -58,15 +58,16 @@ enum Step {
 }
 
 impl Track {
-    /// Runs a session until it ends or the client is gone.
+    /// Runs a session until it ends or the client disconnects.
     pub(crate) async fn run(mut self, mut session: Session, mut input: impl Input) {
         let mut works = FuturesOrdered::new();
         let mut is_released = false;
         let mut sleep = pin!(tokio::time::sleep(std::time::Duration::ZERO));
         loop {
             self.send(&mut session);
-            // A client that takes its replies slowly is answered slowly: subscribing again to many channels brings
-            // more at once than may wait.
+            // Do not start new commands for a client that is slow to read its replies:
+            // resubscribing to many channels would otherwise produce more replies than may be
+            // queued.
             let may_answer = !self.outlet.has_waiting();
             while may_answer && let Some(work) = session.poll_work(now()) {
                 works.push_back(work);
@@ -100,7 +101,7 @@ impl Track {
         }
     }
 
-    /// Hands a session what has come about; `None` if the client is gone.
+    /// Passes an event to the session. Returns `None` if the client has disconnected.
     fn take(&self, session: &mut Session, step: Step) -> Option<()> {
         match step {
             Step::Changed => {
@@ -120,7 +121,7 @@ impl Track {
         Some(())
     }
 
-    /// Sends what a session has to say.
+    /// Sends the pending output of a session.
     fn send(&self, session: &mut Session) {
         let messages = session.take_output();
         if messages.is_empty() {
@@ -164,7 +165,7 @@ impl Input for StreamInput {
     }
 }
 
-/// The time, as the runtime's timers have it.
+/// Returns the current time of the runtime's clock, which tests can control.
 pub(super) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }

@@ -27,13 +27,13 @@ use crate::{
     session::{Context, FixedSession, Gate, Granted, Refusal},
 };
 
-/// The code of a Close frame with which a server that has too much to do ends a connection (registered by IANA).
+/// The close code "Try Again Later" (registered with IANA), for an overloaded server.
 const TRY_AGAIN_LATER: u16 = 1013;
 
-/// After how long a browser comes back, plus as much again by chance.
+/// The minimum delay before a browser reconnects; a random delay of up to the same length is added.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// `/raw`: each publication is a message.
+/// Handles `/raw`: each publication is a message.
 pub(super) async fn raw(
     admitted: Admitted,
     RawQuery(query): RawQuery,
@@ -55,7 +55,7 @@ pub(super) async fn raw(
         true => GapNotice::Raw,
         false => GapNotice::None,
     };
-    // Subscribed before it is upgraded: an open connection misses nothing.
+    // Subscribe before the upgrade, so that an open connection misses nothing.
     let wire = PendingWire::default();
     let rounds = match request.start(wire.clone(), gap_notice).await {
         Ok(rounds) => rounds,
@@ -63,7 +63,7 @@ pub(super) async fn raw(
     };
     upgrade
         .with_options(options)
-        // Judged by then.
+        // `Admitted` has already checked the origin.
         .with_origin_policy(OriginPolicy::DangerAny)
         .on_upgrade(move |ws| async move {
             let (sender, receiver) = ws.split();
@@ -74,7 +74,7 @@ pub(super) async fn raw(
         })
 }
 
-/// `GET /sse`: each publication is an event.
+/// Handles `GET /sse`: each publication is an event.
 pub(super) async fn event_stream(
     admitted: Admitted,
     RawQuery(query): RawQuery,
@@ -107,14 +107,15 @@ pub(super) async fn event_stream(
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream"),
         (header::CACHE_CONTROL, "no-store, no-transform"),
-        // nginx would collect the answer otherwise.
+        // Otherwise nginx would buffer the response.
         (header::HeaderName::from_static("x-accel-buffering"), "no"),
     ];
     cors.allow((headers, Body::from_stream(stream)).into_response())
 }
 
-/// Forgets what the client says, until it is gone or takes too long to say it: every byte is a sign of life, so that
-/// pings would never find out.
+/// Discards the client's messages until it disconnects or takes too long to send one. The time
+/// limit is needed because every received byte counts as a sign of life, so pings would never
+/// detect a message that does not end.
 async fn discard(mut receiver: Receiver, message_timeout: Duration) -> Option<Disconnect> {
     while let Ok(Some(mut message)) = receiver.reader().await {
         let rest = async { while let Ok(Some(_)) = message.chunk().await {} };
@@ -127,7 +128,7 @@ async fn discard(mut receiver: Receiver, message_timeout: Duration) -> Option<Di
     None
 }
 
-/// Returns the last event of a stream, and when the client is to come back.
+/// Returns the last event of a stream, with the reconnect delay if the client should reconnect.
 fn farewell(disconnect: &Disconnect) -> Option<Bytes> {
     let mut bytes = Vec::new();
     if disconnect.is_reconnect() {
@@ -137,7 +138,7 @@ fn farewell(disconnect: &Disconnect) -> Option<Bytes> {
     Some(bytes.into())
 }
 
-/// A request whose wish is granted.
+/// An authorized request.
 struct Request {
     gate: Gate,
     connection: Connection,
@@ -148,7 +149,7 @@ struct Request {
 }
 
 impl Request {
-    /// Reads what a request asks for, and refuses what may not be.
+    /// Parses and authorizes a request.
     async fn read(
         admitted: &Admitted,
         query: Option<String>,
@@ -188,7 +189,7 @@ impl Request {
             outlet,
             ping: match self.gate.encoding {
                 Encoding::EventStream => events::PING,
-                // Pings of WebSocket do it.
+                // WebSocket pings are used instead.
                 _ => b"",
             },
             encoding: self.gate.encoding,
@@ -198,7 +199,7 @@ impl Request {
     }
 }
 
-/// A fixed session, and what it needs to go on.
+/// A running fixed session with everything it needs.
 struct Rounds {
     session: FixedSession,
     worker: Arc<Worker>,
@@ -209,14 +210,15 @@ struct Rounds {
 }
 
 impl Rounds {
-    /// Serves the client until it has to go, or `gone` says that it is gone or why it has to go.
+    /// Serves the client until it has to be disconnected, or until `gone` completes: with `None` if
+    /// the client has disconnected, or with the reason to disconnect it.
     async fn run(mut self, gone: impl Future<Output = Option<Disconnect>>) {
         let mut gone = pin!(gone);
         self.begin();
         let mut pings = tokio::time::interval(self.ping_interval);
         pings.reset();
-        // Since the last ping. Whoever takes nothing from one to the next is taken for gone: some streams have no
-        // answer to pings.
+        // Tracks whether there was room since the last ping. A client that reads nothing between
+        // two pings is considered gone, because event streams have no answer to pings.
         let mut had_room = true;
         loop {
             let over = tokio::select! {
@@ -249,10 +251,11 @@ impl Rounds {
         }
     }
 
-    /// Returns how the end is told: a client without a protocol above WebSocket is told by the codes that WebSocket has
-    /// for it.
+    /// Returns the disconnect to send. A raw WebSocket client gets standard WebSocket close codes
+    /// where there is one, because it knows no higher-level protocol.
     ///
-    /// RFC 6455 §7.4.1: "1001 indicates that an endpoint is "going away", such as a server going down".
+    /// RFC 6455 §7.4.1: "1001 indicates that an endpoint is "going away", such as a server going
+    /// down".
     fn farewell(&self, disconnect: Disconnect) -> Disconnect {
         match (self.encoding, disconnect) {
             (Encoding::Raw, disconnect) if disconnect == Disconnect::OVERLOADED => Disconnect {
@@ -267,10 +270,10 @@ impl Rounds {
         }
     }
 
-    /// Tells what the client has missed before it came, and lets data go.
+    /// Reports what the client missed before it reconnected, and releases data.
     fn begin(&self) {
         if !self.ping.is_empty() {
-            // So that the head of the answer goes out at once, and proxies see that it is alive.
+            // Sends the response head at once and shows proxies that the stream is alive.
             self.outlet.send(Bytes::from_static(self.ping));
         }
         for channel in self.session.unrecovered() {

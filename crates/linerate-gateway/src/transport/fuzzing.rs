@@ -1,10 +1,11 @@
-//! What addresses ask for, for fuzzers; compiled only for them.
+//! Fuzzing entry point for request URLs; compiled only for fuzzing.
 
 use axum::http::{HeaderMap, HeaderValue};
 
 use super::query;
 
-/// Reads the query of an address, with a `Last-Event-ID` and an `Authorization`. Returns how many channels it names.
+/// Parses the query of a URL with a `Last-Event-ID` and an `Authorization` header. Returns the
+/// number of channels that it names, or `None` if the query is invalid.
 pub fn address(query: &str, last_event_id: &[u8], authorization: &[u8]) -> Option<usize> {
     let mut headers = HeaderMap::new();
     for (name, value) in [

@@ -1,4 +1,4 @@
-//! What stands between a session, its worker and its wire: data and replies out, events in.
+//! Connects a session, its worker and its wire: data and replies out, events in.
 
 #[cfg(test)]
 mod tests;
@@ -24,17 +24,17 @@ use crate::{
     server::CONNECTION_BYTES,
 };
 
-/// Events that may wait for the session's task. It takes all of them whenever it runs, so this many come only
-/// if it can't.
+/// The maximum number of events queued for the session's task. The task takes all of them whenever
+/// it runs, so the limit is reached only if it cannot run.
 const EVENTS_MAX: usize = 4_096;
 
-/// Larger replies and pushes are written from where they are, without a copy.
+/// Larger replies and pushes are passed on without a copy.
 const COPIED_BYTES_MAX: usize = 4 << 10;
 
 /// How a client is told of gaps.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum GapNotice {
-    /// By an event.
+    /// By a `gap` event.
     EventStream,
     /// By a native block.
     Native,
@@ -44,16 +44,16 @@ pub(crate) enum GapNotice {
     Raw,
 }
 
-/// The way out to a client, shared by its session and its worker, both on the worker's thread.
+/// The output side of a client, shared by its session and its worker, both on the worker's thread.
 ///
-/// Replies and pushes never wait behind data in here: what the wire has no room for is queued, and goes before any
-/// further data.
+/// Replies and pushes take precedence over data: those for which the wire has no room are queued
+/// here and sent before any further data.
 pub(crate) struct ClientOutlet {
     wire: Box<dyn Wire>,
     gap_notice: GapNotice,
-    /// Bytes of replies and pushes that may wait.
+    /// The maximum number of bytes of queued replies and pushes.
     control_bytes_max: usize,
-    /// Where replies and pushes are counted.
+    /// The account that replies and pushes are charged to.
     backlogs: Account,
     state: Mutex<State>,
     changed: Notify,
@@ -63,35 +63,36 @@ pub(crate) struct ClientOutlet {
 struct State {
     control: VecDeque<Bytes>,
     control_bytes: usize,
-    /// What is counted of them.
+    /// The part of the account that the queued replies and pushes use.
     share: Share,
     events: VecDeque<Event>,
-    /// The numbers that stand for channels in native blocks.
+    /// The IDs of channels in native blocks.
     channel_ids: HashMap<ChannelName, u32, RandomState>,
-    /// Whether no data may be sent yet, because the client has to hear something else first.
+    /// True while data is held back because the client must receive something else first.
     is_held: bool,
-    /// Whether somebody was told that there is no room.
+    /// True if the worker or the session waits for room.
     is_full: bool,
-    /// Whether the client takes less than it is sent.
+    /// True if the client reads more slowly than it is sent data.
     is_slow: bool,
     is_closed: bool,
 }
 
-/// Something for the session to do.
+/// An event for the session to handle.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
-    /// Publications are missing. The client is told already, if its protocol can.
+    /// Publications are missing. The client has already been told if its protocol allows it.
     Gap(ChannelName),
-    /// From the node.
+    /// A notice from the node.
     Notice(Notice),
-    /// The client is to be disconnected, because it is slow.
+    /// The client must be disconnected because it is too slow.
     Slow,
-    /// A publication can't be expressed in the client's protocol.
+    /// A publication cannot be encoded in the client's protocol.
     Unencodable(ChannelName),
 }
 
 impl ClientOutlet {
-    /// Creates the way out through `wire`. Replies and pushes are counted in `backlogs` until they are sent.
+    /// Creates an outlet that writes to `wire`. Replies and pushes are charged to `backlogs` until
+    /// they are sent.
     pub(crate) fn new(
         wire: impl Wire,
         gap_notice: GapNotice,
@@ -112,7 +113,7 @@ impl ClientOutlet {
         }
     }
 
-    /// Sends a reply or a push, ahead of all data that is not with the wire yet.
+    /// Sends a reply or a push, ahead of all data that has not reached the wire.
     pub(crate) fn send(&self, bytes: Bytes) {
         let mut state = self.state();
         if bytes.is_empty() || state.is_closed {
@@ -122,7 +123,8 @@ impl ClientOutlet {
             self.wire.send(&Block::new(self.counted(bytes), 1));
             return self.wire.flush();
         }
-        // One is taken beyond the bound, so that the length of a single reply is no reason.
+        // Accept one message beyond the limit, so that a single long reply does not make the client
+        // slow.
         if state.control_bytes > self.control_bytes_max {
             state.is_slow = true;
         } else {
@@ -134,8 +136,8 @@ impl ClientOutlet {
         self.changed.notify_one();
     }
 
-    /// Ends the stream behind what is with the wire. Replies that wait are sent if there is room; for want of memory,
-    /// everything that waits is dropped.
+    /// Ends the stream after everything already on the wire. Queued replies are sent if there is
+    /// room. If the disconnect is for lack of memory, everything queued is dropped instead.
     pub(crate) fn close(&self, disconnect: &Disconnect) {
         if disconnect.reason == Disconnect::OVERLOADED.reason {
             self.wire.discard();
@@ -150,19 +152,19 @@ impl ClientOutlet {
         self.wire.close(disconnect);
     }
 
-    /// Takes note of the number that stands for a channel in native blocks.
+    /// Stores the ID of a channel in native blocks.
     pub(crate) fn set_channel_id(&self, channel: &ChannelName, id: u32) {
         if self.gap_notice == GapNotice::Native {
             self.state().channel_ids.insert(channel.clone(), id);
         }
     }
 
-    /// Forgets the number of a channel.
+    /// Forgets the ID of a channel.
     pub(crate) fn forget_channel_id(&self, channel: &ChannelName) {
         self.state().channel_ids.remove(channel);
     }
 
-    /// Tells the client of a gap, if its protocol can.
+    /// Tells the client of a gap if its protocol allows it.
     pub(crate) fn tell_gap(&self, channel: &ChannelName, gap: Gap) {
         let mut notice = Vec::new();
         match self.gap_notice {
@@ -181,22 +183,22 @@ impl ClientOutlet {
         }
     }
 
-    /// Keeps data back until [`release`](Self::release).
+    /// Holds data back until [`release`](Self::release).
     pub(crate) fn hold(&self) {
         self.state().is_held = true;
     }
 
-    /// Lets data go. The worker is to be told that there is room.
+    /// Stops holding data back. The caller must then tell the worker that there is room.
     pub(crate) fn release(&self) {
         self.state().is_held = false;
     }
 
-    /// Waits until something has changed: there are events, or no room any more.
+    /// Waits until events have arrived or the room has run out.
     pub(crate) async fn changed(&self) {
         self.changed.notified().await;
     }
 
-    /// Takes the events that wait.
+    /// Removes and returns the queued events.
     pub(crate) fn take_events(&self) -> VecDeque<Event> {
         let mut state = self.state();
         let mut events = mem::take(&mut state.events);
@@ -206,25 +208,26 @@ impl ClientOutlet {
         events
     }
 
-    /// Returns whether replies or pushes wait for room.
+    /// Returns whether replies or pushes are queued.
     pub(crate) fn has_waiting(&self) -> bool {
         !self.state().control.is_empty()
     }
 
-    /// Returns whether somebody is to wait for room.
+    /// Returns whether the caller must wait for [`room`](Self::room).
     pub(crate) fn is_full(&self) -> bool {
         self.state().is_full
     }
 
-    /// Waits until there is room, and sends replies that waited for it. Says whether data may follow; if not, the
-    /// client is gone.
+    /// Waits until there is room, sending queued replies first. Returns `true` if data may follow,
+    /// `false` if the client has disconnected.
     pub(crate) async fn room(&self) -> bool {
         std::future::poll_fn(|cx| {
             loop {
                 if self.wire.poll_room(cx).is_pending() {
                     return Poll::Pending;
                 }
-                // Ready without room: the client is gone, and replies to it are dropped.
+                // Ready without room means that the client has disconnected. Replies to it are
+                // dropped.
                 let is_gone = self.wire.room() == 0;
                 if self.send_waiting() || is_gone {
                     self.state().is_full = false;
@@ -235,7 +238,7 @@ impl ClientOutlet {
         .await
     }
 
-    /// Sends replies that wait while there is room; says whether none waits any more.
+    /// Sends queued replies while there is room. Returns whether the queue is empty.
     fn send_waiting(&self) -> bool {
         let mut state = self.state();
         while self.wire.room() > 0 {
@@ -250,7 +253,8 @@ impl ClientOutlet {
         state.control.is_empty()
     }
 
-    /// Counts a reply or push until the wire has let it go. What is small is copied there, and counted by its capacity.
+    /// Counts a reply or push until the wire has released it. The wire copies small ones and counts
+    /// them by the capacity of its buffer.
     fn counted(&self, bytes: Bytes) -> Bytes {
         if bytes.len() <= COPIED_BYTES_MAX {
             return bytes;
@@ -274,7 +278,7 @@ impl ClientOutlet {
     }
 }
 
-/// Bytes on their way to the socket.
+/// Bytes in flight to the socket, with their share of the account.
 struct Counted {
     bytes: Bytes,
     _share: Share,
@@ -287,7 +291,7 @@ impl AsRef<[u8]> for Counted {
 }
 
 impl State {
-    /// Counts the replies and pushes that wait.
+    /// Updates the share of the queued replies and pushes.
     fn count(&mut self) {
         self.share.set(self.control_bytes as u64);
     }
@@ -311,7 +315,7 @@ impl Outlet for ClientOutlet {
         match transmit {
             Transmit::Block { block, .. } => self.wire.send(&block),
             Transmit::Gap { channel, gap, .. } => {
-                // In its place among the data.
+                // Sent in its place among the data.
                 self.tell_gap(&channel, gap);
                 self.push(Event::Gap(channel));
             }
@@ -338,7 +342,8 @@ impl Outlet for ClientOutlet {
     }
 }
 
-/// A session that its worker does not know yet: the client has not said who it is.
+/// A session that its worker does not know yet, because the client has not sent its connect
+/// command.
 impl Holder for ClientOutlet {
     fn holds(&self) -> (Consumer, u64) {
         let parts = [

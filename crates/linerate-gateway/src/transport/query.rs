@@ -1,4 +1,4 @@
-//! What the address of a request for `/raw` or `/sse` asks for.
+//! Parses the query of a request URL for `/raw` or `/sse`.
 
 use std::time::Duration;
 
@@ -10,30 +10,30 @@ use crate::{
     session::Wish,
 };
 
-/// Why an address asks for nothing that can be understood.
+/// Why a query is invalid.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub(super) enum QueryError {
-    /// A number of milliseconds is none.
-    #[error("batch_interval_ms must be a number of milliseconds")]
+    /// The batch interval is not a number of milliseconds.
+    #[error("batch_interval_ms must be a whole number of milliseconds")]
     BatchInterval,
-    /// Neither yes nor no.
+    /// The value is neither `true` nor `false`.
     #[error("gaps must be true or false")]
     Gaps,
-    /// A position is none.
+    /// A position is malformed.
     #[error("since must be a position like \"epoch:offset\"")]
     Position,
-    /// Positions do not belong to channels.
+    /// The number of positions differs from the number of channels.
     #[error("{positions} positions for {channels} channels: there must be one for each, in order")]
     Positions { positions: usize, channels: usize },
-    /// A parameter that is not known, or twice where only one makes sense.
+    /// A parameter is unknown, or repeated although it may occur only once.
     #[error(
-        "unknown or repeated parameter; known are channel, token, channel_token, filter, batch_interval_ms, conflate, since and gaps"
+        "unknown or repeated parameter; known parameters are channel, token, channel_token, filter, batch_interval_ms, conflate, since and gaps"
     )]
     Parameter,
 }
 
-/// Reads the query of an address, and the token and position that may stand in headers.
+/// Parses the query of a URL, and the token and position that may be in headers.
 pub(super) fn read(query: &str, headers: &HeaderMap) -> Result<Asked, QueryError> {
     let mut parsed = Parsed::default();
     for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
@@ -44,7 +44,7 @@ pub(super) fn read(query: &str, headers: &HeaderMap) -> Result<Asked, QueryError
         && parsed.channels.len() == 1
         && let Some(position) = position_of(id)
     {
-        // Newer than what the address says, which was there from the beginning.
+        // More recent than the position in the URL, which the client has sent from the beginning.
         parsed.since = vec![position];
     }
     if parsed.token.is_none() {
@@ -53,11 +53,11 @@ pub(super) fn read(query: &str, headers: &HeaderMap) -> Result<Asked, QueryError
     parsed.into_asked()
 }
 
-/// What an address asks for.
+/// What a URL asks for.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub(super) wish: Wish,
-    /// Whether the client is told of gaps where that has to be asked for.
+    /// True if the client asks to be told of gaps, where the protocol makes that optional.
     pub(super) wants_gaps: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The way of bytes to one client, whatever carries them.
+//! Writes bytes to one client, independent of the transport.
 
 use std::{
     fmt,
@@ -11,33 +11,37 @@ use linerate_budget::Account;
 
 use crate::protocol::{Block, centrifuge::Disconnect};
 
-/// The way of bytes to one client. Never waits, and is called on the thread of the client's worker.
+/// The byte stream to one client. Its methods never block, and are called on the thread of the
+/// client's worker.
 pub(crate) trait Wire: fmt::Debug + Send + Sync + 'static {
-    /// Takes what the protocol's encoder has made, which may wait for [`flush`](Self::flush). Accepted whatever their length while there is room; what is sent to somebody who is
-    /// gone is dropped.
+    /// Queues the output of a protocol encoder, possibly until [`flush`](Self::flush). While there
+    /// is room, a block of any length is accepted. Blocks for a client that has disconnected are
+    /// dropped.
     fn send(&self, block: &Block);
 
-    /// Lets go what was sent.
+    /// Flushes queued blocks.
     fn flush(&self);
 
-    /// Forgets what was sent and is not on its way, since the client is to be closed for want of memory.
+    /// Drops everything queued that is not yet being written, because the client is about to be
+    /// closed for lack of memory.
     fn discard(&self);
 
-    /// Returns how many bytes may be sent; at least one if any may.
+    /// Returns how many bytes may be sent; at least 1 if there is any room.
     fn room(&self) -> usize;
 
-    /// Returns how many bytes wait for the socket.
+    /// Returns how many bytes are queued for the socket.
     fn queued_bytes(&self) -> usize;
 
-    /// Returns the memory of input that the session has not taken; 0 on a way out only.
+    /// Returns the memory used by input that the session has not read yet, in bytes; 0 for a
+    /// one-way stream.
     fn received_bytes(&self) -> usize {
         0
     }
 
-    /// Ready when there is room, or the client is gone.
+    /// Completes when there is room, or when the client has disconnected.
     fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()>;
 
-    /// Ends the stream behind everything that was sent.
+    /// Ends the stream after everything that was sent.
     fn close(&self, disconnect: &Disconnect);
 }
 
@@ -45,15 +49,15 @@ pub(crate) trait Wire: fmt::Debug + Send + Sync + 'static {
 #[derive(Debug)]
 pub(crate) struct WebSocketWire {
     sender: Sender,
-    /// How blocks are compressed, if the client can inflate them.
+    /// The options for compressing blocks, if the client can decompress them.
     deflate: Option<Deflate>,
-    /// Where compressed blocks are counted.
+    /// The account that compressed blocks are charged to.
     compressed: Account,
 }
 
 impl WebSocketWire {
-    /// Creates the way through `sender`, on which blocks are compressed as `deflate` says if that was agreed on.
-    /// Compressed blocks are counted in `compressed`.
+    /// Creates a wire that sends through `sender` and compresses blocks with `deflate`, if
+    /// compression was negotiated. Compressed blocks are charged to `compressed`.
     pub(crate) fn new(sender: Sender, deflate: Option<Deflate>, compressed: Account) -> Self {
         let deflate = deflate.filter(|_| sender.deflates().is_some());
         Self {
@@ -64,12 +68,12 @@ impl WebSocketWire {
     }
 }
 
-/// The sending half of a WebSocket that is not open yet: until then there is no room.
+/// The sending half of a WebSocket that is not open yet; it has no room until it is opened.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PendingWire(Arc<OnceLock<WebSocketWire>>);
 
 impl PendingWire {
-    /// Opens the way; to be called once.
+    /// Opens the wire. Call this once.
     pub(crate) fn open(&self, wire: WebSocketWire) {
         _ = self.0.set(wire);
     }
@@ -126,7 +130,7 @@ impl Wire for WebSocketWire {
             None => block.frames(),
         };
         if let Err(error) = self.sender.try_feed_frames([&frames]) {
-            tracing::debug!(%error, "client takes nothing more");
+            tracing::debug!(%error, "cannot send to client");
         }
     }
 
@@ -159,7 +163,7 @@ impl Wire for WebSocketWire {
         let end = disconnect
             .reason
             .floor_char_boundary(Disconnect::REASON_BYTES_MAX);
-        // Can only fail because of the length of the reason, which was just cut.
+        // This can fail only because of the length of the reason, which has just been truncated.
         _ = self.sender.start_close(code, &disconnect.reason[..end]);
     }
 }

@@ -1,4 +1,4 @@
-//! A client of WebSocket that does what its bytes say, and nothing by itself.
+//! A WebSocket client that sends exactly the given bytes and does nothing by itself.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use tokio::{
 
 use crate::support::{Gateway, in_time};
 
-/// How long a server may take to give a connection up, the closing handshake included.
+/// Maximum time for a server to close a connection, including the closing handshake.
 const GIVEN_UP_AFTER_MAX: Duration = Duration::from_secs(30);
 
-/// A connection that is open, and whose client answers nothing.
+/// An open connection whose client does not answer anything.
 pub(crate) struct Bare {
     stream: TcpStream,
 }
@@ -37,7 +37,7 @@ impl Bare {
         Self { stream }
     }
 
-    /// Opens one and connects as a client of Centrifuge that is subscribed to a channel.
+    /// Opens a connection and connects as a Centrifuge client that is subscribed to a channel.
     pub(crate) async fn subscribe(gateway: &Gateway, channel: &str) -> Self {
         let mut bare = Self::open(gateway, "/connection/websocket").await;
         bare.send(r#"{"id":1,"connect":{}}"#).await;
@@ -57,16 +57,17 @@ impl Bare {
         self.stream.write_all(bytes).await.unwrap();
     }
 
-    /// Returns what is said until the server gives the connection up.
+    /// Returns everything received until the server closes the connection.
     pub(crate) async fn rest(mut self) -> Vec<u8> {
         let mut said = Vec::new();
-        // A reset is an end too.
+        // A reset also ends the connection.
         let end = self.stream.read_to_end(&mut said);
         _ = timeout(GIVEN_UP_AFTER_MAX, end).await.expect("in time");
         said
     }
 
-    /// Sends a byte ten times a second; returns what is said until the server gives the connection up.
+    /// Sends a byte ten times per second, and returns everything received until the server closes
+    /// the connection.
     pub(crate) async fn trickle(self) -> Vec<u8> {
         let (mut reader, mut writer) = self.stream.into_split();
         let mut said = Vec::new();
@@ -86,7 +87,7 @@ impl Bare {
     }
 }
 
-/// Says whether a Close frame with this code is among what was said.
+/// Returns whether the received bytes contain a Close frame with this code.
 pub(crate) fn is_closed_with(said: &[u8], code: u16) -> bool {
     let code = code.to_be_bytes();
     said.windows(4)

@@ -1,4 +1,5 @@
-//! Inputs that are small to send and dear to parse: each is refused or taken, and everybody else is served.
+//! Inputs that are small to send but expensive to parse: each is refused or accepted, and other
+//! clients are not affected.
 
 use bytes::BufMut;
 use linerate::Client;
@@ -11,7 +12,7 @@ use crate::{
     support::{Gateway, Json, message, signed},
 };
 
-/// As many bytes as a client's message may have, a little less.
+/// Slightly less than the maximum size of a client message.
 const BYTES: usize = 65_000;
 
 #[tokio::test]
@@ -44,7 +45,7 @@ fn offset(digits: &str) -> String {
 #[tokio::test]
 async fn r10_protobuf_that_is_nested_without_end_ends_its_connection() {
     let gateway = Gateway::open("").await;
-    // FilterNode.nodes, each within the one before.
+    // FilterNode.nodes, each nested in the previous one.
     let mut nested = Vec::new();
     while nested.len() < BYTES {
         nested = field(6, &nested);
@@ -61,7 +62,7 @@ async fn r10_protobuf_that_is_nested_without_end_ends_its_connection() {
     assert!(is_closed_with(&said, 3501), "{}", said.escape_ascii());
 }
 
-/// Writes a field of Protobuf that has a length.
+/// Encodes a length-delimited Protobuf field.
 fn field(number: usize, value: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(value.len() + 8);
     varint(number << 3 | 2, &mut bytes);

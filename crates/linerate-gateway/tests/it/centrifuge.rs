@@ -1,4 +1,4 @@
-//! The commands of Centrifuge clients, in JSON over a WebSocket.
+//! Tests of Centrifuge commands, in JSON over a WebSocket.
 
 use std::time::Duration;
 
@@ -176,7 +176,7 @@ async fn what_was_missed_and_does_not_fit_into_the_reply_follows_it() {
         let all: Vec<u64> = (since + 1..=10).collect();
         assert_eq!(offsets, all);
         let answer = client.ask(r#"{"id":9,"ping":{}}"#).await;
-        assert_eq!(answer["id"], 9, "nothing comes twice: {answer}");
+        assert_eq!(answer["id"], 9, "nothing arrives twice: {answer}");
     }
 }
 
@@ -360,6 +360,6 @@ async fn a_client_that_answers_no_ping_is_given_up() {
     let mut silent = Json::connect(&gateway).await;
     let answers = tokio::time::timeout(Duration::from_secs(4), client.next());
     let (answered, _) = tokio::join!(answers, closed(&mut silent.ws, 3012));
-    answered.expect_err("it answers pings, and nothing else comes");
+    answered.expect_err("it answers pings, and nothing else arrives");
     assert_eq!(gateway.node.counts().clients(), 1);
 }

@@ -1,4 +1,5 @@
-//! Compressed WebSockets (RFC 7692): a publication is compressed once for all who can inflate it.
+//! Compressed WebSockets (RFC 7692): a publication is compressed once for all clients that can
+//! inflate it.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use crate::support::{Gateway, Json, in_time, message};
 
 const ON: &str = "[compression]\nenabled = true";
 
-/// Returns a client with what it counts.
+/// Returns a client and its counters.
 fn client(deflate: Option<Deflate>) -> (Client, Arc<Counters>) {
     let counters = Arc::<Counters>::default();
     let mut options = linerate::Options::default();
@@ -17,7 +18,7 @@ fn client(deflate: Option<Deflate>) -> (Client, Arc<Counters>) {
     (Client::new().with_options(options), counters)
 }
 
-/// Returns a publication of about 1 KiB that no other is like.
+/// Returns a distinct publication of about 1 KiB.
 fn publication(number: u32) -> String {
     let row = |n| {
         format!(
@@ -72,7 +73,7 @@ async fn publications_reach_those_who_compress_and_those_who_do_not() {
         }
         let compressed = small.bytes_received() - before.0;
         let plain = large.bytes_received() - before.1;
-        // Two of the subscribers count together.
+        // Two of the subscribers share these counters.
         assert!(compressed / 2 < plain / 3, "{compressed} / 2 of {plain}");
     }
 }

@@ -1,4 +1,4 @@
-//! `/raw` and `/sse`: clients that send no commands.
+//! Tests of `/raw` and `/sse`, whose clients send no commands.
 
 use linerate::{Client, Message};
 use serde_json::json;
@@ -24,7 +24,7 @@ async fn a_raw_client_gets_what_was_published_and_nothing_else() {
     for _ in 0..3 {
         arrived.push(in_time(ws.recv()).await.unwrap().unwrap());
     }
-    // Channels keep their order, each for itself.
+    // Only the order within each channel is defined.
     arrived.sort_by_key(|message| message.as_text() == Some("größer"));
     let expected = [
         "{\n\"x\": 1}".into(),
@@ -96,7 +96,7 @@ async fn an_event_stream_goes_on_where_it_was_cut() {
         let event = String::from_utf8(answer.until(b"\n\n").await.unwrap()).unwrap();
         assert_eq!(event.split_once('\n').unwrap().1, expected);
     }
-    // Another incarnation of the stream: what was missed nobody knows.
+    // With another incarnation of the stream, it is unknown what was missed.
     let header = "Last-Event-ID: other:1\r\n";
     let mut answer = request(gateway.address, "GET /sse?channel=a", header, b"").await;
     answer.until(b"\n\n").await.unwrap();
@@ -166,7 +166,7 @@ async fn requests_that_may_not_be_are_refused_before_they_are_upgraded() {
         assert!(!answer.text().await.is_empty(), "{query}");
     }
     assert_eq!(gateway.node.counts().clients(), 0);
-    // Without a channel: those that the token names.
+    // Without a channel parameter: the channels that the token names.
     let query = format!("token={good}");
     let mut ws = gateway.raw(&Client::new(), &query).await;
     gateway.publish("mine", "1").await;
@@ -204,7 +204,7 @@ async fn a_payload_that_an_event_stream_can_t_carry_ends_it() {
         rest.contains("event: disconnect\ndata: {\"code\":3506,"),
         "{rest}"
     );
-    assert!(!rest.contains("retry: "), "it is not to come back: {rest}");
+    assert!(!rest.contains("retry: "), "it must not reconnect: {rest}");
     assert_eq!(in_time(other.recv()).await.unwrap(), Some(b"\xFF".into()));
 }
 

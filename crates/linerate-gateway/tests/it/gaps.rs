@@ -1,4 +1,5 @@
-//! Clients of Centrifuge's protocol on channels without history: what was missed is told, unless that is not wanted.
+//! Clients of Centrifuge's protocol on channels without history: gaps are reported unless that is
+//! disabled.
 
 use linerate::Client;
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use crate::{
     support::{Gateway, Json, in_time, message, token},
 };
 
-/// The default: nothing is kept.
+/// The default: no history is kept.
 const LIVE: &str = "[channel]\nhistory_size = 0\n";
 
 const SUBSCRIBE: &str = r#"{"id":2,"subscribe":{"channel":"a"}}"#;
@@ -25,7 +26,7 @@ async fn an_sdk_on_a_channel_without_history_is_told_when_the_link_was_cut() {
     for turn in 0..3 {
         gateway.cut_link().await;
         assert_eq!(code(&client.next().await), Some(2500));
-        // As SDKs do by themselves.
+        // SDKs do this automatically.
         client.subscribe("a").await;
         gateway.publish("a", &turn.to_string()).await;
         assert_eq!(client.next().await["push"]["pub"]["data"], turn);
@@ -51,7 +52,7 @@ async fn an_sdk_that_speaks_protobuf_is_told_when_the_link_was_cut() {
     let gateway = Gateway::open(LIVE).await;
     let url = gateway.url("/connection/websocket?cf_protocol=protobuf");
     let mut ws = Client::new().connect(&url).await.unwrap();
-    // {"id": 1, "connect": {}} and {"id": 2, "subscribe": {"channel": "a"}}, behind their lengths.
+    // {"id": 1, "connect": {}} and {"id": 2, "subscribe": {"channel": "a"}}, each after its length.
     ws.send(&b"\x04\x08\x01\x22\x00"[..]).await.unwrap();
     message(&mut ws).await;
     let subscribe = b"\x07\x08\x02\x2a\x03\x0a\x01a";
@@ -121,7 +122,7 @@ async fn an_sdk_that_reads_too_slowly_is_told_once_for_each_time_it_has_fallen_b
     let (mut missed, mut told) = (0, 0);
     let mut next = 0;
     for round in 0..5 {
-        // More than sockets and the ring hold, while the client reads nothing.
+        // Publish more than the sockets and the ring hold, while the client reads nothing.
         for number in round * 2_000..(round + 1) * 2_000 {
             let payload = format!(r#"{{"n":{number},"x":"{filler}"}}"#);
             gateway.publish("a", &payload).await;
@@ -129,7 +130,7 @@ async fn an_sdk_that_reads_too_slowly_is_told_once_for_each_time_it_has_fallen_b
         loop {
             let push = client.next().await;
             if let Some(number) = push["push"]["pub"]["data"]["n"].as_u64() {
-                assert_eq!(number, next, "what is missing is told before");
+                assert_eq!(number, next, "gaps are reported first");
                 next += 1;
                 continue;
             }

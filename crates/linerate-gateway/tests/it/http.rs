@@ -1,4 +1,4 @@
-//! A client of HTTP/1.1 that shows what it gets as it comes.
+//! An HTTP/1.1 client that returns responses as they arrive.
 
 use std::net::SocketAddr;
 
@@ -9,18 +9,18 @@ use tokio::{
 
 use crate::support::in_time;
 
-/// An answer that may go on.
+/// A response that may be streaming.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) head: String,
     stream: TcpStream,
-    /// What was read and not looked at, chunks undone.
+    /// Data that was received but not consumed, without the chunked encoding.
     body: Vec<u8>,
     raw: Vec<u8>,
     is_chunked: bool,
 }
 
-/// Sends a request; `headers` end in CRLF each.
+/// Sends a request. Each line in `headers` ends with CRLF.
 pub(crate) async fn request(
     address: SocketAddr,
     target: &str,
@@ -33,7 +33,7 @@ pub(crate) async fn request(
         "{target} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {length}\r\n{headers}\r\n"
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    // A server that refuses what is too long may close before it has read it.
+    // A server that refuses a body because it is too long may close before reading all of it.
     _ = stream.write_all(body).await;
     Answer::read(stream).await
 }
@@ -62,7 +62,7 @@ impl Answer {
         }
     }
 
-    /// Returns what comes up to `end`, which is left out; `None` if the answer ends before.
+    /// Returns the data up to `end`, without it; `None` if the response ends first.
     pub(crate) async fn until(&mut self, end: &[u8]) -> Option<Vec<u8>> {
         loop {
             if let Some(at) = find(&self.body, end) {
@@ -76,25 +76,25 @@ impl Answer {
         }
     }
 
-    /// Returns everything up to the end of the answer, which has to be chunked.
+    /// Returns everything up to the end of the response, which must be chunked.
     pub(crate) async fn rest(&mut self) -> String {
         while self.more().await {}
         String::from_utf8(std::mem::take(&mut self.body)).unwrap()
     }
 
-    /// Returns the text of an answer that does not go on.
+    /// Returns the text of a response with a known length.
     pub(crate) async fn text(mut self) -> String {
         let length = self.head.to_ascii_lowercase();
         let length = length.split("content-length: ").nth(1).unwrap_or("0");
         let length: usize = length.split('\r').next().unwrap().parse().unwrap();
         while self.raw.len() < length {
             let read = in_time(self.stream.read_buf(&mut self.raw)).await.unwrap();
-            assert!(read > 0, "a torn answer");
+            assert!(read > 0, "truncated response");
         }
         String::from_utf8(self.raw).unwrap()
     }
 
-    /// Reads a chunk; `false` at the end.
+    /// Reads a chunk; returns `false` at the end.
     async fn more(&mut self) -> bool {
         assert!(self.is_chunked, "{}", self.head);
         loop {

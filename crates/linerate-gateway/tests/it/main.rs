@@ -1,5 +1,5 @@
-//! A real gateway on a port of its own, with the embedded broker, and clients on real sockets.
-#![allow(clippy::unwrap_used, reason = "a test that goes wrong is to panic")]
+//! Tests with a real gateway on its own port, the embedded broker, and clients on real sockets.
+#![allow(clippy::unwrap_used, reason = "a failing test should panic")]
 
 mod bare;
 mod bombs;

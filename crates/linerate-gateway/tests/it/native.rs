@@ -1,4 +1,4 @@
-//! The native protocol: commands in text, publications in blocks.
+//! Tests of the native protocol: commands as text, publications in blocks.
 
 use linerate::Client;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ async fn publications_come_in_blocks_under_the_number_that_the_reply_names() {
     let id = subscribed["subscribe"]["id"].as_u64().expect("a number") as u8;
     gateway.publish_bytes("a", b"\xFFx").await;
     let block = message(&mut ws).await;
-    // Channel, offsets, the first offset, one publication, its length.
+    // The channel, the flag for offsets, the first offset, and one publication with its length.
     assert_eq!(block.as_bytes(), [id, 0x01, 1, 1, 2, 0xFF, b'x']);
 }
 

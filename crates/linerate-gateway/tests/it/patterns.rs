@@ -1,4 +1,4 @@
-//! Subscriptions to patterns: they reach no further than the client could by name.
+//! Subscriptions to patterns reach only channels to which the client could subscribe by name.
 
 use linerate::Client;
 use linerate_gateway::{config::Namespaces, session::Settings};
@@ -14,7 +14,7 @@ const OPTIONS: &str = "[channel]\nallow_subscribe = true\nallow_anonymous = true
     [[namespace]]\nname = \"users\"\nallow_anonymous = false\n\
     [[namespace]]\nname = \"single\"\nallow_pattern = false\n";
 
-/// A channel of each namespace; the last one ends the test, as everybody may see it.
+/// A channel of each namespace. The last one ends the test, because every client may see it.
 const CHANNELS: [&str; 5] = ["private:x", "users:x", "single:x", "p", "pend"];
 
 async fn start() -> Gateway {
@@ -27,7 +27,7 @@ async fn publish_everywhere(gateway: &Gateway) {
     }
 }
 
-/// Returns what a client of Centrifuge gets of a pattern, up to the end.
+/// Returns what a Centrifuge client receives through a pattern, up to the last channel.
 async fn seen(client: &mut Json, gateway: &Gateway) -> Vec<String> {
     publish_everywhere(gateway).await;
     let mut seen = Vec::new();
@@ -51,7 +51,7 @@ async fn an_anonymous_pattern_does_not_cross_into_a_namespace_that_denies_it() {
             "{pattern}"
         );
     }
-    // Nothing of the private namespace comes; the pattern itself is allowed.
+    // Nothing from the private namespace arrives, although the pattern itself is allowed.
     let mut client = Json::connect(&gateway).await;
     client.subscribe("private*").await;
     client.subscribe("pen*").await;

@@ -1,4 +1,5 @@
-//! Clients that take less than they are sent: nobody else notices, and memory is bounded.
+//! Clients that read less than they are sent: other clients are not affected, and memory is
+//! bounded.
 
 use linerate::{Client, WebSocket};
 
@@ -7,14 +8,14 @@ use crate::{
     support::{Gateway, Json, closed, in_time, message},
 };
 
-/// A client that reads nothing by itself, however much comes.
+/// A client that does not read ahead, however much arrives.
 fn stalling() -> Client {
     let mut options = linerate::Options::default();
     options.recv_queue_bytes_max = 1;
     Client::new().with_options(options)
 }
 
-/// Publishes more than sockets and rings hold, and takes it in at a client that keeps up.
+/// Publishes more than sockets and rings hold, and reads it with a client that keeps up.
 async fn flood(gateway: &Gateway, live: &mut WebSocket) {
     let payload = "x".repeat(10_000);
     for number in 0..1_500 {
@@ -41,7 +42,7 @@ async fn r02_a_client_that_stalls_loses_the_oldest_and_is_told_how_many() {
             missed += gap;
         } else {
             let number: u64 = text.split(' ').next().unwrap().parse().unwrap();
-            assert_eq!(number, next, "every gap is told");
+            assert_eq!(number, next, "every gap is reported");
             next += 1;
         }
     }
@@ -93,7 +94,7 @@ async fn a_positioned_subscription_that_has_a_gap_ends_so_that_it_can_recover() 
     let reply = slow.ask(&command).await;
     let subscribe = &reply["subscribe"];
     assert_eq!(subscribe["was_recovering"], true);
-    // How much the sockets held decides whether the stream still reaches back so far.
+    // Whether the history still reaches back far enough depends on how much the sockets held.
     if subscribe["recovered"] == true {
         let missed = subscribe["publications"].as_array().unwrap();
         assert_eq!(missed.len() as u64, 4_000 - offset);
@@ -112,7 +113,7 @@ async fn a_client_that_reads_its_replies_late_gets_them_all() {
     for _ in 0..100 {
         gateway.publish("a", &payload).await;
     }
-    // Each is answered with a megabyte.
+    // The reply to each is a megabyte.
     for id in 3..40 {
         let command = format!(r#"{{"id":{id},"history":{{"channel":"a","limit":100}}}}"#);
         greedy.send(&command).await;
@@ -167,7 +168,7 @@ async fn r06_clients_that_come_and_go_leave_nothing_behind() {
         let raw = gateway.raw(&Client::new(), "channel=a0&channel=b").await;
         let stream = request(gateway.address, "GET /sse?channel=a1", "", b"").await;
         assert_eq!(stream.status, 200);
-        // Without a word, in another order each time.
+        // Disconnect without a closing handshake, in a different order each time.
         match turn % 3 {
             0 => drop((client, raw, stream)),
             1 => drop((stream, client, raw)),

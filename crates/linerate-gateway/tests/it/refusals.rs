@@ -1,4 +1,5 @@
-//! What clients may not do: each is answered with the documented code, changes nothing, and nobody notices.
+//! Forbidden requests of clients: each gets the documented code, changes nothing, and is not
+//! visible to others.
 
 use linerate_gateway::{
     node::Whom,
@@ -12,7 +13,7 @@ use crate::{
     support::{Gateway, Json, closed, error, token},
 };
 
-/// Somebody who would notice if anything were published in `demo:x`, or if anybody came.
+/// Subscribes a client that would notice any publication in `demo:x`, and any client that joins it.
 async fn witness(gateway: &Gateway) -> Json {
     let mut witness = Json::connect(gateway).await;
     witness
@@ -22,7 +23,7 @@ async fn witness(gateway: &Gateway) -> Json {
     witness
 }
 
-/// Asserts that the next thing that a witness notices is this publication.
+/// Asserts that this publication is the next thing that the witness receives.
 async fn assert_unnoticed(gateway: &Gateway, witness: &mut Json) {
     gateway.publish("demo:x", "\"now\"").await;
     let push = witness.next().await;
@@ -140,7 +141,7 @@ async fn commands_are_bounded_in_each_second() {
     let gateway = Gateway::open("[client]\ncommands_per_second_max = 10").await;
     let mut witness = witness(&gateway).await;
     let mut client = Json::connect(&gateway).await;
-    // Connecting was the first.
+    // The connect command was the first.
     let pings: Vec<_> = (2..=21)
         .map(|id| format!(r#"{{"id":{id},"ping":{{}}}}"#))
         .collect();
@@ -200,7 +201,7 @@ async fn who_has_no_token_or_a_wrong_one_stays_outside() {
     let command = json!({"id": 1, "connect": {"token": old}}).to_string();
     assert_eq!(error(&late.ask(&command).await).0, 109);
     assert_eq!(gateway.node.counts().clients(), 0);
-    // It may try again on the same connection.
+    // The client may try again on the same connection.
     let command = json!({"id": 2, "connect": {"token": token(&json!({"sub": "ann"}))}});
     assert!(late.ask(&command.to_string()).await["connect"].is_object());
 }

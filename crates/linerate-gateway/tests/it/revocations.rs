@@ -1,4 +1,4 @@
-//! Tokens that are revoked: who is sent away, and who does not get in.
+//! Revoked tokens: which clients are disconnected, and which cannot connect.
 
 use linerate_gateway::auth::{Revocation, Target};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ async fn revoke(gateway: &Gateway, target: Target, issued_before: i64) {
     gateway.node.revoke(revocation).await.unwrap();
 }
 
-/// Returns the answer to a client that connects with a token.
+/// Returns the reply to a client that connects with a token.
 async fn connect(gateway: &Gateway, token: &str) -> Value {
     let command = json!({"id": 1, "connect": {"token": token}});
     Json::open(gateway).await.ask(&command.to_string()).await
@@ -51,7 +51,7 @@ async fn tokens_of_a_user_are_revoked_by_when_they_were_issued() {
     let issued = |user: &str, at: i64| token(&json!({"sub": user, "iat": seconds_from_now(at)}));
     let (old, new) = (issued("ann", -100), issued("ann", -10));
     let mut ended = Json::connect_with(&gateway, &old).await;
-    // Its token is replaced in time.
+    // This client replaces its token in time.
     let mut renewed = Json::connect_with(&gateway, &old).await;
     let refresh = json!({"id": 2, "refresh": {"token": new}});
     assert!(renewed.ask(&refresh.to_string()).await["refresh"].is_object());

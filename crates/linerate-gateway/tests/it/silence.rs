@@ -1,4 +1,5 @@
-//! Clients that vanish, trickle, or never say goodbye: each ends in time, and leaves nothing behind.
+//! Clients that vanish, trickle, or never close: each is disconnected in time, and its resources
+//! are released.
 
 use linerate_testkit::Frame;
 
@@ -10,7 +11,7 @@ use crate::{
 
 const IMPATIENT: &str = "[client]\nping_interval_s = 1\npong_timeout_s = 1";
 
-/// Somebody who is told who comes to `demo:x` and leaves it.
+/// Connects a client that follows who joins and leaves `demo:x`.
 async fn watcher(gateway: &Gateway) -> Json {
     let mut watcher = Json::connect(gateway).await;
     watcher
@@ -20,7 +21,7 @@ async fn watcher(gateway: &Gateway) -> Json {
     watcher
 }
 
-/// Waits until nobody but the watcher is left.
+/// Waits until only the watcher is left.
 async fn only_one_is_left(gateway: &Gateway, watcher: &mut Json) {
     let counts = gateway.node.counts();
     let gone = async {
@@ -41,7 +42,7 @@ async fn only_one_is_left(gateway: &Gateway, watcher: &mut Json) {
 async fn r04_a_client_that_vanished_is_gone_with_all_that_it_held() {
     let gateway = Gateway::open(IMPATIENT).await;
     let mut watcher = watcher(&gateway).await;
-    // No answer to pings, and no FIN either.
+    // The client answers no pings, and sends no FIN either.
     let vanished = Bare::subscribe(&gateway, "demo:x").await;
     let join = watcher.next().await;
     let leave = watcher.next().await;
@@ -77,7 +78,7 @@ async fn r04_a_stream_whose_client_answers_no_ping_ends() {
     assert_eq!(gateway.node.counts().clients(), 0);
 }
 
-/// The head of a message that is claimed to be long.
+/// Returns the header of a message that claims to be long.
 fn claim() -> Vec<u8> {
     let claim = Frame::new(1, b"").with_claimed_bytes(60_000);
     claim.with_mask(Some(*b"mask")).to_bytes()

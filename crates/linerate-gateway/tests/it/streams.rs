@@ -1,4 +1,4 @@
-//! Centrifuge without WebSocket: HTTP streams, event streams, and commands beside them.
+//! Centrifuge without WebSocket: HTTP streams, event streams, and commands in separate requests.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::{
     support::{Gateway, Json, error},
 };
 
-/// The two transports: how they are opened, and what stands around a message.
+/// The two transports, which differ in how they are opened and how messages are framed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     EventStream,
@@ -16,7 +16,7 @@ pub(crate) enum Kind {
 
 pub(crate) const KINDS: [Kind; 2] = [Kind::EventStream, Kind::HttpStream];
 
-/// A client whose stream goes one way.
+/// A client with a one-way stream.
 pub(crate) struct Client {
     kind: Kind,
     answer: Answer,
@@ -73,7 +73,7 @@ impl Client {
         }
     }
 
-    /// Sends commands beside the stream; returns the status.
+    /// Sends commands in a separate request, and returns the status.
     async fn send(&self, commands: &str) -> u16 {
         let body = json!({"session": self.session, "node": self.node, "data": commands});
         let headers = "Content-Type: application/json\r\n";
@@ -115,7 +115,7 @@ async fn commands_beside_a_stream_are_answered_on_it() {
 async fn protobuf_is_spoken_on_http_streams() {
     let gateway = Gateway::open("").await;
     let headers = "Content-Type: application/octet-stream\r\n";
-    // {"id": 1, "connect": {}}, behind its length.
+    // {"id": 1, "connect": {}}, after its length.
     let connect = b"\x04\x08\x01\x22\x00";
     let mut answer = request(
         gateway.address,
@@ -131,7 +131,7 @@ async fn protobuf_is_spoken_on_http_streams() {
         answer.head
     );
     let version = answer.until(b"linerate ").await.unwrap();
-    // The reply: its length as two bytes, id 1, connect.
+    // The reply: its length in two bytes, id 1, connect.
     assert_eq!(version[2..5], *b"\x08\x01\x2a");
 }
 

@@ -15,7 +15,7 @@ use linerate_hub::ChannelName;
 use serde_json::Value;
 use tokio::{net::TcpListener, runtime::Builder, sync::oneshot};
 
-/// The secret that tokens of tests are signed with.
+/// The secret with which the tokens in tests are signed.
 pub(crate) const SECRET: &str = "a secret for tests only";
 
 /// A gateway that runs until it is dropped.
@@ -29,12 +29,12 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// Starts one that stands open, with a few more settings.
+    /// Starts an open gateway with additional settings.
     pub(crate) async fn open(toml: &str) -> Self {
         Self::start(config(toml)).await
     }
 
-    /// Starts one that asks for tokens, with a few more settings.
+    /// Starts a gateway that requires tokens, with additional settings.
     pub(crate) async fn guarded(toml: &str) -> Self {
         let auth = format!("[auth.token]\nhmac_secret_key = \"{SECRET}\"\n{toml}");
         Self::start(config(&auth)).await
@@ -77,12 +77,12 @@ impl Gateway {
         format!("ws://{}{path}", self.address)
     }
 
-    /// Publishes as an application does.
+    /// Publishes in the way that an application does.
     pub(crate) async fn publish(&self, channel: &str, payload: &str) {
         self.publish_bytes(channel, payload.as_bytes()).await;
     }
 
-    /// Tells the node what a broker tells once a link that was cut stands again.
+    /// Sends the node the event that a broker sends when an interrupted link is up again.
     pub(crate) async fn cut_link(&self) {
         let gap = Gap {
             channels: None,
@@ -121,7 +121,7 @@ impl Drop for Gateway {
     }
 }
 
-/// What a worker's thread does.
+/// Runs on the worker's thread.
 fn work(
     node: Arc<Node>,
     shared: Arc<Shared>,
@@ -146,13 +146,13 @@ pub(crate) fn config(toml: &str) -> Config {
     Loader::new().with_text("test.toml", toml).load().unwrap()
 }
 
-/// Fails a test that waits for something that never happens.
+/// Fails a test that waits too long.
 pub(crate) async fn in_time<F: Future>(future: F) -> F::Output {
     let limit = Duration::from_secs(10);
     tokio::time::timeout(limit, future).await.expect("in time")
 }
 
-/// A client of Centrifuge in JSON over a WebSocket.
+/// A Centrifuge client that speaks JSON over a WebSocket.
 pub(crate) struct Json {
     pub(crate) ws: WebSocket,
     lines: std::collections::VecDeque<Value>,
@@ -172,7 +172,7 @@ impl Json {
         }
     }
 
-    /// Opens one and connects.
+    /// Opens a connection and connects.
     pub(crate) async fn connect(gateway: &Gateway) -> Self {
         let mut client = Self::open(gateway).await;
         let reply = client.ask(r#"{"id":1,"connect":{}}"#).await;
@@ -180,7 +180,7 @@ impl Json {
         client
     }
 
-    /// Opens one and connects with a token.
+    /// Opens a connection and connects with a token.
     pub(crate) async fn connect_with(gateway: &Gateway, token: &str) -> Self {
         let mut client = Self::open(gateway).await;
         let command = format!(r#"{{"id":1,"connect":{{"token":"{token}"}}}}"#);
@@ -193,13 +193,13 @@ impl Json {
         self.ws.send(command).await.unwrap();
     }
 
-    /// Sends a command and returns the next line, its answer.
+    /// Sends a command and returns the next line, which is its reply.
     pub(crate) async fn ask(&mut self, command: &str) -> Value {
         self.send(command).await;
         self.next().await
     }
 
-    /// Returns the next line. Pings are answered.
+    /// Returns the next line, and answers pings.
     pub(crate) async fn next(&mut self) -> Value {
         loop {
             if let Some(line) = self.lines.pop_front() {
@@ -216,7 +216,7 @@ impl Json {
         }
     }
 
-    /// Returns the next line that answers a command; what is pushed meanwhile is passed over.
+    /// Returns the next reply to a command, and skips pushes.
     pub(crate) async fn next_reply(&mut self) -> Value {
         loop {
             let line = self.next().await;
@@ -226,7 +226,7 @@ impl Json {
         }
     }
 
-    /// Subscribes and returns the answer.
+    /// Subscribes and returns the reply.
     pub(crate) async fn subscribe(&mut self, channel: &str) -> Value {
         let command = format!(r#"{{"id":2,"subscribe":{{"channel":"{channel}"}}}}"#);
         let reply = self.ask(&command).await;
@@ -234,13 +234,13 @@ impl Json {
         reply
     }
 
-    /// Asserts that the server closes with this code; returns the reason.
+    /// Asserts that the server closes with this code, and returns the reason.
     pub(crate) async fn closed(&mut self, code: u16) -> String {
         closed(&mut self.ws, code).await
     }
 }
 
-/// Asserts that the server closes with this code; returns the reason.
+/// Asserts that the server closes with this code, and returns the reason.
 pub(crate) async fn closed(ws: &mut WebSocket, code: u16) -> String {
     while let Some(message) = in_time(ws.recv()).await.unwrap() {
         let text = message.as_text().unwrap_or("binary");
@@ -252,18 +252,18 @@ pub(crate) async fn closed(ws: &mut WebSocket, code: u16) -> String {
     reason
 }
 
-/// Returns the code of a reply's error, and its message.
+/// Returns the code and the message of the error in a reply.
 pub(crate) fn error(reply: &Value) -> (u64, &str) {
     let code = reply["error"]["code"].as_u64().unwrap_or_default();
     (code, reply["error"]["message"].as_str().unwrap_or_default())
 }
 
-/// Makes a token of these claims.
+/// Creates a token with these claims.
 pub(crate) fn token(claims: &Value) -> String {
     signed(&claims.to_string())
 }
 
-/// Signs claims that may not be JSON.
+/// Signs claims that need not be valid JSON.
 pub(crate) fn signed(claims: &str) -> String {
     use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
     use ring::hmac;
@@ -274,7 +274,7 @@ pub(crate) fn signed(claims: &str) -> String {
     format!("{message}.{signature}")
 }
 
-/// Returns a time so many seconds from now, in seconds since 1970.
+/// Returns the time `seconds` from now, in seconds since 1970.
 pub(crate) fn seconds_from_now(seconds: i64) -> i64 {
     let now = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH);
     now.unwrap().as_secs() as i64 + seconds

@@ -134,12 +134,12 @@ async fn the_environment_names_a_proxy_and_flags_overrule_it() {
         let output = with_environment(arguments, variables).await;
         assert!(!output.status.success());
         let notes = text(&output.stderr);
-        assert!(notes.contains("can't resolve the name"), "{notes}");
+        assert!(notes.contains("cannot resolve host name"), "{notes}");
     }
     let output = with_environment(&[url], &[("all_proxy", "socks4://x")]).await;
     let notes = text(&output.stderr);
     assert!(
-        notes.contains("all_proxy: URL of a proxy must start with"),
+        notes.contains("all_proxy: proxy URL must start with"),
         "{notes}"
     );
 }
@@ -160,7 +160,7 @@ async fn a_socks_proxy_is_a_flag_away() {
     let output = connect(&[&server.url("/echo"), "--proxy", &wrong], b"hi\n").await;
     let notes = text(&output.stderr);
     assert!(
-        notes.contains("it refuses the user and the password"),
+        notes.contains("user and password rejected by the proxy"),
         "{notes}"
     );
     assert!(!notes.contains("wrong"), "{notes}");
@@ -201,7 +201,7 @@ async fn a_server_that_is_silent_is_given_up_in_time() {
     assert!(!output.status.success());
     let notes = text(&output.stderr);
     assert!(
-        notes.contains("gave up the opening handshake after"),
+        notes.contains("opening handshake timed out after"),
         "{notes}"
     );
     assert!(notes.contains("the limit is 100ms"), "{notes}");

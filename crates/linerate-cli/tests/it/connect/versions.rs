@@ -58,7 +58,7 @@ async fn in_the_clear_http2_needs_no_agreement_and_http3_is_not_there() {
     let refused = connect(&[&url, "--http3"], b"").await;
     assert_eq!(refused.status.code(), Some(1));
     let complaint = text(&refused.stderr);
-    assert!(complaint.contains("HTTP/3 always has TLS"), "{complaint}");
+    assert!(complaint.contains("HTTP/3 requires TLS"), "{complaint}");
     let both = connect(&[&url, "--http1", "--http2"], b"").await;
     assert_eq!(both.status.code(), Some(2));
     drop(stop);

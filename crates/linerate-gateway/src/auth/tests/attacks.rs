@@ -1,4 +1,4 @@
-//! Tokens that must not be taken.
+//! Tests of tokens that must be rejected.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
@@ -31,7 +31,7 @@ async fn the_algorithm_none_is_refused_however_it_is_written() {
 
 #[tokio::test]
 async fn a_public_key_is_not_taken_for_a_shared_secret() {
-    // The attacker knows the public key, signs with it as if it were a secret, and says HS256.
+    // The attacker knows the public key, uses it as a secret, and claims HS256.
     for secret in [RSA_PUBLIC, RSA_PUBLIC.trim()] {
         let key = EncodingKey::from_secret(secret.as_bytes());
         for algorithm in [Algorithm::HS256, Algorithm::HS384, Algorithm::HS512] {
@@ -48,7 +48,7 @@ async fn a_public_key_is_not_taken_for_a_shared_secret() {
 
 #[tokio::test]
 async fn an_algorithm_without_its_key_is_refused() {
-    // The key of ECDSA is one of P-256.
+    // The configured ECDSA key is on P-256.
     let token = encode(
         &Header::new(Algorithm::ES384),
         &json!({"sub": "ann"}),

@@ -1,4 +1,4 @@
-//! What tokens say.
+//! Tests of the claims of tokens.
 
 use jsonwebtoken::Algorithm;
 use linerate_hub::ChannelName;

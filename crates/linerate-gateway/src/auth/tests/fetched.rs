@@ -1,4 +1,4 @@
-//! Keys that are fetched.
+//! Tests of fetched keys.
 
 use std::{
     net::SocketAddr,
@@ -21,7 +21,7 @@ use crate::{
     config::{AuthOptions, Secret},
 };
 
-/// A server of keys, and how often it was asked.
+/// A server of keys that counts requests.
 #[derive(Clone, Default)]
 struct KeyServer {
     answer: Arc<Mutex<Option<String>>>,
@@ -53,14 +53,14 @@ impl KeyServer {
     }
 }
 
-/// Returns an authenticator that fetches its keys from `address` only.
+/// Returns an authenticator that only uses keys fetched from `address`.
 fn fetching(address: SocketAddr) -> Authenticator {
     let mut options = AuthOptions::default();
     options.token.jwks_url = Some(format!("http://{address}/keys"));
     Authenticator::new(&options).unwrap()
 }
 
-/// The public half of the key in `p256.pem` or `ed25519.pem`, cut out of its DER.
+/// Returns the public key of `p256.pem` or `ed25519.pem` as a JWK, extracted from its DER encoding.
 fn jwk(algorithm: Algorithm, id: &str) -> Value {
     let pem = match algorithm {
         Algorithm::ES256 => super::P256_PUBLIC,
@@ -91,7 +91,7 @@ fn token(algorithm: Algorithm, id: Option<&str>) -> String {
     encode(&header, &json!({"sub": "ann"}), &key(algorithm))
 }
 
-/// Lets time pass, without waiting.
+/// Advances the clock without waiting.
 async fn pass(time: Duration) {
     tokio::time::pause();
     tokio::time::advance(time).await;
@@ -240,7 +240,7 @@ async fn an_rsa_key_of_a_set_is_taken_unless_it_is_too_short() {
         let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
         json!({"kty": "RSA", "kid": "rsa", "n": encode(n), "e": encode(e)})
     };
-    // Some issuers keep the zero that DER puts before the modulus.
+    // Some issuers keep the leading zero that DER puts before the modulus.
     let padded = [&[0][..], n].concat();
     for (n, is_taken) in [(&n[..], true), (&padded, true), (&n[..255], false)] {
         let server = KeyServer::default();

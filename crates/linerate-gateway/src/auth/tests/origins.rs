@@ -1,4 +1,4 @@
-//! Which pages may talk to us: H17.
+//! Tests of which pages may connect (H17).
 
 use http::{HeaderMap, HeaderValue, header};
 use linerate::Scheme;

@@ -1,4 +1,4 @@
-//! Signs tokens as their issuers do, and checks signatures that other programs made.
+//! Signs tokens as issuers do, and verifies signatures made by other programs.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
@@ -16,7 +16,7 @@ use super::options;
 use crate::auth::signature::is_valid;
 use crate::config::Secret;
 
-/// Returns the claims as a token that is signed by the header's algorithm.
+/// Returns the claims as a token that is signed with the algorithm in the header.
 pub(super) fn encode(header: &Header, claims: &Value, key: &EncodingKey) -> String {
     let header_json = serde_json::to_string(header).unwrap();
     let header_part = URL_SAFE_NO_PAD.encode(header_json);
@@ -74,7 +74,7 @@ fn decoded(base64: &str) -> Vec<u8> {
     URL_SAFE_NO_PAD.decode(base64.trim()).unwrap()
 }
 
-/// Holds that the key has signed this message, no other, and with no other algorithm.
+/// Asserts that the key has signed this message, no other message, and with no other algorithm.
 fn assert_valid(
     algorithm: Algorithm,
     key: &jsonwebtoken::DecodingKey,

@@ -1,6 +1,7 @@
-//! Questions that are asked of the other nodes already: who asks the same meanwhile gets the same answer.
+//! Requests to other nodes that are in progress. Callers with the same question share one answer.
 //!
-//! Without that, a thousand clients that ask who is in a room would be a thousand messages to every node.
+//! Without this, a thousand clients that ask for the presence of the same channel would cause a
+//! thousand messages to every node.
 
 use std::{
     collections::HashMap,
@@ -16,15 +17,16 @@ use super::message::{Answer, Ask};
 
 type Flight = BoxFuture<'static, Arc<[Answer]>>;
 
-/// How many flights are remembered before those that are over are looked for.
+/// The number of stored flights at which completed ones are removed.
 const TIDY_AT: usize = 64;
 
-/// The questions under way, by what is asked.
+/// The requests in progress, keyed by question.
 #[derive(Debug, Default)]
 pub(crate) struct Flights(Mutex<HashMap<String, WeakShared<Flight>>>);
 
 impl Flights {
-    /// Joins those who ask the same, or departs. `None` for what changes something, which is asked each time.
+    /// Joins a request in progress with the same question, or starts a new one with `depart`.
+    /// Returns `None` for requests that change something; these must be sent every time.
     pub(crate) fn join(
         &self,
         ask: &Ask,
@@ -116,7 +118,7 @@ mod tests {
         assert_eq!(
             airport.departed.load(Ordering::SeqCst),
             3,
-            "the answer is not kept"
+            "answers must not be cached"
         );
     }
 

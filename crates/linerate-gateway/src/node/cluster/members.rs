@@ -1,4 +1,4 @@
-//! Which other nodes there are.
+//! The other nodes of the cluster.
 
 use std::{
     collections::HashMap,
@@ -10,18 +10,18 @@ use super::message::NodeInfo;
 /// How often a node announces itself.
 pub(crate) const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(3);
 
-/// After how long without an announcement a node counts as gone: two may be lost.
+/// How long a node may be silent before it counts as gone. Two announcements may be lost.
 const GONE_AFTER: Duration = Duration::from_secs(10);
 
-/// How many other nodes are known at most; more are not listed, nor waited for in surveys.
+/// The maximum number of other nodes. Further nodes are neither listed nor waited for in surveys.
 const NODES_MAX: usize = 1_024;
 
-/// The other nodes that have announced themselves of late.
+/// The other nodes that have announced themselves recently.
 #[derive(Debug, Default)]
 pub(crate) struct Members(HashMap<String, (Instant, NodeInfo)>);
 
 impl Members {
-    /// Notes an announcement; says whether the node is a new one.
+    /// Records an announcement. Returns whether the node is new.
     pub(crate) fn handle_announcement(&mut self, now: Instant, info: NodeInfo) -> bool {
         self.handle_timeout(now);
         if self.0.len() == NODES_MAX && !self.0.contains_key(&info.id) {
@@ -30,7 +30,7 @@ impl Members {
         self.0.insert(info.id.clone(), (now, info)).is_none()
     }
 
-    /// Notes that a node goes.
+    /// Removes a node that has said goodbye.
     pub(crate) fn handle_goodbye(&mut self, id: &str) {
         self.0.remove(id);
     }
@@ -41,19 +41,19 @@ impl Members {
             .retain(|_, (seen, _)| now.saturating_duration_since(*seen) < GONE_AFTER);
     }
 
-    /// Returns the nodes, by their names.
+    /// Returns the nodes, sorted by name.
     pub(crate) fn all(&self) -> Vec<NodeInfo> {
         let mut nodes: Vec<_> = self.0.values().map(|(_, info)| info.clone()).collect();
         nodes.sort_by(|a, b| (&a.name, &a.id).cmp(&(&b.name, &b.id)));
         nodes
     }
 
-    /// Says whether a node is known.
+    /// Returns whether a node is known.
     pub(crate) fn knows(&self, id: &str) -> bool {
         self.0.contains_key(id)
     }
 
-    /// Returns what names the nodes.
+    /// Returns the IDs of the nodes.
     pub(crate) fn ids(&self) -> Vec<String> {
         self.0.keys().cloned().collect()
     }

@@ -1,4 +1,4 @@
-//! What nodes say to each other, as JSON.
+//! The messages between nodes, as JSON.
 
 use bytes::Bytes;
 use linerate_hub::ClientInfo;
@@ -6,71 +6,71 @@ use serde::{Deserialize, Serialize};
 
 use crate::auth::Revocation;
 
-/// A message of a node.
+/// A message from a node.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Message {
-    /// Who says it.
+    /// The ID of the sender.
     pub(crate) from: String,
-    /// What is said.
+    /// The content.
     pub(crate) body: Body,
 }
 
-/// What is said.
+/// The content of a message.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Body {
-    /// How the node is, said every few seconds.
+    /// The state of the node, sent every few seconds.
     Announcement(NodeInfo),
-    /// The node goes.
+    /// The node is leaving the cluster.
     Goodbye,
-    /// Who came to channels and who left, in order.
+    /// The clients that joined and left channels, in order.
     Moves(Vec<Move>),
     /// A part of the answer to a request.
     Reply {
-        /// Of which request.
+        /// The number of the request.
         request: u64,
-        /// Who asked.
+        /// The ID of the node that asked.
         to: String,
-        /// Whether nothing follows from this node.
+        /// True for the last part from this node.
         is_last: bool,
         /// The answer.
         answer: Answer,
     },
-    /// Tokens are revoked.
+    /// Tokens have been revoked.
     Revoked(Revocation),
-    /// Something asked of all nodes, or of one.
+    /// A request to all nodes, or to one.
     Request {
-        /// To be named in replies.
+        /// The number to be repeated in replies.
         request: u64,
-        /// Who is asked; all if `None`.
+        /// The ID of the node that is asked; `None` for all nodes.
         to: Option<String>,
-        /// What is asked.
+        /// The request.
         ask: Ask,
     },
 }
 
-/// How a node is.
+/// A summary of a node's state.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct NodeInfo {
-    /// Names this incarnation.
+    /// The ID of this run of the node.
     pub id: String,
-    /// What it is called.
+    /// The display name of the node.
     pub name: String,
-    /// Its version.
+    /// The version of linerate.
     pub version: String,
-    /// Seconds since its start.
+    /// The time since the node was started, in seconds.
     pub uptime_s: u64,
-    /// Connected clients.
+    /// The number of connected clients.
     pub clients: u64,
-    /// Different users among them.
+    /// The number of distinct users among them.
     pub users: u64,
-    /// Subscriptions of them.
+    /// The number of their subscriptions.
     pub subscriptions: u64,
-    /// Channels with subscribers.
+    /// The number of channels with subscribers.
     pub channels: u64,
 }
 
-/// Somebody came to a channel, or left it.
+/// A client joined or left a channel.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Move {
     pub(crate) channel: String,
@@ -78,7 +78,7 @@ pub(crate) struct Move {
     pub(crate) has_come: bool,
 }
 
-/// A [`ClientInfo`] between nodes. What the tokens say is JSON, as text.
+/// A [`ClientInfo`] in a message between nodes. Information from tokens is JSON in a string.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Person {
     pub(crate) user: String,
@@ -89,13 +89,13 @@ pub(crate) struct Person {
     pub(crate) channel: Option<String>,
 }
 
-/// What a node may ask of others.
+/// The requests of a node to others.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Ask {
-    /// Which channels have subscribers, and how many.
+    /// List the channels with subscribers, with their numbers of subscribers.
     Channels {
-        /// Only those that match, with `*` for any text; all if empty.
+        /// List only channels that match, with `*` for any text; all channels if empty.
         pattern: String,
     },
     /// Close connections.
@@ -104,22 +104,22 @@ pub(crate) enum Ask {
         code: u16,
         reason: String,
     },
-    /// Take a command of a client whose stream is on the node.
+    /// Accept a command of a client whose stream is on this node.
     Emulate {
         session: String,
-        /// In base64.
+        /// The command, in base64.
         data: String,
     },
-    /// Who is present in a channel.
+    /// List the clients present in a channel.
     Presence {
         channel: String,
-        /// Bytes that may be told of them.
+        /// The maximum size of the answer in bytes.
         #[serde(default = "unbounded")]
         bytes_max: usize,
     },
-    /// How many are present in a channel.
+    /// Count the clients and users present in a channel.
     PresenceStats { channel: String },
-    /// Change until when connections may last, in seconds since 1970.
+    /// Change the expiry of connections, in seconds since the Unix epoch.
     Refresh {
         whom: Whom,
         expires_s: Option<u64>,
@@ -134,48 +134,49 @@ pub(crate) enum Ask {
     /// End subscriptions.
     Unsubscribe {
         whom: Whom,
-        /// All channels if empty.
+        /// The channel; all channels if empty.
         channel: String,
         code: u32,
         reason: String,
     },
 }
 
-/// Which connections are meant.
+/// Selects connections.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Whom {
-    /// Those of this user, unless a client is named. An empty name is that of anonymous users.
+    /// The connections of this user, unless a client is named. An empty name selects anonymous
+    /// clients.
     pub user: String,
-    /// Just this connection; any of the user if empty.
+    /// Only this connection; all connections of the user if empty.
     pub client: String,
-    /// Connections that are not meant.
+    /// Connections to exclude.
     #[serde(default)]
     pub except: Vec<String>,
 }
 
-/// What a node may answer.
+/// The answers of a node.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Answer {
-    /// Channels, and how many subscribers they have on the node.
+    /// The channels, with their numbers of subscribers on the node.
     Channels(Vec<(String, u64)>),
-    /// How many connections it concerned.
+    /// The number of affected connections.
     Count(u64),
-    /// Who is present on the node.
+    /// The clients present on the node.
     Presence(Vec<Person>),
-    /// How many are present on the node, and hashes of their users.
+    /// The number of clients present on the node, and hashes of their users.
     PresenceStats { clients: u64, users: Vec<u64> },
-    /// More are present on the node than may be told of.
+    /// The presence information of the node exceeds the limit.
     PresenceTooLarge,
 }
 
-/// What a node asks for that knows of no bound.
+/// The limit for requests of a node that does not send one.
 const fn unbounded() -> usize {
     usize::MAX
 }
 
 impl Answer {
-    /// Returns about how many bytes tell who is present.
+    /// Returns the approximate size of the presence information, in bytes.
     pub(super) fn presence_bytes(&self) -> usize {
         let bytes = |person: &Person| {
             let optional = [&person.connection, &person.channel].into_iter().flatten();
@@ -190,7 +191,7 @@ impl Answer {
 }
 
 impl Ask {
-    /// Returns how many bytes may be told of who is present.
+    /// Returns the maximum size of the presence information, in bytes.
     pub(super) const fn presence_bytes_max(&self) -> usize {
         match self {
             Self::Presence { bytes_max, .. } => *bytes_max,
@@ -202,18 +203,18 @@ impl Ask {
 impl Message {
     /// Returns the message as JSON.
     pub(crate) fn encode(&self) -> Bytes {
-        // Serialising to memory fails only for maps whose keys are no text; there are none.
+        // Serializing to memory fails only for maps with keys that are not strings; there are none.
         serde_json::to_vec(self).unwrap_or_default().into()
     }
 
-    /// Returns what `bytes` say; `None` if that is nothing known, as from a newer node.
+    /// Decodes a message; returns `None` if it is unknown, for example from a newer node.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         serde_json::from_slice(bytes).ok()
     }
 }
 
 impl Whom {
-    /// Says whether a connection is meant.
+    /// Returns whether a connection is selected.
     pub(crate) fn matches(&self, user: &str, client: &str) -> bool {
         let is_named = self.client.is_empty() || self.client == client;
         let is_of_user = self.user == user || (self.user.is_empty() && !self.client.is_empty());

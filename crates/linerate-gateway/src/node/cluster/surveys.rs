@@ -1,4 +1,4 @@
-//! Questions to other nodes that wait for answers.
+//! Surveys: requests to other nodes that wait for answers.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,13 +6,13 @@ use tokio::sync::mpsc;
 
 use super::message::Answer;
 
-/// Surveys that may be under way at a time.
+/// The maximum number of surveys in progress.
 const SURVEYS_MAX: usize = 1_024;
 
-/// Parts of answers that may wait for whoever asked.
+/// The maximum number of queued parts of answers per survey.
 const PARTS_MAX: usize = 4_096;
 
-/// The surveys of a node that are under way.
+/// The surveys of a node that are in progress.
 #[derive(Debug, Default)]
 pub(crate) struct Surveys {
     numbers: u64,
@@ -25,13 +25,14 @@ struct Survey {
     parts: mpsc::Sender<Answer>,
 }
 
-/// More questions under way than there may be.
+/// There are too many surveys in progress.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("{SURVEYS_MAX} surveys of other nodes are under way already")]
+#[error("{SURVEYS_MAX} surveys of other nodes are already in progress")]
 pub(crate) struct TooMany;
 
 impl Surveys {
-    /// Opens a survey of `nodes`. The answers arrive at the receiver, which ends after the last one.
+    /// Opens a survey of `nodes`. The answers arrive at the receiver, which is closed after the
+    /// last one.
     pub(crate) fn open(
         &mut self,
         nodes: Vec<String>,
@@ -48,12 +49,12 @@ impl Surveys {
         Ok((self.numbers, receiver))
     }
 
-    /// Takes a part of an answer. One that nobody waits for is dropped.
+    /// Handles a part of an answer. It is dropped if its survey has ended.
     pub(crate) fn handle_reply(&mut self, number: u64, from: &str, is_last: bool, answer: Answer) {
         let Some(survey) = self.open.get_mut(&number) else {
             return;
         };
-        // Parts beyond the bound are dropped, as those of a node that does not answer.
+        // Parts beyond the limit are dropped, as if the node had not answered.
         _ = survey.parts.try_send(answer);
         if is_last {
             survey.missing.remove(from);
@@ -63,7 +64,7 @@ impl Surveys {
         }
     }
 
-    /// Waits no longer for a node that has gone.
+    /// Stops waiting for a node that has left.
     pub(crate) fn handle_goodbye(&mut self, node: &str) {
         self.open.retain(|_, survey| {
             survey.missing.remove(node);
@@ -71,7 +72,7 @@ impl Surveys {
         });
     }
 
-    /// Ends a survey, whatever is missing.
+    /// Ends a survey, even if answers are missing.
     pub(crate) fn close(&mut self, number: u64) {
         self.open.remove(&number);
     }

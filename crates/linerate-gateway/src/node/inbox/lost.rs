@@ -1,4 +1,4 @@
-//! What a worker has missed since it took nothing any more.
+//! What a worker has missed since it stopped reading its inbox.
 
 use std::time::Instant;
 
@@ -9,14 +9,14 @@ use linerate_hub::ChannelName;
 
 use super::Arrival;
 
-/// How many channels are remembered; if there are more, it is all of them.
+/// The maximum number of channels to remember. If there are more, the gap covers all channels.
 const CHANNELS_MAX: usize = 1_024;
 
-/// What was thrown away: in which channels, and how many publications.
+/// What was dropped: the channels, and the number of publications.
 #[derive(Debug)]
 pub(super) struct Lost {
     since: Instant,
-    /// `None` for all.
+    /// `None` for all channels.
     channels: Option<HashSet<ChannelName, RandomState>>,
     publications: u64,
 }
@@ -30,7 +30,7 @@ impl Lost {
         }
     }
 
-    /// Takes note of what is thrown away; returns how many publications that are.
+    /// Records dropped arrivals. Returns the number of publications among them.
     pub(super) fn add(&mut self, arrivals: Vec<Arrival>) -> u64 {
         let before = self.publications;
         for arrival in arrivals {
@@ -45,7 +45,7 @@ impl Lost {
         self.publications - before
     }
 
-    /// Returns what subscribers are to be told.
+    /// Returns the gap to report to subscribers.
     pub(super) fn to_gap(&self, now: Instant) -> Gap {
         let channels = self.channels.as_ref();
         Gap {
@@ -55,7 +55,7 @@ impl Lost {
         }
     }
 
-    /// Returns how many publications were thrown away.
+    /// Returns the number of dropped publications.
     pub(super) fn publications(&self) -> u64 {
         self.publications
     }

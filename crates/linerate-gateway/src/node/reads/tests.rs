@@ -1,4 +1,4 @@
-//! Shared reads of a stream in memory, which waits for a permit each.
+//! Tests of shared reads, on an in-memory stream. Each read waits for a permit.
 
 use std::{
     sync::{
@@ -41,7 +41,8 @@ struct Library {
 }
 
 impl Library {
-    /// Starts with publications in a channel, of which so many are kept.
+    /// Creates a library whose channel `news` has `publications` publications, of which `size_max`
+    /// are kept.
     async fn new(publications: u64, size_max: usize) -> Self {
         let broker = Memory::new(&BrokerOptions::default(), Arc::new(Nobody)).unwrap();
         let broker = Arc::new(broker);
@@ -98,7 +99,7 @@ impl Library {
         self.begun.load(Ordering::SeqCst)
     }
 
-    /// Waits until so many wait for the next read.
+    /// Waits until `count` callers wait for the next read.
     async fn until_waiting(&self, count: usize) {
         let waiting = || {
             let table = self.reads.table();
@@ -136,7 +137,8 @@ async fn who_asks_while_something_is_read_shares_the_next_read() {
         .collect();
     let newest_only = library.ask(None, 100);
     library.until_waiting(12).await;
-    // The read under way may have begun before what they must not miss.
+    // They cannot share the read in progress, which may have begun before publications that they
+    // must not miss.
     assert_eq!(library.begun(), 1);
     library.permits.add_permits(2);
     assert_eq!(payloads(&first.await.unwrap().unwrap()), ["20"]);
@@ -154,7 +156,7 @@ async fn who_asks_while_something_is_read_shares_the_next_read() {
 
 #[tokio::test]
 async fn a_shared_read_answers_as_one_of_its_own_would() {
-    // Of 30 publications the last ten are left.
+    // Of 30 publications, the last ten are left.
     let library = Library::new(30, 10).await;
     let epoch = library.epoch().await;
     let wishes = (0..40).flat_map(|offset| [1, 3, 100].map(|limit| (offset, limit)));
@@ -163,7 +165,7 @@ async fn a_shared_read_answers_as_one_of_its_own_would() {
         epoch: epoch.clone(),
         offset,
     };
-    // Together with those who are behind what is left, and without them.
+    // Share the read with callers that are behind what is left, and without them.
     for lowest in [0, 15, 19, 20, 25, 30, 35] {
         let blocker = library.ask(None, 1);
         until("begun", || library.begun() % 2 == 1).await;
@@ -244,7 +246,7 @@ async fn nobody_waits_for_a_read_that_has_panicked() {
     until("begun", || library.begun() == 1).await;
     let second = library.ask(None, 0);
     library.until_waiting(1).await;
-    // That makes the read panic.
+    // This makes the read panic.
     library.permits.close();
     for asked in [first, second] {
         let answer = asked.await.unwrap();

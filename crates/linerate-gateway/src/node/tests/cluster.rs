@@ -1,4 +1,4 @@
-//! Two nodes on one bus.
+//! Tests of two nodes on one bus.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -76,7 +76,7 @@ async fn who_comes_and_goes_is_told_on_all_nodes() {
     let watch = present("room", "ada", "1");
     pair.workers[0].subscribe(watcher, watch).await.unwrap();
     let Notice::Join { info, .. } = watching.notice().await else {
-        panic!("joins itself");
+        panic!("expected its own join");
     };
     assert_eq!(info.client, "1");
     let (other, _) = connect(&pair.workers[1], "bob", "2");
@@ -85,12 +85,12 @@ async fn who_comes_and_goes_is_told_on_all_nodes() {
         .await
         .unwrap();
     let Notice::Join { channel, info } = watching.notice().await else {
-        panic!("a join");
+        panic!("expected a join");
     };
     assert_eq!((channel.as_str(), &*info.user), ("room", "bob"));
     pair.workers[1].disconnect(other);
     let Notice::Leave { info, .. } = watching.notice().await else {
-        panic!("a leave");
+        panic!("expected a leave");
     };
     assert_eq!(info.client, "2");
 }
@@ -124,12 +124,12 @@ async fn connections_are_ended_wherever_they_are() {
     );
     for memo in &memos {
         let Notice::Unsubscribe { channel, why } = memo.notice().await else {
-            panic!("ends the subscription");
+            panic!("expected the end of the subscription");
         };
         assert_eq!((channel.as_str(), why.code), ("room", 2000));
     }
     let Notice::Disconnect(why) = memos[1].notice().await else {
-        panic!("ends the connection");
+        panic!("expected a disconnect");
     };
     assert_eq!(why.code, 3001);
 }
@@ -164,7 +164,7 @@ async fn tokens_are_revoked_on_all_nodes_and_one_that_starts_later_learns_of_it(
     }
     pair.bus.set_link(true);
     let (late, _) = node_on(&pair.bus, 1);
-    until("it has learned", || {
+    until("the late node has read the revocation", || {
         late.revocations().list(0) == [revocation.clone()]
     })
     .await;
@@ -187,18 +187,24 @@ async fn a_worker_that_is_too_busy_for_jobs_tells_of_revocations_all_the_same() 
     for memo in [&ada, &bob] {
         assert!(matches!(memo.notice().await, Notice::Revoked));
     }
-    assert!(bob.has_no_notice(), "bob is only told about himself");
+    assert!(
+        bob.has_no_notice(),
+        "bob must not be notified of ada's revocation"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_node_knows_of_revocations_once_it_has_read_what_the_broker_keeps() {
     let bus = Arc::new(Bus::default());
     let (node, _) = node_on(&bus, 1);
-    assert!(!node.knows_revocations().await, "nothing is heard");
+    assert!(!node.knows_revocations().await, "the link is down");
     bus.is_away.store(true, Ordering::SeqCst);
     bus.set_link(true);
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert!(!node.knows_revocations_now(), "nothing is read");
+    assert!(
+        !node.knows_revocations_now(),
+        "the revocations have not been read"
+    );
     let waiter = node.clone();
     let waiting = tokio::spawn(async move { waiter.knows_revocations().await });
     tokio::task::yield_now().await;
@@ -226,7 +232,7 @@ async fn a_node_that_was_cut_off_learns_what_was_revoked_meanwhile() {
     pair.bus.keep_for_test(&revocation);
     assert_eq!(pair.nodes[1].revocations().list(0), []);
     pair.bus.set_link(true);
-    until("it has learned", || {
+    until("the node has read the revocation", || {
         pair.nodes[1].revocations().list(0) == [revocation.clone()]
     })
     .await;
@@ -236,7 +242,7 @@ async fn a_node_that_was_cut_off_learns_what_was_revoked_meanwhile() {
 async fn a_node_that_goes_is_not_waited_for() {
     let pair = pair().await;
     pair.nodes[1].shut_down().await;
-    until("it is gone", || pair.nodes[0].nodes_count() == 1).await;
+    until("the node is gone", || pair.nodes[0].nodes_count() == 1).await;
     assert_eq!(pair.nodes[0].nodes().len(), 1);
 }
 
@@ -261,7 +267,7 @@ async fn presence_that_is_too_large_is_an_error_and_its_numbers_are_not() {
         memos.push(come(&pair.workers[0], format!("a{number}")).await);
         memos.push(come(&pair.workers[1], format!("b{number}")).await);
     }
-    // What each node tells would fit, and what both tell does.
+    // The presence of each node fits, and so does the sum.
     for node in &pair.nodes {
         assert_eq!(node.presence(&channel("room")).await.unwrap().len(), 8);
     }

@@ -1,4 +1,4 @@
-//! From the broker to the clients.
+//! Delivery from the broker to the clients.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -45,7 +45,7 @@ async fn what_arrives_together_leaves_together() {
     });
     bus.tell(publications.collect()).await;
     let Transmit::Block { messages, .. } = memo.next().await else {
-        panic!("a block");
+        panic!("expected a block");
     };
     assert_eq!(messages, 50);
 }
@@ -62,7 +62,11 @@ async fn publications_may_come_later_if_all_subscribers_gather_batches() {
     };
     let (client, _memo) = connect(&workers[0], "", "c");
     workers[0].subscribe(client, batches(1_000)).await.unwrap();
-    assert_eq!(patience(), Duration::from_millis(25), "the most there is");
+    assert_eq!(
+        patience(),
+        Duration::from_millis(25),
+        "the delay is limited"
+    );
     let (other, _memo) = connect(&workers[1], "", "d");
     workers[1].subscribe(other, batches(80)).await.unwrap();
     assert_eq!(patience(), Duration::from_millis(10));
@@ -91,7 +95,7 @@ async fn who_takes_nothing_gets_everything_later() {
         publish(&node, "news", &number.to_string()).await;
     }
     assert_eq!(other_memo.payloads(600).await.len(), 600);
-    assert!(memo.is_empty(), "it takes nothing");
+    assert!(memo.is_empty(), "it has no room");
     memo.set_full(false);
     worker.writable(client);
     let expected: Vec<_> = (0..600).map(|number: u32| number.to_string()).collect();
@@ -137,7 +141,7 @@ async fn a_gap_of_the_link_is_told_to_all_and_remembered() {
     bus.tell(vec![Event::Gap(gap)]).await;
     for memo in memos {
         let Transmit::Gap { gap, .. } = memo.next().await else {
-            panic!("a gap");
+            panic!("expected a gap");
         };
         assert_eq!(gap.cause, GapCause::LinkLost);
     }
@@ -185,7 +189,10 @@ async fn a_worker_that_takes_nothing_holds_up_nobody_else() {
         arrived += taken.len();
     }
     assert_eq!(arrived, 100_000);
-    assert!(start.elapsed() <= Duration::from_secs(1), "waited once");
+    assert!(
+        start.elapsed() <= Duration::from_secs(1),
+        "the dispatcher waits only once"
+    );
     let mut stuck = VecDeque::new();
     dispatcher.inboxes[0].take(&mut stuck);
     let kept = stuck.len() as u64 - 1;

@@ -1,4 +1,4 @@
-//! One subscription a channel at the broker, whoever wants it.
+//! A channel is subscribed only once at the broker, for all its subscribers.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -84,7 +84,11 @@ async fn who_comes_while_a_channel_is_left_waits_and_subscribes_anew() {
             .map(|_| ())
     });
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(bus.calls(), ["+news"], "leaving is under way");
+    assert_eq!(
+        bus.calls(),
+        ["+news"],
+        "the channel is still being unsubscribed"
+    );
     *bus.gate.lock().unwrap() = None;
     gate.notify_one();
     again.await.unwrap().unwrap();
@@ -111,7 +115,7 @@ async fn a_refusal_is_told_and_the_next_one_tries_again() {
         .await
         .unwrap();
     assert_eq!(bus.calls(), ["+news", "+news"]);
-    // What the failed attempt held must not end the later one.
+    // The hold of the failed attempt must not end the later one.
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(bus.calls(), ["+news", "+news"]);
 }

@@ -1,4 +1,4 @@
-//! What a node does with a small memory budget.
+//! The behavior of a node with a small memory budget.
 
 use linerate_broker::{BrokerError, HistoryRequest, StreamOptions};
 use linerate_budget::{Budget, Consumer, State};
@@ -40,7 +40,7 @@ async fn histories_are_refused_while_memory_is_critical_and_positions_are_not() 
     assert!(refused.to_string().contains("memory"), "{refused}");
     assert_eq!(read(&node, &news, 0).await.unwrap(), 0);
 
-    // Who recovers is refused, too; who begins is not.
+    // A client that recovers is refused as well; one that starts with new publications is not.
     let (client, _memo) = connect(&worker, "", "c");
     let mut wanted = subscription("news");
     wanted.stream = DURABLE;
@@ -66,6 +66,6 @@ async fn publications_count_while_the_nodes_own_history_keeps_them() {
         publish(&node, "nobody", &payload).await;
     }
     let used = budget.used(Consumer::Publications);
-    // As much as a channel may keep, and a slab.
+    // As much as a channel may keep, plus one slab.
     assert!((4 * MIB - 200_000..6 * MIB).contains(&used), "{used}");
 }

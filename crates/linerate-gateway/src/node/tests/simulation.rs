@@ -1,9 +1,10 @@
-//! Nodes, a broker that fails and clients that come and go, by seeds and on a clock that stands still while anybody
-//! has something to do.
+//! Simulates nodes, a failing broker and clients that connect and disconnect, driven by seeds. The
+//! clock stands still while any task has something to do.
 //!
-//! Of a seed follows everything that happens. Each client keeps a list of what it was given and told, and every
-//! publication must be in it once and in order, or in a gap that was told before anything newer.
-//! `LINERATE_SEEDS=100000` tries more; `LINERATE_SEED=7` tries one, which a failure names.
+//! A seed determines everything that happens. Each client records the publications and gaps that it
+//! receives. Every publication must occur exactly once and in order, or be covered by a gap that
+//! was reported before anything newer. `LINERATE_SEEDS=100000` runs more seeds; `LINERATE_SEED=7`
+//! runs a single one, which a failure prints.
 
 mod client;
 mod link;
@@ -14,13 +15,13 @@ use std::env;
 
 use self::play::Play;
 
-/// How many seeds are tried unless more are asked for.
+/// The number of seeds to run by default.
 const SEEDS: u64 = if cfg!(debug_assertions) { 50 } else { 1_000 };
 
-/// How many things happen in one play.
+/// The number of steps in one play.
 const STEPS: usize = 150;
 
-/// Says which one it is that failed.
+/// Prints the seed if the test fails.
 struct Seed(u64);
 
 impl Drop for Seed {

@@ -1,4 +1,4 @@
-//! Coming to stand, and going on where somebody was.
+//! Subscribing, and continuing from an earlier position.
 
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ async fn what_cannot_be_recovered_is_said_to_be_so() {
     }
 }
 
-/// G05: nothing is missing and nothing comes twice between history and the live stream.
+/// G05: nothing is missing or repeated between the history and the live stream.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_missed_or_repeated_while_somebody_publishes() {
     let (node, worker) = node_in_memory();

@@ -1,4 +1,4 @@
-//! Whether it is known that the broker refuses durable publications.
+//! Tests the detection of a broker that refuses durable publications.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -33,7 +33,10 @@ async fn while_durable_publications_are_refused_that_is_known_until_one_would_be
     for _ in 0..2 {
         bus.is_away.store(true, Ordering::SeqCst);
         assert!(!publish(&node).await);
-        assert!(!node.writes().are_refused(), "one refusal may be its own");
+        assert!(
+            !node.writes().are_refused(),
+            "one refusal may be due to the publication itself"
+        );
         sleep(Duration::from_secs(3)).await;
         assert!(node.writes().are_refused());
         bus.is_away.store(false, Ordering::SeqCst);

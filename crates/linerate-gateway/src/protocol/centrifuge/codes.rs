@@ -1,67 +1,69 @@
-//! Codes of errors, disconnects and unsubscribes, as the SDKs know them.
+//! Codes of errors, disconnects and unsubscribes, as SDKs know them.
 
 use std::{borrow::Cow, fmt};
 
-/// Why a command was not done. The connection goes on.
+/// Why a command failed. The connection stays open.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ClientError {
-    /// The number that SDKs look at: 100–399 are of the protocol, 400–1,999 of applications.
+    /// The code that SDKs check: 100–399 are reserved for the protocol, 400–1,999 for applications.
     pub code: u32,
-    /// A few words for people.
+    /// A short description for people.
     pub message: Cow<'static, str>,
-    /// Whether SDKs try again by themselves.
+    /// True if SDKs retry automatically.
     pub is_temporary: bool,
 }
 
-/// Why a connection is ended, as the code and reason of the Close frame or the push before a stream ends.
+/// Why a connection is closed: the code and reason of the Close frame, or of the push before a
+/// stream ends.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Disconnect {
-    /// The number that SDKs look at.
+    /// The code that SDKs check.
     pub code: u16,
-    /// A few words for people.
+    /// A short description for people.
     pub reason: Cow<'static, str>,
 }
 
 /// Why the server ended a subscription.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Unsubscribe {
-    /// The number that SDKs look at: from 2,500 on they subscribe again by themselves.
+    /// The code that SDKs check: from 2,500 on, they resubscribe automatically.
     pub code: u32,
-    /// A few words for people.
+    /// A short description for people.
     pub reason: Cow<'static, str>,
 }
 
 impl ClientError {
-    /// Something went wrong in the server.
+    /// An internal error occurred in the server.
     pub const INTERNAL: Self = Self::temporary(100, "internal server error");
-    /// Nobody knows who asks.
+    /// The client is not authenticated.
     pub const UNAUTHORIZED: Self = Self::known(101, "unauthorized");
     /// The channel's namespace is not configured.
     pub const UNKNOWN_CHANNEL: Self = Self::known(102, "unknown channel");
-    /// Who asks may not.
+    /// The client is not allowed to do this.
     pub const PERMISSION_DENIED: Self = Self::known(103, "permission denied");
-    /// A command that is not known here.
+    /// The command is unknown.
     pub const METHOD_NOT_FOUND: Self = Self::known(104, "method not found");
-    /// The connection has this subscription.
+    /// The connection already has this subscription.
     pub const ALREADY_SUBSCRIBED: Self = Self::known(105, "already subscribed");
-    /// More than allowed.
+    /// A limit is exceeded.
     pub const LIMIT_EXCEEDED: Self = Self::known(106, "limit exceeded");
-    /// Makes no sense.
+    /// The request is invalid.
     pub const BAD_REQUEST: Self = Self::known(107, "bad request");
-    /// The channel has no such feature.
+    /// The channel does not have this feature.
     pub const NOT_AVAILABLE: Self = Self::known(108, "not available");
-    /// A token was good for too short a time; SDKs get another.
+    /// The token has expired; SDKs get a new one.
     pub const TOKEN_EXPIRED: Self = Self::known(109, "token expired");
-    /// The connection is too old, no token involved.
+    /// The connection has expired, for a reason other than a token.
     pub const EXPIRED: Self = Self::known(110, "expired");
-    /// Too often.
+    /// The client sends too many commands.
     pub const TOO_MANY_REQUESTS: Self = Self::temporary(111, "too many requests");
-    /// The stream does not reach back so far, or is another.
+    /// The stream no longer holds this position, or the epoch differs.
     pub const UNRECOVERABLE_POSITION: Self = Self::known(112, "unrecoverable position");
-    /// A token was taken back. SDKs stop: where they can get another, they are told 109.
+    /// The token has been revoked. SDKs stop; where they can get a new token, they are sent 109
+    /// instead.
     pub const TOKEN_REVOKED: Self = Self::known(113, "token revoked");
 
-    /// All of the above, by number.
+    /// All of the above, ordered by code.
     pub const ALL: [Self; 14] = [
         Self::INTERNAL,
         Self::UNAUTHORIZED,
@@ -79,7 +81,7 @@ impl ClientError {
         Self::TOKEN_REVOKED,
     ];
 
-    /// Says more than the table, as which limit was exceeded by how much.
+    /// Replaces the message, for example to name the limit that was exceeded.
     #[must_use]
     pub fn with_message(mut self, message: String) -> Self {
         self.message = Cow::Owned(message);
@@ -112,57 +114,59 @@ impl fmt::Display for ClientError {
 impl std::error::Error for ClientError {}
 
 impl Disconnect {
-    /// The most bytes that a reason may have, since a Close frame holds no more (RFC 6455 §5.5).
+    /// The maximum length of a reason in bytes: a Close frame holds no more (RFC 6455 §5.5).
     pub const REASON_BYTES_MAX: usize = 123;
 
-    /// The client went, or was cut off.
+    /// The client disconnected, or the connection was lost.
     pub const CONNECTION_CLOSED: Self = Self::known(3000, "connection closed");
-    /// The node is drained.
+    /// The node is being drained.
     pub const SHUTDOWN: Self = Self::known(3001, "shutdown");
-    /// Something went wrong in the server.
+    /// An internal error occurred in the server.
     pub const SERVER_ERROR: Self = Self::known(3004, "internal server error");
-    /// The token's time is over and no other came.
+    /// The token has expired, and the client did not send a new one.
     pub const EXPIRED: Self = Self::known(3005, "connection expired");
-    /// The token was taken back. SDKs know the number: they come back, and are told to get another.
+    /// The token has been revoked. SDKs know the code: they reconnect, and are told to get a new
+    /// token.
     pub const TOKEN_REVOKED: Self = Self::known(3005, "token revoked");
-    /// The time of a subscription's token is over and no other came.
+    /// The token of a subscription has expired, and the client did not send a new one.
     pub const SUBSCRIPTION_EXPIRED: Self = Self::known(3006, "subscription expired");
-    /// The client takes less than it is sent.
+    /// The client reads more slowly than it is sent data.
     pub const SLOW: Self = Self::known(3008, "slow");
-    /// Nothing can be written any more.
+    /// The connection can no longer be written to.
     pub const WRITE_ERROR: Self = Self::known(3009, "write error");
-    /// The client's position in a stream can't be right.
+    /// The client's position in a stream cannot be correct.
     pub const INSUFFICIENT_STATE: Self = Self::known(3010, "insufficient state");
-    /// An operator wants it to come back.
+    /// An operator requests that the client reconnect.
     pub const FORCE_RECONNECT: Self = Self::known(3011, "force reconnect");
-    /// The server is short of memory, and this client takes much of it. SDKs know the number: they come back later.
+    /// The server is short of memory, and this client uses much of it. SDKs know the code: they
+    /// reconnect later.
     pub const OVERLOADED: Self = Self::known(3011, "server overloaded, try again later");
     /// A ping was not answered in time.
     pub const NO_PONG: Self = Self::known(3012, "no pong");
-    /// More commands than allowed, and it goes on.
+    /// The client keeps sending commands although it exceeds its limit.
     pub const TOO_MANY_REQUESTS: Self = Self::known(3013, "too many requests");
-    /// The token is none.
+    /// The token is invalid.
     pub const INVALID_TOKEN: Self = Self::known(3500, "invalid token");
-    /// What came is no command, or no command in its place.
+    /// The message is not a command, or the command is not allowed at this point.
     pub const BAD_REQUEST: Self = Self::known(3501, "bad request");
-    /// No connect command in time.
+    /// The client did not send a connect command in time.
     pub const STALE: Self = Self::known(3502, "stale");
-    /// An operator does not want it to come back.
+    /// An operator disconnected the client; it must not reconnect.
     pub const FORCE_NO_RECONNECT: Self = Self::known(3503, "force disconnect");
-    /// More connections than allowed.
+    /// There are too many connections.
     pub const CONNECTION_LIMIT: Self = Self::known(3504, "connection limit");
-    /// More channels than allowed.
+    /// The client has too many channels.
     pub const CHANNEL_LIMIT: Self = Self::known(3505, "channel limit");
-    /// A payload that this protocol can't carry.
+    /// A payload cannot be encoded in this protocol.
     pub const INAPPROPRIATE_PROTOCOL: Self = Self::known(3506, "inappropriate protocol");
-    /// Who connects may not.
+    /// The client is not allowed to connect.
     pub const PERMISSION_DENIED: Self = Self::known(3507, "permission denied");
-    /// No such feature, where no reply could say so.
+    /// The feature is not available, and the command has no reply that could say so.
     pub const NOT_AVAILABLE: Self = Self::known(3508, "not available");
-    /// Too many commands were refused.
+    /// Too many commands failed.
     pub const TOO_MANY_ERRORS: Self = Self::known(3509, "too many errors");
 
-    /// All of the above, by number.
+    /// All of the above except those that share a code with another, ordered by code.
     pub const ALL: [Self; 21] = [
         Self::CONNECTION_CLOSED,
         Self::SHUTDOWN,
@@ -187,7 +191,7 @@ impl Disconnect {
         Self::TOO_MANY_ERRORS,
     ];
 
-    /// Says more than the table. What is longer than a Close frame carries is cut.
+    /// Replaces the reason. It is truncated to what a Close frame can hold.
     #[must_use]
     pub fn with_reason(mut self, mut reason: String) -> Self {
         let end = reason.floor_char_boundary(Self::REASON_BYTES_MAX);
@@ -196,7 +200,7 @@ impl Disconnect {
         self
     }
 
-    /// Returns whether SDKs connect again by themselves.
+    /// Returns whether SDKs reconnect automatically.
     pub fn is_reconnect(&self) -> bool {
         !matches!(self.code, 3500..4000 | 4500..5000)
     }
@@ -216,16 +220,17 @@ impl fmt::Display for Disconnect {
 }
 
 impl Unsubscribe {
-    /// By the server API or an operator.
+    /// The server API or an operator ended the subscription.
     pub const SERVER: Self = Self::known(2000, "server unsubscribe");
-    /// Publications were missed: the SDK subscribes again and recovers from the position that it has.
+    /// Publications were missed: the SDK resubscribes and recovers from its last position.
     pub const INSUFFICIENT_STATE: Self = Self::known(2500, "insufficient state");
-    /// The subscription's token is too old; the SDK gets another.
+    /// The subscription's token has expired; the SDK gets a new one.
     pub const EXPIRED: Self = Self::known(2501, "subscription expired");
-    /// The subscription's token was taken back. SDKs know the number: they subscribe again, and are told to get another.
+    /// The subscription's token has been revoked. SDKs know the code: they resubscribe, and are
+    /// told to get a new token.
     pub const TOKEN_REVOKED: Self = Self::known(2501, "token revoked");
 
-    /// All of the above, by number.
+    /// All of the above except those that share a code with another, ordered by code.
     pub const ALL: [Self; 3] = [Self::SERVER, Self::INSUFFICIENT_STATE, Self::EXPIRED];
 
     const fn known(code: u32, reason: &'static str) -> Self {

@@ -1,46 +1,46 @@
-//! What clients say.
+//! The commands of clients.
 //!
-//! Texts are as the client sent them; nothing but their encoding was checked.
+//! Strings are as the client sent them; only their encoding has been checked.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use linerate_hub::StreamPosition;
 
-/// A command of a client.
+/// A command from a client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Command {
-    /// Stands in the reply; 0 for what gets none.
+    /// The ID that the reply repeats; 0 for commands without a reply.
     pub id: u32,
-    /// What is asked.
+    /// The requested operation.
     pub request: Request,
 }
 
-/// What a command asks.
+/// The requested operation of a command.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Request {
-    /// Says who it is; the first command of a connection.
+    /// Identifies the client; the first command of a connection.
     Connect(Connect),
-    /// Asks for what a channel's stream holds.
+    /// Requests publications from a channel's history.
     History(History),
-    /// Asks for an empty reply.
+    /// Requests an empty reply.
     Ping,
-    /// Answers an empty reply of ours. Has no id.
+    /// Answers a ping of the server. Has no ID.
     Pong,
-    /// Asks who is in a channel.
+    /// Requests the list of clients in a channel.
     Presence {
-        /// Which one.
+        /// The channel.
         channel: String,
     },
-    /// Asks how many are in a channel.
+    /// Requests the number of clients in a channel.
     PresenceStats {
-        /// Which one.
+        /// The channel.
         channel: String,
     },
-    /// Publishes in a channel.
+    /// Publishes to a channel.
     Publish {
-        /// Which one.
+        /// The channel.
         channel: String,
         /// The payload, byte for byte.
         data: Bytes,
@@ -52,12 +52,12 @@ pub enum Request {
     },
     /// Calls a method of the server.
     Rpc {
-        /// Which one.
+        /// The name of the method.
         method: String,
         /// Its argument.
         data: Bytes,
     },
-    /// Sends a message that gets no reply. Has no id.
+    /// Sends a message that gets no reply. Has no ID.
     Send {
         /// The payload.
         data: Bytes,
@@ -71,7 +71,7 @@ pub enum Request {
     },
     /// Subscribes to a channel.
     Subscribe(Subscribe),
-    /// Something that is not known here; to be answered with
+    /// An unknown command, to be answered with
     /// [`METHOD_NOT_FOUND`](super::ClientError::METHOD_NOT_FOUND).
     Unknown,
     /// Ends a subscription.
@@ -82,7 +82,7 @@ pub enum Request {
 }
 
 impl Request {
-    /// Returns what is asked in a word, as metrics have it.
+    /// Returns the name of the operation as used in metrics.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Connect(_) => "connect",
@@ -103,45 +103,47 @@ impl Request {
     }
 }
 
-/// Who a client says that it is.
+/// The parameters of a connect command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Connect {
     /// The token; empty if there is none.
     pub token: String,
-    /// What the application adds.
+    /// Data for the application.
     pub data: Option<Bytes>,
-    /// Subscriptions that the server made in an earlier connection, with the positions that they had.
+    /// Server-side subscriptions of an earlier connection, with their last positions.
     pub subscriptions: Vec<Subscribe>,
-    /// The kind of the client, as `js`.
+    /// The name of the client's SDK, such as `js`.
     pub name: String,
-    /// Its version.
+    /// The version of the client's SDK.
     pub version: String,
 }
 
-/// How a client wants to be subscribed.
+/// The parameters of a subscribe command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Subscribe {
     /// The channel.
     pub channel: String,
     /// The token; empty if there is none.
     pub token: String,
-    /// What the client has seen, if it wants to recover what followed. An empty epoch is any epoch.
+    /// The client's last position, if it wants to recover what followed. An empty epoch matches any
+    /// epoch.
     pub recover: Option<StreamPosition>,
-    /// What the application adds.
+    /// Data for the application.
     pub data: Option<Bytes>,
-    /// Whether it wants to be told of gaps.
+    /// True if the client wants to be told of gaps.
     pub is_positioned: bool,
-    /// Whether it wants to be able to recover later.
+    /// True if the client wants to be able to recover later.
     pub is_recoverable: bool,
-    /// Whether it wants to be told who comes and goes.
+    /// True if the client wants to be told when others join or leave.
     pub with_join_leave: bool,
-    /// Which publications it wants, by their tags.
+    /// Selects publications by their tags.
     pub tags_filter: Option<TagsFilter>,
-    /// Which publications it wants, as an expression over their payload. Of ours, not Centrifuge's.
+    /// Selects publications by an expression over their payload. An extension of linerate, not part
+    /// of Centrifuge.
     pub filter: Option<String>,
-    /// For how long publications are collected. Of ours.
+    /// How long publications are collected into a batch. An extension of linerate.
     pub batch_interval: Option<Duration>,
-    /// How newer publications take the place of older ones. Of ours.
+    /// How newer publications replace older ones. An extension of linerate.
     pub conflate: Option<String>,
 }
 
@@ -152,25 +154,26 @@ pub struct TagsFilter {
     pub operation: String,
     /// The tag that is compared.
     pub key: String,
-    /// How: `eq`, `neq`, `in`, `nin`, `ex`, `nex`, `sw`, `ew`, `ct`, `lt`, `lte`, `gt`, `gte`.
+    /// The operator: `eq`, `neq`, `in`, `nin`, `ex`, `nex`, `sw`, `ew`, `ct`, `lt`, `lte`, `gt`,
+    /// `gte`.
     pub comparison: String,
-    /// With what.
+    /// The value to compare with.
     pub value: String,
-    /// With which ones, for `in` and `nin`.
+    /// The values to compare with, for `in` and `nin`.
     pub values: Vec<String>,
-    /// What is combined.
+    /// The conditions to combine.
     pub nodes: Vec<TagsFilter>,
 }
 
-/// Which part of a stream a client asks for.
+/// The part of a stream that a client requests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
     /// The channel.
     pub channel: String,
-    /// At most so many publications; `None` for all, `Some(0)` for the position only.
+    /// The maximum number of publications; `None` for all, `Some(0)` for the position only.
     pub limit: Option<usize>,
-    /// Only what follows this position. An empty epoch is any epoch.
+    /// Return only what follows this position. An empty epoch matches any epoch.
     pub since: Option<StreamPosition>,
-    /// From the newest to the oldest.
+    /// True for newest first.
     pub is_reverse: bool,
 }

@@ -1,82 +1,83 @@
-//! From a client's bytes to its commands.
+//! Decodes the bytes of a client to commands.
 
 use super::{Command, json, protobuf};
 
-/// How commands and replies are written.
+/// The format of commands and replies.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Format {
-    /// A JSON object a line.
+    /// One JSON object per line.
     Json,
-    /// Protobuf messages, each behind its length.
+    /// Protobuf messages, each preceded by its length.
     Protobuf,
 }
 
-/// How much a client may say at once. How many bytes is the transport's business.
+/// The limits on one frame of commands. The transport limits its bytes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
-    /// The most commands in a frame. An SDK sends all its subscriptions in one when it connects.
+    /// The maximum number of commands in a frame. An SDK sends all its subscriptions in one frame
+    /// when it connects.
     pub commands_max: usize,
-    /// The most levels of nesting in JSON, payloads included. Some clients can't read what is deeper.
+    /// The maximum nesting depth of JSON, payloads included. Some clients cannot parse deeper JSON.
     pub depth_max: usize,
 }
 
-/// Why bytes are no commands. None of those in the frame may be done; the connection is to be ended with
-/// [`BAD_REQUEST`](super::Disconnect::BAD_REQUEST).
+/// Why a frame cannot be decoded. None of its commands may be executed, and the connection must be
+/// closed with [`BAD_REQUEST`](super::Disconnect::BAD_REQUEST).
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// Not a single command.
+    /// The frame contains no command.
     #[error("frame without a command")]
     Empty,
-    /// Not JSON, or not the JSON of a command.
+    /// The bytes are not JSON, or not the JSON of a command.
     #[error("command {nth} is malformed JSON at byte {at} of its line")]
     Json {
-        /// Which command of the frame, from 1.
+        /// The number of the command in the frame, counted from 1.
         nth: usize,
-        /// Where it was seen.
+        /// The position of the error, in bytes.
         at: usize,
     },
-    /// A command without an id that must have one.
+    /// A command that needs an ID has none.
     #[error("command {nth} needs an id")]
     MissingId {
-        /// Which command of the frame, from 1.
+        /// The number of the command in the frame, counted from 1.
         nth: usize,
     },
-    /// Not Protobuf, or not that of a command.
+    /// The bytes are not Protobuf, or not the Protobuf of a command.
     #[error("command {nth} is malformed Protobuf")]
     Protobuf {
-        /// Which command of the frame, from 1.
+        /// The number of the command in the frame, counted from 1.
         nth: usize,
     },
-    /// JSON within JSON within JSON.
+    /// The JSON is nested too deeply.
     #[error("command {nth} is nested deeper than {depth_max} levels")]
     TooDeep {
-        /// Which command of the frame, from 1.
+        /// The number of the command in the frame, counted from 1.
         nth: usize,
-        /// How deep it may be.
+        /// The maximum nesting depth.
         depth_max: usize,
     },
-    /// More commands than allowed.
+    /// The frame has too many commands.
     #[error("frame has more than {commands_max} commands")]
     TooManyCommands {
-        /// How many there may be.
+        /// The maximum number of commands.
         commands_max: usize,
     },
 }
 
-/// Commands that come by a request of their own, beside a stream over HTTP.
+/// Commands sent in a separate request, for a client with a one-way stream over HTTP.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Emulation {
-    /// The node that has the stream.
+    /// The ID of the node that serves the stream.
     pub node: String,
-    /// The stream.
+    /// The ID of the stream's session.
     pub session: String,
     /// A frame of commands.
     pub frame: Vec<u8>,
 }
 
 impl Default for Limits {
-    /// 1,024 commands, 64 levels.
+    /// Allows 1,024 commands and 64 levels.
     fn default() -> Self {
         Self {
             commands_max: 1_024,
@@ -87,10 +88,12 @@ impl Default for Limits {
 
 /// Decodes a frame of commands: the payload of a WebSocket message, or the body of a request.
 ///
-/// Unknown fields are passed over. A command of an unknown kind is [`Request::Unknown`](super::Request::Unknown).
+/// Unknown fields are ignored. An unknown command becomes
+/// [`Request::Unknown`](super::Request::Unknown).
 ///
 /// # Errors
-/// Anything in the frame is no command; then none of it may be done.
+/// Any part of the frame is not a valid command. In that case, none of its commands may be
+/// executed.
 ///
 /// ```
 /// use linerate_gateway::protocol::centrifuge::{Format, Limits, Request, decode};
@@ -112,10 +115,10 @@ pub fn decode(format: Format, frame: &[u8], limits: &Limits) -> Result<Vec<Comma
     Ok(commands)
 }
 
-/// Decodes the body of a request to `/emulation`. The frame in it is for [`decode`].
+/// Decodes the body of a request to `/emulation`. Decode the frame in it with [`decode`].
 ///
 /// # Errors
-/// It is none.
+/// The body is not a valid emulation request.
 pub fn decode_emulation(format: Format, body: &[u8]) -> Result<Emulation, DecodeError> {
     match format {
         Format::Json => json::decode_emulation(body),

@@ -1,4 +1,4 @@
-//! From what one client is to hear to bytes for its transport.
+//! Encodes messages to one client as bytes for its transport.
 
 use std::time::Duration;
 
@@ -7,24 +7,24 @@ use linerate_proto::{Opcode, frame::OpenFrame};
 
 use super::{Format, ServerMessage, json, protobuf};
 
-/// How messages are packed for a transport.
+/// How messages are framed for a transport.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Framing {
-    /// Events of a stream for `EventSource`, in JSON.
+    /// Server-sent events for `EventSource`, in JSON.
     EventStream,
-    /// The body of an answer that never ends.
+    /// A streaming response body.
     HttpStream(Format),
-    /// WebSocket text frames in JSON; what is no JSON is written as `b64data`.
+    /// WebSocket text frames in JSON; payloads that are not JSON are written as `b64data`.
     Native,
     /// WebSocket frames.
     WebSocket(Format),
 }
 
-/// Appends `messages` to `out` as they go to the socket: a WebSocket frame with all of them, header included, or a
-/// piece of a body. Nothing is appended if there are none.
+/// Appends `messages` to `out` in their wire form: one WebSocket frame that contains all of them,
+/// header included, or a piece of a body. If `messages` is empty, nothing is appended.
 ///
 /// # Errors
-/// A payload is no JSON where JSON is spoken; `out` is as it was.
+/// A payload is not JSON, but the format requires JSON. `out` is unchanged in this case.
 ///
 /// ```
 /// use linerate_gateway::protocol::centrifuge::{Format, Framing, ServerMessage, encode};
@@ -102,7 +102,7 @@ fn text_frame(
     Ok(())
 }
 
-/// Rounds up, so that nothing that still lasts is said to be over.
+/// Rounds up, so that the result is 0 only for a zero duration.
 pub(super) fn whole_seconds(duration: Duration) -> u32 {
     let seconds = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
     u32::try_from(seconds).unwrap_or(u32::MAX)

@@ -1,4 +1,4 @@
-//! Commands and replies in JSON: an object a line.
+//! Commands and replies in JSON: one object per line.
 
 mod decode;
 mod encode;

@@ -1,4 +1,4 @@
-//! Commands and replies in Protobuf: messages behind their lengths.
+//! Commands and replies in Protobuf: messages, each preceded by its length.
 
 mod decode;
 mod encode;

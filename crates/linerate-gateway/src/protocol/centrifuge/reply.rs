@@ -1,4 +1,4 @@
-//! What clients hear, besides publications on the hot path.
+//! Messages to clients, except for publications on the hot path.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use linerate_hub::{ChannelName, ClientInfo, Publication, StreamPosition};
 
 use super::{ClientError, Disconnect, Unsubscribe};
 
-/// Something for one client.
+/// A message to one client.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ServerMessage {
-    /// Asks for a sign of life, if the client was told to answer.
+    /// Asks for a sign of life, if the client was told to send pongs.
     Ping,
-    /// Tells what nobody asked for.
+    /// Sends something that is not an answer to a command.
     Push(Push),
     /// Answers a command.
     Reply(Reply),
@@ -22,13 +22,13 @@ pub enum ServerMessage {
 /// The answer to a command.
 #[derive(Clone, Debug)]
 pub struct Reply {
-    /// The command's.
+    /// The ID of the command.
     pub id: u32,
-    /// What came of it.
+    /// The result of the command.
     pub result: Result<Answer, ClientError>,
 }
 
-/// What came of a command.
+/// The result of a successful command.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Answer {
@@ -36,29 +36,29 @@ pub enum Answer {
     Connect(Connected),
     /// A part of a stream.
     History(HistoryPage),
-    /// Nothing, as asked.
+    /// An empty answer to a ping.
     Ping,
-    /// Who is in the channel.
+    /// The clients in the channel.
     Presence(Vec<ClientInfo>),
-    /// How many are in the channel.
+    /// The number of clients and users in the channel.
     PresenceStats {
-        /// Connections.
+        /// The number of connections.
         clients: u32,
-        /// Different users among them.
+        /// The number of distinct users among them.
         users: u32,
     },
-    /// The broker has taken it.
+    /// The broker has accepted the publication.
     Publish,
-    /// The connection's token was taken.
+    /// The connection's new token was accepted.
     Refresh(Refreshed),
     /// What the method returned.
     Rpc {
         /// The result.
         data: Bytes,
     },
-    /// The subscription's token was taken.
+    /// The subscription's new token was accepted.
     SubRefresh {
-        /// For how long it is good; `None` for ever.
+        /// How long the token is valid; `None` if it never expires.
         ttl: Option<Duration>,
     },
     /// The client is subscribed.
@@ -67,24 +67,24 @@ pub enum Answer {
     Unsubscribe,
 }
 
-/// What nobody asked for.
+/// A message that is not an answer to a command.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Push {
-    /// The connection is about to end; for streams over HTTP, which have no Close frame.
+    /// The connection is about to be closed; for streams over HTTP, which have no Close frame.
     Disconnect(Disconnect),
-    /// Somebody has come into a channel.
+    /// A client has joined a channel.
     Join {
         /// The channel.
         channel: ChannelName,
-        /// Who.
+        /// The client.
         info: ClientInfo,
     },
-    /// Somebody has left a channel.
+    /// A client has left a channel.
     Leave {
         /// The channel.
         channel: ChannelName,
-        /// Who.
+        /// The client.
         info: ClientInfo,
     },
     /// A message to this client alone.
@@ -92,95 +92,97 @@ pub enum Push {
         /// The payload.
         data: Bytes,
     },
-    /// A publication outside of the hot path.
+    /// A publication sent outside the hot path.
     Publication {
-        /// The channel that was subscribed.
+        /// The channel of the subscription.
         channel: ChannelName,
-        /// What was published.
+        /// The publication.
         publication: Publication,
     },
     /// The server has subscribed the client.
     Subscribe {
         /// The channel.
         channel: ChannelName,
-        /// How.
+        /// The parameters of the subscription.
         subscribed: Subscribed,
     },
     /// The server has ended a subscription.
     Unsubscribe {
         /// The channel.
         channel: ChannelName,
-        /// Why.
+        /// The reason.
         unsubscribe: Unsubscribe,
     },
 }
 
-/// How a client is connected.
+/// The parameters of a connection.
 #[derive(Clone, Debug, Default)]
 pub struct Connected {
-    /// The connection, unique in the cluster.
+    /// The ID of the connection, unique in the cluster.
     pub client: String,
-    /// Our name and version.
+    /// The name and version of the server.
     pub version: String,
-    /// For how long the token is good; `None` for ever.
+    /// How long the token is valid; `None` if it never expires.
     pub ttl: Option<Duration>,
-    /// What the application adds.
+    /// Data from the application.
     pub data: Option<Bytes>,
     /// Subscriptions that the server has made.
     pub subscriptions: Vec<(ChannelName, Subscribed)>,
-    /// How often we ping, in whole seconds on the wire; `None` if never.
+    /// The interval between pings of the server, in whole seconds on the wire; `None` if it sends
+    /// none.
     pub ping_interval: Option<Duration>,
-    /// Whether pings are to be answered.
+    /// True if the client must answer pings.
     pub wants_pong: bool,
-    /// Names the stream to `/emulation`.
+    /// The ID of the stream for `/emulation`.
     pub session: String,
-    /// Names this node to `/emulation`.
+    /// The ID of this node for `/emulation`.
     pub node: String,
 }
 
-/// How a client is subscribed.
+/// The parameters of a subscription.
 #[derive(Clone, Debug, Default)]
 pub struct Subscribed {
-    /// For how long the token is good; `None` for ever.
+    /// How long the token is valid; `None` if it never expires.
     pub ttl: Option<Duration>,
-    /// The newest position; what follows is pushed.
+    /// The newest position of the stream; everything that follows is pushed.
     pub position: Option<StreamPosition>,
-    /// Whether the client can recover from a position later.
+    /// True if the client can recover from a position later.
     pub is_recoverable: bool,
-    /// Whether the client is told of gaps.
+    /// True if the client is told of gaps.
     pub is_positioned: bool,
-    /// What the application adds.
+    /// Data from the application.
     pub data: Option<Bytes>,
-    /// What came of recovering, if it was asked for.
+    /// The result of the recovery, if one was requested.
     pub recovery: Option<Recovery>,
-    /// The number that stands for the channel in native blocks.
+    /// The ID of the channel in native blocks.
     pub channel_id: Option<u32>,
 }
 
-/// What came of recovering.
+/// The result of a recovery.
 #[derive(Clone, Debug, Default)]
 pub struct Recovery {
-    /// Whether nothing is missing between the client's position and the first of `publications`, or the live ones.
+    /// True if nothing is missing between the client's position and the first of `publications`, or
+    /// the first live one.
     pub is_recovered: bool,
-    /// What was missed, oldest first.
+    /// The missed publications, oldest first.
     pub publications: Vec<Publication>,
 }
 
-/// How long a connection's newer token is good.
+/// The answer to a connection's new token.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Refreshed {
-    /// The connection.
+    /// The ID of the connection.
     pub client: String,
-    /// Our name and version.
+    /// The name and version of the server.
     pub version: String,
-    /// For how long; `None` for ever.
+    /// How long the token is valid; `None` if it never expires.
     pub ttl: Option<Duration>,
 }
 
 /// A part of a stream.
 #[derive(Clone, Debug)]
 pub struct HistoryPage {
-    /// The publications in the order asked for.
+    /// The publications, in the requested order.
     pub publications: Vec<Publication>,
     /// The newest position of the stream.
     pub newest: StreamPosition,

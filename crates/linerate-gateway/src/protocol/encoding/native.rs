@@ -1,4 +1,4 @@
-//! Publications in native blocks (`docs/PROTOCOL.md`).
+//! Encodes publications as native blocks (`docs/PROTOCOL.md`).
 
 use linerate_hub::{Batch, Publication};
 use linerate_proto::{Opcode, frame::OpenFrame};
@@ -9,7 +9,7 @@ use crate::protocol::{
     native::{Flags, append_varint},
 };
 
-/// Appends the publications as blocks, each in a frame of its own: mostly one.
+/// Appends the publications as blocks, each in its own frame. Usually one block is enough.
 pub(super) fn blocks(batch: &Batch<'_>, out: &mut Vec<u8>) {
     let mut rest = batch.publications;
     let mut conflated = batch.conflated;
@@ -23,7 +23,8 @@ pub(super) fn blocks(batch: &Batch<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Returns how many publications go into a block: offsets, if any, rise, and the payloads are not too long together.
+/// Returns how many publications go into the next block: as long as the offsets, if any, increase
+/// and the payloads fit into a frame.
 fn run_len(publications: &[Publication]) -> usize {
     let mut bytes = publications[0].payload().len();
     let mut fits = |pair: &[Publication]| {

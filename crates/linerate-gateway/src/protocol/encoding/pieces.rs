@@ -1,12 +1,13 @@
-//! Pieces put together to frames of a bounded length.
+//! Collects pieces in frames of bounded length.
 
 use linerate_proto::{Opcode, frame::OpenFrame};
 
-/// The most bytes of payload in a frame of several publications. Clients take a frame in one turn and many limit
-/// its length; from 64 KiB on, more in a frame saves nothing. A longer publication has a frame of its own.
+/// The maximum number of payload bytes in a frame of several publications. Clients process a frame
+/// in one go, and many limit its length; beyond 64 KiB, larger frames save nothing. A longer
+/// publication gets its own frame.
 pub(super) const FRAME_BYTES_MAX: usize = 0xFFFF;
 
-/// Frames that are being appended.
+/// A sequence of frames being written.
 pub(super) struct Frames<'a> {
     out: &'a mut Vec<u8>,
     opcode: Opcode,
@@ -26,7 +27,8 @@ impl<'a> Frames<'a> {
         }
     }
 
-    /// Adds what `append` appends, to another frame if it is too much for this one.
+    /// Adds a piece written by `append`. If the piece does not fit into the current frame, it
+    /// starts a new one.
     pub(super) fn piece<E>(
         &mut self,
         append: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,

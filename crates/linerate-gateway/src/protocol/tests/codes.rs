@@ -1,4 +1,4 @@
-//! The tables of codes in `docs/PROTOCOL.md`.
+//! Compares the codes with the tables in `docs/PROTOCOL.md`.
 
 use linerate_hub::GapCause;
 

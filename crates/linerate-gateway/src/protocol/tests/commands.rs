@@ -1,4 +1,4 @@
-//! Commands of clients.
+//! Decoding of commands.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn one(format: Format, frame: &[u8]) -> Command {
     commands.remove(0)
 }
 
-/// The same command in both formats.
+/// Decodes the same command from both formats and expects equal results.
 fn both(json: &str, protobuf: &str) -> Command {
     let command = one(Format::Json, json.as_bytes());
     assert_eq!(command, one(Format::Protobuf, &bytes(protobuf)));
@@ -187,7 +187,7 @@ fn history_without_a_bound_asks_for_all() {
     assert_eq!(command.request, Request::History(history));
     let json = br#"{"id":7,"history":{"channel":"c","since":null}}"#;
     let Request::History(history) = one(Format::Json, json).request else {
-        panic!("history was asked for");
+        panic!("expected a history request");
     };
     assert_eq!((history.limit, history.since), (Some(0), None));
 }
@@ -228,7 +228,7 @@ fn what_is_new_to_us_is_unknown_and_nothing_else_is_lost() {
         .map(|command| (command.id, &command.request))
         .collect();
     assert_eq!(requests, [(1, &Request::Unknown), (2, &Request::Ping)]);
-    // Field 60, then a ping with a field 9.
+    // A command with only an ID and field 60, then a ping with an unknown field 9.
     let frame = bytes("05 0801 e20300  06 0802 5a02 4801");
     let commands = decode(Format::Protobuf, &frame, &Limits::default()).unwrap();
     let requests: Vec<_> = commands
@@ -343,7 +343,7 @@ fn commands_in_a_frame_are_limited() {
 
 #[test]
 fn nesting_is_limited() {
-    // Two levels are the command's own.
+    // The command itself takes two levels.
     let nested = |levels: usize| {
         let (open, close) = ("[".repeat(levels), "]".repeat(levels));
         format!(r#"{{"id":1,"publish":{{"channel":"c","data":{open}"\"[[["{close}}}}}"#)
@@ -371,7 +371,7 @@ fn nesting_is_limited() {
             .contains("64")
     );
 
-    // A filter of filters; the decoder of Protobuf gives up by itself.
+    // A deeply nested filter. The Protobuf decoder has its own limit.
     let mut filter = Vec::new();
     for _ in 0..1_000 {
         let mut node = vec![0x32];

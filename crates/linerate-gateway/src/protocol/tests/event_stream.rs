@@ -1,4 +1,4 @@
-//! Event streams besides publications.
+//! Event streams, except for publications.
 
 use std::time::Duration;
 

@@ -8,7 +8,7 @@ use linerate_hub::{Batch, Encode, Publication};
 use super::{bytes, channel, encode, full, publication, publications::frames};
 use crate::protocol::{Encoding, native::Flags};
 
-/// A block as a client reads it.
+/// A block as a client decodes it.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Block {
     pub(super) channel_id: u64,
@@ -27,7 +27,7 @@ pub(super) struct Found {
 }
 
 impl Block {
-    /// Reads as `docs/PROTOCOL.md` says, not as the encoder writes.
+    /// Decodes a block as `docs/PROTOCOL.md` specifies, independently of the encoder.
     pub(super) fn read(rest: &mut &[u8]) -> Self {
         let mut block = Self {
             channel_id: varint(rest),
@@ -94,7 +94,7 @@ fn taken(rest: &mut &[u8]) -> Vec<u8> {
     taken.to_vec()
 }
 
-/// The examples of `docs/PROTOCOL.md`, by the text that introduces them.
+/// Returns the examples of `docs/PROTOCOL.md`, keyed by the line that introduces them.
 fn examples() -> BTreeMap<&'static str, Vec<u8>> {
     let text = include_str!("../../../../../docs/PROTOCOL.md");
     let examples = text.split("\n```hex\n").collect::<Vec<_>>();
@@ -201,7 +201,7 @@ fn many_publications_are_several_blocks() {
     let counts = frames(&out)
         .into_iter()
         .map(|(_, mut payload)| Block::read(&mut payload).publications.len());
-    // Twice 32 KiB are one byte too much.
+    // Twice 32 KiB exceeds the limit by one byte.
     assert_eq!(counts.collect::<Vec<_>>(), [1, 1, 1, 1, 1]);
     let publications = vec![Publication::new(vec![0; 0x7FFF].into()); 5];
     let out = encode(Encoding::Native, "c", &publications).unwrap();

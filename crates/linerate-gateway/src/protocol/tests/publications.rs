@@ -1,4 +1,4 @@
-//! Publications for all subscribers of a protocol and transport.
+//! Publications in each protocol and transport.
 
 use bytes::Bytes;
 use linerate_hub::{Publication, Unencodable};
@@ -10,7 +10,7 @@ use crate::protocol::{Encoding, centrifuge::Format};
 const JSON: Encoding = Encoding::CentrifugeWebSocket(Format::Json);
 const PROTOBUF: Encoding = Encoding::CentrifugeWebSocket(Format::Protobuf);
 
-/// Splits frames of a server into opcodes and payloads.
+/// Splits server frames into opcodes and payloads.
 pub(super) fn frames(mut rest: &[u8]) -> Vec<(Opcode, &[u8])> {
     let mut frames = Vec::new();
     while !rest.is_empty() {
@@ -145,7 +145,7 @@ fn events_have_ids_and_a_data_line_for_each_line() {
 
 #[test]
 fn many_publications_are_several_frames() {
-    // Each is 105 bytes long as a line, so 618 and their separators are 65,507 bytes.
+    // Each line is 105 bytes long, so 618 lines with their separators are 65,507 bytes.
     let payload: &'static [u8] = Box::leak(format!("\"{}\"", "x".repeat(63)).into_bytes().into());
     let publications = vec![Publication::new(Bytes::from_static(payload)); 1_400];
     let out = encode(JSON, "c", &publications).unwrap();

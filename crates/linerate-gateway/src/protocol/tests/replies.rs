@@ -1,4 +1,4 @@
-//! Replies and pushes to one client.
+//! Encoding of replies and pushes to one client.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn encoded(framing: Framing, messages: &[ServerMessage]) -> Vec<u8> {
     out
 }
 
-/// Expects `message` in both formats.
+/// Encodes `message` in both formats and compares the results.
 fn both(message: ServerMessage, json: &str, protobuf: &str) {
     let messages = [message];
     let out = encoded(Framing::HttpStream(Format::Json), &messages);

@@ -1,4 +1,4 @@
-//! Whatever is published or sent arrives, in every encoding.
+//! What is published or sent arrives unchanged, in every encoding.
 
 use bytes::Bytes;
 use linerate_hub::{Batch, Encode, Publication};

@@ -10,14 +10,14 @@ use linerate_hub::{
 use super::*;
 use crate::transport::body::body;
 
-/// A wire that holds so many bytes.
+/// A wire with room for a given number of bytes.
 #[derive(Clone, Debug, Default)]
 struct Pipe(Arc<Mutex<PipeState>>);
 
 #[derive(Debug, Default)]
 struct PipeState {
     room: usize,
-    /// Not flushed yet.
+    /// Bytes that have not been flushed yet.
     held: Vec<u8>,
     sent: Vec<u8>,
     closed: Option<u16>,
@@ -93,7 +93,7 @@ fn channel() -> ChannelName {
     ChannelName::new("a").unwrap()
 }
 
-/// Only a hub makes them.
+/// Returns a subscription ID, which only a hub can create.
 fn subscription() -> SubscriptionId {
     let mut hub = Hub::new(HubOptions {
         encodings: vec![Arc::new(Nothing)],
@@ -138,11 +138,14 @@ fn replies_that_wait_for_room_go_before_any_further_data() {
     assert_eq!(outlet.pending_bytes(), 6);
     assert_eq!(outlet.room().now_or_never(), None);
     pipe.give(1);
-    assert!(!outlet.has_room(), "there is room, but not for data");
+    assert!(
+        !outlet.has_room(),
+        "the room is reserved for the queued reply"
+    );
     assert_eq!(
         outlet.room().now_or_never(),
         None,
-        "the first reply took it"
+        "the first reply used the room"
     );
     pipe.give(10);
     assert_eq!(outlet.room().now_or_never(), Some(true));
@@ -215,7 +218,7 @@ fn a_gap_is_told_in_its_place_if_the_protocol_can() {
         outlet.transmit(gap());
         outlet.transmit(block("two"));
         outlet.flush();
-        // The first byte of a binary frame is no text.
+        // The first byte of a binary frame is not text.
         let sent = pipe.0.lock().unwrap().sent.clone();
         let sent: String = sent
             .into_iter()
@@ -243,7 +246,7 @@ fn what_waits_is_sent_at_the_end_if_there_is_room() {
 
 #[test]
 fn nobody_waits_for_a_client_that_is_gone() {
-    /// Ready without room.
+    /// Reports that it is ready, but has no room.
     #[derive(Debug)]
     struct Gone;
     impl Wire for Gone {
@@ -273,7 +276,7 @@ async fn a_reply_counts_until_the_wire_has_let_it_go() {
     let account = Budget::new(1 << 20).account(Consumer::Backlogs);
     let (wire, mut stream) = body(10_000, |_| None, ());
     let outlet = ClientOutlet::new(wire, GapNotice::None, 100_000, &account);
-    // The second waits outside the wire, which is full by then.
+    // The second reply is queued outside the wire, which is then full.
     for _ in 0..2 {
         outlet.send(vec![b'x'; 10_000].into());
     }

@@ -1,4 +1,4 @@
-//! A client: what it was given and told, and what that must be.
+//! A simulated client: it records what it receives, and checks it.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
     protocol::Transmit,
 };
 
-/// Where a client is connected.
+/// A client's connection.
 #[derive(Debug)]
 pub(super) struct Seat {
     pub(super) worker: Arc<Worker>,
@@ -19,27 +19,27 @@ pub(super) struct Seat {
     pub(super) memo: Arc<Memo>,
     pub(super) joining: Option<JoinHandle<Result<Subscribed, SubscribeError>>>,
     pub(super) is_subscribed: bool,
-    /// Whether what it missed comes behind the answer, and not in it.
+    /// True if missed publications follow the reply instead of being part of it.
     pub(super) is_streamed: bool,
-    /// Whether its subscription ends with a gap.
+    /// True if a gap ends the subscription.
     pub(super) ends_with_gap: bool,
 }
 
-/// A client of one channel, which remembers over all its connections what it has seen.
+/// A client of one channel, which remembers what it has seen across its connections.
 #[derive(Debug, Default)]
 pub(super) struct Client {
     pub(super) channel: usize,
-    /// The channel if that keeps nothing: then the client is an SDK, which knows only what is published and that its
-    /// subscription has ended.
+    /// The channel, if it has no stream. In that case the client acts like an SDK, which knows only
+    /// what is published and that its subscription has ended.
     pub(super) live: Option<ChannelName>,
     pub(super) seat: Option<Seat>,
-    /// The newest that it has seen, or from where it begins.
+    /// The newest position that the client has seen, or the position where it begins.
     pub(super) newest: Option<StreamPosition>,
-    /// What it was told to be missing since then.
+    /// What was reported as missing since then.
     pub(super) told: Option<Missing>,
 }
 
-/// What gaps said.
+/// The number of missing publications according to gaps.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Missing {
     Count(u64),
@@ -47,7 +47,7 @@ pub(super) enum Missing {
 }
 
 impl Client {
-    /// Takes the answer to its subscription if that has come.
+    /// Handles the answer to the client's subscription if it has arrived.
     pub(super) async fn settle_joining(&mut self, seen: &mut Seen) {
         let Some(seat) = &mut self.seat else { return };
         let is_done = seat.joining.as_ref().is_some_and(JoinHandle::is_finished);
@@ -59,24 +59,24 @@ impl Client {
                 seat.is_subscribed = true;
                 self.begin(subscribed, seen);
             }
-            // The link is cut; it may try again.
+            // The link is cut; the client may try again.
             Err(SubscribeError::Broker(_)) => {}
             Err(error) => panic!("{error}"),
         }
     }
 
-    /// Forgets what it was told, since it asks again from where it was.
+    /// Forgets reported gaps, because the client asks again from its last position.
     pub(super) fn forget_gaps(&mut self) {
         self.told = None;
     }
 
     fn begin(&mut self, subscribed: Subscribed, seen: &mut Seen) {
         if self.live.is_some() {
-            // An application sees that the subscription has begun.
+            // An application is told that the subscription has begun.
             self.told = Some(Missing::Unknown);
             return;
         }
-        let position = subscribed.position.expect("it was asked for");
+        let position = subscribed.position.expect("a position was requested");
         let is_first = self.newest.is_none();
         if !subscribed.is_recovered {
             seen.unrecovered += u64::from(!is_first);
@@ -87,13 +87,17 @@ impl Client {
             let payload = std::str::from_utf8(publication.payload()).unwrap();
             self.see(payload, seen);
         }
-        // What does not stand in the reply is streamed behind it.
-        let newest = self.newest.as_ref().expect("it came back");
+        // What is not in the reply is streamed after it.
+        let newest = self
+            .newest
+            .as_ref()
+            .expect("a returning client has a position");
         assert_eq!(newest.epoch, position.epoch);
         assert!(newest.offset <= position.offset);
     }
 
-    /// Takes the answer that not all that it missed is there, with what is there of an epoch that has followed.
+    /// Handles an answer that not everything could be recovered, possibly with publications of an
+    /// epoch that has replaced the old one.
     fn begin_anew(&mut self, position: StreamPosition, missed: &[Publication], seen: &mut Seen) {
         let is_streamed = self.seat.as_ref().is_some_and(|seat| seat.is_streamed);
         let is_next = self
@@ -101,7 +105,7 @@ impl Client {
             .as_ref()
             .is_some_and(|newest| newest.epoch != position.epoch);
         if is_next && is_streamed {
-            // What is there comes behind the answer.
+            // The publications follow the reply.
             self.told = Some(Missing::Unknown);
             return;
         }
@@ -118,7 +122,7 @@ impl Client {
         assert_eq!(self.newest, Some(position));
     }
 
-    /// Takes what has come, if the subscription stands.
+    /// Reads everything received, if the subscription is active.
     pub(super) fn read(&mut self, seen: &mut Seen) {
         let Some(seat) = &mut self.seat else { return };
         if !seat.is_subscribed {
@@ -148,7 +152,8 @@ impl Client {
         }
     }
 
-    /// Does what a session does with a gap: if the subscription ends with it, the client is told so, else nothing.
+    /// Handles a gap as a session does: if it ends the subscription, the client is told; otherwise
+    /// nothing happens.
     fn leave_if_it_ended(&mut self, seen: &mut Seen) {
         if let (Some(seat), Some(channel)) = (&mut self.seat, &self.live)
             && seat.ends_with_gap
@@ -159,7 +164,7 @@ impl Client {
         }
     }
 
-    /// Sees a publication, whose payload is its position.
+    /// Checks a publication, whose payload is its position.
     fn see(&mut self, payload: &str, seen: &mut Seen) {
         seen.publications += 1;
         let (epoch, offset) = payload.split_once(':').unwrap();
@@ -170,17 +175,23 @@ impl Client {
         let newest = self.newest.replace(at.clone());
         let told = self.told.take();
         let Some(newest) = newest else {
-            assert!(self.live.is_some(), "it has begun");
+            assert!(self.live.is_some(), "a client with a stream has a position");
             return;
         };
         if newest.epoch != at.epoch {
-            assert!(told.is_some(), "another epoch, {newest:?} {at:?}, untold");
+            assert!(
+                told.is_some(),
+                "epoch changed without notice: {newest:?} to {at:?}"
+            );
             return;
         }
-        assert!(at.offset > newest.offset, "{at:?} comes behind {newest:?}");
+        assert!(
+            at.offset > newest.offset,
+            "out of order: {at:?} after {newest:?}"
+        );
         let missing = at.offset - newest.offset - 1;
         match told {
-            None => assert_eq!(missing, 0, "{newest:?} to {at:?}, untold"),
+            None => assert_eq!(missing, 0, "{newest:?} to {at:?} without a gap"),
             Some(Missing::Count(count)) => assert_eq!(missing, count, "{newest:?} to {at:?}"),
             Some(Missing::Unknown) => {}
         }

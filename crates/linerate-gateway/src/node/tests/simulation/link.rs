@@ -1,4 +1,4 @@
-//! A node's link to the server: what is on its way, and what becomes of it when the link is cut.
+//! A node's link to the server: events in transit, and what happens to them when the link is cut.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -15,7 +15,7 @@ use linerate_hub::{ChannelName, StreamPosition};
 
 use super::server::Server;
 
-/// A link, as a broker.
+/// A link, which implements the broker.
 #[derive(Debug)]
 pub(super) struct Link {
     server: Arc<Mutex<Server>>,
@@ -25,7 +25,7 @@ pub(super) struct Link {
 #[derive(Debug, Default)]
 struct State {
     is_cut: bool,
-    /// What is subscribed, and up to where it was handed to the node.
+    /// The subscribed channels, each with the last position delivered to the node.
     delivered: BTreeMap<ChannelName, StreamPosition>,
     underway: VecDeque<Event>,
     /// How long answers take, in milliseconds.
@@ -42,7 +42,7 @@ impl Link {
         self.state().delay_ms = delay_ms;
     }
 
-    /// Something was published.
+    /// Sends a publication over the link, if the node is subscribed to its channel.
     pub(super) fn send(&self, event: &Event) {
         let mut state = self.state();
         if let Event::Publication { channel, .. } = event
@@ -53,7 +53,7 @@ impl Link {
         }
     }
 
-    /// Takes the next things that arrive at the node, at most so many.
+    /// Removes up to `count` events in transit, which arrive at the node.
     pub(super) fn arrive(&self, count: usize) -> Vec<Event> {
         let mut state = self.state();
         let state = &mut *state;
@@ -73,7 +73,7 @@ impl Link {
         events
     }
 
-    /// Cuts the link: what was on its way is lost.
+    /// Cuts the link; all events in transit are lost.
     pub(super) fn cut(&self) -> Event {
         let mut state = self.state();
         state.is_cut = true;
@@ -81,7 +81,8 @@ impl Link {
         Event::Link(LinkState::Deaf)
     }
 
-    /// Mends the link: what the streams hold of the time between goes first, behind a gap if that is not all.
+    /// Restores the link. What the streams have kept in the meantime is sent first, preceded by a
+    /// gap if it is incomplete.
     pub(super) fn mend(&self) -> Option<Event> {
         let server = self.server.lock().unwrap();
         let mut state = self.state();
@@ -130,7 +131,7 @@ impl Link {
         self.state.lock().unwrap()
     }
 
-    /// Waits as long as the server takes, half of it before and half of it behind `ask`.
+    /// Waits for the delay of the link, half of it before `ask` and half of it after.
     async fn ask<T>(&self, ask: impl FnOnce(&mut State, &Server) -> T) -> Result<T, BrokerError> {
         let delay = Duration::from_millis(self.state().delay_ms);
         tokio::time::sleep(delay / 2).await;

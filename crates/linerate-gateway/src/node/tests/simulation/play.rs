@@ -1,4 +1,4 @@
-//! What happens, one thing after the other.
+//! The sequence of simulated events.
 
 use std::{
     ops::AddAssign,
@@ -36,25 +36,25 @@ const DURABLE: StreamOptions = StreamOptions {
     ttl: Duration::from_secs(60),
 };
 
-/// So few that who does not read for a while is behind.
+/// Small enough that a client falls behind if it does not read for a while.
 const RING: ChannelOptions = ChannelOptions {
     ring_messages_max: 6,
     ring_bytes_max: 1 << 20,
 };
 
-/// Longer than everything takes that is not waited for.
+/// Longer than everything that the test does not wait for explicitly.
 const LONG: Duration = Duration::from_secs(2);
 
-/// What has happened.
+/// Counts of what has happened.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
     pub(super) publications: u64,
     pub(super) gaps: u64,
     pub(super) recovered: u64,
     pub(super) unrecovered: u64,
-    /// Subscriptions of SDKs that have ended with a gap.
+    /// Subscriptions of SDKs that a gap has ended.
     pub(super) ended: u64,
-    /// Publications of an epoch that has followed, in answers that not all could be recovered.
+    /// Publications of a new epoch in answers that could not recover everything.
     pub(super) followed: u64,
 }
 
@@ -74,7 +74,7 @@ struct Place {
     link: Arc<Link>,
     dispatcher: Arc<Dispatcher>,
     workers: Vec<Arc<Worker>>,
-    /// Nodes live as long as somebody has them.
+    /// Keeps the node alive.
     _node: Arc<Node>,
 }
 
@@ -102,7 +102,8 @@ impl Play {
         }
     }
 
-    /// Lets so many things happen, then everything heal, and checks that everybody knows where the streams are.
+    /// Runs `steps` random steps, then repairs everything, and checks that each subscribed client
+    /// has reached the newest position.
     pub(super) async fn run(mut self, steps: usize) -> Seen {
         self.places = (0..NODES).map(|_| self.place()).collect();
         for _ in 0..steps {
@@ -142,7 +143,7 @@ impl Play {
         }
     }
 
-    /// Some read what they were given.
+    /// Lets a random part of the clients read what they were given.
     async fn look(&mut self) {
         tokio::task::yield_now().await;
         for client in &mut self.clients {
@@ -200,7 +201,7 @@ impl Play {
         }
     }
 
-    /// The server forgets everything, and every link to it is cut.
+    /// Restarts the server, which loses its streams, and cuts every link to it.
     async fn restart(&mut self) {
         self.server.lock().unwrap().restart();
         for place in 0..NODES {
@@ -208,7 +209,7 @@ impl Play {
         }
     }
 
-    /// A client comes, or tries again to subscribe.
+    /// Lets a client connect, or try again to subscribe.
     fn join(&mut self) {
         let client = self.rng.below(CLIENTS);
         let worker = self.rng.pick(&self.places).workers[self.rng.below(2)].clone();
@@ -242,7 +243,7 @@ impl Play {
         ));
     }
 
-    /// A client loses its connection, with what it has not read.
+    /// Disconnects a client, which loses what it has not read.
     fn leave(&mut self) {
         let client = self.rng.below(CLIENTS);
         if let Some(seat) = self.clients[client].seat.take() {
@@ -281,7 +282,7 @@ impl Play {
             }
         }
         self.settle().await;
-        // What was lost at the end of a stream shows with the next publication.
+        // Losses at the end of a stream are detected with the next publication.
         for name in CHANNELS {
             let event = self.server.lock().unwrap().publish(&channel(name));
             for place in &self.places {
@@ -313,7 +314,7 @@ impl Play {
     }
 }
 
-/// Subscribes to a durable channel from where the client was.
+/// Subscribes to a durable channel from the client's last position.
 fn with_recovery(client: &Client, is_streamed: bool) -> Subscribe {
     let publications_max = 100;
     Subscribe {
@@ -328,7 +329,8 @@ fn with_recovery(client: &Client, is_streamed: bool) -> Subscribe {
     }
 }
 
-/// Subscribes to the channel without a stream as a session does for an SDK, with the default options of channels.
+/// Subscribes to the channel without a stream as a session does for an SDK, with default channel
+/// options.
 fn as_an_sdk(node: &Arc<Node>) -> Subscribe {
     let mut config = Config::default();
     config.channel.allow_subscribe = true;

@@ -1,14 +1,14 @@
-//! The server that all links are to: streams of bounded length, which end with its run.
+//! The server behind all links: streams of bounded length, which are lost when it restarts.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use linerate_broker::{Event, History, HistoryRequest};
 use linerate_hub::{ChannelName, Epoch, Publication, StreamPosition};
 
-/// A channel of which nothing is kept.
+/// The channel without a stream.
 pub(super) const LIVE: &str = "live";
 
-/// How many publications a stream keeps.
+/// The number of publications that a stream keeps.
 pub(super) const KEPT: usize = 30;
 
 /// A server with its streams.
@@ -32,13 +32,13 @@ impl Server {
         }
     }
 
-    /// Loses everything.
+    /// Restarts the server, which loses its streams.
     pub(super) fn restart(&mut self) {
         self.run += 1;
         self.streams.clear();
     }
 
-    /// Says whether a channel has a stream.
+    /// Returns whether a channel has a stream.
     pub(super) fn keeps(channel: &ChannelName) -> bool {
         channel.as_str() != LIVE
     }
@@ -73,7 +73,7 @@ impl Server {
         }
     }
 
-    /// Answers as brokers do: what follows a position, and whether that is all.
+    /// Answers like a broker: returns what follows a position, and whether that is complete.
     pub(super) fn history(&self, channel: &ChannelName, request: &HistoryRequest) -> History {
         let newest = self.newest(channel);
         let kept = self.streams.get(channel).map(|stream| &stream.kept);

@@ -1,4 +1,4 @@
-//! Commands from JSON.
+//! Decodes commands from JSON.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::protocol::centrifuge::{
     decode::{DecodeError, Emulation, Limits},
 };
 
-/// Decodes lines of commands.
+/// Decodes commands, one per line.
 pub(crate) fn decode(frame: &[u8], limits: &Limits) -> Result<Vec<Command>, DecodeError> {
     let mut commands = Vec::new();
     let lines = frame.split(|byte| *byte == b'\n');
@@ -28,7 +28,7 @@ pub(crate) fn decode(frame: &[u8], limits: &Limits) -> Result<Vec<Command>, Deco
     Ok(commands)
 }
 
-/// Decodes what asks `/emulation`: the frame is text within the JSON.
+/// Decodes the body of a request to `/emulation`. The frame is a string within the JSON.
 pub(crate) fn decode_emulation(body: &[u8]) -> Result<Emulation, DecodeError> {
     #[derive(Deserialize)]
     struct Wire {
@@ -69,7 +69,7 @@ fn malformed(nth: usize, error: &serde_json::Error) -> DecodeError {
     }
 }
 
-/// Returns how many arrays and objects are open at once at most, whether they match or not.
+/// Returns the maximum number of arrays and objects open at once, ignoring whether brackets match.
 fn depth_of(json: &[u8]) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
     let mut is_string = false;
@@ -89,12 +89,12 @@ fn depth_of(json: &[u8]) -> usize {
     deepest
 }
 
-/// Keeps JSON as it stands, `null` included.
+/// Keeps a JSON value verbatim, including `null`.
 fn raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// Copied, so that a publication does not keep the frame that it came in.
+/// Copies the JSON, so that a publication does not keep the frame that it arrived in alive.
 fn copied(raw: Option<&RawValue>) -> Option<Bytes> {
     raw.map(|raw| Bytes::copy_from_slice(raw.get().as_bytes()))
 }
@@ -123,7 +123,8 @@ struct WireCommand<'a> {
 }
 
 impl WireCommand<'_> {
-    /// Returns the first request that is there, in the order of the protocol; `None` if its base64 is none.
+    /// Returns the first request that is present, in the order of the protocol; `None` if its
+    /// base64 is invalid.
     fn request(self) -> Option<Request> {
         Some(match self {
             Self {
@@ -265,7 +266,7 @@ impl From<WireSubscribe<'_>> for Subscribe {
 
 impl From<WireSubscribe<'_>> for Request {
     fn from(wire: WireSubscribe<'_>) -> Self {
-        // Other types than streams are features that we don't have.
+        // Types other than streams are features that linerate does not have.
         if wire.kind != 0 {
             return Self::Unknown;
         }

@@ -1,4 +1,4 @@
-//! Replies and pushes to JSON.
+//! Encodes replies and pushes as JSON.
 
 use std::time::Duration;
 
@@ -12,18 +12,18 @@ use crate::protocol::centrifuge::{
     reply::{Connected, HistoryPage, Subscribed},
 };
 
-/// What to do about a payload that is no JSON.
+/// How to handle a payload that is not JSON.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(in crate::protocol) enum Binary {
     /// Write it as `b64data`.
     Base64,
-    /// Give up.
+    /// Return [`Unencodable`].
     Refuse,
 }
 
 type Result = std::result::Result<(), Unencodable>;
 
-/// Appends the object of `message`, without a line end.
+/// Appends `message` as a JSON object, without a line end.
 pub(in crate::protocol) fn message(
     message: &ServerMessage,
     binary: Binary,
@@ -45,7 +45,7 @@ pub(in crate::protocol) fn message(
     Ok(())
 }
 
-/// Appends the push of a publication, without a line end. `channel` is JSON already.
+/// Appends the push of a publication, without a line end. `channel` is already JSON.
 pub(in crate::protocol) fn publication_push(
     channel: &[u8],
     publication: &Publication,
@@ -59,7 +59,8 @@ pub(in crate::protocol) fn publication_push(
     Ok(())
 }
 
-/// Returns who published and the tags, as an object; empty if there is neither, or what is known is no JSON.
+/// Returns the publisher and the tags as a JSON object. Returns no bytes if there is neither, or if
+/// the publisher's information is not JSON.
 pub(in crate::protocol) fn extras(publication: &Publication) -> Vec<u8> {
     let mut out = Vec::new();
     if publication.info().is_none() && publication.tags().is_empty() {
@@ -108,7 +109,7 @@ fn extra_members(publication: &Publication, object: &mut Object<'_>) -> Result {
 
 fn push_members(push: &Push, binary: Binary, mut object: Object<'_>) -> Result {
     match push {
-        // Some SDKs can't do without a reason.
+        // Always write the reason: some SDKs require it.
         Push::Disconnect(disconnect) => {
             let mut member = object.object("disconnect");
             member.scalar("code", disconnect.code);
@@ -177,7 +178,8 @@ fn answer_member(answer: &Answer, binary: Binary, object: &mut Object<'_>) -> Re
             presence.close();
             member.close();
         }
-        // SDKs show what they find: absent is not 0 to them.
+        // Always write both numbers: SDKs show them as they are, and do not treat a missing one as
+        // 0.
         Answer::PresenceStats { clients, users } => {
             let mut member = object.object("presence_stats");
             scalar(member.member("num_clients"), clients);
@@ -250,7 +252,7 @@ fn subscribed_members(subscribed: &Subscribed, binary: Binary, mut object: Objec
         json(data, object.member("data"))?;
     }
     if let Some(id) = subscribed.channel_id {
-        // 0 is a channel's number as any other.
+        // Always write the ID: 0 is a valid one.
         scalar(object.member("id"), id);
     }
     object.close();
@@ -308,7 +310,7 @@ fn expiry_members(ttl: Option<Duration>, object: &mut Object<'_>) {
     }
 }
 
-/// Appends what is JSON already, on one line.
+/// Appends a value that is already JSON, on one line.
 fn json(value: &bytes::Bytes, out: &mut Vec<u8>) -> Result {
     let value = Publication::new(value.clone());
     out.extend_from_slice(value.line().ok_or(Unencodable)?);

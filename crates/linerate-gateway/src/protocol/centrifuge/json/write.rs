@@ -17,7 +17,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Starts a member whose value is to be appended. `name` needs no escapes.
+    /// Starts a member whose value the caller appends. `name` must not need escaping.
     pub(super) fn member(&mut self, name: &str) -> &mut Vec<u8> {
         self.separate();
         self.out.push(b'"');
@@ -26,7 +26,7 @@ impl<'a> Object<'a> {
         self.out
     }
 
-    /// Starts a member whose name is a peer's.
+    /// Starts a member whose name comes from a peer and may need escaping.
     pub(super) fn member_escaped(&mut self, name: &str) -> &mut Vec<u8> {
         self.separate();
         scalar(self.out, name);
@@ -38,7 +38,8 @@ impl<'a> Object<'a> {
         Object::open(self.member(name))
     }
 
-    /// Writes a text or a number, unless it is the default, which readers of this protocol assume.
+    /// Writes a string or a number, unless it is the default value, which readers of this protocol
+    /// assume.
     pub(super) fn scalar<T: Default + PartialEq + Serialize>(&mut self, name: &str, value: T) {
         if value != T::default() {
             scalar(self.member(name), value);
@@ -57,14 +58,15 @@ impl<'a> Object<'a> {
     }
 }
 
-/// Returns a text as JSON.
+/// Returns a string as JSON.
 pub(in crate::protocol) fn text(text: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() + 2);
     scalar(&mut out, text);
     out
 }
 
-/// Appends a text or a number.
+/// Appends a string or a number.
 pub(super) fn scalar(out: &mut Vec<u8>, value: impl Serialize) {
-    serde_json::to_writer(out, &value).expect("texts and numbers are JSON, and memory takes them");
+    serde_json::to_writer(out, &value)
+        .expect("serializing strings and numbers to a Vec cannot fail");
 }

@@ -1,4 +1,4 @@
-//! Commands from Protobuf.
+//! Decodes commands from Protobuf.
 
 use bytes::Bytes;
 use linerate_hub::{Epoch, StreamPosition};
@@ -11,7 +11,7 @@ use crate::protocol::centrifuge::{
     decode::{DecodeError, Emulation, Limits},
 };
 
-/// Decodes commands, each behind its length.
+/// Decodes commands, each preceded by its length.
 pub(crate) fn decode(frame: &[u8], limits: &Limits) -> Result<Vec<Command>, DecodeError> {
     let mut commands = Vec::new();
     let mut rest = frame;
@@ -25,7 +25,7 @@ pub(crate) fn decode(frame: &[u8], limits: &Limits) -> Result<Vec<Command>, Deco
     Ok(commands)
 }
 
-/// Decodes what asks `/emulation`.
+/// Decodes the body of a request to `/emulation`.
 pub(crate) fn decode_emulation(body: &[u8]) -> Result<Emulation, DecodeError> {
     let nth = 1;
     let wire = schema::EmulationRequest::decode(body).map_err(|_| DecodeError::Protobuf { nth })?;
@@ -36,8 +36,8 @@ pub(crate) fn decode_emulation(body: &[u8]) -> Result<Emulation, DecodeError> {
     })
 }
 
-// Fields of bytes are copied, since they are read from a slice: so a publication does not keep the frame that it
-// came in.
+// Byte fields are copied because they are read from a slice. A publication therefore does not keep
+// the frame that it arrived in alive.
 fn decode_one(rest: &mut &[u8], nth: usize) -> Result<Command, DecodeError> {
     let malformed = DecodeError::Protobuf { nth };
     let length = prost::decode_length_delimiter(&mut *rest).map_err(|_| malformed)?;
@@ -53,7 +53,7 @@ fn decode_one(rest: &mut &[u8], nth: usize) -> Result<Command, DecodeError> {
     Ok(Command { id, request })
 }
 
-/// Returns the first request that is there, in the order of the protocol.
+/// Returns the first request that is present, in the order of the protocol.
 fn request(wire: schema::Command) -> Request {
     use schema::{ChannelRequest, Command, Empty, RefreshRequest, RpcRequest, SendRequest};
     match wire {
@@ -110,7 +110,7 @@ fn request(wire: schema::Command) -> Request {
     }
 }
 
-/// Protobuf does not tell no bytes from none.
+/// Converts empty bytes to `None`: Protobuf does not distinguish the two.
 fn some(bytes: Bytes) -> Option<Bytes> {
     (!bytes.is_empty()).then_some(bytes)
 }
@@ -153,7 +153,7 @@ impl From<schema::SubscribeRequest> for Subscribe {
 
 impl From<schema::SubscribeRequest> for Request {
     fn from(wire: schema::SubscribeRequest) -> Self {
-        // Other types than streams are features that we don't have.
+        // Types other than streams are features that linerate does not have.
         if wire.kind != 0 {
             return Self::Unknown;
         }

@@ -1,4 +1,4 @@
-//! Replies and pushes to Protobuf.
+//! Encodes replies and pushes as Protobuf.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::protocol::centrifuge::{
     reply::{Connected, HistoryPage, Subscribed},
 };
 
-/// Appends `message` behind its length.
+/// Appends `message`, preceded by its length.
 pub(in crate::protocol) fn message(message: &ServerMessage, out: &mut Vec<u8>) {
     let reply = match message {
         ServerMessage::Ping => schema::Reply::default(),
@@ -24,7 +24,7 @@ pub(in crate::protocol) fn message(message: &ServerMessage, out: &mut Vec<u8>) {
     };
     reply
         .encode_length_delimited(out)
-        .expect("memory takes what is appended");
+        .expect("a Vec grows as needed");
 }
 
 impl From<&Reply> for schema::Reply {

@@ -1,4 +1,4 @@
-//! The push of a publication, written straight into the output.
+//! Writes the push of a publication directly into the output.
 
 use linerate_hub::Publication;
 use prost::{
@@ -8,7 +8,7 @@ use prost::{
 
 use super::schema;
 
-/// The numbers of the fields, as in `schema`.
+/// The field numbers, as in `schema`.
 const REPLY_PUSH: u32 = 4;
 const PUSH_CHANNEL: u32 = 2;
 const PUSH_PUBLICATION: u32 = 4;
@@ -20,7 +20,7 @@ const PUBLICATION_CHANNEL: u32 = 10;
 const TAG_KEY: u32 = 1;
 const TAG_VALUE: u32 = 2;
 
-/// Appends the push of a publication behind its length.
+/// Appends the push of a publication, preceded by its length.
 pub(in crate::protocol) fn publication_push(
     channel: &str,
     publication: &Publication,
@@ -45,7 +45,7 @@ fn append_publication(
     bytes(PUBLICATION_DATA, publication.payload(), out);
     if let Some(info) = info {
         head(PUBLICATION_INFO, info.encoded_len(), out);
-        info.encode(out).expect("memory takes what is appended");
+        info.encode(out).expect("a Vec grows as needed");
     }
     if publication.offset() != 0 {
         encode_key(PUBLICATION_OFFSET, WireType::Varint, out);
@@ -84,12 +84,12 @@ fn tag_len(key: &str, value: &str) -> usize {
     default_free_len(TAG_KEY, key.len()) + default_free_len(TAG_VALUE, value.len())
 }
 
-/// Returns how long a field of so many bytes is, its number and length included.
+/// Returns the encoded length of a field of `bytes` bytes, including its number and length.
 fn field_len(number: u32, bytes: usize) -> usize {
     key_len(number) + encoded_len_varint(bytes as u64) + bytes
 }
 
-/// The same for a field that is left out if it is empty.
+/// Like [`field_len`], but for a field that is left out if it is empty.
 fn default_free_len(number: u32, bytes: usize) -> usize {
     if bytes == 0 {
         return 0;

@@ -1,4 +1,4 @@
-//! The messages of the protocol, as far as we speak it. The numbers are the protocol's.
+//! The supported messages of the protocol, with its field numbers.
 
 use std::collections::BTreeMap;
 
