@@ -12,10 +12,16 @@ use anyhow::{Context, Result, ensure};
 /// (`request.connection_s`).
 const USE_MAX: Duration = Duration::from_secs(30);
 
+/// How long a connection may be idle. Servers close it if the next head does not arrive within ten
+/// seconds (`request.head_s`).
+const IDLE_MAX: Duration = Duration::from_secs(5);
+
 pub(super) struct Publisher {
     server: SocketAddr,
     stream: BufReader<TcpStream>,
     since: Instant,
+    /// When it was last used.
+    used: Instant,
     channel: &'static str,
     key: &'static str,
 }
@@ -31,6 +37,7 @@ impl Publisher {
             server,
             stream: connect(server)?,
             since: Instant::now(),
+            used: Instant::now(),
             channel,
             key,
         })
@@ -41,7 +48,7 @@ impl Publisher {
     /// # Errors
     /// If the server does not accept the publication.
     pub(super) fn publish(&mut self, data: &str) -> Result<()> {
-        if self.since.elapsed() > USE_MAX {
+        if self.since.elapsed() > USE_MAX || self.used.elapsed() > IDLE_MAX {
             self.stream = connect(self.server)?;
             self.since = Instant::now();
         }
@@ -53,7 +60,9 @@ impl Publisher {
             body.len()
         );
         self.stream.get_mut().write_all(request.as_bytes())?;
-        self.read_answer()
+        self.read_answer()?;
+        self.used = Instant::now();
+        Ok(())
     }
 
     fn read_answer(&mut self) -> Result<()> {
