@@ -243,7 +243,7 @@ async fn what_can_not_be_published_says_why() {
     let url = format!("http://{}", server.address);
     let dead = format!("http://127.0.0.1:{}", free_port());
     for (arguments, why) in [
-        (&["a b", "x"][..], "spaces"),
+        (&["a b", "x"][..], "contains a space"),
         (&["news", "x", "--server", &url], "x-api-key"),
         (&["news", "x", "--server", &dead], "cannot reach"),
         (&["news", "x", "--server", "ftp://example.com"], "http://"),

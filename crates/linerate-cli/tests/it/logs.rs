@@ -175,7 +175,7 @@ fn files_that_can_not_be_decompressed_are_named() {
         "{message}"
     );
     let message = error(&["-"], b"\xFD7zXZ\0\0");
-    assert!(message.contains("compressed by xz"), "{message}");
+    assert!(message.contains("compressed with xz"), "{message}");
 }
 
 #[test]

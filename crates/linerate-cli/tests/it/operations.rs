@@ -274,7 +274,7 @@ fn a_check_warns_of_patterns_that_span_namespaces() {
         "{said}"
     );
     assert!(
-        said.contains("those of: news") && said.contains("for: private"),
+        said.contains("delivered without a token: news") && said.contains("with a token: private"),
         "{said}"
     );
     let (is_ok, said, _) = check(false);
