@@ -1,6 +1,6 @@
 //! Measures WebSocket servers, linerate and others, in the same way for all.
 //!
-//! How a figure comes about: a [`scenario`] is read from TOML and expands to cells. For each cell a
+//! How a figure is measured: a [`scenario`] is read from TOML and expands to cells. For each cell a
 //! [`contender`]'s server is started as a separate [`server`] process, pinned to cores. The
 //! [`load`] talks to it from other cores and checks every answer. A [`run`] lets the contenders
 //! take turns and appends each measurement to a [`record`]. [`report`] and [`compare`] read only

@@ -175,7 +175,7 @@ async fn take_hello(stream: &mut TcpStream) -> io::Result<()> {
 /// Returns the response that opens the WebSocket of an input.
 ///
 /// # Errors
-/// Says what the input needs and the client does not offer.
+/// Describes what the input needs and the client does not offer.
 fn answer(request: &Head, opening: &Opening) -> Result<String, &'static str> {
     if opening.offer().is_none() {
         return Ok(ACCEPTED.into());

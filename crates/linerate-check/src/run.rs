@@ -303,7 +303,7 @@ fn offer(opening: &Opening) -> String {
 /// Checks that a response accepts the extension that the input needs.
 ///
 /// # Errors
-/// Says what was not accepted.
+/// Describes what was not accepted.
 fn agreed(head: &Head, opening: &Opening) -> Result<(), &'static str> {
     if opening.offer().is_none() {
         return Ok(());

@@ -157,7 +157,7 @@ impl<'a> Talk<'a> {
             return self.outlast(drip).await;
         }
         if self.case.input.ends {
-            // A peer that has already closed the connection cannot read the end; this is no error.
+            // This fails if the peer has already closed the connection, which is fine.
             _ = timeout(self.manner.patience, self.writer.shutdown()).await;
         }
         self.finish().await

@@ -6,7 +6,7 @@
 //! [`session::Session`] wraps it in the protocol that a web page speaks over one WebSocket. The
 //! crate uses no files, sockets or clocks: the caller reads, sends, and passes in the current time.
 //!
-//! Whatever the input, memory stays within [`aggregate::Limits`], no line is dropped silently, and
+//! For any input, memory stays within [`aggregate::Limits`], no line is dropped silently, and
 //! nothing panics. Every line is counted as a request, as blank, or as unparsed with its reason.
 //!
 //! ```

@@ -114,7 +114,7 @@ pub fn files_message(names: &[String], uploads: Uploads) -> String {
     Reply::Files { files, uploads }.to_json()
 }
 
-/// Whether clients may upload files.
+/// True if clients may upload files.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]

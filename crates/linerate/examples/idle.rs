@@ -209,7 +209,8 @@ fn exchange(sockets: &mut [TcpStream]) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends a message of 16 KiB on each connection, and checks the negotiated compression and the echo.
+/// Sends a message of 16 KiB on each connection, and checks the negotiated compression and the
+/// echo.
 async fn exchange_compressed(clients: &mut [WebSocket]) -> Result<(), Box<dyn std::error::Error>> {
     let mut text = String::new();
     for number in 0.. {

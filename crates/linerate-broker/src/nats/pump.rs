@@ -202,7 +202,7 @@ impl Pump {
         done: oneshot::Sender<Result<(), BrokerError>>,
     ) {
         let Some(wanted) = self.shared.wanted(&channel) else {
-            // The subscriber has given up.
+            // The subscriber no longer waits.
             return;
         };
         let made = self.subscriptions.get(&channel);

@@ -17,7 +17,7 @@ use crate::{
 /// An offer without parameters.
 const OFFER: &str = "permessage-deflate";
 
-/// An offer with which no message of ours refers to an earlier one.
+/// An offer with which none of our messages refers to an earlier one.
 const EACH: &str = "permessage-deflate; client_no_context_takeover";
 
 /// An offer that lets the server limit our window.

@@ -58,7 +58,7 @@ pub struct SeenStream {
     pub answers: Vec<Answer>,
     /// The code of its Close frame; 0 for a Close frame without a code.
     pub close: Option<u16>,
-    /// Whether the stream is open, or the server has ended or reset it.
+    /// The state of the stream: open, or ended or reset by the server.
     pub end: End,
     /// The error code of the reset.
     pub reset: Option<u32>,

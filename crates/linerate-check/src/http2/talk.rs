@@ -136,7 +136,7 @@ impl Talk<'_> {
     async fn receive(&mut self, until: Instant) -> bool {
         let output = std::mem::take(&mut self.session.output);
         if !output.is_empty() {
-            // A peer that has already closed the connection cannot read this; that is no error.
+            // This fails if the peer has already closed the connection, which is fine.
             _ = timeout_at(until, self.writer.write_all(&output)).await;
             _ = timeout_at(until, self.writer.flush()).await;
         }

@@ -165,8 +165,8 @@ struct Turn<'a> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        // A read has panicked, or the runtime is shutting down: nobody must wait for an answer that
-        // never comes.
+        // A read has panicked, or the runtime is shutting down: no client must wait for an answer
+        // that never comes.
         if !self.is_over {
             self.reads.table().remove(self.channel);
         }

@@ -94,7 +94,7 @@ async fn a_positioned_subscription_that_has_a_gap_ends_so_that_it_can_recover() 
     let reply = slow.ask(&command).await;
     let subscribe = &reply["subscribe"];
     assert_eq!(subscribe["was_recovering"], true);
-    // Whether the history still reaches back far enough depends on how much the sockets held.
+    // How much the sockets held decides whether the history still reaches back far enough.
     if subscribe["recovered"] == true {
         let missed = subscribe["publications"].as_array().unwrap();
         assert_eq!(missed.len() as u64, 4_000 - offset);

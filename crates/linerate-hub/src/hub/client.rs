@@ -16,7 +16,7 @@ pub(crate) struct Client {
     pub(crate) is_over: bool,
 }
 
-/// Whether the owner of the socket was told that the client has output.
+/// What the owner of the socket knows of the client's output.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum Readiness {
     /// There is no output.

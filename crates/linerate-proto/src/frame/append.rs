@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 
 use super::{Header, Opcode};
 
-/// The room that is left for a header: that of a payload of 126 to 65,535 bytes. For shorter and longer payloads, the
-/// payload is moved by a few bytes.
+/// The room that is left for a header, which fits a payload of 126 to 65,535 bytes. Shorter and
+/// longer payloads are moved by a few bytes.
 const HEADER_BYTES: usize = 4;
 
 /// A frame whose payload is being appended to a buffer.

@@ -91,8 +91,8 @@ impl Letters {
 /// closing by then; its handler is told so by [`close`](crate::Handler::close).
 ///
 /// A connection that does not keep up reports that with [`congested`](crate::Handler::congested).
-/// Whatever feeds it should then pause until its [`drain`](crate::Handler::drain). The connection
-/// is dropped when more than [`Options::relayed_bytes_max`](crate::Options) are waiting.
+/// The source of the messages should then pause until its [`drain`](crate::Handler::drain). The
+/// connection is dropped when more than [`Options::relayed_bytes_max`](crate::Options) are waiting.
 #[derive(Debug)]
 pub struct To<'a> {
     letters: &'a mut Letters,

@@ -43,7 +43,7 @@ pub(super) struct Publication {
     pub(super) data: Data,
 }
 
-/// The data of a publication. Without these fields, it is not one of ours.
+/// The data of a publication. Without these fields, it is not one of our own.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(super) struct Data {
     /// The number of the publication.

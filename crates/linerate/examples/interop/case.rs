@@ -19,7 +19,8 @@ const TIME_MAX: Duration = Duration::from_secs(300);
 /// Makes the peer fragment its messages. The size is a prime, so that the cuts fall everywhere.
 const FRAGMENT: &str = "fragment=701";
 
-/// Whether our messages refer to earlier ones, whether the peer's do, and the window bits of each.
+/// True if our messages refer to earlier ones, the same for the peer's, and the window bits of
+/// each.
 const OURS: [(bool, bool, u8, u8); 6] = [
     (true, true, 12, 12),
     (false, true, 12, 12),

@@ -38,8 +38,8 @@ const TAKEOVER: Ability = &[
 /// The peer never keeps a context.
 const NO_TAKEOVER: Ability = &[&["deflate=on"]];
 
-/// The parameters with which the peer, as a client, restricts the server. As a server, it treats its
-/// parameters only as preferences, so the result cannot be checked.
+/// The parameters with which the peer, as a client, restricts the server. As a server, it treats
+/// its parameters only as preferences, so the result cannot be checked.
 const OF_SERVERS: Ability = &[
     &["deflate=on"],
     &["deflate=on", "server_no_context_takeover=on"],

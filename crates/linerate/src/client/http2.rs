@@ -14,7 +14,7 @@ use crate::{
 const HTTP1: &[u8] = b"http/1.1";
 const HTTP2: &[u8] = b"h2";
 
-/// Whether to use HTTP/2.
+/// The choice of HTTP/2 or HTTP/1.1.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) enum Wish {
     /// Do not use HTTP/2.

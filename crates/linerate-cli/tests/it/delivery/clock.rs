@@ -55,7 +55,7 @@ mod tests {
 
     use super::Clock;
 
-    /// Returns how many seconds the clock of a program is ahead of ours.
+    /// Returns how many seconds the clock of a program is ahead of our clock.
     fn ahead(clock: &Clock) -> i64 {
         let mut date = Command::new("date");
         let date = date.arg("+%s").envs(clock.environment());
