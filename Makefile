@@ -212,7 +212,7 @@ contenders: ## the servers that `linerate bench` compares, into .cache/contender
 	scripts/contenders $(ONLY)
 
 .PHONY: check-peers
-check-peers: contenders build ## check all of them against the standard, and write docs/CONFORMANCE.md (minutes)
+check-peers: contenders build ## check all of them against the standard, and write docs/check/results.md (minutes)
 	scripts/check-peers
 
 .PHONY: bench-all

@@ -186,7 +186,7 @@ fn events(text: &str, publications: &[Publication]) {
     assert_eq!(events.next(), None);
 }
 
-/// Reads native blocks as `docs/PROTOCOL.md` has them.
+/// Reads native blocks as `docs/gateway/protocols.md` has them.
 fn blocks(frames: &[(MessageKind, Vec<u8>)], publications: &[Publication]) {
     let mut expected = publications.iter();
     for (_, block) in frames {

@@ -31,7 +31,7 @@ class Figures(unittest.TestCase):
     def test_a_record_that_is_not_there_is_a_fault_everywhere(self):
         gone = "[record](../bench/record/1999-01-01-standard.md)"
         self.assertEqual(len(faults(f"# Speed\n\n{gone}\n")), 1)
-        self.assertEqual(len(faults(f"# Speed\n\n{gone}\n", "docs/OPERATIONS.md")), 1)
+        self.assertEqual(len(faults(f"# Speed\n\n{gone}\n", "docs/gateway/configuration.md")), 1)
 
     def test_tables_of_words_and_code_are_left_alone(self):
         self.assertEqual(faults("| name | what |\n| --- | --- |\n| a | a thing |\n| b | 2 things |\n"), [])

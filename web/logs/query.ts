@@ -1,4 +1,4 @@
-// What a person asks of a log: a range of time, and filters in the language of the server (docs/filters.md).
+// What a person asks of a log: a range of time, and filters in the language of the server (docs/gateway/filters.md).
 
 /** The fields whose values the panels list. */
 export type Field =

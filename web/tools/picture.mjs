@@ -13,7 +13,7 @@ import {
   writeLog,
 } from "../tests/browser/support.mjs";
 
-const PICTURE = fileURLToPath(new URL("../../docs/log-page.png", import.meta.url));
+const PICTURE = fileURLToPath(new URL("../../docs/logs/log-page.png", import.meta.url));
 
 const folder = await temporaryFolder();
 const chromium = await startBrowser();

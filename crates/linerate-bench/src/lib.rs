@@ -6,7 +6,7 @@
 //! take turns and appends each measurement to a [`record`]. [`report`] and [`compare`] read only
 //! records.
 //!
-//! `bench/METHODOLOGY.md` explains what is measured and why; `bench/BIAS.md` explains what that
+//! `docs/benchmark/method.md` explains what is measured and why; `docs/benchmark/bias.md` explains what that
 //! favours.
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
 //! The wire formats of the client protocols; no other module knows a wire format.
-//! `docs/PROTOCOL.md` describes all of them.
+//! `docs/gateway/protocols.md` describes all of them.
 //!
 //! | module | responsibility |
 //! | --- | --- |

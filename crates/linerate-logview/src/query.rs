@@ -1,4 +1,4 @@
-//! Queries of a log: a time range, and filters in the language of `docs/filters.md`.
+//! Queries of a log: a time range, and filters in the language of `docs/gateway/filters.md`.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-// Blocks of publications, as binary frames of the native protocol carry them (docs/PROTOCOL.md).
+// Blocks of publications, as binary frames of the native protocol carry them (docs/gateway/protocols.md).
 
 import { ProtocolError } from "./errors.js";
 import type { ClientInfo } from "./messages.js";

@@ -5,7 +5,7 @@ export class ServerError extends Error {
   override readonly name = "ServerError";
 
   constructor(
-    /** The number of the error, 100 to 113 (docs/PROTOCOL.md). */
+    /** The number of the error, 100 to 113 (docs/gateway/protocols.md). */
     readonly code: number,
     message: string,
     /** Whether the same command may succeed later. */

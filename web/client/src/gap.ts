@@ -6,7 +6,7 @@ export interface Gap {
   readonly missed: number | undefined;
   /**
    * Why: `"reader"` means that an iterator of this program fell behind, `"recovery"` that what was published
-   * during a cut could not be recovered; the others are the server's words (docs/PROTOCOL.md).
+   * during a cut could not be recovered; the others are the server's words (docs/gateway/protocols.md).
    */
   readonly cause: string;
 }

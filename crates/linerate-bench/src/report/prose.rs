@@ -4,10 +4,10 @@ use maud::{Markup, PreEscaped};
 use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 /// What is measured and how.
-pub(super) const METHOD: &str = include_str!("../../../../bench/METHODOLOGY.md");
+pub(super) const METHOD: &str = include_str!("../../../../docs/benchmark/method.md");
 
 /// What the method favours.
-pub(super) const BIAS: &str = include_str!("../../../../bench/BIAS.md");
+pub(super) const BIAS: &str = include_str!("../../../../docs/benchmark/bias.md");
 
 /// Renders Markdown.
 ///

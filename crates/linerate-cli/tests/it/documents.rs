@@ -105,7 +105,7 @@ fn every_command_in_the_documentation_is_taken() {
     assert!(!unknown.unwrap().status.success());
 }
 
-/// Follows the first steps in `docs/OPERATIONS.md`, from the defaults to a server and a token.
+/// Follows the first steps in `docs/gateway/configuration.md`, from the defaults to a server and a token.
 #[tokio::test]
 async fn the_first_steps_of_operating_lead_to_a_server() {
     let directory = tempfile::tempdir().unwrap();
@@ -174,7 +174,7 @@ fn every_test_behind_a_promise_exists() {
         })
     };
     let mut promises = 0;
-    for page in ["docs/GUARANTEES.md", "SECURITY.md"] {
+    for page in ["docs/start/guarantees.md", "SECURITY.md"] {
         let text = fs::read_to_string(root.join(page)).unwrap();
         for line in text.lines().filter(|line| line.starts_with("| ")) {
             let tests = tests_named_in(line);

@@ -1,4 +1,4 @@
-//! Blocks of the native protocol, subprotocol `linerate.v1` (`docs/PROTOCOL.md`).
+//! Blocks of the native protocol, subprotocol `linerate.v1` (`docs/gateway/protocols.md`).
 
 use linerate_hub::{Gap, GapCause};
 use linerate_proto::{Opcode, frame::OpenFrame};

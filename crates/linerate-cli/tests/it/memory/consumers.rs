@@ -1,4 +1,4 @@
-//! One test for each consumer in the table of `docs/memory.md`: driven to its limit, it stays
+//! One test for each consumer in the table of `docs/gateway/memory.md`: driven to its limit, it stays
 //! within it; clients that use too much are told so; another client is served all the time; and all
 //! memory is released.
 //!

@@ -1,4 +1,4 @@
-//! Encodes publications as native blocks (`docs/PROTOCOL.md`).
+//! Encodes publications as native blocks (`docs/gateway/protocols.md`).
 
 use linerate_hub::{Batch, Publication};
 use linerate_proto::{Opcode, frame::OpenFrame};

@@ -1,4 +1,4 @@
-//! Compares the codes with the tables in `docs/PROTOCOL.md`.
+//! Compares the codes with the tables in `docs/gateway/protocols.md`.
 
 use linerate_hub::GapCause;
 
@@ -6,7 +6,7 @@ use crate::protocol::centrifuge::{ClientError, Disconnect, Unsubscribe};
 
 /// Returns the rows of all tables whose first cell is a number.
 fn rows() -> Vec<(u32, String)> {
-    let text = include_str!("../../../../../docs/PROTOCOL.md");
+    let text = include_str!("../../../../../docs/gateway/protocols.md");
     let rows = text.lines().filter_map(|line| {
         let mut cells = line.strip_prefix("| ")?.split(" | ");
         let number = cells.next()?.parse().ok()?;

@@ -27,7 +27,7 @@ pub(super) struct Found {
 }
 
 impl Block {
-    /// Decodes a block as `docs/PROTOCOL.md` specifies, independently of the encoder.
+    /// Decodes a block as `docs/gateway/protocols.md` specifies, independently of the encoder.
     pub(super) fn read(rest: &mut &[u8]) -> Self {
         let mut block = Self {
             channel_id: varint(rest),
@@ -94,9 +94,9 @@ fn taken(rest: &mut &[u8]) -> Vec<u8> {
     taken.to_vec()
 }
 
-/// Returns the examples of `docs/PROTOCOL.md`, keyed by the line that introduces them.
+/// Returns the examples of `docs/gateway/protocols.md`, keyed by the line that introduces them.
 fn examples() -> BTreeMap<&'static str, Vec<u8>> {
-    let text = include_str!("../../../../../docs/PROTOCOL.md");
+    let text = include_str!("../../../../../docs/gateway/protocols.md");
     let examples = text.split("\n```hex\n").collect::<Vec<_>>();
     let pairs = examples.windows(2);
     pairs
