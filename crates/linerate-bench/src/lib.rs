@@ -6,8 +6,8 @@
 //! take turns and appends each measurement to a [`record`]. [`report`] and [`compare`] read only
 //! records.
 //!
-//! `docs/benchmark/method.md` explains what is measured and why; `docs/benchmark/bias.md` explains what that
-//! favours.
+//! `docs/benchmark/method.md` explains what is measured and why; `docs/benchmark/bias.md` explains
+//! what that favours.
 #![forbid(unsafe_code)]
 
 pub mod cell;

@@ -3,8 +3,8 @@
 //! The language is a strict subset of CEL, the Common Expression Language: literals, fields,
 //! indices, comparisons, `in`, `&&`, `||`, `!`, `has`, `size`, `startsWith`, `endsWith` and
 //! `contains`. No operation creates a value that is larger than its operands, so an evaluation
-//! takes at most the length of the expression times the length of the payload. `docs/gateway/filters.md`
-//! describes the language.
+//! takes at most the length of the expression times the length of the payload.
+//! `docs/gateway/filters.md` describes the language.
 //!
 //! | module | what it does |
 //! | --- | --- |

@@ -69,8 +69,8 @@ fn lower(level: HeadingLevel) -> HeadingLevel {
 /// Returns the target of a link on the page, or `None` if the link is not kept.
 fn target(link: CowStr<'_>) -> Option<CowStr<'_>> {
     match link.as_ref() {
-        "BIAS.md" => Some("#bias".into()),
-        "METHODOLOGY.md" => Some("#method".into()),
+        "bias.md" => Some("#bias".into()),
+        "method.md" => Some("#method".into()),
         other if other.starts_with("https://") || other.starts_with('#') => Some(link),
         _ => None,
     }
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn links_stay_on_the_page_or_leave_it_for_good() {
-        let page = render("[a](BIAS.md) [b](../README.md) [c](https://example.org/)").into_string();
+        let page = render("[a](bias.md) [b](../README.md) [c](https://example.org/)").into_string();
         let expected = "<p><a href=\"#bias\">a</a> b <a href=\"https://example.org/\">c</a></p>\n";
         assert_eq!(page, expected);
     }

@@ -11,13 +11,10 @@ use crate::support::{Server, linerate};
 /// Returns the documentation pages for users, with their texts.
 fn pages() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let docs = fs::read_dir(root.join("docs")).unwrap();
-    let docs = docs.map(|entry| entry.unwrap().path());
-    let docs = docs.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
-    let others = ["README.md", "web/client/README.md"].map(|page| root.join(page));
-    docs.chain(others)
-        .map(|path| (path.clone(), fs::read_to_string(path).unwrap()))
-        .collect()
+    let mut paths = vec![root.join("README.md"), root.join("web/client/README.md")];
+    files(&root.join("docs"), "md", &mut paths);
+    let read = |path: PathBuf| (path.clone(), fs::read_to_string(path).unwrap());
+    paths.into_iter().map(read).collect()
 }
 
 /// Returns the code blocks of a page that are in `language`.
@@ -105,7 +102,8 @@ fn every_command_in_the_documentation_is_taken() {
     assert!(!unknown.unwrap().status.success());
 }
 
-/// Follows the first steps in `docs/gateway/configuration.md`, from the defaults to a server and a token.
+/// Follows the first steps in `docs/gateway/configuration.md`, from the defaults to a server and a
+/// token.
 #[tokio::test]
 async fn the_first_steps_of_operating_lead_to_a_server() {
     let directory = tempfile::tempdir().unwrap();
@@ -143,14 +141,14 @@ fn tests_named_in(page: &str) -> Vec<&str> {
     spans.filter(is_name).collect()
 }
 
-/// Appends all sources under a directory to `found`.
-fn sources(directory: &Path, found: &mut String) {
+/// Appends all files with an extension under a directory to `found`.
+fn files(directory: &Path, extension: &str, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            sources(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push_str(&fs::read_to_string(&path).unwrap());
+            files(&path, extension, found);
+        } else if path.extension().is_some_and(|found| found == extension) {
+            found.push(path);
         }
     }
 }
@@ -158,8 +156,10 @@ fn sources(directory: &Path, found: &mut String) {
 #[test]
 fn every_test_behind_a_promise_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut code = String::new();
-    sources(&root.join("crates"), &mut code);
+    let mut sources = Vec::new();
+    files(&root.join("crates"), "rs", &mut sources);
+    let sources = sources.iter().map(|path| fs::read_to_string(path).unwrap());
+    let code: String = sources.collect();
     // The tests that run for every broker are listed by name in this file.
     let contract = root.join("crates/linerate-broker/tests/it/contract.rs");
     let contract = fs::read_to_string(contract).unwrap();

@@ -25,7 +25,10 @@ fn the_documented_defaults_are_the_defaults() {
 
 #[test]
 fn the_documentation_ends_with_the_documented_defaults() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/gateway/configuration.md");
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/gateway/configuration.md"
+    );
     let documentation = std::fs::read_to_string(path).unwrap();
     assert!(documentation.ends_with(&format!("```toml\n{DEFAULT_TOML}```\n")));
 }

@@ -132,7 +132,7 @@ async fn every_metric_in_the_packaging_and_the_documentation_exists() {
     for file in [
         "packaging/grafana/linerate.json",
         "packaging/prometheus/alerts.yml",
-        "docs/gateway/configuration.md",
+        "docs/gateway/operating.md",
     ] {
         let content = std::fs::read_to_string(format!("{root}/{file}")).unwrap();
         let is_part = |char: char| char.is_ascii_lowercase() || char == '_';
@@ -150,7 +150,7 @@ async fn every_metric_in_the_packaging_and_the_documentation_exists() {
 #[tokio::test]
 async fn every_metric_is_documented() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-    let content = std::fs::read_to_string(format!("{root}/docs/gateway/configuration.md")).unwrap();
+    let content = std::fs::read_to_string(format!("{root}/docs/gateway/operating.md")).unwrap();
     for name in names(&text(&used()).await) {
         assert!(
             content.contains(&format!("`{}`", family(&name))),

@@ -1,6 +1,6 @@
-//! One test for each consumer in the table of `docs/gateway/memory.md`: driven to its limit, it stays
-//! within it; clients that use too much are told so; another client is served all the time; and all
-//! memory is released.
+//! One test for each consumer in the table of `docs/gateway/memory.md`: driven to its limit, it
+//! stays within it; clients that use too much are told so; another client is served all the time;
+//! and all memory is released.
 //!
 //! The test of `publications` is in `memory.rs`, that of `histories` in `linerate-gateway`, and
 //! that of `uploads` in `upload.rs`.
