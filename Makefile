@@ -78,14 +78,20 @@ unit: web sdks ## the tests of all crates
 
 # Rebuilt when one of its sources or lockfile changed, or when the result is gone.
 .PHONY: web
-web: .cache/web.stamp ## the pages, web/dist
+web: .cache/web.stamp ## the pages and the book, web/dist
 
 WEB_SOURCES := $(shell find web -type d \( -name node_modules -o -name dist -o -name tests -o -name '.*' \) -prune \
 	-o -type f -print)
+# The pages in docs/, and what else has links that are checked.
+MARKDOWN := $(shell find . -type d \( -name node_modules -o -name dist -o -name target -o -name '.?*' \) -prune -o -name '*.md' -print) \
+	$(wildcard docs/*/*.png)
 
-.cache/web.stamp: web/node_modules/.stamp $(WEB_SOURCES) $(if $(wildcard web/dist/index.html),,FORCE)
+.cache/web.stamp: web/node_modules/.stamp $(WEB_SOURCES) $(MARKDOWN) $(if $(wildcard web/dist/index.html),,FORCE)
 	cd web && npm run --silent build
 	@mkdir -p .cache && touch $@
+
+.PHONY: book
+book: web ## the documentation, web/dist/docs; a broken link is an error. `linerate serve` has it at /docs/
 
 web/node_modules/.stamp: web/package.json web/package-lock.json
 	cd web && npm ci --no-audit --no-fund

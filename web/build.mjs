@@ -1,11 +1,13 @@
 // Bundles the pages into dist/, which the server embeds; with --tests, the unit tests into .build/tests/.
 //
-// dist/index.html, dist/logs.html and dist/admin.html are the pages `/`, `/logs` and `/admin`; everything they
-// load lies under dist/assets/ and is asked for as /assets/<name>. There also is the npm package, as linerate.js.
+// dist/index.html, dist/logs.html and dist/admin.html are the pages `/`, `/logs` and `/admin`; dist/docs/ has the book,
+// `/docs/`. Everything they load is under dist/assets/ and is requested as /assets/<name>. There also is the npm package,
+// as linerate.js.
 
 import { cp, mkdir, rm } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
+import { buildBook } from "./book/build.mjs";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const inHere = (path) => here + path;
@@ -24,6 +26,8 @@ async function buildPages() {
     entryPoints: [
       "admin/admin.ts",
       "admin/admin.css",
+      "book/book.ts",
+      "book/book.css",
       "client/src/linerate.ts",
       "overview/overview.ts",
       "overview/overview.css",
@@ -54,6 +58,11 @@ async function buildPages() {
     inHere("node_modules/@fontsource-variable/inter/LICENSE"),
     inHere("dist/assets/inter.LICENSE.txt"),
   );
+  await cp(
+    inHere("node_modules/minisearch/LICENSE.txt"),
+    inHere("dist/assets/minisearch.LICENSE.txt"),
+  );
+  await buildBook(inHere(".."), inHere("dist/docs"));
 }
 
 async function buildTests() {

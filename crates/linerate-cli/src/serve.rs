@@ -98,6 +98,7 @@ fn announce(service: &Service) {
          \x20 /       overview, with channels to try out\n\
          \x20 /admin  clients, channels, the link to the broker\n\
          \x20 /logs   drop an access log to see its statistics\n\
+         \x20 /docs   documentation\n\
          press ctrl-c to stop\n",
         service.url()
     );

@@ -93,6 +93,15 @@ for (const scheme of ["light", "dark"]) {
       await admin.page.close();
       await overview.page.close();
 
+      for (const name of ["index", "gateway/protocols", "internals/abuse"]) {
+        const book = await openPage(chromium.browser, `${server.url}/docs/${name}.html`, look);
+        await assertFits(book.page, name);
+        await assertStays(book.page, name);
+        await picture(book.page, `docs-${name.replace("/", "-")}`);
+        assert.deepEqual(book.complaints, []);
+        await book.page.close();
+      }
+
       const { page, complaints } = await openPage(chromium.browser, `${server.url}/logs`, look);
       await assertFits(page, "logs before a file");
       await picture(page, "logs-idle");

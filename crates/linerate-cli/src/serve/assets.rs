@@ -1,10 +1,12 @@
 //! The web pages and the files that they load, embedded in the binary.
 
 use axum::{
+    Router,
     body::{Body, Bytes},
     extract::Path,
     http::{HeaderMap, HeaderValue, StatusCode, header},
-    response::{IntoResponse, Response},
+    response::{IntoResponse, Redirect, Response},
+    routing::get,
 };
 use rust_embed::{Embed, EmbeddedFile};
 
@@ -32,6 +34,23 @@ pub(super) async fn asset(Path(name): Path<String>, request: HeaderMap) -> Respo
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, anyone);
     response
+}
+
+/// Returns the routes of the documentation. Its pages refer to each other by relative links, so the
+/// address of the first one has to end with a slash.
+pub(super) fn docs<S: Clone + Send + Sync + 'static>() -> Router<S> {
+    Router::new()
+        .route("/docs", get(async || Redirect::permanent("/docs/")))
+        .route("/docs/", get(docs_index))
+        .route("/docs/{*path}", get(docs_page))
+}
+
+async fn docs_index(request: HeaderMap) -> Response {
+    respond("docs/index.html", &request)
+}
+
+async fn docs_page(Path(path): Path<String>, request: HeaderMap) -> Response {
+    respond(&format!("docs/{path}"), &request)
 }
 
 fn respond(path: &str, request: &HeaderMap) -> Response {

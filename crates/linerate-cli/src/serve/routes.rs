@@ -68,6 +68,7 @@ pub(super) fn routes(shared: Arc<Shared>, sessions: Arc<SessionShared>, clients:
         .route("/admin", get(assets::admin))
         .route("/logs", get(assets::logs))
         .route("/assets/{name}", get(assets::asset))
+        .merge(assets::docs())
         .merge(diagnostics)
         .route("/logs/upload", get(upload).connect(upload))
         .fallback(not_found)

@@ -27,7 +27,7 @@ fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
 }
 
 /// Returns the `linerate` commands in a page, from code blocks and from inline code.
-fn commands(page: &str) -> Vec<Vec<&str>> {
+fn commands(page: &str) -> Vec<Vec<String>> {
     let mut is_code = false;
     let lines = page.lines().filter_map(|line| {
         is_code ^= line.starts_with("```");
@@ -39,13 +39,24 @@ fn commands(page: &str) -> Vec<Vec<&str>> {
         let is_one = !span.contains('\n') && !span.contains('…');
         is_one && span.starts_with("linerate ")
     });
-    let words = |command| {
-        let words = str::split_whitespace(command);
-        words
-            .take_while(|word| !["#", ">", "|", "&"].contains(word))
-            .collect()
-    };
     lines.chain(spans).map(words).collect()
+}
+
+/// Splits a command into words as a shell does, up to a comment, a pipe or a redirection.
+fn words(command: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quote = None;
+    for char in command.chars() {
+        match char {
+            '\'' | '"' if quote.is_none() => quote = Some(char),
+            _ if quote == Some(char) => quote = None,
+            ' ' if quote.is_none() => words.push(String::new()),
+            _ => words.last_mut().unwrap().push(char),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    let is_part = |word: &String| !["#", ">", "|", "&"].contains(&word.as_str());
+    words.into_iter().take_while(is_part).collect()
 }
 
 fn said(output: &Output) -> String {

@@ -32,6 +32,31 @@ async fn the_pages_and_all_that_they_load_are_there() {
 }
 
 #[tokio::test]
+async fn the_documentation_is_there_and_its_links_lead_to_its_pages() {
+    let server = Server::start();
+    let moved = server.get("/docs").await;
+    assert_eq!(
+        (moved.status, moved.header("location")),
+        (308, Some("/docs/"))
+    );
+    let contents = server.get("/docs/").await;
+    assert_eq!(contents.status, 200);
+    let links = contents.text().split("href=\"").skip(1);
+    let links = links.filter_map(|rest| rest.split('"').next());
+    let pages: Vec<_> = links.filter(|link| link.ends_with(".html")).collect();
+    assert!(pages.len() > 20, "{pages:?}");
+    for page in pages {
+        let page = server.get(&format!("/docs/{page}")).await;
+        assert_eq!(page.status, 200);
+        assert_eq!(
+            page.header("content-type"),
+            Some("text/html; charset=utf-8")
+        );
+        assert!(page.text().contains("<article"), "{}", page.text());
+    }
+}
+
+#[tokio::test]
 async fn files_have_their_type() {
     let server = Server::start();
     for (path, content_type) in [
@@ -52,7 +77,15 @@ async fn files_have_their_type() {
 #[tokio::test]
 async fn every_response_restricts_what_a_page_may_do() {
     let server = Server::start();
-    for path in ["/", "/logs", "/assets/logs.js", "/nothing", "/echo"] {
+    for path in [
+        "/",
+        "/logs",
+        "/docs/",
+        "/docs/gateway/filters.html",
+        "/assets/logs.js",
+        "/nothing",
+        "/echo",
+    ] {
         let response = server.get(path).await;
         let policy = response.header("content-security-policy").unwrap();
         assert!(policy.starts_with("default-src 'self';"), "{path}");
@@ -110,6 +143,9 @@ async fn what_is_not_there_is_404_and_what_is_not_meant_is_405() {
         "/nothing",
         "/assets/nothing.js",
         "/assets/..%2findex.html",
+        "/docs/nothing.html",
+        "/docs/..%2findex.html",
+        "/docs/../index.html",
         "/index.html",
     ] {
         let response = server.get(path).await;
@@ -122,6 +158,7 @@ async fn what_is_not_there_is_404_and_what_is_not_meant_is_405() {
     for (path, allowed) in [
         ("/", page),
         ("/logs", page),
+        ("/docs/", page),
         ("/assets/logs.js", page),
         ("/echo", websocket),
     ] {

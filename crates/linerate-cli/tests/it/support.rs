@@ -270,6 +270,7 @@ pub(crate) fn routes() -> Vec<String> {
         route
             .replace("{name}", "overview.js")
             .replace("{method}", "info")
+            .replace("{*path}", "index.html")
     };
     routes.into_iter().map(filled).collect()
 }
