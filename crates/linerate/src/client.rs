@@ -47,7 +47,20 @@ pub async fn connect(url: &str) -> Result<WebSocket> {
     Client::new().connect(url).await
 }
 
-/// A WebSocket client and its configuration.
+/// A WebSocket client and its configuration, which can open any number of connections.
+///
+/// ```no_run
+/// use linerate::Client;
+///
+/// # async fn f() -> linerate::Result<()> {
+/// let client = Client::new()
+///     .with_subprotocol("chat.v1")
+///     .with_header("Authorization", "Bearer ann-secret");
+/// let ws = client.connect("wss://example.com/chat").await?;
+/// assert_eq!(ws.subprotocol().as_deref(), Some("chat.v1"));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Default)]
 pub struct Client {
     settings: Settings,

@@ -51,6 +51,8 @@
 #[cfg(feature = "axum")]
 pub mod axum;
 mod backoff;
+#[cfg(all(doctest, feature = "axum"))]
+mod book;
 pub mod client;
 mod clock;
 mod counters;

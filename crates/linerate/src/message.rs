@@ -9,6 +9,18 @@ use crate::pool;
 /// A text or binary message (RFC 6455 §5.6).
 ///
 /// The enum is exhaustive because the protocol has only these two kinds.
+///
+/// ```
+/// use linerate::Message;
+///
+/// let message = Message::from("Spam");
+/// assert_eq!(message.as_text(), Some("Spam"));
+/// assert_eq!(message.into_bytes(), b"Spam");
+///
+/// // The first byte cannot begin a character.
+/// let message = Message::from(&b"\xffpam"[..]);
+/// assert_eq!((message.as_text(), message.len()), (None, 4));
+/// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Message {
     /// Arbitrary bytes.

@@ -61,6 +61,31 @@ type Decide =
     dyn for<'u> Fn(&'u Upgrade<'_>) -> std::result::Result<Acceptance<'u>, Refusal> + Send + Sync;
 
 /// A WebSocket server and its configuration.
+///
+/// ```
+/// use linerate::Server;
+/// use tokio::{net::TcpListener, sync::oneshot};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> linerate::Result<()> {
+/// let listener = TcpListener::bind("127.0.0.1:0").await?;
+/// let url = format!("ws://{}/attic", listener.local_addr()?);
+/// let (stop, stopped) = oneshot::channel::<()>();
+/// let serving = Server::new().with_connections_max(100).serve(
+///     listener,
+///     |mut ws, request| async move { ws.send(request.path()).await },
+///     async { _ = stopped.await },
+/// );
+/// let serving = tokio::spawn(serving);
+///
+/// let mut ws = linerate::connect(&url).await?;
+/// assert_eq!(ws.recv().await?, Some("/attic".into()));
+///
+/// drop(stop);
+/// serving.await.expect("the task does not panic")?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Server {
     settings: Settings,

@@ -21,6 +21,29 @@ use crate::{
 ///
 /// Messages sent by the same clone keep their order. The connection is closed when all senders and
 /// the [`Receiver`] have been dropped.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> linerate::Result<()> {
+/// # let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+/// # let url = format!("ws://{}/", listener.local_addr()?);
+/// # tokio::spawn(linerate::serve(listener, |mut ws, _request| async move {
+/// #     while let Some(message) = ws.recv().await? {
+/// #         ws.send(message).await?;
+/// #     }
+/// #     Ok(())
+/// # }, std::future::pending()));
+/// let (sender, mut receiver) = linerate::connect(&url).await?.split(); // an echo server
+/// for name in ["one", "two"] {
+///     let sender = sender.clone();
+///     tokio::spawn(async move { sender.send(name).await });
+/// }
+/// for _ in 0..2 {
+///     println!("{:?}", receiver.recv().await?);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct Sender {
     link: Arc<Link>,
 }
@@ -28,6 +51,26 @@ pub struct Sender {
 /// The receiving half of a connection.
 ///
 /// After it is dropped, incoming messages are discarded, but control frames are still answered.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> linerate::Result<()> {
+/// # let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+/// # let url = format!("ws://{}/", listener.local_addr()?);
+/// # tokio::spawn(linerate::serve(listener, |mut ws, _request| async move {
+/// #     while let Some(message) = ws.recv().await? {
+/// #         ws.send(message).await?;
+/// #     }
+/// #     Ok(())
+/// # }, std::future::pending()));
+/// let (sender, mut receiver) = linerate::connect(&url).await?.split(); // an echo server
+/// let received = tokio::spawn(async move { receiver.recv().await });
+/// sender.send("Spam").await?;
+/// let message = received.await.expect("the task does not panic")?;
+/// assert_eq!(message, Some("Spam".into()));
+/// # Ok(())
+/// # }
+/// ```
 pub struct Receiver {
     link: Arc<Link>,
 }

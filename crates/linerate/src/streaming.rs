@@ -14,6 +14,18 @@ use crate::{
 /// Pieces are returned as they arrive, regardless of how the message is fragmented; each piece of a
 /// text message ends at a code point boundary. If a reader is dropped before the end, the rest of
 /// its message is skipped.
+///
+/// ```no_run
+/// # async fn f(ws: &mut linerate::WebSocket) -> linerate::Result<()> {
+/// let mut bytes = 0;
+/// while let Some(mut message) = ws.reader().await? {
+///     while let Some(piece) = message.chunk().await? {
+///         bytes += piece.len();
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct Reader<'a> {
     link: &'a Link,
     kind: MessageKind,
@@ -95,6 +107,17 @@ impl fmt::Debug for Reader<'_> {
 ///
 /// End the message with [`finish`](Self::finish). Dropping a writer in the middle of a message
 /// closes the connection, because no other message could follow.
+///
+/// ```no_run
+/// # async fn f(ws: &mut linerate::WebSocket) -> linerate::Result<()> {
+/// let mut writer = ws.writer(linerate::MessageKind::Text);
+/// for line in ["one\n", "two\n"] {
+///     writer.write(line.as_bytes()).await?;
+/// }
+/// writer.finish().await?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct Writer<'a> {
     link: &'a Link,
     kind: MessageKind,

@@ -24,6 +24,30 @@ use crate::{
 ///
 /// Dropping it starts a closing handshake in the background. It implements `Stream` and `Sink` for
 /// [`Message`].
+///
+/// ```
+/// use linerate::{CloseCode, Message};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> linerate::Result<()> {
+/// # let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+/// # let url = format!("ws://{}/", listener.local_addr()?);
+/// # tokio::spawn(linerate::serve(listener, |mut ws, _request| async move {
+/// #     while let Some(message) = ws.recv().await? {
+/// #         ws.send(message).await?;
+/// #     }
+/// #     Ok(())
+/// # }, std::future::pending()));
+/// let mut ws = linerate::connect(&url).await?; // an echo server
+/// ws.send("Spam").await?;
+/// assert_eq!(ws.recv().await?, Some(Message::from("Spam")));
+///
+/// let closed = ws.close(CloseCode::NORMAL, "that was all").await?;
+/// assert_eq!((closed.code, closed.clean), (1000, true));
+/// assert_eq!(ws.recv().await?, None);
+/// # Ok(())
+/// # }
+/// ```
 pub struct WebSocket {
     pub(crate) link: Arc<Link>,
 }
