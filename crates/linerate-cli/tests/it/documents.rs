@@ -98,7 +98,8 @@ fn every_command_in_the_documentation_is_taken() {
     for (page, text) in pages() {
         for words in commands(&text) {
             // After an unknown argument, `--help` shows an error instead of the help.
-            let output = linerate(&words[1..]).arg("--help").output().unwrap();
+            let mut command = linerate(&[]);
+            let output = command.args(&words[1..]).arg("--help").output().unwrap();
             let said = said(&output);
             assert!(
                 output.status.success(),
