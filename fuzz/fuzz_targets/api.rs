@@ -1,4 +1,4 @@
-//! Any bytes as requests to the server API, and as revocations that a broker keeps.
+//! Any bytes as requests to the server API, and as revocations that a broker stores.
 #![no_main]
 
 use std::{
@@ -19,8 +19,8 @@ use tokio::runtime::{Builder, Handle};
 
 const REVOCATIONS_MAX: usize = 4;
 
-// Each line but the first is a request: a method, a space and a body. If the first one is empty, each is a revocation
-// instead, as a broker keeps it.
+// Each line after the first is a request: a method, a space and a body. If the first line is empty,
+// each is a revocation instead, as stored by a broker.
 fuzz_target!(|data: &[u8]| {
     let mut lines = data.split(|byte| *byte == b'\n');
     if lines.next().is_none_or(<[u8]>::is_empty) {
@@ -57,7 +57,7 @@ fn node() -> Arc<Node> {
     Node::start(options, parts, Arc::new(broker), Handle::current())
 }
 
-/// What is refused changes nothing, and a revocation that is not refused is in force.
+/// A refused request changes nothing, and an accepted revocation is in force.
 async fn request(node: &Arc<Node>, method: &str, body: &[u8]) {
     let list = || node.revocations().list(now());
     let before = list();
@@ -81,7 +81,7 @@ async fn request(node: &Arc<Node>, method: &str, body: &[u8]) {
         return;
     }
     assert!(answer.get("result").is_some(), "{answer}");
-    // What is ignored need not be UTF-8.
+    // Ignored fields need not be UTF-8.
     let Ok(asked) = serde_json::from_slice::<Value>(body) else {
         return;
     };
@@ -102,10 +102,10 @@ async fn request(node: &Arc<Node>, method: &str, body: &[u8]) {
     in_force(node.revocations(), found);
 }
 
-/// A revocation is what it is when it comes back from a broker, and holds for the tokens that it is about.
+/// A revocation survives the round trip through a broker, and applies to its tokens.
 fn in_force(all: &Revocations, revocation: &Revocation) {
     let kept = serde_json::to_vec(revocation).expect("JSON");
-    let again: Revocation = serde_json::from_slice(&kept).expect("what was written");
+    let again: Revocation = serde_json::from_slice(&kept).expect("a serialized revocation parses");
     assert_eq!(again, *revocation);
     let before = revocation.issued_before.checked_sub(1);
     let (user, token) = match &revocation.target {
@@ -127,7 +127,7 @@ fn shown(id: &str, issued_at: Option<u64>) -> Shown {
     shown
 }
 
-/// Whatever a broker hands out: it is in force, or refused.
+/// Any revocation from a broker is in force or refused.
 fn kept(value: &[u8]) {
     let Ok(revocation) = serde_json::from_slice::<Revocation>(value) else {
         return;

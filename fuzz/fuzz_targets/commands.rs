@@ -1,4 +1,4 @@
-//! Any bytes as what clients of the Centrifuge protocol send.
+//! Any bytes as commands from clients of the Centrifuge protocol.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -30,7 +30,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// Each format has errors of its own; those of the other are findings.
+/// Each format has its own errors; those of the other format are findings.
 fn is_expected(format: Format, error: DecodeError) -> bool {
     match error {
         DecodeError::Empty

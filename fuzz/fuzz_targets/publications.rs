@@ -1,4 +1,4 @@
-//! Whatever is published, in every encoding: it arrives as it was, or is said to be impossible.
+//! Any publication in every encoding: it arrives unchanged, or is reported as impossible to encode.
 #![no_main]
 
 use core::time::Duration;
@@ -19,7 +19,8 @@ use linerate_proto::{Config, Engine, Limits, Role, engine::MessageKind};
 use linerate_testkit::{Cuts, Seen, TestEndpoint, feed};
 use serde_json::Value;
 
-// The first line is the name of the channel; each publication begins with its length, and what it has besides.
+// The first line is the name of the channel; each publication begins with its length and its
+// fields.
 fuzz_target!(|data: &[u8]| {
     let mut parts = data.splitn(2, |&byte| byte == b'\n');
     let name = parts.next().and_then(|name| std::str::from_utf8(name).ok());
@@ -41,7 +42,7 @@ fn publications(mut rest: &[u8], channel: &ChannelName) -> Vec<Publication> {
     let mut offset = 0;
     while let [length, how, behind @ ..] = rest {
         let (payload, behind) = behind.split_at(usize::from(*length).min(behind.len()));
-        // Some go back or leave some out, as after a stream has begun anew.
+        // Some offsets go back or skip some, as after a reset of the stream.
         offset = match how & 3 {
             0 => offset + 1,
             1 => offset + 5,
@@ -121,7 +122,7 @@ fn str(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("it is text")
 }
 
-/// Reads frames as a client does.
+/// Parses frames like a client.
 fn frames(wire: &[u8]) -> Vec<(MessageKind, Vec<u8>)> {
     let config = Config {
         limits: Limits {
@@ -154,7 +155,7 @@ fn pushes(lines: &[&str], publications: &[Publication]) {
     for (line, publication) in lines.iter().zip(publications) {
         assert!(!line.contains(['\n', '\r']));
         if publication.value().is_none() {
-            // A number that no machine has room for is JSON all the same (RFC 8259 §6).
+            // A number that is too large for any machine is still JSON (RFC 8259 §6).
             let payload = publication.line().expect("it is JSON");
             assert!(line.contains(str(payload)), "{line}");
             continue;
@@ -186,7 +187,7 @@ fn events(text: &str, publications: &[Publication]) {
     assert_eq!(events.next(), None);
 }
 
-/// Reads native blocks as `docs/PROTOCOL.md` has them.
+/// Parses native blocks as documented in `docs/PROTOCOL.md`.
 fn blocks(frames: &[(MessageKind, Vec<u8>)], publications: &[Publication]) {
     let mut expected = publications.iter();
     for (_, block) in frames {
@@ -198,7 +199,7 @@ fn blocks(frames: &[(MessageKind, Vec<u8>)], publications: &[Publication]) {
             _ => Some(varint(&mut rest)),
         };
         for _ in 0..varint(&mut rest) {
-            let publication = expected.next().expect("no more than were published");
+            let publication = expected.next().expect("not more than were published");
             if flags & Flags::SPARSE != 0 {
                 let skipped = varint(&mut rest);
                 offset = offset.map(|offset| offset + skipped);

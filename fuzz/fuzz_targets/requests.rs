@@ -1,4 +1,4 @@
-//! What stands before and in a request to the gateway: proxy headers, hosts, addresses, identifiers of events.
+//! Any bytes before and in a request to the gateway: proxy headers, hosts, addresses, event ids.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -18,17 +18,22 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// Exactly the header is read, however much it claims.
+/// Exactly the header is read, whatever length it claims.
 fn proxy_header(data: &[u8]) {
     if let Some((address, bytes)) = server::fuzzing::proxy_header(data) {
         assert!((16..=16 + 4_096).contains(&bytes));
         let again = server::fuzzing::proxy_header(&data[..bytes]);
-        assert_eq!(again, Some((address, bytes)), "what follows says nothing");
+        assert_eq!(
+            again,
+            Some((address, bytes)),
+            "bytes that follow have no effect"
+        );
         assert_eq!(server::fuzzing::proxy_header(&data[..bytes - 1]), None);
     }
 }
 
-/// The first line is a target, the others are hosts. Whatever stands before it, a foreign name is not answered.
+/// The first line is a target, the others are hosts. A foreign name is not answered, with any
+/// prefix.
 fn host(data: &[u8]) {
     let mut lines = data.split(|byte| *byte == b'\n');
     let target = lines.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Any condition on tags, and any tag for it to judge.
+//! Any condition on tags, applied to any tag.
 #![no_main]
 
 use bytes::Bytes;
@@ -6,7 +6,8 @@ use libfuzzer_sys::fuzz_target;
 use linerate_gateway::{protocol::centrifuge::command::TagsFilter, session};
 use linerate_hub::Publication;
 
-// The first line is a condition, the second a tag. A condition has no memory of earlier publications.
+// The first line is a condition, the second a tag. A condition does not depend on earlier
+// publications.
 fuzz_target!(|data: &[u8]| {
     let mut parts = data.splitn(2, |&byte| byte == b'\n');
     let mut text = || String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned();
@@ -17,7 +18,7 @@ fuzz_target!(|data: &[u8]| {
     tags(&condition, &tag, &publication);
 });
 
-/// Each word is a comparison of the tag with the one behind it, all of them combined in turn.
+/// Each word is a comparison of the tag with the next word, all of them combined in turn.
 fn tags(text: &str, value: &str, publication: &Publication) {
     let mut filter = TagsFilter::default();
     for word in text.split(' ').take(100) {

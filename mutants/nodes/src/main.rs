@@ -13,12 +13,13 @@ use serde::Serialize;
 #[derive(Serialize)]
 struct Node {
     kind: Kind,
-    /// The position that cargo-mutants reports: the operator, the arm, the guard, the first statement.
+    /// The position that cargo-mutants reports: the operator, the arm, the guard, the first
+    /// statement.
     at: usize,
     /// The expression with the operator, the `match` of the arm, the guard, the body.
     range: Range<usize>,
-    /// The operator; for all others, an empty range at which something can be inserted: before the arrow
-    /// of the arm, before the guard, at the beginning of the body.
+    /// The operator; for all others, an empty range at which something can be inserted: before the
+    /// arrow of the arm, before the guard, at the beginning of the body.
     place: Range<usize>,
     /// Why the node cannot be switched at run time.
     fixed: Option<Fixed>,

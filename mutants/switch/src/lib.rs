@@ -1,8 +1,8 @@
 //! Selects the mutant that is on in code with many mutants.
 //!
 //! The first environment variable decides: `LINERATE_MUTANT=17` switches one on,
-//! `LINERATE_MUTANT=/a/path` appends the number of each mutant that is reached to a file. Without it,
-//! all are off. Nothing here allocates, because some tests count allocations; this is why the
+//! `LINERATE_MUTANT=/a/path` appends the number of each mutant that is reached to a file. Without
+//! it, all are off. Nothing here allocates, because some tests count allocations; this is why the
 //! environment is read from `/proc`.
 
 #![forbid(unsafe_code)]
