@@ -67,9 +67,9 @@ docs: web ## build the Rust documentation; a broken link is an error
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --exclude linerate-microbench --no-deps --all-features
 
 # Release builds, because some tests are thorough and the dependencies are built for release anyway.
-# linerate-web is excluded, because it changes features of the dependencies and all would be built again.
-# Examples have no tests, and `lint` compiles them. The crates that do arithmetic on lengths are tested
-# again with overflow checks and debug assertions.
+# linerate-web is excluded, because it changes features of the dependencies and all would be built
+# again. Examples have no tests, and `lint` compiles them. The crates that do arithmetic on lengths
+# are tested again with overflow checks and debug assertions.
 UNIT := --workspace --exclude linerate-microbench --exclude linerate-web --all-features
 .PHONY: unit
 unit: web sdks ## test all crates
@@ -103,7 +103,8 @@ web-test: web/node_modules/.stamp ## test the pages, without a browser
 browser-test: build wasm ## test the pages and linerate-web in Chromium, against the release binary
 	cd web && npm run --silent test:browser
 
-# The program must have the version of the crate. It is small enough to be built without optimization.
+# The program must have the version of the crate. It is small enough to be built without
+# optimization.
 WASM_BINDGEN_VERSION := $(shell sed -n 's/^wasm-bindgen = "=\(.*\)"/\1/p' Cargo.toml)
 WASM_BINDGEN := .cache/wasm-bindgen/$(WASM_BINDGEN_VERSION)/bin/wasm-bindgen
 
@@ -260,8 +261,9 @@ deny: $(CARGO_DENY) ## check licences, versions, sources and advisories of the d
 $(CARGO_DENY):
 	CARGO_PROFILE_DEV_DEBUG=0 cargo install cargo-deny --debug --quiet --locked --version $(CARGO_DENY_VERSION) --root $(@D:/bin=) --no-track
 
-# Nothing else in `make test` compiles the targets and the modules `fuzzing`. The different compiler flags
-# need separate artifacts, which take a minute on two cores from scratch. libFuzzer is not needed.
+# Nothing else in `make test` compiles the targets and the modules `fuzzing`. The different compiler
+# flags need separate artifacts, which take a minute on two cores from scratch. libFuzzer is not
+# needed.
 .PHONY: fuzz-check
 fuzz-check: web ## check the fuzz targets, without building or running them
 	CUSTOM_LIBFUZZER_PATH=/nowhere/libfuzzer.a RUSTFLAGS='--cfg fuzzing -D warnings' cargo check --locked \

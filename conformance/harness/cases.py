@@ -22,8 +22,8 @@ COUNT = sum(count for _, count in SECTIONS.values())
 # The sections about compression, which take most of the time.
 COMPRESSION = {"12", "13"}
 
-# In these cases a valid message precedes an invalid frame, and the suite's verdict, OK or NON-STRICT,
-# depends on whether it reads the echo before it notices the end of the connection.
+# In these cases a valid message precedes an invalid frame, and the suite's verdict, OK or
+# NON-STRICT, depends on whether it reads the echo before it notices the end of the connection.
 RACING = {"3.2", "3.3", "3.4", "4.1.3", "4.1.4", "4.1.5", "4.2.3", "4.2.4", "4.2.5", "5.15"}
 
 

@@ -29,7 +29,8 @@ class Recording:
 
     def logCase(self, result):
         super().logCase(result)
-        # The cases of section 6 send invalid UTF-8, and the peer's close reason need not be valid either.
+        # The cases of section 6 send invalid UTF-8, and the peer's close reason need not be valid
+        # either.
         json.dump(result, self.results, default=str)
         self.results.write("\n")
         self.results.flush()
@@ -93,7 +94,8 @@ def listen(cases, tls):
     listener = socket.create_server(("127.0.0.1", 0), backlog=64)
     listener.setblocking(False)
     url = f"{'wss' if tls else 'ws'}://127.0.0.1:{listener.getsockname()[1]}"
-    # The suite refuses a Host header whose port differs from its address, so the socket is opened first.
+    # The suite refuses a Host header whose port differs from its address, so the socket is opened
+    # first.
     factory = ServerFactory({"url": url, "cases": cases})
     if tls:
         factory = TLSMemoryBIOFactory(throwaway_identity(), False, factory)

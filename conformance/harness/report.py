@@ -63,7 +63,8 @@ def read(path, attempt=1):
 def _explanation(result):
     parts = []
     if result["behavior"] not in GOOD:
-        # The events themselves tell more than "Actual events differ from any expected" and similar texts.
+        # The events themselves tell more than "Actual events differ from any expected" and similar
+        # texts.
         if not result["result"].startswith("Actual events"):
             parts.append(result["result"])
         parts.append(f"received {_shortened(result['received'])}")

@@ -98,6 +98,7 @@ def load():
         names = ", ".join(f"{RULES[n][0]} ({RULES[n][1]})" for n in sorted(Translator.unused))
         raise RuntimeError(f"rules without a match in {SUITE} {VERSION}: {names}")
 
-    # The suite compares pickles, which differ in Python 3 between equal objects with different sharing.
+    # The suite compares pickles, which differ in Python 3 between equal objects with different
+    # sharing.
     fuzzing.Case.compare = lambda _case, left, right: left == right
     return fuzzing

@@ -11,7 +11,8 @@ import switched
 from compiling import Program
 from recording import Test
 
-# Tests up to this length run in one process per program, ordered by duration; longer ones run alone.
+# Tests up to this length run in one process per program, ordered by duration; longer ones run
+# alone.
 SHORT_SECONDS_MAX = 0.15
 # A test that exceeds its usual time by this factor and these additional seconds counts as hanging.
 SLOWER_MAX, EXTRA_SECONDS_MAX = 10, 15

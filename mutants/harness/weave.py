@@ -9,7 +9,8 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class Part:
     text: str
-    # The mutants that this text belongs to; if the compiler refuses it, these mutants do not compile.
+    # The mutants that this text belongs to; if the compiler refuses it, these mutants do not
+    # compile.
     mutants: tuple[int, ...] = ()
 
 

@@ -11,7 +11,8 @@ HOME = ROOT / "mutants"
 CACHE = ROOT / ".cache/mutants"
 COPY = CACHE / "workspace"
 SWITCH = "mutant-switch"
-# What affects results besides the crates: the versions of their dependencies, and the code that makes the copy.
+# What affects results besides the crates: the versions of their dependencies, and the code that
+# makes the copy.
 COMMON = ["Cargo.toml", "Cargo.lock", *(f"mutants/{part}" for part in ("harness", "nodes", "switch"))]
 
 
@@ -77,7 +78,8 @@ def with_switch(manifest: str) -> str:
 
 
 def _write_changed(path: Path, content: bytes, is_lock: bool) -> None:
-    # Cargo removes from the lockfile what the copy does not need, and this must not look like a change.
+    # Cargo removes from the lockfile what the copy does not need, and this must not look like a
+    # change.
     if path.exists() and (is_lock or path.read_bytes() == content):
         return
     path.parent.mkdir(parents=True, exist_ok=True)
