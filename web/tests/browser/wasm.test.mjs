@@ -157,7 +157,7 @@ test("exceeding the receive buffer closes the connection", async () => {
   // Nine messages of 1,000 bytes fit, each counted with 64 more.
   const told = await call("stall", `${peer.url}/floods`, 10_000);
   assert.equal(told, "closed, 9000, 10640 bytes are waiting to be received; the limit is 10000");
-  assert.deepEqual(await closing("/floods"), [4_009, "too much to be received"]);
+  assert.deepEqual(await closing("/floods"), [4_009, "receive queue full"]);
 });
 
 test("a page can close only with the codes that browsers allow", async () => {
