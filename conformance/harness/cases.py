@@ -51,7 +51,8 @@ def known(listed):
 
 
 def select(ids, wanted):
-    """Returns the `ids` that `wanted` selects: ids or prefixes separated by commas, such as `2.10,9.1,5`.
+    """Returns the `ids` that `wanted` selects: ids or prefixes separated by commas, such as
+    `2.10,9.1,5`.
 
     Raises ValueError if a part of `wanted` does not match a case.
     """

@@ -1,8 +1,8 @@
 """Runs the suite itself, as a fuzzing client or server, in the interpreter that has the suite.
 
-Each finished case becomes one line of JSON in the file of results. It is written at once, so that an
-interrupted run keeps its results. As a server, this prints its address as the first line of standard
-output. The output of the suite goes to standard error.
+Each finished case becomes one line of JSON in the file of results. It is written at once, so that
+an interrupted run keeps its results. As a server, this prints its address as the first line of
+standard output. The output of the suite goes to standard error.
 """
 
 import argparse

@@ -20,7 +20,8 @@ hexlify = b2a_hex
 
 
 class Boundary:
-    """Converts between the suite and Autobahn; must be the first base class of a fuzzing protocol."""
+    """Converts between the suite and Autobahn; must be the first base class of a fuzzing
+    protocol."""
 
     # Autobahn calls these with bytes; the suite expects byte strings.
 

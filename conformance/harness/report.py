@@ -37,7 +37,8 @@ def missing(case):
 
 
 def read(path, attempt=1):
-    """Returns the verdicts in a file of results, by case; `attempt` is the number of attempts so far.
+    """Returns the verdicts in a file of results, by case; `attempt` is the number of attempts so
+    far.
 
     A truncated last line is not a result.
     """

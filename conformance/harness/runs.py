@@ -42,8 +42,9 @@ class Setup:
 
 @dataclass(frozen=True)
 class Run:
-    """The peer's role (`server` or `client`), whether TLS is used, the server's engine, the reactor's driver,
-    whether an HTTP/2 bridge is in front of the server, and whether compression is tested."""
+    """The peer's role (`server` or `client`), whether TLS is used, the server's engine, the
+    reactor's driver, whether an HTTP/2 bridge is in front of the server, and whether compression is
+    tested."""
 
     role: str
     tls: bool
@@ -61,7 +62,8 @@ class Run:
         return "-".join([self.role, "wss" if self.tls else "ws", *engine, *driver, *bridge])
 
     def execute(self, setup, ids):
-        """Runs the cases `ids`. Returns their verdicts, in order, and problems that do not belong to a case.
+        """Runs the cases `ids`. Returns their verdicts, in order, and problems that do not belong
+        to a case.
 
         A racing case that did not pass is run again, up to `ATTEMPTS_MAX` times in all.
         """
@@ -191,7 +193,8 @@ class Process(contextlib.AbstractContextManager):
         raise RunError(f"the {self.name} did not print an address: {self._last_words()}")
 
     def finish(self, seconds_max):
-        """Waits for the process to end. Returns the problem if it takes too long or ends with an error."""
+        """Waits for the process to end. Returns the problem if it takes too long or ends with an
+        error."""
         started = time.monotonic()
         try:
             status = self.child.wait(seconds_max)

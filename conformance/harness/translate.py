@@ -1,11 +1,12 @@
 """Loads the Autobahn test suite, which is written in Python 2, in Python 3.
 
 The packages stay on disk as published. A hook translates their source by the rules below when it is
-imported. A rule that matches nothing means that the suite is not the expected one, which is an error.
+imported. A rule that matches nothing means that the suite is not the expected one, which is an
+error.
 
-In Python 2 a string literal is a string of bytes. The hook reads the source as Latin-1, so that each
-literal becomes a `str` with one character (U+0000 to U+00FF) per byte; `octets` converts between the
-suite and Autobahn.
+In Python 2 a string literal is a string of bytes. The hook reads the source as Latin-1, so that
+each literal becomes a `str` with one character (U+0000 to U+00FF) per byte; `octets` converts
+between the suite and Autobahn.
 """
 
 import importlib.machinery
@@ -60,7 +61,8 @@ class Translator(importlib.machinery.SourceFileLoader):
 
 
 class Finder:
-    """Passes the modules to be translated to `Translator`, and leaves others to the usual finders."""
+    """Passes the modules to be translated to `Translator`, and leaves others to the usual
+    finders."""
 
     @staticmethod
     def find_spec(fullname, path=None, target=None):

@@ -110,7 +110,8 @@ class Stream:
             self.answer.set_exception(Lost(f"{code:#x}"))
 
     async def receive(self):
-        """Returns the next whole message, the end of the WebSocket, or None at the end of the stream."""
+        """Returns the next whole message, the end of the WebSocket, or None at the end of the
+        stream."""
         while True:
             event = await self._events.get()
             if isinstance(event, Lost):

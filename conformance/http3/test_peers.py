@@ -114,7 +114,8 @@ class Servers(unittest.IsolatedAsyncioTestCase):
         self.directory.cleanup()
 
     async def connect(self, path, *flags, lines=()):
-        """Runs `linerate connect`; returns its exit status, the events of its transcript, and its errors."""
+        """Runs `linerate connect`; returns its exit status, the events of its transcript, and its
+        errors."""
         process = await asyncio.create_subprocess_exec(
             BINARY, "connect", f"wss://localhost:{self.port}{path}", "--http3", "--no-proxy", "--json",
             "--tls-ca", self.certificate, *flags,

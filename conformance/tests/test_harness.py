@@ -99,7 +99,8 @@ class Bridged(unittest.TestCase):
 
 class Repeats(unittest.TestCase):
     def execute(self, behaviors):
-        """Executes one run of 3.2 and 3.1 in which attempt n gives `behaviors[n - 1]` to both cases."""
+        """Executes one run of 3.2 and 3.1 in which attempt n gives `behaviors[n - 1]` to both
+        cases."""
         attempts = []
 
         class Scripted(runs.Run):

@@ -5,8 +5,8 @@
     p if g =>    becomes  p if is_on(10) || (g) =>      for a guard that becomes true
     p =>         becomes  p if !is_on(11) =>            for an arm that is removed
 
-An operator is replaced as if its expression were in parentheses. A `const fn` loses the keyword `const`
-unless the compiler has to evaluate it.
+An operator is replaced as if its expression were in parentheses. A `const fn` loses the keyword
+`const` unless the compiler has to evaluate it.
 """
 
 import json
@@ -37,7 +37,8 @@ def nodes(program: Path, root: Path, files: list[str]) -> dict[str, list[dict]]:
 
 
 def wraps(source: bytes, mutants: list[Mutant], nodes: list[dict], kept_const: Container[str]):
-    """Returns the insertions that add these mutants to a file, and the reason for each that cannot be added.
+    """Returns the insertions that add these mutants to a file, and the reason for each that cannot
+    be added.
 
     `kept_const` has the names of functions that have to stay `const`.
     """

@@ -24,9 +24,9 @@ def environment(switch: str) -> dict[str, str]:
 def run(program: Program, tests: list[str], switch: str, seconds_max: float) -> str | None:
     """Runs tests one after the other until one fails.
 
-    `switch` is the number of a mutant, or the path of a file for the numbers of all that are reached.
-    Returns None if all tests passed, or else the outcome: "failed" with the name of the test, "timeout",
-    or "died" with the status.
+    `switch` is the number of a mutant, or the path of a file for the numbers of all that are
+    reached. Returns None if all tests passed, or else the outcome: "failed" with the name of the
+    test, "timeout", or "died" with the status.
     """
     process = subprocess.Popen(
         [program.path, "--exact", "--test-threads=1", *tests], cwd=program.folder, env=environment(switch),

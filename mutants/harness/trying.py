@@ -59,7 +59,8 @@ def outcome(mutant: int, tests: list[Test]) -> str:
 def try_all(
     mutants: list[int], tests: list[Test], jobs: int, minutes: float | None, keep: Callable[[int, str], None], tell,
 ) -> None:
-    """Tries mutants, `jobs` at a time, and calls `keep` with each outcome. Starts none after `minutes`."""
+    """Tries mutants, `jobs` at a time, and calls `keep` with each outcome. Starts none after
+    `minutes`."""
     past = defaultdict(list)
     for test in tests:
         if test.passed:

@@ -1,6 +1,7 @@
 """Inserts text into a source at many positions at once, and maps the result back to the insertions.
 
-Nothing of the source is removed or moved: wrapped ranges may contain other wrapped ranges to any depth.
+Nothing of the source is removed or moved: wrapped ranges may contain other wrapped ranges to any
+depth.
 """
 
 from dataclasses import dataclass
@@ -41,8 +42,8 @@ class Region:
 
 
 def weave(source: bytes, wraps: list[Wrap]) -> tuple[bytes, list[Region]]:
-    """Returns the source with all insertions. Ranges may be nested, but must not overlap partially. Of two
-    equal ranges, the first is the outer one."""
+    """Returns the source with all insertions. Ranges may be nested, but must not overlap partially.
+    Of two equal ranges, the first is the outer one."""
     woven, regions, at = bytearray(), [], 0
     opened = {}
     for offset, is_opening, index in _events(wraps):
@@ -81,8 +82,8 @@ def _events(wraps: list[Wrap]) -> list[tuple[int, bool, int]]:
 def blamed(regions: list[Region], spans: list[tuple[int, int]]) -> set[int]:
     """Returns the mutants that caused a compiler error, by its ranges, most specific first.
 
-    That is the smallest text for one mutant that contains one of the ranges; else the smallest wrap around
-    one; else the first within one.
+    That is the smallest text for one mutant that contains one of the ranges; else the smallest wrap
+    around one; else the first within one.
     """
     for is_whole in (False, True):
         for start, end in spans:

@@ -50,8 +50,8 @@ def digest(packages: list[str]) -> str:
 
 
 def write(packages: list[str], woven: dict[str, bytes]) -> None:
-    """Makes the copy, with the given content for some files. Unchanged files are not touched, so that cargo
-    sees what has changed."""
+    """Makes the copy, with the given content for some files. Unchanged files are not touched, so
+    that cargo sees what has changed."""
     wanted = {}
     for path in sources(packages):
         if path.parts[0] == "mutants":

@@ -1,4 +1,5 @@
-"""Tests the files in `packaging/` with the programs that read them: promtool, Prometheus, systemd, linerate.
+"""Tests the files in `packaging/` with the programs that read them: promtool, Prometheus, systemd,
+linerate.
 
     LINERATE_BIN=target/release/linerate python3 -B -m unittest discover -s packaging/tests
 """

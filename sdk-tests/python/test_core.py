@@ -1,4 +1,4 @@
-"""The published package `centrifuge-python` against `linerate serve`, in JSON and Protobuf: the core of the protocol."""
+"""Tests the published package `centrifuge-python` with `linerate serve`, in JSON and Protobuf."""
 
 import asyncio
 import json

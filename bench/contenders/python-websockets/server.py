@@ -37,7 +37,8 @@ SERVICES = {"acknowledge": acknowledge, "echo": echo, "fanout": fanout}
 
 
 def extensions(deflate):
-    """Returns the extensions; without `no-takeover`, with the settings of `compression="deflate"`."""
+    """Returns the extensions; without `no-takeover`, with the settings of
+    `compression="deflate"`."""
     if deflate is None:
         return None
     if deflate == "takeover":

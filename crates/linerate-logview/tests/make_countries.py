@@ -2,8 +2,8 @@
 """Writes the small country database for tests: data/countries.mmdb.
 
 The format is MaxMind's (https://maxmind.github.io/MaxMind-DB/): a binary tree of the bits of
-addresses, 16 zero bytes, the data of its leaves, and the metadata. The networks are those that RFC 5737
-and RFC 3849 reserve for examples, so it contains no real data.
+addresses, 16 zero bytes, the data of its leaves, and the metadata. The networks are those that RFC
+5737 and RFC 3849 reserve for examples, so it contains no real data.
 """
 
 import ipaddress

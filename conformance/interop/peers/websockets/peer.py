@@ -11,7 +11,8 @@ MESSAGE_BYTES_MAX = 2 << 20
 
 
 def extensions(factory, options):
-    """Returns the extensions to negotiate; options are named like the parameters of permessage-deflate."""
+    """Returns the extensions to negotiate; options are named like the parameters of
+    permessage-deflate."""
     if "deflate" not in options:
         return None
     parameters = {}
