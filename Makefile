@@ -61,6 +61,7 @@ lint: web ## formatting, clippy, types of the pages, syntax of the scripts; warn
 	python3 -B -m unittest discover -q -s scripts/tests -p 'test_figures.py'
 	scripts/check-figures
 	scripts/check-english
+	scripts/import-graph
 
 .PHONY: docs
 docs: web ## the Rust documentation; a broken link is an error
