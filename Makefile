@@ -61,6 +61,7 @@ lint: web ## check formatting, clippy, types of the pages, syntax of the scripts
 	python3 -B -m unittest discover -q -s scripts/tests -p 'test_figures.py'
 	scripts/check-figures
 	scripts/check-english
+	scripts/import-graph
 
 .PHONY: docs
 docs: web ## build the Rust documentation; a broken link is an error
