@@ -75,7 +75,7 @@ pub(super) struct Place {
 ///
 /// The list is complete: there is one response for each.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Full {
+pub(crate) enum Full {
     /// The limit on connections from one address is reached.
     Address,
     /// The limit on open connections is reached.
@@ -253,7 +253,7 @@ impl Visit {
     ///
     /// # Errors
     /// Fails if no place is free, in total or for the address.
-    pub fn stay(&self) -> Result<(), Full> {
+    pub(crate) fn stay(&self) -> Result<(), Full> {
         let Some(stream) = &self.stream else {
             return Ok(());
         };
