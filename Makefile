@@ -1,41 +1,41 @@
-# Everything that one does with this project; `make` lists it.
+# All tasks of this project; `make` lists them.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-# The steps share the machine with a conformance suite and benchmarks that look at the clock.
+# Steps do not run in parallel: the conformance suite and the benchmarks depend on time.
 .NOTPARALLEL:
 MAKEFLAGS += --no-builtin-rules
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 export LINERATE_BIN := $(abspath $(TARGET)/release/linerate)
 export CHROMIUM_BIN := $(or $(CHROMIUM_BIN),$(shell command -v chromium),/usr/bin/chromium)
-# Only the test of centrifuge-go needs it; Debian's is too old.
+# Only h2spec and the tests of centrifuge-go need Go; Debian's version is too old.
 GO := $(or $(shell command -v go),$(wildcard /usr/local/go/bin/go))
 DRIVER := $(abspath $(TARGET)/release/examples/autobahn_client)
 
-# What continuous integration runs, in this order. The pages come before all Rust: the binary embeds them.
+# The steps of continuous integration, in order. The pages precede all Rust: the binary embeds them.
 TEST_STEPS := setup web lint fuzz-check deny docs build unit web-test browser-test sdk-test packaging-test conformance h2spec http3 interop bench-test
 
 .PHONY: help
-help: ## this list
+help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: run
-run: build ## start the server on 127.0.0.1:8080; ARGS="…" are passed on to `linerate serve`
+run: build ## start the server on 127.0.0.1:8080; ARGS="…" are passed to `linerate serve`
 	exec $(LINERATE_BIN) serve $(ARGS)
 
 .PHONY: test
-test: ## all checks and tests, as continuous integration runs them
+test: ## run all checks and tests, like continuous integration
 	@scripts/steps $(TEST_STEPS)
 
 .PHONY: setup
-setup: ## install what a fresh machine lacks (as root), or say what it is
+setup: ## install missing dependencies (as root), or list them
 	@scripts/setup
 
 .PHONY: build
-build: web ## the release binary, target/release/linerate
+build: web ## build the release binary, target/release/linerate
 	cargo build --locked --release -p linerate-cli
 
 .PHONY: fmt
@@ -44,7 +44,7 @@ fmt: web/node_modules/.stamp ## format Rust and TypeScript in place
 	cd web && npm run --silent format
 
 .PHONY: lint
-lint: web ## formatting, clippy, types of the pages, syntax of the scripts; warnings are errors
+lint: web ## check formatting, clippy, types of the pages, syntax of the scripts; warnings are errors
 	cargo fmt --all --check
 	cargo fmt --manifest-path bench/contenders/Cargo.toml --all --check
 	cargo fmt --manifest-path bench/contenders/raw-tcp/Cargo.toml --check
@@ -61,24 +61,26 @@ lint: web ## formatting, clippy, types of the pages, syntax of the scripts; warn
 	python3 -B -m unittest discover -q -s scripts/tests -p 'test_figures.py'
 	scripts/check-figures
 	scripts/check-english
+	scripts/import-graph
 
 .PHONY: docs
-docs: web ## the Rust documentation; a broken link is an error
+docs: web ## build the Rust documentation; a broken link is an error
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --exclude linerate-microbench --no-deps --all-features
 
-# In release, since some tests are thorough and the release build of the dependencies is there anyway: linerate-web stays
-# out, since it has features of theirs changed and all of them built again. Examples have no tests, and `lint` has
-# compiled them. The two crates that do arithmetic on lengths once more with overflow checks and debug assertions.
+# Release builds, because some tests are thorough and the dependencies are built for release anyway.
+# linerate-web is excluded, because it changes features of the dependencies and all would be built
+# again. Examples have no tests, and `lint` compiles them. The crates that do arithmetic on lengths
+# are tested again with overflow checks and debug assertions.
 UNIT := --workspace --exclude linerate-microbench --exclude linerate-web --all-features
 .PHONY: unit
-unit: web sdks ## the tests of all crates
+unit: web sdks ## test all crates
 	scripts/steady-tests --locked --release $(UNIT) --tests
 	cargo test --locked --release --no-fail-fast $(UNIT) --doc
 	cargo test --locked -p linerate-simd -p linerate-proto -p linerate-web --lib --tests
 
-# Rebuilt when one of its sources or lockfile changed, or when the result is gone.
+# Rebuilt if a source or the lockfile has changed, or if the result is missing.
 .PHONY: web
-web: .cache/web.stamp ## the pages and the book, web/dist
+web: .cache/web.stamp ## build the pages and the book, web/dist
 
 WEB_SOURCES := $(shell find web -type d \( -name node_modules -o -name dist -o -name tests -o -name '.*' \) -prune \
 	-o -type f -print)
@@ -101,19 +103,20 @@ web/node_modules/.stamp: web/package.json web/package-lock.json
 FORCE:
 
 .PHONY: web-test
-web-test: web/node_modules/.stamp ## the tests of the pages that need no browser
+web-test: web/node_modules/.stamp ## test the pages, without a browser
 	cd web && npm test --silent
 
 .PHONY: browser-test
-browser-test: build wasm ## the tests of the pages and of linerate-web in Chromium, against the release binary
+browser-test: build wasm ## test the pages and linerate-web in Chromium, against the release binary
 	cd web && npm run --silent test:browser
 
-# The program has to be of the version of the crate; it is small enough to be built without optimization.
+# The program must have the version of the crate. It is small enough to be built without
+# optimization.
 WASM_BINDGEN_VERSION := $(shell sed -n 's/^wasm-bindgen = "=\(.*\)"/\1/p' Cargo.toml)
 WASM_BINDGEN := .cache/wasm-bindgen/$(WASM_BINDGEN_VERSION)/bin/wasm-bindgen
 
 .PHONY: wasm
-wasm: $(WASM_BINDGEN) ## the example of linerate-web for browsers, into .cache/wasm
+wasm: $(WASM_BINDGEN) ## build the example of linerate-web for browsers, in .cache/wasm
 	cargo build --locked -p linerate-web --target wasm32-unknown-unknown --example browser
 	$(WASM_BINDGEN) --target web --no-typescript --out-dir .cache/wasm \
 		$(TARGET)/wasm32-unknown-unknown/debug/examples/browser.wasm
@@ -123,10 +126,10 @@ $(WASM_BINDGEN):
 		--root .cache/wasm-bindgen/$(WASM_BINDGEN_VERSION)
 
 .PHONY: sdks
-sdks: sdk-tests/node_modules/.stamp .cache/sdk-python/.stamp ## install the published SDKs that tests subscribe with
+sdks: sdk-tests/node_modules/.stamp .cache/sdk-python/.stamp ## install the published SDKs for the tests
 
 .PHONY: sdk-test
-sdk-test: build sdks ## published SDKs of Centrifugo against the release binary
+sdk-test: build sdks ## test published SDKs of Centrifugo against the release binary
 	cd sdk-tests && npm test --silent
 	.cache/sdk-python/bin/python -B -m unittest discover -s sdk-tests/python
 ifeq ($(GO),)
@@ -145,16 +148,16 @@ sdk-tests/node_modules/.stamp: sdk-tests/package.json sdk-tests/package-lock.jso
 	@touch $@
 
 .PHONY: packaging-test
-packaging-test: build ## what packaging/ holds, with Prometheus, systemd and the release binary
+packaging-test: build ## test the files in packaging/ with Prometheus, systemd and the release binary
 	python3 -B -m unittest discover -s packaging/tests
 
 .PHONY: conformance
-conformance: build ## the Autobahn suite: server and client, ws:// and wss://, server over HTTP/2; compression once a role
+conformance: build ## run the Autobahn suite: server and client, ws:// and wss://, server over HTTP/2; compression once per role
 	cargo build --locked --release -p linerate --example autobahn_client
 	conformance/run --quick --bin $(LINERATE_BIN) --driver $(DRIVER)
 
 .PHONY: h2spec
-h2spec: build ## h2spec against what speaks HTTP/2, strictly
+h2spec: build ## run h2spec in strict mode against all servers with HTTP/2
 ifeq ($(GO),)
 	@scripts/skip 'h2spec: Go is not installed'
 else
@@ -162,7 +165,7 @@ else
 endif
 
 .PHONY: http3
-http3: build ## WebSockets over HTTP/3 against aioquic, in both roles
+http3: build ## test WebSockets over HTTP/3 against aioquic, in both roles
 	conformance/http3/run $(LINERATE_BIN)
 
 INTEROP := $(abspath $(TARGET)/release/examples/interop) .cache/interop
@@ -173,56 +176,56 @@ interop-peers:
 	conformance/interop/install
 
 .PHONY: interop
-interop: interop-peers ## random messages to and from other libraries, compared byte for byte; SEED=N for others
+interop: interop-peers ## exchange random messages with other libraries and compare each byte; SEED=N for other messages
 	$(INTEROP) --seed $(or $(SEED),1)
 
 .PHONY: soak
-soak: interop-peers simulation ## the same with 15 million frames for each library (FRAMES=), 100 million in a night, an hour and a half each at most (SECONDS_MAX=5400); and the simulation
+soak: interop-peers simulation ## the same with 15 million frames per library (FRAMES=), at most an hour and a half each (SECONDS_MAX=5400); then the simulation
 	$(INTEROP) --frames $(or $(FRAMES),15000000) --seconds $(or $(SECONDS_MAX),5400) $(if $(SEED),--seed $(SEED))
 
 .PHONY: simulation
-simulation: ## nodes, brokers and clients that fail by seeds, SEEDS=100000 of them (half a minute)
+simulation: ## simulate failing nodes, brokers and clients with SEEDS=100000 seeds (half a minute)
 	LINERATE_SEEDS=$(or $(SEEDS),100000) scripts/matching-tests linerate-gateway without_being_told
 
 .PHONY: coverage
-coverage: ## which lines of linerate-proto and linerate-hub their tests run
+coverage: ## measure which lines of linerate-proto and linerate-hub their tests cover
 	scripts/coverage
 
 .PHONY: miri
-miri: ## the tests of linerate-simd and linerate-hub under Miri, which finds undefined behaviour (half an hour)
+miri: ## test linerate-simd and linerate-hub under Miri, which finds undefined behaviour (half an hour)
 	scripts/miri
 
 .PHONY: exhaustive
-exhaustive: ## UTF-8 validation of every sequence of up to four bytes, at every split (minutes)
+exhaustive: ## test UTF-8 validation with every sequence of up to four bytes, at every split (minutes)
 	LINERATE_EXHAUSTIVE=1 scripts/matching-tests linerate-simd u07
 
 .PHONY: bench
-bench: ## all benchmarks, also those against other libraries; leave the machine alone meanwhile
+bench: ## run all microbenchmarks, also against other libraries; needs an idle machine
 	cargo bench --locked --workspace --all-features --bench '*'
 
 .PHONY: stress
-stress: build ## what abusive clients do to our servers and to the others (ten minutes; ARGS="--only ROW"); leave the machine alone meanwhile
+stress: build ## measure what abusive clients do to our servers and to others (ten minutes; ARGS="--only ROW"); needs an idle machine
 	cargo build --locked --release -p linerate-stress
 	$(abspath $(TARGET)/release/linerate-stress) $(ARGS)
 
 .PHONY: chaos
-chaos: web sdks ## whether subscribers miss anything while brokers, nodes, networks and clocks break (as root, ten minutes; ARGS="WORD"); into bench/record
+chaos: web sdks ## test that subscribers miss nothing unnoticed while brokers, nodes, networks and clocks fail (as root, ten minutes; ARGS="WORD"); writes bench/record
 	scripts/chaos $(ARGS)
 
 .PHONY: patience
-patience: web ## whether our servers end connections that are left in the middle of something (two minutes at most)
+patience: web ## test that our servers close connections that stall in the middle of something (at most two minutes)
 	cargo test --locked --release -p linerate-cli --test it check::deadlines -- --include-ignored
 
 .PHONY: contenders
-contenders: ## the servers that `linerate bench` compares, into .cache/contenders; ONLY="NAME…" for some of them
+contenders: ## build the servers that `linerate bench` compares, in .cache/contenders; ONLY="NAME…" for some of them
 	scripts/contenders $(ONLY)
 
 .PHONY: check-peers
-check-peers: contenders build ## check all of them against the standard, and write docs/check/results.md (minutes)
+check-peers: contenders build ## check all contenders against the standard, and write docs/check/results.md (minutes)
 	scripts/check-peers
 
 .PHONY: bench-all
-bench-all: contenders build ## compare all servers in all scenarios (half an hour); leave the machine alone meanwhile
+bench-all: contenders build ## compare all servers in all scenarios (half an hour); needs an idle machine
 	$(LINERATE_BIN) bench --effort standard $(ARGS)
 
 .PHONY: bench-quick
@@ -230,17 +233,17 @@ bench-quick: contenders build ## compare all servers in a few cells of each scen
 	$(LINERATE_BIN) bench --effort quick $(ARGS)
 
 .PHONY: story
-story: build ## from Redis to filtered subscribers, beside Centrifuge and Socket.IO; leave the machine alone meanwhile
+story: build ## compare linerate with Centrifuge and Socket.IO, from Redis to filtered subscribers; needs an idle machine
 	scripts/story-peers
 	$(LINERATE_BIN) bench story --record .cache/story/record.jsonl $(ARGS)
 
 .PHONY: figures
-figures: contenders build ## take the records that README.md and docs/ quote (two hours; ONLY="NAME…", scripts/figures --list); leave the machine alone meanwhile
+figures: contenders build ## take the records that README.md and docs/ quote (two hours; ONLY="NAME…", scripts/figures --list); needs an idle machine
 	scripts/figures $(ONLY)
 
-# Not for its figures: every kind of load, against the programs that share our crates, must get right answers.
+# Checks answers, not figures: every kind of load against the programs that share our crates.
 .PHONY: bench-test
-bench-test: build ## one short round of the benchmark, with raw-tcp and our own two servers
+bench-test: build ## run one short round of the benchmark, with raw-tcp and our two servers
 	scripts/contenders linerate linerate-reactor raw-tcp
 	@mkdir -p .cache/bench-test && rm -f .cache/bench-test/*
 	$(LINERATE_BIN) bench --rounds 1 --measured-ms 20 --record .cache/bench-test/record.jsonl \
@@ -248,7 +251,7 @@ bench-test: build ## one short round of the benchmark, with raw-tcp and our own 
 	! grep '"outcome":"failed"' .cache/bench-test/record.jsonl
 
 .PHONY: bench-control
-bench-control: build ## prove that the benchmark sees a microsecond a message, and no difference where there is none
+bench-control: build ## prove that the benchmark detects a microsecond per message, and no difference without one
 	cargo build --locked --release -p linerate-cli --features bench-control --target-dir .cache/bench-control
 	scripts/bench-control $(LINERATE_BIN)
 
@@ -256,19 +259,20 @@ CARGO_DENY_VERSION := 0.20.2
 CARGO_DENY := .cache/tools/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
 
 .PHONY: deny
-deny: $(CARGO_DENY) ## licences, versions and sources of the dependencies, and advisories about them
+deny: $(CARGO_DENY) ## check licences, versions, sources and advisories of the dependencies
 	$(CARGO_DENY) --all-features --locked check licenses bans sources
 	scripts/advisories $(abspath $(CARGO_DENY))
 	CARGO_DENY=$(abspath $(CARGO_DENY)) python3 -B -m unittest discover -q -s scripts/tests -p 'test_advisories.py'
 
-# Without optimisation it is built in half the time, and checks in a second all the same.
+# Without optimization the build takes half the time, and a check still takes only a second.
 $(CARGO_DENY):
 	CARGO_PROFILE_DEV_DEBUG=0 cargo install cargo-deny --debug --quiet --locked --version $(CARGO_DENY_VERSION) --root $(@D:/bin=) --no-track
 
-# Modules `fuzzing` and the targets are compiled by nothing else in `make test`. Other flags of the compiler need artifacts
-# of their own, a minute's work for two cores when there are none. libFuzzer itself is not needed to check.
+# Nothing else in `make test` compiles the targets and the modules `fuzzing`. The different compiler
+# flags need separate artifacts, which take a minute on two cores from scratch. libFuzzer is not
+# needed.
 .PHONY: fuzz-check
-fuzz-check: web ## compile the fuzz targets, without building or running them
+fuzz-check: web ## check the fuzz targets, without building or running them
 	CUSTOM_LIBFUZZER_PATH=/nowhere/libfuzzer.a RUSTFLAGS='--cfg fuzzing -D warnings' cargo check --locked \
 		--manifest-path fuzz/Cargo.toml --target-dir $(abspath $(TARGET))/fuzz-check
 
@@ -276,7 +280,7 @@ CARGO_FUZZ_VERSION := 0.13.1
 CARGO_FUZZ := .cache/tools/cargo-fuzz-$(CARGO_FUZZ_VERSION)/bin/cargo-fuzz
 
 .PHONY: fuzz
-fuzz: $(CARGO_FUZZ) ## fuzz each target a minute (SECONDS_EACH=60), from where it was left; ONLY="TARGET…", SANITIZER=address
+fuzz: $(CARGO_FUZZ) ## fuzz each target for a minute (SECONDS_EACH=60), continuing from its corpus; ONLY="TARGET…", SANITIZER=address
 	PATH="$(abspath $(dir $(CARGO_FUZZ))):$$PATH" scripts/fuzz run --seconds $(or $(SECONDS_EACH),60) \
 		--sanitizer $(or $(SANITIZER),none) $(ONLY)
 	scripts/fuzz counts
@@ -288,13 +292,13 @@ CARGO_MUTANTS_VERSION := 27.1.0
 CARGO_MUTANTS := .cache/tools/cargo-mutants-$(CARGO_MUTANTS_VERSION)/bin/cargo-mutants
 
 .PHONY: mutants
-mutants: $(CARGO_MUTANTS) ## which changes of linerate-proto and linerate-hub no test notices (half an hour; ARGS="--file GLOB", "--help")
+mutants: $(CARGO_MUTANTS) ## find changes of linerate-proto and linerate-hub that no test detects (half an hour; ARGS="--file GLOB", "--help")
 	PATH="$(abspath $(dir $(CARGO_MUTANTS))):$$PATH" mutants/run $(ARGS)
 
 $(CARGO_MUTANTS):
 	CARGO_PROFILE_DEV_DEBUG=0 cargo install cargo-mutants --debug --quiet --locked --version $(CARGO_MUTANTS_VERSION) --root $(@D:/bin=) --no-track
 
 .PHONY: clean
-clean: ## remove everything that was built or installed into the project
+clean: ## remove everything that was built in or installed into the project
 	cargo clean
 	rm -rf .cache web/dist web/node_modules web/.build sdk-tests/node_modules conformance/results

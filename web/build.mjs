@@ -1,8 +1,9 @@
-// Bundles the pages into dist/, which the server embeds; with --tests, the unit tests into .build/tests/.
+// Bundles the pages into dist/, which the server embeds; with --tests, the unit tests into
+// .build/tests/.
 //
-// dist/index.html, dist/logs.html and dist/admin.html are the pages `/`, `/logs` and `/admin`; dist/docs/ has the book,
-// `/docs/`. Everything they load is under dist/assets/ and is requested as /assets/<name>. There also is the npm package,
-// as linerate.js.
+// dist/index.html, dist/logs.html and dist/admin.html are the pages `/`, `/logs` and `/admin`;
+// dist/docs/ has the book, `/docs/`. Everything that they load is in dist/assets/ and served as
+// /assets/<name>, including the npm package as linerate.js.
 
 import { cp, mkdir, rm } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
@@ -52,7 +53,7 @@ async function buildPages() {
   await cp(inHere("admin/admin.html"), inHere("dist/admin.html"));
   await cp(inHere("shared/favicon.svg"), inHere("dist/assets/favicon.svg"));
   await cp(inHere("shared/sketch.svg"), inHere("dist/assets/sketch.svg"));
-  // The licences ask to travel with what is bundled.
+  // The licences require that they are distributed with the bundle.
   await cp(inHere("node_modules/uplot/LICENSE"), inHere("dist/assets/uplot.LICENSE.txt"));
   await cp(
     inHere("node_modules/@fontsource-variable/inter/LICENSE"),

@@ -1,8 +1,8 @@
-"""Which cases there are, and which of them a run takes."""
+"""The cases of the suite, and the selection for a run."""
 
 import re
 
-# What each section is about, and how many cases it has: a suite that holds fewer must not pass for the whole.
+# The subject of each section and its number of cases: a smaller suite must not pass.
 # (Sections 8 and 11 do not exist.)
 SECTIONS = {
     "1": ("framing", 16),
@@ -22,8 +22,8 @@ COUNT = sum(count for _, count in SECTIONS.values())
 # The sections about compression, which take most of the time.
 COMPRESSION = {"12", "13"}
 
-# A valid message precedes an invalid frame in these, and the suite's verdict, OK or NON-STRICT, hangs on whether it
-# reads the echo before it notices the end of the connection.
+# In these cases a valid message precedes an invalid frame, and the suite's verdict, OK or
+# NON-STRICT, depends on whether it reads the echo before it notices the end of the connection.
 RACING = {"3.2", "3.3", "3.4", "4.1.3", "4.1.4", "4.1.5", "4.2.3", "4.2.4", "4.2.5", "5.15"}
 
 
@@ -33,14 +33,14 @@ def section(case):
 
 
 def order(case):
-    """Sorts 2.10 after 2.9."""
+    """Returns a sort key that puts 2.10 after 2.9."""
     return [int(number) for number in case.split(".")]
 
 
 def known(listed):
     """Returns the ids in `listed`, the suite's own list, that belong to our sections.
 
-    Raises ValueError unless each section has exactly the number of cases that it should have.
+    Raises ValueError unless each section has exactly the expected number of cases.
     """
     ids = sorted({case for case in listed if section(case) in SECTIONS}, key=order)
     for name, (_, expected) in SECTIONS.items():
@@ -51,15 +51,16 @@ def known(listed):
 
 
 def select(ids, wanted):
-    """Returns those of `ids` that `wanted` names: ids or their beginnings, separated by commas, such as `2.10,9.1,5`.
+    """Returns the `ids` that `wanted` selects: ids or prefixes separated by commas, such as
+    `2.10,9.1,5`.
 
-    Raises ValueError if a part of `wanted` names no case.
+    Raises ValueError if a part of `wanted` does not match a case.
     """
     selected = set()
     for part in wanted.split(","):
         prefix = part.strip().removesuffix(".*")
         found = {case for case in ids if re.match(rf"{re.escape(prefix)}(\.|$)", case)}
         if not found:
-            raise ValueError(f"no case is called {part!r}")
+            raise ValueError(f"no case matches {part!r}")
         selected |= found
     return sorted(selected, key=order)

@@ -1,8 +1,8 @@
-"""Runs the suite itself, as a fuzzing client or as a fuzzing server; executed by the interpreter that has the suite.
+"""Runs the suite itself, as a fuzzing client or server, in the interpreter that has the suite.
 
-Each finished case becomes one line of JSON in the file of results, written at once, so that a run which is cut short
-keeps what it has found. As a server it prints its address as the first line of standard output. Whatever the suite
-prints goes to standard error.
+Each finished case becomes one line of JSON in the file of results. It is written at once, so that
+an interrupted run keeps its results. As a server, this prints its address as the first line of
+standard output. The output of the suite goes to standard error.
 """
 
 import argparse
@@ -23,13 +23,14 @@ fuzzing = translate.load()
 
 
 class Recording:
-    """A fuzzing factory that writes each result as it comes, in place of reports at the end."""
+    """A fuzzing factory that writes each result at once, instead of reports at the end."""
 
     results = None
 
     def logCase(self, result):
         super().logCase(result)
-        # What the cases of section 6 send is no UTF-8, and the peer's close reason need not be.
+        # The cases of section 6 send invalid UTF-8, and the peer's close reason need not be valid
+        # either.
         json.dump(result, self.results, default=str)
         self.results.write("\n")
         self.results.flush()
@@ -43,7 +44,7 @@ class ClientProtocol(octets.Boundary, fuzzing.FuzzingClientProtocol):
 
 
 class ServerProtocol(octets.Boundary, fuzzing.FuzzingServerProtocol):
-    """One case run against a client, or one of the client's questions about the run."""
+    """One case run against a client, or one of the client's requests about the run."""
 
     def connectionLost(self, reason):
         super().connectionLost(reason)
@@ -56,13 +57,13 @@ class ClientFactory(Recording, fuzzing.FuzzingClientFactory):
 
 
 class ServerFactory(Recording, fuzzing.FuzzingServerFactory):
-    """Runs the case that each connecting client asks for."""
+    """Runs the case that each connecting client requests."""
 
     protocol = ServerProtocol
 
 
 def throwaway_identity():
-    """Returns TLS options with a certificate that is made now, for 127.0.0.1, and kept in memory only."""
+    """Returns TLS options with a new certificate for 127.0.0.1, which is kept only in memory."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -93,7 +94,8 @@ def listen(cases, tls):
     listener = socket.create_server(("127.0.0.1", 0), backlog=64)
     listener.setblocking(False)
     url = f"{'wss' if tls else 'ws'}://127.0.0.1:{listener.getsockname()[1]}"
-    # The suite refuses a Host header with any other port than that of its address, hence the socket before the factory.
+    # The suite refuses a Host header whose port differs from its address, so the socket is opened
+    # first.
     factory = ServerFactory({"url": url, "cases": cases})
     if tls:
         factory = TLSMemoryBIOFactory(throwaway_identity(), False, factory)
@@ -115,13 +117,13 @@ def main():
         return
     cases = args.cases.split(",")
 
-    # An exception inside the suite ends its case; its traceback belongs into the log.
+    # An exception in the suite ends its case; its traceback goes to the log.
     log.startLoggingWithObserver(
         lambda event: event.get("isError") and print(log.textFromEventDict(event), file=sys.stderr), setStdout=False
     )
     with open(args.results, "w", encoding="utf-8") as Recording.results, contextlib.redirect_stdout(sys.stderr):
         if args.url:
-            # The factory names its protocol through the module.
+            # The factory looks up its protocol in the module.
             fuzzing.FuzzingClientProtocol = ClientProtocol
             ClientFactory({"cases": cases, "servers": [{"agent": "server", "url": args.url}]})
         else:

@@ -18,10 +18,10 @@ PIP_SECONDS_MAX = 600
 
 
 def ensure():
-    """Returns the interpreter that has the suite, installing it first if need be."""
+    """Returns the interpreter that has the suite, after installing it if necessary."""
     CACHE.parent.mkdir(parents=True, exist_ok=True)
     with open(CACHE.parent / "autobahn.lock", "w") as lock:
-        # Two runs at once: the second waits, and finds the work done.
+        # If two runs start at once, the second waits and finds the suite installed.
         fcntl.flock(lock, fcntl.LOCK_EX)
         stamp = CACHE / "stamp"
         wanted = hashlib.sha256(REQUIREMENTS.read_bytes() + sys.version.encode()).hexdigest()
@@ -35,7 +35,7 @@ def ensure():
 def _install():
     shutil.rmtree(CACHE, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", str(CACHE)], check=True)
-    # The suite and Autobahn are published as source: what builds them comes first.
+    # The suite and Autobahn are published as source, so their build tools are installed first.
     _pip("--constraint", str(REQUIREMENTS), "setuptools")
     _pip("--no-deps", "--no-build-isolation", "--use-pep517", "--no-compile", "--requirement", str(REQUIREMENTS))
 

@@ -1,13 +1,13 @@
-"""Byte strings as the translated suite holds them: a `str` with one character (U+0000 to U+00FF) per byte."""
+"""Byte strings of the translated suite: a `str` with one character (U+0000 to U+00FF) per byte."""
 
 
 def to_bytes(data):
-    """Returns the bytes of a byte string; anything that is no `str` is returned as it is."""
+    """Returns the bytes of a byte string; anything that is not a `str` is returned unchanged."""
     return data.encode("latin-1") if isinstance(data, str) else data
 
 
 def to_text(data):
-    """Returns the byte string for `bytes`; anything else is returned as it is."""
+    """Returns the byte string for `bytes`; anything else is returned unchanged."""
     return data.decode("latin-1") if isinstance(data, bytes) else data
 
 
@@ -20,7 +20,8 @@ hexlify = b2a_hex
 
 
 class Boundary:
-    """Converts between the suite and Autobahn; to be the first base class of a fuzzing protocol."""
+    """Converts between the suite and Autobahn; must be the first base class of a fuzzing
+    protocol."""
 
     # Autobahn calls these with bytes; the suite expects byte strings.
 
@@ -36,7 +37,7 @@ class Boundary:
     def logTxOctets(self, data, sync):
         super().logTxOctets(to_text(data), sync)
 
-    # With the wire log off the payload is not looked at; section 9 would convert it 65,536 times.
+    # Without the wire log the payload is not used; section 9 would convert it 65,536 times.
 
     def logRxFrame(self, frameHeader, payload):
         super().logRxFrame(frameHeader, [to_text(part) for part in payload] if self.createWirelog else [])

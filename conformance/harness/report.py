@@ -11,7 +11,7 @@ NOT_RUN = "NOT RUN"
 
 @dataclass
 class Verdict:
-    """What became of one case."""
+    """The result of one case."""
 
     case: str
     behavior: str
@@ -22,24 +22,25 @@ class Verdict:
 
     @property
     def passed(self):
-        """Whether the case passed: by its messages and by its closing handshake, and not merely NON-STRICT."""
+        """True if both the messages and the closing handshake passed, and not merely NON-STRICT."""
         return self.behavior in GOOD and self.behavior_close in GOOD
 
     @property
     def skipped(self):
-        """Whether the suite found that the peer does not speak the extension in question."""
+        """True if the suite found that the peer does not support the extension in question."""
         return self.behavior == "UNIMPLEMENTED"
 
 
 def missing(case):
-    """Returns the verdict on a case that has no result: the peer or the suite went away before."""
+    """Returns the verdict on a case without a result: the peer or the suite ended before it."""
     return Verdict(case, NOT_RUN, NOT_RUN, 0.0, "")
 
 
 def read(path, attempt=1):
-    """Returns the verdicts in a file of results, by case; `attempt` is how many times they have been run by now.
+    """Returns the verdicts in a file of results, by case; `attempt` is the number of attempts so
+    far.
 
-    A last line that was cut off is no result.
+    A truncated last line is not a result.
     """
     verdicts = {}
     with open(path, encoding="utf-8") as file:
@@ -63,7 +64,8 @@ def read(path, attempt=1):
 def _explanation(result):
     parts = []
     if result["behavior"] not in GOOD:
-        # "Actual events differ from any expected" and the like say less than the events themselves.
+        # The events themselves tell more than "Actual events differ from any expected" and similar
+        # texts.
         if not result["result"].startswith("Actual events"):
             parts.append(result["result"])
         parts.append(f"received {_shortened(result['received'])}")
@@ -109,13 +111,13 @@ def _counts(members):
 
 
 def repeats(verdicts):
-    """Returns a line that names the cases which were run more than once, if there are any."""
+    """Returns a line with the cases that were run more than once, if there are any."""
     names = [f"{v.case} ({v.attempts})" for v in verdicts if v.attempts > 1]
     return [f"run more than once: {', '.join(names)}"] if names else []
 
 
 def complaints(verdicts):
-    """Returns a line for each case that did not pass, and one for all those that were not run."""
+    """Returns a line for each case that did not pass, and one for all cases that were not run."""
     lines = [
         f"{v.case}: {v.behavior}, close {v.behavior_close}: {v.explanation}"
         for v in verdicts
@@ -126,7 +128,7 @@ def complaints(verdicts):
 
 
 def tally(verdicts):
-    """Returns how many passed, failed, and were skipped."""
+    """Returns the numbers of passed, failed and skipped cases."""
     passed = sum(v.passed for v in verdicts)
     skipped = sum(v.skipped for v in verdicts)
     return passed, len(verdicts) - passed - skipped, skipped

@@ -26,12 +26,12 @@ ADDRESS = re.compile(r"\bwss?://127\.0\.0\.1:\d+\b")
 
 
 class RunError(Exception):
-    """A run that could not take place."""
+    """A run that could not be executed."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What all runs have in common."""
+    """The settings that all runs share."""
 
     python: Path
     server: Path
@@ -42,8 +42,9 @@ class Setup:
 
 @dataclass(frozen=True)
 class Run:
-    """The peer's role, `server` or `client`, whether TLS lies in between, what serves, the reactor's driver, and whether
-    a bridge stands before the server, which speaks HTTP/2 to it, and whether it is asked about compression."""
+    """The peer's role (`server` or `client`), whether TLS is used, the server's engine, the
+    reactor's driver, whether an HTTP/2 bridge is in front of the server, and whether compression is
+    tested."""
 
     role: str
     tls: bool
@@ -54,14 +55,15 @@ class Run:
 
     @property
     def name(self):
-        """Names the run, and the directory of its results."""
+        """Returns the name of the run and of the directory of its results."""
         engine = [] if self.engine == "tokio" else [self.engine]
         driver = [self.driver] if self.driver else []
         bridge = ["http2"] if self.bridged else []
         return "-".join([self.role, "wss" if self.tls else "ws", *engine, *driver, *bridge])
 
     def execute(self, setup, ids):
-        """Runs the cases `ids` and returns their verdicts, in order, and the problems that are not those of one case.
+        """Runs the cases `ids`. Returns their verdicts, in order, and problems that do not belong
+        to a case.
 
         A racing case that did not pass is run again, up to `ATTEMPTS_MAX` times in all.
         """
@@ -84,11 +86,11 @@ class Run:
         return [verdicts.get(case) or report.missing(case) for case in ids], problems
 
     def _takes(self, case):
-        """Returns whether the peer has what the case is about."""
+        """Returns whether the peer supports the subject of the case."""
         return self.compresses or cases.section(case) not in cases.COMPRESSION
 
     def _attempt(self, setup, ids, results, log):
-        """Runs the suite once. Returns what went wrong with the run as such."""
+        """Runs the suite once. Returns the problems of the run as a whole."""
         fuzz = [setup.python, "-E", "-W", "ignore", HERE / "fuzz.py", "--results", results, "--cases", ",".join(ids)]
         if self.role == "server":
             options = [*(["--tls-self-signed"] if self.tls else []), *self._engine_options()]
@@ -103,7 +105,7 @@ class Run:
                 return client.finish(setup.seconds_max) + suite.finish(STOP_SECONDS_MAX)
 
     def _front(self, server, log):
-        """Returns what the suite talks to: the bridge, or else the server itself."""
+        """Returns the peer of the suite: the bridge, or else the server itself."""
         return Bridge(server, log) if self.bridged else Directly(server)
 
     def _engine_options(self):
@@ -112,7 +114,7 @@ class Run:
 
 
 class Directly(contextlib.nullcontext):
-    """Nothing stands before the server."""
+    """A server without a bridge."""
 
     def __init__(self, server):
         super().__init__(self)
@@ -126,14 +128,14 @@ class Directly(contextlib.nullcontext):
 
 
 class Process(contextlib.AbstractContextManager):
-    """A child process whose output goes to a log; it is gone when the context ends."""
+    """A child process whose output goes to a log; it is ended when the context ends."""
 
     children = set()
     stopping = False
 
     @classmethod
     def stop_all(cls):
-        """Ends every child, and lets none start any more."""
+        """Ends every child, and prevents new ones from starting."""
         cls.stopping = True
         for child in list(cls.children):
             child.terminate()
@@ -156,7 +158,7 @@ class Process(contextlib.AbstractContextManager):
                 **options,
             )
         except OSError as error:
-            raise RunError(f"the {name} did not start: {error}") from error
+            raise RunError(f"cannot start the {name}: {error}") from error
         self.children.add(self.child)
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
@@ -184,36 +186,37 @@ class Process(contextlib.AbstractContextManager):
         self.addresses.put(None)
 
     def address(self):
-        """Waits for the address that the process says it listens on."""
+        """Waits until the process prints the address on which it listens."""
         with contextlib.suppress(queue.Empty):
             if address := self.addresses.get(timeout=START_SECONDS_MAX):
                 return address
-        raise RunError(f"the {self.name} gave no address: {self._last_words()}")
+        raise RunError(f"the {self.name} did not print an address: {self._last_words()}")
 
     def finish(self, seconds_max):
-        """Waits for the process to end. Returns the problem if it takes too long or ends with an error."""
+        """Waits for the process to end. Returns the problem if it takes too long or ends with an
+        error."""
         started = time.monotonic()
         try:
             status = self.child.wait(seconds_max)
         except subprocess.TimeoutExpired:
-            return [f"the {self.name} had not finished after {time.monotonic() - started:.0f} s"]
-        return [f"the {self.name} ended with status {status}: {self._last_words()}"] if status else []
+            return [f"the {self.name} did not finish within {time.monotonic() - started:.0f} s"]
+        return [f"the {self.name} exited with status {status}: {self._last_words()}"] if status else []
 
     def still_runs(self):
-        """Returns the problem if a process that serves until it is stopped has ended by itself."""
+        """Returns the problem if a server has exited before it was stopped."""
         status = self.child.poll()
-        return [] if status is None else [f"the {self.name} ended with status {status}: {self._last_words()}"]
+        return [] if status is None else [f"the {self.name} exited with status {status}: {self._last_words()}"]
 
     def _last_words(self):
         self.reader.join(1)
-        return " | ".join(self.tail) or "it printed nothing"
+        return " | ".join(self.tail) or "no output"
 
 
 class Bridge(Process):
-    """nghttpx, which takes WebSockets over HTTP/1.1 and passes each on as a stream of HTTP/2 (RFC 8441)."""
+    """nghttpx, which forwards WebSockets over HTTP/1.1 as streams of HTTP/2 (RFC 8441)."""
 
     def __init__(self, server, log):
-        # It refuses to choose a port itself, but takes a socket that listens already.
+        # It refuses to choose a port itself, but accepts a listening socket.
         with socket.create_server(("127.0.0.1", 0)) as listener:
             host, self.port = listener.getsockname()
             command = [

@@ -1,10 +1,12 @@
-"""Loads the Autobahn test suite, which is written in Python 2, into Python 3.
+"""Loads the Autobahn test suite, which is written in Python 2, in Python 3.
 
-The packages stay on disk as they were published. A hook translates their source as it is imported, by the rules below;
-a rule that nothing matches means that the suite is not the one we know, and is an error.
+The packages stay on disk as published. A hook translates their source by the rules below when it is
+imported. A rule that matches nothing means that the suite is not the expected one, which is an
+error.
 
-In Python 2 a string literal is a string of bytes. The hook reads the source as Latin-1, so that each such literal
-becomes a `str` with one character (U+0000 to U+00FF) per byte; `octets` converts where the suite meets Autobahn.
+In Python 2 a string literal is a string of bytes. The hook reads the source as Latin-1, so that
+each literal becomes a `str` with one character (U+0000 to U+00FF) per byte; `octets` converts
+between the suite and Autobahn.
 """
 
 import importlib.machinery
@@ -18,9 +20,9 @@ import warnings
 SUITE = "autobahntestsuite"
 VERSION = "25.10.1"
 
-# Each rule: what it is for, the modules it applies to, the pattern, the replacement.
+# Each rule: its purpose, the modules to which it applies, the pattern, the replacement.
 RULES = [
-    ("case that is in no list and needs Python 2", SUITE, r"^from case9_9_1 import \*$", r""),
+    ("unlisted case that needs Python 2", SUITE, r"^from case9_9_1 import \*$", r""),
     ("implicit relative import", SUITE, r"^from (case\w*) import", r"from .\1 import"),
     ("print statement", SUITE, r"^( *)print (.+)$", r"\1print(\2)"),
     ("dict.has_key", SUITE, r"([\w.\[\]]+)\.has_key\(([^()]+)\)", r"(\2 in \1)"),
@@ -35,7 +37,7 @@ RULES = [
     ("division of integers", "autobahn", r"(payload_len) / (len\(payload\))", r"\1 // \2"),
 ]
 
-# `autobahn` is Python 3 but for one line; its other modules are left alone.
+# `autobahn` is Python 3 except for one line; its other modules are not translated.
 TRANSLATED = re.compile(rf"{SUITE}\.(case(set|\..+)?|fuzzing)|autobahn\.websocket\.protocol")
 
 
@@ -53,13 +55,14 @@ class Translator(importlib.machinery.SourceFileLoader):
                 if count:
                     self.unused.discard(number)
         with warnings.catch_warnings():
-            # Python 2 let "\." pass in a string.
+            # Python 2 accepted "\." in a string.
             warnings.simplefilter("ignore")
             return compile(source, path, "exec")
 
 
 class Finder:
-    """Gives the modules to be translated to `Translator`, and leaves the others to the usual finders."""
+    """Passes the modules to be translated to `Translator`, and leaves others to the usual
+    finders."""
 
     @staticmethod
     def find_spec(fullname, path=None, target=None):
@@ -75,18 +78,18 @@ def load():
     """Imports the suite and returns its module `fuzzing`, ready for Python 3."""
     home = importlib.util.find_spec(SUITE).submodule_search_locations[0]
 
-    # The package's own `__init__` starts every tool of the suite; we only use the fuzzing modes.
+    # The package's `__init__` starts every tool of the suite; we use only the fuzzing modes.
     package = types.ModuleType(SUITE)
     package.__path__ = [home]
     package.version = VERSION
     sys.modules[SUITE] = package
 
-    # Stands for the module of style sheets: we write no HTML.
+    # Replaces the module of style sheets: we do not write HTML.
     styles = types.ModuleType("report")
     styles.CSS_COMMON = styles.CSS_DETAIL_REPORT = styles.CSS_MASTER_REPORT = styles.JS_MASTER_REPORT = ""
     sys.modules["report"] = styles
 
-    # Gone from today's setuptools; the suite asks it only where its test data is.
+    # Removed from current setuptools; the suite uses it only to find its test data.
     resources = types.ModuleType("pkg_resources")
     resources.resource_filename = lambda _package, name: os.path.join(home, name)
     sys.modules["pkg_resources"] = resources
@@ -95,8 +98,9 @@ def load():
     fuzzing = importlib.import_module(f"{SUITE}.fuzzing")
     if Translator.unused:
         names = ", ".join(f"{RULES[n][0]} ({RULES[n][1]})" for n in sorted(Translator.unused))
-        raise RuntimeError(f"nothing to translate in {SUITE} {VERSION}: {names}")
+        raise RuntimeError(f"rules without a match in {SUITE} {VERSION}: {names}")
 
-    # The suite compares pickles, which in Python 3 differ between equal objects that are shared differently.
+    # The suite compares pickles, which differ in Python 3 between equal objects with different
+    # sharing.
     fuzzing.Case.compare = lambda _case, left, right: left == right
     return fuzzing

@@ -1,4 +1,4 @@
-"""WebSockets over HTTP/3 in both roles, by aioquic and wsproto."""
+"""WebSockets over HTTP/3 in both roles, with aioquic and wsproto."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ from wsproto import ConnectionType
 from wsproto.connection import Connection
 from wsproto.events import BytesMessage, CloseConnection, Message, Ping, TextMessage
 
-# A whole message may come in one frame of this size.
+# A whole message may arrive in one frame of this size.
 WINDOW_BYTES = 4 << 20
 
 
@@ -59,7 +59,7 @@ class Peer(QuicConnectionProtocol):
             self.streams[event.stream_id].take(event.data, event.stream_ended)
 
     async def open(self, headers):
-        """Asks for a WebSocket; returns the stream and the headers of the answer."""
+        """Requests a WebSocket; returns the stream and the headers of the answer."""
         await self.settled.wait()
         assert self.http.received_settings.get(Setting.ENABLE_CONNECT_PROTOCOL) == 1, self.http.received_settings
         stream_id = self._quic.get_next_available_stream_id()
@@ -73,7 +73,7 @@ class Lost(Exception):
 
 
 class Stream:
-    """One stream, whose data are the frames of a WebSocket."""
+    """One stream that carries the frames of a WebSocket."""
 
     def __init__(self, peer, stream_id, role):
         self.answer = asyncio.get_running_loop().create_future()
@@ -110,7 +110,8 @@ class Stream:
             self.answer.set_exception(Lost(f"{code:#x}"))
 
     async def receive(self):
-        """Returns the next whole message, the end of the WebSocket, or None at the end of the stream."""
+        """Returns the next whole message, the end of the WebSocket, or None at the end of the
+        stream."""
         while True:
             event = await self._events.get()
             if isinstance(event, Lost):
@@ -127,7 +128,7 @@ class Stream:
 
 
 def connect_headers(authority, path, *more):
-    """Returns what asks for a WebSocket (RFC 9220 §3)."""
+    """Returns the headers of a request for a WebSocket (RFC 9220 §3)."""
     return [
         (":method", "CONNECT"),
         (":protocol", "websocket"),
@@ -141,7 +142,7 @@ def connect_headers(authority, path, *more):
 
 @contextlib.asynccontextmanager
 async def client(port):
-    """Connects to a server of HTTP/3 on this machine, whatever its certificate."""
+    """Connects to an HTTP/3 server on this machine without verifying its certificate."""
     configuration = QuicConfiguration(
         is_client=True,
         alpn_protocols=H3_ALPN,
@@ -154,7 +155,7 @@ async def client(port):
 
 
 async def echo(stream, headers):
-    """Answers a request for a WebSocket, and sends each message back."""
+    """Answers a request for a WebSocket, and echoes each message."""
     if headers.get(":protocol") != "websocket" or headers.get(":path") != "/echo":
         return stream.send_headers([(":status", "404")], end_stream=True)
     assert headers["sec-websocket-version"] == "13", headers

@@ -15,7 +15,7 @@ from wsproto.events import CloseConnection, Message, Ping, Pong
 import peer
 
 BINARY = os.environ["LINERATE_BIN"]
-# Generous, since the machine may be small and busy; nothing waits this long unless it is broken.
+# Generous because the machine may be small and busy; only a failure takes this long.
 PATIENCE_S = 60
 
 
@@ -36,7 +36,7 @@ class Clients(unittest.IsolatedAsyncioTestCase):
     def headers(self, *more):
         return peer.connect_headers(f"127.0.0.1:{self.port}", "/", *more)
 
-    async def test_messages_of_any_size_come_back(self):
+    async def test_messages_of_any_size_are_echoed(self):
         numbers = random.Random(7)
         async with asyncio.timeout(PATIENCE_S), peer.client(self.port) as connection:
             stream, answer = await connection.open(self.headers())
@@ -51,7 +51,7 @@ class Clients(unittest.IsolatedAsyncioTestCase):
             stream.send(Ping(payload=b"are you there"))
             self.assertEqual(await stream.receive(), Pong(payload=bytearray(b"are you there")))
 
-    async def test_a_close_is_answered_and_ends_the_stream_only(self):
+    async def test_a_close_is_answered_and_ends_only_the_stream(self):
         async with asyncio.timeout(PATIENCE_S), peer.client(self.port) as connection:
             stream, _ = await connection.open(self.headers())
             stream.send(CloseConnection(code=4_321, reason="bye"), end_stream=True)
@@ -74,7 +74,7 @@ class Clients(unittest.IsolatedAsyncioTestCase):
 
             await asyncio.gather(*map(talk, range(50)))
 
-    async def test_requests_that_open_nothing_are_refused(self):
+    async def test_invalid_requests_are_refused(self):
         async with asyncio.timeout(PATIENCE_S), peer.client(self.port) as connection:
             headers = dict(self.headers())
             for name, value, status in [(":protocol", "webtransport", "501"), ("sec-websocket-version", "12", "426")]:
@@ -85,7 +85,7 @@ class Clients(unittest.IsolatedAsyncioTestCase):
             _, answer = await connection.open(list(headers.items()))
             self.assertEqual(answer[":status"], "400")
 
-    async def test_what_breaks_the_rules_resets_its_stream(self):
+    async def test_a_violation_of_the_protocol_resets_its_stream(self):
         async with asyncio.timeout(PATIENCE_S), peer.client(self.port) as connection:
             headers = [field for field in self.headers() if field[0] != ":scheme"]
             with self.assertRaisesRegex(peer.Lost, "0x10e"):
@@ -114,7 +114,8 @@ class Servers(unittest.IsolatedAsyncioTestCase):
         self.directory.cleanup()
 
     async def connect(self, path, *flags, lines=()):
-        """Runs `linerate connect`; returns its exit status, the events of its transcript, and what it complains of."""
+        """Runs `linerate connect`; returns its exit status, the events of its transcript, and its
+        errors."""
         process = await asyncio.create_subprocess_exec(
             BINARY, "connect", f"wss://localhost:{self.port}{path}", "--http3", "--no-proxy", "--json",
             "--tls-ca", self.certificate, *flags,
@@ -124,7 +125,7 @@ class Servers(unittest.IsolatedAsyncioTestCase):
             output, complaints = await process.communicate("".join(f"{line}\n" for line in lines).encode())
         return process.returncode, [json.loads(line) for line in output.splitlines()], complaints.decode()
 
-    async def test_messages_come_back_and_the_end_is_clean(self):
+    async def test_messages_are_echoed_and_the_close_is_clean(self):
         lines = ["größer €", "x" * 200_000, "last"]
         status, events, complaints = await self.connect("/echo", "--subprotocol", "wamp", lines=lines)
         self.assertEqual(status, 0, complaints)
@@ -132,7 +133,7 @@ class Servers(unittest.IsolatedAsyncioTestCase):
         self.assertEqual([event["text"] for event in events if event["event"] == "message"], lines)
         self.assertEqual((events[-1]["event"], events[-1]["code"], events[-1]["clean"]), ("close", 1000, True))
 
-    async def test_a_refusal_is_told(self):
+    async def test_a_refusal_is_reported(self):
         status, _, complaints = await self.connect("/elsewhere")
         self.assertEqual(status, 1)
         self.assertIn("404", complaints)

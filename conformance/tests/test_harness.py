@@ -1,4 +1,4 @@
-"""Tests of what decides whether a run has passed."""
+"""Tests of the code that decides whether a run has passed."""
 
 import json
 import sys
@@ -14,12 +14,12 @@ import runs  # noqa: E402
 
 
 def listing():
-    """Returns ids such as the suite lists, in the right numbers."""
+    """Returns ids like those of the suite, in the right numbers."""
     return [f"{name}.{number}" for name, (_, count) in cases.SECTIONS.items() for number in range(1, count + 1)]
 
 
 def result(case, behavior="OK", close="OK"):
-    """Returns a result as the suite reports it."""
+    """Returns a result in the suite's format."""
     return {
         "id": case, "behavior": behavior, "behaviorClose": close, "duration": 1500, "received": [],
         "result": "the result.", "resultClose": "the close.", "remoteCloseCode": None,
@@ -31,7 +31,7 @@ def verdict(behavior="OK", close="OK"):
 
 
 class Cases(unittest.TestCase):
-    def test_our_sections_have_517_cases(self):
+    def test_the_sections_have_517_cases(self):
         self.assertEqual(cases.COUNT, 517)
         self.assertEqual(len(cases.known([*listing(), "8.1.1", "14.7.18"])), 517)
 
@@ -40,18 +40,18 @@ class Cases(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, f"section {cases.section(absent)} "):
                 cases.known([case for case in listing() if case != absent])
 
-    def test_a_selection_names_sections_and_cases_in_any_order(self):
+    def test_a_selection_may_name_sections_and_cases_in_any_order(self):
         self.assertEqual(cases.select(listing(), "10,4.2,2.10, 2.1"), ["2.1", "2.10", "4.2", "10.1"])
         self.assertEqual(cases.select(listing(), "10.*"), ["10.1"])
 
-    def test_a_selection_of_nothing_is_refused(self):
+    def test_a_selection_without_matches_is_refused(self):
         for wanted in ("8", "2.99", "14.1", "", "1,,2"):
             with self.assertRaises(ValueError):
                 cases.select(listing(), wanted)
 
 
 class Verdicts(unittest.TestCase):
-    def test_only_ok_and_informational_pass_in_messages_and_in_the_close(self):
+    def test_only_ok_and_informational_pass_for_messages_and_the_close(self):
         self.assertTrue(verdict().passed)
         self.assertTrue(verdict("INFORMATIONAL", "INFORMATIONAL").passed)
         for behavior in ("NON-STRICT", "FAILED", "UNIMPLEMENTED", "NOT RUN"):
@@ -63,11 +63,11 @@ class Verdicts(unittest.TestCase):
         verdicts = [verdict(), verdict("NON-STRICT"), verdict("OK", "UNCLEAN"), verdict("UNIMPLEMENTED")]
         self.assertEqual(report.tally([*verdicts, report.missing("2.1")]), (1, 3, 1))
 
-    def test_the_table_shows_a_bad_close_as_such(self):
+    def test_the_table_shows_a_bad_close(self):
         total = report.table([verdict(), verdict("OK", "UNCLEAN"), verdict("NON-STRICT")])[-1].split()
         self.assertEqual(total, ["total", "3", "1", "0", "1", "1", "0", "0.0", "s"])
 
-    def test_a_complaint_names_the_case_and_the_reason(self):
+    def test_a_complaint_contains_the_case_and_the_reason(self):
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory) / "results"
             path.write_text(json.dumps(result("3.1", "FAILED", "UNCLEAN")) + "\n")
@@ -79,7 +79,7 @@ class Verdicts(unittest.TestCase):
         lines = report.complaints([report.missing("1.1.1"), verdict(), report.missing("1.1.3")])
         self.assertEqual(lines, ["2 not run: 1.1.1, 1.1.3"])
 
-    def test_a_result_that_was_cut_off_does_not_count(self):
+    def test_a_truncated_result_does_not_count(self):
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory) / "results"
             path.write_text(json.dumps(result("1.1.1")) + "\n" + json.dumps(result("1.1.2"))[:20])
@@ -87,7 +87,7 @@ class Verdicts(unittest.TestCase):
 
 
 class Bridged(unittest.TestCase):
-    def test_a_run_over_http2_is_one_of_its_own(self):
+    def test_a_run_over_http2_is_separate(self):
         plain, bridged = runs.Run("server", False), runs.Run("server", False, bridged=True)
         self.assertEqual((plain.name, bridged.name), ("server-ws", "server-ws-http2"))
 
@@ -99,7 +99,8 @@ class Bridged(unittest.TestCase):
 
 class Repeats(unittest.TestCase):
     def execute(self, behaviors):
-        """Executes one run of 3.2 and 3.1 in which attempt n gives both cases `behaviors[n - 1]`."""
+        """Executes one run of 3.2 and 3.1 in which attempt n gives `behaviors[n - 1]` to both
+        cases."""
         attempts = []
 
         class Scripted(runs.Run):

@@ -1,4 +1,4 @@
-//! What Redis and NATS say, whatever else they are.
+//! Any bytes as replies of Redis and NATS.
 #![no_main]
 
 use bytes::Bytes;
@@ -9,8 +9,8 @@ use linerate_testkit::Cuts;
 
 const ELEMENT_BYTES_MAX: usize = 100;
 
-// However bytes of Redis arrive, the same comes of them. What publications of theirs say of tags and publishers is
-// read or passed over, and what we write of it is read again.
+// The result does not depend on how the bytes are split. Tags and publishers in publications are
+// parsed or ignored, and what we write is parsed again.
 fuzz_target!(|data: &[u8]| {
     let Some((choice, data)) = data.split_first() else {
         return;
@@ -42,14 +42,15 @@ fn envelope(data: &[u8]) {
     }
 }
 
-/// The first line is a user, the second and third are a tag, the rest is JSON of the publisher, or not.
+/// The first line is a user, the second and third are a tag, the rest may be JSON about the
+/// publisher.
 fn meta(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let mut lines = text.splitn(4, '\n').map(str::to_owned);
     let mut line = || lines.next().unwrap_or_default();
     let (user, tag) = (line(), (line(), line()));
     let json = line();
-    // Claims of tokens are JSON already when they come here.
+    // Claims of tokens are already valid JSON here.
     let is_json = serde_json::from_str::<&serde_json::value::RawValue>(&json).is_ok();
     let info = ClientInfo {
         client: user.clone(),
@@ -70,7 +71,8 @@ fn again(publication: &Publication) {
     assert_eq!(again.tags(), publication.tags());
 }
 
-/// Lines are headers up to an empty one; then comes the payload. The first two lines are a prefix and a channel too.
+/// Lines up to an empty one are headers; the payload follows. The first two lines also serve as a
+/// prefix and a channel.
 fn messages(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let mut lines = text.lines();

@@ -1,4 +1,4 @@
-//! Any bytes in place of the first message of a TLS client, and what rustls makes of them.
+//! Any bytes as the first message of a TLS client, compared with rustls.
 #![no_main]
 
 use std::sync::{
@@ -15,8 +15,9 @@ use rustls::{
     sign::CertifiedKey,
 };
 
-// The first byte says whether what follows comes as it is or, as a message, in records of so many bytes. However it is
-// cut, ours says the same at the same byte; and what ours refuses, rustls does not take, but for what `is_permitted`.
+// The first byte chooses whether the rest is sent unchanged or, as a message, in records of a given
+// size. However it is split, our parser gives the same verdict at the same byte. rustls does not
+// accept what our parser refuses, except for what `is_permitted`.
 fuzz_target!(|data: &[u8]| {
     let Some((choice, data)) = data.split_first() else {
         return;
@@ -34,18 +35,18 @@ fuzz_target!(|data: &[u8]| {
     }
     match (verdict, ask_rustls(&wire)) {
         (Err(error), Opinion::Taken) => assert!(is_permitted(error, &wire), "{error}"),
-        (Ok(is_over), Opinion::Taken) => assert!(is_over, "rustls has seen the whole of it"),
+        (Ok(is_over), Opinion::Taken) => assert!(is_over, "rustls has seen all of it"),
         (verdict, Opinion::Outdated) => match verdict {
             Err(HelloError::Version { .. }) => {}
             Err(error) => assert!(is_permitted(error, &wire), "{error}"),
-            Ok(_) => panic!("an old version passes"),
+            Ok(_) => panic!("an old version was accepted"),
         },
         (_, Opinion::Refused) => {}
     }
 });
 
-/// What rustls takes, and ours does not: what comes behind an alert that is a warning. RFC 8446 §6.2 has the
-/// connection end there, and no client says so before it has been answered.
+/// Returns whether rustls may accept what our parser refuses: data after a warning alert. By RFC
+/// 8446 §6.2 the connection ends there, and no client sends such an alert before it has an answer.
 fn is_permitted(error: HelloError, wire: &[u8]) -> bool {
     let warning = wire
         .windows(7)
@@ -63,12 +64,12 @@ fn in_records(message: &[u8], record_bytes: usize) -> Vec<u8> {
 
 type Verdict = Result<bool, HelloError>;
 
-/// Hands in byte by byte; returns the verdict, and how many bytes it took.
+/// Feeds byte by byte; returns the verdict, and how many bytes it needed.
 fn judge(wire: &[u8]) -> (Verdict, usize) {
     let mut reader = HelloReader::new();
     for (place, byte) in wire.iter().enumerate() {
         let verdict = reader.handle_input(&[*byte]);
-        // Never more than has come, and than there is room for in a vector that grows.
+        // Never more than has arrived, rounded up to the capacity of a growing vector.
         assert!(reader.kept_bytes() <= 16 + 2 * place);
         if verdict != Ok(false) {
             return (verdict, place + 1);
@@ -77,7 +78,7 @@ fn judge(wire: &[u8]) -> (Verdict, usize) {
     (Ok(false), wire.len())
 }
 
-/// Hands in pieces: the verdict comes with the one in which the byte is that tells.
+/// Feeds pieces: the verdict comes with the piece that contains the deciding byte.
 fn same(wire: &[u8], cuts: Cuts, verdict: Verdict, told_at: usize) {
     let mut reader = HelloReader::new();
     let (mut fed, mut is_told) = (0, false);
@@ -97,7 +98,7 @@ fn same(wire: &[u8], cuts: Cuts, verdict: Verdict, told_at: usize) {
     });
 }
 
-/// The alert is fatal, and one that the standard has for this (RFC 8446 §6.2).
+/// The alert is fatal, and one that the standard defines for this (RFC 8446 §6.2).
 fn assert_record(error: HelloError) {
     match error.record() {
         Some([21, 3, 3, 0, 2, 2, 10 | 50 | 70]) => {}
@@ -106,17 +107,17 @@ fn assert_record(error: HelloError) {
     }
 }
 
-/// What rustls makes of a hello.
+/// The opinion of rustls about a hello.
 enum Opinion {
-    /// It would choose a certificate: a version is agreed on.
+    /// It would choose a certificate: the version is agreed on.
     Taken,
-    /// The hello is whole, and has no version but old ones.
+    /// The hello is complete and offers only old versions.
     Outdated,
-    /// It is no hello for it, or not whole.
+    /// It is invalid or incomplete.
     Refused,
 }
 
-/// Has no certificate, and remembers that one was wanted.
+/// Has no certificate, and records that one was requested.
 #[derive(Debug, Default)]
 struct Asked(AtomicBool);
 

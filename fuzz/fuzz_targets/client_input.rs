@@ -1,4 +1,4 @@
-//! Any bytes from a server into a client's engine.
+//! Any bytes from a server as input of a client's engine.
 #![no_main]
 
 #[path = "connection.rs"]

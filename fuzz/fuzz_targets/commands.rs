@@ -1,43 +1,7 @@
-//! Any bytes as what clients of the Centrifuge protocol send.
+//! Any bytes as input from clients of the Centrifuge protocol.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_gateway::protocol::centrifuge::{
-    DecodeError, Format, Limits, Request, decode, decode_emulation,
-};
+use linerate_gateway::fuzzing;
 
-const LIMITS: Limits = Limits {
-    commands_max: 16,
-    depth_max: 8,
-};
-
-fuzz_target!(|data: &[u8]| {
-    for format in [Format::Json, Format::Protobuf] {
-        match decode(format, data, &LIMITS) {
-            Ok(commands) => {
-                assert!((1..=LIMITS.commands_max).contains(&commands.len()));
-                for command in commands {
-                    let has_reply =
-                        !matches!(command.request, Request::Pong | Request::Send { .. });
-                    assert!(command.id != 0 || !has_reply, "{command:?}");
-                }
-            }
-            Err(error) => assert!(is_expected(format, error), "{error}"),
-        }
-        if let Err(error) = decode_emulation(format, data) {
-            assert!(is_expected(format, error), "{error}");
-        }
-    }
-});
-
-/// Each format has errors of its own; those of the other are findings.
-fn is_expected(format: Format, error: DecodeError) -> bool {
-    match error {
-        DecodeError::Empty
-        | DecodeError::MissingId { .. }
-        | DecodeError::TooManyCommands { .. } => true,
-        DecodeError::Json { .. } | DecodeError::TooDeep { .. } => format == Format::Json,
-        DecodeError::Protobuf { .. } => format == Format::Protobuf,
-        _ => false,
-    }
-}
+fuzz_target!(|data: &[u8]| fuzzing::commands(data));

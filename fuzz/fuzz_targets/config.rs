@@ -1,10 +1,10 @@
-//! Any text as a configuration: it is one, or the error names the place.
+//! Any text as a configuration: it is valid, or the error names the position.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use linerate_gateway::config::{ConfigError, Loader};
 
-// Behind a line of `#` come lines of environment variables, and behind another one lines of flags.
+// A line `#` is followed by lines with environment variables, and a second one by lines with flags.
 fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -25,13 +25,13 @@ fuzz_target!(|data: &[u8]| {
     }
     match loader.load() {
         Ok(config) => {
-            assert_eq!(loader.load().expect("the same again"), config);
+            assert_eq!(loader.load().expect("loading again succeeds"), config);
         }
         Err(error) => {
             assert!(!error.to_string().is_empty());
             assert!(
                 !matches!(error, ConfigError::Read { .. }),
-                "there is no file"
+                "no file was read"
             );
         }
     }

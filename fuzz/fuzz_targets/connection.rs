@@ -1,4 +1,4 @@
-//! What must hold of an engine, whatever bytes come.
+//! The properties of an engine with any input.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -6,15 +6,15 @@ use std::sync::Arc;
 use linerate_proto::{Config, Engine, Limits, ProtocolError, Role, engine::State};
 use linerate_testkit::{Cuts, Record, Seen, TestEndpoint, feed};
 
-/// Feeds `data` whole, byte by byte and in random pieces. The same must come of it each time, and
-/// no error but those that a peer can cause: any other is a finding.
+/// Feeds `data` whole, byte by byte and in random pieces. The result must always be the same, and
+/// only errors that a peer can cause may occur: any other is a finding.
 ///
-/// `of_this_role` names the error that only one role can meet.
+/// `of_this_role` is the error that can occur in only one role.
 pub fn check(role: Role, data: &[u8], of_this_role: fn(&ProtocolError) -> bool) {
     let Some((seed, wire)) = data.split_first_chunk() else {
         return;
     };
-    // Low limits, so that short inputs reach them.
+    // Low limits that short inputs can reach.
     let config = Arc::new(Config {
         limits: Limits {
             message_bytes_max: 300,

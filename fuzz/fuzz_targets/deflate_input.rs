@@ -1,4 +1,4 @@
-//! Compressed messages, whatever a client sends.
+//! Any bytes as compressed messages from a client.
 #![no_main]
 
 use core::time::Duration;
@@ -13,8 +13,9 @@ use linerate_testkit::{Cuts, Frame, TestEndpoint, feed};
 
 const MESSAGE_BYTES_MAX: u64 = 70_000;
 
-// The first byte chooses the window, the second where the payload is cut into fragments; the rest is
-// the payload of one message, and then of another. However the bytes arrive, the same comes of them.
+// The first byte chooses the window, the second where the payload is split into fragments; the rest
+// is the payload of one message, and then of another. The result does not depend on how the bytes
+// are split.
 fuzz_target!(|data: &[u8]| {
     let [choice, cut, payload @ ..] = data else {
         return;

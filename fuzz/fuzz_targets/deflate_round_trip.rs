@@ -1,4 +1,4 @@
-//! Any answer to our offer, and then any messages: what is agreed on is kept to by both ends.
+//! Any answer to our offer, and then any messages: both ends keep to the agreement.
 #![no_main]
 
 use core::time::Duration;
@@ -13,8 +13,8 @@ use linerate_proto::{
 };
 use linerate_testkit::{Cuts, Seen, TestEndpoint, feed};
 
-// The first line is an offer, the second an answer; the rest are messages, of which each begins with its
-// length and whether it is sent in fragments. How many bytes they are chooses the level.
+// The first line is an offer, the second an answer; the rest are messages, each of which begins
+// with its length and whether it is sent in fragments. The total length chooses the level.
 fuzz_target!(|data: &[u8]| {
     let mut lines = data.splitn(3, |&byte| byte == b'\n');
     let (Some(offer), Some(answer), Some(messages)) = (lines.next(), lines.next(), lines.next())
@@ -54,7 +54,7 @@ fn judged(answer: &[u8], options: &Deflate) -> Option<Agreement> {
     handshake.handle_input(&response).ok()??.0.deflate()
 }
 
-/// Sends messages from `role` to a peer that takes the agreement for the same.
+/// Sends messages from `role` to a peer with the same agreement.
 fn round_trip(role: Role, agreement: Agreement, mut messages: &[u8], options: &Deflate) {
     let start = |role, agreement| {
         Engine::new(TestEndpoint(role), Arc::default(), Duration::ZERO).with_deflate(
@@ -90,5 +90,5 @@ fn round_trip(role: Role, agreement: Agreement, mut messages: &[u8], options: &D
         messages = rest;
     }
     let seen = feed(&mut receiver, &wire, Cuts::Whole).seen;
-    assert!(seen == expected, "not what was sent");
+    assert!(seen == expected, "received something other than was sent");
 }

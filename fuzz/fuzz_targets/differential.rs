@@ -1,5 +1,5 @@
-//! The same bytes into ours, tungstenite and tokio-websockets: what an application sees must be the same, but for
-//! the differences that are listed here.
+//! The same bytes as input of linerate, tungstenite and tokio-websockets: the application must see
+//! the same, except for the differences listed here.
 #![no_main]
 
 use core::{
@@ -20,7 +20,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 const BYTES_MAX: usize = 1_000;
 
-/// What came, the payloads of messages and control frames.
+/// What was received: the payloads of messages and control frames.
 #[derive(Clone, Debug, PartialEq)]
 enum Item {
     Binary(Vec<u8>),
@@ -37,7 +37,7 @@ enum End {
     Closed,
     /// The peer broke the rules or a limit.
     Failed,
-    /// More could come.
+    /// The connection is still open.
     Open,
 }
 
@@ -51,7 +51,8 @@ fuzz_target!(|data: &[u8]| {
         _ => Role::Client,
     };
     let ours = linerate(role, wire);
-    // Ours judges lengths once the masking key behind them has come, that of a close with its payload.
+    // We judge lengths once the masking key after them has arrived, that of a Close frame with its
+    // payload.
     let with_more = linerate(role, &[wire, &[0; 5]].concat());
     for (theirs, is_allowed) in [
         (
@@ -80,7 +81,7 @@ struct Theirs {
     said: String,
 }
 
-/// A difference that is known: where ours fails, theirs goes on, with this item.
+/// A known difference: we fail where the other library continues with this item.
 type Allowed = fn(&ProtocolError, Option<&Item>) -> bool;
 
 fn compare(ours: &Ours, theirs: &Theirs, is_allowed: Allowed) {
@@ -95,8 +96,8 @@ fn compare(ours: &Ours, theirs: &Theirs, is_allowed: Allowed) {
         ours.error,
         theirs.said
     );
-    // Ours judges each byte as it comes, theirs whole frames: what is wrong with a frame that has not ended, theirs
-    // has not seen yet, and what stands before it in the same message is no message.
+    // We judge each byte as it arrives, the others judge whole frames: they have not yet seen an
+    // error in an incomplete frame, and the part of its message before it is not a message.
     let is_early = ours.end == End::Failed && theirs.end == End::Open;
     let next = theirs.items.get(both);
     let is_known = |error| is_allowed(error, next);
@@ -112,28 +113,29 @@ fn compare(ours: &Ours, theirs: &Theirs, is_allowed: Allowed) {
     );
 }
 
-/// The registry of IANA has the close code 1014; tungstenite refuses it, and shows the close that it answers with.
+/// IANA has registered close code 1014; tungstenite refuses it, and reports the Close frame that it
+/// answers with.
 fn is_1014(ours: &Item, theirs: &Item) -> bool {
     let is_refused = *theirs == Item::Close(Some(1002), "Protocol violation".into());
     matches!(ours, Item::Close(Some(1014), _)) && is_refused
 }
 
-/// Where tungstenite 0.30.0 goes on.
+/// Returns whether tungstenite 0.30.0 may continue.
 fn is_allowed_of_tungstenite(error: &ProtocolError, _next: Option<&Item>) -> bool {
     matches!(
         error,
-        // Of a code that must not be sent it makes the close that it answers with.
+        // It turns a code that must not be sent into the Close frame that it answers with.
         ProtocolError::CloseCode { .. }
-            // RFC 6455 §5.2: "the minimal number of bytes MUST be used to encode the length"; also where the long form
-            // alone tells that a control frame is too long.
+            // RFC 6455 §5.2: "the minimal number of bytes MUST be used to encode the length"; also
+            // if only the long form shows that a control frame is too long.
             | ProtocolError::ControlTooLong { .. }
             | ProtocolError::NonMinimalLength { .. }
     )
 }
 
-/// Where tokio-websockets 0.13.3 goes on.
+/// Returns whether tokio-websockets 0.13.3 may continue.
 fn is_allowed_of_tokio_websockets(error: &ProtocolError, next: Option<&Item>) -> bool {
-    // A text whose last frame is empty may end within a code point there.
+    // It accepts a text that ends within a code point if its last frame is empty.
     let is_cut_off = |item: &Item| match item {
         Item::Text(bytes) => {
             std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
@@ -230,7 +232,7 @@ fn tokio_websockets(role: Role, wire: &[u8]) -> Theirs {
             Ok(message) => message,
             Err(error) => {
                 said = error.to_string();
-                // So it calls an end of the stream within a frame.
+                // Its error for an end of the stream within a frame.
                 if said != "bytes remaining on stream" {
                     end = End::Failed;
                 }
@@ -254,7 +256,7 @@ fn tokio_websockets(role: Role, wire: &[u8]) -> Theirs {
     Theirs { items, end, said }
 }
 
-/// A connection on which these bytes have come, and then its end; what is written is thrown away.
+/// A connection that yields these bytes and then ends; writes are discarded.
 struct Wire<'a>(&'a [u8]);
 
 impl Read for Wire<'_> {

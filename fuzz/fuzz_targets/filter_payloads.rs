@@ -1,5 +1,6 @@
-//! Any publication for any expression to judge: JSON as a naive evaluator on what was parsed does, and all others the same
-//! with other filters as without, and in slices as at once.
+//! Any publication, judged by any expression: JSON agrees with a naive evaluator on the parsed
+//! value, and every payload gives the same result with and without other filters, and in slices and
+//! at once.
 #![no_main]
 
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use linerate_filter::{Evaluated, Filter, FilterSet, Limits, parse};
 #[path = "../../crates/linerate-filter/tests/it/oracle.rs"]
 mod oracle;
 
-// Up to the last line are expressions, which make up the filters of a channel; the last one is a publication.
+// The last line is a publication; the lines before it are the filters of a channel.
 fuzz_target!(|data: &[u8]| {
     let at = data
         .iter()

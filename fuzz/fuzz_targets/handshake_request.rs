@@ -5,7 +5,7 @@ use libfuzzer_sys::fuzz_target;
 use linerate_proto::handshake::{HandshakeError, HandshakeLimits, Refusal, RequestReader};
 use linerate_testkit::Cuts;
 
-/// What a server makes of a request: the answer, and how many bytes the request took.
+/// The server's result for a request: the answer, and the length of the request.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     error: Option<HandshakeError>,
@@ -26,7 +26,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// Feeds `wire` up to the end of the first request; `None` if it has no end.
+/// Feeds `wire` up to the end of the first request; `None` if it is incomplete.
 fn answer(wire: &[u8], cuts: Cuts) -> Option<Outcome> {
     let mut reader = RequestReader::new(HandshakeLimits::default());
     let mut outcome = None;

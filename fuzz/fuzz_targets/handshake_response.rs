@@ -8,7 +8,7 @@ use linerate_proto::{
 };
 use linerate_testkit::Cuts;
 
-/// What a client makes of an answer: what was agreed on, and how many bytes the answer took.
+/// The client's result for an answer: the agreement, and the length of the answer.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     error: Option<HandshakeError>,
@@ -17,8 +17,8 @@ struct Outcome {
     refusal: String,
 }
 
-// The first byte says whether subprotocols and compression are offered. However the bytes arrive, the same comes of
-// them, and an answer that agrees to what was not offered is none.
+// The first byte chooses whether subprotocols and compression are offered. The result does not
+// depend on how the bytes are split, and an answer that accepts what was not offered is refused.
 fuzz_target!(|data: &[u8]| {
     let Some((choice, wire)) = data.split_first() else {
         return;
@@ -32,11 +32,11 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// Feeds `wire` up to the end of the answer; `None` if it has no end.
+/// Feeds `wire` up to the end of the answer; `None` if it is incomplete.
 fn judge(choice: u8, wire: &[u8], cuts: Cuts) -> Option<Outcome> {
     let (has_subprotocols, has_deflate) = (choice & 1 != 0, choice & 2 != 0);
     let mut handshake =
-        ClientHandshake::new("a", "/", *b"the sample nonce").expect("host and target are such");
+        ClientHandshake::new("a", "/", *b"the sample nonce").expect("host and target are valid");
     if has_subprotocols {
         for subprotocol in ["chat", "superchat"] {
             handshake = handshake.with_subprotocol(subprotocol).expect("a token");

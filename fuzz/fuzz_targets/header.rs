@@ -1,4 +1,4 @@
-//! Any bytes as the header of a frame, and any header as bytes.
+//! Any bytes parsed as a frame header, and any header encoded.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -15,7 +15,7 @@ fuzz_target!(|data: &[u8]| {
     };
     assert!(bytes <= Header::BYTES_MAX);
     for end in 0..bytes {
-        // The first two bytes of a header tell what is wrong with it, but for its length.
+        // The first two bytes of a header reveal all its errors except those of its length.
         assert_eq!(Header::decode(&data[..end]), Ok(None));
     }
     let mut wire = [0; Header::BYTES_MAX];
@@ -24,7 +24,7 @@ fuzz_target!(|data: &[u8]| {
     every_way_writes_the_same(header, &data[bytes..]);
 });
 
-/// Writes a frame in the three ways that there are, and reads it again.
+/// Encodes a frame in all three ways, and decodes it again.
 fn every_way_writes_the_same(header: Header, payload: &[u8]) {
     let (opcode, mask) = (header.opcode, header.mask);
     let room = head_room(payload.len(), mask.is_some());
@@ -44,7 +44,7 @@ fn every_way_writes_the_same(header: Header, payload: &[u8]) {
     let mut frames = BulkEncoder::new(&mut bulk);
     assert!(frames.push(opcode, payload, mask));
     assert!(frames.written() == in_place, "bulk encoder");
-    assert!(!frames.push(opcode, b"", None), "there is no more room");
+    assert!(!frames.push(opcode, b"", None), "the buffer is full");
 
     let role = if mask.is_some() {
         Role::Server
@@ -60,7 +60,7 @@ fn every_way_writes_the_same(header: Header, payload: &[u8]) {
     }
 }
 
-/// Reads a header as RFC 6455 §5.2 has it, bit by bit.
+/// Decodes a header bit by bit, as RFC 6455 §5.2 defines it.
 fn naive(data: &[u8]) -> Result<Option<(Header, usize)>, ProtocolError> {
     let (Some(first), Some(second)) = (data.first(), data.get(1)) else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Any bytes on a connection of HTTP/2 on which WebSockets can be opened.
+//! Any bytes on an HTTP/2 connection that supports WebSockets.
 #![no_main]
 
 use std::{sync::Arc, time::Duration};
@@ -13,8 +13,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00";
 
-// The first byte says in which pieces the bytes come, and whether what every client begins with is put before them.
-// The connection ends in bounded time, and all that is written are whole frames, none of them larger than allowed.
+// The first byte chooses the pieces in which the bytes arrive, and whether the client preface is
+// put before them. The connection ends in bounded time, and only whole frames of allowed size are
+// written.
 fuzz_target!(|data: &[u8]| {
     let Some((choice, data)) = data.split_first() else {
         return;
@@ -45,7 +46,7 @@ async fn exchange(choice: u8, data: &[u8]) -> Vec<u8> {
     let (mut reader, mut writer) = tokio::io::split(theirs);
     let reading = tokio::spawn(async move {
         let mut written = Vec::new();
-        // A connection that was reset has written what it has.
+        // A reset connection has already written everything.
         _ = reader.read_to_end(&mut written).await;
         written
     });
@@ -67,7 +68,7 @@ async fn exchange(choice: u8, data: &[u8]) -> Vec<u8> {
         }
     }
     if choice & 8 != 0 {
-        // Time passes by itself while all wait; a client that says nothing is given up.
+        // Time advances while all tasks wait; a silent client is disconnected.
         _ = tokio::time::timeout(Duration::from_secs(600), served)
             .await
             .expect("it ends");
@@ -79,7 +80,7 @@ async fn exchange(choice: u8, data: &[u8]) -> Vec<u8> {
             .await
             .expect("it ends");
     }
-    reading.await.expect("reading fails at nothing")
+    reading.await.expect("reading does not fail")
 }
 
 /// RFC 9113 §4.2: frames of more than 16 KiB need a setting that was not given.
@@ -88,9 +89,9 @@ fn check_frames(mut written: &[u8]) {
         let bytes = u32::from_be_bytes([0, *a, *b, *c]) as usize;
         assert!(bytes <= 1 << 14, "frame {kind} of {bytes} bytes");
         let Some(rest) = written.get(9 + bytes..) else {
-            panic!("frame {kind} of {bytes} bytes is torn");
+            panic!("frame {kind} of {bytes} bytes is incomplete");
         };
         written = rest;
     }
-    assert!(written.is_empty(), "a header is torn");
+    assert!(written.is_empty(), "a header is incomplete");
 }

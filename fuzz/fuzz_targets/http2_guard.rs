@@ -1,4 +1,4 @@
-//! Any bytes of a client of HTTP/2 before h2 sees them, and what h2 alone makes of them.
+//! Any bytes from an HTTP/2 client in the guard in front of h2, compared with h2 alone.
 #![no_main]
 
 use std::{
@@ -18,11 +18,13 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x0
 const PREFACE_BYTES: usize = 24;
 const HEAD_BYTES: usize = 9;
 
-/// How many malformed requests may wait, and nobody takes them here; for one more, nothing of what was read is passed.
+/// How many malformed requests may wait. They are not taken here; with one more, nothing that was
+/// read is passed on.
 const WAITING_MAX: usize = 128;
 
-// The first byte says in which pieces the bytes come, and whether what every client begins with is put before them.
-// However they are cut, the same is wrong with them at the same byte, and all before it is passed, frame by frame.
+// The first byte chooses the pieces in which the bytes arrive, and whether the client preface is
+// put before them. However they are split, the same error occurs at the same byte, and everything
+// before it is passed on, frame by frame.
 fuzz_target!(|data: &[u8]| {
     let Some((choice, data)) = data.split_first() else {
         return;
@@ -80,7 +82,7 @@ fn read(wire: &[u8], cuts: Cuts) -> Judged {
     }))
 }
 
-/// Returns how many of the first bytes are whole frames.
+/// Returns how many of the first bytes form whole frames.
 fn whole_frames(wire: &[u8], bytes: usize) -> usize {
     let mut end = 0;
     let mut next = PREFACE_BYTES;
@@ -94,7 +96,7 @@ fn whole_frames(wire: &[u8], bytes: usize) -> usize {
     end
 }
 
-/// The errors that a connection ends with because of its bytes; others are findings.
+/// The errors with which input can end a connection; others are findings.
 fn is_expected(reason: Reason) -> bool {
     matches!(
         reason,
@@ -106,7 +108,7 @@ fn is_expected(reason: Reason) -> bool {
     )
 }
 
-/// A field block that can't be decoded is none that h2 would take, at the end of it.
+/// h2 refuses a field block that cannot be decoded, at its end.
 fn compare(wire: &[u8], reason: Option<Reason>, fault_at: usize) {
     match reason {
         None => assert_ne!(ask_h2(wire), Err(Some(Reason::COMPRESSION_ERROR))),
@@ -117,8 +119,8 @@ fn compare(wire: &[u8], reason: Option<Reason>, fault_at: usize) {
     }
 }
 
-/// Nothing is written here, so that a window has grown too far when all that it was opened by exceeds the largest one and
-/// what settings took (RFC 9113 §6.9.1, §6.9.2).
+/// Nothing is written here, so a window has grown too far when the sum of its updates exceeds the
+/// largest window and the reductions by settings (RFC 9113 §6.9.1, §6.9.2).
 fn compare_windows(wire: &[u8], noted: &[u32]) {
     const SETTINGS: u8 = 0x4;
     const WINDOW_UPDATE: u8 = 0x8;
@@ -153,13 +155,13 @@ fn compare_windows(wire: &[u8], noted: &[u32]) {
     let is_known = grown.len() <= WINDOWS_MAX && overflown.len() <= OVERFLOWS_MAX;
     match is_known {
         true => assert_eq!(noted, overflown),
-        // Of streams that are forgotten not all is known.
+        // Not everything is known about forgotten streams.
         false => assert!(noted.iter().all(|stream| overflown.contains(stream))),
     }
 }
 
-/// Says whether a field block ends with the frame in which this byte is, and that has come whole. h2 takes some faults
-/// for a lack of more, as long as there may be more.
+/// Returns whether a field block ends with the frame that contains this byte, and has arrived
+/// completely. As long as more may follow, h2 treats some errors as incomplete input.
 fn has_end_of_block(wire: &[u8], place: usize) -> bool {
     const END_HEADERS: u8 = 0x4;
     let head = whole_frames(wire, place);
@@ -167,7 +169,8 @@ fn has_end_of_block(wire: &[u8], place: usize) -> bool {
     flags & END_HEADERS != 0 && whole_frames(wire, wire.len()) > place
 }
 
-/// Returns whether h2 alone serves these bytes to their end, or the error that it ends the connection with.
+/// Returns whether h2 alone serves these bytes to their end, or the error that it ends the
+/// connection with.
 fn ask_h2(wire: &[u8]) -> Result<(), Option<Reason>> {
     let mut context = Context::from_waker(Waker::noop());
     let handshake = h2::server::handshake(Socket(wire));
@@ -185,7 +188,7 @@ fn ask_h2(wire: &[u8]) -> Result<(), Option<Reason>> {
     }
 }
 
-/// A socket on which these bytes have come and nothing more does, and where all can be written.
+/// A socket that yields these bytes and nothing more, and accepts all writes.
 struct Socket<'a>(&'a [u8]);
 
 impl AsyncRead for Socket<'_> {

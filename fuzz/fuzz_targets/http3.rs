@@ -1,11 +1,11 @@
-//! What a peer says on the streams of HTTP/3.
+//! Any bytes on the streams of HTTP/3.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use linerate::{Role, http3_fuzzing as http3};
 use linerate_testkit::Cuts;
 
-// However the bytes arrive, the same comes of them, and what we understand of fields we also write.
+// The result does not depend on how the bytes are split, and fields that we decode we also encode.
 fuzz_target!(|data: &[u8]| {
     let Some((choice, data)) = data.split_first() else {
         return;

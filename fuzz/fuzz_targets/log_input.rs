@@ -1,4 +1,4 @@
-//! Access logs in any format, compressed or not, whatever somebody uploads.
+//! Any bytes as access logs in any format, compressed or not.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -12,8 +12,8 @@ use linerate_logview::{
 
 const DECODED_BYTES_MAX: u64 = 1 << 17;
 
-// The first line is a format, or anything else for one that is detected; the rest is a file. However
-// its bytes arrive, the same comes of them, and every line is counted once.
+// The first line is a format, or anything else to detect the format; the rest is a file. The result
+// does not depend on how its bytes are split, and every line is counted once.
 fuzz_target!(|data: &[u8]| {
     let mut parts = data.splitn(2, |&byte| byte == b'\n');
     let format = parts.next().and_then(|text| std::str::from_utf8(text).ok());
@@ -28,7 +28,7 @@ fuzz_target!(|data: &[u8]| {
     for piece_bytes in [1, 7, 250] {
         let (cut, cut_error) = read(format.clone(), file, piece_bytes);
         assert_eq!(cut_error.is_some(), error.is_some());
-        // How much comes out before damage is noticed depends on the pieces.
+        // How much is decompressed before damage is detected depends on the pieces.
         if error.is_none() {
             assert!(cut == whole, "pieces of {piece_bytes}");
         }

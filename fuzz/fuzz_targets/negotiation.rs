@@ -1,4 +1,5 @@
-//! Two ends of ours with any options, and any offer: what is agreed on was offered, and both ends mean the same.
+//! Our client and server with any options, and any offer: the agreement was offered, and both ends
+//! agree.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,7 +8,7 @@ use linerate_proto::{
     handshake::{ClientHandshake, HandshakeLimits, RequestReader},
 };
 
-// Eight bytes are the options of a client and of a server; the rest is an offer of somebody else.
+// Eight bytes are the options of a client and of a server; the rest is an offer of another client.
 fuzz_target!(|data: &[u8]| {
     let Some((options, offer)) = data.split_first_chunk::<8>() else {
         return;
@@ -29,21 +30,21 @@ fn deflate(bytes: &[u8]) -> Deflate {
     }
 }
 
-/// Whatever our client asks for, our server answers, and each knows what the other will do.
+/// Our server answers every offer of our client, and each knows what the other will do.
 fn ours_agree(client: Deflate, server: Deflate) {
-    let handshake = ClientHandshake::new("a", "/", *b"the sample nonce").expect("they are such");
+    let handshake = ClientHandshake::new("a", "/", *b"the sample nonce").expect("they are valid");
     let mut handshake = handshake.with_deflate(client);
     let mut request = Vec::new();
     handshake.encode(&mut request);
-    let (answer, theirs) = accept(&request, server).expect("our request is one");
-    let theirs = theirs.expect("our offer is one");
+    let (answer, theirs) = accept(&request, server).expect("our request is valid");
+    let theirs = theirs.expect("our offer is valid");
     let (negotiated, bytes) = handshake
         .handle_input(&answer)
-        .expect("our answer is one")
+        .expect("our answer is valid")
         .expect("it is whole");
     assert_eq!(bytes, answer.len());
     let ours = negotiated.deflate().expect("it was agreed on");
-    // Who was not asked for less does not say that it uses less.
+    // A side that was not asked to use less does not announce that it does.
     assert!(theirs.sending.window_bits <= ours.receiving.window_bits);
     assert_eq!(ours.receiving.takeover, theirs.sending.takeover);
     assert!(ours.sending.window_bits <= theirs.receiving.window_bits);
@@ -53,7 +54,8 @@ fn ours_agree(client: Deflate, server: Deflate) {
     }
 }
 
-/// RFC 7692 §7.1: an answer has `client_max_window_bits` only if the offer had, and never more bits than were offered.
+/// RFC 7692 §7.1: an answer has `client_max_window_bits` only if the offer had, and never more bits
+/// than were offered.
 fn answer_is_what_was_offered(offer: &[u8], server: Deflate) {
     let head = b"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
@@ -81,7 +83,7 @@ fn answer_is_what_was_offered(offer: &[u8], server: Deflate) {
         says("client_no_context_takeover"),
         !agreement.receiving.takeover
     );
-    // A client that understands its own offer takes the answer for one.
+    // A client that can parse its own offer accepts the answer.
     assert_eq!(answer.matches("permessage-deflate").count(), 1);
 }
 
@@ -91,7 +93,7 @@ fn assert_is_legal(agreement: Agreement) {
     }
 }
 
-/// Returns the answer and what it agrees to; `None` if the request opens no WebSocket.
+/// Returns the answer and its agreement; `None` if the request does not open a WebSocket.
 fn accept(request: &[u8], options: Deflate) -> Option<(Vec<u8>, Option<Agreement>)> {
     let mut reader = RequestReader::new(HandshakeLimits::default());
     let (request, _) = reader.handle_input(request).ok()??;

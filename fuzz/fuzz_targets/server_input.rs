@@ -1,4 +1,4 @@
-//! Any bytes from a client into a server's engine.
+//! Any bytes from a client as input of a server's engine.
 #![no_main]
 
 #[path = "connection.rs"]

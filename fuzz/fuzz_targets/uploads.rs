@@ -1,4 +1,4 @@
-//! The session protocol of log uploads, whatever a client says in whatever order.
+//! Any messages in any order in the session protocol of log uploads.
 #![no_main]
 
 use core::time::Duration;
@@ -6,7 +6,7 @@ use core::time::Duration;
 use libfuzzer_sys::fuzz_target;
 use linerate_logview::session::{Limits, Outcome, Session, SessionError, SessionId};
 
-// Each message begins with its kind and its length; time passes between some of them.
+// Each message begins with its kind and its length; time advances between some of them.
 fuzz_target!(|data: &[u8]| {
     let mut limits = Limits::default();
     limits.upload_bytes_max = 4_000;
@@ -40,7 +40,7 @@ fuzz_target!(|data: &[u8]| {
     check(&session, &said);
 });
 
-/// Hands over a piece of a message as a caller does that lets others have their turns meanwhile.
+/// Passes a piece of a message like a caller that yields to others in between.
 fn take_in_turns(session: &mut Session, piece: &[u8], work_max: usize, now: Duration) {
     let mut rest = piece;
     loop {
@@ -75,7 +75,11 @@ fn check(session: &Session, said: &[serde_json::Value]) {
             assert_eq!((errors, kinds.last()), (1, Some(&"error")), "{error}");
             assert!(is_expected(error), "{error}");
             assert_eq!(said[said.len() - 1]["code"], error.code());
-            assert_eq!(session.memory_bytes(), 0, "what failed keeps nothing");
+            assert_eq!(
+                session.memory_bytes(),
+                0,
+                "a failed session keeps no memory"
+            );
         }
         Some(_) => assert_eq!((errors, session.memory_bytes()), (0, 0)),
         None => assert_eq!(errors, 0),

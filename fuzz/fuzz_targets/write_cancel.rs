@@ -1,5 +1,5 @@
-//! Calls of an application that are dropped after any number of polls: no frame is torn, and no message lost, doubled
-//! or out of order.
+//! Calls of an application that are dropped after any number of polls: no frame is incomplete, and
+//! no message is lost, duplicated or out of order.
 #![no_main]
 
 use std::{future::Future, pin::pin, task::Poll, time::Duration};
@@ -14,8 +14,8 @@ use linerate_proto::{
 use linerate_testkit::{Cuts, Record, Seen, TestEndpoint, feed_on};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
-// The first byte is what the pipe holds; then three bytes are a call: its kind, how long it may go on, its length.
-// A pipe of few bytes is slow, and takes fewer calls.
+// The first byte is the size of the pipe; then three bytes are a call: its kind, its number of
+// polls, its length. A small pipe is slow and is given fewer calls.
 fuzz_target!(|data: &[u8]| {
     let Some((pipe, calls)) = data.split_first() else {
         return;
@@ -56,7 +56,7 @@ async fn run(pipe_bytes: usize, calls: &[&[u8]]) {
     assert_eq!(seen.messages, application.sent);
     assert!(
         seen.pings >= application.pings,
-        "a ping that was sent has come"
+        "every ping that was sent has arrived"
     );
 }
 
@@ -96,7 +96,7 @@ impl Application {
         }
     }
 
-    /// Sends fragments; each of them is whole or not there.
+    /// Sends fragments; each of them is sent completely or not at all.
     async fn write(&mut self, ws: &mut WebSocket, payload: &[u8], polls: usize) {
         let mut writer = ws.writer(MessageKind::Binary);
         let mut written = Vec::new();
@@ -110,7 +110,7 @@ impl Application {
         self.sent.push(written);
     }
 
-    /// Receives one message, dropping the call again and again.
+    /// Receives one message, dropping the call repeatedly.
     async fn receive(&mut self, ws: &mut WebSocket, polls: usize) {
         for _ in 0..3 {
             if let Some(received) = polled(ws.recv(), polls).await {
@@ -123,14 +123,14 @@ impl Application {
 
     fn take(&mut self, received: linerate::Result<Option<Message>>) {
         let message = received
-            .expect("the peer is honest")
-            .expect("there is one more");
+            .expect("the peer follows the protocol")
+            .expect("another message follows");
         assert_eq!(message.as_bytes(), [self.received; 40]);
         self.received = self.received.wrapping_add(1);
     }
 }
 
-/// Polls `future` so many times, then drops it.
+/// Polls `future` up to `polls` times, then drops it.
 async fn polled<F: Future>(future: F, polls: usize) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut left = polls;
@@ -156,13 +156,13 @@ struct Peer {
     pings: usize,
 }
 
-/// A server that answers with the engine alone, and sends `count` messages of its own.
+/// A server that uses only the engine, and sends `count` messages.
 async fn peer(mut io: DuplexStream, count: usize) -> Peer {
     let mut reader = RequestReader::new(HandshakeLimits::default());
     let mut answer = Vec::new();
     while answer.is_empty() {
-        let byte = [io.read_u8().await.expect("the client asks")];
-        if let Some((request, _)) = reader.handle_input(&byte).expect("the request is one") {
+        let byte = [io.read_u8().await.expect("the client sends a request")];
+        if let Some((request, _)) = reader.handle_input(&byte).expect("the request is valid") {
             request
                 .websocket()
                 .expect("it is")
@@ -170,7 +170,7 @@ async fn peer(mut io: DuplexStream, count: usize) -> Peer {
                 .encode(&mut answer);
         }
     }
-    io.write_all(&answer).await.expect("the client listens");
+    io.write_all(&answer).await.expect("the client reads");
     let mut engine = Engine::new(
         TestEndpoint(Role::Server),
         Default::default(),
@@ -216,9 +216,9 @@ fn judge(record: Record) -> Peer {
             Seen::Ping(_) => pings += 1,
             Seen::Close { code, .. } => assert_eq!(code, Some(1000)),
             Seen::Pong(_) => {}
-            Seen::Error(error) => panic!("a frame is torn: {error}"),
+            Seen::Error(error) => panic!("a frame is incomplete: {error}"),
         }
     }
-    assert_eq!(record.unfinished, None, "a message is torn");
+    assert_eq!(record.unfinished, None, "a message is incomplete");
     Peer { messages, pings }
 }

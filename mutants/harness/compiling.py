@@ -1,4 +1,4 @@
-"""Compiles the copy, and leaves out the mutants that the compiler refuses, one turn after another."""
+"""Compiles the copy, leaving out mutants that the compiler refuses, in several turns."""
 
 import json
 import os
@@ -12,16 +12,16 @@ import workspace
 from mutant import Mutant
 from weave import Region, blamed, weave
 
-# The compiler tells some errors only when others are gone.
+# The compiler reports some errors only after others are fixed.
 TURNS_MAX = 40
 NON_CONST = re.compile(r"cannot call non-const .*`(?:[^`]*::)?(\w+)`")
 
 
 @dataclass
 class Refused:
-    """What the compiler has refused so far."""
+    """The mutants and functions that the compiler has refused so far."""
     mutants: set[int] = field(default_factory=set)
-    # Functions that the compiler runs itself.
+    # Functions that the compiler evaluates.
     kept_const: set[str] = field(default_factory=set)
 
     def __len__(self) -> int:
@@ -39,16 +39,16 @@ class Program:
 class Built:
     programs: list[Program]
     placed: list[int]
-    # Why a mutant is not in the programs.
+    # The reason why each missing mutant is not in the programs.
     left_out: dict[int, str]
 
 
 class CompileError(Exception):
-    """The copy does not compile, and no mutant is to blame."""
+    """The copy does not compile, but not because of a mutant."""
 
 
 def compile_all(packages: list[str], mutants: list[Mutant], refused: Refused, tell) -> Built:
-    """Returns the programs; `refused` grows meanwhile, and `tell` is called with what goes on."""
+    """Returns the programs. Adds to `refused`, and calls `tell` with the progress."""
     files = sorted({mutant.file for mutant in mutants})
     nodes = instrument.nodes(workspace.build_nodes_program(), workspace.ROOT, files)
     for turn in range(1, TURNS_MAX + 1):
@@ -67,7 +67,7 @@ def compile_all(packages: list[str], mutants: list[Mutant], refused: Refused, te
             blame(error, regions, refused)
         if len(refused) == before:
             raise CompileError("\n".join(error["rendered"] for error in errors[:3]))
-    raise CompileError(f"there still are errors after {TURNS_MAX} turns")
+    raise CompileError(f"there are still errors after {TURNS_MAX} turns")
 
 
 def _write(packages, mutants, nodes, refused) -> tuple[dict[str, list[Region]], dict[int, str]]:
@@ -84,7 +84,7 @@ def _write(packages, mutants, nodes, refused) -> tuple[dict[str, list[Region]], 
 
 
 def _cargo(packages: list[str]) -> tuple[list[dict], str]:
-    """Returns the messages of cargo, and what it printed for people."""
+    """Returns the messages of cargo, and its output for people."""
     command = ["cargo", "build", "--release", "--tests", "--all-features", "--keep-going", "--message-format=json"]
     for package in packages:
         command += ["--package", package]
@@ -113,7 +113,7 @@ def test_program(message: dict) -> Program | None:
 
 
 def blame(error: dict, regions: dict[str, list[Region]], refused: Refused) -> None:
-    """Adds to what is refused whatever an error, one of the compiler's in JSON, is about."""
+    """Adds the cause of a compiler error, given as JSON, to the refused mutants and functions."""
     code = (error["code"] or {}).get("code")
     non_const = NON_CONST.search(error["message"])
     if code == "E0015" and non_const and non_const[1] != "is_on":

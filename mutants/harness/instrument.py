@@ -1,12 +1,12 @@
-"""Writes all mutants of a file into it, each behind a question to the crate `mutant-switch`.
+"""Writes all mutants of a file into it, each behind a call of the crate `mutant-switch`.
 
     a + b        becomes  (if is_on(7) { a - b } else if is_on(8) { a * b } else { a + b })
     fn f() {     becomes  fn f() { if is_on(9) { return Default::default(); }
-    p if g =>    becomes  p if is_on(10) || (g) =>      where the guard is to be true
-    p =>         becomes  p if !is_on(11) =>            where the arm is to be gone
+    p if g =>    becomes  p if is_on(10) || (g) =>      for a guard that becomes true
+    p =>         becomes  p if !is_on(11) =>            for an arm that is removed
 
-An operator is replaced as if its expression had parentheses around it. A `const fn` loses the word `const`, unless the
-compiler itself has to run it.
+An operator is replaced as if its expression were in parentheses. A `const fn` loses the keyword
+`const` unless the compiler has to evaluate it.
 """
 
 import json
@@ -17,34 +17,35 @@ from pathlib import Path
 from mutant import Mutant, Offsets
 from weave import Part, Wrap
 
-# Why a mutant is not built in.
+# Reasons why a mutant is not built in.
 DOES_NOT_COMPILE = "it does not compile"
 COMPILER = "the compiler evaluates it"
 LET = "the condition binds variables"
 IMPL = "the result is an `impl Trait`"
-GENRE = "no expression to choose another for"
-UNKNOWN = "its place is not known"
+GENRE = "there is no expression to replace"
+UNKNOWN = "its position is unknown"
 
 OPERATORS = ("BinaryOperator", "UnaryOperator")
 KIND_OF = {"FnValue": "body", "MatchArm": "arm", "MatchArmGuard": "guard", **dict.fromkeys(OPERATORS, "operator")}
 
 
 def nodes(program: Path, root: Path, files: list[str]) -> dict[str, list[dict]]:
-    """Asks `mutant-nodes` where in the files something can be changed."""
+    """Returns the nodes in the files that can be changed, found by `mutant-nodes`."""
     command = [str(program), *files]
     lines = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, encoding="utf-8", check=True).stdout.splitlines()
     return {entry["file"]: entry["nodes"] for entry in map(json.loads, lines)}
 
 
 def wraps(source: bytes, mutants: list[Mutant], nodes: list[dict], kept_const: Container[str]):
-    """Returns what to insert into a file so that it holds these mutants, and of those that can't be built in, why not.
+    """Returns the insertions that add these mutants to a file, and the reason for each that cannot
+    be added.
 
     `kept_const` has the names of functions that have to stay `const`.
     """
     offsets = Offsets(source.decode())
     by_place = {}
     for node in nodes:
-        # Functions may begin at the same place, and the outer one comes first.
+        # Functions may begin at the same position; the outer one comes first.
         by_place.setdefault((node["kind"], node["at"]), node)
     found, constants, left_out = {}, set(), {}
     for mutant in mutants:
@@ -58,7 +59,7 @@ def wraps(source: bytes, mutants: list[Mutant], nodes: list[dict], kept_const: C
         if node["const_fn"]:
             constants.add(node["const_fn"]["at"])
     result = [Wrap(at, at + len("const"), (Part("/* "),), " */") for at in sorted(constants)]
-    # A guard goes before an operator: where both are the same expression, the guard is the outer one.
+    # A guard precedes an operator: if both are the same expression, the guard is the outer one.
     for place, here in sorted(found.items()):
         result += _wraps_of(source, by_place[place], here)
     return result, left_out
@@ -87,7 +88,7 @@ def _wraps_of(source: bytes, node: dict, mutants: list[Mutant]) -> list[Wrap]:
             returning = Part(f" if {is_on} {{ return {mutant.replacement}; }}", numbers)
             result.append(Wrap(place["start"], place["end"], (returning,)))
         elif node["kind"] == "arm":
-            # That other arms do not take all is an error of the whole `match`.
+            # A missing arm is an error of the whole `match`.
             result.append(Wrap(range_["start"], range_["end"], (Part("", numbers),)))
             result.append(Wrap(place["start"], place["end"], (Part(f"if !{is_on} ", numbers),)))
         else:

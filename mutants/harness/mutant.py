@@ -1,4 +1,4 @@
-"""The mutants that cargo-mutants knows, by the numbers that we give them."""
+"""The mutants that cargo-mutants finds, with our numbers."""
 
 import json
 import subprocess
@@ -12,18 +12,18 @@ class Mutant:
     package: str
     file: str
     line: int
-    # In characters, from one.
+    # In characters, from 1.
     column: int
-    # What kind of change it is, in the words of cargo-mutants.
+    # The kind of change, as named by cargo-mutants.
     genre: str
     replacement: str
     return_type: str
-    # File, line, column and what is changed, for people.
+    # File, line, column and change, for people.
     name: str
 
 
 def parse(listing: str) -> list[Mutant]:
-    """Reads what `cargo mutants --list --json` prints."""
+    """Parses the output of `cargo mutants --list --json`."""
     mutants = []
     for number, entry in enumerate(json.loads(listing)):
         start = entry["span"]["start"]
@@ -35,7 +35,7 @@ def parse(listing: str) -> list[Mutant]:
 
 
 def listing(root: Path, packages: list[str]) -> str:
-    """Asks cargo-mutants, which has to be in the PATH. The order is always the same, and so are the numbers."""
+    """Runs cargo-mutants, which must be in the PATH. Order and numbers are always the same."""
     command = ["cargo-mutants", "mutants", "--list", "--json", "--all-features"]
     for package in packages:
         command += ["--package", package]
@@ -43,7 +43,7 @@ def listing(root: Path, packages: list[str]) -> str:
 
 
 class Offsets:
-    """Turns lines and columns of a text, both from one and in characters, into offsets in bytes."""
+    """Converts lines and columns of a text, both from 1 and in characters, to byte offsets."""
 
     def __init__(self, text: str):
         self._lines = text.split("\n")

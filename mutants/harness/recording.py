@@ -1,4 +1,4 @@
-"""Finds out which mutants each test runs past, and how long it takes."""
+"""Records which mutants each test reaches, and how long it takes."""
 
 import concurrent.futures
 import os
@@ -13,7 +13,7 @@ import switched
 from compiling import Program
 
 TEST_SECONDS_MAX = 300
-# What counts instructions counts the switches, too.
+# Tests that count instructions would count the switches, too.
 SKIPPED = "feed_cost"
 
 
@@ -27,19 +27,19 @@ class Test:
 
 
 def names(listing: str) -> list[str]:
-    """Reads what a test program prints for `--list --format terse`."""
+    """Parses the output of a test program for `--list --format terse`."""
     tests = [line.removesuffix(": test") for line in listing.splitlines() if line.endswith(": test")]
     return [name for name in tests if SKIPPED not in name]
 
 
 def record(programs: list[Program], jobs: int, tell: Callable[[str], None]) -> list[Test]:
-    """Runs each test alone, with no mutant on."""
+    """Runs each test alone, without a mutant."""
     tests = []
     for program in programs:
         command = [program.path, "--list", "--format", "terse"]
         listing = subprocess.run(command, cwd=program.folder, stdout=subprocess.PIPE, encoding="utf-8", check=True)
         tests += [(program, name) for name in names(listing.stdout)]
-    tell(f"recording what {len(tests):,} tests run past")
+    tell(f"recording which mutants {len(tests):,} tests reach")
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder, concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         return list(pool.map(lambda test: _record_one(*test, Path(folder)), tests))
 

@@ -1,4 +1,4 @@
-"""The figures, and the mutants that nothing noticed."""
+"""The figures, and the mutants that no test detected."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ class Row:
     left_out: int
     tried: int
     noticed: int
-    # How many of those noticed made a test wait for ever.
+    # How many of the detected ones made a test hang.
     timeouts: int
     untried: int
 
@@ -46,13 +46,13 @@ def table(rows: list[Row]) -> list[str]:
 
 
 def reasons(mutants: list[Mutant], left_out: dict[int, str]) -> list[str]:
-    """Returns how many are left out for each reason."""
+    """Returns the number of mutants that are left out, by reason."""
     counts = Counter(left_out[mutant.number] for mutant in mutants if mutant.number in left_out)
     return [f"{count:>6,} left out: {reason}" for reason, count in counts.most_common()]
 
 
 def unnoticed(mutants: list[Mutant], outcomes: dict[int, str]) -> list[str]:
-    """Returns file, line and change of each mutant that nothing noticed."""
+    """Returns file, line and change of each mutant that no test detected."""
     lines = []
     for mutant in mutants:
         outcome = outcomes.get(mutant.number)

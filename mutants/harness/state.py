@@ -1,4 +1,4 @@
-"""What is known already, in files that the next run reads: as long as the sources are the same, it goes on there."""
+"""Results in files, from which the next run continues as long as the sources are the same."""
 
 import dataclasses
 import fcntl
@@ -11,12 +11,12 @@ from recording import Test
 
 
 class InUse(Exception):
-    """Another run is at work here."""
+    """Another run is using the files."""
 
 
 class State:
     def __init__(self, folder: Path, digest: str):
-        """Opens what is known for sources with this digest; what belongs to others is removed."""
+        """Opens the results for sources with this digest; results for other sources are removed."""
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = (folder / "lock").open("w")
         try:
@@ -50,7 +50,7 @@ class State:
         self._write("refused.json", {"mutants": sorted(refused.mutants), "kept_const": sorted(refused.kept_const)})
 
     def built(self) -> Built | None:
-        """Returns what was built last, if it still is there."""
+        """Returns the last build, if it still exists."""
         known = self._read("built.json")
         if not known:
             return None
@@ -64,11 +64,11 @@ class State:
         self._write("built.json", dataclasses.asdict(built))
 
     def forget_built(self) -> None:
-        """Says that the programs are about to become others."""
+        """Records that the programs are about to change."""
         (self._folder / "built.json").unlink(missing_ok=True)
 
     def tests(self) -> list[Test] | None:
-        """Returns the tests of what was built last."""
+        """Returns the tests of the last build."""
         known = self._read("tests.json")
         return known and [Test(**dict(test, program=Program(**test["program"]))) for test in known]
 
@@ -88,7 +88,7 @@ class State:
         return self._folder / "outcomes.tsv"
 
     def _end_last_line(self) -> None:
-        """Removes the part of a line that a run has left that was killed."""
+        """Removes an incomplete line left by a run that was killed."""
         if self._outcomes.exists():
             lines = self._outcomes.read_text().splitlines(keepends=True)
             if lines and not lines[-1].endswith("\n"):
@@ -99,7 +99,7 @@ class State:
         return json.loads(path.read_text()) if path.exists() else None
 
     def _write(self, name: str, content) -> None:
-        # Whole or not at all, however the run ends.
+        # Written completely or not at all, however the run ends.
         fresh = self._folder / f"{name}.new"
         fresh.write_text(json.dumps(content))
         fresh.replace(self._folder / name)

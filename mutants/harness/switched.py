@@ -1,4 +1,4 @@
-"""Runs tests with the switch of the mutants in some position."""
+"""Runs tests with a given mutant switched on."""
 
 import os
 import resource
@@ -8,24 +8,25 @@ import threading
 
 from compiling import Program
 
-# A mutant may allocate without end; nothing that we test needs as much.
+# A mutant may allocate without end; no test needs this much.
 MEMORY_BYTES_MAX = 4 << 30
 
 
 def environment(switch: str) -> dict[str, str]:
-    """Returns what `mutant-switch` looks at, which is the first variable only, and the rest.
+    """Returns the environment. `mutant-switch` reads only its first variable.
 
-    Tests with random input get the same in each run, and leave no files of what they found.
+    Tests with random input get the same input in each run, and do not write files with failures.
     """
     ours = {"LINERATE_MUTANT": switch, "PROPTEST_RNG_SEED": "1", "PROPTEST_DISABLE_FAILURE_PERSISTENCE": "1"}
     return ours | {name: value for name, value in os.environ.items() if name not in ours}
 
 
 def run(program: Program, tests: list[str], switch: str, seconds_max: float) -> str | None:
-    """Runs tests one after the other, up to the first that fails.
+    """Runs tests one after the other until one fails.
 
-    `switch` is the number of a mutant, or the path of a file for the numbers of all that are passed. Returns None if all
-    tests passed, or else what came of it: "failed" with the name of the test, "timeout", or "died" with the status.
+    `switch` is the number of a mutant, or the path of a file for the numbers of all that are
+    reached. Returns None if all tests passed, or else the outcome: "failed" with the name of the
+    test, "timeout", or "died" with the status.
     """
     process = subprocess.Popen(
         [program.path, "--exact", "--test-threads=1", *tests], cwd=program.folder, env=environment(switch),
@@ -43,7 +44,7 @@ def run(program: Program, tests: list[str], switch: str, seconds_max: float) -> 
     _limit_memory(process)
     failed = next((name for name in map(failed_test, process.stdout) if name), None)
     if failed:
-        # The others are not waited for.
+        # Do not wait for the others.
         _kill(process)
     status = process.wait()
     timer.cancel()
@@ -56,7 +57,7 @@ def run(program: Program, tests: list[str], switch: str, seconds_max: float) -> 
 
 
 def failed_test(line: str) -> str | None:
-    """Returns the name of the test if a line of the output says that one failed."""
+    """Returns the name of the test if a line of the output reports a failure."""
     words = line.split()
     return words[1] if words[:1] == ["test"] and len(words) > 2 and words[-1] == "FAILED" else None
 
@@ -65,7 +66,7 @@ def _limit_memory(process: subprocess.Popen) -> None:
     try:
         resource.prlimit(process.pid, resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
     except ProcessLookupError:
-        pass  # It has ended already.
+        pass  # It has already ended.
 
 
 def _kill(process: subprocess.Popen) -> None:

@@ -1,4 +1,4 @@
-"""Switches mutants on, one after another, for the tests that run past them."""
+"""Switches mutants on, one at a time, for the tests that reach them."""
 
 import concurrent.futures
 import threading
@@ -11,14 +11,15 @@ import switched
 from compiling import Program
 from recording import Test
 
-# Tests as short as this run in one process for each program, in the order of their times; longer ones in their own.
+# Tests up to this length run in one process per program, ordered by duration; longer ones run
+# alone.
 SHORT_SECONDS_MAX = 0.15
-# A test that takes so many times its usual time, and so many seconds beside, waits for ever.
+# A test that exceeds its usual time by this factor and these additional seconds counts as hanging.
 SLOWER_MAX, EXTRA_SECONDS_MAX = 10, 15
 TELL_EVERY_SECONDS = 10
 
 NOT_NOTICED = "not noticed"
-NO_TEST = "no test runs past it"
+NO_TEST = "no test reaches it"
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Step:
 
 
 def steps(tests: Iterable[Test]) -> list[Step]:
-    """Returns in which steps tests run, those that are over soon first."""
+    """Returns the steps in which tests run, shortest first."""
     short, long = {}, []
     for test in sorted(tests, key=lambda test: test.seconds):
         if test.seconds < SHORT_SECONDS_MAX:
@@ -45,7 +46,7 @@ def steps(tests: Iterable[Test]) -> list[Step]:
 
 
 def outcome(mutant: int, tests: list[Test]) -> str:
-    """Returns what noticed a mutant, in the words of `switched.run`, or that nothing did."""
+    """Returns how a mutant was detected, as `switched.run` does, or that it was not."""
     if not tests:
         return NO_TEST
     for step in steps(tests):
@@ -58,7 +59,8 @@ def outcome(mutant: int, tests: list[Test]) -> str:
 def try_all(
     mutants: list[int], tests: list[Test], jobs: int, minutes: float | None, keep: Callable[[int, str], None], tell,
 ) -> None:
-    """Tries mutants, `jobs` at a time, and calls `keep` with the outcome of each. After so many minutes, none is begun."""
+    """Tries mutants, `jobs` at a time, and calls `keep` with each outcome. Starts none after
+    `minutes`."""
     past = defaultdict(list)
     for test in tests:
         if test.passed:
@@ -85,7 +87,7 @@ def try_all(
 
 
 class Progress:
-    """Says now and then how many are done, and when the rest will be."""
+    """Reports from time to time how many are done, and how long the rest will take."""
 
     def __init__(self, count: int, tell: Callable[[str], None]):
         self.lock = threading.Lock()
@@ -100,4 +102,4 @@ class Progress:
         if now - self._told >= TELL_EVERY_SECONDS or self._done == self._count:
             self._told = now
             left = (now - self._begin) / self._done * (self._count - self._done) / 60
-            self._tell(f"{self._done:,} of {self._count:,} tried, {self._unnoticed} not noticed, {left:.0f} min left")
+            self._tell(f"{self._done:,} of {self._count:,} tried, {self._unnoticed} not detected, {left:.0f} min left")

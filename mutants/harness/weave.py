@@ -1,6 +1,7 @@
-"""Inserts text into a source at many places at once, and tells afterwards what came from where.
+"""Inserts text into a source at many positions at once, and maps the result back to the insertions.
 
-Nothing of the source is ever removed or moved: whatever is wrapped may hold others that are wrapped, to any depth.
+Nothing of the source is removed or moved: wrapped ranges may contain other wrapped ranges to any
+depth.
 """
 
 from dataclasses import dataclass
@@ -9,13 +10,14 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class Part:
     text: str
-    # The mutants that this text is there for; if the compiler refuses it, they are the ones that don't compile.
+    # The mutants that this text belongs to; if the compiler refuses it, these mutants do not
+    # compile.
     mutants: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class Wrap:
-    """Text before and after a range of bytes; an empty range is a place to insert at."""
+    """Text before and after a range of bytes; an empty range is a position to insert at."""
     start: int
     end: int
     before: tuple[Part, ...]
@@ -28,11 +30,11 @@ class Wrap:
 
 @dataclass(frozen=True)
 class Region:
-    """Bytes of the woven text, and the mutants that they are there for."""
+    """Bytes of the woven text, and the mutants that they belong to."""
     start: int
     end: int
     mutants: tuple[int, ...]
-    # Whether it is a wrap with all that it holds, and not only the text for one mutant.
+    # True if it is a whole wrap with its content, and not only the text for one mutant.
     is_whole: bool
 
     def holds(self, start: int, end: int) -> bool:
@@ -40,8 +42,8 @@ class Region:
 
 
 def weave(source: bytes, wraps: list[Wrap]) -> tuple[bytes, list[Region]]:
-    """Returns the source with all that is to be inserted. Ranges may lie within each other, but not overlap in part; of two
-    that are equal, the first is the outer one."""
+    """Returns the source with all insertions. Ranges may be nested, but must not overlap partially.
+    Of two equal ranges, the first is the outer one."""
     woven, regions, at = bytearray(), [], 0
     opened = {}
     for offset, is_opening, index in _events(wraps):
@@ -63,12 +65,12 @@ def weave(source: bytes, wraps: list[Wrap]) -> tuple[bytes, list[Region]]:
 
 
 def _events(wraps: list[Wrap]) -> list[tuple[int, bool, int]]:
-    """Returns where the wraps begin and end, in the order in which their texts have to stand."""
+    """Returns the beginnings and ends of the wraps, in the order of their texts."""
     events = []
     for index, wrap in enumerate(wraps):
         length = wrap.end - wrap.start
         if length == 0:
-            # Between what ends here and what begins here.
+            # Between ranges that end here and ranges that begin here.
             events += [((wrap.start, 1, index, 0), True, index), ((wrap.start, 1, index, 1), False, index)]
         else:
             events.append(((wrap.start, 2, -length, index), True, index))
@@ -78,10 +80,10 @@ def _events(wraps: list[Wrap]) -> list[tuple[int, bool, int]]:
 
 
 def blamed(regions: list[Region], spans: list[tuple[int, int]]) -> set[int]:
-    """Returns the mutants that an error of the compiler is about, by the ranges that it points at, the most telling first.
+    """Returns the mutants that caused a compiler error, by its ranges, most specific first.
 
-    That is the smallest text for one mutant that holds one of them; else the smallest wrap around one; else the first
-    within one.
+    That is the smallest text for one mutant that contains one of the ranges; else the smallest wrap
+    around one; else the first within one.
     """
     for is_whole in (False, True):
         for start, end in spans:

@@ -1,4 +1,4 @@
-"""The copy of our crates that holds the mutants."""
+"""The copy of our crates that contains the mutants."""
 
 import hashlib
 import os
@@ -11,12 +11,13 @@ HOME = ROOT / "mutants"
 CACHE = ROOT / ".cache/mutants"
 COPY = CACHE / "workspace"
 SWITCH = "mutant-switch"
-# What decides about results beside the crates: the versions of their dependencies, and what makes the copy.
+# What affects results besides the crates: the versions of their dependencies, and the code that
+# makes the copy.
 COMMON = ["Cargo.toml", "Cargo.lock", *(f"mutants/{part}" for part in ("harness", "nodes", "switch"))]
 
 
 def crates_needed(packages: list[str]) -> list[str]:
-    """Returns the packages and those of our crates that they and their tests need."""
+    """Returns the packages, and our crates that they and their tests need."""
     needed, open_ones = set(), list(packages)
     while open_ones:
         crate = open_ones.pop()
@@ -30,7 +31,7 @@ def crates_needed(packages: list[str]) -> list[str]:
 
 
 def sources(packages: list[str]) -> list[Path]:
-    """Returns the paths, from the root on, of all files that the copy needs."""
+    """Returns the paths, relative to the root, of all files that the copy needs."""
     folders = [f"crates/{crate}" for crate in crates_needed(packages)]
     paths = []
     for part in [*COMMON, *folders]:
@@ -40,7 +41,7 @@ def sources(packages: list[str]) -> list[Path]:
 
 
 def digest(packages: list[str]) -> str:
-    """Returns what changes whenever results may change."""
+    """Returns a digest that changes whenever results may change."""
     state = hashlib.sha256()
     for path in sources(packages):
         content = (ROOT / path).read_bytes()
@@ -49,8 +50,8 @@ def digest(packages: list[str]) -> str:
 
 
 def write(packages: list[str], woven: dict[str, bytes]) -> None:
-    """Makes the copy, with some files as they are given. What is the same already is left alone, so that cargo sees what
-    has changed."""
+    """Makes the copy, with the given content for some files. Unchanged files are not touched, so
+    that cargo sees what has changed."""
     wanted = {}
     for path in sources(packages):
         if path.parts[0] == "mutants":
@@ -69,15 +70,16 @@ def write(packages: list[str], woven: dict[str, bytes]) -> None:
 
 
 def with_switch(manifest: str) -> str:
-    """Adds the crate that the mutants ask to the dependencies of a package."""
+    """Adds the crate `mutant-switch` to the dependencies of a package."""
     head = "[dependencies]\n"
     if f"\n{head}" not in manifest:
-        raise ValueError("a package without dependencies: there is no table to add to")
+        raise ValueError("cannot add a dependency: the package has no table of dependencies")
     return manifest.replace(f"\n{head}", f'\n{head}{SWITCH} = {{ path = "../{SWITCH}" }}\n', 1)
 
 
 def _write_changed(path: Path, content: bytes, is_lock: bool) -> None:
-    # Cargo takes out of the lockfile what the copy has no use for, and that must not look like a change.
+    # Cargo removes from the lockfile what the copy does not need, and this must not look like a
+    # change.
     if path.exists() and (is_lock or path.read_bytes() == content):
         return
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -85,7 +87,7 @@ def _write_changed(path: Path, content: bytes, is_lock: bool) -> None:
 
 
 def build_nodes_program() -> Path:
-    """Builds what tells where operators lie. Returns the path of the program."""
+    """Builds the program that finds operators. Returns its path."""
     target = CACHE / "tool"
     command = ["cargo", "build", "--quiet", "--locked", "--manifest-path", HOME / "Cargo.toml", "-p", "mutant-nodes"]
     subprocess.run([*command, "--target-dir", target], env=dict(os.environ, CARGO_PROFILE_DEV_DEBUG="0"), check=True)

@@ -45,21 +45,21 @@ class Instrumenting(unittest.TestCase):
         self.assertEqual(text, "let c = (if on(4) { a - b } else if on(5) { a * b } else { a + b });")
         self.assertEqual(left_out, {})
 
-    def test_an_operand_is_chosen_only_where_its_own_operator_is_the_usual_one(self):
+    def test_an_operand_is_changed_only_if_its_own_operator_is_the_original(self):
         source = "x(!a && b)"
         mutants = [change(1, "BinaryOperator", 1, 6, "||"), change(2, "UnaryOperator", 1, 3, "")]
         nodes = [self.operator(source, "!a && b", "&&"), self.operator(source, "!a", "!")]
         text, _ = self.woven(source, mutants, nodes)
         self.assertEqual(text, "x((if on(1) { !a || b } else { (if on(2) { a } else { !a }) && b }))")
 
-    def test_a_body_returns_something_else(self):
+    def test_a_body_returns_another_value(self):
         source = "fn f() -> bool { go() }"
         body = node("body", span(source, "go")["start"], span(source, "{ go() }"), empty(16))
         mutants = [change(1, "FnValue", 1, 18, "true", "-> bool"), change(2, "FnValue", 1, 18, "false", "-> bool")]
         text, _ = self.woven(source, mutants, [body])
         self.assertEqual(text, "fn f() -> bool { if on(1) { return true; } if on(2) { return false; } go() }")
 
-    def test_arms_and_guards_are_left_out_or_taken_always(self):
+    def test_arms_and_guards_are_removed_or_always_taken(self):
         source = "match a { A => 1, B if b < 0 => 2, _ => 3 }"
         guard = span(source, "b < 0")
         nodes = [
@@ -75,14 +75,14 @@ class Instrumenting(unittest.TestCase):
         self.assertEqual(text, f"match a {{ A if !on(1) => 1, B if {guarded} => 2, _ => 3 }}")
         self.assertEqual(left_out, {})
 
-    def test_an_arm_that_is_needed_is_found_by_an_error_at_its_match(self):
+    def test_a_required_arm_is_found_by_an_error_at_its_match(self):
         source = "match a { A => 1, B => 2, _ if c => 3, C => 4 }"
         arm = node("arm", source.index("A"), span(source, source), empty(source.index("=>")))
         wraps, _ = instrument.wraps(source.encode(), [change(1, "MatchArm", 1, 11, "")], [arm], ())
         woven, regions = weave.weave(source.encode(), wraps)
         self.assertEqual(weave.blamed(regions, [(woven.index(b"a"), woven.index(b"a") + 1)]), {1})
 
-    def test_a_const_fn_loses_the_word_unless_the_compiler_runs_it(self):
+    def test_a_const_fn_loses_the_keyword_unless_the_compiler_evaluates_it(self):
         source = "const fn f() -> u8 { a + b }"
         found = self.operator(source, "a + b", "+", const_fn={"name": "f", "at": 0})
         mutants = [change(1, "BinaryOperator", 1, 24, "-")]
@@ -91,7 +91,7 @@ class Instrumenting(unittest.TestCase):
         text, left_out = self.woven(source, mutants, [found], {"f"})
         self.assertEqual((text, left_out), (source, {1: instrument.COMPILER}))
 
-    def test_what_can_not_be_built_in_is_named_with_its_reason(self):
+    def test_mutants_that_cannot_be_built_in_are_listed_with_the_reason(self):
         source = "a + b"
         mutants = [change(1, "BinaryOperator", 1, 3, "-")]
         for fixed, reason in (

@@ -1,4 +1,4 @@
-"""Tests of what is made of the messages of cargo, cargo-mutants and test programs."""
+"""Tests of parsing the messages of cargo, cargo-mutants and test programs."""
 
 import json
 import sys
@@ -32,20 +32,20 @@ class Errors(unittest.TestCase):
             compiling.blame(one, self.regions, refused)
         return refused
 
-    def test_mutants_at_the_place_are_refused(self):
+    def test_mutants_at_the_position_are_refused(self):
         refused = self.refused(error("mismatched types", ("a.rs", 12, 14, True), code="E0308"))
         self.assertEqual(refused, compiling.Refused({1}))
 
-    def test_the_file_of_the_primary_place_counts_before_others(self):
+    def test_the_file_of_the_primary_span_takes_precedence(self):
         refused = self.refused(error("cannot add", ("b.rs", 1, 2, False), ("a.rs", 30, 31, True)))
         self.assertEqual(refused.mutants, {1, 2})
 
-    def test_a_place_outside_of_our_files_is_passed_over(self):
+    def test_a_span_outside_of_our_files_is_ignored(self):
         refused = self.refused(error("cannot add", ("/rustc/core.rs", 1, 2, True), ("b.rs", 1, 2, False)))
         self.assertEqual(refused.mutants, {3})
         self.assertEqual(len(self.refused(error("no such crate"))), 0)
 
-    def test_a_function_that_the_compiler_runs_stays_const(self):
+    def test_a_function_that_the_compiler_evaluates_stays_const(self):
         for message in (
             "cannot call non-const function `limits::default_of` in constants",
             "cannot call non-const associated function `Opcode::default_of` in constant functions",
@@ -54,7 +54,7 @@ class Errors(unittest.TestCase):
             refused = self.refused(error(message, ("a.rs", 12, 14, True), code="E0015"))
             self.assertEqual(refused, compiling.Refused(set(), {"default_of"}), message)
 
-    def test_a_switch_in_a_constant_is_the_fault_of_its_mutant(self):
+    def test_a_switch_in_a_constant_is_attributed_to_its_mutant(self):
         message = "cannot call non-const function `mutant_switch::is_on` in constants"
         refused = self.refused(error(message, ("a.rs", 12, 14, True), code="E0015"))
         self.assertEqual(refused, compiling.Refused({1}))
@@ -80,7 +80,7 @@ class Messages(unittest.TestCase):
         for other in ({"executable": None}, {"profile": {"test": False}}, {"reason": "build-finished"}):
             self.assertIsNone(compiling.test_program(artifact | other))
 
-    def test_warnings_and_failure_notes_are_no_errors(self):
+    def test_warnings_and_failure_notes_are_not_errors(self):
         for level, is_error in (("error", True), ("warning", False), ("failure-note", False)):
             self.assertEqual(compiling.is_error({"reason": "compiler-message", "message": {"level": level}}), is_error)
 

@@ -1,4 +1,4 @@
-"""Tests of what runs, what is remembered and what is reported."""
+"""Tests of the selection of tests, the state and the report."""
 
 import tempfile
 import sys
@@ -31,7 +31,7 @@ class Steps(unittest.TestCase):
         self.assertAlmostEqual(steps[0].seconds_max, 15.3)
         self.assertAlmostEqual(steps[-1].seconds_max, 45)
 
-    def test_a_mutant_that_no_test_passes_is_not_run(self):
+    def test_a_mutant_that_no_test_reaches_is_not_run(self):
         self.assertEqual(trying.outcome(1, []), trying.NO_TEST)
 
 
@@ -46,7 +46,7 @@ class Remembering(unittest.TestCase):
         self.addCleanup(state.close)
         return state
 
-    def test_what_was_kept_is_there_again(self):
+    def test_stored_results_are_restored(self):
         state = self.open()
         program = compiling.Program(sys.executable, "/a")
         built = compiling.Built([program], [1, 2], {3: "a reason"})
@@ -61,7 +61,7 @@ class Remembering(unittest.TestCase):
         self.assertEqual((state.built(), state.refused(), state.tests()), (built, refused, tests))
         self.assertEqual(state.outcomes(), {1: "failed a", 2: trying.NOT_NOTICED})
 
-    def test_what_belongs_to_other_sources_is_gone(self):
+    def test_results_for_other_sources_are_removed(self):
         state = self.open()
         state.keep_listing("[]")
         state.keep_outcome(1, "timeout")
@@ -69,7 +69,7 @@ class Remembering(unittest.TestCase):
         state = self.open("another")
         self.assertEqual((state.outcomes(), state.built(), state.tests(), state.listing()), ({}, None, None, None))
 
-    def test_a_line_that_was_not_written_whole_is_forgotten(self):
+    def test_an_incomplete_line_is_ignored(self):
         state = self.open()
         state.keep_outcome(1, "timeout")
         with (self.folder / "state/outcomes.tsv").open("a") as file:
@@ -79,7 +79,7 @@ class Remembering(unittest.TestCase):
         state.keep_outcome(2, "timeout")
         self.assertEqual(state.outcomes(), {1: "timeout", 2: "timeout"})
 
-    def test_programs_that_are_gone_or_about_to_change_are_not_used(self):
+    def test_missing_or_changing_programs_are_not_used(self):
         state = self.open()
         state.keep_built(compiling.Built([compiling.Program(str(self.folder / "gone"), "/a")], [], {}))
         self.assertIsNone(state.built())
@@ -87,7 +87,7 @@ class Remembering(unittest.TestCase):
         state.forget_built()
         self.assertIsNone(state.built())
 
-    def test_tests_of_programs_that_were_replaced_are_forgotten(self):
+    def test_tests_of_replaced_programs_are_forgotten(self):
         state = self.open()
         program = compiling.Program(sys.executable, "/a")
         state.keep_tests([test(program, "a", 0.25)])
@@ -107,15 +107,15 @@ class Figures(unittest.TestCase):
     ]
     outcomes = {0: "failed a", 1: "timeout", 2: trying.NOT_NOTICED, 4: "died -6", 5: trying.NO_TEST}
 
-    def test_what_is_left_out_or_open_does_not_count(self):
+    def test_mutants_that_are_left_out_or_untried_do_not_count(self):
         one, two = report.rows(self.mutants, {3: "a reason"}, self.outcomes)
         self.assertEqual(one, report.Row("one", 1, 3, 2, 1, 0))
         self.assertEqual(two, report.Row("two", 0, 2, 1, 0, 1))
         self.assertAlmostEqual(one.percent, 200 / 3)
 
-    def test_those_not_noticed_are_named(self):
+    def test_undetected_mutants_are_listed(self):
         self.assertEqual(
-            report.unnoticed(self.mutants, self.outcomes), ["a.rs:2:1: replace", "a.rs:5:1: replace (no test runs past it)"],
+            report.unnoticed(self.mutants, self.outcomes), ["a.rs:2:1: replace", "a.rs:5:1: replace (no test reaches it)"],
         )
 
 

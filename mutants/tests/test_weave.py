@@ -1,4 +1,4 @@
-"""Tests of where text is inserted, and of what came from where."""
+"""Tests of inserting text and of mapping it back."""
 
 import sys
 import unittest
@@ -27,17 +27,17 @@ class Weaving(unittest.TestCase):
     def woven(self, source, *wraps):
         return weave(source.encode(), list(wraps))[0].decode()
 
-    def test_wraps_within_each_other_keep_their_order_whichever_is_named_first(self):
+    def test_nested_wraps_keep_their_order_in_any_order_of_arguments(self):
         outer, left, right = wrap(0, 9, "<o ", " o>", 1), wrap(0, 4, "<l ", " l>", 2), wrap(6, 9, "<r ", " r>", 3)
         for wraps in ([outer, left, right], [right, left, outer], [left, outer, right]):
             self.assertEqual(self.woven("ab+c - de", *wraps), "<o <l ab+c l> -<r  de r> o>")
 
-    def test_of_two_that_are_equal_the_first_is_the_outer_one(self):
+    def test_of_two_equal_ranges_the_first_is_the_outer_one(self):
         first, second = wrap(1, 2, "[", "]", 1), wrap(1, 2, "(", ")", 2)
         self.assertEqual(self.woven("abc", first, second), "a[(b)]c")
         self.assertEqual(self.woven("abc", second, first), "a([b])c")
 
-    def test_what_is_inserted_at_a_place_stands_between_an_end_and_a_beginning(self):
+    def test_an_insertion_goes_between_an_end_and_a_beginning(self):
         ends, begins = wrap(0, 1, "(", ")", 1), wrap(1, 2, "[", "]", 2)
         first, second = wrap(1, 1, "x", "", 3), wrap(1, 1, "y", "", 4)
         self.assertEqual(self.woven("ab", begins, first, ends, second), "(a)xy[b]")
@@ -69,14 +69,14 @@ class Blame(unittest.TestCase):
         self.assertEqual(blamed(self.regions, [(13, 15)]), {3})
         self.assertEqual(blamed(self.regions, [(10, 20)]), {1})
 
-    def test_a_text_for_a_mutant_at_a_second_place_tells_more_than_a_whole_at_the_first(self):
+    def test_a_text_for_a_mutant_at_the_second_span_beats_a_whole_wrap_at_the_first(self):
         self.assertEqual(blamed(self.regions, [(32, 34), (22, 24)]), {2})
 
-    def test_all_mutants_of_the_smallest_whole_if_none_has_a_text_there(self):
+    def test_all_mutants_of_the_smallest_wrap_if_none_has_a_text_there(self):
         self.assertEqual(blamed(self.regions, [(32, 34)]), {1, 2})
         self.assertEqual(blamed(self.regions, [(50, 60)]), {4})
 
-    def test_the_first_within_the_place_if_nothing_is_around_it(self):
+    def test_the_first_within_the_span_if_nothing_is_around_it(self):
         self.assertEqual(blamed(self.regions[:2], [(0, 50)]), {1})
         self.assertEqual(blamed(self.regions[:2], [(40, 50)]), set())
 

@@ -1,4 +1,5 @@
-"""What `packaging/` holds, against the real programs that read it: promtool, Prometheus, systemd, and the binary.
+"""Tests the files in `packaging/` with the programs that read them: promtool, Prometheus, systemd,
+linerate.
 
     LINERATE_BIN=target/release/linerate python3 -B -m unittest discover -s packaging/tests
 """
@@ -20,19 +21,19 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGING = ROOT / "packaging"
-# There every test runs.
+# In CI every test must run.
 IS_CI = "CI" in os.environ
 BINARY = Path(os.environ.get("LINERATE_BIN", ROOT / "target" / "release" / "linerate")).resolve()
 
-# Generous, since the machine may be small and busy; nothing waits this long unless it is broken.
+# Generous because the machine may be small and busy; only a failure takes this long.
 PATIENCE_S = 60
 
-# Panels of the board that stay empty here: no application has chosen a code, and nobody came back.
+# Panels that stay empty here: no application has chosen a code, and no client reconnected.
 EMPTY = {"sum by (code) (rate(linerate_disconnects_total"}
 
 
 def board_queries():
-    """Returns the expressions of the board, with its variables as Grafana would fill them in."""
+    """Returns the expressions of the dashboard, with variables filled in as by Grafana."""
     board = json.loads((PACKAGING / "grafana" / "linerate.json").read_text())
     for panel in board["panels"]:
         for target in panel["targets"]:
@@ -49,14 +50,14 @@ def run(*command):
 
 
 def until(ask, what):
-    """Asks until the answer is one."""
+    """Calls `ask` until the result is truthy."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         answer = ask()
         if answer:
             return answer
         if time.monotonic() > deadline:
-            raise TimeoutError(f"waited in vain for {what}")
+            raise TimeoutError(f"timed out waiting for {what}")
         time.sleep(0.1)
 
 
@@ -77,7 +78,7 @@ def free_port():
 
 
 class Server:
-    """`linerate serve`, with one of everything that it counts."""
+    """`linerate serve`, with one of each event that it counts."""
 
     def __init__(self):
         command = [BINARY, "serve", "--listen", "127.0.0.1:0", "--set", "channel.history_size=10"]
@@ -88,12 +89,12 @@ class Server:
         self.reader = None
 
     def use(self):
-        """Subscribes for good by an event stream, and does the rest once."""
+        """Subscribes permanently over an event stream, and does everything else once."""
         self.reader = urllib.request.urlopen(f"http://{self.address}/sse?channel=news", timeout=10)
         self.work()
 
     def work(self):
-        """Publishes, and subscribes for a moment by commands."""
+        """Publishes, and subscribes briefly with commands."""
         self.post("/api/publish", json.dumps({"channel": "news", "data": {"n": 1}}))
         connect = json.dumps({"id": 1, "connect": {}})
         subscribe = json.dumps({"id": 2, "subscribe": {"channel": "news"}})
@@ -118,7 +119,7 @@ class Server:
 
 
 class Prometheus:
-    """Prometheus with the configuration of `packaging/prometheus`, which looks at the server every second."""
+    """Prometheus with the configuration of `packaging/prometheus`, scraping every second."""
 
     def __init__(self, target):
         self.directory = tempfile.TemporaryDirectory()
@@ -136,7 +137,7 @@ class Prometheus:
         until(lambda: "Ready" in get(f"{self.url}/-/ready"), "Prometheus")
 
     def query(self, expression):
-        """Returns what an expression gives now; fails if it is none."""
+        """Returns the current result of an expression; fails if it is invalid."""
         reply = json.loads(get(f"{self.url}/api/v1/query?{urllib.parse.urlencode({'query': expression})}"))
         assert reply["status"] == "success", f"{expression}: {reply.get('error')}"
         return reply["data"]["result"]
@@ -165,12 +166,12 @@ class Monitoring(unittest.TestCase):
             result = run("promtool", *command[:2], PACKAGING / "prometheus" / command[2])
             self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 
-    def test_promtool_finds_nothing_amiss_in_the_metrics(self):
+    def test_promtool_finds_no_error_in_the_metrics(self):
         text = self.server.metrics()
         result = subprocess.run(
             ["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=PATIENCE_S, check=False
         )
-        # Exit 3 is for matters of style; names without a unit are counts.
+        # Exit status 3 is for matters of style; names without a unit are counts.
         self.assertIn(result.returncode, [0, 3], result.stderr)
         self.assertNotIn("error while linting", result.stderr)
 
@@ -180,16 +181,16 @@ class Monitoring(unittest.TestCase):
         fired = re.findall(r"alertname: (\w+)\n +eval_time: \w+\n +exp_alerts", tests)
         self.assertEqual(sorted(alerts), sorted(fired))
 
-    def test_every_metric_in_the_board_and_the_alerts_is_served(self):
+    def test_every_metric_in_the_dashboard_and_the_alerts_is_served(self):
         served = metrics_named(self.server.metrics())
-        # A counter's TYPE line has its name without the ending.
+        # The TYPE line of a counter has its name without the suffix.
         served |= {f"{name}_total" for name in served}
         for file in ["grafana/linerate.json", "prometheus/alerts.yml", "prometheus/alerts.test.yml"]:
             named = metrics_named((PACKAGING / file).read_text())
             self.assertGreater(len(named), 5)
             self.assertEqual(named - served - {"linerate_disconnects_total"}, set(), file)
 
-    def test_every_query_of_the_board_gives_data(self):
+    def test_every_query_of_the_dashboard_returns_data(self):
         prometheus = Prometheus(self.server.address)
         self.addCleanup(prometheus.stop)
         for title, expression in board_queries():
@@ -201,7 +202,7 @@ class Monitoring(unittest.TestCase):
                 def answer(expression=expression):
                     self.server.work()
                     values = [float(sample["value"][1]) for sample in prometheus.query(expression)]
-                    return any(value == value for value in values)  # 0 / 0 is not a number.
+                    return any(value == value for value in values)  # 0 / 0 is NaN.
 
                 until(answer, f"{title}: {expression}")
         rules = until(lambda: [rule for rule in prometheus.rules() if rule["health"] != "unknown"], "the rules")
@@ -228,17 +229,17 @@ class Deployment(unittest.TestCase):
         longest = drain["delay_s"] + drain["window_s"] + drain["timeout_s"]
         self.assertGreater(int(re.search(r"TimeoutStopSec=(\d+)", unit)[1]), longest)
 
-    def test_the_image_is_built_with_the_oldest_compiler_that_is_supported(self):
+    def test_the_image_is_built_with_the_oldest_supported_compiler(self):
         manifest = tomllib.loads((ROOT / "Cargo.toml").read_text())
         oldest = manifest["workspace"]["package"]["rust-version"]
         dockerfile = (PACKAGING / "docker" / "Dockerfile").read_text()
         self.assertIn(f"FROM rust:{oldest}-", dockerfile)
 
-    def test_the_image_starts_with_arguments_that_the_binary_takes(self):
+    def test_the_image_starts_with_arguments_that_the_binary_accepts(self):
         dockerfile = (PACKAGING / "docker" / "Dockerfile").read_text()
         variables = dict(re.findall(r"(LINERATE_\w+)=(\S+)", dockerfile))
         self.assertGreater(len(variables), 2)
-        # On all addresses it needs a key, as the Dockerfile says.
+        # When it listens on all addresses it requires a key, as the Dockerfile says.
         key = {"LINERATE_AUTH_ANONYMOUS": "true"}
         for environment, is_ok in [({**variables, **key}, True), (variables, False)]:
             result = subprocess.run(

@@ -1,4 +1,4 @@
-"""Whether a version with an advisory is noticed (scripts/advisories)."""
+"""Tests that a version with an advisory is detected (scripts/advisories)."""
 
 import os
 import pathlib
@@ -8,7 +8,7 @@ import tomllib
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# `make deny` installs it and then runs this.
+# `make deny` installs it before it runs this test.
 CARGO_DENY = os.environ.get("CARGO_DENY", "cargo-deny")
 
 MANIFEST = """
@@ -26,7 +26,7 @@ shlex = "={version}"
 
 
 def check(version):
-    """Checks a crate that depends on this version of shlex."""
+    """Checks a crate that depends on the given version of shlex."""
     with tempfile.TemporaryDirectory() as folder:
         manifest = pathlib.Path(folder, "Cargo.toml")
         manifest.write_text(MANIFEST.replace("{version}", version))
@@ -48,7 +48,7 @@ class Advisories(unittest.TestCase):
         good = check("1.3.0")
         self.assertEqual(good.returncode, 0, good.stderr)
 
-    def test_every_advisory_is_known_once_and_has_what_is_looked_at(self):
+    def test_every_advisory_is_unique_and_has_the_required_fields(self):
         snapshot = tomllib.loads((ROOT / "advisories/snapshot.toml").read_text())
         names = [advisory["id"] for advisory in snapshot["advisory"]]
         self.assertEqual(len(names), len(set(names)))
@@ -58,7 +58,7 @@ class Advisories(unittest.TestCase):
                 self.assertRegex(advisory["date"], r"^20\d\d-\d\d-\d\d$")
                 self.assertIsInstance(advisory["patched"], list)
                 self.assertIn(advisory.get("informational"), [None, "unmaintained", "unsound"])
-                # RSA's advisory is there so that nobody brings the crate back.
+                # The advisory for rsa is kept to prevent the crate from returning.
                 self.assertTrue(advisory["patched"] or advisory["package"] == "rsa")
 
 

@@ -1,8 +1,10 @@
-// A subscriber for `make chaos`: the npm package `centrifuge` with its defaults, one client per channel.
+// A subscriber for `make chaos`: the npm package `centrifuge` with its defaults, one client per
+// channel.
 //
 //   node subscriber.mjs ENDPOINT CHANNEL…
 //
-// Each event is a line of JSON on stdout. The numbers in publications are judged by the program that starts this one.
+// Each event is a line of JSON on stdout. The program that starts this one checks the numbers in
+// publications.
 
 import { writeSync } from "node:fs";
 import { Centrifuge } from "centrifuge";
@@ -16,7 +18,7 @@ function tell(channel, event, details = {}) {
   writeSync(1, `${JSON.stringify({ channel, event, ...details })}\n`);
 }
 
-/** Does again what the SDK has given up for good. */
+/** Repeats what the SDK has permanently stopped doing. */
 function again(act) {
   setTimeout(act, BACK_AFTER_MS);
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/centrifugal/centrifuge-go"
 )
 
-// Generous, since the machine may be small and busy; nothing waits this long unless it is broken.
+// Generous because the machine may be small and busy; only a failure takes this long.
 const patience = 30 * time.Second
 
-// journal keeps what a client or a subscription tells, in order.
+// journal records the events of a client or a subscription, in order.
 type journal chan any
 
-// next returns the next event of a type, and passes over others before it.
+// next returns the next event of a type, and skips others before it.
 func next[E any](t *testing.T, events journal) E {
 	t.Helper()
 	timeout := time.After(patience)
@@ -27,12 +27,12 @@ func next[E any](t *testing.T, events journal) E {
 				return wanted
 			}
 		case <-timeout:
-			t.Fatalf("waited in vain for %T", *new(E))
+			t.Fatalf("timed out waiting for %T", *new(E))
 		}
 	}
 }
 
-// hasSeen says whether an event of a type is among those that nobody has looked at.
+// hasSeen returns whether there is an unread event of a type.
 func hasSeen[E any](events journal) bool {
 	for {
 		select {
@@ -46,13 +46,13 @@ func hasSeen[E any](events journal) bool {
 	}
 }
 
-// bench is what a test works with: a format, and names that no other test has.
+// bench is the environment of a test: a format, and unique names.
 type bench struct {
 	*testing.T
 	newClient func(string, centrifuge.Config) *centrifuge.Client
 }
 
-// overEveryFormat runs a test in JSON and in Protobuf, beside all others.
+// overEveryFormat runs a test in JSON and in Protobuf, in parallel with all others.
 func overEveryFormat(t *testing.T, test func(bench)) {
 	t.Parallel()
 	formats := map[string]func(string, centrifuge.Config) *centrifuge.Client{
@@ -75,7 +75,7 @@ func (b bench) user(name string) string {
 	return name + "@" + b.Name()
 }
 
-// connected returns a client of a user that is connected.
+// connected returns a connected client of a user.
 func (b bench) connected(name string, config centrifuge.Config) (*centrifuge.Client, journal) {
 	b.Helper()
 	if config.Token == "" {
@@ -107,7 +107,7 @@ func (b bench) subscription(client *centrifuge.Client, channel string) (*centrif
 	return subscription, events
 }
 
-// subscribed returns a subscription that stands.
+// subscribed returns an active subscription.
 func (b bench) subscribed(client *centrifuge.Client, channel string) (*centrifuge.Subscription, journal) {
 	b.Helper()
 	subscription, events := b.subscription(client, channel)
@@ -116,7 +116,7 @@ func (b bench) subscribed(client *centrifuge.Client, channel string) (*centrifug
 	return subscription, events
 }
 
-// wantPayloads fails unless these are the payloads of the next publications.
+// wantPayloads fails unless the next publications have these payloads.
 func (b bench) wantPayloads(events journal, payloads ...any) {
 	b.Helper()
 	for _, payload := range payloads {
@@ -129,14 +129,14 @@ func (b bench) wantPayload(data []byte, payload any) {
 	var found any
 	must(b.T, json.Unmarshal(data, &found))
 	if !reflect.DeepEqual(found, payload) {
-		b.Fatalf("payload is %v, not %v", found, payload)
+		b.Fatalf("payload is %v, want %v", found, payload)
 	}
 }
 
 func (b bench) want(found, wanted any) {
 	b.Helper()
 	if !reflect.DeepEqual(found, wanted) {
-		b.Fatalf("found %v, not %v", found, wanted)
+		b.Fatalf("found %v, want %v", found, wanted)
 	}
 }
 

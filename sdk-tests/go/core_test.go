@@ -1,5 +1,5 @@
-// Package sdktests runs the published package centrifuge-go against `linerate serve`, in JSON and Protobuf: the core of
-// the protocol.
+// Package sdktests runs the published package centrifuge-go against `linerate serve`, in JSON and
+// Protobuf: the core of the protocol.
 package sdktests
 
 import (
@@ -106,9 +106,9 @@ func TestTokensAreRefreshed(t *testing.T) {
 		select {
 		case <-asked:
 		case <-b.soon().Done():
-			b.Fatal("no newer token was asked for")
+			b.Fatal("no newer token was requested")
 		}
-		// With the first token alone the server would have ended the connection by then.
+		// With only the first token, the server would have closed the connection by now.
 		time.Sleep(time.Until(ends) + 500*time.Millisecond)
 		b.subscribed(client, b.channel("open"))
 		b.want(hasSeen[centrifuge.ConnectingEvent](events), false)
@@ -139,7 +139,7 @@ func TestErrorsHaveTheirCodes(t *testing.T) {
 		_, err := client.Publish(b.soon(), b.channel("live"), []byte("1"))
 		var refused *centrifuge.Error
 		if !errors.As(err, &refused) || refused.Code != 103 {
-			b.Fatalf("publishing where it is not allowed ends with %v", err)
+			b.Fatalf("publishing without permission returned %v", err)
 		}
 	})
 }
@@ -159,7 +159,7 @@ func TestAWrongTokenIsNotTriedAgain(t *testing.T) {
 func TestAnIdleClientStaysAndADisconnectedOneGoes(t *testing.T) {
 	overEveryFormat(t, func(b bench) {
 		_, events := b.connected("ann", centrifuge.Config{})
-		// Several pings, one a second, and their answers.
+		// Several pings, one per second, and their answers.
 		time.Sleep(3500 * time.Millisecond)
 		api(b.T, "disconnect", map[string]any{"user": b.user("ann")})
 		for {
@@ -167,7 +167,7 @@ func TestAnIdleClientStaysAndADisconnectedOneGoes(t *testing.T) {
 			case event := <-events:
 				gone, ok := event.(centrifuge.DisconnectedEvent)
 				if !ok {
-					b.Fatalf("an idle client saw %#v", event)
+					b.Fatalf("an idle client received %#v", event)
 				}
 				b.want(gone.Code, uint32(3503))
 				return

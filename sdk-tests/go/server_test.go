@@ -24,7 +24,7 @@ const (
 	refreshGrace = 2 * time.Second
 )
 
-// address is where the server under test is, for all tests.
+// address is the address of the server under test, for all tests.
 var address string
 
 func TestMain(m *testing.M) {
@@ -52,7 +52,7 @@ func runWithServer(m *testing.M) int {
 	lines := bufio.NewScanner(stdout)
 	for address == "" {
 		if !lines.Scan() {
-			panic(binary + " printed no address")
+			panic(binary + " did not print an address")
 		}
 		address = regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(lines.Text())
 	}
@@ -83,7 +83,7 @@ func api(t *testing.T, method string, parameters map[string]any) {
 	}
 }
 
-// publish publishes one after the other.
+// publish publishes the payloads in order.
 func publish(t *testing.T, channel string, payloads ...any) {
 	t.Helper()
 	for _, data := range payloads {
@@ -91,7 +91,7 @@ func publish(t *testing.T, channel string, payloads ...any) {
 	}
 }
 
-// token makes a token of a user, as an application's backend would.
+// token creates a token for a user, like an application's backend.
 func token(user string, lasts time.Duration) string {
 	claims := fmt.Sprintf(`{"sub":%q,"exp":%d}`, user, time.Now().Add(lasts).Unix())
 	parts := []string{encoded([]byte(`{"alg":"HS256","typ":"JWT"}`)), encoded([]byte(claims))}

@@ -36,7 +36,7 @@ class Server:
             address = re.search(r"http://127\.0\.0\.1:\d+", line.decode())
             if address:
                 return cls(process, address[0])
-        raise RuntimeError(f"{BINARY} printed no address")
+        raise RuntimeError(f"{BINARY} did not print an address")
 
     @property
     def endpoint(self):
@@ -60,7 +60,7 @@ class Server:
 
 
 def token(**claims):
-    """Returns a token as an application's backend would make it."""
+    """Returns a token, created like an application's backend would."""
     parts = [{"alg": "HS256", "typ": "JWT"}, {"exp": int(time.time()) + 600, **claims}]
     head = b".".join(_encoded(json.dumps(part).encode()) for part in parts)
     signature = hmac.new(SECRET, head, hashlib.sha256).digest()

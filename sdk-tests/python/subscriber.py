@@ -2,7 +2,8 @@
 
     python subscriber.py ENDPOINT CHANNEL…
 
-Each event is a line of JSON on stdout. The numbers in publications are judged by the program that starts this one.
+Each event is a line of JSON on stdout. The program that starts this one checks the numbers in
+publications.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ BACK_AFTER_S = 0.2
 
 
 class Client(centrifuge.ClientEventHandler):
-    """A client with one subscription. Does again what the SDK has given up for good."""
+    """A client with one subscription. Repeats what the SDK has permanently stopped doing."""
 
     def __init__(self, endpoint, channel):
         self._channel = channel
@@ -53,7 +54,7 @@ class Client(centrifuge.ClientEventHandler):
 
 
 class Subscription(centrifuge.SubscriptionEventHandler):
-    """What happens to the subscription of a client."""
+    """The events of a client's subscription."""
 
     def __init__(self, client):
         self._client = client

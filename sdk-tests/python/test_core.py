@@ -1,4 +1,4 @@
-"""The published package `centrifuge-python` against `linerate serve`, in JSON and Protobuf: the core of the protocol."""
+"""Tests the published package `centrifuge-python` with `linerate serve`, in JSON and Protobuf."""
 
 import asyncio
 import json
@@ -8,21 +8,21 @@ import unittest
 import centrifuge
 from server import Server, token
 
-# Generous, since the machine may be small and busy; nothing waits this long unless it is broken.
+# Generous because the machine may be small and busy; only a failure takes this long.
 PATIENCE_S = 30
 
-# As SDKs say that they have no way to get a token.
+# The reason with which SDKs report that they cannot get a token.
 UNAUTHORIZED = 1
 
 
 class Journal(centrifuge.ClientEventHandler, centrifuge.SubscriptionEventHandler):
-    """Keeps what a client or a subscription tells, in order."""
+    """Records the events of a client or a subscription, in order."""
 
     def __init__(self):
         self._events = asyncio.Queue()
 
     async def next(self, name):
-        """Returns the context of the next event of that name, and passes over others before it."""
+        """Returns the context of the next event of that name, and skips others before it."""
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 found, context = await self._events.get()
@@ -31,7 +31,7 @@ class Journal(centrifuge.ClientEventHandler, centrifuge.SubscriptionEventHandler
 
 
     def rest(self):
-        """Returns the names of the events that were not read."""
+        """Returns the names of unread events."""
         return [self._events.get_nowait()[0] for _ in range(self._events.qsize())]
 
 
@@ -49,7 +49,7 @@ for event in ["subscribing", "subscribed", "unsubscribed", "publication", "join"
 
 
 class Core:
-    """The tests, whatever the format."""
+    """The tests, independent of the format."""
 
     use_protobuf: bool
 
@@ -97,7 +97,7 @@ class Core:
         for data in payloads:
             await self.server.api("publish", channel=channel, data=data)
 
-    async def test_what_is_published_arrives_in_order(self):
+    async def test_publications_arrive_in_order(self):
         client, _ = await self.connected()
         _, journal, _ = await self.subscribed(client, "open:1")
         published = [{"a": 1.5}, "ü\n", [None, True], "x" * 100_000]
@@ -135,7 +135,7 @@ class Core:
         self.assertEqual([self.decode(pub.data) for pub in history.publications], [3, 2])
         self.assertEqual(history.offset, 3)
 
-    async def test_what_was_missed_is_recovered(self):
+    async def test_missed_publications_are_recovered(self):
         client, journal = await self.connected(min_reconnect_delay=1)
         _, publications, _ = await self.subscribed(client, "open:1")
         await self.publish("open:1", 1)
@@ -161,7 +161,7 @@ class Core:
         await asyncio.sleep(1.5)
         await self.subscribed(client, "open:1")
 
-    async def test_a_client_that_is_sent_away_for_memory_comes_back_and_misses_nothing(self):
+    async def test_a_client_disconnected_for_memory_reconnects_and_misses_nothing(self):
         client, journal = await self.connected(min_reconnect_delay=1)
         _, publications, _ = await self.subscribed(client, "open:1")
         told = {"code": 3011, "reason": "server overloaded, try again later"}
@@ -188,7 +188,7 @@ class Core:
         self.assertEqual(await self.values(publications, 1), [1])
         self.assertEqual(len(asked), 1)
 
-    async def test_without_a_way_to_another_token_a_client_stops(self):
+    async def test_without_another_token_a_client_stops(self):
         _, journal = await self.connected(token=token(sub="ann", jti="bad"))
         await self.server.api("revoke_token", uid="bad")
         self.assertEqual((await journal.next("disconnected")).code, UNAUTHORIZED)
@@ -219,7 +219,7 @@ class Core:
             await client.publish("live:1", self.encode(1))
         self.assertEqual(caught.exception.code, 103)
 
-    async def test_an_idle_client_stays_and_a_disconnected_one_goes(self):
+    async def test_an_idle_client_stays_connected_and_a_disconnected_one_stops(self):
         _, journal = await self.connected()
         await asyncio.sleep(3.5)
         await self.server.api("disconnect", user="ann")

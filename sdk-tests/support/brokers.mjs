@@ -1,4 +1,4 @@
-// Redis and NATS, each started on a free port in a directory of its own.
+// Redis and NATS, each started on a free port in a new directory.
 
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -26,7 +26,7 @@ export const BROKERS = [
   },
 ];
 
-/** Says why a broker can't be started here; `false` if it can. */
+/** Returns why a broker cannot be started here; `false` if it can. */
 export function missing({ program }) {
   if (spawnSync(program, ["--version"]).error === undefined) {
     return false;
@@ -37,7 +37,7 @@ export function missing({ program }) {
   return `${program} is not installed`;
 }
 
-/** Starts a broker; `stop` ends it and forgets what it has kept. */
+/** Starts a broker; `stop` ends it and removes its data. */
 export async function startBroker({ program, scheme, flags }) {
   const directory = await mkdtemp(join(tmpdir(), "linerate-sdk-"));
   const port = await freePort();

@@ -1,18 +1,18 @@
-// What an SDK tells, in the order in which it does, and how to wait for it.
+// The events of an SDK in order, and a way to wait for them.
 
-/** Generous, since the machine may be small and busy; nothing waits this long unless it is broken. */
+/** Generous because the machine may be small and busy; only a failure takes this long. */
 const PATIENCE_MS = 30_000;
 
-/** Returns what `promise` brings, or fails once patience is over. */
+/** Returns the result of `promise`, or fails after PATIENCE_MS. */
 export async function within(promise, what) {
   let timer;
   const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`waited in vain for ${what}`)), PATIENCE_MS);
+    timer = setTimeout(() => reject(new Error(`timed out waiting for ${what}`)), PATIENCE_MS);
   });
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
-/** Keeps the events of a client or a subscription. */
+/** Records the events of a client or a subscription. */
 export class Journal {
   #entries = [];
   #read = 0;
@@ -27,7 +27,7 @@ export class Journal {
     }
   }
 
-  /** Returns the next event of that name, and passes over others before it. */
+  /** Returns the next event of that name, and skips others before it. */
   async next(name, isMeant = () => true) {
     const found = async () => {
       for (;;) {
@@ -43,7 +43,7 @@ export class Journal {
     return within(found(), `${name} after ${this.names().join(", ") || "nothing"}`);
   }
 
-  /** Returns the contexts of so many events of that name. */
+  /** Returns the contexts of the next `count` events of that name. */
   async take(name, count) {
     const contexts = [];
     while (contexts.length < count) {
@@ -52,7 +52,9 @@ export class Journal {
     return contexts;
   }
 
-  /** Returns the contexts of all events of that name so far, those that `next` passed over included. */
+  /**
+   * Returns the contexts of all events of that name so far, including those that `next` skipped.
+   */
   all(name) {
     return this.#entries.filter((entry) => entry.name === name).map(({ context }) => context);
   }

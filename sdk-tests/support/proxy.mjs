@@ -1,9 +1,10 @@
-// A network between a client and the server that can be cut, or stops carrying what the server sends.
+// A network between a client and the server that can be cut, or can stop forwarding the server's
+// data.
 
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
 
-/** Starts a proxy on a free port that leads to `url`. */
+/** Starts a proxy to `url` on a free port. */
 export async function startProxy(url) {
   const proxy = new Proxy(new URL(url));
   await proxy.listen();
@@ -28,12 +29,12 @@ class Proxy {
     this.url = `http://127.0.0.1:${this.#listener.address().port}`;
   }
 
-  /** Leads new connections to another server. */
+  /** Directs new connections to another server. */
   lead(url) {
     this.#target = new URL(url);
   }
 
-  /** Cuts all connections, and lets no other through until `mend`. */
+  /** Cuts all connections, and refuses new ones until `mend`. */
   cut() {
     this.#isUp = false;
     for (const { client, server } of this.#pairs) {
@@ -46,7 +47,7 @@ class Proxy {
     this.#isUp = true;
   }
 
-  /** Takes nothing more from the server; what clients send goes on. */
+  /** Stops reading from the server; data from clients is still forwarded. */
   stall() {
     this.#pairs.forEach(({ server }) => server.pause());
   }
@@ -55,12 +56,12 @@ class Proxy {
     this.#pairs.forEach(({ server }) => server.resume());
   }
 
-  /** Carries at most so many bytes a second from the server on each new connection. */
+  /** Limits the bytes per second from the server on each new connection. */
   throttle(bytesPerSecond) {
     this.#bytesPerSecond = bytesPerSecond;
   }
 
-  /** Loses whatever the server sends from now on, on the connections that there are. */
+  /** Discards what the server sends from now on, on the existing connections. */
   swallow() {
     this.#pairs.forEach((pair) => (pair.isSwallowed = true));
   }

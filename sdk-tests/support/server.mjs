@@ -1,4 +1,4 @@
-// The server under test: the real binary, as `linerate.toml` configures it.
+// The server under test: the real binary, configured by `linerate.toml`.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -23,7 +23,7 @@ export async function startServer(environment = {}) {
     env: { ...process.env, ...environment },
   });
   const exited = once(child, "exit");
-  const ended = exited.then(([code]) => Promise.reject(new Error(`${BINARY} ended with ${code}`)));
+  const ended = exited.then(([code]) => Promise.reject(new Error(`${BINARY} exited with ${code}`)));
   ended.catch(() => {});
   const url = await within(Promise.race([addressFrom(child.stdout), ended]), "an address");
   return new Server(url, child, exited);
@@ -39,7 +39,7 @@ class Server {
     this.#exited = exited;
   }
 
-  /** Calls the server API; what is no success throws. */
+  /** Calls the server API; throws unless it succeeds. */
   async api(method, parameters) {
     const response = await fetch(`${this.url}/api/${method}`, {
       method: "POST",
@@ -53,14 +53,14 @@ class Server {
     return reply.result;
   }
 
-  /** Publishes one after the other. */
+  /** Publishes the payloads in order. */
   async publish(channel, ...payloads) {
     for (const data of payloads) {
       await this.api("publish", { channel, data });
     }
   }
 
-  /** Waits until it knows so many nodes, itself included, and hears the broker. */
+  /** Waits until it knows `count` nodes, including itself, and receives from the broker. */
   async untilNodes(count) {
     const know = async () => {
       for (;;) {
@@ -75,7 +75,7 @@ class Server {
     await within(know(), `${count} nodes`);
   }
 
-  /** Asks the server to end, which tells its clients first. */
+  /** Asks the server to shut down, which notifies its clients first. */
   drain() {
     this.#child.kill("SIGTERM");
   }
@@ -94,5 +94,5 @@ async function addressFrom(stdout) {
       return address;
     }
   }
-  throw new Error("the server's output ended without an address");
+  throw new Error("the server did not print an address");
 }

@@ -1,4 +1,4 @@
-// Runs the same tests over every transport, each file against a server of its own.
+// Runs the same tests over every transport, each file against its own server.
 
 import { after, afterEach, before, describe, test } from "node:test";
 import { missing, startBroker } from "./brokers.mjs";
@@ -30,7 +30,7 @@ export function overEveryTransport(tests, environment) {
   });
 }
 
-/** Declares `tests` likewise, with two nodes on one broker: `bench.server`, and `bench.other`. */
+/** Like the above, but with two nodes on one broker: `bench.server` and `bench.other`. */
 export function overEveryTransportOnTwoNodes(broker, tests) {
   describe(broker.name, { skip: missing(broker) }, () => {
     declare(tests, async () => {
@@ -62,7 +62,7 @@ function declare(tests, start) {
   }
 }
 
-/** What a test works with: one or two servers, a transport, and names that no other test has. */
+/** The environment of a test: one or two servers, a transport, and unique names. */
 class Bench {
   constructor([server, other], transport, number) {
     this.server = server;
@@ -97,7 +97,7 @@ class Bench {
     return { subscription, journal: new Journal(subscription, SUBSCRIPTION_EVENTS) };
   }
 
-  /** Returns a subscription, subscribed. */
+  /** Returns an active subscription. */
   async subscribed(client, channel, options) {
     const { subscription, journal } = this.subscription(client, channel, options);
     subscription.subscribe();

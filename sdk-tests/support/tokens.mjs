@@ -1,16 +1,16 @@
-// Tokens as an application's backend would make them.
+// Creates tokens like an application's backend.
 
 import { createHmac } from "node:crypto";
 
 /** As in the configuration. */
 const SECRET = "the secret of the sdk tests";
 
-/** Returns a token of `user` for a connection, good for so many seconds. */
+/** Returns a token of `user` for a connection, valid for the given number of seconds. */
 export function connectionToken(user, { seconds = 600, ...claims } = {}) {
   return token({ sub: user, exp: now() + seconds, ...claims });
 }
 
-/** Returns a token of `user` for a subscription, good for so many seconds. */
+/** Returns a token of `user` for a subscription, valid for the given number of seconds. */
 export function subscriptionToken(user, channel, { seconds = 600, ...claims } = {}) {
   return token({ sub: user, channel, exp: now() + seconds, ...claims });
 }

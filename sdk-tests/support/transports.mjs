@@ -1,4 +1,4 @@
-// The ways in which the npm package reaches the server.
+// The transports of the npm package.
 
 import { Centrifuge } from "centrifuge";
 import { Centrifuge as CentrifugeProtobuf } from "centrifuge/build/protobuf";
@@ -33,7 +33,7 @@ class Transport {
     this.name = name;
     this.#endpoint = endpoint;
     this.#Client = Client;
-    /** Turns a value into what `publish` takes, and what a publication brings into a value. */
+    /** Converts values to the argument of `publish`, and payloads of publications to values. */
     this.encode = encode;
     this.decode = decode;
   }
@@ -50,13 +50,13 @@ class Transport {
       maxReconnectDelay: 200,
       ...options,
     });
-    // Without a listener the client would throw what a test may well provoke.
+    // Without a listener the client would throw errors that tests provoke deliberately.
     client.on("error", () => {});
     this.#open.add(client);
     return client;
   }
 
-  /** Disconnects all clients that were made. */
+  /** Disconnects all clients. */
   close() {
     this.#open.forEach((client) => client.disconnect());
     this.#open.clear();

@@ -1,4 +1,4 @@
-// Compressed WebSockets, where the server is asked for them.
+// Compressed WebSockets, for clients that offer compression.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -10,7 +10,7 @@ import { TRANSPORTS } from "../support/transports.mjs";
 
 const PUBLICATIONS = 50;
 
-/** Returns a publication of some 2 KB that no other is like. */
+/** Returns a unique publication of about 2 KB. */
 function publication(number) {
   const row = (index) => ({ symbol: `ABC${index}`, price: index * 7.25, size: number });
   return { number, rows: Array.from({ length: 40 }, (_, index) => row(index)) };
@@ -25,7 +25,7 @@ before(async () => {
 });
 after(() => server.stop());
 
-/** Makes sockets that offer compression or do not, and keeps them. */
+/** Creates sockets with or without an offer of compression, and records them. */
 function sockets(perMessageDeflate) {
   const made = [];
   class Socket extends WebSocket {
@@ -53,7 +53,7 @@ for (const transport of TRANSPORTS.filter(({ name }) => name.startsWith("WebSock
       return { subscription, journal, socket: made[0] };
     }
 
-    test("publications are the same for all, and shorter for those who compress", async () => {
+    test("publications are the same for all clients, and shorter for those with compression", async () => {
       const channel = `open:${transport.name.length}`;
       const subscribers = [];
       for (const offered of [true, true, false]) {

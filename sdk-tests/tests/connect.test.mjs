@@ -1,4 +1,4 @@
-// Connecting: tokens, their refresh, and the ends of connections that the client sees.
+// Connecting: tokens, their refresh, and the close codes that the client sees.
 
 import assert from "node:assert/strict";
 import { overEveryTransport } from "../support/suite.mjs";
@@ -14,7 +14,7 @@ overEveryTransport({
     assert.equal((await journal.next("disconnected")).code, 0);
   },
 
-  async "a client without a token is turned away for good"(bench) {
+  async "a client without a token is permanently refused"(bench) {
     const { client, journal } = bench.client({ token: "" });
     client.connect();
     const { code } = await journal.next("disconnected");
@@ -29,7 +29,7 @@ overEveryTransport({
     assert.equal((await journal.next("disconnected")).code, 3500);
   },
 
-  async "an expired token is replaced before the client gives up"(bench) {
+  async "an expired token is replaced before the client stops"(bench) {
     const expired = connectionToken(bench.user, { seconds: -60 });
     const asked = [];
     const getToken = async () => {
@@ -52,13 +52,13 @@ overEveryTransport({
     const token = connectionToken(bench.user, { seconds: 2 });
     const { client, journal } = await bench.connected({ token, getToken });
     await isRefreshed;
-    // Longer than the first token was good for.
+    // Longer than the first token was valid.
     await new Promise((resolve) => setTimeout(resolve, 2_500));
     await client.presenceStats(bench.channel("open")).catch(() => {});
     assert.deepEqual(journal.names(), ["connecting", "connected"]);
   },
 
-  async "a client that brings no newer token is disconnected, and comes back with one"(bench) {
+  async "a client without a newer token is disconnected, and reconnects with one"(bench) {
     let isOut = false;
     const never = new Promise(() => {});
     const getToken = () => (isOut ? connectionToken(bench.user) : never);
@@ -70,7 +70,7 @@ overEveryTransport({
     await journal.next("connected");
   },
 
-  async "the backend disconnects a user for good, or to come back"(bench) {
+  async "the backend disconnects a user permanently, or so that it reconnects"(bench) {
     const { client, journal } = await bench.connected();
     await bench.server.api("disconnect", { user: bench.user });
     const { code, reason } = await journal.next("disconnected");
@@ -85,7 +85,7 @@ overEveryTransport({
     await journal.next("connected");
   },
 
-  async "a server that ends says so, and the client comes back"(bench) {
+  async "a server that shuts down notifies its clients, which reconnect"(bench) {
     const { startServer } = await import("../support/server.mjs");
     const server = await startServer();
     try {

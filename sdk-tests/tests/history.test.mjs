@@ -1,10 +1,10 @@
-// What a channel remembers.
+// The history of a channel.
 
 import assert from "node:assert/strict";
 import { overEveryTransport } from "../support/suite.mjs";
 
 overEveryTransport({
-  async "history is had from either end and from a position"(bench) {
+  async "history can be read from either end and from a position"(bench) {
     const { client } = await bench.connected();
     const channel = bench.channel("open");
     const { subscription } = await bench.subscribed(client, channel);
@@ -27,7 +27,7 @@ overEveryTransport({
     assert.deepEqual((await part({ limit: 10, since, reverse: true })).values, [2, 1]);
   },
 
-  async "a position of another epoch is none"(bench) {
+  async "a position in another epoch is invalid"(bench) {
     const { client } = await bench.connected();
     const channel = bench.channel("open");
     const { subscription } = await bench.subscribed(client, channel);
@@ -36,7 +36,7 @@ overEveryTransport({
     await assert.rejects(subscription.history({ limit: 10, since }), { code: 112 });
   },
 
-  async "a channel that remembers nothing says so"(bench) {
+  async "a channel without history reports this"(bench) {
     const { client } = await bench.connected();
     const channel = bench.channel("live");
     const { subscription } = await bench.subscribed(client, channel);

@@ -9,7 +9,7 @@ import { overEveryTransportOnTwoNodes } from "../support/suite.mjs";
 const elsewhere = (bench, options) => bench.connected({ url: bench.other.url, ...options });
 
 const TESTS = {
-  async "what is published on one node arrives on the other, in order"(bench) {
+  async "publications on one node arrive on the other, in order"(bench) {
     for (const namespace of ["shared", "live"]) {
       const channel = bench.channel(namespace);
       const { client } = await elsewhere(bench);
@@ -19,7 +19,7 @@ const TESTS = {
     }
   },
 
-  async "what a client publishes arrives at clients of both nodes"(bench) {
+  async "a client's publications arrive at clients of both nodes"(bench) {
     const channel = bench.channel("shared");
     const { client } = await bench.connected({ user: "ann" });
     const here = await bench.subscribed(client, channel);
@@ -32,7 +32,7 @@ const TESTS = {
     }
   },
 
-  async "after a cut a client recovers on the other node"(bench) {
+  async "after a lost connection a client recovers on the other node"(bench) {
     const proxy = await startProxy(bench.server.url);
     try {
       const { client, journal: journalOfClient } = await bench.connected({ url: proxy.url });
@@ -83,7 +83,7 @@ const TESTS = {
     await journal.next("leave", isBob);
   },
 
-  async "an application reaches clients of the other node"(bench) {
+  async "the server API reaches clients of the other node"(bench) {
     const { client, journal } = await elsewhere(bench);
     const channel = bench.channel("shared");
     const subscription = await bench.subscribed(client, channel);

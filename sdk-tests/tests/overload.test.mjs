@@ -1,4 +1,4 @@
-// A server that is short of memory sends away who takes most of it.
+// A server that is short of memory disconnects the clients that use most of it.
 
 import assert from "node:assert/strict";
 import { connect } from "node:net";
@@ -6,21 +6,24 @@ import { setTimeout as pause } from "node:timers/promises";
 import { startProxy } from "../support/proxy.mjs";
 import { overEveryTransport } from "../support/suite.mjs";
 
-/** Little enough that bodies fill it, and enough for what is missed meanwhile. */
+/** Small enough for bodies to fill it, and large enough for the publications missed meanwhile. */
 const ENVIRONMENT = {
   LINERATE_CLIENT_PING_INTERVAL_S: "60",
   LINERATE_HISTORY_CHANNEL_BYTES_MAX: "8388608",
   LINERATE_SERVER_MEMORY_BYTES_MAX: "33554432",
 };
 
-/** Bodies of 256 KiB that never end. Each takes less memory than the client that reads nothing, which is therefore sent away first. */
+/**
+ * Bodies of 256 KiB that never end. Each takes less memory than the client that does not read,
+ * which is therefore disconnected first.
+ */
 const BODIES = 108;
 const BODY_BYTES = 1 << 18;
 
-/** How long the server is short of memory before it sends clients away, and a little more. */
+/** Slightly longer than the server is short of memory before it disconnects clients. */
 const SHORT_MS = 4_000;
 
-/** Publications of 60 KB: more than kernels hold for a client that reads nothing. */
+/** Publications of 60 KB: more in total than kernels buffer for a client that does not read. */
 const COUNT = 90;
 
 function hoard(url) {
@@ -39,7 +42,7 @@ function hoard(url) {
 
 overEveryTransport(
   {
-    async "a client that is sent away with 3011 comes back and misses nothing"(bench) {
+    async "a client disconnected with 3011 reconnects and misses nothing"(bench) {
       const proxy = await startProxy(bench.server.url);
       let bodies = [];
       try {

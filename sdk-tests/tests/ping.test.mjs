@@ -1,11 +1,11 @@
-// Signs of life in both directions. The server pings once a second and waits a second for the answer.
+// Pings in both directions. The server pings once a second and waits a second for the answer.
 
 import assert from "node:assert/strict";
 import { startProxy } from "../support/proxy.mjs";
 import { overEveryTransport } from "../support/suite.mjs";
 
 overEveryTransport({
-  async "an idle client stays connected, since it answers pings"(bench) {
+  async "an idle client stays connected because it answers pings"(bench) {
     const { client, journal } = await bench.connected();
     await new Promise((resolve) => setTimeout(resolve, 4_500));
     assert.deepEqual(journal.names(), ["connecting", "connected"]);
@@ -13,7 +13,7 @@ overEveryTransport({
     assert.equal(client.state, "connected");
   },
 
-  async "a client that hears nothing more comes back"(bench) {
+  async "a client that receives nothing more reconnects"(bench) {
     const proxy = await startProxy(bench.server.url);
     try {
       const { journal } = await bench.connected({ url: proxy.url, maxServerPingDelay: 500 });

@@ -1,11 +1,11 @@
-// Who is there, and who comes and goes.
+// Presence, joins and leaves.
 
 import assert from "node:assert/strict";
 import { overEveryTransport } from "../support/suite.mjs";
 import { connectionToken } from "../support/tokens.mjs";
 
 overEveryTransport({
-  async "presence names everybody who is there"(bench) {
+  async "presence lists all subscribed clients"(bench) {
     const info = { name: "Ann" };
     const token = connectionToken("ann", { info });
     const ann = await bench.connected({ token });
@@ -28,7 +28,7 @@ overEveryTransport({
     assert.deepEqual([numClients, numUsers], [3, 2]);
   },
 
-  async "others are told who comes and who goes"(bench) {
+  async "joins and leaves are reported to others"(bench) {
     const { client } = await bench.connected({ user: "ann" });
     const channel = bench.channel("open");
     const { journal } = await bench.subscribed(client, channel, { joinLeave: true });
@@ -46,7 +46,7 @@ overEveryTransport({
     assert.equal(numClients, 1);
   },
 
-  async "a channel without presence says so"(bench) {
+  async "a channel without presence reports this"(bench) {
     const { client } = await bench.connected();
     const channel = bench.channel("live");
     await bench.subscribed(client, channel);

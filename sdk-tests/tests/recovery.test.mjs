@@ -1,11 +1,11 @@
-// What was missed: after a cut of the network, and by being too slow.
+// Recovery of missed publications: after the network was cut, and by slow clients.
 
 import assert from "node:assert/strict";
 import { Journal } from "../support/journal.mjs";
 import { startProxy } from "../support/proxy.mjs";
 import { overEveryTransport } from "../support/suite.mjs";
 
-/** Runs `run` behind a network of its own, with a client that has `options`. */
+/** Runs `run` behind a separate network, with a client that has `options`. */
 async function behindProxy(bench, run, options) {
   const proxy = await startProxy(bench.server.url);
   try {
@@ -15,7 +15,7 @@ async function behindProxy(bench, run, options) {
   }
 }
 
-/** A client that is stalled can't answer pings either. Replies are short. */
+/** A stalled client cannot answer pings either. Replies are short. */
 const ENVIRONMENT = {
   LINERATE_CLIENT_PONG_TIMEOUT_S: "60",
   LINERATE_CLIENT_REPLY_BYTES_MAX: "100000",
@@ -23,7 +23,7 @@ const ENVIRONMENT = {
 
 overEveryTransport(
   {
-    "after a cut nothing is missing and nothing comes twice": (bench) =>
+    "after a lost connection nothing is missing or duplicated": (bench) =>
       behindProxy(bench, async (proxy, { client, journal: journalOfClient }) => {
         const channel = bench.channel("open");
         const { journal } = await bench.subscribed(client, channel);
@@ -39,7 +39,7 @@ overEveryTransport(
         assert.deepEqual(await bench.payloads(journal, 4), [3, 4, 5, 6]);
       }),
 
-    "more than a reply holds is recovered as well, cut after cut": (bench) =>
+    "more than fits into a reply is recovered, even after repeated cuts": (bench) =>
       behindProxy(bench, async (proxy, { client, journal: journalOfClient }) => {
         const channel = bench.channel("open");
         const { journal } = await bench.subscribed(client, channel);
@@ -62,7 +62,7 @@ overEveryTransport(
         }
       }),
 
-    "what the channel no longer has is not said to be recovered": (bench) =>
+    "publications that the channel no longer keeps are not reported as recovered": (bench) =>
       behindProxy(bench, async (proxy, { client, journal: journalOfClient }) => {
         const channel = bench.channel("short");
         const { journal } = await bench.subscribed(client, channel);
@@ -104,14 +104,14 @@ overEveryTransport(
             const payloads = await bench.payloads(journal, 20);
             assert.deepEqual(payloads.at(-1), [20, filler]);
           }
-          // An error is an attempt while the network was cut.
+          // An error is an attempt during the cut.
           const names = journalOfClient.names().filter((name) => name !== "error");
           assert.deepEqual(names, ["connecting", "connected", "connecting", "connected"]);
         },
         { timeout: 30_000 },
       ),
 
-    async "a client that brings its position gets what followed"(bench) {
+    async "a client with a position receives what followed it"(bench) {
       const channel = bench.channel("open");
       const { client } = await bench.connected();
       const { subscription, context } = await bench.subscribed(client, channel);
@@ -124,7 +124,7 @@ overEveryTransport(
       assert.deepEqual(await bench.payloads(journal, 2), [2, 3]);
     },
 
-    "who is too slow is told of the gap, subscribes again and recovers": (bench) =>
+    "a slow client is told of the gap, subscribes again and recovers": (bench) =>
       behindProxy(bench, async (proxy, { client }) => {
         const channel = bench.channel("hasty");
         const { subscription, journal } = await bench.subscribed(client, channel);
@@ -140,7 +140,7 @@ overEveryTransport(
         assert.deepEqual(await bench.payloads(publications, published.length), published);
       }),
 
-    "who is too slow where that is not borne is disconnected with 3008": (bench) =>
+    "a slow client is disconnected with 3008 if the channel is configured so": (bench) =>
       behindProxy(bench, async (proxy, { client, journal: journalOfClient }) => {
         const channel = bench.channel("strict");
         await bench.subscribed(client, channel);
@@ -155,7 +155,7 @@ overEveryTransport(
   ENVIRONMENT,
 );
 
-/** Publishes more than sockets and rings hold. */
+/** Publishes more than sockets and rings can buffer. */
 async function flood(bench, channel) {
   const filler = "x".repeat(200_000);
   await bench.server.publish(channel, ...Array(120).fill(filler));

@@ -1,4 +1,4 @@
-// Tokens that are taken back: SDKs get other ones, or stop.
+// Revoked tokens: SDKs get new ones, or stop.
 
 import assert from "node:assert/strict";
 import { setTimeout as pause } from "node:timers/promises";
@@ -8,18 +8,18 @@ import { connectionToken, subscriptionToken } from "../support/tokens.mjs";
 /** Several times the longest pause between two attempts to connect. */
 const LONG_MS = 1_000;
 
-/** As SDKs say that they have no way to get a token. */
+/** The reason with which SDKs report that they cannot get a token. */
 const UNAUTHORIZED = 1;
 
 let number = 0;
 
-/** Returns claims by which a token can be revoked, and what revokes it. */
+/** Returns claims by which a token can be revoked, and the matching revocation. */
 function revocable(bench) {
   const jti = `token-${++number}`;
   return [{ jti }, () => bench.server.api("revoke_token", { uid: jti })];
 }
 
-/** Returns what makes good tokens, and how often it was asked. */
+/** Returns a function that creates valid tokens, and the number of its calls. */
 function maker(make) {
   const asked = [];
   const getToken = async () => {
@@ -30,7 +30,7 @@ function maker(make) {
 }
 
 overEveryTransport({
-  async "a connection whose token is revoked comes back with another and misses nothing"(bench) {
+  async "a client whose token is revoked reconnects with another and misses nothing"(bench) {
     const [claims, revoke] = revocable(bench);
     const [getToken, asked] = maker(() => connectionToken(bench.user));
     const token = connectionToken(bench.user, claims);
@@ -61,7 +61,7 @@ overEveryTransport({
     assert.equal(asked.length, 1);
   },
 
-  async "without a way to another token the client stops"(bench) {
+  async "without another token the client stops"(bench) {
     const [claims, revoke] = revocable(bench);
     const token = connectionToken(bench.user, claims);
     const { client, journal } = await bench.connected({ token });
@@ -75,7 +75,7 @@ overEveryTransport({
     await journal.next("disconnected");
   },
 
-  async "a subscription whose token is revoked is made again with another"(bench) {
+  async "a subscription whose token is revoked is renewed with another"(bench) {
     const [claims, revoke] = revocable(bench);
     const channel = bench.channel("private");
     const [getToken, asked] = maker(() => subscriptionToken(bench.user, channel));
@@ -90,7 +90,7 @@ overEveryTransport({
     assert.deepEqual(journalOfClient.names(), ["connecting", "connected"]);
   },
 
-  async "without a way to another token the subscription ends"(bench) {
+  async "without another token the subscription ends"(bench) {
     const [claims, revoke] = revocable(bench);
     const channel = bench.channel("private");
     const token = subscriptionToken(bench.user, channel, claims);

@@ -7,7 +7,7 @@ import { subscriptionToken } from "../support/tokens.mjs";
 const settled = () => new Promise((resolve) => setTimeout(resolve, 300));
 
 overEveryTransport({
-  async "what is published arrives in order and as it was"(bench) {
+  async "publications arrive in order and unchanged"(bench) {
     const { client } = await bench.connected();
     const channel = bench.channel("open");
     const { journal } = await bench.subscribed(client, channel);
@@ -16,7 +16,7 @@ overEveryTransport({
     assert.deepEqual(await bench.payloads(journal, published.length), published);
   },
 
-  async "a client publishes, and all learn who it was"(bench) {
+  async "a client publishes, and all subscribers learn its identity"(bench) {
     const { client: publisher } = await bench.connected({ user: "publisher" });
     const { client } = await bench.connected();
     const channel = bench.channel("open");
@@ -28,7 +28,7 @@ overEveryTransport({
     assert.equal(offset, 1);
   },
 
-  async "tags arrive with what is published"(bench) {
+  async "tags arrive with publications"(bench) {
     const { client } = await bench.connected();
     const channel = bench.channel("open");
     const { journal } = await bench.subscribed(client, channel);
@@ -37,7 +37,7 @@ overEveryTransport({
     assert.deepEqual({ ...tags }, { symbol: "AAPL" });
   },
 
-  async "a filter by tags leaves out the rest"(bench) {
+  async "a filter by tags excludes other publications"(bench) {
     const { client } = await bench.connected();
     const channel = bench.channel("open");
     const tagsFilter = {
@@ -57,14 +57,14 @@ overEveryTransport({
     assert.deepEqual(await bench.payloads(journal, 2), [2, 5]);
   },
 
-  async "a client that may not publish is told so, and goes on"(bench) {
+  async "a client without permission to publish gets an error and stays connected"(bench) {
     const { client, journal } = await bench.connected();
     const publish = client.publish(bench.channel("live"), bench.transport.encode(1));
     await assert.rejects(publish, { code: 103 });
     assert.deepEqual(journal.names(), ["connecting", "connected"]);
   },
 
-  async "many subscriptions at once each get their own"(bench) {
+  async "many simultaneous subscriptions each receive their own publications"(bench) {
     const { client, journal: journalOfClient } = bench.client();
     const channels = Array.from({ length: 100 }, (_, index) => `${bench.channel("live")}-${index}`);
     const subscriptions = channels.map((channel) => bench.subscription(client, channel));
@@ -78,7 +78,7 @@ overEveryTransport({
     }
   },
 
-  async "after unsubscribing nothing arrives until subscribed again"(bench) {
+  async "after unsubscribing nothing arrives until the client subscribes again"(bench) {
     const { client } = await bench.connected();
     const channel = bench.channel("live");
     const { subscription, journal } = await bench.subscribed(client, channel);
@@ -86,8 +86,8 @@ overEveryTransport({
     await journal.next("publication");
     subscription.unsubscribe();
     await journal.next("unsubscribed");
-    // Nothing tells when the command has arrived, since over HTTP each has a request of its own; nor when what was
-    // published has gone by.
+    // Nothing reports when the command has arrived, because over HTTP each has its own request; nor
+    // when a publication has passed.
     await settled();
     await bench.server.publish(channel, 2);
     await settled();
@@ -107,7 +107,7 @@ overEveryTransport({
     assert.deepEqual(journalOfClient.names(), ["connecting", "connected"]);
   },
 
-  async "a private channel wants a token of its own"(bench) {
+  async "a private channel requires its own token"(bench) {
     const { client } = await bench.connected();
     const channel = bench.channel("private");
     const { subscription, journal } = bench.subscription(client, channel);
@@ -124,7 +124,7 @@ overEveryTransport({
     await bench.subscribed(client, channel, { token: subscriptionToken(bench.user, channel) });
   },
 
-  async "a subscription's token is refreshed while it goes on"(bench) {
+  async "a subscription's token is refreshed without interrupting it"(bench) {
     const { client } = await bench.connected();
     const channel = bench.channel("private");
     const asked = [];
@@ -134,7 +134,7 @@ overEveryTransport({
     };
     const token = subscriptionToken(bench.user, channel, { seconds: 2 });
     const { journal } = await bench.subscribed(client, channel, { token, getToken });
-    // Longer than the first token was good for.
+    // Longer than the first token was valid.
     await new Promise((resolve) => setTimeout(resolve, 4_500));
     assert.deepEqual(asked, [channel]);
     await bench.server.publish(channel, "still here");
@@ -142,7 +142,7 @@ overEveryTransport({
     assert.deepEqual(journal.names(), ["subscribing", "subscribed", "publication"]);
   },
 
-  async "a channel in no namespace that there is does not exist"(bench) {
+  async "a channel in an unknown namespace does not exist"(bench) {
     const { client } = await bench.connected();
     const { subscription, journal } = bench.subscription(client, bench.channel("nowhere"));
     subscription.subscribe();

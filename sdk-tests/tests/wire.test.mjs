@@ -1,4 +1,4 @@
-// What no SDK does: clients that break the rules get the documented code.
+// Clients that violate the protocol, as no SDK does, get the documented close code.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -12,7 +12,9 @@ let server;
 before(async () => (server = await startServer()));
 after(() => server.stop());
 
-/** Opens a WebSocket and sends `frames`; returns the code and reason that the server closes it with. */
+/**
+ * Opens a WebSocket and sends `frames`; returns the code and reason that the server closes it with.
+ */
 async function closeAfter(frames, { subprotocols = [] } = {}) {
   const url = `${server.url.replace("http", "ws")}/connection/websocket`;
   const socket = new WebSocket(url, subprotocols);
@@ -32,7 +34,7 @@ test("a client that does not answer pings is closed with 3012", async () => {
   assert.deepEqual(await closeAfter([connect()]), [3012, "no pong"]);
 });
 
-test("what is no command is closed with 3501", async () => {
+test("invalid commands are closed with 3501", async () => {
   for (const frame of ["hello", "{", "[]", '{"id":1}\n{"id":', '{"ping":{}}', "\n\n"]) {
     const [code] = await closeAfter([frame]);
     assert.equal(code, 3501, frame);
@@ -53,7 +55,7 @@ test("a second connect is closed with 3501", async () => {
   assert.equal(code, 3501);
 });
 
-test("more nesting than allowed is closed with 3501", async () => {
+test("excessive nesting is closed with 3501", async () => {
   const deep = `{"id":2,"publish":{"channel":"open:1","data":${"[".repeat(65)}${"]".repeat(65)}}}`;
   const [code, reason] = await closeAfter([connect(), deep]);
   assert.equal(code, 3501);
@@ -65,7 +67,7 @@ test("a message that is too long is closed with 1009", async () => {
   assert.equal(code, 1009);
 });
 
-test("unknown commands and fields do no harm", async () => {
+test("unknown fields are ignored and unknown commands are answered with an error", async () => {
   const url = `${server.url.replace("http", "ws")}/connection/websocket`;
   const socket = new WebSocket(url);
   await within(once(socket, "open"), "the handshake");

@@ -5,7 +5,7 @@ import { EventStream, type StreamEvent } from "./event-stream.js";
 const KEY_NAME = "linerate.admin-key";
 const TIMEOUT_MS = 10_000;
 
-/** The server answered, but not with what was asked for. */
+/** The server answered with an error. */
 export class Refused extends Error {
   constructor(
     readonly status: number,
@@ -14,14 +14,14 @@ export class Refused extends Error {
     super(message);
   }
 
-  /** Whether another key may help. */
+  /** True if another key may help. */
   get wantsKey(): boolean {
     return this.status === 401 || this.status === 403;
   }
 }
 
 export class AdminApi {
-  /** The key of this browser tab; closing it forgets the key. */
+  /** The key for this browser tab; it is forgotten when the tab is closed. */
   get key(): string | null {
     return sessionStorage.getItem(KEY_NAME);
   }
@@ -50,7 +50,10 @@ export class AdminApi {
     return (await response.json()) as View;
   }
 
-  /** Hands over the events of a stream until it ends or `signal` aborts it; `opened` is called before. */
+  /**
+   * Passes on the events of a stream until it ends or `signal` aborts it. `opened` is called before
+   * the first event.
+   */
   async follow(
     path: string,
     signal: AbortSignal,
@@ -84,7 +87,7 @@ export class AdminApi {
   }
 }
 
-/** Returns what the server says about an error. */
+/** Returns the server's error message. */
 async function messageOf(response: Response): Promise<string> {
   const text = await response.text().catch(() => "");
   try {

@@ -11,9 +11,9 @@ import { Tail } from "./tail.js";
 import { showTotals } from "./totals.js";
 import type { BrokerLink, Done, Nodes, Overview } from "./views.js";
 
-/** How often figures are asked for. */
+/** How often figures are requested. */
 const REFRESH_MS = 1_000;
-/** Tables and the broker are asked for less often than the totals: every so many times. */
+/** Tables and the broker are requested less often than the totals: only every nth time. */
 const SLOWLY = 2;
 
 const api = new AdminApi();
@@ -27,7 +27,7 @@ const channels = new ChannelsPanel(api, (channel) => {
 });
 const nodes = new NodesPanel();
 let rounds = 0;
-/** Counts runs of the loop: whoever sees another number than its own is no longer wanted. */
+/** Counts runs of the loop: a run that sees another number than its own has been replaced. */
 let run = 0;
 
 element("key-form").addEventListener("submit", (event) => {
@@ -47,7 +47,7 @@ element("drain").addEventListener("click", () => void drain());
 element("undrain").addEventListener("click", () => void undrain());
 start();
 
-/** Asks for the figures again and again until the server wants another key. */
+/** Requests the figures repeatedly until the server refuses the key. */
 function start(): void {
   run += 1;
   rounds = 0;
@@ -78,7 +78,7 @@ async function refresh(mine: number): Promise<void> {
 }
 
 async function refreshOnce(): Promise<void> {
-  // Nobody looks: the server needn't count.
+  // The page is hidden: the server need not count.
   if (document.hidden && rounds > 0) {
     return;
   }
@@ -100,9 +100,9 @@ async function refreshOnce(): Promise<void> {
 function showTrouble(error: unknown): void {
   const why =
     error instanceof Refused
-      ? `the server answered: ${error.message}`
-      : "the server can’t be reached";
-  showState("lost", `${why}, trying again …`);
+      ? `the server reported an error: ${error.message}`
+      : "cannot reach the server";
+  showState("lost", `${why}; retrying …`);
 }
 
 function showState(state: "live" | "lost", text: string): void {
@@ -126,8 +126,8 @@ async function drain(): Promise<void> {
   const answer = await ask({
     title: "Drain this node?",
     detail:
-      "It says that it is not ready, and sends its clients away over the configured window. " +
-      "They connect again, to other nodes if there are any.",
+      "It reports that it is not ready, and disconnects its clients over the configured period. " +
+      "They reconnect to other nodes if there are any.",
     verb: "Drain",
   });
   if (answer === undefined) {
@@ -135,17 +135,17 @@ async function drain(): Promise<void> {
   }
   try {
     await api.post<Done>("drain", {});
-    report("The node is being drained.");
+    report("The node is draining.");
   } catch (error) {
-    report(`Draining failed: ${String(error)}`);
+    report(`Cannot drain the node: ${String(error)}`);
   }
 }
 
 async function undrain(): Promise<void> {
   try {
     await api.post<Done>("undrain", {});
-    report("The node takes clients again.");
+    report("The node accepts clients again.");
   } catch (error) {
-    report(`Taking clients again failed: ${String(error)}`);
+    report(`Cannot accept clients again: ${String(error)}`);
   }
 }

@@ -1,4 +1,4 @@
-// The link to the broker, and what happened to it.
+// The link to the broker, and its history.
 
 import { grouped, humanDuration, utcClock, utcDay } from "../shared/format.js";
 import { create, element, setText } from "../shared/page.js";
@@ -11,24 +11,24 @@ const CHANGES_SHOWN = 20;
 
 const REASONS: Record<string, string> = {
   link_lost: "the link was lost",
-  overflow: "more came than could be taken",
-  oversized: "a message was too long",
-  stream_reset: "the stream began anew",
+  overflow: "messages arrived faster than they could be processed",
+  oversized: "a message exceeded the limit",
+  stream_reset: "the stream was reset",
 };
 
 export function showBroker(view: BrokerLink, nowMs: number): void {
   const isUp = view.link === "up";
   const trip =
-    view.round_trip_ms === null ? "" : `, ${view.round_trip_ms.toFixed(1)} ms there and back`;
+    view.round_trip_ms === null ? "" : `, ${view.round_trip_ms.toFixed(1)} ms round trip`;
   const state = element("broker-state");
   state.dataset["link"] = view.link;
   setText(state, isUp ? `${view.broker}: up${trip}` : `${view.broker}: deaf, nothing arrives`);
   const gaps = view.gaps === 0 ? "no gaps" : `${grouped(view.gaps)} gaps`;
-  const time = view.gaps === 0 ? "" : `, ${durationText(view.gap_time_ms)} together`;
+  const time = view.gaps === 0 ? "" : `, ${durationText(view.gap_time_ms)} in total`;
   setText(element("broker-gaps"), `${gaps} since the start${time}`);
   showBar(view, nowMs);
   const rows = view.timeline.slice(0, CHANGES_SHOWN).map(changeRow);
-  const none = create("li", "note", "Nothing has happened to the link since the start.");
+  const none = create("li", "note", "The link has not changed since the start.");
   element("broker-changes").replaceChildren(...(rows.length === 0 ? [none] : rows));
 }
 

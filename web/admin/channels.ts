@@ -14,7 +14,7 @@ export class ChannelsPanel {
   readonly #contains = element("channels-contains") as HTMLInputElement;
   readonly #table: Table<Channel>;
 
-  /** `follow` is called when somebody wants to see what is published in a channel. */
+  /** `follow` is called when the user chooses to watch the publications of a channel. */
   constructor(api: AdminApi, follow: (channel: string) => void) {
     this.#api = api;
     this.#table = new Table<Channel>(
@@ -49,6 +49,6 @@ export class ChannelsPanel {
     const { length } = view.channels;
     const some =
       length < view.total ? `the first ${grouped(length)} of ${grouped(view.total)}` : "";
-    setText(element("channels-note"), some || `${grouped(view.total)} in all`);
+    setText(element("channels-note"), some || `${grouped(view.total)} in total`);
   }
 }

@@ -1,4 +1,4 @@
-// The connections, the slowest first, and how to end one.
+// The connections, slowest first, with a button to disconnect each.
 
 import { grouped, humanBytes, humanDuration } from "../shared/format.js";
 import { element, setText } from "../shared/page.js";
@@ -16,7 +16,7 @@ export class ConnectionsPanel {
   readonly #channel = element("connections-channel") as HTMLInputElement;
   readonly #table: Table<Connection>;
 
-  /** `report` says what came of disconnecting somebody. */
+  /** `report` is called with the result of disconnecting a client. */
   constructor(api: AdminApi, report: (text: string) => void) {
     this.#api = api;
     this.#report = report;
@@ -54,7 +54,7 @@ export class ConnectionsPanel {
     const { length } = view.connections;
     const some =
       length < view.total ? `the first ${grouped(length)} of ${grouped(view.total)}` : "";
-    setText(element("connections-note"), some || `${grouped(view.total)} in all`);
+    setText(element("connections-note"), some || `${grouped(view.total)} in total`);
   }
 
   async #disconnect(connection: Connection): Promise<void> {
@@ -62,7 +62,7 @@ export class ConnectionsPanel {
       title: `Disconnect ${nameOf(connection)}?`,
       detail: `Connection ${connection.client}, ${channelsOf(connection) || "no channels"}.`,
       verb: "Disconnect",
-      option: "It may come back by itself",
+      option: "Allow it to reconnect",
     });
     if (mayReconnect === undefined) {
       return;
@@ -71,11 +71,13 @@ export class ConnectionsPanel {
     try {
       const { clients } = await this.#api.post<Done>("disconnect", body);
       this.#report(
-        clients === 0 ? "It was gone already." : `${nameOf(connection)} is disconnected.`,
+        clients === 0
+          ? "It was already disconnected."
+          : `${nameOf(connection)} has been disconnected.`,
       );
       await this.refresh();
     } catch (error) {
-      this.#report(`Disconnecting failed: ${String(error)}`);
+      this.#report(`Cannot disconnect it: ${String(error)}`);
     }
   }
 }

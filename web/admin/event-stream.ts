@@ -1,11 +1,11 @@
-// The text/event-stream format (WHATWG HTML §9.2.6), for streams that need a header to be asked for.
+// The text/event-stream format (WHATWG HTML §9.2.6), for streams whose request needs a header.
 
 export interface StreamEvent {
   name: string;
   data: string;
 }
 
-/** Puts events together from text however it is cut. */
+/** Assembles events from text that may be split anywhere. */
 export class EventStream {
   readonly #handle: (event: StreamEvent) => void;
   #rest = "";

@@ -16,7 +16,7 @@ export class NodesPanel {
       { name: "number minor", text: ({ uptime_s }) => humanDuration(uptime_s) },
       { name: "minor", text: ({ version }) => version },
     ],
-    "No node has said anything yet.",
+    "No node has reported yet.",
   );
 
   show(view: Nodes): void {

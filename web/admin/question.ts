@@ -1,17 +1,17 @@
-// A question before something is done that can't be taken back.
+// A confirmation dialog before an action that cannot be undone.
 
 import { element, setText } from "../shared/page.js";
 
 export interface Question {
   title: string;
   detail: string;
-  /** What the button says that does it. */
+  /** The label of the button that confirms. */
   verb: string;
-  /** A box to tick, if there is one. */
+  /** The label of a checkbox, if there is one. */
   option?: string;
 }
 
-/** Asks; returns whether the box was ticked, or `undefined` if the answer is no. */
+/** Asks; returns whether the checkbox is ticked, or `undefined` if the user cancels. */
 export function ask(question: Question): Promise<boolean | undefined> {
   const dialog = element("question") as HTMLDialogElement;
   const box = element("question-option") as HTMLInputElement;

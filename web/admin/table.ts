@@ -3,10 +3,10 @@
 import { create, setText } from "../shared/page.js";
 
 export interface Column<Row> {
-  /** A class name for its cells. */
+  /** The class name of its cells. */
   name: string;
   text(row: Row): string;
-  /** What else the cell says when pointed at. */
+  /** The tooltip of the cell. */
   title?(row: Row): string;
 }
 
@@ -18,7 +18,7 @@ export class Table<Row> {
   readonly #empty: string;
   #rows: Row[] = [];
 
-  /** `empty` is said when there are no rows. */
+  /** `empty` is shown when there are no rows. */
   constructor(
     body: HTMLElement,
     columns: readonly Column<Row>[],

@@ -1,4 +1,4 @@
-// What is published in a channel, as it comes by.
+// The tail of a channel: publications as they arrive.
 
 import { grouped, humanBytes, utcClock } from "../shared/format.js";
 import { create, element, setText } from "../shared/page.js";
@@ -6,9 +6,9 @@ import type { AdminApi } from "./admin-api.js";
 import type { StreamEvent } from "./event-stream.js";
 import type { Done, TailPublication } from "./views.js";
 
-/** Publications that stay on the page. */
+/** Number of publications kept on the page. */
 const ROWS_MAX = 100;
-/** How many are shown a second; the server leaves out the others and says how many. */
+/** How many are shown per second; the server skips the others and reports how many. */
 const RATE = 20;
 
 export class Tail {
@@ -33,7 +33,7 @@ export class Tail {
     this.#stop.addEventListener("click", () => this.stop());
   }
 
-  /** Shows what is published in `channel` from now on. */
+  /** Shows new publications in `channel`. */
   follow(channel: string): void {
     if (channel === "") {
       return;
@@ -41,7 +41,7 @@ export class Tail {
     this.stop();
     this.#channel.value = channel;
     this.#rows.replaceChildren();
-    setText(this.#state, `asking for ${channel} …`);
+    setText(this.#state, `connecting to ${channel} …`);
     this.#stop.hidden = false;
     const abort = new AbortController();
     this.#abort = abort;
@@ -75,10 +75,13 @@ export class Tail {
       this.#add(publicationRow(event as TailPublication));
     } else if (name === "skipped") {
       const { skipped } = event as { skipped: number };
-      this.#add(create("li", "tail-notice", `${grouped(skipped)} more in a second, not shown`));
+      this.#add(create("li", "tail-notice", `${grouped(skipped)} more in this second, not shown`));
     } else if (name === "gap") {
       const { missed } = event as { missed: number | null };
-      const count = missed === null ? "some may be" : `${grouped(missed)} are`;
+      const count =
+        missed === null
+          ? "some publications may be"
+          : `${grouped(missed)} ${missed === 1 ? "publication is" : "publications are"}`;
       this.#add(create("li", "tail-notice tail-gap", `gap: ${count} missing here`));
     }
   }
@@ -98,7 +101,7 @@ export class Tail {
       await this.#api.post<Done>("publish", { channel, data });
       setText(element("tail-published"), `published in ${channel}`);
     } catch (error) {
-      setText(element("tail-published"), `publishing failed: ${String(error)}`);
+      setText(element("tail-published"), `cannot publish: ${String(error)}`);
     }
   }
 }

@@ -1,15 +1,15 @@
-// The link to the broker as spans of time, from its changes.
+// Turns the changes of the link to the broker into spans of time.
 
 import type { Change, LinkState } from "./views.js";
 
-/** A span in which the link was the same, as shares (0 to 1) of what is shown. */
+/** A span in which the state did not change, as shares (0 to 1) of the time shown. */
 export interface Span {
   state: LinkState;
   from: number;
   to: number;
 }
 
-/** A gap, as a share of what is shown. */
+/** A gap, as a share of the time shown. */
 export interface Mark {
   at: number;
   change: Change & { change: "gap" };
@@ -23,8 +23,8 @@ export interface Timeline {
 }
 
 /**
- * Returns the spans from `fromMs` to `toMs`, newest first, as `changes` are. Of the time before the oldest
- * change nothing is known, unless there was none: then the link was always what it is.
+ * Returns the spans from `fromMs` to `toMs`, newest first, like `changes`. The state before the
+ * oldest change is unknown; if there are no changes, it was always the current one.
  */
 export function timelineOf(
   changes: readonly Change[],

@@ -1,4 +1,4 @@
-// The figures of the node that answers.
+// The figures of the node that serves this page.
 
 import { compact, grouped, humanBytes, humanDuration } from "../shared/format.js";
 import { element, setFigure, setText } from "../shared/page.js";
@@ -17,10 +17,10 @@ export function showTotals(overview: Overview): void {
   setFigure(element("publications-rate"), compact(Math.round(arriving)), arriving);
   setText(
     element("publications-bytes"),
-    `${humanBytes(overview.publication_bytes_per_s)} a second`,
+    `${humanBytes(overview.publication_bytes_per_s)} per second`,
   );
   setFigure(element("deliveries-rate"), compact(Math.round(leaving)), leaving);
-  setText(element("deliveries-bytes"), `${humanBytes(overview.delivery_bytes_per_s)} a second`);
+  setText(element("deliveries-bytes"), `${humanBytes(overview.delivery_bytes_per_s)} per second`);
   setFigure(element("dropped"), compact(overview.dropped), overview.dropped);
   setText(element("conflated"), `${compact(overview.conflated)} conflated`);
   setFigure(element("waiting"), compact(overview.waiting), overview.waiting);

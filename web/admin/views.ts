@@ -77,7 +77,7 @@ export interface BrokerLink {
   round_trip_ms: number | null;
   gaps: number;
   gap_time_ms: number;
-  /** The newest first. */
+  /** Newest first. */
   timeline: Change[];
 }
 

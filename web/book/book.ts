@@ -1,4 +1,4 @@
-// The search of the book: an index over its headings, made when somebody is about to search.
+// The search of the book: an index over its headings, made when the search field gets the focus.
 
 import MiniSearch from "minisearch";
 import { create, element, setText } from "../shared/page.js";

@@ -1,8 +1,9 @@
-// Builds the book: the Markdown pages in docs/ as HTML, with a search index. A broken link anywhere in the
-// Markdown of the repository is an error.
+// Builds the book: the Markdown pages in docs/ as HTML, with a search index. A broken link anywhere
+// in the Markdown of the repository is an error.
 //
-// docs/README.md is the table of contents: each of its second headings is a part, and the list below it has the pages
-// of the part in the order in which they are read. GitHub shows the same files with the same links.
+// docs/README.md is the table of contents: each of its second headings is a part, and the list below
+// it has the pages of the part in the order in which they are read. GitHub shows the same files with
+// the same links.
 
 import { cp, mkdir, readFile, readdir, writeFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
@@ -101,7 +102,7 @@ async function readPage(root, file) {
   };
 }
 
-/** Returns the parts that the contents list, with the files of each and what the contents call them. */
+/** Returns the parts in the table of contents, with the files and the labels of each. */
 function partsOf(tokens) {
   const parts = [];
   tokens.forEach((token, index) => {
@@ -118,7 +119,10 @@ function partsOf(tokens) {
   return parts.filter((part) => part.files.length > 0);
 }
 
-/** Lets links lead to pages of the book; those to other files of the repository become text that names the file. */
+/**
+ * Makes links lead to pages of the book. Links to other files of the repository become text that
+ * names the file.
+ */
 function rewriteLinks(page, links, images) {
   const closing = [];
   for (const token of page.tokens.flatMap(({ children }) => children ?? [])) {

@@ -22,7 +22,10 @@ export class Links {
     }
   }
 
-  /** Returns the path and the anchor that a link in `file` leads to; `undefined` for other sites and broken links. */
+  /**
+   * Returns the path and the anchor that a link in `file` leads to; `undefined` for other sites and
+   * broken links.
+   */
   follow(file, link) {
     if (/^[a-z]+:/.test(link)) {
       return undefined;

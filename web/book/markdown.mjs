@@ -47,7 +47,10 @@ export function references(tokens) {
   return tokens.flatMap((token) => token.children ?? []).filter((token) => target(token) !== null);
 }
 
-/** Returns what a link or an image refers to; `null` for other tokens and the links of headings to themselves. */
+/**
+ * Returns the target of a link or an image; `null` for other tokens and the links of headings to
+ * themselves.
+ */
 export function target(token) {
   switch (token.type) {
     case "image":

@@ -1,4 +1,4 @@
-// What is said to screen readers, without showing anything.
+// Messages for screen readers that are not visible on the page.
 
 import { element, setText } from "../shared/page.js";
 

@@ -1,4 +1,4 @@
-// The bytes that were sent over time, as columns under the same axis as the requests.
+// The bytes sent over time, as columns with the same axis as the requests.
 
 import { grouped, humanBytes, utcClock, utcDay } from "../shared/format.js";
 import { create, element, setText } from "../shared/page.js";
@@ -41,14 +41,14 @@ export class BytesChart {
     const isEmpty = bytes_sent === 0;
     setText(
       element("bytes-note"),
-      isEmpty ? "" : `${humanBytes(bytes_sent / Math.max(1, requests))} a request`,
+      isEmpty ? "" : `${humanBytes(bytes_sent / Math.max(1, requests))} per request`,
     );
     setText(element("bytes-empty"), isEmpty ? whyNone(requests) : "");
     setText(
       element("bytes-readout"),
       isEmpty
         ? ""
-        : `Most: ${humanBytes(peak)} in the ${per} from ${whenOf(counts, peak, columns)}`,
+        : `Peak: ${humanBytes(peak)} in the ${per} from ${whenOf(counts, peak, columns)}`,
     );
     element("bytes-chart").title = isEmpty ? "" : `At most ${grouped(peak)} bytes per ${per}`;
   }
@@ -62,7 +62,7 @@ export class BytesChart {
 }
 
 function whyNone(requests: number): string {
-  return requests === 0 ? "No request fits the filters." : "No response had a body.";
+  return requests === 0 ? "No request matches the filters." : "No response had a body.";
 }
 
 function whenOf(
@@ -74,7 +74,7 @@ function whenOf(
   return `${utcDay(at)} ${utcClock(at)} UTC`;
 }
 
-/** Returns the outline of the columns as a path of SVG, in the units of the view box. */
+/** Returns the outline of the columns as an SVG path, in units of the view box. */
 function outlineOf(
   counts: number[],
   peak: number,

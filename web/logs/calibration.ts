@@ -1,22 +1,23 @@
-// Which way of reading is faster in this browser: tried out on the first part of a large file.
+// Finds out which way of reading is faster in this browser, on the first part of a large file.
 //
-// Measured to a server that parses nothing, one way is 3 times as fast in Firefox (slices) and the
-// other 1.8 times in Chromium (stream); no name of a browser says so reliably, a clock does.
+// Measured against a server that does not parse, slices are 3 times as fast in Firefox and the
+// stream is 1.8 times as fast in Chromium. A clock tells this more reliably than the name of the
+// browser.
 
 import type { ReaderKind } from "./file-reader.js";
 
 const MIB = 1024 * 1024;
 /** Each way reads this much; the first half fills the pipe, the second is timed. */
 const TRIAL_BYTES = 32 * MIB;
-/** Smaller files are sent in slices: they'd be over before the trial paid. */
+/** Smaller files are sent in slices: they would end before the trial paid off. */
 const WORTHWHILE_BYTES = 256 * MIB;
-/** Slices are the plainer way, so the stream has to be clearly faster. */
+/** Slices are the simpler way, so the stream has to be clearly faster. */
 const CLEARLY_FASTER = 1.1;
 
-/** Decides the way of reading for each part of one upload. */
+/** Chooses the way of reading for each part of one upload. */
 export class Calibration {
   readonly #worthwhile: boolean;
-  /** When the server had acknowledged each mark of the trial, by its byte. */
+  /** When the server acknowledged each mark of the trial, by byte. */
   readonly #marks = new Map<number, number>([
     [TRIAL_BYTES / 2, NaN],
     [TRIAL_BYTES, NaN],
@@ -39,7 +40,7 @@ export class Calibration {
     return this.#worthwhile && offset >= TRIAL_BYTES ? "stream" : "slices";
   }
 
-  /** Takes the bytes acknowledged so far and the time, in milliseconds of any clock. */
+  /** Records the bytes acknowledged so far and the time, in milliseconds of any clock. */
   handleAcknowledgement(total: number, nowMs: number): void {
     if (!this.#worthwhile || this.#decided !== undefined) {
       return;
@@ -54,7 +55,7 @@ export class Calibration {
     }
   }
 
-  /** Gives up on the stream: it stalled, or this browser has none. */
+  /** Rules out the stream: it stalled, or this browser does not support it. */
   refuseStream(): void {
     this.#decided = "slices";
   }

@@ -22,7 +22,7 @@ export function changeOf(now: number, before: number): string {
     : `−${percentage(before - now, before)}`;
 }
 
-/** Says which way a figure went, for a style sheet. */
+/** Returns the direction of a change, for the style sheet. */
 export function directionOf(now: number, before: number): "up" | "down" | "same" {
   return now === before ? "same" : now > before ? "up" : "down";
 }

@@ -1,4 +1,4 @@
-// The keys over the histogram: what each colour means, its total, and a switch to hide it.
+// The legend of the histogram: what each colour means, its total, and a button to hide it.
 
 import { grouped } from "../shared/format.js";
 import { create, element, setFigure, setText } from "../shared/page.js";
@@ -21,7 +21,7 @@ export class ChartLegend {
   readonly #toggled: () => void;
   #split: Split = "class";
 
-  /** `toggled` hears when a key was switched. */
+  /** `toggled` is called when an entry is switched. */
   constructor(toggled: () => void) {
     this.#toggled = toggled;
     for (let i = 0; i < LAYERS_MAX; i += 1) {
@@ -34,7 +34,7 @@ export class ChartLegend {
     return !this.#hidden.has(name);
   }
 
-  /** Shows the totals of a summary; without one, that there are none yet. */
+  /** Shows the totals of a summary, or placeholders if there is none yet. */
   show(split: Split, summary: Summary | undefined): void {
     if (split !== this.#split) {
       this.#hidden.clear();

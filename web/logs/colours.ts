@@ -1,4 +1,4 @@
-// The colours of the charts, as the style sheet has them for light and dark.
+// The colours of the charts, which the style sheet defines for light and dark.
 
 import { OTHER_LAYER, type Split } from "./stacking.js";
 
@@ -7,7 +7,9 @@ export function cssColour(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-/** Returns the custom property with the colour of a layer; `place` counts layers from the bottom. */
+/**
+ * Returns the custom property with the colour of a layer; `place` counts layers from the bottom.
+ */
 export function colourName(split: Split, name: string, place: number): string {
   if (split === "class") {
     return `--class-${name === "" ? "other" : name}`;

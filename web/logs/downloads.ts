@@ -16,7 +16,7 @@ import type { Summary } from "./summary.js";
 import { timeLabels } from "./time-axis.js";
 import type { View } from "./view.js";
 
-/** What there is to be saved. */
+/** The data that can be saved. */
 export interface Savable {
   summary: Summary;
   view: View;
@@ -27,7 +27,7 @@ export interface Savable {
 /** Labels on the time axis of a picture. */
 const MARKS = 6;
 
-/** Wires the menu; `savable` is asked when something is chosen. */
+/** Connects the menu; `savable` is called when an entry is chosen. */
 export function watchDownloads(chart: RequestsChart, savable: () => Savable | undefined): void {
   const menu = element("export") as HTMLDetailsElement;
   const choices: Record<string, (of: Savable) => Blob | Promise<Blob> | undefined> = {
@@ -74,7 +74,7 @@ async function copyLink(): Promise<void> {
     () => true,
     () => false,
   );
-  const said = done ? "Link copied" : "Copy the address of this page";
+  const said = done ? "Link copied" : "Cannot copy; use the address bar";
   setText(element("copy-link"), said);
   announce(said);
   setTimeout(() => setText(element("copy-link"), "Copy link"), 2_000);
@@ -90,7 +90,7 @@ async function save(made: Blob | Promise<Blob> | undefined, name: string): Promi
   link.download = name;
   link.click();
   announce(`Saved ${name}`);
-  // The browser has taken its hold of the blob by the next turn of its event loop.
+  // By the next turn of its event loop the browser holds its own reference to the blob.
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
@@ -127,7 +127,7 @@ function drawingOf(chart: RequestsChart): Drawing | undefined {
   };
 }
 
-/** Returns the chart as it is on the screen, with its title, on the colour of its card. */
+/** Returns the chart as shown on the screen, with its title and background. */
 function asPng(chart: RequestsChart): Promise<Blob> | undefined {
   const { canvas } = chart;
   const picture = document.createElement("canvas");
@@ -146,6 +146,8 @@ function asPng(chart: RequestsChart): Promise<Blob> | undefined {
   context.fillText(title, 12 * devicePixelRatio, 30 * devicePixelRatio, picture.width - 24);
   context.drawImage(canvas, 0, head);
   return new Promise((resolve, reject) => {
-    picture.toBlob((blob) => (blob === null ? reject(new Error("no picture")) : resolve(blob)));
+    picture.toBlob((blob) =>
+      blob === null ? reject(new Error("cannot encode the chart")) : resolve(blob),
+    );
   });
 }

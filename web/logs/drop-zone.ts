@@ -1,11 +1,11 @@
-// Taking files: dropped anywhere on the page, or chosen with the button.
+// Accepts files that are dropped anywhere on the page or chosen with the button.
 
 import { element } from "../shared/page.js";
 
-/** What was dropped, as far as the page can use it. */
+/** What was dropped: files, or something that the page cannot use. */
 export type Offer = { kind: "files"; files: File[] } | { kind: "unusable"; why: string };
 
-/** Calls `take` with the files that someone drops or chooses. */
+/** Calls `take` with the files that the user drops or chooses. */
 export function watchForFiles(take: (offer: Offer) => void): void {
   const input = element("file-input") as HTMLInputElement;
   input.addEventListener("change", () => {
@@ -28,7 +28,7 @@ export function watchForFiles(take: (offer: Offer) => void): void {
       veil(true);
     }
   });
-  // Leaving an element for another inside the page names that other; leaving the page names none.
+  // The event names the element that is entered; it names none if the pointer leaves the page.
   addEventListener("dragleave", ({ relatedTarget }) => {
     if (relatedTarget === null) {
       veil(false);
@@ -49,10 +49,10 @@ function carriesFiles(event: DragEvent): event is DragEvent & { dataTransfer: Da
 
 function offerOf({ files, items }: DataTransfer): Offer {
   if (files.length === 0) {
-    return { kind: "unusable", why: "The drop carried no file." };
+    return { kind: "unusable", why: "What you dropped is not a file." };
   }
   if ([...items].some((item) => item.webkitGetAsEntry()?.isDirectory === true)) {
-    return { kind: "unusable", why: "That is a folder; drop the log files themselves." };
+    return { kind: "unusable", why: "This is a folder. Drop the log files themselves." };
   }
   return { kind: "files", files: [...files] };
 }

@@ -1,10 +1,10 @@
-// The questions of the page to the server: one at a time, and of each kind only the latest counts.
+// The page's queries to the server: one at a time, and only the latest of each kind counts.
 
 import type { Answer, Misplaced, Question, Row } from "./protocol.js";
 import type { Query } from "./query.js";
 import type { Summary } from "./summary.js";
 
-/** What is asked for: the figures shown, those to compare them with, or lines. */
+/** The subject of a query: the figures shown, those to compare them with, or lines. */
 export type Topic = "figures" | "comparison" | "rows";
 
 export interface EnquiryListener {
@@ -18,8 +18,8 @@ type Unnumbered =
   { type: "query"; query: Query } | { type: "rows"; query: Query; offset: number; limit: number };
 
 /**
- * While the server thinks about one question, newer ones of the same topic replace each other, so
- * that dragging over the chart never makes a queue.
+ * While the server answers one query, newer ones on the same topic replace each other, so that
+ * dragging across the chart never builds a queue.
  */
 export class Enquiry {
   readonly #ask: (question: Question) => void;
@@ -41,7 +41,7 @@ export class Enquiry {
     this.#want("rows", { type: "rows", query, offset, limit });
   }
 
-  /** Forgets what hasn't been asked yet, and the answer to what has. */
+  /** Drops the query on `topic` that has not been sent, and the answer to the one that has. */
   drop(topic: Topic): void {
     this.#waiting.delete(topic);
     if (this.#underWay?.topic === topic) {
@@ -55,7 +55,7 @@ export class Enquiry {
       return;
     }
     this.#underWay = undefined;
-    // An answer that another question has overtaken would only flash up.
+    // An answer that is already superseded would only flash up.
     const next = this.#waiting.get(underWay.topic);
     const isOvertaken = next !== undefined && !isSame(next, underWay.question);
     if (!isOvertaken && !underWay.dropped) {
@@ -64,7 +64,7 @@ export class Enquiry {
     this.#next();
   }
 
-  /** Whether an answer about `topic` is still to come. */
+  /** Returns whether an answer on `topic` is outstanding. */
   awaits(topic: Topic): boolean {
     return this.#waiting.has(topic) || this.#underWay?.topic === topic;
   }

@@ -5,12 +5,12 @@ import { type Layers, type Split, stack } from "./stacking.js";
 import { PANELS, type Summary } from "./summary.js";
 import { queryOf, type View } from "./view.js";
 
-/** Returns the figures with the query that they answer. */
+/** Returns the figures, with the query that they answer, as JSON. */
 export function figuresAsJson(summary: Summary, view: View, source: string): string {
   return `${JSON.stringify({ source, query: queryOf(view), figures: summary }, null, 2)}\n`;
 }
 
-/** Returns a line for each value of each panel (RFC 4180). */
+/** Returns CSV (RFC 4180) with a line for each value of each panel. */
 export function figuresAsCsv(summary: Summary): string {
   const lists = [
     ...PANELS.map((name) => [name, summary.panels[name].top] as const),
@@ -25,7 +25,7 @@ export function figuresAsCsv(summary: Summary): string {
   return csv([["panel", "value", "requests", "bytes", "errors"], ...rows]);
 }
 
-/** Returns a line for each bucket of the timeline: when it begins, its layers, its bytes. */
+/** Returns CSV with a line for each bucket of the timeline: its start, layers and bytes. */
 export function timelineAsCsv(
   { timeline }: Summary,
   { layers, start, bucket_seconds }: Layers,
@@ -42,7 +42,10 @@ function csv(rows: (string | number)[][]): string {
   return rows.map((row) => `${row.map(field).join(",")}\r\n`).join("");
 }
 
-/** Quotes what needs it. A field that a spreadsheet would take for a formula begins with a quote mark. */
+/**
+ * Quotes a field if necessary. One that a spreadsheet would take for a formula gets a leading quote
+ * mark.
+ */
 function field(value: string | number): string {
   if (typeof value === "number") {
     return String(value);
@@ -57,9 +60,9 @@ export interface Drawing {
   split: Split;
   before: number[] | undefined;
   title: string;
-  /** The value of a custom property of the style sheet. */
+  /** Returns the value of a custom property of the style sheet. */
   colour(name: string): string;
-  /** The labels of the time axis, by the share of the width at which they stand. */
+  /** The labels of the time axis, by their position as a share of the width. */
   marks: { at: number; label: string }[];
 }
 
@@ -67,7 +70,7 @@ const WIDTH = 1_200;
 const HEIGHT = 420;
 const PLOT = { left: 64, top: 76, right: 1_176, bottom: 376 };
 
-/** Returns the histogram as a picture of SVG 1.1, with its title, legend and axes. */
+/** Returns the histogram as an SVG 1.1 image with title, legend and axes. */
 export function histogramAsSvg(drawing: Drawing): string {
   const { layers, split, before, colour, title } = drawing;
   const { times, tops, peak } = stack(layers, () => true);

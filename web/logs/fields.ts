@@ -1,13 +1,13 @@
-// Reading JSON of the server strictly: every field is asked for by name and type.
+// Reads the server's JSON strictly: every field by name and type.
 
-/** The server sent what subprotocol linerate.logs.v1 has no place for. */
+/** The server sent something that subprotocol linerate.logs.v1 does not define. */
 export class NotUnderstood extends Error {}
 
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new NotUnderstood("message is no JSON");
+    throw new NotUnderstood("message is not JSON");
   }
 }
 
@@ -15,14 +15,14 @@ export function isCount(value: unknown): value is number {
   return typeof value === "number" && Number.isFinite(value) && value >= 0;
 }
 
-/** One JSON object; `name` is what a complaint calls it. */
+/** One JSON object; `name` identifies it in errors. */
 export class Fields {
   readonly #fields: Record<string, unknown>;
   readonly #name: string;
 
   constructor(value: unknown, name: string) {
     if (typeof value !== "object" || value === null || Array.isArray(value)) {
-      throw new NotUnderstood(`${name} is no object`);
+      throw new NotUnderstood(`${name} is not an object`);
     }
     this.#fields = value as Record<string, unknown>;
     this.#name = name;
@@ -48,12 +48,12 @@ export class Fields {
     return new Fields(this.#fields[name], name);
   }
 
-  /** The object called `name`, or null where the server says null. */
+  /** The object called `name`, or null if the server sent null. */
   objectOrNull(name: string): Fields | null {
     return this.#fields[name] === null ? null : this.object(name);
   }
 
-  /** Each entry of the list called `name`, which all are objects. */
+  /** The entries of the list called `name`, all of which must be objects. */
   objects(name: string): Fields[] {
     return this.list(name).map((entry) => new Fields(entry, name));
   }
@@ -61,12 +61,12 @@ export class Fields {
   strings(name: string): string[] {
     const list = this.list(name);
     if (!list.every((entry) => typeof entry === "string")) {
-      throw new NotUnderstood(`${name} holds something else than strings`);
+      throw new NotUnderstood(`${name} contains something other than strings`);
     }
     return list;
   }
 
-  /** Unix seconds, which may lie before 1970, or null. */
+  /** Unix seconds, possibly before 1970, or null. */
   time(name: string): number | null {
     return this.#expect(
       name,
@@ -82,7 +82,7 @@ export class Fields {
   texts(name: string): Record<string, string> {
     const fields = this.object(name).#fields;
     if (!Object.values(fields).every((value) => typeof value === "string")) {
-      throw new NotUnderstood(`${name} holds something else than strings`);
+      throw new NotUnderstood(`${name} contains something other than strings`);
     }
     return fields as Record<string, string>;
   }
@@ -91,7 +91,7 @@ export class Fields {
   counts(name: string): Record<string, number> {
     const fields = this.object(name).#fields;
     if (!Object.values(fields).every(isCount)) {
-      throw new NotUnderstood(`${name} holds something else than counts`);
+      throw new NotUnderstood(`${name} contains something other than counts`);
     }
     return fields as Record<string, number>;
   }
@@ -100,7 +100,7 @@ export class Fields {
   countList(name: string, length: number): number[] {
     const list = this.list(name);
     if (list.length !== length || !list.every(isCount)) {
-      throw new NotUnderstood(`${this.#name} has no ${length} counts of ${name}`);
+      throw new NotUnderstood(`${this.#name} does not have ${length} counts in ${name}`);
     }
     return list;
   }

@@ -1,4 +1,5 @@
-// Which figures are shown: those the server pushes, or its answers about a part of the log.
+// Where figures come from: the server pushes those of the whole log, and answers queries about a
+// part.
 
 import { grouped, utcClock, utcDay } from "../shared/format.js";
 import { Enquiry } from "./enquiry.js";
@@ -8,17 +9,17 @@ import type { TimeRange } from "./query.js";
 import type { Summary } from "./summary.js";
 import { comparedRange, comparisonQueryOf, isPushed, isWhole, queryOf, type View } from "./view.js";
 
-/** While lines come in, a part of the log is asked for this often at most. */
+/** While lines arrive, a part of the log is queried at most this often. */
 const ASK_EVERY_MS = 500;
 
 export interface FiguresSourceEvents {
   figures(figures: Figures): void;
   lines(total: number, rows: readonly Row[]): void;
-  /** The lines can't be shown; the reason is the server's. */
+  /** The lines cannot be shown, for the server's reason. */
   linesRefused(why: string): void;
   /**
-   * The figures of the view can't be told, or not all; the reason, or empty when they can, and which filter is to
-   * blame, if one is.
+   * Some or all figures of the view are unavailable. `why` is empty once they are available; `at`
+   * is the filter that caused this, if one did.
    */
   objection(why: string, at?: Misplaced): void;
 }
@@ -36,7 +37,7 @@ export class FiguresSource {
   #askedAtMs = -Infinity;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** `size` is how many bytes the log has, 0 if nobody knows; `pageOf` says which lines are wanted. */
+  /** `size` is the log's size in bytes, 0 if unknown; `pageOf` returns which lines to show. */
   constructor(
     view: View,
     size: number,
@@ -71,12 +72,12 @@ export class FiguresSource {
     });
   }
 
-  /** The figures of all that was read so far. */
+  /** The figures of everything read so far. */
   get whole(): Summary | undefined {
     return this.#whole;
   }
 
-  /** The figures that are shown. */
+  /** The figures shown. */
   get shown(): Summary | undefined {
     return this.#shown;
   }
@@ -110,7 +111,7 @@ export class FiguresSource {
     this.#ask();
   }
 
-  /** Asks for the lines of another page. */
+  /** Requests another page of lines. */
   turnPage(): void {
     const { offset, limit } = this.#pageOf();
     this.#enquiry.askForRows(queryOf(this.#view), offset, limit);
@@ -146,7 +147,7 @@ export class FiguresSource {
     this.turnPage();
   }
 
-  /** Where more values can't be told, those that are pushed are better than none. */
+  /** Falls back to the pushed values where more are not available. */
   #fallBack(isOfFigures: boolean): void {
     if (isOfFigures && isWhole(this.#view) && this.#whole !== undefined) {
       this.#shown = this.#whole;
@@ -167,12 +168,12 @@ export class FiguresSource {
   }
 }
 
-/** Says from when on requests are kept, where older ones have made way for them. */
+/** Returns a note on the requests that are kept, if older ones have been dropped. */
 export function reachOf({ filterable }: Summary): string {
   const { since, requests } = filterable;
   if (since === null) {
     return "";
   }
   const from = `${utcDay(since)} ${utcClock(since)} UTC`;
-  return `the server keeps the newest ${grouped(requests)} requests, those from ${from} on: these figures are of them alone`;
+  return `the server keeps the newest ${grouped(requests)} requests, from ${from} on; these figures cover only those`;
 }

@@ -16,23 +16,23 @@ import { clearTotals, showTotals } from "./totals.js";
 import { clearUnparsedLines, showUnparsedLines } from "./unparsed-lines.js";
 import { comparedRange, type View, withMore, withToggled } from "./view.js";
 
-/** The figures of a log as they now are. */
+/** The current figures of a log. */
 export interface Figures {
-  /** Of all that was read. */
+  /** Of everything that was read. */
   whole: Summary;
-  /** Of what the view asks for. */
+  /** Of the part that the view selects. */
   shown: Summary;
   compared: { summary: Summary; range: TimeRange } | undefined;
-  /** How much of the log was read, 0 to 1. */
+  /** How much of the log has been read, 0 to 1. */
   fraction: number;
-  /** Whether no more lines will come. */
+  /** True if no more lines will follow. */
   isFinal: boolean;
 }
 
 export interface FiguresViewEvents {
-  /** The person chose another view. */
+  /** The user chose another view. */
   view(view: View): void;
-  /** Another page of lines is wanted. */
+  /** The user requested another page of lines. */
   lines(): void;
 }
 
@@ -71,7 +71,7 @@ export class FiguresView {
     this.showView(view, undefined);
   }
 
-  /** Shows what is chosen, before its figures have come. */
+  /** Shows the chosen view before its figures have arrived. */
   showView(view: View, whole: Summary | undefined): void {
     this.#view = view;
     document.body.dataset["compare"] = comparedRange(view) === null ? "off" : "on";
@@ -97,7 +97,7 @@ export class FiguresView {
     this.lines.show(total, rows);
   }
 
-  /** Says that the figures shown aren't those of the view, and why; nothing when they are. */
+  /** Shows why the figures are not those of the view; clears the message if they are. */
   showObjection(why: string, at?: Misplaced): void {
     setText(element("objection"), why);
     this.#filters.showProblem(why, at);

@@ -1,4 +1,4 @@
-// Several files as one run of bytes, each read in whichever way the calibration says.
+// Several files as one sequence of bytes, each read in the way that the calibration chose.
 
 import type { Calibration } from "./calibration.js";
 import {
@@ -19,7 +19,7 @@ export class FileChain {
   #kind: ReaderKind | undefined;
   #file: File | undefined;
 
-  /** `reading` hears of the way of reading whenever it is chosen. */
+  /** `reading` is called whenever a way of reading is chosen. */
   constructor(
     files: readonly File[],
     calibration: Calibration,
@@ -31,7 +31,7 @@ export class FileChain {
     this.#reading = reading;
   }
 
-  /** How many bytes to ask for at `offset`, and how many on their way are fastest. */
+  /** How many bytes to read at `offset`, and the number of bytes in flight that is fastest. */
   paceAt(offset: number): { chunkBytes: number; inFlightBytes: number } {
     const { file, start } = this.#fileAt(offset);
     const { chunkBytes, inFlightBytes } = this.#readerAt(offset);
@@ -51,7 +51,7 @@ export class FileChain {
     }
   }
 
-  /** Says whether the byte at `offset` can still be read. */
+  /** Returns whether the byte at `offset` can still be read. */
   async isReadable(offset: number): Promise<boolean> {
     const { file, start } = this.#fileAt(Math.min(offset, this.size - 1));
     const at = Math.min(offset, this.size - 1) - start;
@@ -100,7 +100,7 @@ export class FileChain {
       }
       start += file.size;
     }
-    throw new RangeError(`there is no byte ${offset} in ${this.size}`);
+    throw new RangeError(`offset ${offset} is beyond the end of the files at ${this.size}`);
   }
 }
 

@@ -1,24 +1,24 @@
-// Two ways to read the file for sending, behind one interface.
+// Two ways to read a file for sending, with one interface.
 
 /** Reads a file front to back. */
 export interface FileReader {
-  /** How many bytes to ask for at a time. */
+  /** How many bytes to read at a time. */
   readonly chunkBytes: number;
-  /** How many bytes on their way this reader is fastest with; more of the window isn't used. */
+  /** The number of bytes in flight with which this reader is fastest; it does not use more. */
   readonly inFlightBytes: number;
   /**
    * Returns the next bytes, 1 to `bytesMax` of them; never called at the end of the file.
    *
-   * A `Uint8Array` is valid until the next call. Rejects when the file can't be read any more.
+   * A `Uint8Array` is valid until the next call. Rejects if the file can no longer be read.
    */
   next(bytesMax: number): Promise<Blob | Uint8Array<ArrayBuffer>>;
-  /** Lets go of the file. */
+  /** Releases the file. */
   close(): void;
 }
 
 export type ReaderKind = "slices" | "stream";
 
-/** Sends slices of the file as they are: the browser reads them when it sends them. */
+/** Returns slices of the file: the browser reads them when it sends them. */
 export class SliceReader implements FileReader {
   readonly chunkBytes = 16 * 1024 * 1024;
   readonly inFlightBytes = 64 * 1024 * 1024;
@@ -41,25 +41,25 @@ export class SliceReader implements FileReader {
   }
 }
 
-/** A read of the file's stream didn't come back, several times over. */
+/** Reads of the file's stream did not resolve, several times in a row. */
 export class ReadStalled extends Error {}
 
-/** Buffers above half a MiB lose what this way gains in Chromium. */
+/** With buffers above half a MiB, Chromium loses the advantage of this way. */
 const STREAM_BUFFER_BYTES = 512 * 1024;
-/** In Chromium a read into a buffer sometimes never resolves; by then it is taken to be lost. */
+/** In Chromium a read into a buffer sometimes never resolves; it counts as lost after this time. */
 const STALL_MS = 200;
-/** Stalls without a byte in between after which another way of reading should take over. */
+/** Stalls without progress in between after which another way of reading should take over. */
 const STALLS_MAX = 3;
 
-/** Reads through two buffers of its own: one is being filled while the other is being sent. */
+/** Reads through two buffers: one is filled while the other is sent. */
 export class StreamReader implements FileReader {
   readonly chunkBytes = STREAM_BUFFER_BYTES;
-  /** What is sent from a buffer is copied into the browser's memory, so there is little of it. */
+  /** The browser copies what is sent from a buffer, so few bytes are kept in flight. */
   readonly inFlightBytes = 4 * STREAM_BUFFER_BYTES;
   readonly #file: Blob;
   readonly #stallMs: number;
   #reader: ReadableStreamBYOBReader;
-  /** Where the read under way began. */
+  /** The offset of the current read. */
   #offset: number;
   #spare: ArrayBuffer[] = [
     new ArrayBuffer(STREAM_BUFFER_BYTES),
@@ -68,7 +68,7 @@ export class StreamReader implements FileReader {
   #lent: ArrayBuffer | undefined;
   #pending: Promise<ReadableStreamReadResult<Uint8Array<ArrayBuffer>>> | undefined;
 
-  /** Throws a `TypeError` in browsers whose files can't be read into buffers. */
+  /** Throws a `TypeError` in browsers that cannot read files into buffers. */
   constructor(file: Blob, offset: number, stallMs = STALL_MS) {
     this.#file = file;
     this.#offset = offset;
@@ -99,15 +99,15 @@ export class StreamReader implements FileReader {
     bytesMax: number,
   ): Uint8Array<ArrayBuffer> {
     if (result.done || result.value.byteLength === 0) {
-      throw new DOMException("the file became shorter while it was read", "NotReadableError");
+      throw new DOMException("the file was truncated while it was read", "NotReadableError");
     }
     this.#offset += result.value.byteLength;
     this.#lent = result.value.buffer;
-    // The next read starts now, into the other buffer, but never at the end of the file:
-    // such reads are the likeliest to hang.
+    // The next read starts now, into the other buffer, but never at the end of the file, where
+    // reads are most likely to hang.
     if (this.#offset < this.#file.size) {
       this.#pending = this.#read(bytesMax);
-      this.#pending.catch(() => undefined); // Whoever awaits it next hears of the failure.
+      this.#pending.catch(() => undefined); // The next `await` reports the failure.
     }
     return result.value;
   }
@@ -125,7 +125,7 @@ export class StreamReader implements FileReader {
     }
   }
 
-  /** Leaves the hanging read, and the buffer it holds, behind. */
+  /** Abandons the stalled read and the buffer that it holds. */
   #reopen(): void {
     this.#reader.cancel().catch(() => undefined);
     this.#reader = openStream(this.#file, this.#offset);

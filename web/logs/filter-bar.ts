@@ -1,4 +1,4 @@
-// The filters in force as chips, each to be changed or removed, and a form to write one.
+// The active filters as chips that can be changed or removed, and a form to write a filter.
 
 import { create, element, setText } from "../shared/page.js";
 import type { Misplaced } from "./protocol.js";
@@ -13,9 +13,9 @@ export class FilterBar {
   readonly #text = element("filter-text") as HTMLInputElement;
   readonly #events: FilterBarEvents;
   #filters: readonly string[] = [];
-  /** Which filter is being changed, rather than a new one written. */
+  /** The filter that is being edited, or undefined for a new one. */
   #changed: number | undefined;
-  /** Which filter the form brought last. */
+  /** The filter that the form submitted last. */
   #written: number | undefined;
 
   constructor(events: FilterBarEvents) {
@@ -43,7 +43,7 @@ export class FilterBar {
     this.#chips.replaceChildren(...filters.map(chip));
     setText(
       element("filters-none"),
-      filters.length === 0 ? "No filter: click any value below." : "",
+      filters.length === 0 ? "No filters: click any value below to add one." : "",
     );
     element("clear-filters").hidden = filters.length === 0;
     if (had) {
@@ -52,14 +52,14 @@ export class FilterBar {
     }
   }
 
-  /** Marks the filter that the server refused; none when it took all. */
+  /** Marks the filter that the server refused; none if it accepted all. */
   showProblem(message: string, at: Misplaced | undefined): void {
     [...this.#chips.children].forEach((item, i) => {
       item.classList.toggle("chip-bad", i === at?.filter);
       item.querySelector(".chip-change")?.setAttribute("aria-invalid", String(i === at?.filter));
     });
     if (at !== undefined && at.filter === this.#written) {
-      // The filter has just been written: put the caret where the error is.
+      // The filter has just been submitted: put the caret where the error is.
       this.#open(at.filter, at.column);
       setText(element("filter-problem"), message);
       this.#text.setAttribute("aria-invalid", "true");
@@ -86,7 +86,7 @@ export class FilterBar {
     this.#text.value = text;
     setText(element("filter-submit"), "Change");
     this.#text.focus();
-    // The server counts characters, the field counts units of UTF-16.
+    // The server counts characters, but the field counts UTF-16 code units.
     const at = [...text].slice(0, (column ?? Infinity) - 1).join("").length;
     this.#text.setSelectionRange(at, at);
   }

@@ -1,29 +1,32 @@
-// What the server offers before a log is chosen: whether it takes one, and the files that it follows itself.
+// What the server offers before a log is chosen: whether it accepts uploads, and the files it
+// follows.
 
 import { ownServer } from "../shared/live-socket.js";
 import { create, element, setText } from "../shared/page.js";
 import { storedKey } from "./key.js";
 import { parseServerMessage, SUBPROTOCOL, type Uploads } from "./protocol.js";
 
-/** A server that follows no file says nothing; it is asked for this long. */
+/** A server that follows no files does not answer; the page waits this long. */
 const ASK_MS = 15_000;
 
 const TITLE: Record<Uploads, string> = {
   allowed: "Drop an access log",
-  closed: "No logs here",
-  key: "Logs need a key",
-  off: "No uploads here",
+  closed: "This server does not accept logs",
+  key: "Logs require a key",
+  off: "Uploads are disabled",
 };
 
 const WHY: Record<Uploads, string> = {
   allowed: "",
   closed:
-    "This server takes no logs: it is not open to everybody, and it has no key for logs. Its operator can set auth.logs_key.",
-  key: "This server takes logs from those who have its key for logs, or its admin key.",
-  off: "Uploads are switched off on this server (logs.uploads_max\u00a0=\u00a00).",
+    "It requires authentication, but has no key for logs. Its operator can set auth.logs_key.",
+  key: "To read logs on this server, enter its key for logs or its admin key.",
+  off: "Its operator has disabled uploads (logs.uploads_max\u00a0=\u00a00).",
 };
 
-/** Asks the server once, and shows a button for each file; `follow` hears which was chosen. */
+/**
+ * Asks the server once, and shows a button for each file; `follow` is called with the chosen one.
+ */
 export function listFollowable(follow: (name: string) => void): void {
   const socket = new WebSocket(ownServer("/logs/upload"), SUBPROTOCOL);
   const timer = setTimeout(() => socket.close(), ASK_MS);

@@ -1,12 +1,12 @@
-// Help where the format of a log isn't known: its first lines, and a box to say what they look like.
+// Help for logs of unknown format: shows the first lines, and a field to enter their format.
 
 import { element, setText } from "../shared/page.js";
 
-/** Lines shown, and how much of the file is read for them. */
+/** The number of lines shown, and how much of the file is read for them. */
 const LINES = 4;
 const HEAD_BYTES = 8 * 1024;
 
-/** `retry` hears the format that was typed. */
+/** `retry` is called with the format that the user entered. */
 export function watchFormatForm(retry: (format: string) => void): void {
   element("format-form").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -17,7 +17,7 @@ export function watchFormatForm(retry: (format: string) => void): void {
   });
 }
 
-/** Shows the form with the first lines of the file; lines that can't be read are left out. */
+/** Shows the form with the first lines of the file, or without lines if they cannot be read. */
 export async function showFormatForm(file: File): Promise<void> {
   element("format-form").hidden = false;
   setText(element("format-lines"), await firstLines(file).catch(() => ""));
@@ -27,7 +27,7 @@ export function hideFormatForm(): void {
   element("format-form").hidden = true;
 }
 
-/** Returns the first lines, unpacked where that needs no library. */
+/** Returns the first lines, decompressed if the browser can do so itself. */
 async function firstLines(file: File): Promise<string> {
   const head = file.slice(0, HEAD_BYTES);
   const magic = new Uint8Array(await head.slice(0, 2).arrayBuffer());
@@ -36,7 +36,7 @@ async function firstLines(file: File): Promise<string> {
   return text.split("\n").slice(0, LINES).join("\n");
 }
 
-/** Unpacks the beginning of a gzip file; that it breaks off is no error here. */
+/** Decompresses the beginning of a gzip file; a truncated stream is not an error. */
 async function unpacked(head: Blob): Promise<string> {
   const reader = head.stream().pipeThrough(new DecompressionStream("gzip")).getReader();
   const decoder = new TextDecoder();

@@ -1,15 +1,15 @@
-// The key for logs, as long as the tab is open.
+// The key for logs, kept while the tab is open.
 
 import { element } from "../shared/page.js";
 
 const STORED = "linerate-logs-key";
 
-/** Returns the key that the person gave; empty if there is none. */
+/** Returns the key that the user entered; empty if there is none. */
 export function storedKey(): string {
   return sessionStorage.getItem(STORED) ?? "";
 }
 
-/** Stores the key that somebody enters and calls `given`. */
+/** Stores the key that the user enters, and calls `given`. */
 export function watchKeyForm(given: () => void): void {
   element("key-form").addEventListener("submit", (event) => {
     event.preventDefault();

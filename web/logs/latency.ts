@@ -1,4 +1,4 @@
-// How long requests took: percentiles, and their spread as columns.
+// How long requests took: percentiles, and a histogram.
 
 import { grouped, percentage } from "../shared/format.js";
 import { create, element, setFigure, setText } from "../shared/page.js";
@@ -6,13 +6,13 @@ import { changeOf } from "./change.js";
 import type { Latency, Summary } from "./summary.js";
 
 const PERCENTILES = [
-  ["p50", "Half took at most", "p50_us"],
-  ["p90", "9 of 10 at most", "p90_us"],
-  ["p99", "99 of 100 at most", "p99_us"],
-  ["p999", "999 of 1,000 at most", "p999_us"],
-  ["max", "The slowest took", "max_us"],
+  ["p50", "50 % took at most", "p50_us"],
+  ["p90", "90 % took at most", "p90_us"],
+  ["p99", "99 % took at most", "p99_us"],
+  ["p999", "99.9 % took at most", "p999_us"],
+  ["max", "Slowest", "max_us"],
 ] as const;
-/** Columns of the histogram, each a step of the same ratio. */
+/** Number of columns of the histogram; their bounds have a constant ratio. */
 const COLUMNS = 48;
 
 export class LatencyPanel {
@@ -86,11 +86,11 @@ function noteOf({ count, error }: Latency, requests: number): string {
 
 function whyNone(requests: number): string {
   return requests === 0
-    ? "No request fits the filters."
-    : "The format has no duration; nginx writes it as $request_time, Apache as %D.";
+    ? "No request matches the filters."
+    : "The log format has no duration; nginx writes it as $request_time, Apache as %D.";
 }
 
-/** Writes microseconds to three digits: 850 µs, 12.4 ms, 3.02 s. */
+/** Formats microseconds with three digits: 850 µs, 12.4 ms, 3.02 s. */
 export function duration(us: number): string {
   const [value, unit] = us < 1_000 ? [us, "µs"] : us < 1e6 ? [us / 1_000, "ms"] : [us / 1e6, "s"];
   const digits = value >= 100 || unit === "µs" ? 0 : value >= 10 ? 1 : 2;
@@ -103,7 +103,7 @@ interface Column {
   count: number;
 }
 
-/** Merges buckets of any kind into `columns` of equal ratio between the least and the largest bound. */
+/** Merges buckets into `columns` with a constant ratio between the lowest and the highest bound. */
 export function spread(buckets: readonly [number, number][], columns: number): Column[] {
   const filled = buckets.filter(([, count]) => count > 0);
   const [first, last] = [filled[0], filled.at(-1)];

@@ -1,4 +1,4 @@
-// The lines themselves that fit the filters, a page of them at a time.
+// The lines that match the filters, one page at a time.
 
 import { grouped } from "../shared/format.js";
 import { create, element, setText } from "../shared/page.js";
@@ -13,7 +13,7 @@ export class LinesTable {
   #offset = 0;
   #total = 0;
 
-  /** `turn` hears that another page is wanted, whose first line is `offset`. */
+  /** `turn` is called to request another page, whose first line is `offset`. */
   constructor(turn: () => void) {
     this.#turn = turn;
     for (let i = 0; i < PAGE_LINES; i += 1) {
@@ -34,12 +34,12 @@ export class LinesTable {
     this.clear();
   }
 
-  /** How many lines lie before the page. */
+  /** The number of lines before the page. */
   get offset(): number {
     return this.#offset;
   }
 
-  /** Goes back to the first page, since something else is shown. */
+  /** Returns to the first page because another selection is shown. */
   rewind(): void {
     this.#offset = 0;
   }
@@ -60,11 +60,11 @@ export class LinesTable {
       total === 0 ? "" : `${grouped(this.#offset + 1)} to ${grouped(last)} of ${grouped(total)}`,
     );
     element("lines-note").dataset["value"] = String(total);
-    setText(element("lines-empty"), total === 0 ? "No line fits the filters." : "");
+    setText(element("lines-empty"), total === 0 ? "No line matches the filters." : "");
     this.#enable();
   }
 
-  /** Shows no lines, and why: what the server said. */
+  /** Shows the server's reason instead of lines. */
   refuse(why: string): void {
     this.show(0, []);
     setText(element("lines-empty"), why);
@@ -91,7 +91,7 @@ export class LinesTable {
       ["lines-next", isLast],
       ["lines-last", isLast],
     ] as const) {
-      // Not `disabled`, which would take the focus from whoever pages by keyboard.
+      // Not `disabled`, which would take the focus away from keyboard users.
       element(id).setAttribute("aria-disabled", String(off));
     }
   }

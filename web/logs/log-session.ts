@@ -1,4 +1,4 @@
-// One log at the server: its files go there, figures come back, and questions are answered after.
+// One log at the server: sends its files, receives figures, and then asks queries.
 
 import { retryDelayMs } from "../shared/backoff.js";
 import { NotUnderstood } from "./fields.js";
@@ -24,50 +24,50 @@ export type Source =
 export type Ended =
   | { kind: "cancelled"; acknowledged: number }
   | { kind: "failed"; failure: Failure; acknowledged: number }
-  /** All figures had come; the server has let go of the log, so nothing more can be asked of it. */
+  /** All figures had arrived; the server has dropped the log, so it cannot be queried any more. */
   | { kind: "forgotten" };
 
 export type Failure =
-  /** The connection never came about, or the server didn't say that it is ready. */
+  /** The connection could not be opened, or the server did not report that it is ready. */
   | { reason: "unreachable" }
-  /** The connection was lost, and could not be taken up again. */
+  /** The connection was lost and could not be resumed. */
   | { reason: "dropped" }
   /** The server refused the file. */
   | { reason: "refused"; code: string; message: string }
-  /** The server sent what this page doesn't understand. */
+  /** The server sent something that this page does not understand. */
   | { reason: "not_understood"; message: string }
-  /** The file can't be read: it changed, shrank, moved, or its permissions forbid it. */
+  /** The file cannot be read: it was changed, truncated or moved, or lacks permissions. */
   | { reason: "unreadable" }
   /** This page's own code failed. */
   | { reason: "bug"; message: string };
 
-/** What is told while a session lives. */
+/** The events of a session. */
 export interface SessionListener {
   progress(acknowledged: number): void;
   snapshot(summary: Summary, final: boolean): void;
   answer(answer: Answer): void;
   /** The server is ready, for the first time or again. */
   connected(): void;
-  /** The connection was lost; the next attempts are under way. */
+  /** The connection was lost; the session is trying to reconnect. */
   reconnecting(): void;
   /** The way of reading changed. */
   reading(kind: ReaderKind): void;
 }
 
-/** The server gets this long to accept a connection and say that it is ready. */
+/** How long the server may take to accept a connection and report that it is ready. */
 const READY_WITHIN_MS = 15_000;
-/** A lost connection is given up when it didn't come back in this time. */
+/** How long to try to resume a lost connection. */
 const RESUME_WITHIN_MS = 120_000;
 const NORMAL_CLOSURE = 1000;
 
 export class LogSession {
   readonly #source: Source;
   readonly #connect: () => WebSocket;
-  /** What to show where the server asks for it; may be empty. */
+  /** The key to send if the server asks for one; may be empty. */
   readonly #key: string;
   readonly #listener: SessionListener;
   readonly #upload: Upload | undefined;
-  /** Questions without an answer, to be asked again on the next connection. */
+  /** Unanswered queries, to be sent again on the next connection. */
   readonly #open = new Map<number, Question>();
   #socket: WebSocket;
   #id: string | undefined;
@@ -79,10 +79,10 @@ export class LogSession {
   #lostAtMs: number | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #settle: (ended: Ended) => void = () => undefined;
-  /** How the session ends; never rejects. */
+  /** Resolves with how the session ended; never rejects. */
   readonly ended: Promise<Ended>;
 
-  /** `connect` opens one connection to the server; `forced` skips the choice of a way to read. */
+  /** `connect` opens a connection to the server; `forced` fixes the way of reading. */
   constructor(
     source: Source,
     connect: () => WebSocket,
@@ -103,7 +103,7 @@ export class LogSession {
     this.#socket = this.#opened();
   }
 
-  /** Asks a question; its answer carries the same `seq`. */
+  /** Sends a query; its answer carries the same `seq`. */
   ask(question: Question): void {
     if (this.#isOver) {
       return;
@@ -114,7 +114,7 @@ export class LogSession {
     }
   }
 
-  /** Tells the server to stop and forgets the files. */
+  /** Tells the server to stop, and releases the files. */
   cancel(): void {
     if (this.#socket.readyState === this.#socket.OPEN) {
       this.#say({ type: "cancel" });
@@ -147,7 +147,9 @@ export class LogSession {
     return socket;
   }
 
-  /** The server's first message says whether it wants the key; once that is right, it says so again. */
+  /**
+   * The server's first message says whether it requires a key; it repeats it once the key is right.
+   */
   #handleOffer(uploads: Uploads): void {
     if (uploads === "closed") {
       return; // An error follows.
@@ -175,7 +177,7 @@ export class LogSession {
   #handleMessage(data: unknown): void {
     try {
       if (typeof data !== "string") {
-        throw new NotUnderstood("a binary message");
+        throw new NotUnderstood("unexpected binary message");
       }
       this.#handle(parseServerMessage(data));
     } catch (error) {
@@ -217,7 +219,7 @@ export class LogSession {
     const upload = this.#upload;
     const fits = upload === undefined || (window_bytes > 0 && bytes <= upload.size);
     if (this.#isReady || !fits) {
-      throw new NotUnderstood("ready for nothing, or twice");
+      throw new NotUnderstood("unexpected `ready` message");
     }
     clearTimeout(this.#timer);
     this.#id = id;
@@ -248,7 +250,7 @@ export class LogSession {
         this.#say({ type: "finish" });
       }
     } catch (error) {
-      // Browsers report whatever keeps them from reading a file as a DOMException.
+      // Browsers report all errors while reading a file as a DOMException.
       const isFile = error instanceof DOMException;
       this.#fail(isFile ? { reason: "unreadable" } : { reason: "bug", message: String(error) });
     }
@@ -256,10 +258,10 @@ export class LogSession {
 
   #handleAcknowledgement(total: number): void {
     if (this.#upload === undefined) {
-      return; // What the server reads by itself is no upload that could be lost.
+      return; // A file that the server follows is not an upload that could be lost.
     }
     if (!this.#upload.handleAcknowledgement(total)) {
-      throw new NotUnderstood(`acknowledgement of ${total} bytes`);
+      throw new NotUnderstood(`impossible acknowledgement of ${total} bytes`);
     }
     this.#listener.progress(total);
   }

@@ -1,4 +1,5 @@
-// The log page `/logs`: files come in, figures come out; what is chosen of them lives in the address.
+// The log page `/logs`: reads files and shows their figures; the current view is kept in the
+// address.
 
 import { element, setText } from "../shared/page.js";
 import { announce } from "./announcer.js";
@@ -16,14 +17,14 @@ import { RunningSession } from "./running-session.js";
 import { explain, objection, type Trouble } from "./trouble.js";
 import { fragmentOf, isOutdated, isWhole, parseView, type View, WHOLE } from "./view.js";
 
-/** What the page is doing; its style sheet shows and hides by it. */
+/** The state of the page, by which its style sheet shows and hides elements. */
 type PageState = "idle" | "uploading" | "following" | "finished" | "cancelled" | "failed";
 
 const outdated = isOutdated(location.hash);
 let view: View = parseView(location.hash);
 let session: RunningSession | undefined;
 let source: FiguresSource | undefined;
-/** Files that were read last, to read them once more. */
+/** The files that were read last, for reading them again. */
 let lastFiles: File[] = [];
 
 const figures = new FiguresView(view, {
@@ -51,23 +52,27 @@ if (view.follow === null) {
 }
 if (outdated) {
   showTrouble({
-    title: "The filters of this link are not applied",
+    title: "The filters in this link were not applied",
     detail:
-      "It was made by an earlier version of this page, whose filters were others. Choose them anew.",
+      "The link was created by an earlier version of this page, with a different filter syntax. Set the filters again.",
     retry: false,
   });
 }
 
 function handleOffer(offer: Offer): void {
   if (document.body.dataset["state"] === "uploading") {
-    announce("A file is being read. Cancel it first.");
-    setText(element("busy"), "A log is being read: cancel it first.");
+    announce("A log is being read. Cancel it first.");
+    setText(element("busy"), "A log is being read. Cancel it first.");
     return;
   }
   const uploads = document.body.dataset["uploads"] ?? "allowed";
   if (uploads !== "allowed") {
     const detail = element("uploads-why").textContent ?? "";
-    showTrouble({ title: "This server takes no log from this page now", detail, retry: false });
+    showTrouble({
+      title: "The server does not accept a log from this page now",
+      detail,
+      retry: false,
+    });
     return;
   }
   if (offer.kind === "unusable") {
@@ -80,7 +85,7 @@ function handleOffer(offer: Offer): void {
     return;
   }
   if (session !== undefined) {
-    // What was chosen of another log says nothing about this one.
+    // A view of another log does not apply to this one.
     changeView({ ...WHOLE });
   }
   readFiles(offer.files, "auto");
@@ -152,7 +157,7 @@ function handleSnapshot(
     announce(`Done: ${element("requests").textContent ?? ""} requests`);
     setState("finished");
     if (hadFocus) {
-      element("choose-another").focus({ preventScroll: true }); // It stands where Cancel stood.
+      element("choose-another").focus({ preventScroll: true }); // It replaces Cancel.
     }
   }
 }
@@ -163,8 +168,9 @@ function handleEnd(ended: Ended): void {
   switch (ended.kind) {
     case "forgotten":
       showTrouble({
-        title: "The server has let go of this log",
-        detail: "Its figures stay here. To filter it or to read its lines, read it once more.",
+        title: "The server no longer keeps this log",
+        detail:
+          "The figures stay on this page. To filter the log or to see its lines, read it again.",
         retry: lastFiles.length > 0,
       });
       return;
@@ -192,7 +198,7 @@ function handleEnd(ended: Ended): void {
   }
 }
 
-/** Shows another view and writes it into the address. */
+/** Shows another view and stores it in the address. */
 function changeView(chosen: View): void {
   const fragment = fragmentOf(chosen);
   const address = `${location.pathname}${location.search}${fragment === "" ? "" : `#${fragment}`}`;
@@ -209,12 +215,12 @@ function showView(chosen: View): void {
   source?.handleView(view);
 }
 
-/** A link that carries a view says so, as long as there is no log to show it of. */
+/** While there is no log, shows that the link contains a view. */
 function showSharedView(): void {
   const carries = !isWhole(view) && view.follow === null;
   setText(
     element("shared-view"),
-    carries ? "This link carries filters. Choose the log that it is about, and they apply." : "",
+    carries ? "This link contains filters. They are applied once you choose the log." : "",
   );
 }
 
@@ -236,7 +242,7 @@ function setState(state: PageState): void {
   document.title = state === "idle" ? "Logs · linerate" : `${session?.name ?? ""} · linerate`;
 }
 
-/** Of a packed file nobody knows how many bytes of log it holds. */
+/** The size of the log in a compressed file is unknown. */
 function isPlain({ name }: File): boolean {
   return !/\.(gz|zst|zstd)$/i.test(name);
 }

@@ -14,10 +14,10 @@ import { TimeSpan } from "./time-span.js";
 const HEIGHT = 56;
 /** A drag of fewer pixels is a click. */
 const DRAG_MIN = 4;
-/** The arrow keys move a range by this share of it, and + and − grow and shrink it by it. */
+/** The arrow keys move a range, and + and − resize it, by this share of its length. */
 const STEP = 0.25;
 
-/** Which of the two ranges a drag or key is about. */
+/** The range that a drag or key changes. */
 export type StripTarget = "shown" | "compared";
 
 export class OverviewStrip {
@@ -37,7 +37,7 @@ export class OverviewStrip {
   };
   #target: StripTarget = "shown";
 
-  /** `choose` hears of each range that is dragged or moved; null means the whole log. */
+  /** `choose` is called with each range that is dragged or moved; null means the whole log. */
   constructor(choose: (target: StripTarget, range: TimeRange | null) => void) {
     this.#choose = choose;
     this.#plot = new uPlot(this.#options(), [[], []], this.#frame);
@@ -75,7 +75,7 @@ export class OverviewStrip {
     }
   }
 
-  /** Marks the range shown and the one compared with; null is the whole log or none. */
+  /** Marks the range shown and the one compared with; null means the whole log and none. */
   mark(shown: TimeRange | null, compared: TimeRange | null): void {
     this.#ranges = { shown, compared };
     this.#place("shown", shown);
@@ -128,7 +128,9 @@ export class OverviewStrip {
     }
   }
 
-  /** Arrows move the range, with Shift the compared one; + and − zoom; Escape shows the whole log. */
+  /**
+   * Arrows move the range, with Shift the compared one; + and − zoom; Escape shows the whole log.
+   */
   #handleKey(event: KeyboardEvent): void {
     if (event.key === "Escape") {
       this.#choose("shown", null);

@@ -1,4 +1,4 @@
-// The panels of values: paths, statuses, addresses and so on, each a table of the commonest.
+// The panels of values: paths, statuses, addresses and so on, each a table of the most frequent.
 
 import { grouped, humanBytes, percentage, utcClock, utcDay } from "../shared/format.js";
 import { create, element, setText } from "../shared/page.js";
@@ -15,19 +15,19 @@ import {
 import { type Cell, type Choose, type ValueRow, ValueTable } from "./value-table.js";
 import { MORE_TOP } from "./view.js";
 
-/** What the panels show: the figures, and those they are compared with, if any. */
+/** The data of the panels: the figures, and those they are compared with, if any. */
 export interface Shown {
   summary: Summary;
   compared: Summary | undefined;
   filters: readonly string[];
-  /** The panels of which many values are shown. */
+  /** The panels that are expanded to show many values. */
   more: readonly string[];
 }
 
 export interface PanelEvents {
   /** A value was clicked. */
   choose: Choose;
-  /** Many values of a panel are wanted, or few again. */
+  /** A panel was expanded to many values, or collapsed. */
   more(panel: string): void;
 }
 
@@ -35,32 +35,32 @@ interface Panel {
   show(shown: Shown | undefined): void;
 }
 
-/** Rows of a tall panel, of a short one, and of one whose values are few. */
+/** The number of rows of a tall panel, of a short one, and of one with few values. */
 const TALL = 12;
 const SHORT = 8;
 const FEW = 6;
-/** Keeps the line of an empty note. */
+/** Keeps the height of an empty note. */
 const NOTHING = "\u00a0";
 
 interface ValuePanelSpec {
   id: string;
   title: string;
-  /** What a value is called, over its column. */
+  /** The heading of the column of values. */
   heading: string;
   rows: number;
   field: Field;
-  /** How wide the panel is, in twelfths of the page. */
+  /** The width of the panel, in twelfths of the page. */
   width: number;
   figuresOf(summary: Summary): { top: ValueCount[]; figures?: PanelFigures };
-  /** What stands in the panel when no request has a value. */
+  /** The text of the panel if no request has a value. */
   why(summary: Summary): string;
-  /** What requests without a value are called behind their number. */
+  /** The words after the number of requests without a value. */
   noValue?: string;
-  /** Whether the panel is there at all; it always is, unless this says something else. */
+  /** Returns whether to show the panel; without this function it is always shown. */
   isThere?(summary: Summary): boolean;
   meaningOf?(value: string, summary: Summary | undefined): string;
   colourOf?(value: string): string;
-  /** The class of errors that the panel counts, of which its shares are. */
+  /** The class of errors that the panel counts; its shares are of that class. */
   errors?: "4xx" | "5xx";
 }
 
@@ -85,7 +85,7 @@ const VALUE_PANELS: ValuePanelSpec[] = [
       width: 5,
     },
     figuresOf: named("status"),
-    why: () => "The format has no status.",
+    why: () => "The log format has no status.",
     meaningOf: reasonOf,
     colourOf: (status) => `swatch-${classOf(status)}`,
   },
@@ -99,7 +99,7 @@ const VALUE_PANELS: ValuePanelSpec[] = [
       width: 6,
     },
     figuresOf: named("address"),
-    why: () => "The format has no address.",
+    why: () => "The log format has no address.",
   },
   {
     ...{
@@ -111,13 +111,13 @@ const VALUE_PANELS: ValuePanelSpec[] = [
       width: 6,
     },
     figuresOf: named("referrer"),
-    why: () => "No request names a referrer; the common format has none at all.",
+    why: () => "No request has a referrer; the common format does not include it.",
   },
   {
     ...{
       id: "country",
       title: "Countries",
-      heading: "Country of the address",
+      heading: "Country of address",
       field: "country",
       rows: SHORT,
       width: 12,
@@ -126,25 +126,25 @@ const VALUE_PANELS: ValuePanelSpec[] = [
     figuresOf: ({ countries }) =>
       countries === null ? { top: [] } : { top: countries.figures.top, figures: countries.figures },
     noValue: "from unknown addresses",
-    why: () => "The database of countries has none of the addresses.",
+    why: () => "The country database contains none of the addresses.",
     meaningOf: (code, summary) => summary?.countries?.names[code] ?? "",
   },
   {
     ...{ id: "agent", title: "Agents", heading: "Agent", field: "agent", rows: TALL, width: 7 },
     figuresOf: named("agent"),
-    why: () => "No request names its agent; the common format has none at all.",
+    why: () => "No request has an agent; the common format does not include it.",
   },
   {
     ...{
       id: "bots",
       title: "Bots",
-      heading: "Bot, by its agent",
+      heading: "Bot, by agent",
       field: "bot",
       rows: TALL,
       width: 5,
     },
     figuresOf: ({ bots }) => ({ top: bots.top }),
-    why: () => "No agent says that it is a bot.",
+    why: () => "No agent identifies itself as a bot.",
   },
   {
     ...{
@@ -189,11 +189,11 @@ const VALUE_PANELS: ValuePanelSpec[] = [
   {
     ...{ id: "host", title: "Hosts", heading: "Host", field: "host", rows: FEW, width: 6 },
     figuresOf: named("host"),
-    why: () => "The format doesn't say which host was asked; nginx writes it as $host.",
+    why: () => "The log format does not include the host; nginx writes it as $host.",
   },
 ];
 
-/** Builds all panels into the page. */
+/** Builds all panels. */
 export class Panels {
   readonly #panels: Panel[];
 
@@ -287,7 +287,8 @@ class ValuePanel implements Panel {
       cells: [
         { text: grouped(requests), exact: requests },
         { text: percentage(requests, all ?? 0), exact: 0 },
-        // Of a path with errors the bytes of all its requests are known, which would mislead.
+        // For a path with errors, only the bytes of all its requests are known, which would
+        // mislead.
         errors === undefined ? { text: humanBytes(bytes), exact: bytes } : { text: "", exact: 0 },
         changeCell(requests, value, before),
       ],
@@ -296,7 +297,7 @@ class ValuePanel implements Panel {
   }
 }
 
-/** The change of one value, as far as the figures compared with name it. */
+/** Returns the change of one value, if the figures compared with contain it. */
 function changeCell(
   now: number,
   value: string,
@@ -321,13 +322,13 @@ function changeCell(
 const FIREWALL = {
   by_rate: {
     title: "Busiest addresses",
-    note: "By the most requests in one minute: what a rate limit trips over.",
-    columns: ["Address", "Peak a minute", "At (UTC)", "Requests", "Errors"],
+    note: "By the most requests in one minute, which is what a rate limit catches.",
+    columns: ["Address", "Peak per minute", "At (UTC)", "Requests", "Errors"],
   },
   by_errors: {
     title: "Most refused addresses",
-    note: "By requests with a status from 400 on: scanners, broken clients.",
-    columns: ["Address", "Errors", "Of its requests", "Requests", "Peak/min"],
+    note: "By requests with a status of 400 or above: scanners, broken clients.",
+    columns: ["Address", "Errors", "Error share", "Requests", "Peak/min"],
   },
 } as const;
 
@@ -352,8 +353,8 @@ class FirewallPanel implements Panel {
     this.#table.show(rows, shown?.filters ?? []);
     const why =
       this.#order === "by_rate"
-        ? "The format has no address."
-        : "No address got a status from 400 on.";
+        ? "The log format has no address."
+        : "No address got a status of 400 or above.";
     setText(this.#empty, shown !== undefined && rows.length === 0 ? whyEmpty(shown, why) : "");
   }
 
@@ -377,7 +378,7 @@ class FirewallPanel implements Panel {
   }
 }
 
-/** Builds a card with a heading, a note, a table and a place to say why it is empty. */
+/** Builds a card with a heading, a note, a table and a place for the reason if it is empty. */
 function card(parent: HTMLElement, id: string, title: string, width: number) {
   const section = create("section", `card panel panel-${width}`);
   section.dataset["testid"] = `panel-${id}`;
@@ -399,7 +400,7 @@ function card(parent: HTMLElement, id: string, title: string, width: number) {
   return { section, note, table, empty };
 }
 
-/** Builds the button that shows many values, before the note. */
+/** Builds the button before the note that expands the panel. */
 function moreButton(note: HTMLElement, spec: ValuePanelSpec, more: () => void) {
   const button = create("button", "panel-more");
   button.type = "button";
@@ -417,7 +418,7 @@ function nameMore(button: HTMLElement, { title, rows }: ValuePanelSpec, isLong: 
   button.title = `${title}: show up to ${isLong ? rows : MORE_TOP}`;
 }
 
-/** Says how many values there are, and how exact the counts are where they aren't. */
+/** Returns how many values there are, and the error of the counts if they are not exact. */
 export function distinctNote(
   { distinct, exact, error_max, none }: PanelFigures,
   noValue = "without",
@@ -444,5 +445,5 @@ function countNote(shown: Shown | undefined, values: number): string {
 }
 
 function whyEmpty({ summary }: Shown, why: string): string {
-  return summary.requests === 0 ? "No request fits the filters." : why;
+  return summary.requests === 0 ? "No request matches the filters." : why;
 }

@@ -1,13 +1,13 @@
-// The bar over the figures: how far the file is, how fast, and what came of it.
+// The progress bar above the figures: how far and how fast the file is read, and the result.
 
 import { grouped, humanBytes, humanDuration, megabytesPerSecond } from "../shared/format.js";
 import { element, setFigure, setText } from "../shared/page.js";
 import { announce } from "./announcer.js";
 import { Speed } from "./speed.js";
 
-/** The figures beside the bar change this often, to be read while they do. */
+/** How often the figures beside the bar change, so that they stay readable. */
 const FIGURES_EVERY_MS = 250;
-/** A screen reader is told at these steps. */
+/** Steps of progress that are announced to screen readers. */
 const SPOKEN_STEP = 25;
 
 export class Progress {
@@ -20,7 +20,7 @@ export class Progress {
   #isConnected = true;
   #isOver = false;
 
-  /** `name` is what is read, `size` how many bytes it has. */
+  /** `name` and `size` (in bytes) are those of the log. */
   constructor({ name, size }: { name: string; size: number }) {
     this.#name = name;
     this.#size = size;
@@ -34,14 +34,14 @@ export class Progress {
     this.#timer = setInterval(() => this.#showFigures(), FIGURES_EVERY_MS);
   }
 
-  /** Takes the bytes acknowledged so far; called a few times a second. */
+  /** Updates the bytes acknowledged so far; called a few times a second. */
   handleProgress(acknowledged: number): void {
     this.#acknowledged = acknowledged;
     this.#speed.handleProgress(acknowledged, performance.now());
     this.#showBar();
   }
 
-  /** Takes whether there is a connection; without one, nothing else is said. */
+  /** Updates whether there is a connection; without one, only that is shown. */
   handleConnection(isConnected: boolean): void {
     this.#isConnected = isConnected;
     if (!isConnected) {
@@ -52,7 +52,7 @@ export class Progress {
     }
   }
 
-  /** Stops the clock. `verdict` takes the place of the time left: "read in", "cancelled after". */
+  /** Stops the clock. `verdict` replaces the time left: "read in", "cancelled after". */
   end(verdict: string): void {
     if (this.#isOver) {
       return;
@@ -76,7 +76,7 @@ export class Progress {
     bar.setAttribute("aria-valuenow", percent.toFixed(0));
     bar.style.setProperty("--done", `${percent.toFixed(2)}%`);
     setFigure(element("acknowledged"), humanBytes(this.#acknowledged), this.#acknowledged);
-    // Rounded down: 100 % is said when everything has been read.
+    // Rounded down: 100 % is shown only when everything has been read.
     setFigure(element("percent"), `${Math.floor(percent)} %`, percent);
     if (percent >= this.#spoken + SPOKEN_STEP && percent < 100) {
       this.#spoken = Math.floor(percent / SPOKEN_STEP) * SPOKEN_STEP;

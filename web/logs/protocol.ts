@@ -12,19 +12,21 @@ export interface Row {
   text: string;
 }
 
-/** Which filter of a query is wrong, from 0, and where in it, in characters from 1. */
+/** The filter of a query that is wrong, from 0, and the position in it, in characters from 1. */
 export interface Misplaced {
   filter: number;
   column: number;
 }
 
-/** What the server says to the question numbered `seq`. */
+/** The server's answer to the query numbered `seq`. */
 export type Answer =
   | { type: "figures"; seq: number; summary: Summary }
   | { type: "rows"; seq: number; total: number; rows: Row[] }
   | { type: "refused"; seq: number; code: string; message: string; at?: Misplaced };
 
-/** Whether logs may be uploaded: `key` asks for one first, also to follow; `closed` is for nobody. */
+/**
+ * Whether uploads are accepted: `key` requires a key, also to follow; `closed` refuses everyone.
+ */
 const UPLOADS = ["allowed", "closed", "key", "off"] as const;
 export type Uploads = (typeof UPLOADS)[number];
 
@@ -47,7 +49,7 @@ export type ClientMessage =
       files: { name: string; size: number }[];
       /** `auto`, `combined`, `common`, `json`, or a format string of nginx or Apache. */
       format: string;
-      /** Whether lines are to be kept for `rows`. */
+      /** True to keep lines for `rows`. */
       rows: boolean;
     }
   | { type: "key"; key: string }
@@ -57,9 +59,9 @@ export type ClientMessage =
   | { type: "cancel" };
 
 /**
- * Reads one text message of the server.
+ * Parses one text message from the server.
  *
- * Throws `NotUnderstood` when it isn't one of the protocol's messages in full.
+ * Throws `NotUnderstood` if it is not a complete message of the protocol.
  */
 export function parseServerMessage(text: string): ServerMessage {
   const message = new Fields(parseJson(text), "message");
@@ -115,14 +117,14 @@ export function parseServerMessage(text: string): ServerMessage {
     case "error":
       return { type, code: message.string("code"), message: message.string("message") };
     default:
-      throw new NotUnderstood(`message of unknown type ${type}`);
+      throw new NotUnderstood(`unknown message type ${type}`);
   }
 }
 
 function parseUploads(text: string): Uploads {
   const known = UPLOADS.find((it) => it === text);
   if (known === undefined) {
-    throw new NotUnderstood(`uploads that are ${text}`);
+    throw new NotUnderstood(`unknown value of uploads: ${text}`);
   }
   return known;
 }

@@ -1,4 +1,4 @@
-// Choosing the range of time by its ends, and what to compare it with.
+// Fields for the ends of the time range and of the range that it is compared with.
 
 import { element, setText } from "../shared/page.js";
 import type { TimeRange } from "./query.js";
@@ -15,7 +15,7 @@ export class RangeBar {
   readonly #kind = element("compare") as HTMLSelectElement;
   readonly #events: RangeBarEvents;
   #view: View | undefined;
-  /** From the first request to the last, which the fields show while no range is chosen. */
+  /** From the first request to the last; the fields show this while no range is chosen. */
   #whole: TimeRange | null = null;
 
   constructor(events: RangeBarEvents) {
@@ -30,7 +30,7 @@ export class RangeBar {
     element("whole-log").addEventListener("click", () => events.range(null));
   }
 
-  /** Shows what the view says; `whole` is what the log spans as far as it is known. */
+  /** Shows the view; `whole` is the span of the log as far as it is known. */
   show(view: View, whole: TimeRange | null): void {
     this.#view = view;
     this.#whole = whole;
@@ -65,7 +65,7 @@ export class RangeBar {
       this.#events.comparison({ kind: kind === "previous" ? "previous" : "none" });
       return;
     }
-    // It begins as the previous period, to be moved from there.
+    // It starts as the previous period and can be moved.
     const shown = this.#view?.range ?? this.#whole;
     const previous =
       this.#view && comparedRange({ ...this.#view, comparison: { kind: "previous" } });
@@ -78,9 +78,9 @@ export class RangeBar {
 
 function noteOf({ range, comparison }: View): string {
   if (comparison.kind === "previous" && range === null) {
-    return "Choose a range first: the whole log has no time before it.";
+    return "Choose a range first: there is no period before the whole log.";
   }
-  return comparison.kind === "range" ? "Shift and drag on the strip to move it." : "";
+  return comparison.kind === "range" ? "Drag on the strip with Shift to move it." : "";
 }
 
 function input(id: string): HTMLInputElement {
@@ -94,7 +94,7 @@ function write([from, until]: HTMLInputElement[], range: TimeRange | null): void
     [until, range === null ? "" : text(range.until)],
   ] as const;
   for (const [field, value] of fields) {
-    // Whoever is typing isn't disturbed.
+    // Do not overwrite a field that has the focus.
     if (field !== undefined && field !== document.activeElement && field.value !== value) {
       field.value = value;
     }
@@ -107,17 +107,17 @@ function read([from, until]: HTMLInputElement[]): TimeRange | null {
     [from, range.from],
     [until, range.until],
   ] as const) {
-    field?.setCustomValidity(Number.isNaN(at) ? "Write a moment as 2021-01-22 01:47:05." : "");
+    field?.setCustomValidity(Number.isNaN(at) ? "Enter a time such as 2021-01-22 01:47:05." : "");
     field?.reportValidity();
   }
   if (range.until <= range.from) {
-    until?.setCustomValidity("The end has to be later than the beginning.");
+    until?.setCustomValidity("The end must be later than the beginning.");
     until?.reportValidity();
   }
   return range.until > range.from ? range : null;
 }
 
-/** Reads a moment in UTC, whose seconds may be missing; NaN if it is none. */
+/** Parses a time in UTC, with optional seconds; NaN if it is invalid. */
 function moment(field: HTMLInputElement | undefined): number {
   const [, day, clock] =
     /^\s*(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d(?::\d\d)?)\s*$/.exec(field?.value ?? "") ?? [];

@@ -1,4 +1,4 @@
-// Ranges of time that a person drags or moves.
+// Time ranges that the user drags or moves.
 
 import type { TimeRange } from "./query.js";
 
@@ -8,7 +8,7 @@ export function wholeSeconds(from: number, until: number): TimeRange {
   return { from: start, until: Math.max(start + 1, Math.ceil(until)) };
 }
 
-/** Moves a range back between the ends of the log, and shortens it where it is longer; null is all of it. */
+/** Moves a range into the log, and shortens it if it is longer; null means the whole log. */
 export function within(range: TimeRange, start: number, end: number): TimeRange | null {
   const length = Math.min(Math.max(1, range.until - range.from), end - start);
   if (length >= end - start) {

@@ -27,17 +27,17 @@ import { TimeSpan } from "./time-span.js";
 const HEIGHT = 320;
 const HEIGHT_NARROW = 240;
 const NARROW = 560;
-/** Free space to the right of the columns, which half of the last label needs. */
+/** Space to the right of the columns for half of the last label. */
 export const PLOT_RIGHT = 18;
 /** A drag of fewer pixels is a click. */
 const DRAG_MIN = 6;
 
-/** What the chart draws. */
+/** The data that the chart draws. */
 export interface Drawn {
   summary: Summary;
-  /** How much of the log it covers, 0 to 1; the axis makes room for the rest. */
+  /** The share of the log that it covers, 0 to 1; the axis leaves room for the rest. */
   fraction: number;
-  /** The range that was asked for; null is the whole log. */
+  /** The requested range; null means the whole log. */
   range: TimeRange | null;
   compared: { summary: Summary; range: TimeRange } | undefined;
 }
@@ -56,10 +56,10 @@ export class RequestsChart {
   #layers: Layers | undefined;
   #before: number[] | undefined;
   #isFinal = false;
-  /** The buckets that the arrow keys chose: where the choice began, and where it has come to. */
+  /** The buckets selected with the arrow keys: the first and the current one. */
   #chosen: { anchor: number; at: number } | undefined;
 
-  /** `zoom` hears of each range that is dragged or chosen by keyboard. */
+  /** `zoom` is called with each range that is selected by dragging or by keyboard. */
   constructor(zoom: (range: TimeRange) => void) {
     this.#zoom = zoom;
     this.#legend = new ChartLegend(() => {
@@ -98,7 +98,7 @@ export class RequestsChart {
     this.#showReadout(null);
   }
 
-  /** Draws figures. While more are to come of the same kind (`isFinal` is false) the scale only grows. */
+  /** Draws figures. While more are to follow (`isFinal` is false), the scale only grows. */
   show(drawn: Drawn, isFinal: boolean): void {
     const before = this.#given;
     const isSameView = before !== undefined && sameRange(before.range, drawn.range);
@@ -109,12 +109,12 @@ export class RequestsChart {
     this.#showReadout(this.#bucketUnderCursor());
   }
 
-  /** The canvas as it is drawn, for an export. */
+  /** Returns the canvas, for an export. */
   get canvas(): HTMLCanvasElement {
     return this.#plot.ctx.canvas;
   }
 
-  /** What is drawn, for an export: layers from the bottom up with their colours. */
+  /** Returns what is drawn, for an export: layers from the bottom up with their colours. */
   get drawing(): {
     layers: Layers;
     axis: [number, number];
@@ -289,7 +289,7 @@ export class RequestsChart {
     }
   }
 
-  /** Puts the cursor on a bucket, as the pointer would, and marks what was chosen with Shift. */
+  /** Puts the cursor on a bucket, as the pointer would, and marks the selection made with Shift. */
   #choose(chosen: { anchor: number; at: number } | undefined): void {
     this.#chosen = chosen;
     const layers = this.#layers;
@@ -346,15 +346,15 @@ export class RequestsChart {
   }
 }
 
-/** Says why there is nothing to see; nothing when there is. */
+/** Returns why the chart is empty; an empty string if it is not. */
 function whyEmpty({ buckets, layers }: Layers, split: Split): string {
   if (buckets === 0) {
-    return "No request fits the filters.";
+    return "No request matches the filters.";
   }
-  return layers.length > 0 ? "" : `The format doesn't say the ${split} of a request.`;
+  return layers.length > 0 ? "" : `The log format does not include the ${split}.`;
 }
 
-/** The requests of the compared range in each bucket of the one shown. */
+/** Returns the requests of the compared range in each bucket of the one shown. */
 function comparedLine({ range, compared, summary }: Drawn, layers: Layers): number[] | undefined {
   if (compared === undefined) {
     return undefined;
@@ -363,20 +363,20 @@ function comparedLine({ range, compared, summary }: Drawn, layers: Layers): numb
   return project(layersOf(compared.summary.timeline, "class"), from - compared.range.from, layers);
 }
 
-/** Columns as wide as their buckets, side by side without a seam. */
+/** Columns as wide as their buckets, without gaps. */
 function outline(): { paths?: uPlot.Series.PathBuilder } {
   const paths = uPlot.paths.stepped?.({ align: 1 });
   return paths === undefined ? {} : { paths };
 }
 
-/** What stands under the chart while nobody points at it. */
+/** Returns the text below the chart while the pointer is elsewhere. */
 function restingReadout(timeline: Timeline | undefined): string {
   const help =
-    "Times in UTC. Drag across the chart to zoom in; with the keyboard: arrows, Shift, Enter.";
+    "Times in UTC. Drag across the chart to zoom in; with the keyboard: arrow keys, Shift, Enter.";
   const outside = timeline?.outside ?? 0;
   return outside === 0
     ? help
-    : `${help} Left out: ${grouped(outside)} dated too far from the others.`;
+    : `${help} Not shown: ${grouped(outside)} requests dated too far from the others.`;
 }
 
 function sameRange(a: TimeRange | null, b: TimeRange | null): boolean {

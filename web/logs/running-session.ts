@@ -11,11 +11,11 @@ import type { Answer, Question } from "./protocol.js";
 import type { FromWorker, ToWorker } from "./session-messages.js";
 import type { Summary } from "./summary.js";
 
-/** Without a graphics card, to paint takes the processor from who sends and who parses. */
+/** Without a graphics card, painting competes with sending and parsing for the processor. */
 const REPORT_EVERY_MS = 100;
 
 export interface RunningEvents {
-  /** The figures of all that was read; a few times a second at most. */
+  /** The figures of everything read so far, at most a few times a second. */
   snapshot(summary: Summary, final: boolean): void;
   answer(answer: Answer): void;
   connection(isConnected: boolean): void;
@@ -93,7 +93,7 @@ export class RunningSession {
     this.#timer ??= setTimeout(() => this.#report(), wait);
   }
 
-  /** A worker that couldn't be loaded has no message to tell; one that threw has. */
+  /** A worker that could not be loaded has no message; one that threw has one. */
   #handleWorkerError({ message }: ErrorEvent): void {
     const failure: Failure =
       message === undefined ? { reason: "unreachable" } : { reason: "bug", message };
@@ -124,7 +124,7 @@ export class RunningSession {
   }
 }
 
-/** Names a log: by its file, by its first file and how many more there are. */
+/** Returns the name of a log: its first file, and how many more there are. */
 function nameOf(source: Source): string {
   if (source.kind === "follow") {
     return source.name;
@@ -133,7 +133,7 @@ function nameOf(source: Source): string {
   return `${first?.name ?? ""}${more.length === 0 ? "" : ` and ${more.length} more`}`;
 }
 
-/** `/logs?reader=slices` and `?reader=stream` skip the choice, to measure each. */
+/** `/logs?reader=slices` and `?reader=stream` fix the way of reading, for measurements. */
 function wantedReader(): ReaderKind | undefined {
   const wanted = new URLSearchParams(location.search).get("reader");
   return wanted === "slices" || wanted === "stream" ? wanted : undefined;

@@ -1,17 +1,17 @@
-// How much of the file may be on its way: the server's window, paid back by its acknowledgements.
+// Limits the bytes in flight to the server's window, which its acknowledgements reopen.
 
 /**
- * Counts bytes sent and bytes acknowledged, and lets a sender wait for room.
+ * Counts bytes sent and bytes acknowledged, and makes a sender wait for room.
  *
- * Both ends stay bounded by it: what the server hasn't read lies in this browser's send queue or in
- * the network, and there is never more of it than the window.
+ * This bounds the memory at both ends: bytes that the server has not read are in this browser's
+ * send queue or in the network, and never exceed the window.
  */
 export class SendWindow {
   readonly limit: number;
   #sent: number;
   #acknowledged: number;
   #shut = false;
-  /** Who waits until no more than `before` bytes are on their way. */
+  /** The sender that waits until at most `before` bytes are in flight. */
   #waiting: { before: number; resolve: (open: boolean) => void } | undefined;
 
   /** `acknowledged` is how many bytes the server already has, from an earlier connection. */
@@ -22,14 +22,14 @@ export class SendWindow {
   }
 
   /**
-   * Resolves once `bytes` more may be sent: true, or false when the window was shut instead.
+   * Resolves to true once `bytes` more may be sent, or to false if the window was shut.
    *
-   * `inFlightMax` is how much the sender itself wants on the way at most.
+   * `inFlightMax` is the sender's own limit on the bytes in flight.
    */
   async room(bytes: number, inFlightMax = this.limit): Promise<boolean> {
     const most = Math.min(this.limit, inFlightMax);
     if (bytes > most) {
-      throw new RangeError(`${bytes} bytes never fit a window of ${most}`);
+      throw new RangeError(`${bytes} bytes do not fit into a window of ${most} bytes`);
     }
     const before = most - bytes;
     if (this.#shut || this.#inFlight <= before) {
@@ -40,15 +40,15 @@ export class SendWindow {
     });
   }
 
-  /** Takes note that `bytes` more were sent. */
+  /** Records that `bytes` more were sent. */
   handleSent(bytes: number): void {
     this.#sent += bytes;
   }
 
   /**
-   * Takes the server's total so far.
+   * Records the total that the server has acknowledged.
    *
-   * Returns false when the total can't be true: more than was sent, or less than before.
+   * Returns false if the total is impossible: more than was sent, or less than before.
    */
   handleAcknowledgement(total: number): boolean {
     if (total > this.#sent || total < this.#acknowledged) {
@@ -59,7 +59,7 @@ export class SendWindow {
     return true;
   }
 
-  /** Ends all waiting; nothing more is to be sent. */
+  /** Ends all waiting; nothing more may be sent. */
   shut(): void {
     this.#shut = true;
     this.#wake();

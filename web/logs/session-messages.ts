@@ -1,4 +1,4 @@
-// What the page and the worker that talks to the server say to each other.
+// Messages between the page and the worker that talks to the server.
 
 import type { ReaderKind } from "./file-reader.js";
 import type { Ended, Source } from "./log-session.js";

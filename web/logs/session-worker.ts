@@ -37,7 +37,7 @@ function open({ source, url, key, reader }: ToWorker & { type: "open" }): void {
     },
     reader,
   );
-  // The page hears of the end at once; the worker stays until the server has, too.
+  // The page is notified of the end at once; the worker stays until the server is notified, too.
   void session.ended.then((ended) => {
     tell({ type: "ended", ended });
     if (socket === undefined || socket.readyState === WebSocket.CLOSED) {

@@ -1,8 +1,8 @@
 // Speed and time left, from the bytes that the server has acknowledged.
 
-/** The speed shown is that of the last seconds, so that it follows changes without trembling. */
+/** The speed is averaged over this time, so that it follows changes without jitter. */
 const WINDOW_MS = 2_000;
-/** Without an acknowledgement for this long, the upload is said to be stalled. */
+/** Without an acknowledgement for this long, the upload counts as stalled. */
 const STALLED_MS = 4_000;
 
 interface Sample {
@@ -20,15 +20,15 @@ export class Speed {
     this.#samples = [{ atMs: nowMs, bytes: 0 }];
   }
 
-  /** Takes the bytes acknowledged so far. */
+  /** Records the bytes acknowledged so far. */
   handleProgress(bytes: number, nowMs: number): void {
     this.#samples.push({ atMs: nowMs, bytes });
-    // One sample from before the window stays as its left edge.
+    // One sample from before the window is kept as its left edge.
     const recent = this.#samples.findIndex(({ atMs }) => atMs >= nowMs - WINDOW_MS);
     this.#samples = this.#samples.slice(Math.max(0, recent - 1));
   }
 
-  /** Bytes per second over the last two seconds. */
+  /** Returns bytes per second over the last two seconds. */
   now(nowMs: number): number {
     const [first] = this.#samples;
     const last = this.#samples.at(-1);
@@ -38,13 +38,13 @@ export class Speed {
     return ((last.bytes - first.bytes) * 1_000) / (nowMs - first.atMs);
   }
 
-  /** Bytes per second since the start. */
+  /** Returns bytes per second since the start. */
   overall(nowMs: number): number {
     const bytes = this.#samples.at(-1)?.bytes ?? 0;
     return nowMs > this.#startedAtMs ? (bytes * 1_000) / (nowMs - this.#startedAtMs) : 0;
   }
 
-  /** Seconds that `bytesLeft` will take at the present speed; null when there's no telling. */
+  /** Returns the seconds that `bytesLeft` takes at the current speed; null if that is unknown. */
   secondsLeft(bytesLeft: number, nowMs: number): number | null {
     const rate = this.now(nowMs);
     return rate > 0 ? bytesLeft / rate : null;

@@ -1,9 +1,9 @@
-// From the server's timeline to the outlines that the chart fills.
+// Turns the server's timeline into the outlines that the chart fills.
 
 import type { Timeline } from "./summary.js";
 import { STATUS_CLASSES } from "./status-classes.js";
 
-/** What the columns of the chart are split by. */
+/** The field by which the columns of the chart are split. */
 export type Split = "class" | "method" | "host";
 
 /** One colour of the columns: a value, and its requests in each bucket. */
@@ -12,7 +12,7 @@ export interface Layer {
   counts: number[];
 }
 
-/** Requests over time in layers, from the bottom up; every layer has as many buckets. */
+/** Requests over time in layers, from the bottom up; all layers have the same number of buckets. */
 export interface Layers {
   start: number;
   bucket_seconds: number;
@@ -21,7 +21,7 @@ export interface Layers {
 }
 
 export interface Stack {
-  /** Unix seconds at which each bucket begins, and at the end where the last one ends. */
+  /** Unix seconds at which each bucket begins, followed by the end of the last one. */
   times: number[];
   /** For each shown layer, its top edge: its own requests and those of the layers below it. */
   tops: Map<string, number[]>;
@@ -29,7 +29,7 @@ export interface Stack {
   peak: number;
 }
 
-/** No chart has more layers than this; what is rarest goes together into the last one. */
+/** The maximum number of layers; the rarest values are merged into the last one. */
 export const LAYERS_MAX = 9;
 export const OTHER_LAYER = "(other)";
 
@@ -62,12 +62,12 @@ function largest(lists: Record<string, number[]>, buckets: number): Layer[] {
   return [...kept, { name: OTHER_LAYER, counts: rest }];
 }
 
-/** Adds up a list. */
+/** Returns the sum of a list. */
 export function total(counts: readonly number[]): number {
   return counts.reduce((sum, count) => sum + count, 0);
 }
 
-/** Stacks the shown layers upon each other, the first at the bottom. */
+/** Stacks the shown layers, the first at the bottom. */
 export function stack(
   { start, bucket_seconds, buckets, layers }: Layers,
   isShown: (name: string) => boolean,
@@ -85,7 +85,7 @@ export function stack(
   return { times, tops, peak: peakOf(below) };
 }
 
-/** Adds counts onto an edge. The value at the far end repeats the last: a column is as wide as its bucket. */
+/** Adds counts to an edge. The last value is repeated: a column is as wide as its bucket. */
 function raise(edge: number[], counts: number[]): number[] {
   const last = counts.length - 1;
   return edge.map((height, i) => height + (counts[Math.min(i, last)] ?? 0));
@@ -106,14 +106,14 @@ export function roundUp(value: number): number {
   return step * power;
 }
 
-/** Lengths of a column that read well, in seconds. */
+/** Round lengths of a column, in seconds. */
 const COLUMN_SECONDS = [
   1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400,
 ];
 
 /**
- * Merges buckets until `seconds` of them need no more than `columnsMax` columns, for a screen too
- * narrow to show each. Columns begin at multiples of their length.
+ * Merges buckets until `seconds` of them need at most `columnsMax` columns, for a screen that is
+ * too narrow to show each bucket. Columns begin at multiples of their length.
  */
 export function coarsen(given: Layers, seconds: number, columnsMax: number): Layers {
   const wanted = Math.max(given.bucket_seconds, seconds / Math.max(1, columnsMax));
@@ -136,7 +136,7 @@ export function coarsen(given: Layers, seconds: number, columnsMax: number): Lay
   return { start, bucket_seconds: length, buckets, layers };
 }
 
-/** Returns a length of whole buckets, at least `wanted`: one that reads well, or buckets doubled. */
+/** Returns a length of whole buckets, at least `wanted`: a round one, or buckets doubled. */
 function columnSeconds(given: number, wanted: number): number {
   const doubled = given * 2 ** Math.ceil(Math.log2(wanted / given));
   const round = COLUMN_SECONDS.find((s) => s >= wanted && s % given === 0);
@@ -145,7 +145,7 @@ function columnSeconds(given: number, wanted: number): number {
 
 /**
  * Returns the requests of `other`, moved by `shiftSeconds`, in each bucket of `onto`. A bucket that
- * lies across two is shared out by its overlap with each.
+ * overlaps two is divided in proportion to its overlap with each.
  */
 export function project(other: Layers, shiftSeconds: number, onto: Layers): number[] {
   const columns = new Array<number>(onto.buckets).fill(0);
@@ -173,7 +173,7 @@ export function totals({ buckets, layers }: Layers): number[] {
   );
 }
 
-/** Returns the bucket that the time lies in, or null beside them. */
+/** Returns the bucket that contains the time, or null if none does. */
 export function bucketAt(
   { start, bucket_seconds, buckets }: Layers,
   unixSeconds: number,
@@ -182,7 +182,7 @@ export function bucketAt(
   return bucket >= 0 && bucket < buckets ? bucket : null;
 }
 
-/** Names the length of a bucket as in "requests per …": minute, 5 minutes, hour. */
+/** Returns the length of a bucket for "requests per …": minute, 5 minutes, hour. */
 export function bucketName(seconds: number): string {
   for (const [unit, name] of [
     [86_400, "day"],

@@ -4,7 +4,7 @@ export const STATUS_CLASSES = ["1xx", "2xx", "3xx", "4xx", "5xx", "other"] as co
 
 export type StatusClass = (typeof STATUS_CLASSES)[number];
 
-/** What each class means, for people who don't know the codes by heart. */
+/** The meaning of each class. */
 export const CLASS_MEANING: Record<StatusClass, string> = {
   "1xx": "informational",
   "2xx": "success",
@@ -52,13 +52,13 @@ const REASONS: Record<string, string> = {
   "504": "Gateway Timeout",
 };
 
-/** Returns the class of a status as it stands in the log: "404" is "4xx". */
+/** Returns the class of a status as logged: "404" is "4xx". */
 export function classOf(status: string): StatusClass {
   const found = /^[1-5]\d\d$/.test(status) ? `${status[0] ?? ""}xx` : "other";
   return found as StatusClass;
 }
 
-/** Returns the usual name of a status, or nothing for one that has none here. */
+/** Returns the usual name of a status, or an empty string if it has none here. */
 export function reasonOf(status: string): string {
   return REASONS[status] ?? "";
 }

@@ -1,4 +1,4 @@
-// The figures of a log or of a part of it, as the server sends them.
+// The figures of a log or a part of it, as the server sends them.
 
 import { Fields, isCount, NotUnderstood } from "./fields.js";
 import type { Field } from "./query.js";
@@ -8,14 +8,14 @@ export interface Timeline {
   /** Unix seconds at which the first bucket begins. */
   start: number;
   bucket_seconds: number;
-  /** Requests in each bucket; every class has as many buckets, and so have the other lists. */
+  /** Requests in each bucket; all classes and the other lists have the same number of buckets. */
   classes: Record<StatusClass, number[]>;
-  /** Bytes sent in each bucket; none at all from a server that doesn't count them. */
+  /** Bytes sent in each bucket; empty from a server that does not count them. */
   bytes: number[];
   by_method: Record<string, number[]>;
-  /** The hosts with the most requests, and the others together. */
+  /** The hosts with the most requests, and all others combined. */
   by_host: Record<string, number[]>;
-  /** Requests too far away in time to be shown with the others. */
+  /** Requests that are too far from the others in time to be shown with them. */
   outside: number;
 }
 
@@ -36,14 +36,17 @@ export interface ValueCount {
 /** The standard error of `distinct` where it is an estimate (HyperLogLog of 16,384 registers). */
 export const DISTINCT_ERROR = "± 0.8 %";
 
-/** The commonest values of one dimension. */
+/** The most frequent values of one dimension. */
 export interface PanelFigures {
   distinct: number;
-  /** Whether `distinct` was counted; otherwise it is an estimate. */
+  /** True if `distinct` is exact; otherwise it is an estimate. */
   exact: boolean;
-  /** By how many requests the count of a listed value may be too low, and how many an unlisted value may have. */
+  /**
+   * How many requests the count of a listed value may be too low by, and how many an unlisted value
+   * may have.
+   */
   error_max: number;
-  /** Requests whose value came up when no further one could be told apart. */
+  /** Requests whose value appeared after the limit of values that can be told apart. */
   not_counted: number;
   /** Requests that have no value here. */
   none: number;
@@ -81,13 +84,13 @@ export interface Summary {
   requests: number;
   unparsed: number;
   blank: number;
-  /** How many lines didn't parse for which reason. */
+  /** The number of unparsed lines by reason. */
   unparsed_reasons: Record<string, number>;
   unparsed_samples: UnparsedLine[];
   bytes_read: number;
   bytes_sent: number;
   unique_addresses: number;
-  /** Whether `unique_addresses` was counted; otherwise it is an estimate. */
+  /** True if `unique_addresses` is exact; otherwise it is an estimate. */
   unique_addresses_exact: boolean;
   unique_paths: number;
   paths_exact: boolean;
@@ -95,33 +98,33 @@ export interface Summary {
   methods: Record<string, number>;
   top_paths: [path: string, requests: number][];
   status_classes: Record<string, number>;
-  /** Unix seconds; null while there is no request. */
+  /** Unix seconds; null if there are no requests. */
   first_time: number | null;
   last_time: number | null;
   timeline: Timeline;
   format: string;
   approximate: boolean;
   panels: Record<PanelName, PanelFigures>;
-  /** The countries by their ISO codes, and their names; null if the server has no database of them. */
+  /** The countries by ISO code, and their names; null if the server has no country database. */
   countries: { figures: PanelFigures; names: Record<string, string> } | null;
   bots: { requests: number; bytes: number; top: ValueCount[] };
   latency: Latency | null;
   error_paths: Record<"4xx" | "5xx", ValueCount[]>;
   firewall: { by_rate: FirewallEntry[]; by_errors: FirewallEntry[] };
-  /** How much of the log can be asked for by filter. */
+  /** The part of the log that can be filtered. */
   filterable: {
     requests: number;
     bytes: number;
     bytes_max: number;
     complete: boolean;
-    /** Unix seconds from when on requests are kept, where older ones have made way. */
+    /** Unix seconds from which on requests are kept, if older ones have been dropped. */
     since: number | null;
   };
-  /** How many lines are kept to be read. */
+  /** The number of lines that are kept for reading. */
   rows_kept: { lines: number; bytes: number; bytes_max: number; complete: boolean };
 }
 
-/** Throws `NotUnderstood` when a field is missing or of another type. */
+/** Throws `NotUnderstood` if a field is missing or has the wrong type. */
 export function parseSummary(summary: Fields): Summary {
   return {
     ...parseTotals(summary),
@@ -181,7 +184,7 @@ function parseTotals(summary: Fields) {
 
 function parsePathCount(entry: unknown): [string, number] {
   if (!Array.isArray(entry) || typeof entry[0] !== "string" || !isCount(entry[1])) {
-    throw new NotUnderstood("top_paths holds something else than [path, count]");
+    throw new NotUnderstood("top_paths contains something other than [path, count]");
   }
   return [entry[0], entry[1]];
 }
@@ -191,7 +194,7 @@ function parseTimeline(timeline: Fields): Timeline {
   const buckets = lists.list("2xx").length;
   const bucket_seconds = timeline.count("bucket_seconds");
   if (buckets > 0 && bucket_seconds === 0) {
-    throw new NotUnderstood("timeline has buckets of no length");
+    throw new NotUnderstood("timeline has buckets of length 0");
   }
   return {
     start: timeline.time("start") ?? 0,
@@ -268,7 +271,7 @@ function parseLatency(latency: Fields | null): Latency | null {
 
 function parseBucket(entry: unknown): [number, number] {
   if (!Array.isArray(entry) || !isCount(entry[0]) || !isCount(entry[1])) {
-    throw new NotUnderstood("a bucket of the latency is no [bound, count]");
+    throw new NotUnderstood("latency has a bucket that is not [bound, count]");
   }
   return [entry[0], entry[1]];
 }

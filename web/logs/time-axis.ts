@@ -5,7 +5,7 @@ import { utcClock, utcDay } from "../shared/format.js";
 const DAY = 86_400;
 
 /**
- * Labels each mark of the axis, which lie `step` seconds apart: the time of day, and beneath it the
+ * Labels the marks of the axis, which are `step` seconds apart: the time of day, and below it the
  * day on the first mark and wherever a new day begins.
  */
 export function timeLabels(marks: number[], step: number): string[] {

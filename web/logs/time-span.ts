@@ -1,28 +1,28 @@
-// How much time the chart shows while a file is still being read.
+// The time range of the chart while a file is still being read.
 
-/** A new guess of the end moves the axis only when it differs by more than this share. */
+/** A new estimate of the end moves the axis only if it differs by more than this share. */
 const STEADY = 0.2;
-/** Guesses from less of the file than this aren't worth showing. */
+/** Estimates from less of the file than this are too poor to show. */
 const FIRST_GUESS_AT = 0.02;
-/** When this much more of the file brought no later request, it isn't in order of time. */
+/** If this much more of the file contains no later request, it is not in chronological order. */
 const ORDERLY = 1.25;
 
 /**
- * Guesses from what was read where the log will end, so that the chart fills from left to right
- * instead of being squeezed with every snapshot. The axis never cuts off what has been read, and
- * at the end it shows exactly the log.
+ * Estimates from the part read so far when the log will end, so that the chart fills from left to
+ * right instead of being compressed with every snapshot. The axis never cuts off what has been
+ * read, and at the end it shows exactly the log.
  */
 export class TimeSpan {
   #start = NaN;
   #end = NaN;
-  /** The latest request so far, and how much of the file had been read when it came. */
+  /** The latest request so far, and how much of the file had been read at that point. */
   #latest = -Infinity;
   #latestAt = 0;
 
   /**
    * Returns where the axis begins and ends, in Unix seconds.
    *
-   * `from` and `to` bound what was read, `fraction` (0 to 1) is how much of the file that was.
+   * `from` and `to` bound the part read so far, which is `fraction` (0 to 1) of the file.
    */
   next(from: number, to: number, fraction: number): [start: number, end: number] {
     if (to > this.#latest) {

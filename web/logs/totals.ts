@@ -1,4 +1,4 @@
-// The tiles over the chart, and the line about what the log spans.
+// The tiles above the chart, and the line with the time span of the log.
 
 import {
   grouped,
@@ -14,7 +14,7 @@ import { DISTINCT_ERROR, type Summary } from "./summary.js";
 
 interface Tile {
   id: string;
-  /** The figure and how it is written. */
+  /** The figure and its format. */
   figure(summary: Summary): number;
   write(figure: number, summary: Summary): string;
   note(summary: Summary): string;
@@ -54,7 +54,7 @@ const TILES: Tile[] = [
   },
 ];
 
-/** Shows the tiles; `whole` is the summary of all that was read, which lines that didn't parse are part of. */
+/** Shows the tiles; `whole` is the summary of everything read, which includes unparsed lines. */
 export function showTotals(summary: Summary, compared: Summary | undefined, whole: Summary): void {
   for (const { id, figure, write, note } of TILES) {
     const shown = id === "unparsed" ? whole : summary;
@@ -90,26 +90,25 @@ function errorsOf({ status_classes }: Summary): number {
   return (status_classes["4xx"] ?? 0) + (status_classes["5xx"] ?? 0);
 }
 
-/** Writes a count, or says that it is an estimate. */
+/** Formats a count, marked if it is an estimate. */
 export function estimate(count: number, exact: boolean): string {
   return exact ? grouped(count) : `≈ ${grouped(count)}`;
 }
 
 function pathsNote({ unique_addresses_exact, unique_paths, paths_exact }: Summary): string {
   const bound = unique_addresses_exact && paths_exact ? "" : `; ≈ is ${DISTINCT_ERROR}`;
-  return `asked for ${estimate(unique_paths, paths_exact)} paths${bound}`;
+  return `requested ${estimate(unique_paths, paths_exact)} paths${bound}`;
 }
 
 function unparsedNote({ unparsed, lines, blank }: Summary): string {
-  const share =
-    unparsed === 0 ? "every line is a request" : `${percentage(unparsed, lines)} of lines`;
+  const share = unparsed === 0 ? "all lines parsed" : `${percentage(unparsed, lines)} of lines`;
   return blank === 0 ? share : `${share}, ${grouped(blank)} blank`;
 }
 
-/** Writes from when to when the requests were made. */
+/** Formats the time span of the requests. */
 export function spanOf({ first_time, last_time }: Summary): string {
   if (first_time === null || last_time === null) {
-    return "no request yet";
+    return "no requests yet";
   }
   const [from, to] = [utcDay(first_time), utcDay(last_time)];
   const until = from === to ? "" : `${to} `;

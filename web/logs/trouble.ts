@@ -1,4 +1,4 @@
-// What the page says when an upload can't go on, in words for the person whose file it is.
+// Error messages for uploads that failed.
 
 import { grouped } from "../shared/format.js";
 import type { Failure } from "./log-session.js";
@@ -6,13 +6,13 @@ import type { Failure } from "./log-session.js";
 export interface Trouble {
   title: string;
   detail: string;
-  /** Whether the same file may succeed when it is tried again. */
+  /** True if trying the same file again may succeed. */
   retry: boolean;
-  /** Whether it may succeed when the person says what its lines look like. */
+  /** True if it may succeed once the user enters the format of its lines. */
   asksForFormat?: boolean;
 }
 
-/** Explains a failure, given how far the upload had come. */
+/** Explains a failure; `acknowledged` is how far the upload had come. */
 export function explain(
   failure: Failure,
   acknowledged: number,
@@ -22,31 +22,31 @@ export function explain(
   switch (failure.reason) {
     case "unreachable":
       return {
-        title: "The server can't be reached",
-        detail: "It didn't accept the connection. Nothing of the file was read.",
+        title: "Cannot reach the server",
+        detail: "It did not accept the connection. No part of the file was read.",
         retry: true,
       };
     case "dropped":
       return {
         title: "The connection was lost",
-        detail: `It couldn't be taken up again. The server had acknowledged ${progress}; the figures below cover that part only.`,
+        detail: `It could not be resumed. The server had acknowledged ${progress}; the figures below cover only that part.`,
         retry: true,
       };
     case "unreadable":
       return {
-        title: "The file can't be read any more",
+        title: "The file can no longer be read",
         detail: `It was changed, shortened, moved or locked while it was being read, after ${progress}. Choose it again to read it as it is now.`,
         retry: false,
       };
     case "not_understood":
       return {
-        title: "The server answered something this page doesn't understand",
-        detail: `${failure.message}. Reload the page: the server may have been updated since it was opened.`,
+        title: "This page does not understand the server's answer",
+        detail: `${sentence(failure.message)} Reload the page: the server may have been updated since you opened it.`,
         retry: true,
       };
     case "bug":
       return {
-        title: "This page made a mistake",
+        title: "An internal error occurred in this page",
         detail: `${sentence(failure.message)} Please report it.`,
         retry: true,
       };
@@ -55,33 +55,33 @@ export function explain(
   }
 }
 
-/** What can be said of files before anything is sent; null when nothing speaks against them. */
+/** Checks files before anything is sent; null if they are fine. */
 export function objection(files: readonly { name: string; size: number }[]): Trouble | null {
   const file = files.find(({ size }) => size === 0);
   if (file !== undefined) {
     return {
       title: "This file is empty",
-      detail: `${file.name} has no bytes to read.`,
+      detail: `${file.name} is 0 bytes long.`,
       retry: false,
     };
   }
   return null;
 }
 
-/** What the server has against an upload whatever its files hold, by code of the protocol. */
+/** Titles for refusals that do not depend on the content of the files, by code of the protocol. */
 const UNWILLING: Record<string, string> = {
   busy: "The server is busy with other logs",
-  closed: "The server takes no logs",
+  closed: "The server does not accept logs",
   keys_limited: "Too many wrong keys",
   no_memory: "The server has no memory left for this log",
-  off: "Uploads are switched off",
-  wrong_key: "The server did not take the key",
+  off: "Uploads are disabled",
+  wrong_key: "The server refused the key",
 };
 
 function refusal(code: string, message: string, progress: string): Trouble {
   if (code === "not_a_log") {
     return {
-      title: "This is no access log of a known format",
+      title: "This is not an access log in a known format",
       detail: sentence(message),
       retry: false,
       asksForFormat: true,
@@ -89,7 +89,7 @@ function refusal(code: string, message: string, progress: string): Trouble {
   }
   if (code === "unknown_format") {
     return {
-      title: "The server doesn't understand that format",
+      title: "The server does not understand that format",
       detail: sentence(message),
       retry: false,
       asksForFormat: true,

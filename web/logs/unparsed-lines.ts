@@ -1,10 +1,10 @@
-// The first few lines that are no requests, as text.
+// The first few lines that did not parse, as text.
 
 import { grouped } from "../shared/format.js";
 import { create, element, setText } from "../shared/page.js";
 import type { Summary, UnparsedLine } from "./summary.js";
 
-/** Appends the samples that aren't shown yet; the server only ever adds to them. */
+/** Appends the samples that are not shown yet; the server only adds to them. */
 export function showUnparsedLines(summary: Summary): void {
   const { unparsed, unparsed_reasons, unparsed_samples } = summary;
   const list = element("unparsed-lines");
@@ -21,7 +21,7 @@ export function clearUnparsedLines(): void {
   setText(element("unparsed-lines-note"), noteOf(0, 0));
 }
 
-/** Writes the reasons, the commonest first: "3 × no timestamp · 1 × no status". */
+/** Formats the reasons, most frequent first: "3 × no timestamp · 1 × no status". */
 export function reasonsLine(reasons: Record<string, number>): string {
   return Object.entries(reasons)
     .sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1))
@@ -29,17 +29,15 @@ export function reasonsLine(reasons: Record<string, number>): string {
     .join(" · ");
 }
 
-/** Says how many of how many are shown. */
+/** Returns how many of the unparsed lines are shown. */
 export function noteOf(unparsed: number, shown: number): string {
   if (unparsed === 0) {
     return "None so far.";
   }
   if (unparsed > shown) {
-    return `The first ${grouped(shown)} of ${grouped(unparsed)}, as they stand in the file.`;
+    return `The first ${grouped(shown)} of ${grouped(unparsed)}, as in the file.`;
   }
-  return unparsed === 1
-    ? "As it stands in the file."
-    : `All ${grouped(unparsed)}, as they stand in the file.`;
+  return unparsed === 1 ? "As in the file." : `All ${grouped(unparsed)}, as in the file.`;
 }
 
 function row({ line, reason, text }: UnparsedLine): HTMLLIElement {
@@ -53,7 +51,7 @@ function row({ line, reason, text }: UnparsedLine): HTMLLIElement {
   head.append(number, why);
   const code = create("code", "unparsed-text", text);
   code.dataset["testid"] = "unparsed-text";
-  code.tabIndex = 0; // It scrolls sideways, which takes focus without a pointer.
+  code.tabIndex = 0; // It scrolls sideways, which needs the focus for keyboard users.
   item.append(head, code);
   return item;
 }

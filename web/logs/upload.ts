@@ -1,4 +1,4 @@
-// Sending the files over one connection, paced by the server's window.
+// Sends the files over one connection, paced by the server's window.
 
 import { Calibration } from "./calibration.js";
 import { FileChain } from "./file-chain.js";
@@ -6,8 +6,8 @@ import type { ReaderKind } from "./file-reader.js";
 import { SendWindow } from "./send-window.js";
 
 /**
- * One upload, over as many connections as it takes: after each `resume` the bytes go on where the
- * server has come to.
+ * One upload, over as many connections as necessary: after each `resume` it continues at the byte
+ * that the server has reached.
  */
 export class Upload {
   readonly #chain: FileChain;
@@ -15,7 +15,7 @@ export class Upload {
   #window: SendWindow | undefined;
   #acknowledged = 0;
 
-  /** `forced` skips the choice of a way to read. */
+  /** `forced` fixes the way of reading. */
   constructor(
     files: readonly File[],
     reading: (kind: ReaderKind) => void,
@@ -27,10 +27,10 @@ export class Upload {
   }
 
   /**
-   * Sends what lies beyond `acknowledged` through `send`; resolves to true once all was sent, to
-   * false when the upload was interrupted. Rejects when a file can't be read.
+   * Sends the bytes from `acknowledged` on through `send`; resolves to true once all are sent, to
+   * false if the upload was interrupted. Rejects if a file cannot be read.
    *
-   * `isOpen` says whether the connection still takes bytes.
+   * `isOpen` returns whether the connection still accepts bytes.
    */
   async run(
     windowBytes: number,
@@ -57,7 +57,7 @@ export class Upload {
     return true;
   }
 
-  /** Takes the server's total so far; returns whether it can be true. */
+  /** Records the server's total so far; returns whether it is possible. */
   handleAcknowledgement(total: number): boolean {
     if (this.#window?.handleAcknowledgement(total) !== true) {
       return false;
@@ -67,14 +67,14 @@ export class Upload {
     return true;
   }
 
-  /** Stops sending, since the connection is gone. */
+  /** Stops sending because the connection is lost. */
   interrupt(): void {
     this.#window?.shut();
     this.#window = undefined;
     this.#chain.close();
   }
 
-  /** Says whether the file is still there: a slice that can't be read fails the connection, too. */
+  /** Returns whether the file is readable: a slice that is not fails the connection, too. */
   isReadable(): Promise<boolean> {
     return this.#chain.isReadable(this.#window?.sent ?? this.#acknowledged);
   }

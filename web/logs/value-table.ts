@@ -1,4 +1,4 @@
-// A table of values with bars: each can be shown alone or excluded, by pointer and by keyboard.
+// A table of values with bars: each value can be shown alone or excluded, by pointer or keyboard.
 
 import { create, setFigure, setText } from "../shared/page.js";
 import { type Choice, filterOf } from "./query.js";
@@ -7,20 +7,20 @@ export interface Cell {
   text: string;
   /** The figure itself, for scripts and tests. */
   exact: number;
-  /** A class name, if the figure has a colour of its own. */
+  /** A class name, if the figure has its own colour. */
   tone?: string;
 }
 
 export interface ValueRow {
   label: string;
-  /** Said beside the label, if there is something to say. */
+  /** A note beside the label, if there is one. */
   meaning?: string;
-  /** How long the bar is, in the unit of the other rows. */
+  /** The length of the bar, in the same unit as in other rows. */
   length: number;
   /** A class name that colours the bar. */
   colour: string;
   cells: Cell[];
-  /** What a click on the row chooses. */
+  /** The choice that a click on the row makes. */
   choice: Choice;
 }
 
@@ -28,8 +28,9 @@ export interface ValueRow {
 export type Choose = (choice: Choice) => void;
 
 /**
- * Rows are filled in place, and there always are as many as fit, so that nothing below moves while
- * figures come in. When there are to be more, the table scrolls. One row at a time can be reached with Tab; arrow keys go on from there.
+ * Rows are filled in place and their number is fixed, so that nothing below moves while figures
+ * arrive. If there are to be more, the table scrolls. One row at a time can be reached with Tab,
+ * and the arrow keys move on from there.
  */
 export class ValueTable {
   readonly #body: HTMLTableSectionElement;
@@ -40,7 +41,7 @@ export class ValueTable {
   #rows: ValueRow[] = [];
   #current = 0;
 
-  /** `columns` are the headings: of the value, then of each cell. The last may stay empty. */
+  /** `columns` are the headings: of the value, then of each cell. The last may be empty. */
   constructor(
     table: HTMLTableElement,
     id: string,
@@ -72,7 +73,7 @@ export class ValueTable {
     this.#body.addEventListener("keydown", (event) => this.#handleKey(event));
   }
 
-  /** Makes room for so many rows. */
+  /** Sets the number of rows. */
   resize(rowsMax: number): void {
     for (let i = this.#rowsMax; i < rowsMax; i += 1) {
       this.#body.append(emptyRow(this.#cells));

@@ -1,20 +1,20 @@
-// What a person has chosen to see: filters, a range of time, a comparison. It lives in the page's address.
+// A view, which is stored in the page's address: filters, a time range, and a comparison.
 
 import { type Choice, filterOf, type Query, type TimeRange } from "./query.js";
 
-/** What the figures are compared with. */
+/** The range that the figures are compared with. */
 export type Comparison =
   { kind: "none" } | { kind: "previous" } | { kind: "range"; range: TimeRange };
 
 export interface View {
-  /** Null is the whole log. */
+  /** Null means the whole log. */
   range: TimeRange | null;
   /** Expressions, all of which must be true for a request. */
   filters: readonly string[];
   comparison: Comparison;
   /** A file that the server follows, rather than one that was dropped. */
   follow: string | null;
-  /** The panels of which many values are shown. */
+  /** The panels that are expanded to show many values. */
   more: readonly string[];
 }
 
@@ -26,9 +26,9 @@ export const WHOLE: View = {
   more: [],
 };
 
-/** So many values are asked for to compare with, since those shown may have been rare then. */
+/** The number of values to compare with: those that are shown may have been rare then. */
 const COMPARED_TOP = 1_000;
-/** How many values a panel has that shows many. */
+/** The number of values in an expanded panel. */
 export const MORE_TOP = 200;
 
 /** Returns the fragment of an address that `parseView` reads; empty for the whole log. */
@@ -55,7 +55,7 @@ export function fragmentOf({ range, filters, comparison, follow, more }: View): 
   return fields.toString();
 }
 
-/** Reads a fragment, with or without its `#`; what makes no sense in it is passed over. */
+/** Parses a fragment, with or without its `#`; invalid parts are ignored. */
 export function parseView(fragment: string): View {
   const fields = new URLSearchParams(fragment.replace(/^#/, ""));
   return {
@@ -67,7 +67,7 @@ export function parseView(fragment: string): View {
   };
 }
 
-/** Says whether a fragment has filters as they were written before they were expressions: `path=/a*`, `not-status=404`. */
+/** Returns whether a fragment has filters in the former syntax: `path=/a*`, `not-status=404`. */
 export function isOutdated(fragment: string): boolean {
   const former =
     /^(not-)?(address|agent|bot|country|host|method|path|referrer|status|status_class)$/;
@@ -88,36 +88,36 @@ function parseRange(text: string): TimeRange | null {
   return range.until > range.from ? range : null;
 }
 
-/** Returns the query of what is shown. */
+/** Returns the query for what is shown. */
 export function queryOf({ range, filters, more }: View): Query {
   const query = { from: range?.from ?? null, until: range?.until ?? null, filters };
   return more.length === 0 ? query : { ...query, top_max: MORE_TOP };
 }
 
-/** Says whether the view is of everything. */
+/** Returns whether the view shows everything. */
 export function isWhole({ range, filters }: View): boolean {
   return range === null && filters.length === 0;
 }
 
-/** Says whether the server pushes the figures of the view unasked. */
+/** Returns whether the server pushes the figures of the view unasked. */
 export function isPushed(view: View): boolean {
   return isWhole(view) && view.more.length === 0;
 }
 
-/** Shows many values of a panel, or as few as at first. */
+/** Expands a panel, or collapses it. */
 export function withMore(view: View, panel: string): View {
   const others = view.more.filter((it) => it !== panel);
   const had = others.length < view.more.length;
   return { ...view, more: had ? others : [...others, panel] };
 }
 
-/** Returns the query of what the figures are compared with, or null if there is nothing. */
+/** Returns the query for the comparison, or null if there is none. */
 export function comparisonQueryOf(view: View): Query | null {
   const range = comparedRange(view);
   return range === null ? null : { ...range, filters: view.filters, top_max: COMPARED_TOP };
 }
 
-/** Returns the range to compare with: the one chosen, or as much time before the view's own. */
+/** Returns the range to compare with: the chosen one, or the period before the view's range. */
 export function comparedRange({ range, comparison }: View): TimeRange | null {
   switch (comparison.kind) {
     case "none":
@@ -129,7 +129,7 @@ export function comparedRange({ range, comparison }: View): TimeRange | null {
   }
 }
 
-/** Adds the filter of a choice, in place of its opposite; if it is there already, takes it away. */
+/** Adds the filter for a choice in place of its opposite, or removes it if it is already there. */
 export function withToggled(view: View, choice: Choice): View {
   const filter = filterOf(choice);
   const opposite = filterOf({ ...choice, exclude: !choice.exclude });

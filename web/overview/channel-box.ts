@@ -1,15 +1,15 @@
-// Any channel of the server, watched here, and the code that does the same elsewhere.
+// Watches any channel of the server, and shows code that does the same elsewhere.
 
 import { Client, type Publication, type Subscription } from "../client/src/linerate.js";
 import { utcClock } from "../shared/format.js";
 import { create, element, setText } from "../shared/page.js";
 import { codeFor, publishCommandFor } from "./channel-code.js";
 
-/** Messages that stay on the page. */
+/** Number of messages kept on the page. */
 const MESSAGES_MAX = 6;
 const COPIED_MS = 2_000;
 
-/** The connection opens when somebody subscribes. */
+/** The connection is opened when the user subscribes. */
 export class ChannelBox {
   readonly #input = element("watch-channel") as HTMLInputElement;
   readonly #state = element("watch-state");
@@ -28,7 +28,7 @@ export class ChannelBox {
   }
 
   #offerToCopy(button: HTMLElement): void {
-    // Only pages from a trustworthy origin have one.
+    // Only secure contexts have a clipboard.
     const clipboard = navigator.clipboard as Clipboard | undefined;
     button.hidden = clipboard === undefined;
     const say = (text: string) => {
@@ -39,7 +39,7 @@ export class ChannelBox {
       const code = codeFor(this.#input.value, location.origin);
       void clipboard?.writeText(code).then(
         () => say("Copied"),
-        () => say("The browser does not allow that"),
+        () => say("The browser does not allow copying"),
       );
     });
   }
@@ -67,14 +67,14 @@ export class ChannelBox {
     if (this.#client === undefined) {
       const client = new Client("", { name: "demo" });
       client.on("connecting", ({ reason, retryInMs }) => {
-        setText(this.#state, retryInMs === 0 ? "connecting …" : `${reason}, connecting again …`);
+        setText(this.#state, retryInMs === 0 ? "connecting …" : `${reason}, reconnecting …`);
       });
       client.on("disconnected", ({ code, reason }) => {
         setText(this.#state, `disconnected: ${reason} (${code})`);
       });
       this.#client = client;
     }
-    // Also after the server has refused it: what was refused may be allowed now.
+    // Also after the server has refused it: the channel may be allowed now.
     this.#client.connect();
     return this.#client;
   }

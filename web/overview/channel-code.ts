@@ -1,11 +1,11 @@
-// What to type elsewhere to see a channel in a browser.
+// The commands and code to publish to a channel and to watch it elsewhere.
 
-/** Returns what publishes in `channel` from a terminal. */
+/** Returns a shell command that publishes to `channel`. */
 export function publishCommandFor(channel: string): string {
   return `redis-cli PUBLISH ${quoted(channel)} '{"hello":"world"}'`;
 }
 
-/** Returns the code that shows what is published in `channel` of the server at `origin`. */
+/** Returns code that shows the publications in `channel` of the server at `origin`. */
 export function codeFor(channel: string, origin: string): string {
   return `import { connect } from "linerate";
 
@@ -17,7 +17,7 @@ for await (const publication of channel) {
 }`;
 }
 
-/** Returns `word` as one word of a shell. */
+/** Returns `word` quoted for a shell. */
 function quoted(word: string): string {
   return /^[\w:.@/-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }

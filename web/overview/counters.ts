@@ -1,4 +1,4 @@
-// The live counters: what the server pushes over /counters once a second.
+// The live counters that the server pushes over /counters once a second.
 
 import { grouped, humanBytes, humanDuration, megabytesPerSecond } from "../shared/format.js";
 import { element, setFigure, setText } from "../shared/page.js";
@@ -14,14 +14,14 @@ const FIELDS = [
   "uptime_seconds",
 ] as const;
 
-/** Those that are also shown per second. */
+/** The counters that are also shown per second. */
 const RATES = ["messages_received", "messages_sent", "bytes_received", "bytes_sent"] as const;
 
 type Field = (typeof FIELDS)[number];
 
 export type Counters = Record<Field, number> & { version: string };
 
-/** Reads one push of the server, or returns null when it isn't one. */
+/** Parses one push of the server; returns null if it is invalid. */
 export function parseCounters(text: string): Counters | null {
   let value: unknown;
   try {
@@ -47,7 +47,7 @@ export function perSecond(
   return seconds > 0 ? Math.max(0, after[field] - before[field]) / seconds : 0;
 }
 
-/** Fills the counters of the overview, and remembers the last push to show rates. */
+/** Fills in the counters of the overview, and remembers the last push to show rates. */
 export class CounterBoard {
   #last: { counters: Counters; atMs: number } | undefined;
 
@@ -69,7 +69,7 @@ export class CounterBoard {
     this.#last = { counters, atMs };
   }
 
-  /** Forgets the last push, so that a gap in the connection is not read as a rate. */
+  /** Forgets the last push, so that a gap in the connection does not distort a rate. */
   pause(): void {
     this.#last = undefined;
     for (const name of RATES) {
@@ -87,7 +87,7 @@ export class CounterBoard {
       const rate = perSecond(last.counters, counters, name, seconds);
       const text = name.startsWith("bytes")
         ? megabytesPerSecond(rate)
-        : `${grouped(rate)} a second`;
+        : `${grouped(rate)} per second`;
       setText(element(`${name}_rate`), text);
     }
   }

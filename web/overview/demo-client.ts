@@ -1,4 +1,4 @@
-// A client of the demo: a connection of its own, and the card that shows what it receives.
+// A client of the demo: a connection, and a card that shows what it receives.
 
 import {
   Client,
@@ -11,10 +11,10 @@ import { create, element, setFigure, setText } from "../shared/page.js";
 import { describe, latencyOf } from "./demo-message.js";
 import { DemoWindow } from "./demo-window.js";
 
-/** Messages that stay on a card. */
+/** Number of messages kept on a card. */
 const MESSAGES_MAX = 5;
 
-/** What the page calls each way to be connected. */
+/** The name of each transport on the page. */
 const TRANSPORTS = { websocket: "WebSocket", http_stream: "HTTP streaming" };
 
 /** The parts of a card. */
@@ -37,11 +37,13 @@ export class DemoClient {
   #received = 0;
   #missed = 0;
   #news = "";
-  /** What is to be shown when the browser next draws. */
+  /** The messages to show when the browser next draws. */
   #latest: { text: string; latencyMs: number | undefined }[] = [];
   #isDrawing = false;
 
-  /** Puts a card into `into`; `colour` is a class name, `page` names this page in what it publishes. */
+  /**
+   * Puts a card into `into`; `colour` is a class name, `page` names this page in what it publishes.
+   */
   constructor(into: HTMLElement, name: string, colour: string, page: string) {
     this.#page = page;
     const part = (selector: string) => this.#card.querySelector(selector) as HTMLElement;
@@ -50,7 +52,7 @@ export class DemoClient {
     this.#state = part(".client-state");
     this.#messages = part(".client-messages");
     this.#account = part(".client-account");
-    this.#messages.setAttribute("aria-label", `What ${name} received, newest first`);
+    this.#messages.setAttribute("aria-label", `Messages received by ${name}, newest first`);
     const cut = part(".client-cut");
     cut.setAttribute("aria-label", `Cut the connection of ${name}`);
     cut.addEventListener("click", () => this.#socket?.close());
@@ -58,19 +60,19 @@ export class DemoClient {
     this.#client = this.#connect();
   }
 
-  /** Subscribes to `channel`, in place of what was subscribed before. */
+  /** Subscribes to `channel` in place of the previous channel. */
   subscribe(channel: string, options: SubscribeOptions): void {
     this.#subscription?.unsubscribe();
     this.#news = "";
     const subscription = this.#client.subscribe(channel, options);
     subscription.on("batch", (batch) => this.#receive(batch));
     subscription.on("subscribed", ({ recovered }) => {
-      this.#news = recovered === true ? "came back and recovered everything" : this.#news;
+      this.#news = recovered === true ? "reconnected and recovered everything" : this.#news;
       this.#showState();
     });
     subscription.on("gap", ({ missed }) => {
       this.#missed += missed ?? 0;
-      this.#news = missed === undefined ? "missed some" : `missed ${grouped(missed)}`;
+      this.#news = missed === undefined ? "missed some messages" : `missed ${grouped(missed)}`;
       this.#showAccount();
     });
     subscription.on("unsubscribed", ({ code, reason }) => {
@@ -84,7 +86,7 @@ export class DemoClient {
 
   #connect(): Client {
     const remember = (socket: WebSocket) => (this.#socket = socket);
-    // The socket is kept so that it can be cut like a cable.
+    // The socket is kept so that it can be closed abruptly, like a cut cable.
     class CuttableSocket extends WebSocket {
       constructor(url: string, subprotocols: string[]) {
         super(url, subprotocols);
@@ -94,7 +96,8 @@ export class DemoClient {
     const client = new Client("", { name: "demo", environment: { WebSocket: CuttableSocket } });
     client.on("connected", () => this.#showState());
     client.on("connecting", ({ reason, retryInMs }) => {
-      const again = retryInMs === 0 ? "connecting …" : `${reason}, back in ${seconds(retryInMs)}`;
+      const again =
+        retryInMs === 0 ? "connecting …" : `${reason}, reconnecting in ${seconds(retryInMs)}`;
       this.#say("connecting", again);
     });
     client.on("disconnected", ({ code, reason }) => {
@@ -148,7 +151,7 @@ export class DemoClient {
       return;
     }
     if (this.#subscription?.state === "subscribed") {
-      this.#say("subscribed", `subscribed by ${TRANSPORTS[transport]}`);
+      this.#say("subscribed", `subscribed over ${TRANSPORTS[transport]}`);
       this.#card.classList.toggle("client-uncuttable", transport !== "websocket");
     } else {
       this.#say("connecting", "subscribing …");

@@ -1,15 +1,15 @@
-// The demo's publisher: a connection of its own, which publishes what is typed and as often as wanted.
+// The demo's publisher: a connection that publishes at the chosen rate, and what the user types.
 
 import { Client } from "../client/src/linerate.js";
 import { grouped } from "../shared/format.js";
 import { element, setFigure, setText } from "../shared/page.js";
 import { demoMessage } from "./demo-message.js";
 
-/** How often the automatic publications that are due are published. */
+/** How often due automatic publications are sent. */
 const TICK_MS = 20;
-/** Publications without an answer; while there are so many, nothing is published automatically. */
+/** The number of unanswered publications at which automatic publishing pauses. */
 const PENDING_MAX = 1_000;
-/** The most that is caught up with after the page could not run. */
+/** The maximum number of overdue publications that are made up for after a pause. */
 const DUE_MAX = 100;
 
 export class DemoPublisher {
@@ -30,7 +30,7 @@ export class DemoPublisher {
     this.#page = page;
     this.#client = new Client("", { name: "demo" });
     this.#client.on("connecting", ({ reason, retryInMs }) => {
-      setText(this.#state, retryInMs === 0 ? "connecting …" : `${reason}, connecting again …`);
+      setText(this.#state, retryInMs === 0 ? "connecting …" : `${reason}, reconnecting …`);
       if (retryInMs > 0) {
         void this.#explain();
       }
@@ -43,7 +43,7 @@ export class DemoPublisher {
       setText(this.#state, "disconnected");
       setText(
         this.#trouble,
-        `This server does not let the demo connect: ${reason} (${code}). It does so unless keys are configured.`,
+        `This server does not allow the demo to connect: ${reason} (${code}). It does if no keys are configured.`,
       );
     });
     this.#client.connect();
@@ -60,7 +60,7 @@ export class DemoPublisher {
     this.#due = 0;
   }
 
-  /** Publishes what somebody typed. */
+  /** Publishes what the user typed. */
   async publish(text?: string): Promise<void> {
     this.#n += 1;
     this.#pending += 1;
@@ -71,14 +71,17 @@ export class DemoPublisher {
       this.#show();
     } catch (error) {
       if (this.#client.state === "connected" || text !== undefined) {
-        setText(this.#trouble, `Publishing in ${this.#channel} failed: ${String(error)}`);
+        setText(this.#trouble, `Cannot publish to ${this.#channel}: ${String(error)}`);
       }
     } finally {
       this.#pending -= 1;
     }
   }
 
-  /** Says why, if the server lets no page of its own connect: a browser tells nobody what a handshake ended with. */
+  /**
+   * Shows the reason if the server refuses connections from its own pages: browsers do not reveal
+   * the status of a failed handshake.
+   */
   async #explain(): Promise<void> {
     const request = { method: "POST", body: "" };
     const answer = await fetch("/connection/http_stream", request).catch(() => undefined);
@@ -86,7 +89,7 @@ export class DemoPublisher {
     if (answer?.status === 403) {
       setText(
         this.#trouble,
-        `This server lists in server.origins whose pages may connect, and ${location.origin} is not among them.`,
+        `The origin ${location.origin} is not in this server's server.origins, so its pages cannot connect.`,
       );
     }
   }
@@ -105,7 +108,7 @@ export class DemoPublisher {
   }
 
   #show(): void {
-    const transport = this.#client.transport === "http_stream" ? " by HTTP streaming" : "";
+    const transport = this.#client.transport === "http_stream" ? " over HTTP streaming" : "";
     setFigure(this.#state, `${grouped(this.#published)} published${transport}`, this.#published);
   }
 }

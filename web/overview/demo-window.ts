@@ -1,19 +1,19 @@
-// What a client receives in a second, as the charts show it.
+// What a client receives in a second, as shown in the charts.
 
-/** Figures of one window; `null` where nothing arrived to take them of. */
+/** Figures of one window; `null` if nothing arrived to compute them from. */
 export interface Sample {
   perSecond: number;
   batchSize: number | null;
   latencyMs: number | null;
 }
 
-/** Collects what arrives until it is asked. */
+/** Collects arrivals until the figures are taken. */
 export class DemoWindow {
   #messages = 0;
   #batches = 0;
   #latenciesMs: number[] = [];
 
-  /** Adds what arrived at once: how many, and how long those took of which that is known. */
+  /** Adds messages that arrived together: their number, and the known latencies. */
   add(messages: number, latenciesMs: readonly number[]): void {
     this.#messages += messages;
     this.#batches += 1;
@@ -34,7 +34,7 @@ export class DemoWindow {
   }
 }
 
-/** Returns the middle of `values`, of two middles the lower one. */
+/** Returns the median of `values`, or the lower of two medians. */
 function median(values: number[]): number | null {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.floor((sorted.length - 1) / 2)] ?? null;

@@ -1,4 +1,4 @@
-// The live demo: a publisher, three clients, and what happens between them.
+// The live demo: a publisher, three clients, and their charts.
 
 import type { SubscribeOptions } from "../client/src/linerate.js";
 import { element, setFigure } from "../shared/page.js";
@@ -11,7 +11,7 @@ const SAMPLE_MS = 1_000;
 const CLIENTS = ["Client 1", "Client 2", "Client 3"];
 const COLOURS = ["--line-1", "--line-2", "--line-3"];
 
-/** A chart, the figure of a sample that it shows, and the element that says it. */
+/** A chart, the figure of a sample that it shows, and the element that shows the current value. */
 const CHARTS: { id: string; figure(sample: Sample): number | null }[] = [
   { id: "chart-rate", figure: ({ perSecond }) => perSecond },
   { id: "chart-batch", figure: ({ batchSize }) => batchSize },
@@ -39,7 +39,7 @@ export class Demo {
     this.#clients = CLIENTS.map(
       (name, i) => new DemoClient(into, name, `swatch-line-${i + 1}`, this.#page),
     );
-    // A channel of its own, so that two visitors don't read each other's figures.
+    // A separate channel, so that two visitors do not see each other's messages.
     this.#channel.value = `demo:${this.#page}`;
     this.#subscribe();
     this.#publisher.perSecond = Number(this.#rate.value);

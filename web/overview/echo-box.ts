@@ -1,21 +1,21 @@
-// The try-it box: sends what you type to /echo and shows the reply with its round-trip time.
+// The echo box: sends what you type to /echo and shows the reply with its round-trip time.
 
 import { LiveSocket, type LiveState } from "../shared/live-socket.js";
 import { create, element, setText } from "../shared/page.js";
 import { milliseconds } from "../shared/format.js";
 
-/** Replies that stay on the page. */
+/** Number of replies kept on the page. */
 const REPLIES_MAX = 4;
-/** Messages on the way; one more is refused until an answer comes. */
+/** The maximum number of unanswered messages; more are refused. */
 const PENDING_MAX = 32;
 
-/** Wires the form of the overview; the connection opens when someone first uses it. */
+/** Connects the form of the overview; the connection opens on its first use. */
 export class EchoBox {
   readonly #input = element("echo-input") as HTMLInputElement;
   readonly #state = element("echo-state");
   readonly #replies = element("echo-replies");
   #socket: LiveSocket | undefined;
-  /** When each message still unanswered was sent; /echo answers in order. */
+  /** When each unanswered message was sent; /echo answers in order. */
   #sentAtMs: number[] = [];
   #unsent: string | undefined;
 
@@ -74,7 +74,7 @@ export class EchoBox {
     if (state.kind === "connecting") {
       setText(this.#state, "connecting to /echo …");
     } else if (state.kind === "refused") {
-      setText(this.#state, "off: this server has keys and server.diagnostics is not set");
+      setText(this.#state, "off: keys are configured and server.diagnostics is not set");
     } else if (state.kind === "lost") {
       this.#sentAtMs = [];
       setText(this.#state, "connection lost, retrying …");

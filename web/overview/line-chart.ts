@@ -3,10 +3,10 @@
 import uPlot from "uplot";
 import { element } from "../shared/page.js";
 
-/** Samples that are shown, one a second. */
+/** Number of samples shown, one per second. */
 const SAMPLES = 60;
 const HEIGHT = 150;
-/** The least that the scale reaches up to. */
+/** The minimum upper end of the scale. */
 const TOP_MIN = 1;
 
 export class LineChart {
@@ -15,7 +15,7 @@ export class LineChart {
   readonly #lines: (number | null)[][];
   readonly #times = Array.from({ length: SAMPLES }, (_, i) => i - SAMPLES + 1);
 
-  /** Draws into the element marked `id`; `colours` are names of CSS properties, one a line. */
+  /** Draws into the element marked `id`; `colours` are names of CSS properties, one per line. */
   constructor(id: string, colours: readonly string[]) {
     this.#frame = element(id);
     this.#lines = colours.map(() => this.#times.map(() => null));
@@ -26,7 +26,7 @@ export class LineChart {
     });
   }
 
-  /** Moves all lines on by one sample. */
+  /** Appends one sample to each line. */
   push(values: readonly (number | null)[]): void {
     this.#lines.forEach((line, i) => {
       line.shift();

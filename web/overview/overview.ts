@@ -29,7 +29,7 @@ new EchoBox();
 function showState(state: LiveState): void {
   clearInterval(countdown);
   if (state.kind === "open") {
-    return; // "live" is said when the first counters have come, not before.
+    return; // "live" is shown once the first counters have arrived.
   }
   board.pause();
   document.body.dataset["live"] = state.kind;
@@ -38,7 +38,7 @@ function showState(state: LiveState): void {
     return;
   }
   if (state.kind === "refused") {
-    setText(status, "off: this server has keys and server.diagnostics is not set");
+    setText(status, "off: keys are configured and server.diagnostics is not set");
     return;
   }
   const retryAtMs = performance.now() + state.retryInMs;

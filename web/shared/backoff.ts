@@ -4,8 +4,8 @@ const FIRST_MS = 500;
 const LONGEST_MS = 15_000;
 
 /**
- * Returns the delay before attempt `attempt` (0 is the first retry): doubling from half a second
- * to 15 s, of which a random half is kept back so that many pages don't return at once.
+ * Returns the delay before retry `attempt` (0 is the first): it doubles from half a second to 15 s,
+ * and half of it is random, so that many pages do not reconnect together.
  */
 export function retryDelayMs(attempt: number, random: () => number = Math.random): number {
   const ceiling = Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.min(attempt, 16));

@@ -1,4 +1,4 @@
-// Numbers, sizes and times as the pages write them: one locale, UTC, decimal units.
+// Formats numbers, sizes and times for all pages: one locale, UTC, decimal units.
 
 const GROUPED = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const THREE_DIGITS = new Intl.NumberFormat("en-US", {
@@ -9,17 +9,17 @@ const COMPACT = new Intl.NumberFormat("en-US", { notation: "compact", maximumFra
 const BYTE_UNITS = ["kB", "MB", "GB", "TB", "PB"] as const;
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/** Writes a whole number with thousands separators: 33,468. */
+/** Formats a whole number with thousands separators: 33,468. */
 export function grouped(count: number): string {
   return GROUPED.format(count);
 }
 
-/** Writes a whole number in the space of five digits or so: 2,500, 50K, 1.5M. */
+/** Formats a whole number in at most about five characters: 2,500, 50K, 1.5M. */
 export function compact(count: number): string {
   return count < 10_000 ? grouped(count) : COMPACT.format(count);
 }
 
-/** Writes a size to three digits in powers of 1,000: 405 MB. */
+/** Formats a size with three digits in powers of 1,000: 405 MB. */
 export function humanBytes(bytes: number): string {
   if (bytes < 1_000) {
     return `${grouped(bytes)} B`;
@@ -34,13 +34,13 @@ export function humanBytes(bytes: number): string {
   return `${THREE_DIGITS.format(value)} ${BYTE_UNITS[unit] ?? ""}`;
 }
 
-/** Writes a speed in MB/s (10⁶ bytes): one decimal below 10, none above. */
+/** Formats a speed in MB/s (10⁶ bytes): one decimal below 10, none above. */
 export function megabytesPerSecond(bytesPerSecond: number): string {
   const rate = bytesPerSecond / 1e6;
   return `${rate < 9.95 ? rate.toFixed(1) : grouped(rate)} MB/s`;
 }
 
-/** Writes a span of time by its two largest units: 18 h 22 min. */
+/** Formats a duration with its two largest units: 18 h 22 min. */
 export function humanDuration(seconds: number): string {
   const whole = Math.max(0, Math.round(seconds));
   const [days, hours] = [Math.floor(whole / 86_400), Math.floor(whole / 3_600) % 24];
@@ -54,12 +54,12 @@ export function humanDuration(seconds: number): string {
   return minutes > 0 ? `${minutes} min ${rest} s` : `${rest} s`;
 }
 
-/** Writes a round trip to a tenth of a millisecond, the finest step that browsers time. */
+/** Formats a round trip to a tenth of a millisecond, the resolution of browsers' clocks. */
 export function milliseconds(ms: number): string {
   return `${ms.toFixed(1)} ms`;
 }
 
-/** Writes the share that `part` is of `whole` as a percentage: 4.8 %. */
+/** Formats `part` as a percentage of `whole`: 4.8 %. */
 export function percentage(part: number, whole: number): string {
   const share = whole > 0 ? (100 * part) / whole : 0;
   if (part > 0 && share < 0.1) {
@@ -68,13 +68,13 @@ export function percentage(part: number, whole: number): string {
   return `${share.toFixed(1)} %`;
 }
 
-/** Writes the day of a Unix time in UTC: 22 Jan 2021. */
+/** Formats the day of a Unix time in UTC: 22 Jan 2021. */
 export function utcDay(unixSeconds: number): string {
   const at = new Date(unixSeconds * 1_000);
   return `${at.getUTCDate()} ${MONTHS[at.getUTCMonth()] ?? ""} ${at.getUTCFullYear()}`;
 }
 
-/** Writes the time of day of a Unix time in UTC: 01:47, or 01:47:15 with seconds. */
+/** Formats the time of day of a Unix time in UTC: 01:47, or 01:47:15 with seconds. */
 export function utcClock(unixSeconds: number, withSeconds = false): string {
   return new Date(unixSeconds * 1_000).toISOString().slice(11, withSeconds ? 19 : 16);
 }

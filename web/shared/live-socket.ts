@@ -1,9 +1,9 @@
-// A WebSocket that comes back: opens, reports its state, and retries with backoff when it is lost. It gives up
-// where the server says that this page may not open it.
+// A WebSocket that reconnects: opens, reports its state, and retries with backoff when it is lost.
+// It stops if the server refuses to let this page open it.
 
 import { retryDelayMs } from "./backoff.js";
 
-/** A connection that stayed open this long starts over with the shortest delay when it is lost. */
+/** After a connection has been open for this long, the delay starts from the shortest again. */
 const SETTLED_MS = 5_000;
 
 export type LiveState =
@@ -17,7 +17,7 @@ export interface LiveSocketEvents {
   state(state: LiveState): void;
 }
 
-/** Keeps one WebSocket to `path` on this page's own server open for as long as the page lives. */
+/** Keeps one WebSocket to `path` on this page's server open for as long as the page is open. */
 export class LiveSocket {
   readonly #path: string;
   readonly #url: string;
@@ -33,7 +33,7 @@ export class LiveSocket {
     this.#connect();
   }
 
-  /** Sends `text` if the connection is open, and says whether it was. */
+  /** Sends `text` if the connection is open; returns whether it was. */
   send(text: string): boolean {
     if (this.#socket?.readyState !== WebSocket.OPEN) {
       return false;
@@ -42,7 +42,7 @@ export class LiveSocket {
     return true;
   }
 
-  /** Skips what is left of the wait before the next attempt. */
+  /** Skips the rest of the wait before the next attempt. */
   retryNow(): void {
     if (this.#timer !== undefined) {
       clearTimeout(this.#timer);
@@ -89,7 +89,7 @@ export class LiveSocket {
   }
 }
 
-/** Asks over HTTP why a WebSocket did not open: a browser does not tell a page the status of the answer. */
+/** Asks over HTTP why a WebSocket did not open: browsers hide the status of the handshake. */
 async function isForbidden(path: string): Promise<boolean> {
   try {
     const response = await fetch(path, { cache: "no-store" });
@@ -99,7 +99,7 @@ async function isForbidden(path: string): Promise<boolean> {
   }
 }
 
-/** Returns the WebSocket URL of `path` on the server that this page came from. */
+/** Returns the WebSocket URL of `path` on this page's server. */
 export function ownServer(path: string): string {
   const url = new URL(path, location.href);
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";

@@ -1,6 +1,6 @@
-// Finding and filling the elements that a page's HTML promises.
+// Finds and fills the elements of a page.
 
-/** Returns the element marked `data-testid="id"`; a page without it is a bug in its HTML. */
+/** Returns the element marked `data-testid="id"`; it is a bug if the page has none. */
 export function element(id: string, within: ParentNode = document): HTMLElement {
   const found = within.querySelector<HTMLElement>(`[data-testid="${id}"]`);
   if (found === null) {
@@ -9,14 +9,14 @@ export function element(id: string, within: ParentNode = document): HTMLElement 
   return found;
 }
 
-/** Sets an element's text, and leaves the document alone when nothing changed. */
+/** Sets an element's text, without touching the document if nothing changed. */
 export function setText(target: Element, text: string): void {
   if (target.textContent !== text) {
     target.textContent = text;
   }
 }
 
-/** Shows a figure: what people read as text, and exactly in `data-value`. */
+/** Shows a figure: formatted as text, and exact in `data-value`. */
 export function setFigure(target: HTMLElement, text: string, exact: number): void {
   setText(target, text);
   target.dataset["value"] = String(exact);

@@ -1,7 +1,7 @@
-// An upload without a browser: how fast the server is when the sender costs next to nothing.
+// An upload without a browser, to measure the server with a sender that costs next to nothing.
 //
-// The log is masked once and sent as one message, again and again. This is as much of RFC 6455 as
-// that takes, to a server that is trusted.
+// The log is masked once and sent repeatedly as one message. This implements only as much of RFC
+// 6455 as that needs, with a trusted server.
 
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
@@ -11,7 +11,7 @@ const MASKING_KEY = Buffer.from("7fa1c3e5", "hex");
 const TEXT = 0x1;
 const BINARY = 0x2;
 
-/** Sends the log at `path` `times` over as one file; returns bytes per second and the last figures. */
+/** Sends the log at `path` `times` over as one file; returns bytes per second and final figures. */
 export async function uploadDirectly(url, path, times) {
   const log = await readFile(path);
   const message = frame(BINARY, log);
@@ -24,7 +24,7 @@ export async function uploadDirectly(url, path, times) {
   let [window, sent, acknowledged] = [0, 0, 0];
   for await (const heard of messagesOf(socket)) {
     if (heard.type === "error") {
-      throw new Error(`the server refused: ${heard.message}`);
+      throw new Error(`server refused the upload: ${heard.message}`);
     } else if (heard.type === "snapshot" && heard.final) {
       const seconds = (performance.now() - startedMs) / 1_000;
       return { rate: size / seconds, summary: heard.summary };
@@ -39,7 +39,7 @@ export async function uploadDirectly(url, path, times) {
       }
     }
   }
-  throw new Error("the connection ended before the last figures");
+  throw new Error("connection ended before the final figures");
 }
 
 async function upgraded(url) {
@@ -69,7 +69,7 @@ function frame(opcode, payload) {
   return Buffer.concat([Buffer.from(header), length, MASKING_KEY, masked]);
 }
 
-/** Yields the text messages that come, decoded. The server masks nothing and fragments nothing. */
+/** Yields the text messages that arrive. The server neither masks nor fragments. */
 async function* messagesOf(socket) {
   let input = Buffer.alloc(0);
   for await (const bytes of socket) {
@@ -87,7 +87,7 @@ function startOfPayload(input) {
   return { 126: 4, 127: 10 }[input[1]] ?? 2;
 }
 
-/** Returns where the frame that `input` begins with ends; `Infinity` while its header is incomplete. */
+/** Returns where the first frame in `input` ends; `Infinity` while its header is incomplete. */
 function endOfFrame(input) {
   const start = input.length < 2 ? Infinity : startOfPayload(input);
   if (input.length < start) {

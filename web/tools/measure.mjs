@@ -1,17 +1,19 @@
 // Measures how fast the log page sends a file, and what that costs the server: `npm run measure`.
 //
-// In each browser, each way of reading and the choice between them, to a server that parses nothing
-// and to linerate itself (LINERATE_BIN, default ../target/release/linerate), which also gets the file
-// from a sender that is no browser. The rounds go through all of them in turn, since machines drift;
-// figures are medians, but for memory the maximum. What is told at the end is written as JSON, too,
-// into MEASURE_RECORD (default .build/measure.json).
+// It measures each way of reading, and the choice between them, in each browser, against a server
+// that does not parse and against linerate itself (LINERATE_BIN, default
+// ../target/release/linerate). linerate also receives the file from a sender without a browser.
+// Each round runs all of them in turn, because machines drift. Figures are medians, except for
+// memory, which is the maximum. The results are also written as JSON to MEASURE_RECORD (default
+// .build/measure.json).
 //
-// The server that parses nothing is the example `discard_log` of linerate-cli (DISCARD_BIN, default
-// ../target/release/examples/discard_log): the same library, so that only parsing is between the two.
+// The server that does not parse is the example `discard_log` of linerate-cli (DISCARD_BIN, default
+// ../target/release/examples/discard_log). It uses the same library, so that only parsing differs.
 //
-// MEASURE_BYTES (default 1 GiB) and MEASURE_ROUNDS (default 3) change the work. MEASURE_BROWSERS
-// (default chromium,firefox: CHROMIUM_BIN, FIREFOX_BIN) and MEASURE_SERVERS (default
-// discard,linerate) leave something out; MEASURE_LINES=kept lets the server keep the lines.
+// MEASURE_BYTES (default 1 GiB) and MEASURE_ROUNDS (default 3) set the amount of work.
+// MEASURE_BROWSERS (default chromium,firefox: CHROMIUM_BIN, FIREFOX_BIN) and MEASURE_SERVERS
+// (default discard,linerate) select browsers and servers. With MEASURE_LINES=kept the server keeps
+// the lines.
 
 import assert from "node:assert/strict";
 import { mkdir, stat, writeFile } from "node:fs/promises";
@@ -47,7 +49,7 @@ const DIST = fileURLToPath(new URL("../dist", import.meta.url));
 const KEEPS_LINES = process.env.MEASURE_LINES === "kept";
 const NO_BROWSER = "no browser";
 const WAYS = ["slices", "stream", "chosen by the page"];
-/** A slow machine may take this long for one file. */
+/** How long a slow machine may take for one file. */
 const PATIENCE_MS = 600_000;
 const START = {
   chromium: () => startBrowser({ networkEnabled: false }),
@@ -63,7 +65,7 @@ try {
   const log = await writeLog(folder.path);
   const path = await writeLargeLog(folder.path, log.path, BYTES);
   const work = { log, path, times: (await stat(path)).size / (await stat(log.path)).size };
-  console.log(`${log.real ? "the real log" : "a made log"}, ${work.times} times`);
+  console.log(`${log.real ? "the real log" : "a generated log"}, ${work.times} times`);
   const contenders = servers.flatMap((server) =>
     sendersTo().map((sender) => ({
       ...{ server, sender, rates: [], seconds: [], growths: [], readers: [] },
@@ -82,7 +84,7 @@ try {
   await folder.remove();
 }
 
-/** Starts the server called `name`. */
+/** Starts the server `name`. */
 async function start(name) {
   const server = name === "discard" ? await startProgram(DISCARD, [DIST]) : await startServer();
   return { name, ...server, process: await ServerProcess.watch(server.pid) };
@@ -111,7 +113,7 @@ async function sendDirectly({ url }, { log, times }) {
   return { rate, requests: summary.requests, reader: NO_BROWSER };
 }
 
-/** From choosing the file to the last figures, as the page itself says. */
+/** Measures from choosing the file to the final figures, as reported by the page. */
 async function sendFromPage({ url }, { browser, way }, { path }) {
   const page = await browser.browser.newPage();
   page.setDefaultTimeout(PATIENCE_MS);
@@ -151,7 +153,7 @@ async function record(contenders, { log, times }) {
     ...{ server_cpu_seconds: seconds, server_memory_growth_bytes: growths },
   }));
   const machine = { cpu: cpus()[0]?.model ?? "", cores: availableParallelism() };
-  const file = { log: log.real ? "the real log" : "a made log", times, bytes: BYTES };
+  const file = { log: log.real ? "the real log" : "a generated log", times, bytes: BYTES };
   const made = { at: new Date().toISOString(), machine, versions, file, lines_kept: KEEPS_LINES };
   await mkdir(dirname(RECORD), { recursive: true });
   await writeFile(RECORD, `${JSON.stringify({ ...made, measurements }, null, 2)}\n`);

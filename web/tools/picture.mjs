@@ -1,4 +1,4 @@
-// Takes the picture of the log page that the README shows: `npm run picture`.
+// Takes the screenshot of the log page for the README: `npm run picture`.
 
 import { fileURLToPath } from "node:url";
 import { mkdir } from "node:fs/promises";
@@ -29,7 +29,7 @@ try {
   await page.evaluate(() => document.activeElement?.blur());
   await mkdir(dirname(PICTURE), { recursive: true });
   await page.screenshot({ path: PICTURE, clip: await upToPanels(page) });
-  console.log(`${PICTURE}${log.real ? "" : " (of a made log: the real one is absent)"}`);
+  console.log(`${PICTURE}${log.real ? "" : " (of a generated log: the real one is absent)"}`);
 } finally {
   await chromium.close();
   await server.stop();

@@ -1,9 +1,9 @@
-// What an upload costs the process of the server, as Linux counts it (proc(5)).
+// Measures what an upload costs the server's process, as counted by Linux (proc(5)).
 
 import { readFile, writeFile } from "node:fs/promises";
 
 const KIB = 1024;
-/** Ticks in a second: `sysconf(_SC_CLK_TCK)`, 100 on every Linux that Chromium runs on. */
+/** Ticks per second: `sysconf(_SC_CLK_TCK)`, which is 100 on every Linux that Chromium runs on. */
 const TICKS = 100;
 
 /** Watches one process from now on. */
@@ -19,11 +19,11 @@ export class ServerProcess {
   }
 
   /**
-   * Runs `work`; returns what it returns, the processor seconds it took here, and how many bytes of
-   * memory were resident at its height beyond those at the start of the watch.
+   * Runs `work`. Returns its result, the processor seconds that the server used, and by how many
+   * bytes the peak of its resident memory exceeded the value at the start of the watch.
    */
   async during(work) {
-    await writeFile(`${this.#folder}/clear_refs`, "5"); // Forgets the height so far.
+    await writeFile(`${this.#folder}/clear_refs`, "5"); // Resets the peak.
     const secondsBefore = await this.#seconds();
     const result = await work();
     const seconds = (await this.#seconds()) - secondsBefore;

@@ -1,4 +1,4 @@
-"""An echo server on aiohttp, after the library's documentation."""
+"""An echo server on aiohttp, based on the library's documentation."""
 
 import argparse
 import asyncio
@@ -7,7 +7,7 @@ import ssl
 
 from aiohttp import WSMsgType, web
 
-# The library takes what is shorter than its limit.
+# The library accepts messages that are shorter than its limit.
 MESSAGE_BYTES_LIMIT = (64 << 20) + 1
 
 subscribers = set()
@@ -34,7 +34,7 @@ SERVICES = {"acknowledge": acknowledge, "echo": echo, "fanout": fanout}
 
 
 def handler(arguments):
-    """Returns what serves a connection."""
+    """Returns the handler of a connection."""
     answer = SERVICES[arguments.service]
     compress = arguments.deflate is not None
 

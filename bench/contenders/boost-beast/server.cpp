@@ -1,4 +1,5 @@
-// A WebSocket server over Boost.Beast: one io_context that all threads run, a strand a connection.
+// A WebSocket server on Boost.Beast: one io_context that all threads run, a strand for each
+// connection.
 
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
@@ -38,7 +39,7 @@ struct Message {
     bool text;
 };
 
-// Those to whom a fan-out goes.
+// The sessions that receive a fan-out.
 template <class Session>
 class Room {
 public:
@@ -53,7 +54,7 @@ public:
     }
 
     void send(std::shared_ptr<const Message> message) {
-        // Sessions are kept alive while they are told, not while the lock is held.
+        // Sessions are kept alive while they are notified, without holding the lock.
         std::vector<std::weak_ptr<Session>> all;
         {
             const std::lock_guard lock(mutex_);
@@ -87,7 +88,7 @@ public:
         net::dispatch(stream_.get_executor(), [self = this->shared_from_this()] { self->start(); });
     }
 
-    // Writes a message after those that wait already.
+    // Writes a message after those that are already waiting.
     void deliver(std::shared_ptr<const Message> message) {
         net::post(stream_.get_executor(), [self = this->shared_from_this(), message = std::move(message)]() mutable {
             self->queue_.push_back(std::move(message));
@@ -113,10 +114,10 @@ private:
     }
 
     void accept() {
-        // The WebSocket stream has timeouts of its own.
+        // The WebSocket stream has its own timeouts.
         beast::get_lowest_layer(stream_).expires_never();
         stream_.set_option(websocket::stream_base::timeout::suggested(beast::role_type::server));
-        // One frame a message: by default, messages are cut into frames of 4 KiB.
+        // One frame per message: by default, messages are split into frames of 4 KiB.
         stream_.auto_fragment(false);
         stream_.read_message_max(kit::message_bytes_max);
         websocket::permessage_deflate deflate;

@@ -1,8 +1,9 @@
-// An echo server on Bun.serve, after Bun's documentation.
+// An echo server on Bun.serve, based on Bun's documentation.
 
 import { parseArgs } from 'node:util';
 
-// parseArgs knows no option with two values: the key's file follows the certificate's as a positional argument.
+// parseArgs does not support options with two values: the key file follows as a positional
+// argument.
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
   options: {
@@ -15,7 +16,7 @@ const { values: options, positionals } = parseArgs({
 });
 
 const MESSAGE_BYTES_MAX = 64 * 1024 * 1024;
-// What goes beyond is dropped. Of what a client may have in flight, nothing must be.
+// Messages beyond this limit are dropped. Nothing that a client may have in flight must be dropped.
 const UNSENT_BYTES_MAX = 1024 * 1024 * 1024;
 const TOPIC = 'all';
 

@@ -1,4 +1,4 @@
-// A WebSocket server over coder/websocket.
+// A WebSocket server on coder/websocket.
 package main
 
 import (
@@ -20,7 +20,7 @@ func main() {
 	serve := service(options.Service)
 	accept := websocket.AcceptOptions{
 		CompressionMode: compression(options.Deflate),
-		// Compress all messages; 0 would stand for a default of 128 or 512 bytes.
+		// Compress all messages; 0 would mean the default of 128 or 512 bytes.
 		CompressionThreshold: 1,
 	}
 	log.Fatal(http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -30,7 +30,7 @@ func main() {
 		}
 		defer connection.CloseNow()
 		connection.SetReadLimit(kit.MessageBytesMax)
-		// Serving ends with the connection, whose errors are the client's business.
+		// Serving ends with the connection; its errors concern only the client.
 		_ = serve(connection)
 	})))
 }
@@ -56,12 +56,12 @@ func service(name string) func(*websocket.Conn) error {
 		hub := kit.NewHub[message]()
 		return func(connection *websocket.Conn) error { return fanout(hub, connection) }
 	default:
-		log.Fatalf("there is no service %q", name)
+		log.Fatalf("unknown service %q", name)
 		return nil
 	}
 }
 
-// buffers spare each message memory of its own, as they do in the library's package wsjson.
+// buffers avoid an allocation for each message, as in the library's package wsjson.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 func echo(connection *websocket.Conn) error {

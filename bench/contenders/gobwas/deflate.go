@@ -8,13 +8,13 @@ import (
 	"github.com/gobwas/ws/wsutil"
 )
 
-// echoCompressed is echo with permessage-deflate, put together as in the library's example for the
-// Autobahn test suite.
+// echoCompressed is echo with permessage-deflate, based on the library's example for the Autobahn
+// test suite.
 func echoCompressed(c *connection) error {
 	var compression wsflate.MessageState
 	c.reader.State |= ws.StateExtended
 	c.reader.Extensions = []wsutil.RecvExtension{&compression}
-	// The reader would look at the compressed bytes.
+	// The reader would check the compressed bytes.
 	c.reader.CheckUTF8 = false
 
 	writer := wsutil.NewWriter(c, state|ws.StateExtended, 0)

@@ -1,4 +1,4 @@
-// A WebSocket server over gobwas/ws.
+// A WebSocket server on gobwas/ws.
 package main
 
 import (
@@ -21,10 +21,10 @@ const state = ws.StateServerSide
 func main() {
 	listener, options := kit.Start()
 	if options.Deflate == "takeover" {
-		log.Fatal("the library has no context takeover")
+		log.Fatal("the library does not support context takeover")
 	}
 	if options.Deflate != "" && options.Service != "echo" {
-		log.Fatalf("%s does not compress here", options.Service)
+		log.Fatalf("%s does not support compression here", options.Service)
 	}
 	serve := service(options.Service)
 	for {
@@ -38,7 +38,7 @@ func main() {
 			if err != nil {
 				return
 			}
-			// Serving ends with the connection, whose errors are the client's business.
+			// Serving ends with the connection; its errors concern only the client.
 			if compressed {
 				_ = echoCompressed(newConnection(conn))
 			} else {
@@ -70,12 +70,12 @@ func service(name string) func(*connection) error {
 		hub := kit.NewHub[[]byte]()
 		return func(c *connection) error { return fanout(hub, c) }
 	default:
-		log.Fatalf("there is no service %q", name)
+		log.Fatalf("unknown service %q", name)
 		return nil
 	}
 }
 
-// A connection reads messages; the reader has the payload of that which next has found.
+// A connection reads messages; the reader has the payload of the message that next found.
 type connection struct {
 	net.Conn
 	reader  *wsutil.Reader
@@ -110,8 +110,8 @@ func (c *connection) next() (ws.OpCode, error) {
 	}
 }
 
-// writers are lent for one message each, so that a connection without messages has no buffer. They
-// are larger than by default, 4 KiB, since each time that one is full costs a system call.
+// writers are used for one message each, so that a connection without messages has no buffer. They
+// are larger than the default of 4 KiB, because each time one is full costs a system call.
 var writers = sync.Pool{New: func() any { return wsutil.NewWriterBufferSize(nil, state, 0, 64<<10) }}
 
 func echo(c *connection) error {
@@ -136,7 +136,8 @@ func forward(c *connection, opcode ws.OpCode) error {
 	if err := writer.Flush(); err != nil {
 		return err
 	}
-	// A writer that has failed goes on failing, also after a Reset, and is left to the collector.
+	// A writer that has failed keeps failing, even after a Reset, and is left to the garbage
+	// collector.
 	writer.Reset(nil, state, opcode)
 	writers.Put(writer)
 	return nil

@@ -1,4 +1,4 @@
-// A WebSocket server over gorilla/websocket.
+// A WebSocket server on gorilla/websocket.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 func main() {
 	listener, options := kit.Start()
 	if options.Deflate == "takeover" {
-		log.Fatal("the library has no context takeover")
+		log.Fatal("the library does not support context takeover")
 	}
 	serve := service(options.Service)
 	upgrader := websocket.Upgrader{EnableCompression: options.Deflate != ""}
@@ -26,7 +26,7 @@ func main() {
 		}
 		defer connection.Close()
 		connection.SetReadLimit(kit.MessageBytesMax)
-		// Serving ends with the connection, whose errors are the client's business.
+		// Serving ends with the connection; its errors concern only the client.
 		_ = serve(connection)
 	})))
 }
@@ -41,7 +41,7 @@ func service(name string) func(*websocket.Conn) error {
 		hub := kit.NewHub[*websocket.PreparedMessage]()
 		return func(connection *websocket.Conn) error { return fanout(hub, connection) }
 	default:
-		log.Fatalf("there is no service %q", name)
+		log.Fatalf("unknown service %q", name)
 		return nil
 	}
 }

@@ -1,4 +1,4 @@
-// A WebSocket server over gws.
+// A WebSocket server on gws.
 package main
 
 import (
@@ -21,9 +21,9 @@ func main() {
 			Enabled:               options.Deflate != "",
 			ServerContextTakeover: options.Deflate == "takeover",
 			ClientContextTakeover: options.Deflate == "takeover",
-			// Compress all messages; 0 would stand for the default of 512 bytes.
+			// Compress all messages; 0 would mean the default of 512 bytes.
 			Threshold: 1,
-			// With takeover the default is 12, which may be asked only of clients that have offered it.
+			// With takeover the default is 12, which may be requested only from clients that offered it.
 			ClientMaxWindowBits: 15,
 		},
 	})
@@ -39,7 +39,7 @@ func handler(service string) gws.Event {
 	case "fanout":
 		return &fanout{sockets: make(map[*gws.Conn]struct{})}
 	default:
-		log.Fatalf("there is no service %q", service)
+		log.Fatalf("unknown service %q", service)
 		return nil
 	}
 }

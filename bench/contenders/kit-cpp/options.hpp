@@ -1,4 +1,4 @@
-// What the contenders in C++ have in common: the command line.
+// The command line that the contenders in C++ share.
 #pragma once
 
 #include <getopt.h>
@@ -8,7 +8,7 @@
 
 namespace kit {
 
-// The longest message that is taken, in bytes.
+// The longest message that is accepted, in bytes.
 constexpr unsigned message_bytes_max = 64 * 1024 * 1024;
 
 struct Options {
@@ -19,7 +19,7 @@ struct Options {
     // Files; empty without TLS.
     std::string certificate;
     std::string key;
-    // no-takeover or takeover; empty if nothing is to be negotiated.
+    // no-takeover or takeover; empty to negotiate nothing.
     std::string deflate;
 };
 
@@ -37,7 +37,7 @@ inline Options parse(int argc, char **argv) {
         case 's': options.service = optarg; break;
         case 't':
             options.certificate = optarg;
-            // getopt knows no option of two values.
+            // getopt does not support options with two values.
             options.key = optind < argc ? argv[optind++] : "";
             break;
         case 'd': options.deflate = optarg; break;

@@ -2,11 +2,11 @@ package kit
 
 import "sync"
 
-// queueMax is how many messages may wait for a client before it is dropped.
+// queueMax is the number of messages that may wait for a client before it is dropped.
 const queueMax = 256
 
-// A Hub puts messages into the queues of all clients, each of which has a goroutine that writes what
-// its queue has. Chat examples of several libraries do it so.
+// A Hub puts messages into the queues of all clients, each of which has a goroutine that writes its
+// queue, as in the chat examples of several libraries.
 type Hub[Message any] struct {
 	mutex  sync.Mutex
 	queues map[chan Message]struct{}
@@ -17,7 +17,7 @@ func NewHub[Message any]() *Hub[Message] {
 	return &Hub[Message]{queues: make(map[chan Message]struct{})}
 }
 
-// Join returns the queue of a new client. It is closed when the client has left or is too slow.
+// Join returns the queue of a new client. It is closed when the client leaves or is too slow.
 func (h *Hub[Message]) Join() chan Message {
 	queue := make(chan Message, queueMax)
 	h.mutex.Lock()
@@ -26,7 +26,7 @@ func (h *Hub[Message]) Join() chan Message {
 	return queue
 }
 
-// Leave ends a queue, once or again.
+// Leave ends a queue; it may be called more than once.
 func (h *Hub[Message]) Leave(queue chan Message) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()

@@ -1,4 +1,4 @@
-// Package kit is what the contenders in Go have in common.
+// Package kit is the code that the contenders in Go share.
 package kit
 
 import (
@@ -10,27 +10,27 @@ import (
 	"runtime"
 )
 
-// MessageBytesMax is the longest message that is taken.
+// MessageBytesMax is the longest message that is accepted.
 const MessageBytesMax = 64 << 20
 
-// Options says what a server has been started to do.
+// Options are the options with which a server was started.
 type Options struct {
 	// Service is echo, acknowledge or fanout.
 	Service string
-	// Deflate is no-takeover or takeover, or empty if nothing is to be negotiated.
+	// Deflate is no-takeover or takeover, or empty to negotiate nothing.
 	Deflate string
 }
 
-// Start reads the command line, limits the threads and listens. It ends the program if that fails.
+// Start parses the command line, limits the threads and listens. It exits if that fails.
 func Start() (net.Listener, Options) {
 	var options Options
 	port := flag.Int("port", 0, "the port to listen on")
-	threads := flag.Int("threads", 1, "the threads that run Go code at a time")
+	threads := flag.Int("threads", 1, "the number of threads that run Go code at a time")
 	flag.StringVar(&options.Service, "service", "echo", "echo, acknowledge or fanout")
 	flag.StringVar(&options.Deflate, "deflate", "", "no-takeover or takeover")
-	certificate := flag.String("tls", "", "the file of a certificate, followed by that of its key")
+	certificate := flag.String("tls", "", "the certificate file, followed by its key file")
 	flag.Parse()
-	// Package flag knows no option of two values, and stops at the second.
+	// Package flag does not support options with two values, and stops at the second value.
 	key := flag.Arg(0)
 	if *certificate != "" && flag.NArg() > 1 {
 		flag.CommandLine.Parse(flag.Args()[1:])

@@ -1,4 +1,4 @@
-// A WebSocket server over libwebsockets, on one thread: Debian's library is built for no more.
+// A WebSocket server on libwebsockets, with one thread: Debian's library is built for only one.
 
 #include <libwebsockets.h>
 
@@ -15,13 +15,13 @@
 
 namespace {
 
-// The longest piece of a message that the library hands over, and the memory that each connection has for it.
+// The longest piece of a message that the library passes on, and each connection's buffer for it.
 constexpr std::size_t piece_bytes_max = 16 * 1024;
 
-// A connection that has so much to write is not read from.
+// A connection with this much to write is not read from.
 constexpr std::size_t queue_bytes_max = 4 * 1024 * 1024;
 
-// A piece of a message, behind the room that the library needs to put a frame's header before it.
+// A piece of a message, after the space that the library needs for the frame header.
 struct Piece {
     Piece(const void *payload, std::size_t length, bool binary, bool first, bool last)
         : bytes(LWS_PRE + length), binary(binary), first(first), last(last) {
@@ -52,7 +52,7 @@ public:
         lws_callback_on_writable(wsi_);
     }
 
-    // Writes until the socket takes no more, and returns whether the connection may go on.
+    // Writes until the socket accepts no more, and returns whether the connection may continue.
     bool write() {
         while (!queue_.empty()) {
             Piece &piece = *queue_.front();
@@ -79,7 +79,7 @@ public:
         return true;
     }
 
-    // What has come of a message that is not complete.
+    // The received part of an incomplete message.
     std::string message;
     std::size_t message_bytes = 0;
 
@@ -102,7 +102,7 @@ public:
         info.protocols = protocols_;
         info.extensions = options.deflate.empty() ? nullptr : extensions_;
         info.user = this;
-        // The library reads at most so much at a time; by default 4 KiB.
+        // The library reads at most this much at a time; by default 4 KiB.
         info.pt_serv_buf_size = piece_bytes_max;
         info.options = LWS_SERVER_OPTION_VALIDATE_UTF8 | LWS_SERVER_OPTION_DISABLE_IPV6;
         if (!options.certificate.empty()) {
@@ -141,7 +141,7 @@ private:
         }
     }
 
-    // Takes a piece of a message, and returns whether the connection may go on.
+    // Handles a piece of a message, and returns whether the connection may continue.
     bool receive(lws *wsi, Connection &connection, const void *payload, std::size_t length) {
         const bool first = lws_is_first_fragment(wsi);
         const bool last = lws_is_final_fragment(wsi);

@@ -30,7 +30,7 @@ import java.io.File;
 import java.util.HashMap;
 import java.util.Map;
 
-/** An echo server on Netty's own WebSocket codec, after Netty's examples. */
+/** An echo server on Netty's own WebSocket codec, based on Netty's examples. */
 final class EchoServer {
   private static final int MESSAGE_BYTES_MAX = 64 << 20;
   private static final int REQUEST_BYTES_MAX = 64 << 10;
@@ -46,7 +46,7 @@ final class EchoServer {
       }
     }
 
-    // One group accepts and serves, so that one thread is one thread.
+    // One group accepts and serves, so that N threads are N threads.
     var group =
         new MultiThreadIoEventLoopGroup(
             Integer.parseInt(options.get("--threads")), EpollIoHandler.newFactory());
@@ -58,7 +58,7 @@ final class EchoServer {
         .sync();
   }
 
-  /** Puts together the handlers of a connection. */
+  /** Assembles the handlers of a connection. */
   private static final class Pipeline extends ChannelInitializer<SocketChannel> {
     private final ChannelGroup connections = new DefaultChannelGroup(GlobalEventExecutor.INSTANCE);
     private final String service;
@@ -113,7 +113,7 @@ final class EchoServer {
       return new WebSocketServerCompressionHandler(MESSAGE_BYTES_MAX);
     }
 
-    /** The same, but the server's and the client's contexts are dropped after each message. */
+    /** The same, but both contexts are dropped after each message. */
     private static ChannelHandler noTakeover() {
       return new WebSocketServerExtensionHandler(
           new PerMessageDeflateServerExtensionHandshaker(
@@ -126,7 +126,7 @@ final class EchoServer {
     }
   }
 
-  /** What is written while a read is handled leaves in one flush at its end. */
+  /** Flushes everything that was written while handling a read at once, at its end. */
   private abstract static class Service extends SimpleChannelInboundHandler<WebSocketFrame> {
     @Override
     public void channelReadComplete(ChannelHandlerContext context) {
@@ -164,7 +164,7 @@ final class EchoServer {
 
     @Override
     public void userEventTriggered(ChannelHandlerContext context, Object event) {
-      // A connection takes part from the end of its handshake; the group forgets it when it closes.
+      // A connection joins after its handshake; the group removes it when it closes.
       if (event instanceof WebSocketServerProtocolHandler.HandshakeComplete) {
         connections.add(context.channel());
       }

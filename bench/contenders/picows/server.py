@@ -1,4 +1,4 @@
-"""An echo server on picows' core API, after the library's documentation."""
+"""An echo server on picows' core API, based on the library's documentation."""
 
 import argparse
 import asyncio
@@ -12,9 +12,9 @@ FRAME_BYTES_MAX = 64 << 20
 
 
 class Messages(WSListener):
-    """Gathers the fragments of messages, answers a Close, and leaves whole messages to `on_message`.
+    """Assembles fragments, answers a Close frame, and passes whole messages to `on_message`.
 
-    A ping is answered by the library.
+    The library answers pings.
     """
 
     def __init__(self):
@@ -23,7 +23,8 @@ class Messages(WSListener):
 
     def on_ws_frame(self, transport, frame):
         if frame.msg_type == WSMsgType.TEXT or frame.msg_type == WSMsgType.BINARY:
-            # The memory is the library's, and good until this method returns: `send` copies what it can't write at once.
+            # The library owns the memory, which is valid until this method returns: `send` copies
+            # what it cannot write at once.
             if frame.fin:
                 self.on_message(transport, frame.msg_type, frame.get_payload_as_memoryview())
             else:

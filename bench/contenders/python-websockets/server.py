@@ -1,4 +1,4 @@
-"""An echo server on websockets' asyncio API, after the library's documentation."""
+"""An echo server on websockets' asyncio API, based on the library's documentation."""
 
 import argparse
 import asyncio
@@ -19,7 +19,7 @@ async def echo(connection):
 
 
 async def acknowledge(connection):
-    # Text is counted in bytes, hence not decoded to characters; that also spares its validation.
+    # Text is counted in bytes, so it is not decoded, and therefore not validated.
     while True:
         await connection.send(str(len(await connection.recv(decode=False))))
 
@@ -37,7 +37,8 @@ SERVICES = {"acknowledge": acknowledge, "echo": echo, "fanout": fanout}
 
 
 def extensions(deflate):
-    """Returns what to negotiate; without `no-takeover` these are the settings of `compression="deflate"`."""
+    """Returns the extensions; without `no-takeover`, with the settings of
+    `compression="deflate"`."""
     if deflate is None:
         return None
     if deflate == "takeover":

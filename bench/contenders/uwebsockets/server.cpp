@@ -1,4 +1,4 @@
-// A WebSocket server over uWebSockets: one App a thread, all of them listening on one port.
+// A WebSocket server on uWebSockets: one App per thread, all of them listening on one port.
 
 #include <cstdio>
 #include <cstdlib>
@@ -42,7 +42,7 @@ public:
 private:
     using Socket = uWS::WebSocket<SSL, true, Connection>;
 
-    // An App and the loop of the thread that it lives on.
+    // An App and the event loop of its thread.
     struct Worker {
         uWS::TemplatedApp<SSL> *app;
         uWS::Loop *loop;
@@ -54,7 +54,7 @@ private:
             .cert_file_name = options_.certificate.c_str(),
         });
         apps_[index] = {&app, uWS::Loop::get()};
-        // No connection is taken before all threads can be published to.
+        // No connection is accepted before publishing to all threads is possible.
         ready_.arrive_and_wait();
 
         app.template ws<Connection>("/*", behavior(index)).listen("127.0.0.1", options_.port, [this](auto *socket) {
@@ -89,7 +89,7 @@ private:
         return behavior;
     }
 
-    // An App publishes to its own connections only, so that each thread has to be told.
+    // An App publishes only to its own connections, so each thread has to be notified.
     void publish(unsigned from, std::string_view message, uWS::OpCode opcode) {
         for (unsigned index = 0; index < apps_.size(); index++) {
             if (index == from) {

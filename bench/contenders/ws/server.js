@@ -7,7 +7,8 @@ import { createServer as createTlsServer } from 'node:https';
 import { parseArgs } from 'node:util';
 import WebSocket, { WebSocketServer } from 'ws';
 
-// parseArgs knows no option with two values: the key's file follows the certificate's as a positional argument.
+// parseArgs does not support options with two values: the key file follows as a positional
+// argument.
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
   options: {
@@ -19,7 +20,7 @@ const { values: options, positionals } = parseArgs({
   },
 });
 
-// Compresses messages of any length, not only those of 1 KiB and more.
+// Compresses messages of any length, not only those of 1 KiB or more.
 const DEFLATE = {
   'no-takeover': { threshold: 0, serverNoContextTakeover: true, clientNoContextTakeover: true },
   takeover: { threshold: 0 },
@@ -40,7 +41,7 @@ function serve() {
   const server = options.tls
     ? createTlsServer({ cert: readFileSync(options.tls), key: readFileSync(positionals[0]) })
     : createServer();
-  // The default limit of a message, 100 MiB, is above what is asked for.
+  // The default limit of 100 MiB for a message is above the required one.
   const webSockets = new WebSocketServer({ server, perMessageDeflate: DEFLATE[options.deflate] ?? false });
   webSockets.on('connection', (socket) => {
     socket.on('error', console.error);

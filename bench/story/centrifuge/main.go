@@ -1,4 +1,5 @@
-// A node of the library that Centrifugo is made of: its WebSocket endpoint, its Redis broker, its filters by tags.
+// A node of the library on which Centrifugo is built: its WebSocket endpoint, its Redis broker, its
+// filters by tags.
 package main
 
 import (
@@ -11,8 +12,8 @@ import (
 )
 
 func main() {
-	address := flag.String("listen", "127.0.0.1:0", "where to listen")
-	redis := flag.String("redis", "127.0.0.1:6379", "where Redis is")
+	address := flag.String("listen", "127.0.0.1:0", "address to listen on")
+	redis := flag.String("redis", "127.0.0.1:6379", "address of Redis")
 	flag.Parse()
 
 	node, err := centrifuge.New(centrifuge.Config{LogLevel: centrifuge.LogLevelError})

@@ -1,5 +1,6 @@
-// A node of Socket.IO with its Redis adapter. It takes JSON from a plain Redis channel and hands each message to those
-// who have asked for its source, as an object or, with --binary, as the bytes that came.
+// A node of Socket.IO with its Redis adapter. It reads JSON from a plain Redis channel and passes
+// each message to the clients that requested its source, as an object or, with --binary, as the
+// original bytes.
 import { createServer } from "node:http";
 import { parseArgs } from "node:util";
 
@@ -19,7 +20,7 @@ const url = `redis://${values.redis}`;
 const [publisher, subscriber, feed] = await Promise.all(
   [0, 1, 2].map(() =>
     createClient({ url })
-      // Redis ends a connection that is too far behind; the client connects again.
+      // Redis closes a connection that is too far behind; the client reconnects.
       .on("error", (error) => console.error(error.message))
       .connect(),
   ),
@@ -34,7 +35,7 @@ io.on("connection", (socket) => {
   });
 });
 
-// Every node takes the same channel from Redis, so that each has to serve but its own clients.
+// Every node reads the same channel from Redis, so each has to serve only its own clients.
 const listener = values.binary
   ? (bytes) => io.local.to(JSON.parse(bytes).source).emit("story", bytes)
   : (text) => {

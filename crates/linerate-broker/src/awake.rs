@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stall_of_our_own_counts_as_one_slice() {
+    async fn a_stall_of_this_process_counts_as_one_slice() {
         let (answer, answered) = oneshot::channel();
         let waiting = tokio::spawn(timeout_awake(2 * SECOND, answered));
         tokio::task::yield_now().await;

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scheme_says_which_broker() {
+    fn the_scheme_selects_the_broker() {
         for (url, name) in [
             ("memory:", "Memory"),
             ("memory://", "Memory"),

@@ -151,7 +151,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     #[test]
-    fn shares_count_until_they_are_dropped_wherever_that_is() {
+    fn shares_count_until_they_are_dropped_on_any_thread() {
         let budget = Budget::new(64 * MIB);
         let account = budget.account(Consumer::Blocks);
         let mut share = account.share(3 * MIB);

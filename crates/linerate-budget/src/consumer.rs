@@ -88,7 +88,7 @@ mod tests {
     use super::Consumer;
 
     #[test]
-    fn every_consumer_has_its_place_and_its_name() {
+    fn every_consumer_has_an_index_and_a_name() {
         for (place, consumer) in Consumer::ALL.into_iter().enumerate() {
             assert_eq!(consumer as usize, place);
         }

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn holders_are_known_by_age_until_they_are_gone() {
+    fn holders_are_listed_by_age_until_they_are_dropped() {
         let budget = Budget::new(1 << 20);
         let (first, first_known) = body(&budget, 1);
         let (second, _second_known) = body(&budget, 2);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_budget_no_holder_is_known() {
+    fn without_a_budget_no_holder_is_listed() {
         let budget = Budget::unbounded();
         let _body = body(&budget, 1);
         assert!(budget.holders().is_empty());

@@ -3,11 +3,7 @@
 use std::{io::Write, path::PathBuf};
 
 use clap::{Args, Subcommand};
-use linerate_gateway::{
-    auth::{Authenticator, Origins},
-    config::DEFAULT_TOML,
-    server::Certificate,
-};
+use linerate_gateway::{Gateway, config::DEFAULT_TOML};
 
 use crate::serve::loader_of_environment;
 
@@ -52,12 +48,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
 fn check(file: Option<PathBuf>) -> anyhow::Result<()> {
     let loader = loader_of_environment(file);
     let config = loader.load()?;
-    Authenticator::new(&config.auth)?;
-    Origins::new(&config.server.origins)?;
-    config.broker.url.read()?;
-    if let Some(tls) = &config.server.tls {
-        Certificate::load(tls)?;
-    }
+    Gateway::check(&config)?;
     let source = loader.path().map_or_else(
         || "defaults and environment".to_owned(),
         |path| path.display().to_string(),

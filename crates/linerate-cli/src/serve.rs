@@ -24,17 +24,19 @@ mod limits;
 mod logging;
 mod notify;
 mod routes;
-mod service;
 mod upload;
 
 use std::io::Write;
 
 use anyhow::Context;
 use clap::Args;
+use linerate_gateway::Gateway;
 use tokio::runtime::Builder;
 
+use control::Control;
 pub(crate) use flags::loader_of_environment;
-use service::Service;
+use routes::Pages;
+use upload::Sessions;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -77,22 +79,24 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         .thread_name("control")
         .enable_all()
         .build()?;
-    let service = Service::bind(config, runtime.handle())?;
-    // Signals must be handled before the address is printed: from then on, a signal must stop the
-    // server gracefully.
-    let control = {
-        let _entered = runtime.enter();
-        control::Control::new(loader, logging, service.address())?
-    };
-    announce(&service);
-    runtime.block_on(control.run(service))?;
+    runtime.block_on(async {
+        let gateway = Gateway::bind(config.clone())?;
+        let tails_bytes_max = config.tails_budget_bytes();
+        let sessions = Sessions::new(&config.logs, tails_bytes_max, gateway.budget().clone())?;
+        let pages = Pages::new(&gateway, sessions);
+        // Signals must be handled before the address is printed: from then on, a signal must stop
+        // the server gracefully.
+        let control = Control::new(loader, logging)?;
+        announce(&gateway);
+        control.run(gateway, pages).await
+    })?;
     // A thread that is blocked on a file must not keep the process alive.
     runtime.shutdown_background();
     Ok(())
 }
 
 /// Prints the address and the most important pages.
-fn announce(service: &Service) {
+fn announce(gateway: &Gateway) {
     let text = format!(
         "linerate serve: {}/\n\
          \x20 /       overview, with channels to try out\n\
@@ -100,7 +104,7 @@ fn announce(service: &Service) {
          \x20 /logs   drop an access log to see its statistics\n\
          \x20 /docs   documentation\n\
          press ctrl-c to stop\n",
-        service.url()
+        gateway.url()
     );
     // Standard output may be closed, which must not keep the server from running.
     let mut stdout = std::io::stdout().lock();

@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use anyhow::Context;
 use clap::Args;
-use linerate_gateway::auth::TokenMaker;
+use linerate_gateway::TokenMaker;
 
 use crate::serve::loader_of_environment;
 

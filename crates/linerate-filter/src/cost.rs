@@ -37,7 +37,7 @@ mod tests {
     use crate::{Limits, parse};
 
     #[test]
-    fn operations_that_go_through_values_are_counted() {
+    fn operations_that_search_values_are_counted() {
         for (text, expected) in [
             (r#"level == "error" && bytes > 1000 || has(a.b)"#, 0),
             (r#"a in ["x", "y"] && !(b.startsWith("/api"))"#, 0),

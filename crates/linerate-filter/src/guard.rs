@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comparison_that_must_hold_is_found() {
+    fn a_required_comparison_is_found() {
         for (text, path, constants, is_sufficient) in [
             (r#"level == "error""#, r#"[Field("level")]"#, 1, true),
             (r#""error" == level"#, r#"[Field("level")]"#, 1, true),
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_need_not_hold_is_no_guard() {
+    fn an_optional_comparison_is_not_a_guard() {
         for text in [
             r#"level == "error" || bytes > 1000"#,
             r#"!(level == "error")"#,

@@ -151,7 +151,7 @@ mod tests {
     use crate::Problem;
 
     #[test]
-    fn numbers_are_those_of_cel() {
+    fn numbers_follow_cel() {
         for (text, expected) in [
             ("0", "Int(0)"),
             ("17u", "Int(17)"),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_are_those_of_cel() {
+    fn strings_follow_cel() {
         let read = |text: &str| {
             string(text)
                 .unwrap()

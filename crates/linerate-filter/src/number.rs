@@ -156,7 +156,7 @@ mod tests {
     use super::Number::{self, Double, Int, Uint};
 
     #[test]
-    fn numbers_compare_by_value_where_doubles_would_round() {
+    fn numbers_compare_exactly_where_doubles_would_round() {
         for (one, other, expected) in [
             (Int(1), Double(1.0), Equal),
             (
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_json_are_integers_if_they_look_and_fit_so() {
+    fn json_numbers_are_integers_if_written_so_and_in_range() {
         let is = |text: &str, expected: &str| {
             for end in ["", " ", ",1", "}", "x"] {
                 let (number, length) =
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_beyond_64_bits_are_not_made() {
+    fn integers_above_64_bits_are_refused() {
         assert!(Uint(u64::MAX).negated().is_none() && Uint((1 << 63) + 1).negated().is_none());
         assert_eq!(Int(i64::MIN).negated(), Some(Uint(1 << 63)));
         assert_eq!(Uint(1 << 63).negated(), Some(Int(i64::MIN)));

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn escaped_strings_are_equal_to_what_they_mean() {
+    fn escaped_strings_equal_their_decoded_form() {
         for (raw, plain) in [
             (r"err\u006fr", "error"),
             (r#"\"\\\/\b\f\n\r\t"#, "\"\\/\x08\x0c\n\r\t"),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_found_where_the_string_is_escaped() {
+    fn parts_are_found_in_escaped_strings() {
         let long = format!(r"\u0061b\ud83e\udd80{}\u0063", "x".repeat(100));
         let text = json(&long);
         assert!(text.starts_with(Text::plain("ab🦀x")) && !text.starts_with(Text::plain("abx")));
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_string_of_json_is_refused() {
+    fn invalid_json_strings_are_refused() {
         for raw in [
             &b"a\nb"[..],
             b"\0",
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_escapes_are_seen() {
+    fn malformed_escapes_are_detected() {
         for rest in [
             "",
             "x",

@@ -241,7 +241,7 @@ mod tests {
     };
 
     #[test]
-    fn paths_share_their_beginnings_and_leave_nothing_behind() {
+    fn paths_share_prefixes_and_are_removed_completely() {
         let mut wanted = Wanted::new();
         let path = |last| Path(vec![Field("a".into()), Field("b".into()), last]);
         let one = wanted.add(&path(Index(7)));

@@ -33,7 +33,7 @@ mod connections;
 mod link;
 mod rates;
 mod tail;
-pub mod view;
+pub(crate) mod view;
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -60,7 +60,7 @@ pub(crate) use tail::TailEncoding;
 
 /// State of the admin API, shared by all workers of a node.
 #[derive(Debug)]
-pub struct Admin {
+pub(crate) struct Admin {
     node: Arc<Node>,
     shared: Arc<Shared>,
     rates: Rates,
@@ -68,7 +68,7 @@ pub struct Admin {
 
 impl Admin {
     /// Creates the shared state.
-    pub fn new(node: Arc<Node>, shared: Arc<Shared>) -> Arc<Self> {
+    pub(crate) fn new(node: Arc<Node>, shared: Arc<Shared>) -> Arc<Self> {
         Arc::new(Self {
             node,
             shared,
@@ -77,7 +77,7 @@ impl Admin {
     }
 
     /// Returns the routes, for the connections of one worker.
-    pub fn routes(self: &Arc<Self>, worker: Arc<Worker>) -> Router {
+    pub(crate) fn routes(self: &Arc<Self>, worker: Arc<Worker>) -> Router {
         let desk = Desk {
             admin: self.clone(),
             worker,

@@ -13,11 +13,11 @@
 
 pub(crate) mod attempts;
 #[cfg(fuzzing)]
-pub mod fuzzing;
+pub(crate) mod fuzzing;
 pub(crate) mod gate;
 mod method;
-pub mod reply;
-pub mod request;
+pub(crate) mod reply;
+pub(crate) mod request;
 
 use std::{
     sync::Arc,
@@ -40,7 +40,7 @@ use gate::{Denied, Door};
 use reply::{ApiError, Reply};
 
 /// Returns the routes of the server API.
-pub fn routes(node: Arc<Node>, shared: Arc<Shared>) -> Router {
+pub(crate) fn routes(node: Arc<Node>, shared: Arc<Shared>) -> Router {
     Router::new()
         .route("/api/{method}", post(handle))
         .with_state(Api { node, shared })

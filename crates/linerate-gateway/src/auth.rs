@@ -24,11 +24,12 @@ use linerate_hub::ChannelName;
 
 use crate::config::{AuthOptions, TokenOptions};
 
-pub use access_key::AccessKey;
-pub use claims::{ConnectionClaims, SubscriptionClaims, SubscriptionOverrides};
-pub use error::{AuthSetupError, TokenError};
-pub use origins::{OriginDenied, Origins};
-pub use revocations::{Revocation, RevocationError, Revocations, Shown, Target};
+pub(crate) use access_key::AccessKey;
+pub(crate) use claims::{ConnectionClaims, SubscriptionClaims};
+pub use error::AuthSetupError;
+pub(crate) use error::TokenError;
+pub(crate) use origins::Origins;
+pub(crate) use revocations::{Revocation, RevocationError, Revocations, Shown, Target};
 pub use token::{TokenMaker, TokenMakerError};
 
 use claims::Claims;
@@ -37,7 +38,7 @@ use keys::Keys;
 
 /// Verifies tokens and keys.
 #[derive(Debug)]
-pub struct Authenticator {
+pub(crate) struct Authenticator {
     api_key: Option<AccessKey>,
     admin_key: Option<AccessKey>,
     logs_key: Option<AccessKey>,
@@ -48,7 +49,7 @@ pub struct Authenticator {
 
 /// The subscriber that presents a token for a channel. The claims of the token must match it.
 #[derive(Clone, Copy, Debug)]
-pub struct Subscriber<'a> {
+pub(crate) struct Subscriber<'a> {
     /// The user of the connection; empty if anonymous.
     pub user: &'a str,
     /// The ID of the connection.
@@ -62,7 +63,7 @@ impl Authenticator {
     ///
     /// # Errors
     /// Fails if a file cannot be read or a key is not valid.
-    pub fn new(options: &AuthOptions) -> Result<Self, AuthSetupError> {
+    pub(crate) fn new(options: &AuthOptions) -> Result<Self, AuthSetupError> {
         let jwks = options.token.jwks_url.as_deref();
         Ok(Self {
             api_key: AccessKey::read("auth.api_key", options.api_key.as_ref())?,
@@ -79,7 +80,7 @@ impl Authenticator {
     ///
     /// # Errors
     /// The same as for [`new`](Self::new).
-    pub fn renew(options: &AuthOptions, previous: &Self) -> Result<Self, AuthSetupError> {
+    pub(crate) fn renew(options: &AuthOptions, previous: &Self) -> Result<Self, AuthSetupError> {
         let mut renewed = Self::new(options)?;
         if options.token.jwks_url == previous.token.jwks_url {
             renewed.jwks.clone_from(&previous.jwks);
@@ -91,7 +92,7 @@ impl Authenticator {
     ///
     /// # Errors
     /// Fails if the token is not valid, has expired, or is for a channel.
-    pub async fn connection(
+    pub(crate) async fn connection(
         &self,
         token: &str,
         now: SystemTime,
@@ -104,7 +105,7 @@ impl Authenticator {
     ///
     /// # Errors
     /// Fails if the token is not valid, has expired, or is for another channel, user or connection.
-    pub async fn subscription(
+    pub(crate) async fn subscription(
         &self,
         token: &str,
         subscriber: Subscriber<'_>,
@@ -119,7 +120,7 @@ impl Authenticator {
     /// # Errors
     /// Fails if the token is not valid, has expired, names no channel, or is for another user or
     /// connection.
-    pub async fn subscription_of(
+    pub(crate) async fn subscription_of(
         &self,
         token: &str,
         user: &str,
@@ -138,36 +139,36 @@ impl Authenticator {
     }
 
     /// Returns whether a key for the server API is configured.
-    pub const fn has_api_key(&self) -> bool {
+    pub(crate) const fn has_api_key(&self) -> bool {
         self.api_key.is_some()
     }
 
     /// Returns whether `presented` is the key of the server API. The comparison takes the same time
     /// however much of it is right.
-    pub fn is_api_key(&self, presented: &[u8]) -> bool {
+    pub(crate) fn is_api_key(&self, presented: &[u8]) -> bool {
         let key = self.api_key.as_ref();
         key.is_some_and(|key| key.matches(presented))
     }
 
     /// Returns whether a key for `/admin` is configured.
-    pub const fn has_admin_key(&self) -> bool {
+    pub(crate) const fn has_admin_key(&self) -> bool {
         self.admin_key.is_some()
     }
 
     /// Returns whether `presented` is the key of `/admin`.
-    pub fn is_admin_key(&self, presented: &[u8]) -> bool {
+    pub(crate) fn is_admin_key(&self, presented: &[u8]) -> bool {
         let key = self.admin_key.as_ref();
         key.is_some_and(|key| key.matches(presented))
     }
 
     /// Returns whether a key for the log page is configured.
-    pub const fn has_logs_key(&self) -> bool {
+    pub(crate) const fn has_logs_key(&self) -> bool {
         self.logs_key.is_some()
     }
 
     /// Returns whether `presented` allows uploading and following logs: it is the key of the log
     /// page or of `/admin`.
-    pub fn is_logs_key(&self, presented: &[u8]) -> bool {
+    pub(crate) fn is_logs_key(&self, presented: &[u8]) -> bool {
         let key = self.logs_key.as_ref();
         key.is_some_and(|key| key.matches(presented)) | self.is_admin_key(presented)
     }

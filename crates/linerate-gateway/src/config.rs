@@ -39,7 +39,8 @@ pub use history::HistoryOptions;
 pub use load::Loader;
 pub use log::{LogFormat, LogOptions};
 pub use logs::LogsOptions;
-pub use namespaces::{Namespace, Namespaces};
+pub use namespaces::Namespace;
+pub(crate) use namespaces::Namespaces;
 pub use secret::Secret;
 pub use server::{DrainOptions, ServerOptions, TlsOptions};
 
@@ -100,21 +101,21 @@ impl Config {
     }
 
     /// Returns whether a client may connect without a token.
-    pub fn allows_anonymous(&self) -> bool {
+    pub(crate) fn allows_anonymous(&self) -> bool {
         self.auth.anonymous || self.is_open()
     }
 
     /// Returns the maximum payload bytes that this node keeps of all channels that are not durable:
     /// the limit in `[history]`, but at most a quarter of the memory budget. Histories can be
     /// trimmed without harm; they must not be the reason why clients are closed.
-    pub fn history_budget_bytes(&self) -> u64 {
+    pub(crate) fn history_budget_bytes(&self) -> u64 {
         let quarter = self.server.memory_budget_bytes() / 4;
         quarter.min(self.history.total_bytes_max as u64)
     }
 
     /// Returns the maximum bytes that compression may use: the limit in `[compression]`, but at
     /// most a quarter of the memory budget.
-    pub fn compression_budget_bytes(&self) -> u64 {
+    pub(crate) fn compression_budget_bytes(&self) -> u64 {
         let quarter = self.server.memory_budget_bytes() / 4;
         quarter.min(self.compression.total_bytes_max as u64)
     }

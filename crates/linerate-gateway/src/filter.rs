@@ -15,18 +15,18 @@ use crate::config::FilterOptions;
 /// The text is not a valid filter, or exceeds a limit.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("invalid filter, {0}")]
-pub struct FilterError(ParseError);
+pub(crate) struct FilterError(ParseError);
 
 /// Compiles filters and caches them by their text.
 #[derive(Debug)]
-pub struct Filters {
+pub(crate) struct Filters {
     options: FilterOptions,
     compiled: Mutex<HashMap<String, Arc<dyn Filter>, foldhash::fast::RandomState>>,
 }
 
 impl Filters {
     /// Creates an empty cache that compiles within these limits.
-    pub fn new(options: FilterOptions) -> Self {
+    pub(crate) fn new(options: FilterOptions) -> Self {
         Self {
             options,
             compiled: Mutex::default(),
@@ -37,7 +37,7 @@ impl Filters {
     ///
     /// # Errors
     /// Fails if the text is not a valid expression, or exceeds a limit.
-    pub fn compile(&self, text: &str) -> Result<Arc<dyn Filter>, FilterError> {
+    pub(crate) fn compile(&self, text: &str) -> Result<Arc<dyn Filter>, FilterError> {
         let text = text.trim();
         let limits = Limits::new(self.options.expression_bytes_max, self.options.nodes_max);
         let mut all = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);

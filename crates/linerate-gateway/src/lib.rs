@@ -1,7 +1,12 @@
 //! The realtime gateway: client protocols, authorization, the server API and operations.
 //!
+//! [`Gateway::bind`] connects to the broker that a [configuration](config) names and binds the
+//! addresses; [`Gateway::start`] serves clients, applications and administrators until
+//! [`Running::drain`] and [`Running::shut_down`].
+//!
 //! | module | contents |
 //! | --- | --- |
+//! | `gateway` | a gateway as a whole: binds, serves, reloads and drains |
 //! | `config` | the configuration: file, environment, flags; channel namespaces |
 //! | `auth` | tokens, origins, API keys |
 //! | `filter` | expressions that select publications |
@@ -18,17 +23,27 @@
 //! | `server` | listeners, TLS, admission, drain |
 #![forbid(unsafe_code)]
 
-pub mod admin;
-pub mod api;
-pub mod auth;
+mod admin;
+mod api;
+mod auth;
 pub mod config;
-pub mod filter;
+mod filter;
+#[cfg(fuzzing)]
+pub mod fuzzing;
+mod gateway;
 pub mod limits;
-pub mod metrics;
-pub mod node;
-pub mod operations;
-pub mod protocol;
+mod metrics;
+mod node;
+mod operations;
+mod protocol;
 mod quiet;
-pub mod server;
-pub mod session;
-pub mod transport;
+mod server;
+mod session;
+mod transport;
+
+pub use api::attempts::KeyRefusal;
+pub use auth::{AuthSetupError, TokenMaker, TokenMakerError};
+pub use gateway::{Access, BindError, Gateway, LogsAccess, ReloadError, Running};
+pub use node::NodeInfo;
+pub use server::{CertificateError, Visit};
+pub use transport::Peer;

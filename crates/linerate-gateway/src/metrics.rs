@@ -21,7 +21,7 @@ use prometheus_client::{
 use crate::auth::TokenError;
 use durations::Durations;
 pub(crate) use durations::PublishDurations;
-pub use snapshot::Snapshot;
+pub(crate) use snapshot::Snapshot;
 
 /// Prefix of all metric names.
 const PREFIX: &str = "linerate";
@@ -32,7 +32,7 @@ type Labels<const N: usize> = [(&'static str, &'static str); N];
 
 /// Metrics that sessions record.
 #[derive(Debug)]
-pub struct Metrics {
+pub(crate) struct Metrics {
     api_seconds: Durations<[(&'static str, String); 1]>,
     command_seconds: Durations<Labels<1>>,
     auth: Family<Labels<2>, Counter>,
@@ -42,7 +42,7 @@ pub struct Metrics {
 
 /// The purpose of a token.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum TokenKind {
+pub(crate) enum TokenKind {
     /// A connection.
     Connection,
     /// A subscription.
@@ -80,7 +80,7 @@ impl Metrics {
     }
 
     /// Counts a token that was verified.
-    pub fn count_token<T>(&self, kind: TokenKind, judged: &Result<T, TokenError>) {
+    pub(crate) fn count_token<T>(&self, kind: TokenKind, judged: &Result<T, TokenError>) {
         let kind = match kind {
             TokenKind::Connection => "connection",
             TokenKind::Subscription => "subscription",
@@ -94,26 +94,26 @@ impl Metrics {
     }
 
     /// Counts a connection that the server closes.
-    pub fn count_disconnect(&self, code: u32) {
+    pub(crate) fn count_disconnect(&self, code: u32) {
         // Applications may choose any code, so that others share a label value.
         let code = if CODES.contains(&code) { code } else { 0 };
         self.disconnects.get_or_create(&[("code", code)]).inc();
     }
 
     /// Counts a subscriber that reconnected and asked for what it missed.
-    pub fn count_recovery(&self, is_recovered: bool) {
+    pub(crate) fn count_recovery(&self, is_recovered: bool) {
         let result = if is_recovered { "ok" } else { "incomplete" };
         self.recoveries.get_or_create(&[("result", result)]).inc();
     }
 
     /// Counts a command of a client, and the time from its arrival to the reply.
-    pub fn count_command(&self, method: &'static str, took: Duration) {
+    pub(crate) fn count_command(&self, method: &'static str, took: Duration) {
         let histogram = self.command_seconds.get_or_create(&[("method", method)]);
         histogram.observe(took.as_secs_f64());
     }
 
     /// Counts a request to an existing method of the server API, and the time until the reply.
-    pub fn count_request(&self, method: &str, took: Duration) {
+    pub(crate) fn count_request(&self, method: &str, took: Duration) {
         let labels = [("method", method.to_owned())];
         let histogram = self.api_seconds.get_or_create(&labels);
         histogram.observe(took.as_secs_f64());
@@ -123,7 +123,7 @@ impl Metrics {
     ///
     /// # Errors
     /// Never fails in practice, because writing to a string cannot fail.
-    pub fn to_text(&self, snapshot: Snapshot) -> Result<String, fmt::Error> {
+    pub(crate) fn to_text(&self, snapshot: Snapshot) -> Result<String, fmt::Error> {
         let mut ours = Registry::with_prefix(PREFIX);
         let help = "Duration of requests to the server API";
         ours.register("api_seconds", help, self.api_seconds.clone());

@@ -19,7 +19,7 @@ mod history;
 mod inbox;
 mod interest;
 mod labels;
-pub mod outlet;
+pub(crate) mod outlet;
 mod overload;
 mod presence;
 mod reads;
@@ -57,35 +57,35 @@ use crate::{
     protocol::{Block, encoding::Encoder},
 };
 use accounts::Accounts;
-pub use ask::{PresenceStats, PresenceTooLarge};
-pub use cluster::message::{NodeInfo, Whom};
+pub use cluster::message::NodeInfo;
+pub(crate) use cluster::message::Whom;
 use cluster::{Cluster, message::Body};
-pub use counts::{Counts, Dialect};
-pub use dispatch::{Arrived, Control, Dispatcher};
-pub use emulation::{EmulateError, Emulation, Emulations};
+pub(crate) use counts::{Counts, Dialect};
+pub(crate) use dispatch::{Control, Dispatcher};
+pub(crate) use emulation::{EmulateError, Emulation, Emulations};
 use interest::Interests;
 use labels::Labels;
-pub use outlet::{Connection, Notice, Outlet};
+pub(crate) use outlet::{Connection, Notice, Outlet};
 pub(crate) use overload::most_of;
 use presence::People;
 use reads::Reads;
 pub(crate) use recovered::{fitting, weight};
-pub use revoke::RevokeError;
+pub(crate) use revoke::RevokeError;
 pub(crate) use revoke::now as seconds_now;
-pub use routes::Traffic;
-pub use subscribe::{From, Prepared, Recovery, Subscribe, SubscribeError, Subscribed};
+pub(crate) use routes::Traffic;
+pub(crate) use subscribe::{From, Prepared, Recovery, Subscribe, SubscribeError};
 use tally::Tallies;
-pub use tally::Tally;
-pub use timeline::{Change, Entry, Timeline};
-pub use worker::Worker;
-pub use writes::Writes;
+pub(crate) use tally::Tally;
+pub(crate) use timeline::{Change, Entry, Timeline};
+pub(crate) use worker::Worker;
+pub(crate) use writes::Writes;
 
 /// The fan-out of a worker.
 type Hub = linerate_hub::Hub<Arc<Block>>;
 
 /// The options of a node.
 #[derive(Debug)]
-pub struct NodeOptions {
+pub(crate) struct NodeOptions {
     /// The display name of the node.
     pub name: String,
     /// The encodings that subscriptions may use; the index is the ID.
@@ -102,7 +102,7 @@ pub struct NodeOptions {
 
 /// A node of the service.
 #[derive(Debug)]
-pub struct Node {
+pub(crate) struct Node {
     id: String,
     options: NodeOptions,
     started: Instant,
@@ -131,7 +131,7 @@ pub struct Node {
 
 impl Node {
     /// Starts a node. Its tasks, which serve all workers, run on `runtime`.
-    pub fn start(
+    pub(crate) fn start(
         options: NodeOptions,
         (dispatcher, control): (Arc<Dispatcher>, Control),
         broker: Arc<dyn Broker>,
@@ -189,17 +189,17 @@ impl Node {
     }
 
     /// Asks for the node's clients to be disconnected, as before a shutdown.
-    pub fn drain(&self) {
+    pub(crate) fn drain(&self) {
         self.is_draining.send_replace(true);
     }
 
     /// Cancels [`drain`](Self::drain). Clients that are still connected may stay.
-    pub fn undrain(&self) {
+    pub(crate) fn undrain(&self) {
         self.is_draining.send_replace(false);
     }
 
     /// Tells the other nodes that this one leaves, and ends the tasks of the node and its broker.
-    pub async fn shut_down(&self) {
+    pub(crate) async fn shut_down(&self) {
         self.say(Body::Goodbye).await;
         self.abort_tasks();
         self.broker.shut_down().await;
@@ -210,7 +210,7 @@ impl Node {
     ///
     /// # Panics
     /// The dispatcher was created for fewer workers.
-    pub fn worker(self: &Arc<Self>, index: u16) -> Worker {
+    pub(crate) fn worker(self: &Arc<Self>, index: u16) -> Worker {
         let mut encodings = self.options.encodings.clone();
         encodings.push(Arc::new(TailEncoding));
         let accounts = Accounts::new(self.budget());
@@ -230,7 +230,7 @@ impl Node {
     ///
     /// # Errors
     /// The broker is unavailable or refuses the publication.
-    pub async fn publish(
+    pub(crate) async fn publish(
         &self,
         channel: &ChannelName,
         publish: Publish,
@@ -249,32 +249,27 @@ impl Node {
     }
 
     /// Replaces the options of channels. Existing subscriptions keep theirs.
-    pub fn set_namespaces(&self, namespaces: Namespaces) {
+    pub(crate) fn set_namespaces(&self, namespaces: Namespaces) {
         self.namespaces.store(Arc::new(namespaces));
     }
 
     /// Returns the options of channels.
-    pub fn namespaces(&self) -> Arc<Namespaces> {
+    pub(crate) fn namespaces(&self) -> Arc<Namespaces> {
         self.namespaces.load_full()
     }
 
     /// Returns the ID of this run of the node, unique in the cluster.
-    pub fn id(&self) -> &str {
+    pub(crate) fn id(&self) -> &str {
         &self.id
     }
 
-    /// Returns the display name of the node.
-    pub fn name(&self) -> &str {
-        &self.options.name
-    }
-
     /// Returns the time since the node was started.
-    pub fn uptime(&self) -> Duration {
+    pub(crate) fn uptime(&self) -> Duration {
         self.started.elapsed()
     }
 
     /// Returns a summary of the node's state.
-    pub fn info(&self) -> NodeInfo {
+    pub(crate) fn info(&self) -> NodeInfo {
         NodeInfo {
             id: self.id.clone(),
             name: self.options.name.clone(),
@@ -288,47 +283,47 @@ impl Node {
     }
 
     /// Returns the channels with subscribers on this node, and their traffic.
-    pub fn traffic(&self) -> Vec<(ChannelName, Traffic)> {
+    pub(crate) fn traffic(&self) -> Vec<(ChannelName, Traffic)> {
         self.dispatcher.routes.traffic()
     }
 
     /// Returns the numbers of clients, users and subscriptions.
-    pub fn counts(&self) -> &Counts {
+    pub(crate) fn counts(&self) -> &Counts {
         &self.counts
     }
 
     /// Returns the sessions whose commands arrive in separate requests.
-    pub fn emulations(&self) -> &Emulations {
+    pub(crate) fn emulations(&self) -> &Emulations {
         &self.emulations
     }
 
     /// Returns a receiver that is true while clients are to be disconnected.
-    pub fn draining(&self) -> watch::Receiver<bool> {
+    pub(crate) fn draining(&self) -> watch::Receiver<bool> {
         self.is_draining.subscribe()
     }
 
     /// Returns the broker.
-    pub fn broker(&self) -> &Arc<dyn Broker> {
+    pub(crate) fn broker(&self) -> &Arc<dyn Broker> {
         &self.broker
     }
 
     /// Returns the history of the link to the broker.
-    pub fn timeline(&self) -> &Timeline {
+    pub(crate) fn timeline(&self) -> &Timeline {
         &self.dispatcher.timeline
     }
 
     /// Returns the memory budget of the node.
-    pub fn budget(&self) -> &Budget {
+    pub(crate) fn budget(&self) -> &Budget {
         self.dispatcher.budget()
     }
 
     /// Returns the dispatcher, which receives the events of the broker.
-    pub fn dispatcher(&self) -> &Arc<Dispatcher> {
+    pub(crate) fn dispatcher(&self) -> &Arc<Dispatcher> {
         &self.dispatcher
     }
 
     /// Returns the state of durable writes: whether the broker accepts them.
-    pub fn writes(&self) -> &Writes {
+    pub(crate) fn writes(&self) -> &Writes {
         &self.writes
     }
 
@@ -369,7 +364,7 @@ impl Node {
         self.runtime.spawn(task)
     }
 
-    fn abort_tasks(&self) {
+    pub(crate) fn abort_tasks(&self) {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         for task in tasks.drain(..) {
             task.abort();

@@ -35,7 +35,7 @@ const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset
 
 /// The state that the monitoring endpoints report on.
 #[derive(Debug)]
-pub struct Operations {
+pub(crate) struct Operations {
     /// The node.
     pub node: Arc<Node>,
     /// The listeners for clients.
@@ -46,7 +46,7 @@ pub struct Operations {
 
 /// The readiness of this node for new clients, as `/ready` reports it.
 #[derive(Clone, Debug, Serialize)]
-pub struct Readiness {
+pub(crate) struct Readiness {
     /// True if they should.
     pub ready: bool,
     /// The reasons why not.
@@ -56,7 +56,7 @@ pub struct Readiness {
 impl Operations {
     /// Returns the routes for the listener for clients, where `/metrics` is available locally, or
     /// with the admin key.
-    pub fn public_routes(self: &Arc<Self>) -> Router {
+    pub(crate) fn public_routes(self: &Arc<Self>) -> Router {
         let metrics = get(metrics).layer(from_fn_with_state(self.clone(), only_near));
         self.health()
             .route("/metrics", metrics)
@@ -64,13 +64,13 @@ impl Operations {
     }
 
     /// Returns the routes for a separate listener, available to everyone who can reach it.
-    pub fn private_routes(self: &Arc<Self>) -> Router {
+    pub(crate) fn private_routes(self: &Arc<Self>) -> Router {
         let routes = self.health().route("/metrics", get(metrics));
         routes.with_state(self.clone())
     }
 
     /// Returns whether new clients should be routed to this node, and the reasons if not.
-    pub fn readiness(&self) -> Readiness {
+    pub(crate) fn readiness(&self) -> Readiness {
         let mut reasons = Vec::new();
         if self.node.broker().link() == LinkState::Deaf {
             reasons.push("nothing arrives from the broker");
@@ -148,7 +148,7 @@ async fn only_near(
 /// Checks a request to `/echo` or `/counters`. These are public if the server is open or
 /// `server.diagnostics` is set; otherwise they require the admin key. Returns the response if the
 /// request is refused.
-pub fn refuse_diagnostics(shared: &Shared, parts: &Parts) -> Option<Response> {
+pub(crate) fn refuse_diagnostics(shared: &Shared, parts: &Parts) -> Option<Response> {
     let settings = shared.settings();
     if settings.config.is_open() || settings.config.server.diagnostics {
         return None;

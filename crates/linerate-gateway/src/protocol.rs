@@ -10,15 +10,15 @@
 //! | `native` | blocks of the native protocol |
 //! | `raw` | what a raw WebSocket receives besides publications |
 
-pub mod block;
-pub mod centrifuge;
-pub mod encoding;
-pub mod event_stream;
-pub mod native;
-pub mod raw;
+pub(crate) mod block;
+pub(crate) mod centrifuge;
+pub(crate) mod encoding;
+pub(crate) mod event_stream;
+pub(crate) mod native;
+pub(crate) mod raw;
 
-pub use block::{Block, Transmit};
-pub use encoding::Encoding;
+pub(crate) use block::{Block, Transmit};
+pub(crate) use encoding::Encoding;
 
 #[cfg(test)]
 mod tests;

@@ -23,7 +23,7 @@ mod admission;
 mod connection;
 mod drain;
 #[cfg(fuzzing)]
-pub mod fuzzing;
+pub(crate) mod fuzzing;
 mod hosts;
 mod http2;
 mod listener;
@@ -45,23 +45,25 @@ use tokio::net::TcpListener;
 use crate::config::ServerOptions;
 
 pub(crate) use admission::CONNECTION_BYTES;
-pub use admission::{Admission, Full, Visit};
+pub use admission::Visit;
+pub(crate) use admission::{Admission, Full};
 pub(crate) use connection::{
     DEAD_PEER_TIMEOUT, HANDSHAKE_TIMEOUT, HEAD_BYTES_MAX, HEAD_TIMEOUT, REQUESTS_TIMEOUT,
 };
-pub use drain::send_away;
-pub use hosts::Hosts;
+pub(crate) use drain::send_away;
+pub(crate) use hosts::Hosts;
 pub(crate) use hosts::names_this_machine;
-pub use listener::listen;
-pub use spares::Spares;
-pub use stop::{Phase, Stop, Stopped};
+pub(crate) use listener::listen;
+pub(crate) use spares::Spares;
+pub(crate) use stop::{Phase, Stop, Stopped};
 pub(crate) use timed::BODY_TIMEOUT;
-pub use tls::{Certificate, CertificateError};
-pub use workers::{Running, Seat, Workers};
+pub(crate) use tls::Certificate;
+pub use tls::CertificateError;
+pub(crate) use workers::{Seat, Threads, Workers};
 
 /// State shared by the listeners of all workers.
 #[derive(Debug)]
-pub struct Front {
+pub(crate) struct Front {
     /// Connection limits.
     pub admission: Arc<Admission>,
     /// The host names that the server accepts.
@@ -83,7 +85,7 @@ impl Front {
     ///
     /// # Errors
     /// Fails if the certificate cannot be used.
-    pub fn new(
+    pub(crate) fn new(
         options: &ServerOptions,
         hosts: Hosts,
         workers: usize,
@@ -97,7 +99,7 @@ impl Front {
     ///
     /// # Errors
     /// Fails if the certificate cannot be used.
-    pub fn within(
+    pub(crate) fn within(
         budget: Budget,
         options: &ServerOptions,
         hosts: Hosts,
@@ -106,7 +108,7 @@ impl Front {
     ) -> Result<Self, CertificateError> {
         let certificate = options.tls.as_ref().map(Certificate::load).transpose()?;
         Ok(Self {
-            admission: Arc::new(Admission::within(budget, options)),
+            admission: Arc::new(Admission::new(budget, options)),
             hosts,
             spares: Spares::new(workers.max(1)),
             stopped,
@@ -123,7 +125,11 @@ impl Front {
     ///
     /// # Errors
     /// Fails if accepting connections fails permanently because the socket is not a listener.
-    pub async fn serve(self: Arc<Self>, listener: TcpListener, app: Router) -> std::io::Result<()> {
+    pub(crate) async fn serve(
+        self: Arc<Self>,
+        listener: TcpListener,
+        app: Router,
+    ) -> std::io::Result<()> {
         accept::serve(self, listener, app).await
     }
 }

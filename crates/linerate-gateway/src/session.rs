@@ -23,7 +23,7 @@ mod deadlines;
 mod events;
 mod fixed;
 #[cfg(fuzzing)]
-pub mod fuzzing;
+pub(crate) mod fuzzing;
 mod gate;
 mod identity;
 mod plan;
@@ -39,7 +39,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use linerate_hub::{ChannelName, ClientId};
 
-pub use crate::api::attempts::KeyRefusal;
+pub(crate) use crate::api::attempts::KeyRefusal;
 use crate::auth::Shown;
 use crate::protocol::centrifuge::{
     Answer, ClientError, Command, Disconnect, Format, Limits, Push, Reply, Request, ServerMessage,
@@ -52,7 +52,7 @@ pub(crate) use gate::{Gate, Refusal};
 pub(crate) use identity::{Identity, Member};
 #[cfg(test)]
 pub(crate) use plan::Asker;
-pub use shared::{LogsAccess, Settings, Shared};
+pub(crate) use shared::{Settings, Shared};
 use work::SUBSCRIBES_AT_ONCE;
 pub(crate) use work::{Context, Done, Work};
 

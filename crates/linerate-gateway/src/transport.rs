@@ -17,7 +17,7 @@ mod cors;
 mod drive;
 mod fixed;
 #[cfg(fuzzing)]
-pub mod fuzzing;
+pub(crate) mod fuzzing;
 mod outlet;
 mod query;
 mod wire;
@@ -59,9 +59,9 @@ pub struct Peer {
     pub is_near: bool,
 }
 
-/// Returns the routes of all client protocols, for the connections of one worker. `counters`, if
-/// given, count the traffic of its WebSockets.
-pub fn routes(worker: Arc<Worker>, shared: Arc<Shared>, counters: Option<Arc<Counters>>) -> Router {
+/// Returns the routes of all client protocols, for the connections of one worker. `counters` count
+/// the traffic of its WebSockets.
+pub(crate) fn routes(worker: Arc<Worker>, shared: Arc<Shared>, counters: Arc<Counters>) -> Router {
     let endpoints = Endpoints {
         worker,
         shared,
@@ -93,7 +93,7 @@ pub fn routes(worker: Arc<Worker>, shared: Arc<Shared>, counters: Option<Arc<Cou
 pub(crate) struct Endpoints {
     worker: Arc<Worker>,
     shared: Arc<Shared>,
-    counters: Option<Arc<Counters>>,
+    counters: Arc<Counters>,
 }
 
 impl Endpoints {
@@ -126,7 +126,7 @@ impl Admitted {
         let bytes_max = self.settings.config.client.message_bytes_max;
         options.config.limits.message_bytes_max = bytes_max as u64;
         options.send_queue_bytes_max = DATA_BYTES_MAX;
-        options.counters = self.endpoints.counters.clone();
+        options.counters = Some(self.endpoints.counters.clone());
         options.accounts = self.endpoints.worker.accounts().connections();
         options
     }
@@ -193,8 +193,7 @@ impl IntoResponse for Refusal {
         };
         let status = match code {
             100 => StatusCode::SERVICE_UNAVAILABLE,
-            102 => StatusCode::NOT_FOUND,
-            101 | 109 | 113 | 3500 | 3507 => StatusCode::UNAUTHORIZED,
+            109 | 113 | 3500 | 3507 => StatusCode::UNAUTHORIZED,
             103 => StatusCode::FORBIDDEN,
             106 | 3504 => StatusCode::TOO_MANY_REQUESTS,
             _ => StatusCode::BAD_REQUEST,

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_shown_as_it_is() {
+    fn a_name_is_displayed_unchanged() {
         let name = ChannelName::new("ticks:AAPL").unwrap();
         assert_eq!(name.as_str(), "ticks:AAPL");
         assert_eq!(name.to_string(), "ticks:AAPL");

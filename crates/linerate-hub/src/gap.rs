@@ -57,7 +57,7 @@ mod tests {
     use super::GapCause;
 
     #[test]
-    fn causes_are_numbered_and_named_by_their_names() {
+    fn causes_have_numbers_and_names() {
         for (number, cause) in GapCause::ALL.into_iter().enumerate() {
             assert_eq!(cause as usize, number);
             let letters = cause.as_str().replace('_', "");

@@ -120,7 +120,7 @@ mod tests {
     use super::{JsonPointer, JsonPointerError, POINTER_BYTES_MAX};
 
     #[test]
-    fn a_pointer_finds_what_the_standard_says() {
+    fn a_pointer_follows_the_standard() {
         // The document and the pointers of RFC 6901 §5.
         let document = json!({
             "foo": ["bar", "baz"], "": 0, "a/b": 1, "c%d": 2, "e^f": 3,
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pointer_is_refused() {
+    fn invalid_pointers_are_refused() {
         let refused = |text: &str| JsonPointer::new(text).unwrap_err();
         assert_eq!(refused("foo"), JsonPointerError::Start);
         assert_eq!(refused("ä"), JsonPointerError::Start);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pointer_is_shown_as_it_was_written() {
+    fn a_pointer_is_displayed_as_written() {
         let pointer = JsonPointer::new("/a~1b/0").unwrap();
         assert_eq!(pointer.as_str(), "/a~1b/0");
         assert_eq!(pointer.to_string(), "/a~1b/0");

@@ -45,7 +45,7 @@ mod tests {
     use super::Epoch;
 
     #[test]
-    fn an_epoch_is_shown_as_its_text() {
+    fn an_epoch_is_displayed_as_its_text() {
         let epoch = Epoch::new("f3a1");
         assert_eq!(epoch.as_str(), "f3a1");
         assert_eq!(epoch.to_string(), "f3a1");

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_joins_again_is_known_by_what_it_said_last() {
+    fn a_client_that_joins_again_has_its_latest_info() {
         let mut presence = joined(&[("ada", "1")]);
         let channel = ChannelName::new("a").unwrap();
         assert!(!presence.join(channel, info("bob", "1")));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_of_a_channel_that_all_have_left() {
+    fn an_empty_channel_is_removed() {
         let mut presence = joined(&[("ada", "1"), ("bob", "2")]);
         presence.leave("a", "1");
         presence.leave("a", "2");

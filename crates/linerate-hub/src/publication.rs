@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_that_is_a_line_already_is_not_copied() {
+    fn a_single_line_payload_is_not_copied() {
         let publication = publication(b"{\"a\":\"\\n\"}");
         let line = publication.line().unwrap();
         assert_eq!(line.as_ptr(), publication.payload().as_ptr());
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_has_neither_line_nor_value() {
+    fn invalid_json_has_neither_line_nor_value() {
         let payloads: [&[u8]; 6] = [
             b"{\"a\":\"\n\"}",
             b"",
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_what_is_utf8() {
+    fn only_utf8_payloads_are_text() {
         assert!(publication("\"ü\"".as_bytes()).is_text());
         assert!(publication(b"").is_text());
         assert!(!publication(b"\"\xff\"").is_text());

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn first_line_that_fits_decides() {
+    fn first_matching_line_decides() {
         let log = format!("{NOISE}{COMMON}{COMMON}");
         let (name, fed, seen) = feed(None, log.as_bytes().chunks(1));
         assert_eq!(name, "common");
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_logs_are_given_up_after_64_kib_or_256_lines() {
+    fn unknown_logs_are_refused_after_64_kib_or_256_lines() {
         let log = NOISE.repeat(300);
         let (name, fed, seen) = feed(None, log.as_bytes().chunks(1));
         assert_eq!((name.as_str(), fed), ("combined", 256 * NOISE.len()));
@@ -264,14 +264,14 @@ mod tests {
     }
 
     #[test]
-    fn last_line_without_a_line_feed_is_looked_at() {
+    fn last_line_without_a_line_feed_is_parsed() {
         let (name, _, seen) = feed(None, [COMMON.trim_end().as_bytes()]);
         assert_eq!((name.as_str(), seen.len()), ("common", COMMON.len() - 1));
         assert_eq!(feed(None, [&b""[..]]).0, "combined");
     }
 
     #[test]
-    fn given_format_is_not_doubted() {
+    fn given_format_is_not_detected_again() {
         let format = Format::parse("json").unwrap();
         let (name, fed, seen) = feed(Some(format), [&b"a"[..], b"b\n"]);
         assert_eq!((name.as_str(), fed, &seen[..]), ("json", 1, &b"ab\n"[..]));

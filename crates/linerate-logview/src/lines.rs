@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn every_two_cuts_give_the_same_lines() {
+    fn every_two_splits_give_the_same_lines() {
         let text = b"one\r\n\n12345678\n123456789\n\xFF\0\r\n1234567890123456\nend";
         let whole = split(8, &[text]);
         assert_eq!(whole.len(), 7);
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_those_of_the_line_wherever_it_lies() {
+    fn marks_are_those_of_the_line_at_any_position() {
         let line = br#""a" \" b"#;
         for len in WINDOW_LEN - 40..WINDOW_LEN + 40 {
             let mut text = vec![b'"'; len];
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_behind_a_field_are_counted_from_its_end() {
+    fn marks_after_a_field_are_counted_from_its_end() {
         let mut splitter = LineSplitter::new(99);
         splitter.handle_marked_input(b"x\na\"b \"c\"\n", |line, marks| {
             let marks = marks.unwrap();

@@ -111,7 +111,7 @@ mod tests {
     use super::{Query, TOP_DEFAULT};
 
     #[test]
-    fn queries_are_read_with_their_defaults_and_written_back() {
+    fn queries_are_parsed_with_defaults_and_serialized_back() {
         let query: Query = serde_json::from_str("{}").unwrap();
         assert_eq!(query, Query::default());
         assert_eq!(query.top_max, TOP_DEFAULT);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_of_the_former_language_is_refused_rather_than_answered_with_everything() {
+    fn a_query_in_the_former_language_is_refused() {
         let former = r#"{"conditions":[{"dimension":"path","value":"/a*"}]}"#;
         let error = serde_json::from_str::<Query>(former).unwrap_err();
         assert!(error.to_string().contains("`conditions`"), "{error}");

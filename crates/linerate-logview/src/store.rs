@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_come_back_in_order_whether_their_block_is_full_or_not() {
+    fn rows_are_returned_in_order_from_full_and_partial_blocks() {
         let mut store = Store::new(1 << 20, false);
         let expected: Vec<Row> = (0..ROWS_MAX * 2 + 77).map(row).collect();
         for (count, row) in expected.iter().enumerate() {
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn all_rows_are_dropped_when_one_block_too_many_comes() {
+    fn exceeding_the_number_of_blocks_drops_all_rows() {
         let mut full = Store::new(1 << 20, false);
         let mut count = 0;
         while full.overflown_at().is_none() {
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_rows_that_take_no_bytes_are_not_without_number() {
+    fn the_number_of_rows_without_bytes_is_limited() {
         const BYTES_MAX: usize = 512 << 10;
         let rows_max = BYTES_MAX / super::ROW_BYTES_MIN;
         let some = vec![row(0); ROWS_MAX];
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn oldest_rows_make_way_where_that_is_wanted() {
+    fn oldest_rows_are_dropped_if_configured() {
         let mut store = Store::new(1 << 20, true);
         let count = ROWS_MAX * 60 + 7;
         for n in 0..count {
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn store_that_holds_not_even_one_block_drops_all_rows_all_the_same() {
+    fn store_too_small_for_one_block_drops_all_rows() {
         let mut store = Store::new(100, true);
         (0..ROWS_MAX).for_each(|n| store.extend(&[row(n)]));
         assert_eq!(store.overflown_at(), Some(0));

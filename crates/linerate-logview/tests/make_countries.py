@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes the small database of countries that tests look addresses up in: data/countries.mmdb.
+"""Writes the small country database for tests: data/countries.mmdb.
 
 The format is MaxMind's (https://maxmind.github.io/MaxMind-DB/): a binary tree of the bits of
-addresses, 16 zero bytes, what its leaves point to, and what all that is. The networks are those that
-RFC 5737 and RFC 3849 set aside for examples, so nothing in it is anybody's data.
+addresses, 16 zero bytes, the data of its leaves, and the metadata. The networks are those that RFC
+5737 and RFC 3849 reserve for examples, so it contains no real data.
 """
 
 import ipaddress
@@ -20,7 +20,7 @@ MAP, TEXT, U16, U32, U64, LIST = 7, 2, 5, 6, 9, 11
 
 
 def head(kind, size):
-    """Returns the control byte of a value, and the one behind it of kinds above 7."""
+    """Returns the control byte of a value, and the byte after it for types above 7."""
     assert size < 29
     return bytes([kind << 5 | size]) if kind <= 7 else bytes([size, kind - 7])
 
@@ -51,7 +51,7 @@ def bits(network):
 
 
 def tree(leaves):
-    """Returns nodes of two sides each, which are a node, a leaf's offset in a tuple, or nothing."""
+    """Returns nodes with two sides each: a node, a leaf's offset in a tuple, or nothing."""
     nodes = [[None, None]]
     for network, offset in leaves.items():
         *path, last = bits(network)

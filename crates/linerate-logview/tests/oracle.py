@@ -1,9 +1,9 @@
 """Prints the figures of the access log on standard input as JSON.
 
-With a query as its argument it prints those of the requests that the query chooses, in buckets of
-the query's `bucket_seconds`.
+With a query as its argument, it prints those of the matching requests, in buckets of the query's
+`bucket_seconds`.
 
-An independent second opinion for the tests: one regular expression and the standard library.
+An independent implementation for the tests: one regular expression and the standard library.
 """
 
 import calendar
@@ -30,7 +30,7 @@ MONTHS = {name.encode(): number for number, name in enumerate(calendar.month_abb
 
 
 def unix_time(day, month, year, hour, minute, second, sign, zone_hours, zone_minutes):
-    """Returns seconds since 1970, or None for a moment that does not exist."""
+    """Returns seconds since 1970, or None for an invalid time."""
     try:
         start = datetime.datetime(int(year), MONTHS[month], int(day), int(hour), int(minute))
     except (KeyError, ValueError):
@@ -41,7 +41,7 @@ def unix_time(day, month, year, hour, minute, second, sign, zone_hours, zone_min
 
 
 def is_ip_address(field):
-    """Says whether the second field is an address, as in formats with a host in front."""
+    """Returns whether the second field is an address, as in formats that begin with a host."""
     try:
         ipaddress.ip_address(field.decode(errors="replace"))
     except ValueError:
@@ -50,12 +50,12 @@ def is_ip_address(field):
 
 
 def text(value):
-    """Returns a value as it is shown."""
+    """Returns a value as shown on the page."""
     return value.decode(errors="replace")
 
 
 def header(value):
-    """Returns a header, or nothing where none was sent."""
+    """Returns a header, or nothing if it was not sent."""
     return b"" if value in (None, b"-") else value
 
 
@@ -86,7 +86,7 @@ def parse(line):
 
 
 def is_chosen(request, query):
-    """Says whether a query chooses a request."""
+    """Returns whether a query matches a request."""
     if not query.get("from", -1) <= request["time"] < query.get("until", 2**62):
         return False
     for dimension in {condition["dimension"] for condition in query.get("conditions", [])}:
@@ -138,7 +138,7 @@ def panel(requests, dimension):
 
 
 def known_programs():
-    """Returns the table of names: it is data, which there is no second opinion about."""
+    """Returns the table of names, which is data and therefore shared."""
     source = pathlib.Path(__file__).parent / "../src/aggregate/bots.rs"
     pairs = re.findall(r'^    \("(.+)", "(.+)"\),$', source.read_text(), re.MULTILINE)
     return [(part.encode(), name.encode()) for part, name in pairs]

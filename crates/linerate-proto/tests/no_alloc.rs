@@ -285,7 +285,7 @@ mod deflate {
     }
 
     #[test]
-    fn messages_that_are_compressed_each_for_itself_allocate_nothing_after_the_first() {
+    fn messages_compressed_separately_allocate_nothing_after_the_first() {
         let (server, client) = (engine(Server, false), engine(Client::new(|| KEY), false));
         let (mut ends, mut wire) = ((server, client), Vec::with_capacity(1_000));
         exchange(&mut ends, &mut wire);
@@ -293,7 +293,7 @@ mod deflate {
     }
 
     #[test]
-    fn x12_an_idle_compressed_connection_keeps_its_windows_and_little_else() {
+    fn x12_an_idle_compressed_connection_keeps_little_besides_its_windows() {
         let mut wire = Vec::with_capacity(1_000);
         // The pool that all connections of the thread share is full.
         for _ in 0..10 {

@@ -146,7 +146,7 @@ impl Handlers {
             };
             if tell(&told, |state| state.handle_message(message)).is_err() {
                 // This cannot fail: a page may close with this code.
-                _ = full.close_with_code_and_reason(QUEUE_FULL_CODE, "too much to be received");
+                _ = full.close_with_code_and_reason(QUEUE_FULL_CODE, "receive queue full");
             }
         });
         let told = state.clone();

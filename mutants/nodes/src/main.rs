@@ -1,7 +1,7 @@
-//! Prints where operators, match arms, guards and bodies of functions lie in Rust files.
+//! Prints the positions of operators, match arms, guards and function bodies in Rust files.
 //!
-//! `mutant-nodes FILE…` prints an object of JSON a line, one for each file: `file` and its `nodes`. All places are
-//! offsets in bytes.
+//! `mutant-nodes FILE…` prints one line with a JSON object for each file: `file` and its `nodes`.
+//! All positions are byte offsets.
 
 mod visit;
 
@@ -9,18 +9,19 @@ use std::{env, error::Error, fs, ops::Range, process::ExitCode};
 
 use serde::Serialize;
 
-/// A place that a mutant may change.
+/// A node that a mutant may change.
 #[derive(Serialize)]
 struct Node {
     kind: Kind,
-    /// Where cargo-mutants says that the mutant is: the operator, the arm, the guard, the first statement.
+    /// The position that cargo-mutants reports: the operator, the arm, the guard, the first
+    /// statement.
     at: usize,
     /// The expression with the operator, the `match` of the arm, the guard, the body.
     range: Range<usize>,
-    /// The operator; for all others, what is empty, and where something can be inserted: before the arrow of the arm,
-    /// before the guard, at the beginning of the body.
+    /// The operator; for all others, an empty range at which something can be inserted: before the
+    /// arrow of the arm, before the guard, at the beginning of the body.
     place: Range<usize>,
-    /// Why it can't be decided at run time what stands here.
+    /// Why the node cannot be switched at run time.
     fixed: Option<Fixed>,
     /// The function around it, if it is a `const fn`.
     const_fn: Option<ConstFn>,
@@ -40,7 +41,7 @@ enum Kind {
 enum Fixed {
     /// The compiler evaluates it.
     Constant,
-    /// It is an arm that takes all that is left.
+    /// It is a catch-all arm.
     Last,
     /// It binds variables.
     Let,
@@ -49,7 +50,7 @@ enum Fixed {
 #[derive(Clone, Serialize)]
 struct ConstFn {
     name: String,
-    /// Where the word `const` begins.
+    /// Where the keyword `const` begins.
     at: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The way through the syntax tree of a file.
+//! The visitor of the syntax tree of a file.
 
 use std::{mem, ops::Range};
 
@@ -12,7 +12,7 @@ use syn::{
 
 use crate::{ConstFn, Fixed, Kind, Node};
 
-/// Returns the nodes of a file, outer ones before those within them.
+/// Returns the nodes of a file, outer ones before inner ones.
 pub(crate) fn nodes(file: &File) -> Vec<Node> {
     let mut visitor = Visitor::default();
     visitor.visit_file(file);
@@ -22,7 +22,7 @@ pub(crate) fn nodes(file: &File) -> Vec<Node> {
 #[derive(Default)]
 struct Visitor {
     nodes: Vec<Node>,
-    /// How many constants and patterns are around.
+    /// The number of enclosing constants and patterns.
     constants: usize,
     const_fn: Option<ConstFn>,
 }
@@ -207,7 +207,7 @@ impl<'ast> Visit<'ast> for Visitor {
     }
 }
 
-/// Whether a condition binds variables (`let Some(n) = next && n > 0`).
+/// Returns whether a condition binds variables (`let Some(n) = next && n > 0`).
 fn has_let(condition: &Expr) -> bool {
     match condition {
         Expr::Let(_) => true,

@@ -1,8 +1,9 @@
-//! Tells code that holds many mutants which of them is on.
+//! Selects the mutant that is on in code with many mutants.
 //!
-//! The first variable of the environment decides: `LINERATE_MUTANT=17` switches one on, `LINERATE_MUTANT=/a/path`
-//! appends to a file the number of each that is passed. Without it, all are off. Nothing here allocates, since there are
-//! tests that count allocations: this is why the environment is read from `/proc`.
+//! The first environment variable decides: `LINERATE_MUTANT=17` switches one on,
+//! `LINERATE_MUTANT=/a/path` appends the number of each mutant that is reached to a file. Without
+//! it, all are off. Nothing here allocates, because some tests count allocations; this is why the
+//! environment is read from `/proc`.
 
 #![forbid(unsafe_code)]
 
@@ -22,11 +23,11 @@ enum Mode {
     Record(File),
 }
 
-/// What precedes the number or the path.
+/// The text before the number or the path.
 const NAME: &[u8] = b"LINERATE_MUTANT=";
-/// So much of the environment is read; the path has to fit in.
+/// Number of bytes of the environment that are read; the path has to fit.
 const ENVIRONMENT_BYTES_MAX: usize = 1024;
-/// Mutants from here on are recorded each time that they are passed, which takes longer.
+/// Mutants from this number on are recorded every time that they are reached, which takes longer.
 const RECORDED_ONCE_MAX: usize = 1 << 16;
 
 static MODE: OnceLock<Mode> = OnceLock::new();
@@ -37,7 +38,7 @@ static RECORDED: [AtomicBool; RECORDED_ONCE_MAX] =
 ///
 /// # Panics
 ///
-/// If what is passed can't be recorded: a test that fails so says nothing about a mutant.
+/// If a reached mutant cannot be recorded: such a failure tells nothing about a mutant.
 #[inline]
 pub fn is_on(mutant: u32) -> bool {
     match MODE.get_or_init(read_mode) {

@@ -1,9 +1,12 @@
-// Blocks of publications, as binary frames of the native protocol carry them (docs/gateway/protocols.md).
+// Blocks of publications, as binary frames of the native protocol carry them
+// (docs/gateway/protocols.md).
 
 import { ProtocolError } from "./errors.js";
 import type { ClientInfo } from "./messages.js";
 
-/** What a block holds; each adds a field, in this order, the last three one before each payload. */
+/**
+ * Flags of a block. Each adds a field, in this order; the last three add one before each payload.
+ */
 const FLAGS = {
   OFFSETS: 0x01,
   CONFLATED: 0x02,
@@ -20,9 +23,9 @@ const DECODER = new TextDecoder();
 /** Publications of one channel, oldest first. */
 export interface Block {
   readonly channelId: number;
-  /** How many more were left out, since newer ones of the same key took their place. */
+  /** How many more were omitted because newer ones with the same key replaced them. */
   readonly conflated: number;
-  /** What was missed before the first of them. */
+  /** The gap before the first publication. */
   readonly gap: { readonly missed: number | undefined; readonly cause: number } | undefined;
   readonly items: readonly BlockItem[];
 }
@@ -30,14 +33,14 @@ export interface Block {
 /** A publication in a block. */
 export interface BlockItem {
   readonly offset: number | undefined;
-  /** Where it was published, with a pattern subscribed. */
+  /** The channel that it was published in, if a pattern is subscribed. */
   readonly source: string | undefined;
   readonly extras: { readonly info?: ClientInfo; readonly tags?: Record<string, string> };
   /** A view of the frame. */
   readonly payload: Uint8Array;
 }
 
-/** Reads the blocks of one binary frame; throws a `ProtocolError` if that is not what the bytes are. */
+/** Parses the blocks of one binary frame; throws a `ProtocolError` if they are malformed. */
 export function* readBlocks(bytes: Uint8Array): Generator<Block> {
   const reader = new Reader(bytes);
   while (!reader.isAtEnd) {
@@ -49,7 +52,7 @@ function readBlock(reader: Reader): Block {
   const channelId = reader.varint();
   const flags = reader.byte();
   if ((flags & ~FLAGS_KNOWN) !== 0) {
-    throw new ProtocolError(`a block has the flags ${flags}, some of which are unknown`);
+    throw new ProtocolError(`block has unknown flags: ${flags}`);
   }
   let nextOffset = flags & FLAGS.OFFSETS ? reader.varint() : undefined;
   const conflated = flags & FLAGS.CONFLATED ? reader.varint() : 0;
@@ -90,13 +93,13 @@ class Reader {
     return this.#at === this.#bytes.length;
   }
 
-  /** Reads a number in groups of seven bits, the lowest first; it must be exact in JavaScript. */
+  /** Reads a number in groups of seven bits, lowest first; it must be exact in JavaScript. */
   varint(): number {
     let value = 0;
     for (let factor = 1; factor <= 2 ** 49; factor *= 128) {
       const byte = this.#bytes[this.#at];
       if (byte === undefined) {
-        throw new ProtocolError("a block ends within a number");
+        throw new ProtocolError("block ends within a number");
       }
       this.#at += 1;
       value += (byte & 0x7f) * factor;
@@ -107,24 +110,24 @@ class Reader {
         return value;
       }
     }
-    throw new ProtocolError("a number of a block exceeds 2^53 - 1");
+    throw new ProtocolError("block contains a number above 2^53 - 1");
   }
 
   byte(): number {
     const byte = this.#bytes[this.#at];
     if (byte === undefined) {
-      throw new ProtocolError("a block ends before its flags");
+      throw new ProtocolError("block ends before its flags");
     }
     this.#at += 1;
     return byte;
   }
 
-  /** Reads a length, and returns a view of so many bytes. */
+  /** Reads a length, and returns a view of that many bytes. */
   bytes(): Uint8Array {
     const length = this.varint();
     const end = this.#at + length;
     if (end > this.#bytes.length) {
-      throw new ProtocolError("a block ends within a payload");
+      throw new ProtocolError("block ends within a payload");
     }
     const taken = this.#bytes.subarray(this.#at, end);
     this.#at = end;

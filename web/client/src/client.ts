@@ -1,4 +1,4 @@
-// The client: one connection, and the subscriptions that it carries.
+// The client: one connection and its subscriptions.
 
 import type { Backoff } from "./backoff.js";
 import { readBlocks } from "./blocks.js";
@@ -24,15 +24,15 @@ import { Subscription } from "./subscription.js";
 import type { TokenSource } from "./token.js";
 
 export interface ClientOptions {
-  /** The token to connect with, or what gets one: asked before every connection and every refresh. */
+  /** The token, or a function that gets one: called before every connection and every refresh. */
   token?: TokenSource;
-  /** What the server calls this kind of client in its lists. Default: `"js"`. */
+  /** The name of this kind of client in the server's lists. Default: `"js"`. */
   name?: string;
-  /** Anything that the server shall know. */
+  /** Any data to send to the server. */
   data?: unknown;
-  /** What to try, in this order. Default: WebSocket, then HTTP streaming. */
+  /** The transports to try, in this order. Default: WebSocket, then HTTP streaming. */
   transports?: readonly Transport[];
-  /** The longest wait before the first attempt to reconnect, doubled each time. Default: 500. */
+  /** The longest wait before the first attempt to reconnect; it doubles each time. Default: 500. */
   reconnectFirstMs?: number;
   /** The longest wait between attempts. Default: 20,000. */
   reconnectLongestMs?: number;
@@ -40,17 +40,17 @@ export interface ClientOptions {
   connectTimeoutMs?: number;
   /** How long a command may wait for its answer. Default: 5,000. */
   requestTimeoutMs?: number;
-  /** How much later than announced a ping may come. Default: 10,000. */
+  /** How much later than announced a ping may arrive. Default: 10,000. */
   pingGraceMs?: number;
-  /** Parts of the surroundings to replace, such as `WebSocket` where there is none. */
+  /** Parts of the runtime to replace, such as a missing `WebSocket`. */
   environment?: Partial<Environment>;
 }
 
 export interface ClientEvents {
-  /** A connection is being opened, or will be in `retryInMs`; the code says why there is none. */
+  /** A connection is being opened, or will be in `retryInMs`; the code is the reason. */
   connecting: { code: number; reason: string; retryInMs: number };
   connected: { client: string; transport: Transport; version: string; data: unknown };
-  /** The connection has ended for good: closed by `close`, or refused by the server. */
+  /** The connection has ended permanently: closed by `close`, or refused by the server. */
   disconnected: { code: number; reason: string };
   /** The server has subscribed the client to a channel. */
   subscription: Subscription;
@@ -59,11 +59,11 @@ export interface ClientEvents {
 }
 
 export interface HistoryOptions {
-  /** How many publications at most; 0 for the position only. Default: as many as the server gives. */
+  /** The maximum number of publications; 0 for only the position. Default: the server's limit. */
   limit?: number;
-  /** Only what follows this position. */
+  /** Only publications after this position. */
   since?: StreamPosition;
-  /** From the newest to the oldest. */
+  /** True for newest first. */
   reverse?: boolean;
 }
 
@@ -75,7 +75,8 @@ export interface History {
 
 /**
  * Connects to the server at `url` and keeps the connection: `https://example.org`, the same with a
- * prefix before `/connection/…`, or the WebSocket endpoint itself. In a page, no `url` is the page's server.
+ * prefix before `/connection/…`, or the WebSocket endpoint itself. In a page, `url` defaults to the
+ * page's server.
  */
 export function connect(url = "", options: ClientOptions = {}): Client {
   const client = new Client(url, options);
@@ -94,7 +95,7 @@ export class Client {
   #id: string | undefined;
   #transport: Transport | undefined;
 
-  /** Creates a client that `connect` will connect. */
+  /** Creates a client that is not connected until `connect` is called. */
   constructor(url: string, options: ClientOptions = {}) {
     this.#environment = environmentWith(options.environment);
     this.#backoff = {
@@ -133,12 +134,12 @@ export class Client {
     return this.#connection.state;
   }
 
-  /** What the server calls this connection, while there is one. */
+  /** The server's id for this connection, while there is one. */
   get id(): string | undefined {
     return this.#id;
   }
 
-  /** What carries this connection, while there is one. */
+  /** The transport of this connection, while there is one. */
   get transport(): Transport | undefined {
     return this.#transport;
   }
@@ -148,7 +149,7 @@ export class Client {
     return this.#subscriptions;
   }
 
-  /** Calls `listener` at each event `name`; returns a function that ends that. */
+  /** Calls `listener` on each event `name`; returns a function that removes the listener. */
   on<Name extends keyof ClientEvents>(
     name: Name,
     listener: Listener<ClientEvents[Name]>,
@@ -156,7 +157,7 @@ export class Client {
     return this.#emitter.on(name, listener);
   }
 
-  /** Connects again after `close`, or skips what is left of the wait before the next attempt. */
+  /** Connects again after `close`, or skips the rest of the wait before the next attempt. */
   connect(): void {
     this.#connection.start();
   }
@@ -169,10 +170,10 @@ export class Client {
     );
   }
 
-  /** Subscribes to `channel`, now or as soon as there is a connection; throws if that is done already. */
+  /** Subscribes to `channel`, now or once connected; throws if there is already a subscription. */
   subscribe(channel: string, options: SubscribeOptions = {}): Subscription {
     if (this.#subscriptions.has(channel)) {
-      throw new Error(`there is a subscription to ${channel} already`);
+      throw new Error(`already subscribed to ${channel}`);
     }
     const subscription = this.#add(channel, options);
     if (this.state === "connected") {
@@ -181,30 +182,33 @@ export class Client {
     return subscription;
   }
 
-  /** Publishes `data`, bytes as they are, all else as JSON; resolves when the broker has taken it. */
+  /**
+   * Publishes `data`, bytes as they are, anything else as JSON; resolves when the broker has
+   * accepted it.
+   */
   async publish(channel: string, data: unknown): Promise<void> {
     const payload = data instanceof Uint8Array ? { b64data: base64(data) } : { data };
     await this.#request("publish", { channel, ...payload });
   }
 
-  /** Returns who is subscribed to `channel`. */
+  /** Returns the clients that are subscribed to `channel`. */
   async presence(channel: string): Promise<ClientInfo[]> {
     const { presence } = await this.#request("presence", { channel });
     return Object.values(presence ?? {});
   }
 
-  /** Returns how many are subscribed to `channel`. */
+  /** Returns how many clients and users are subscribed to `channel`. */
   async presenceStats(channel: string): Promise<{ clients: number; users: number }> {
     const stats: Partial<PresenceStats> = await this.#request("presence_stats", { channel });
     return { clients: stats.num_clients ?? 0, users: stats.num_users ?? 0 };
   }
 
-  /** Returns what `channel` keeps of what was published. */
+  /** Returns the publications that `channel` keeps. */
   async history(channel: string, options: HistoryOptions = {}): Promise<History> {
     const { limit, since, reverse } = options;
     const result = await this.#request("history", {
       channel,
-      // The protocol reads an absent limit as 0: the position only.
+      // The protocol reads an absent limit as 0: only the position.
       limit: limit ?? -1,
       ...(since !== undefined && { since: { epoch: since.epoch, offset: since.offset } }),
       ...(reverse === true && { reverse }),
@@ -237,13 +241,13 @@ export class Client {
     });
   }
 
-  /** Resolves when there is a connection, and rejects if none comes in time. */
+  /** Resolves once connected; rejects if that takes too long. */
   #untilConnected(): Promise<void> {
     if (this.state === "connected") {
       return Promise.resolve();
     }
     if (this.state === "disconnected") {
-      return Promise.reject(new ConnectionLost("the client is disconnected"));
+      return Promise.reject(new ConnectionLost("client is disconnected"));
     }
     return new Promise((resolve, reject) => {
       const settle = (settled: () => void) => () => {
@@ -254,7 +258,7 @@ export class Client {
         this.on("connected", settle(resolve)),
         this.on(
           "disconnected",
-          settle(() => reject(new ConnectionLost("the client is disconnected"))),
+          settle(() => reject(new ConnectionLost("client is disconnected"))),
         ),
         this.#environment.after(
           this.#requestTimeoutMs,
@@ -307,7 +311,7 @@ export class Client {
 
   #handleBlocks(bytes: Uint8Array): void {
     for (const block of readBlocks(bytes)) {
-      // What the server sent before it heard of an unsubscribe is nobody's any more.
+      // Drop what the server sent before it received an unsubscribe.
       this.#numbered.get(block.channelId)?.handleBlock(block);
     }
   }

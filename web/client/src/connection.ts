@@ -1,4 +1,4 @@
-// The connection to the server: opened, kept alive, and opened again when it is lost.
+// The connection to the server: opened, kept alive, and reopened when it is lost.
 
 import { type Backoff, retryDelayMs } from "./backoff.js";
 import * as codes from "./codes.js";
@@ -21,7 +21,7 @@ import { refreshDelayMs, tokenFrom, type TokenSource } from "./token.js";
 import { TransportChoice } from "./transports.js";
 import { WebSocketLink } from "./websocket-link.js";
 
-/** A connection that stayed open this long starts over with the shortest delay when it is lost. */
+/** After a connection has been open for this long, the delay starts from the shortest again. */
 const SETTLED_MS = 5_000;
 
 const OPEN: Record<Transport, OpenLink> = {
@@ -43,15 +43,15 @@ export interface ConnectionOptions {
 }
 
 export interface ConnectionEvents {
-  /** Asks where to recover the subscriptions from that the server has made. */
+  /** Returns the positions from which to recover the subscriptions that the server has made. */
   recoveries(): Record<string, RecoverRequest>;
-  /** A connection is being opened, or will be in `retryInMs`. */
+  /** A connection is being opened, or will be opened in `retryInMs`. */
   connecting(code: number, reason: string, retryInMs: number): void;
   connected(result: ConnectResult, transport: Transport): void;
   /** The connection has ended and won't be opened again. */
   disconnected(code: number, reason: string): void;
   push(push: Push): void;
-  /** Publications of one channel that came at once, outside of blocks. */
+  /** Publications of one channel that arrived together, outside of blocks. */
   publications(channel: string, messages: PublicationMessage[]): void;
   blocks(bytes: Uint8Array): void;
   /** Something went wrong that is being retried. */
@@ -65,7 +65,7 @@ export class Connection {
   readonly #events: ConnectionEvents;
   readonly #transports: TransportChoice;
   #state: ConnectionState = "disconnected";
-  /** Counts attempts, so that what belongs to an earlier one is recognised when it comes late. */
+  /** Counts attempts, so that late events of an earlier attempt are recognised. */
   #attempt = 0;
   #retries = 0;
   #link: Link | undefined;
@@ -73,7 +73,7 @@ export class Connection {
   #openedAtMs = Infinity;
   #heardAtMs = 0;
   #answersPings = false;
-  /** What cancels the timers of the current attempt or wait. */
+  /** Functions that cancel the timers of the current attempt or wait. */
   readonly #timers = new Set<() => void>();
 
   constructor(
@@ -90,7 +90,7 @@ export class Connection {
     this.#requests = new Requests(environment, options.requestTimeoutMs);
   }
 
-  /** Connects at once, also if it would wait otherwise. */
+  /** Connects at once, without waiting. */
   start(): void {
     if (this.#state === "disconnected") {
       this.#retries = 0;
@@ -101,7 +101,7 @@ export class Connection {
     }
   }
 
-  /** Ends the connection for good. */
+  /** Ends the connection permanently. */
   stop(code: number, reason: string): void {
     if (this.#state !== "disconnected") {
       this.#tearDown(reason);
@@ -114,7 +114,7 @@ export class Connection {
     return this.#state;
   }
 
-  /** What carries the connection, or is tried to. */
+  /** The transport of the connection, or of the attempt to open one. */
   get transport(): Transport {
     return this.#transports.current;
   }
@@ -126,7 +126,7 @@ export class Connection {
     settle: Settle<Commands[Method][1]>,
   ): void {
     if (this.#state !== "connected" || this.#link === undefined) {
-      settle.reject(new ConnectionLost("there is no connection"));
+      settle.reject(new ConnectionLost("not connected"));
     } else {
       this.#link.send(this.#requests.start(method, request, settle));
     }
@@ -172,7 +172,7 @@ export class Connection {
       const open = OPEN[this.#transports.current];
       this.#link = open(this.#endpoints, this.#environment, this.#linkEvents(token));
     } catch (error) {
-      // Told after the constructor has returned, as everything else that a link tells.
+      // Reported after the constructor has returned, like all other events of a link.
       queueMicrotask(() => {
         if (attempt === this.#attempt) {
           this.#handleLost(codes.TRANSPORT_CLOSED, asError(error).message);
@@ -229,7 +229,7 @@ export class Connection {
 
   #handleRefusal(error: Error): void {
     if (error instanceof ConnectionLost || this.#link === undefined) {
-      return; // Whoever lost the connection deals with that.
+      return; // The code that lost the connection handles this.
     }
     if (error instanceof TimedOut) {
       this.#handleLost(codes.TRANSPORT_CLOSED, error.message);
@@ -275,7 +275,7 @@ export class Connection {
     }
   }
 
-  /** Ends the link once nothing was heard for `silenceMs`. */
+  /** Ends the link after `silenceMs` without a message. */
   #watchPings(silenceMs: number): void {
     const leftMs = this.#heardAtMs + silenceMs - this.#environment.now();
     this.#after(leftMs, () => {
@@ -388,7 +388,7 @@ export class Connection {
   }
 }
 
-/** Returns the publications from `replies[start]` on that are pushed in one channel. */
+/** Returns the consecutive publications from `replies[start]` on that belong to one channel. */
 function runOfPublications(replies: Reply[], start: number): PublicationMessage[] {
   const run: PublicationMessage[] = [];
   const channel = replies[start]?.push?.channel;

@@ -1,4 +1,4 @@
-// Events with typed names; listeners are called in the order in which they came.
+// Events with typed names; listeners are called in the order in which they were added.
 
 export type Listener<Value> = (value: Value) => void;
 
@@ -14,8 +14,8 @@ export class Emitter<Events extends object> {
   }
 
   /**
-   * Calls the listeners of `name`. What one throws is reported as an uncaught error, and neither
-   * the others nor the connection notice.
+   * Calls the listeners of `name`. If one throws, the error is reported as uncaught; the other
+   * listeners and the connection are not affected.
    */
   emit<Name extends keyof Events>(name: Name, value: Events[Name]): void {
     for (const listener of [...(this.#listeners.get(name) ?? [])]) {

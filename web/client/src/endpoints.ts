@@ -1,4 +1,4 @@
-// Where on a server the transports are.
+// The addresses of the transports on a server.
 
 const WEBSOCKET_PATH = "/connection/websocket";
 
@@ -10,7 +10,7 @@ export interface Endpoints {
 }
 
 /**
- * Returns the addresses that `url` stands for: a server (`https://example.org`), one behind a prefix
+ * Returns the addresses for `url`: a server (`https://example.org`), a server with a prefix
  * (`https://example.org/realtime`), or its WebSocket endpoint itself. In a page it may be relative.
  *
  * Throws a `TypeError` if it is none of these.
@@ -19,7 +19,9 @@ export function endpointsOf(url: string, base: string | undefined): Endpoints {
   const parsed = new URL(url, base);
   const secure = { "https:": true, "wss:": true, "http:": false, "ws:": false }[parsed.protocol];
   if (secure === undefined) {
-    throw new TypeError(`${parsed.protocol} is no protocol for a realtime server`);
+    throw new TypeError(
+      `unsupported protocol ${parsed.protocol} in the server's URL; use https, wss, http or ws`,
+    );
   }
   const path = parsed.pathname.replace(/\/+$/, "");
   const prefix = path.endsWith(WEBSOCKET_PATH) ? path.slice(0, -WEBSOCKET_PATH.length) : path;

@@ -1,4 +1,4 @@
-// What the client takes from where it runs: sockets, HTTP, time and chance.
+// What the client needs of its runtime: sockets, HTTP, time and randomness.
 
 /** The part of the WHATWG `WebSocket` that is used. */
 export interface WebSocketLike {
@@ -16,18 +16,18 @@ export type WebSocketConstructor = new (url: string, subprotocols: string[]) => 
 
 /** Where the client runs; each part can be replaced, as tests and older runtimes do. */
 export interface Environment {
-  /** `undefined` if there is none: HTTP streaming is used then. */
+  /** `undefined` if there is none: HTTP streaming is then used. */
   readonly WebSocket: WebSocketConstructor | undefined;
   readonly fetch: typeof globalThis.fetch;
-  /** Calls `callback` once after `delayMs`; returns what cancels that. */
+  /** Calls `callback` once after `delayMs`; returns a function that cancels the call. */
   readonly after: (delayMs: number, callback: () => void) => () => void;
-  /** A clock in milliseconds that never goes back. */
+  /** A monotonic clock in milliseconds. */
   readonly now: () => number;
   /** A number from 0 up to 1. */
   readonly random: () => number;
 }
 
-/** Delays beyond what timers of browsers hold (2³¹ − 1 ms) fire at once there. */
+/** Browsers fire timers with longer delays than this (2³¹ − 1 ms) at once. */
 const DELAY_MS_MAX = 2_147_483_647;
 
 /** Returns the environment of this runtime with the parts in `given` replaced. */

@@ -1,21 +1,21 @@
-// What can go wrong, as the errors that promises of this package reject with.
+// The errors with which promises of this package reject.
 
 /** The server refused a command. */
 export class ServerError extends Error {
   override readonly name = "ServerError";
 
   constructor(
-    /** The number of the error, 100 to 113 (docs/gateway/protocols.md). */
+    /** The code of the error, 100 to 113 (docs/gateway/protocols.md). */
     readonly code: number,
     message: string,
-    /** Whether the same command may succeed later. */
+    /** True if the same command may succeed later. */
     readonly temporary: boolean = false,
   ) {
     super(message);
   }
 }
 
-/** No connection, or it ended before the answer came: whether the command took effect is unknown. */
+/** No connection, or it ended before the answer arrived: the command may or may not have run. */
 export class ConnectionLost extends Error {
   override readonly name = "ConnectionLost";
 }
@@ -25,12 +25,12 @@ export class TimedOut extends Error {
   override readonly name = "TimedOut";
 }
 
-/** The server sent what the protocol doesn't allow. */
+/** The server violated the protocol. */
 export class ProtocolError extends Error {
   override readonly name = "ProtocolError";
 }
 
-/** The server ended a subscription for good; iterating over it rejects with this. */
+/** The server ended a subscription permanently; iterating over it rejects with this error. */
 export class Unsubscribed extends Error {
   override readonly name = "Unsubscribed";
 
@@ -42,12 +42,12 @@ export class Unsubscribed extends Error {
   }
 }
 
-/** A token callback throws this if there is no token to be had: no retry then. */
+/** A token callback throws this if it cannot get a token; the client does not retry. */
 export class Unauthorized extends Error {
   override readonly name = "Unauthorized";
 }
 
-/** Returns `thrown` as an error. */
+/** Returns `thrown`, wrapped in an `Error` if it is not one. */
 export function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown));
 }

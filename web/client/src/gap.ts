@@ -1,17 +1,18 @@
-// Publications that were missed, and why.
+// Gaps: publications that were missed, and why.
 
-/** Something was missed. */
+/** One or more missed publications. */
 export interface Gap {
-  /** How many publications, if that is known. */
+  /** How many publications were missed, if that is known. */
   readonly missed: number | undefined;
   /**
-   * Why: `"reader"` means that an iterator of this program fell behind, `"recovery"` that what was published
-   * during a cut could not be recovered; the others are the server's words (docs/gateway/protocols.md).
+   * Why: `"reader"` if an iterator of this program fell behind, `"recovery"` if the publications of
+   * a lost connection could not be recovered; other causes come from the server
+   * (docs/gateway/protocols.md).
    */
   readonly cause: string;
 }
 
-/** The server's words by their numbers in blocks. */
+/** The server's causes, indexed by their numbers in blocks. */
 const CAUSES = [
   "unknown",
   "epoch_changed",
@@ -22,14 +23,14 @@ const CAUSES = [
   "stream_reset",
 ];
 
-/** Returns the word for a number in a block; one that only a newer server knows reads as "unknown". */
+/** Returns the cause for a number in a block, or "unknown" for one that a newer server added. */
 export function causeOf(number: number): string {
   return CAUSES[number] ?? "unknown";
 }
 
 const EPOCH_CHANGING = ["epoch_changed", "link_lost", "overflow", "stream_reset"];
 
-/** Says whether offsets after a gap may belong to another epoch. */
+/** Returns whether offsets after a gap may belong to another epoch. */
 export function mayChangeEpoch(cause: string): boolean {
   return EPOCH_CHANGING.includes(cause);
 }

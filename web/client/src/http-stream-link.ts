@@ -1,4 +1,5 @@
-// Where WebSocket is blocked: replies stream in the body of one response, commands are posted.
+// The HTTP transport, for networks that block WebSocket: replies stream in one response, commands
+// are posted.
 
 import { BAD_PROTOCOL, TRANSPORT_CLOSED } from "./codes.js";
 import type { Endpoints } from "./endpoints.js";
@@ -13,9 +14,9 @@ export class HttpStreamLink implements Link {
   readonly #abort = new AbortController();
   #started = false;
   #ended = false;
-  /** What the server calls this connection; commands have to name it. */
+  /** The server's name for this connection, which commands must contain. */
   #session: { session: string; node: string } | undefined;
-  /** Commands that wait for the one under way, so that they arrive in order. */
+  /** Commands that wait for the current one, so that they arrive in order. */
   #unsent: string[] = [];
   #sending = false;
 
@@ -48,7 +49,7 @@ export class HttpStreamLink implements Link {
   async #stream(connect: string): Promise<void> {
     const response = await this.#post(this.#endpoints.httpStream, connect);
     if (!response.ok || response.body === null) {
-      this.#end(TRANSPORT_CLOSED, `the server answered ${response.status}`);
+      this.#end(TRANSPORT_CLOSED, `server answered with status ${response.status}`);
       return;
     }
     const decoder = new TextDecoder();
@@ -101,7 +102,7 @@ export class HttpStreamLink implements Link {
         if (response.ok) {
           this.#sendUnsent();
         } else {
-          this.#end(TRANSPORT_CLOSED, `the server answered ${response.status} to a command`);
+          this.#end(TRANSPORT_CLOSED, `server answered a command with status ${response.status}`);
         }
       },
       (error: unknown) => this.#end(TRANSPORT_CLOSED, String(error)),

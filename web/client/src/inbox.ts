@@ -1,6 +1,6 @@
-// What waits for an async iterator: bounded, the oldest gives way.
+// A bounded queue for an async iterator, which drops the oldest items when it is full.
 
-/** A queue with one reader, who iterates over it. */
+/** A queue with one reader that iterates over it. */
 export class Inbox<Item> implements AsyncIterableIterator<Item> {
   readonly #weightMax: number;
   readonly #weigh: (item: Item) => number;
@@ -11,7 +11,10 @@ export class Inbox<Item> implements AsyncIterableIterator<Item> {
   #waiting: { resolve(result: IteratorResult<Item>): void; reject(error: Error): void }[] = [];
   #end: { error: Error | undefined } | undefined;
 
-  /** Holds items that weigh `weightMax` together, or a single one. `ended` is called when the reader gives up. */
+  /**
+   * Holds items of at most `weightMax` total weight, or a single item. `ended` is called when the
+   * reader stops.
+   */
   constructor(
     weightMax: number,
     weigh: (item: Item) => number,
@@ -22,7 +25,7 @@ export class Inbox<Item> implements AsyncIterableIterator<Item> {
     this.#ended = ended;
   }
 
-  /** Appends `item`; returns the weight of what had to give way. */
+  /** Appends `item`; returns the weight of the items that were dropped. */
   push(item: Item): number {
     if (this.#end !== undefined) {
       return 0;
@@ -41,7 +44,7 @@ export class Inbox<Item> implements AsyncIterableIterator<Item> {
     return before - this.#weight;
   }
 
-  /** Nothing more will come: the reader gets what is left, then the end or `error`. */
+  /** Ends the queue: the reader gets the remaining items, then the end or `error`. */
   end(error?: Error): void {
     if (this.#end !== undefined) {
       return;
@@ -90,7 +93,7 @@ export class Inbox<Item> implements AsyncIterableIterator<Item> {
     const item = this.#items[this.#head] as Item;
     this.#head += 1;
     this.#weight -= this.#weigh(item);
-    // Moving what is left for each item would cost the square of a long queue.
+    // Moving the remaining items for each one taken would be quadratic in the length.
     if (this.#head > 1_024 && this.#head * 2 > this.#items.length) {
       this.#items = this.#items.slice(this.#head);
       this.#head = 0;

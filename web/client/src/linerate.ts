@@ -1,4 +1,5 @@
-// The npm package `linerate`: channels of a linerate server in browsers, Node.js and other runtimes.
+// The npm package `linerate`: channels of a linerate server in browsers, Node.js and other
+// runtimes.
 
 export {
   Client,

@@ -1,19 +1,19 @@
-// One connection to a server, by whatever carries it.
+// One connection to a server, over any transport.
 
 import type { Endpoints } from "./endpoints.js";
 import type { Environment } from "./environment.js";
 import type { Reply } from "./messages.js";
 
-/** How messages are carried. */
+/** The transport of messages. */
 export type Transport = "websocket" | "http_stream";
 
-/** What a link tells; nothing after `closed`, and nothing after it was told to close. */
+/** The events of a link: none after `closed`, and none after `close` was called. */
 export interface LinkEvents {
   /** Commands can be sent. */
   opened(): void;
-  /** Messages that came at once. */
+  /** Messages that arrived together. */
   messages(replies: Reply[]): void;
-  /** Publications in blocks, several perhaps. */
+  /** One or more blocks of publications. */
   blocks(bytes: Uint8Array): void;
   closed(code: number, reason: string): void;
 }
@@ -21,13 +21,13 @@ export interface LinkEvents {
 export interface Link {
   /** Sends a command. */
   send(text: string): void;
-  /** Ends the link, without a word to the events. */
+  /** Ends the link without an event. */
   close(): void;
 }
 
 export type OpenLink = (endpoints: Endpoints, environment: Environment, events: LinkEvents) => Link;
 
-/** Reads control messages, one a line; throws a `SyntaxError` if one is no JSON. */
+/** Parses control messages, one per line; throws a `SyntaxError` if one is not JSON. */
 export function parseLines(text: string): Reply[] {
   const lines = text.split("\n").filter((line) => line.trim() !== "");
   return lines.map((line) => JSON.parse(line) as Reply);

@@ -1,6 +1,6 @@
 // The control messages as JSON: commands, replies and pushes, with Centrifuge's names.
 
-/** Who published, or who is present. */
+/** The client that published or is present. */
 export interface ClientInfo {
   readonly user: string;
   readonly client: string;
@@ -13,7 +13,7 @@ export interface ConnectRequest {
   data?: unknown;
   name?: string;
   version?: string;
-  /** Where to recover the subscriptions from that the server has made. */
+  /** The positions from which to recover the subscriptions that the server has made. */
   subs?: Record<string, RecoverRequest>;
 }
 
@@ -26,27 +26,27 @@ export interface RecoverRequest {
 export interface ConnectResult {
   client: string;
   version?: string;
-  /** Whether the connection ends unless its token is refreshed within `ttl` seconds. */
+  /** True if the connection ends unless its token is refreshed within `ttl` seconds. */
   expires?: boolean;
   ttl?: number;
-  /** Seconds between the pings of the server; none if 0 or absent. */
+  /** Seconds between pings of the server; 0 or absent if it sends none. */
   ping?: number;
-  /** Whether pings want an answer. */
+  /** True if pings must be answered. */
   pong?: boolean;
-  /** What HTTP streaming needs for sending commands. */
+  /** The session and node that HTTP streaming needs to send commands. */
   session?: string;
   node?: string;
   data?: unknown;
-  /** What the server has subscribed the client to. */
+  /** The channels that the server has subscribed the client to. */
   subs?: Record<string, SubscribeResult>;
 }
 
 export interface SubscribeRequest {
   channel: string;
   token?: string;
-  /** Whether a later connection may want to recover. */
+  /** True if a later connection may recover. */
   recoverable?: boolean;
-  /** Whether a gap is to end the subscription. */
+  /** True if a gap should end the subscription. */
   positioned?: boolean;
   recover?: boolean;
   epoch?: string;
@@ -60,12 +60,12 @@ export interface SubscribeRequest {
 
 export interface PublicationMessage {
   data?: unknown;
-  /** The payload in base64 where it is no JSON. */
+  /** The payload in base64, if it is not JSON. */
   b64data?: string;
   offset?: number;
   info?: ClientInfo;
   tags?: Record<string, string>;
-  /** Where it was published, with a pattern subscribed. */
+  /** The channel that it was published in, if a pattern is subscribed. */
   channel?: string;
 }
 
@@ -90,7 +90,7 @@ export interface RefreshResult {
 }
 
 export interface Presence {
-  /** Who is there, by the client's id. */
+  /** The clients that are present, by id. */
   readonly presence: Readonly<Record<string, ClientInfo>>;
 }
 
@@ -111,7 +111,7 @@ export interface ErrorMessage {
   temporary?: boolean;
 }
 
-/** What the server says about a channel, or about the connection, on its own account. */
+/** A message about a channel or the connection that does not answer a command. */
 export interface Push {
   channel?: string;
   pub?: PublicationMessage;
@@ -122,7 +122,7 @@ export interface Push {
   disconnect?: { code: number; reason: string };
 }
 
-/** The name of a command, with what it asks and what it answers. */
+/** Each command's name, with the types of its request and its result. */
 export interface Commands {
   connect: [ConnectRequest, ConnectResult];
   subscribe: [SubscribeRequest, SubscribeResult];

@@ -1,4 +1,4 @@
-// What arrives in a channel.
+// Publications, as they arrive in a channel.
 
 import type { Gap } from "./gap.js";
 import type { ClientInfo, PublicationMessage } from "./messages.js";
@@ -6,7 +6,7 @@ import type { ClientInfo, PublicationMessage } from "./messages.js";
 const DECODER = new TextDecoder();
 const ENCODER = new TextEncoder();
 
-/** What a publication carries beside its payload. */
+/** The fields of a publication other than its payload. */
 export interface PublicationContext {
   channel: string;
   offset?: number | undefined;
@@ -14,13 +14,16 @@ export interface PublicationContext {
   tags?: Record<string, string> | undefined;
 }
 
-/** A publication. Its payload is decoded when somebody asks for it. */
+/** A publication. Its payload is decoded on demand. */
 export class Publication {
-  /** The channel it was published in; with a pattern subscribed, not the pattern, where the server says so. */
+  /**
+   * The channel that it was published in. If a pattern is subscribed, this is the pattern unless
+   * the server names the channel.
+   */
   readonly channel: string;
-  /** Its place in the stream of the channel, from 1 on, if the channel keeps one. */
+  /** Its position in the stream of the channel, from 1 on, if the channel keeps a stream. */
   readonly offset: number | undefined;
-  /** Who published it, if a client did and the server says so. */
+  /** The client that published it, if the server names one. */
   readonly info: ClientInfo | undefined;
   readonly tags: Readonly<Record<string, string>> | undefined;
   #gap: Gap | undefined;
@@ -41,7 +44,7 @@ export class Publication {
     return publication;
   }
 
-  /** @internal Creates one from what arrived inside of a control message. */
+  /** @internal Creates one from a control message. */
   static fromMessage(message: PublicationMessage, channel: string): Publication {
     const publication = new Publication({
       channel: message.channel ?? channel,
@@ -58,7 +61,7 @@ export class Publication {
     return publication;
   }
 
-  /** What was missed right before it, if anything was. */
+  /** The gap right before it, if there is one. */
   get gap(): Gap | undefined {
     return this.#gap;
   }
@@ -69,8 +72,8 @@ export class Publication {
   }
 
   /**
-   * Returns the payload as it was published, as a view of the block it came in: copy what you keep
-   * for long. Over HTTP streaming it is the JSON written anew.
+   * Returns the payload as it was published, as a view of the block that it arrived in: copy it if
+   * you keep it for long. Over HTTP streaming it is the JSON serialized again.
    */
   bytes(): Uint8Array {
     this.#bytes ??= ENCODER.encode(JSON.stringify(this.#value));
@@ -85,7 +88,7 @@ export class Publication {
   /**
    * Returns the payload as parsed JSON; each call after the first returns the same object.
    *
-   * Throws a `SyntaxError` if it is no JSON.
+   * Throws a `SyntaxError` if the payload is not JSON.
    */
   json<Value = unknown>(): Value {
     if (this.#value === undefined) {

@@ -4,7 +4,7 @@ import type { Environment } from "./environment.js";
 import { ServerError, TimedOut } from "./errors.js";
 import type { Commands, Reply } from "./messages.js";
 
-/** What happens with a reply: called at once, so that nothing of the same frame overtakes it. */
+/** Handles a reply. Called synchronously, so that nothing in the same frame overtakes it. */
 export interface Settle<Result> {
   resolve(result: Result): void;
   reject(error: Error): void;
@@ -15,7 +15,7 @@ interface Waiting extends Settle<object> {
   cancelTimer(): void;
 }
 
-/** Numbers the commands of one connection, and gives each its reply. */
+/** Numbers the commands of one connection, and matches replies to them. */
 export class Requests {
   readonly #environment: Environment;
   readonly #timeoutMs: number;
@@ -27,7 +27,7 @@ export class Requests {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** Returns the text of a command, whose reply settles `settle`. */
+  /** Returns the text of a command whose reply will settle `settle`. */
   start<Method extends keyof Commands>(
     method: Method,
     request: Commands[Method][0],
@@ -44,7 +44,7 @@ export class Requests {
     return JSON.stringify({ id, [method]: request });
   }
 
-  /** Settles the command that `reply` answers; one that nobody waits for any more is dropped. */
+  /** Settles the command that `reply` answers, if it is still waiting. */
   settle(id: number, reply: Reply): void {
     const waiting = this.#waiting.get(id);
     if (waiting === undefined) {
@@ -60,7 +60,7 @@ export class Requests {
     }
   }
 
-  /** Rejects all that wait. */
+  /** Rejects all waiting commands. */
   failAll(error: Error): void {
     for (const [id, waiting] of [...this.#waiting]) {
       this.#waiting.delete(id);

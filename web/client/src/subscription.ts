@@ -1,4 +1,4 @@
-// A subscription: kept across connections, recovered where the channel keeps what was published.
+// A subscription: kept across connections, and recovered if the channel keeps its publications.
 
 import { type Backoff, retryDelayMs } from "./backoff.js";
 import type { Block } from "./blocks.js";
@@ -38,7 +38,7 @@ export interface SubscriptionHost {
   readonly connection: Connection;
   readonly environment: Environment;
   readonly backoff: Backoff;
-  /** Tells the server's number for the channel. */
+  /** Reports the server's number for the channel. */
   numbered(subscription: Subscription, channelId: number): void;
   ended(subscription: Subscription): void;
 }
@@ -51,18 +51,18 @@ export class Subscription implements AsyncIterable<Publication> {
   readonly #inboxes = new Set<Inbox<Publication>>();
   readonly #batchInboxes = new Set<Inbox<readonly Publication[]>>();
   #state: SubscriptionState = "subscribing";
-  /** `undefined` until the server has named it, and while another one has begun that it hasn't named. */
+  /** `undefined` until the server has named it, and again while a new epoch has not been named. */
   #epoch: string | undefined;
   #offset = 0;
-  /** Counts changes of the epoch, so that a late answer about an earlier one is recognised. */
+  /** Counts changes of the epoch, so that late answers about an earlier one are recognised. */
   #epochs = 0;
   #wasSubscribed = false;
-  /** Whether the server has made it, on its own account. */
+  /** True if the server has made the subscription unasked. */
   #isServers = false;
-  /** Goes before the next publication. */
+  /** The gap to report with the next publication. */
   #gap: Gap | undefined;
   #end: Unsubscribed | undefined;
-  /** Counts attempts to subscribe, so that what belongs to an earlier one is recognised. */
+  /** Counts attempts to subscribe, so that late answers to an earlier one are recognised. */
   #attempt = 0;
   #retries = 0;
   #cancelTimer = () => {};
@@ -80,12 +80,14 @@ export class Subscription implements AsyncIterable<Publication> {
     return this.#state;
   }
 
-  /** Where the subscription is in the channel's stream; keep it to go on from here later, with `since`. */
+  /**
+   * The current position in the channel's stream; pass it as `since` to continue from here later.
+   */
   get position(): StreamPosition | undefined {
     return this.#epoch === undefined ? undefined : { epoch: this.#epoch, offset: this.#offset };
   }
 
-  /** Calls `listener` at each event `name`; returns a function that ends that. */
+  /** Calls `listener` on each event `name`; returns a function that removes the listener. */
   on<Name extends keyof SubscriptionEvents>(
     name: Name,
     listener: Listener<SubscriptionEvents[Name]>,
@@ -104,14 +106,14 @@ export class Subscription implements AsyncIterable<Publication> {
   }
 
   /**
-   * Iterates over what arrives from now on. It ends with `unsubscribe`, and rejects with
-   * `Unsubscribed` if the server ends the subscription for good.
+   * Iterates over publications that arrive from now on. It ends with `unsubscribe`, and rejects
+   * with `Unsubscribed` if the server ends the subscription permanently.
    */
   [Symbol.asyncIterator](): AsyncIterableIterator<Publication> {
     return this.#openInbox(this.#inboxes, () => 1);
   }
 
-  /** Iterates likewise, over what arrives at once. */
+  /** Like the iterator over publications, but over batches: publications that arrived together. */
   batches(): AsyncIterableIterator<readonly Publication[]> {
     return this.#openInbox(this.#batchInboxes, (batch) => batch.length);
   }
@@ -122,10 +124,7 @@ export class Subscription implements AsyncIterable<Publication> {
     if (!this.#isServers) {
       this.#subscribe();
     } else if (this.#state !== "subscribed") {
-      const [code, reason] = [
-        codes.SERVER_UNSUBSCRIBE,
-        "the server no longer subscribes the client",
-      ];
+      const [code, reason] = [codes.SERVER_UNSUBSCRIBE, "no longer subscribed by the server"];
       this.#finish(code, reason, new Unsubscribed(code, reason));
     }
   }
@@ -136,19 +135,19 @@ export class Subscription implements AsyncIterable<Publication> {
     this.#handleSubscribed(result);
   }
 
-  /** Whether the server has subscribed the client, without being asked. */
+  /** True if the server has subscribed the client unasked. */
   get isServers(): boolean {
     return this.#isServers;
   }
 
-  /** @internal The connection is gone. */
+  /** @internal The connection is lost. */
   handleDisconnected(): void {
     this.#attempt += 1;
     this.#cancelTimer();
     this.#state = "subscribing";
   }
 
-  /** @internal A block of publications came. */
+  /** @internal A block of publications arrived. */
   handleBlock(block: Block): void {
     if (block.gap !== undefined) {
       const { missed, cause } = block.gap;
@@ -160,7 +159,7 @@ export class Subscription implements AsyncIterable<Publication> {
     this.#handlePublications(publications);
   }
 
-  /** @internal Publications came in control messages. */
+  /** @internal Publications arrived in control messages. */
   handleMessages(messages: PublicationMessage[]): void {
     this.#handlePublications(messages.map((one) => Publication.fromMessage(one, this.channel)));
   }
@@ -177,7 +176,7 @@ export class Subscription implements AsyncIterable<Publication> {
     }
   }
 
-  /** @internal Somebody came or went. */
+  /** @internal A client joined or left. */
   handlePresence(name: "join" | "leave", info: ClientInfo): void {
     this.#emitter.emit(name, info);
   }
@@ -207,7 +206,7 @@ export class Subscription implements AsyncIterable<Publication> {
     this.#emitter.emit("gap", gap);
   }
 
-  /** Another epoch may have begun: to recover from a later cut its name is needed. */
+  /** Another epoch may have begun, and its name is needed to recover later. */
   #askForEpoch(): void {
     this.#epoch = undefined;
     this.#epochs += 1;
@@ -217,7 +216,8 @@ export class Subscription implements AsyncIterable<Publication> {
         this.#epoch = epoch;
       }
     };
-    // Who may not ask has no position until the next subscribe, and a cut before that is a gap.
+    // Without the permission to ask there is no position until the next subscribe, and a connection
+    // lost before that is a gap.
     const ignore = () => {};
     const { channel } = this;
     this.#host.connection.send("history", { channel, limit: 0 }, { resolve, reject: ignore });
@@ -254,7 +254,7 @@ export class Subscription implements AsyncIterable<Publication> {
         recoverable: true,
         ...(this.position && { recover: true, ...this.position }),
       }),
-      // Only blocks tell of gaps: elsewhere they are told by the end of the subscription.
+      // Only blocks report gaps. Otherwise a gap must end the subscription.
       ...(this.#host.connection.transport !== "websocket" && { positioned: true }),
       ...(token !== undefined && { token }),
       ...(filter !== undefined && { filter }),
@@ -292,7 +292,7 @@ export class Subscription implements AsyncIterable<Publication> {
       return; // The next connection subscribes again.
     }
     if (error instanceof TimedOut) {
-      // Whether the server has subscribed us is unknown: a new connection makes it known.
+      // It is unknown whether the server has subscribed us: a new connection resolves this.
       this.#host.connection.restart(codes.TRANSPORT_CLOSED, error.message);
       return;
     }
@@ -305,7 +305,7 @@ export class Subscription implements AsyncIterable<Publication> {
     this.#retryLater(() => this.#subscribe());
   }
 
-  /** Says whether the same command may succeed later, and takes back what may have been wrong with it. */
+  /** Returns whether to retry the command; drops a position that cannot be recovered. */
   #isRetried(error: Error): boolean {
     if (!(error instanceof ServerError)) {
       return !(error instanceof Unauthorized);
@@ -336,7 +336,7 @@ export class Subscription implements AsyncIterable<Publication> {
       }
       this.#emitter.emit("error", error);
       const isFinal = error instanceof Unauthorized;
-      // A token that was refused may be replaced until the server ends the subscription.
+      // A refused token may be replaced until the server ends the subscription.
       if (!isFinal) {
         this.#retryLater(() => this.#refresh(source));
       }
@@ -426,7 +426,7 @@ function sumOf(first: Gap, second: Gap): Gap {
   return { missed: both, cause: second.cause };
 }
 
-/** Returns how many publications lie between two places, if they are places of the same stream. */
+/** Returns how many publications lie between two positions, if they are in the same stream. */
 function distance(
   before: StreamPosition | undefined,
   now: StreamPosition | undefined,

@@ -1,14 +1,14 @@
-// Tokens: asked for anew before every connection, and before they expire.
+// Tokens: requested before every connection, and again before they expire.
 
 import { Unauthorized } from "./errors.js";
 
-/** A token, or how to get one. It is asked for before each connection and each refresh. */
+/** A token, or a function that gets one, called before each connection and each refresh. */
 export type TokenSource<Context = void> = string | ((context: Context) => string | Promise<string>);
 
-/** The share of a token's life after which a new one is asked for. */
+/** The share of a token's lifetime after which a new one is requested. */
 const REFRESH_SHARE = 0.9;
 
-/** Returns a token; throws `Unauthorized` if the source gives none. */
+/** Returns a token; throws `Unauthorized` if the source does not return one. */
 export async function tokenFrom<Context>(
   source: TokenSource<Context>,
   context: Context,
@@ -20,7 +20,7 @@ export async function tokenFrom<Context>(
   return token;
 }
 
-/** Returns when to refresh a token that lives `ttlSeconds` more, in milliseconds from now. */
+/** Returns when to refresh a token that expires in `ttlSeconds`, in milliseconds from now. */
 export function refreshDelayMs(ttlSeconds: number): number {
   return Math.max(0, ttlSeconds * 1_000 * REFRESH_SHARE);
 }

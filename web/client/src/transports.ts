@@ -1,11 +1,11 @@
-// Which transport to try: WebSocket where it works, HTTP streaming where it is blocked.
+// Chooses the transport: WebSocket where it works, HTTP streaming where it is blocked.
 
 import type { Transport } from "./link.js";
 
-/** A transport that has worked is blocked only if it fails this often in a row. */
+/** A transport that has worked counts as blocked only after this many failures in a row. */
 const FAILURES_MAX = 3;
 
-/** Goes through the transports in their order until one works, and stays with it. */
+/** Tries the transports in order until one works, and stays with it. */
 export class TransportChoice {
   readonly #transports: readonly Transport[];
   #index = 0;
@@ -15,7 +15,7 @@ export class TransportChoice {
   /** Throws a `TypeError` if there are none. */
   constructor(transports: readonly Transport[]) {
     if (transports.length === 0) {
-      throw new TypeError("there must be at least one transport");
+      throw new TypeError("at least one transport is required");
     }
     this.#transports = transports;
   }
@@ -24,15 +24,15 @@ export class TransportChoice {
     return this.#transports[this.#index] as Transport;
   }
 
-  /** The server has answered by the current transport. */
+  /** The server has answered over the current transport. */
   handleSuccess(): void {
     this.#isProven = true;
     this.#failures = 0;
   }
 
   /**
-   * The server could not be reached by the current transport. Returns whether there is another one
-   * that is worth a try without waiting.
+   * The server could not be reached over the current transport. Returns whether another one should
+   * be tried without waiting.
    */
   handleFailure(): boolean {
     this.#failures += 1;

@@ -1,4 +1,4 @@
-// The native protocol over WebSocket: control in text frames, blocks in binary ones.
+// The native protocol over WebSocket: control messages in text frames, blocks in binary frames.
 
 import { BAD_PROTOCOL, TRANSPORT_CLOSED } from "./codes.js";
 import type { Endpoints } from "./endpoints.js";
@@ -12,10 +12,10 @@ export class WebSocketLink implements Link {
   readonly #events: LinkEvents;
   #ended = false;
 
-  /** Throws if there is no `WebSocket` here, or if it refuses the address. */
+  /** Throws if this runtime has no `WebSocket`, or if it refuses the address. */
   constructor(endpoints: Endpoints, environment: Environment, events: LinkEvents) {
     if (environment.WebSocket === undefined) {
-      throw new Error("there is no WebSocket here");
+      throw new Error("this runtime has no WebSocket");
     }
     this.#events = events;
     const socket = new environment.WebSocket(endpoints.websocket, [SUBPROTOCOL]);
@@ -24,7 +24,7 @@ export class WebSocketLink implements Link {
     socket.onmessage = ({ data }: { data: string | ArrayBuffer }) => this.#receive(data);
     socket.onclose = ({ code, reason }: { code: number; reason: string }) =>
       this.#end(code, reason === "" ? "connection closed" : reason);
-    // Some implementations report an error and never close.
+    // Some implementations report an error but never close.
     socket.onerror = () => this.#end(TRANSPORT_CLOSED, "connection failed");
     this.#socket = socket;
   }

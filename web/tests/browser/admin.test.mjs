@@ -35,10 +35,12 @@ after(async () => {
   await server?.stop();
 });
 
-/** Opens the page in a tab of its own, which knows no key yet. */
+/** Opens the page in a new tab, which has no key yet. */
 async function openAdmin(url = server.url) {
   const opened = await openPage(chromium.browser, `${url}/admin`);
-  opened.page.on("dialog", (dialog) => assert.fail(`a dialog of the browser: ${dialog.message()}`));
+  opened.page.on("dialog", (dialog) =>
+    assert.fail(`unexpected browser dialog: ${dialog.message()}`),
+  );
   return opened;
 }
 
@@ -59,7 +61,7 @@ async function subscriber(t, channel, url = server.url) {
   return { client, subscription };
 }
 
-/** Waits until the text of a table says `text`, and returns the row that does. */
+/** Waits until a row of a table contains `text`, and returns the row. */
 async function untilRow(page, id, text) {
   const row = await page.waitForFunction(
     (selector, wanted) =>
@@ -82,7 +84,7 @@ function untilText(page, id, pattern) {
   );
 }
 
-test("a wrong key is refused, the right one opens and is kept until it is forgotten", async () => {
+test("a wrong key is refused; the right one works and is kept until it is forgotten", async () => {
   const { page } = await openAdmin();
   await unlock(page, "no such key, certainly");
   await untilText(page, "key-trouble", /^The server refused this key/);
@@ -98,7 +100,7 @@ test("a wrong key is refused, the right one opens and is kept until it is forgot
   await page.close();
 });
 
-test("without a configured key, this machine gets in", async (t) => {
+test("without a configured key, access from this machine is allowed", async (t) => {
   const open = await startServer();
   t.after(() => open.stop());
   const { page, complaints } = await openAdmin(open.url);
@@ -131,7 +133,7 @@ test("connections and channels are listed and found", async (t) => {
   await page.close();
 });
 
-test("a client is disconnected, after a question, and stays away", async (t) => {
+test("a client is disconnected after confirmation and does not reconnect", async (t) => {
   const { client } = await subscriber(t, "kicked");
   const ended = new Promise((resolve) => client.on("disconnected", resolve));
   const { page } = await openAdmin();
@@ -143,17 +145,17 @@ test("a client is disconnected, after a question, and stays away", async (t) => 
   await page.waitForSelector(`${byId("question")}[open]`);
   await page.keyboard.press("Escape");
   await page.waitForSelector(`${byId("question")}:not([open])`);
-  assert.equal(client.state, "connected", "Escape means no");
+  assert.equal(client.state, "connected", "Escape cancels");
 
   const again = await untilRow(page, "connections", "kicked");
   await (await again.$("button")).click();
   await page.click(byId("question-yes"));
   assert.equal((await ended).code, 3503);
-  await untilText(page, "report", /is disconnected\.$/);
+  await untilText(page, "report", /has been disconnected\.$/);
   await page.close();
 });
 
-test("a channel's tail shows what is published, as text", async (t) => {
+test("a channel's tail shows publications as text", async (t) => {
   const { subscription } = await subscriber(t, "tailed");
   const { page, complaints } = await openAdmin();
   await unlock(page);
@@ -185,7 +187,7 @@ test("broker and nodes are shown", async () => {
   await page.close();
 });
 
-test("a node is drained after a question, says so, and takes clients again", async (t) => {
+test("a node is drained after confirmation, shows this, and accepts clients again", async (t) => {
   const doomed = await startServer({ environment: ENVIRONMENT });
   t.after(() => doomed.kill());
   const { client } = await subscriber(t, "drained", doomed.url);
@@ -204,7 +206,7 @@ test("a node is drained after a question, says so, and takes clients again", asy
   await page.close();
 });
 
-test("a lost server is said to be lost, and its return is noticed", async (t) => {
+test("the page shows when the server is lost and when it is back", async (t) => {
   const first = await startServer({ environment: ENVIRONMENT });
   t.after(() => first.stop());
   const { page } = await openAdmin(first.url);
@@ -212,7 +214,7 @@ test("a lost server is said to be lost, and its return is noticed", async (t) =>
   await untilOpen(page);
   await first.kill();
   await page.waitForSelector('body[data-live="lost"]');
-  assert.match(await textOf(page, "live-state"), /can’t be reached, trying again/);
+  assert.match(await textOf(page, "live-state"), /cannot reach the server; retrying/);
   const second = await startServer({
     port: new URL(first.url).port,
     environment: ENVIRONMENT,
@@ -222,7 +224,7 @@ test("a lost server is said to be lost, and its return is noticed", async (t) =>
   await page.close();
 });
 
-test("the keyboard alone opens, sorts and follows", async (t) => {
+test("the page can be unlocked, sorted and followed by keyboard alone", async (t) => {
   await subscriber(t, "by-keyboard");
   const { page } = await openAdmin();
   await unlock(page);

@@ -1,9 +1,10 @@
-// What the client has to do against the real server, the same in Node.js and in Chromium.
+// Scenarios for the client against the real server, the same in Node.js and in Chromium.
 //
-// Each scenario is a function of `linerate`, the module, and of its surroundings; it may use nothing else
-// of this file, since Chromium gets its text. It returns what the test compares, as JSON.
+// Each scenario is a function of the module `linerate` and its environment. It must not use
+// anything else in this file, because Chromium receives its source text. It returns JSON for the
+// test to compare.
 
-/** Publications arrive in order, as they were published, by callback, iteration and batch alike. */
+/** Publications arrive in order and unchanged, by callback, iteration and batch. */
 export async function publications({ linerate, url, options, channel }) {
   const client = linerate.connect(url, options);
   const subscription = client.subscribe(channel);
@@ -31,7 +32,7 @@ export async function publications({ linerate, url, options, channel }) {
   return { transport, sent, called, batched, iterated };
 }
 
-/** Bytes that are no text arrive as they are, in blocks. */
+/** Bytes that are not text arrive unchanged, in blocks. */
 export async function binary({ linerate, url, options, channel }) {
   const client = linerate.connect(url, options);
   const subscription = client.subscribe(channel);
@@ -47,7 +48,7 @@ export async function binary({ linerate, url, options, channel }) {
   return bytes;
 }
 
-/** Who is there, and what was published. */
+/** Presence and history. */
 export async function presenceAndHistory({ linerate, url, options, channel }) {
   const client = linerate.connect(url, options);
   const other = linerate.connect(url, options);
@@ -119,7 +120,7 @@ export async function filterBatchConflate({ linerate, url, options, channel }) {
   return { filtered: filtered.flat(), batched, latest, latestOfKeys };
 }
 
-/** A filter that is none is refused, and says why. */
+/** An invalid filter is refused with the reason. */
 export async function badFilter({ linerate, url, options, channel }) {
   const client = linerate.connect(url, options);
   const subscription = client.subscribe(channel, { filter: "n >" });
@@ -129,7 +130,7 @@ export async function badFilter({ linerate, url, options, channel }) {
   return { ...end, state };
 }
 
-/** A cut while others publish loses nothing, and brings nothing twice or in another order. */
+/** A lost connection while others publish causes no loss, duplicates or reordering. */
 export async function recovery({ linerate, url, options, channel, cutNow }) {
   const publisher = linerate.connect(url, options);
   const client = linerate.connect(url, { reconnectFirstMs: 200, ...options, ...cutNow.options });

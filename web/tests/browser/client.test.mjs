@@ -26,7 +26,7 @@ after(async () => {
   await server?.stop();
 });
 
-/** Sockets that can be cut like a cable. */
+/** Sockets that the test can close abruptly, like a cut cable. */
 function cuttable() {
   let socket;
   class CuttableSocket extends WebSocket {
@@ -39,7 +39,7 @@ function cuttable() {
 }
 
 const PLACES = {
-  "Node.js by WebSocket": (scenario, channel) =>
+  "Node.js over WebSocket": (scenario, channel) =>
     scenario({
       linerate,
       url: server.url,
@@ -47,7 +47,7 @@ const PLACES = {
       channel,
       cutNow: cuttable(),
     }),
-  "Node.js by HTTP streaming": (scenario, channel) =>
+  "Node.js over HTTP streaming": (scenario, channel) =>
     scenario({
       linerate,
       url: server.url,
@@ -55,12 +55,12 @@ const PLACES = {
       channel,
       cutNow: abortable(),
     }),
-  "Chromium by WebSocket": (scenario, channel) => inChromium(scenario, channel, ["websocket"]),
-  "Chromium by HTTP streaming": (scenario, channel) =>
+  "Chromium over WebSocket": (scenario, channel) => inChromium(scenario, channel, ["websocket"]),
+  "Chromium over HTTP streaming": (scenario, channel) =>
     inChromium(scenario, channel, ["http_stream"]),
 };
 
-/** Streams that can be cut like a cable. */
+/** Streams that the test can end abruptly, like a cut cable. */
 function abortable() {
   let abort;
   const fetch = (url, init) => {
@@ -73,7 +73,7 @@ function abortable() {
   return { cut: () => abort.abort(), options: { environment: { fetch } } };
 }
 
-/** Runs a scenario in the page, which gets it as text. */
+/** Runs a scenario in the page, which receives it as text. */
 function inChromium(scenario, channel, transports) {
   return page.evaluate(`(async () => {
     const linerate = await import("/assets/linerate.js");
@@ -119,17 +119,17 @@ everywhere("publications arrive as published", scenarios.publications, (result, 
 });
 
 everywhere(
-  "bytes arrive as they are",
+  "bytes arrive unchanged",
   scenarios.binary,
   (bytes) =>
     assert.deepEqual(
       bytes,
       Array.from({ length: 256 }, (_, i) => i),
     ),
-  ["Node.js by WebSocket", "Chromium by WebSocket"],
+  ["Node.js over WebSocket", "Chromium over WebSocket"],
 );
 
-everywhere("presence and history answer", scenarios.presenceAndHistory, (result) => {
+everywhere("presence and history are answered", scenarios.presenceAndHistory, (result) => {
   assert.deepEqual(result, {
     joins: true,
     leaves: true,
@@ -141,26 +141,22 @@ everywhere("presence and history answer", scenarios.presenceAndHistory, (result)
   });
 });
 
-everywhere(
-  "the server filters, collects and conflates",
-  scenarios.filterBatchConflate,
-  (result) => {
-    assert.deepEqual(result.filtered, [6, 8, 10]);
-    assert.deepEqual(result.batched.flat(), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
-    assert.ok(result.batched.length <= 3, `${result.batched.length} batches of ten publications`);
-    assert.equal(result.latest.flat().at(-1), 10);
-    assert.ok(result.latest.every((batch) => batch.length === 1));
-    assert.deepEqual(result.latestOfKeys.flat().slice(-2), [9, 10]);
-    assert.ok(result.latestOfKeys.every((batch) => batch.length <= 2));
-  },
-);
+everywhere("the server filters, batches and conflates", scenarios.filterBatchConflate, (result) => {
+  assert.deepEqual(result.filtered, [6, 8, 10]);
+  assert.deepEqual(result.batched.flat(), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+  assert.ok(result.batched.length <= 3, `${result.batched.length} batches of ten publications`);
+  assert.equal(result.latest.flat().at(-1), 10);
+  assert.ok(result.latest.every((batch) => batch.length === 1));
+  assert.deepEqual(result.latestOfKeys.flat().slice(-2), [9, 10]);
+  assert.ok(result.latestOfKeys.every((batch) => batch.length <= 2));
+});
 
-everywhere("a filter that is none is refused", scenarios.badFilter, ({ code, reason, state }) => {
+everywhere("an invalid filter is refused", scenarios.badFilter, ({ code, reason, state }) => {
   assert.equal(code, 107, reason);
   assert.equal(state, "connected");
 });
 
-everywhere("a cut loses nothing", scenarios.recovery, ({ seen, gaps, recovered }) => {
+everywhere("a lost connection causes no loss", scenarios.recovery, ({ seen, gaps, recovered }) => {
   assert.deepEqual(
     seen,
     Array.from({ length: 90 }, (_, i) => i + 1),
@@ -169,44 +165,55 @@ everywhere("a cut loses nothing", scenarios.recovery, ({ seen, gaps, recovered }
   assert.ok(recovered.length >= 2 && recovered.slice(1).every((one) => one === true));
 });
 
-test("a server that starts anew is a gap, and goes on", { timeout: 60_000 }, async (t) => {
-  const first = await startServer();
-  t.after(() => first.stop());
-  const options = { environment: { WebSocket }, reconnectFirstMs: 100, reconnectLongestMs: 200 };
-  const client = linerate.connect(first.url, options);
-  t.after(() => client.close());
-  const subscription = client.subscribe("demo:restart");
-  const told = [];
-  subscription.on("gap", ({ cause }) => told.push(cause));
-  subscription.on("publication", (publication) => told.push(publication.json()));
-  await new Promise((resolve) => subscription.on("subscribed", resolve));
-  await client.publish("demo:restart", 1);
-  // The answer may come before the publication.
-  await until(() => told.at(-1) === 1);
-  await first.kill();
-  const again = new Promise((resolve) => subscription.on("subscribed", resolve));
-  const second = await startServer({ port: new URL(first.url).port });
-  t.after(() => second.stop());
-  assert.equal((await again).recovered, false);
-  await client.publish("demo:restart", 2);
-  await until(() => told.at(-1) === 2);
-  assert.deepEqual(told, [1, "recovery", 2]);
-});
-
-test("a server that says goodbye is come back to", { timeout: 60_000 }, async (t) => {
-  const first = await startServer();
-  const client = linerate.connect(first.url, { environment: { WebSocket }, reconnectFirstMs: 100 });
-  t.after(() => client.close());
-  await new Promise((resolve) => client.on("connected", resolve));
-  const cut = new Promise((resolve) => client.on("connecting", resolve));
-  await first.stop();
-  const { code } = await cut;
-  assert.ok(code === 3001 || code === 1001 || code === 1012, `closed with ${code}`);
-  assert.equal(client.state, "connecting");
-});
+test(
+  "a restarted server causes a gap, and the subscription continues",
+  { timeout: 60_000 },
+  async (t) => {
+    const first = await startServer();
+    t.after(() => first.stop());
+    const options = { environment: { WebSocket }, reconnectFirstMs: 100, reconnectLongestMs: 200 };
+    const client = linerate.connect(first.url, options);
+    t.after(() => client.close());
+    const subscription = client.subscribe("demo:restart");
+    const told = [];
+    subscription.on("gap", ({ cause }) => told.push(cause));
+    subscription.on("publication", (publication) => told.push(publication.json()));
+    await new Promise((resolve) => subscription.on("subscribed", resolve));
+    await client.publish("demo:restart", 1);
+    // The answer may arrive before the publication.
+    await until(() => told.at(-1) === 1);
+    await first.kill();
+    const again = new Promise((resolve) => subscription.on("subscribed", resolve));
+    const second = await startServer({ port: new URL(first.url).port });
+    t.after(() => second.stop());
+    assert.equal((await again).recovered, false);
+    await client.publish("demo:restart", 2);
+    await until(() => told.at(-1) === 2);
+    assert.deepEqual(told, [1, "recovery", 2]);
+  },
+);
 
 test(
-  "a token is asked for, refreshed, and says what to subscribe",
+  "the client reconnects after a server closes the connection",
+  { timeout: 60_000 },
+  async (t) => {
+    const first = await startServer();
+    const client = linerate.connect(first.url, {
+      environment: { WebSocket },
+      reconnectFirstMs: 100,
+    });
+    t.after(() => client.close());
+    await new Promise((resolve) => client.on("connected", resolve));
+    const cut = new Promise((resolve) => client.on("connecting", resolve));
+    await first.stop();
+    const { code } = await cut;
+    assert.ok(code === 3001 || code === 1001 || code === 1012, `closed with ${code}`);
+    assert.equal(client.state, "connecting");
+  },
+);
+
+test(
+  "a token is requested and refreshed, and its channels are subscribed",
   { timeout: 60_000 },
   async (t) => {
     const guarded = await startServer({ environment: GUARDED });
@@ -238,7 +245,7 @@ test(
   },
 );
 
-test("a token that is none is final", { timeout: 60_000 }, async (t) => {
+test("an invalid token is final", { timeout: 60_000 }, async (t) => {
   const guarded = await startServer({ environment: GUARDED });
   t.after(() => guarded.stop());
   for (const token of ["none", tokenOf({ sub: "u1" }, "another key entirely")]) {
@@ -248,7 +255,7 @@ test("a token that is none is final", { timeout: 60_000 }, async (t) => {
   }
 });
 
-/** Subscribes, publishes, and tells what carried it. */
+/** Subscribes, publishes, and returns the transport and what was received. */
 async function throughTheWall({ linerate, url, options }) {
   const client = linerate.connect(url, options);
   const subscription = client.subscribe("demo:blocked");
@@ -268,7 +275,7 @@ test("where WebSocket is blocked, Node.js streams over HTTP", { timeout: 60_000 
   t.after(() => proxy.stop());
   const options = { environment: { WebSocket } };
   assert.deepEqual(await throughTheWall({ linerate, url: proxy.url, options }), EXPECTED);
-  assert.ok(proxy.refused > 0, "it has tried");
+  assert.ok(proxy.refused > 0, "it tried WebSocket first");
 });
 
 test("where WebSocket is blocked, Chromium streams over HTTP", { timeout: 60_000 }, async (t) => {
@@ -281,10 +288,10 @@ test("where WebSocket is blocked, Chromium streams over HTTP", { timeout: 60_000
     return (${throughTheWall})({ linerate, url: "", options: {} });
   })()`);
   assert.deepEqual(found, EXPECTED);
-  assert.ok(proxy.refused > 0, "it has tried");
+  assert.ok(proxy.refused > 0, "it tried WebSocket first");
 });
 
-/** Starts a proxy that passes HTTP on and refuses every upgrade, as some companies' do. */
+/** Starts a proxy that forwards HTTP and refuses every upgrade, as some corporate proxies do. */
 async function startBlockingProxy(target) {
   const proxy = createServer((incoming, outgoing) => {
     const { method, headers } = incoming;
@@ -317,14 +324,14 @@ async function startBlockingProxy(target) {
   };
 }
 
-/** Waits until `check` holds; the test's own timeout bounds that. */
+/** Waits until `check` returns true; the test's timeout bounds the wait. */
 async function until(check) {
   while (!check()) {
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }
 
-/** Returns a token (JWT) of these claims. */
+/** Returns a token (JWT) with these claims. */
 function tokenOf(claims, secret = SECRET) {
   const encode = (part) => Buffer.from(JSON.stringify(part)).toString("base64url");
   const signed = `${encode({ alg: "HS256", typ: "JWT" })}.${encode(claims)}`;

@@ -30,7 +30,7 @@ function untilSubscribed(page) {
   });
 }
 
-/** Waits until `check` holds of the texts that the cards show, a list for each client. */
+/** Waits until `check` accepts the texts on the cards, one list per client. */
 function untilMessages(page, check) {
   return page.waitForFunction(
     `(${check})([...document.querySelectorAll(".client")].map((card) =>
@@ -43,7 +43,7 @@ async function type(page, id, text) {
   await page.type(byId(id), text);
 }
 
-test("what is published arrives at every client", async () => {
+test("every client receives a publication", async () => {
   const { page, complaints } = await openDemo();
   await page.select(byId("demo-rate"), "0");
   await type(page, "demo-text", "κόσμε & <b>tags</b>");
@@ -51,7 +51,7 @@ test("what is published arrives at every client", async () => {
   await untilMessages(page, (cards) =>
     cards.every(([newest]) => newest?.endsWith("κόσμε & <b>tags</b>")),
   );
-  assert.equal(await page.$(".client b"), null, "shown as text, never as markup");
+  assert.equal(await page.$(".client b"), null, "shown as text, not as markup");
   assert.deepEqual(complaints, []);
   await page.close();
 });
@@ -80,7 +80,7 @@ test("the charts show rate, batch and latency", async () => {
   await page.close();
 });
 
-test("conflation leaves one message a batch", async () => {
+test("conflation leaves one message per batch", async () => {
   const { page } = await openDemo();
   await page.select(byId("demo-rate"), "50");
   await page.select(byId("demo-batch"), "200");
@@ -96,7 +96,7 @@ test("conflation leaves one message a batch", async () => {
   await page.close();
 });
 
-test("a filter lets through what it holds for, and says what is wrong with it", async () => {
+test("a filter selects messages, and errors in it are shown", async () => {
   const { page } = await openDemo();
   await type(page, "demo-filter", "key ==");
   await page.keyboard.press("Enter");
@@ -115,7 +115,7 @@ test("a filter lets through what it holds for, and says what is wrong with it", 
   await page.close();
 });
 
-test("a client that is cut comes back and has everything", async () => {
+test("a client whose connection is cut reconnects and recovers everything", async () => {
   const { page } = await openDemo();
   await page.select(byId("demo-rate"), "50");
   await untilMessages(page, (cards) => cards[0].length === 5);
@@ -150,7 +150,7 @@ test("any channel can be watched", async () => {
   await page.close();
 });
 
-test("the keyboard alone changes and publishes", async () => {
+test("settings and publishing work by keyboard alone", async () => {
   const { page } = await openDemo();
   await tabTo(page, "demo-rate");
   await page.keyboard.press("Home");
@@ -164,7 +164,7 @@ test("the keyboard alone changes and publishes", async () => {
   await page.close();
 });
 
-test("a lost server is said to be lost, and its return is noticed", async (t) => {
+test("the page shows when the server is lost and when it is back", async (t) => {
   const first = await startServer();
   t.after(() => first.stop());
   const { page } = await openPage(chromium.browser, first.url);
@@ -180,7 +180,7 @@ test("a lost server is said to be lost, and its return is noticed", async (t) =>
   await page.close();
 });
 
-test("a server that does not list its own origin says so on its page", async () => {
+test("the page explains that the server does not list its own origin", async () => {
   const environment = { LINERATE_SERVER_ORIGINS: "http://elsewhere.example" };
   const strict = await startServer({ environment });
   const { page } = await openPage(chromium.browser, strict.url);

@@ -1,17 +1,17 @@
-// A gate in front of the server that stops every upload under way, however fast the machine is.
+// A gate in front of the server that pauses every upload, however fast the machine is.
 
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
 
-/** What the gate lets through of each connection before it shuts. */
+/** The number of bytes of each connection that pass before the gate shuts. */
 export const GATE_BYTES = 8 * 1024 * 1024;
 
 /**
- * Starts a gate that leads to the server at `url`: a page opened through it uploads through it.
+ * Starts a gate to the server at `url`: a page that is opened through it also uploads through it.
  *
- * Of what a browser sends on one connection, GATE_BYTES pass; the rest waits for `open`, and passes
- * freely from then on. What the server sends always passes. `leadTo` changes the server, `cut`
- * breaks all connections; those that follow begin with `bytes` to pass.
+ * GATE_BYTES of what a browser sends on one connection pass; the rest waits for `open`, after which
+ * everything passes. What the server sends always passes. `leadTo` changes the server. `cut` breaks
+ * all connections; `bytes` of each new connection pass before the gate shuts.
  */
 export async function startGate(url) {
   let target = new URL(url);
@@ -39,7 +39,7 @@ export async function startGate(url) {
   };
 }
 
-/** One connection of a browser, and the one to the server that it leads to. */
+/** A browser's connection, and the corresponding one to the server. */
 class Connection {
   #browser;
   #server;

@@ -1,4 +1,4 @@
-// WebSockets over HTTP/2 and TLS in Chromium, asserted from what the server logs.
+// WebSockets over HTTP/2 and TLS in Chromium, checked in the server's log.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -67,7 +67,7 @@ function requestsFor(path) {
     .map(({ version, method }) => `${method} ${version}`);
 }
 
-/** Opens a WebSocket in the page; resolves to what comes back for each message. */
+/** Opens a WebSocket in the page; resolves to the echo of each message. */
 function talk(page, path, messages) {
   return page.evaluate(
     (path, messages) =>
@@ -76,7 +76,7 @@ function talk(page, path, messages) {
         url.protocol = "wss:";
         const socket = new WebSocket(url);
         const received = [];
-        socket.onerror = () => reject(new Error(`no WebSocket at ${url}`));
+        socket.onerror = () => reject(new Error(`cannot open a WebSocket to ${url}`));
         socket.onopen = () => messages.forEach((message) => socket.send(message));
         socket.onmessage = ({ data }) => {
           received.push(data);
@@ -91,7 +91,7 @@ function talk(page, path, messages) {
   );
 }
 
-test("Chromium opens WebSockets on streams of the page's connection", async () => {
+test("Chromium opens WebSockets as streams of the page's connection", async () => {
   const { page, complaints } = await openPage(chromium.browser, `${server.url}/`);
   const messages = ["Spam", "größer €", "x".repeat(200_000)];
   const { received, code, wasClean } = await talk(page, "/echo", messages);

@@ -1,13 +1,13 @@
-// What the panels of the log page should show, by the oracle.
+// Compares the panels of the log page with the oracle.
 
 import assert from "node:assert/strict";
 import { classOf, countBy, peaks, sum, top } from "./oracle.mjs";
 import { byId, figure, rowsOf, textOf } from "./support.mjs";
 
-/** Rows that a panel shows at most. */
+/** The maximum number of rows in a panel. */
 const ROWS = { path: 12, status: 12, address: 12, referrer: 12, agent: 12, method: 6 };
 
-/** Waits until the page shows as many requests, and compares every panel with the oracle's. */
+/** Waits until the page shows all requests, and compares every panel with the oracle's. */
 export async function assertShows(page, requests) {
   await page.waitForFunction(
     (selector, wanted) => document.querySelector(selector).dataset.value === wanted,
@@ -51,7 +51,7 @@ async function assertPanel(page, panel, { distinct, top }) {
       ),
     );
   } else if (top.length === 0) {
-    assert.notEqual(await textOf(page, `${panel}-empty`), "", "an empty panel says why");
+    assert.notEqual(await textOf(page, `${panel}-empty`), "", "an empty panel shows the reason");
   }
 }
 
@@ -84,7 +84,7 @@ async function assertFirewall(page, requests) {
   );
 }
 
-/** Waits until the element marked `id` carries the exact figure `value`. */
+/** Waits until the element marked `id` has the exact figure `value`. */
 export function waitForValue(page, id, value) {
   return page.waitForFunction(
     (selector, wanted) => document.querySelector(selector).dataset.value === wanted,

@@ -1,4 +1,4 @@
-// Whether the log page can be used by everybody: names for what is focused, contrast of what is read.
+// Accessibility of the log page: names of elements that can be focused, contrast of text.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -43,7 +43,7 @@ for (const scheme of ["light", "dark"]) {
   });
 }
 
-/** Fails if the browser tells assistive technology of something to operate that has no name. */
+/** Fails if the accessibility tree contains a control without a name. */
 async function assertNamed(page) {
   const session = await page.createCDPSession();
   const { nodes } = await session.send("Accessibility.getFullAXTree");
@@ -57,11 +57,11 @@ async function assertNamed(page) {
     [],
   );
   const ids = await page.$$eval("[id]", (all) => all.map(({ id }) => id));
-  assert.equal(new Set(ids).size, ids.length, "no id stands for two elements");
+  assert.equal(new Set(ids).size, ids.length, "ids are unique");
   await session.detach();
 }
 
-/** Fails if text stands out too little from what lies behind it. */
+/** Fails if the contrast between text and background is too low. */
 async function assertLegible(page) {
   const faint = await page.evaluate((least) => {
     const channels = (colour) => (colour.match(/[\d.]+/g) ?? []).map(Number);

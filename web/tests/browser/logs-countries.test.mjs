@@ -1,4 +1,4 @@
-// Countries on the log page: only where the server has a database of them.
+// Countries on the log page, which are shown only if the server has a country database.
 
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
@@ -56,7 +56,7 @@ async function open(flags) {
 const isShown = (page, id) =>
   page.$eval(byId(id), (panel) => panel.getBoundingClientRect().height > 0);
 
-test("countries are listed with their names, and chosen by click and key", async () => {
+test("countries are listed with their names and can be selected by click and key", async () => {
   const { server, page, complaints } = await open(["--geoip", DATABASE]);
   assert.equal(await isShown(page, "panel-country"), true);
   const shown = async () =>
@@ -90,7 +90,7 @@ test("countries are listed with their names, and chosen by click and key", async
   await server.stop();
 });
 
-test("without a database there is no panel of countries", async () => {
+test("without a database there is no country panel", async () => {
   const { server, page, complaints } = await open([]);
   assert.equal(await isShown(page, "panel-country"), false);
   assert.deepEqual(complaints, []);

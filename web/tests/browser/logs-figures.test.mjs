@@ -1,4 +1,4 @@
-// The figures of the log page against an oracle, and what becomes of odd lines.
+// Compares the figures of the log page with an oracle, and checks how odd lines are handled.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -23,7 +23,7 @@ import {
 } from "./support.mjs";
 
 let chromium, folder, log, server;
-/** The log as the oracle reads it. */
+/** The log as parsed by the oracle. */
 let oracle;
 
 before(async () => {
@@ -53,13 +53,13 @@ test("every panel shows the oracle's figures", async () => {
   await assertShows(page, oracle.requests);
   assert.equal(await figure(page, "unparsed"), oracle.unparsed);
   for (const panel of ["host", "latency"]) {
-    assert.match(await textOf(page, `${panel}-empty`), /^The format /);
+    assert.match(await textOf(page, `${panel}-empty`), /^The log format /);
   }
   assert.deepEqual(complaints, []);
   await page.close();
 });
 
-test("every panel shows what a script in Python counts", async () => {
+test("every panel shows the counts of a Python script", async () => {
   const script = new URL("../../../crates/linerate-logview/tests/oracle.py", import.meta.url);
   const output = execFileSync("python3", ["-B", script.pathname], {
     input: readFileSync(log.path),
@@ -84,7 +84,7 @@ test("every panel shows what a script in Python counts", async () => {
   await page.close();
 });
 
-test("figures and charts are saved", async () => {
+test("figures and charts can be saved", async () => {
   const { page } = await openLog();
   const downloads = join(folder.path, "downloads");
   const session = await chromium.browser.target().createCDPSession();
@@ -178,7 +178,7 @@ test("every line is a request, blank, or unparsed for a reason", async () => {
   await page.close();
 });
 
-test("durations give percentiles within their bound", async () => {
+test("percentiles of durations are within their error bound", async () => {
   const path = join(folder.path, "timed.log");
   const ms = Array.from({ length: 5_000 }, (_, i) => 1 + ((i * 7_919) % 5_000));
   const line = (duration, i) =>
@@ -214,7 +214,7 @@ test("durations give percentiles within their bound", async () => {
   await page.close();
 });
 
-test("nothing moves while the figures come in", async () => {
+test("nothing moves while figures arrive", async () => {
   const { page } = await openPage(chromium.browser, `${server.url}/logs`);
   await chooseFile(page, log.path);
   await page.waitForSelector('body[data-figures="some"]');
@@ -225,7 +225,8 @@ test("nothing moves while the figures come in", async () => {
     });
   });
   await waitForState(page, "finished", "failed");
-  // Rendered twice more, with the mouse far from anything that a click excuses.
+  // Wait for two more frames, with the mouse away from anything whose movement a click would
+  // excuse.
   await page.evaluate(
     () => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))),
   );

@@ -1,4 +1,4 @@
-// The filters of the log page and what else chooses a part of a log, against an oracle.
+// Compares filters and other selections on the log page with an oracle.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
@@ -21,7 +21,7 @@ import {
 } from "./support.mjs";
 
 let chromium, folder, log, server;
-/** The log as the oracle reads it. */
+/** The log as parsed by the oracle. */
 let oracle;
 
 before(async () => {
@@ -38,7 +38,7 @@ after(async () => {
   await folder?.remove();
 });
 
-/** Opens the page, with a view in the fragment of its address if one is given, and reads the log. */
+/** Opens the page, with a view in the fragment of its address if given, and reads the log. */
 async function openLog(fragment = "") {
   const opened = await openPage(chromium.browser, `${server.url}/logs${fragment}`);
   await chooseFile(opened.page, log.path);
@@ -46,13 +46,13 @@ async function openLog(fragment = "") {
   return opened;
 }
 
-/** Clicks a value of a panel, or its exclusion. */
+/** Clicks a value of a panel, or the button that excludes it. */
 async function clickValue(page, panel, value, part = ".value-name") {
   const row = `${byId(`${panel}-rows`)} tr[data-value="${value.replace(/["\\]/g, "\\$&")}"]`;
   await page.$eval(`${row} ${part}`, (button) => button.click());
 }
 
-test("a click shows one value only, another leaves one out, and chips take them away", async () => {
+test("clicks show only a value or exclude one, and chips remove the filters", async () => {
   const { page, complaints } = await openLog();
   const [status] = top(oracle.requests, "status").top;
   const only = { dimension: "status", value: status.value, exclude: false };
@@ -75,7 +75,7 @@ test("a click shows one value only, another leaves one out, and chips take them 
   await page.close();
 });
 
-/** Writes a filter into the form, which is open, and sends it. */
+/** Types a filter into the open form and submits it. */
 async function typeFilter(page, text) {
   await page.$eval(byId("filter-text"), (input) => (input.value = ""));
   await page.type(byId("filter-text"), text);
@@ -85,7 +85,7 @@ async function typeFilter(page, text) {
 const filtersOf = (page) =>
   page.$$eval(`${byId("filter")} .chip-change`, (chips) => chips.map((it) => it.textContent));
 
-test("a filter is typed, changed and taken away", async () => {
+test("a filter can be typed, changed and removed", async () => {
   const { page, complaints } = await openLog();
   const part = top(oracle.requests, "path").top[0].value.slice(2, 6);
   const value = `*${part}*`;
@@ -114,7 +114,7 @@ test("a filter is typed, changed and taken away", async () => {
   await page.close();
 });
 
-test("a filter that is wrong says where, and is put right", async () => {
+test("the position of an error in a filter is shown, and the filter can be corrected", async () => {
   const { page } = await openLog();
   await clickValue(page, "method", "GET");
   const get = { dimension: "method", value: "GET", exclude: false };
@@ -146,9 +146,9 @@ test("a filter that is wrong says where, and is put right", async () => {
   await page.close();
 });
 
-test("a link of the former filters says that they are not applied", async () => {
+test("a link with filters in the former syntax reports that they are not applied", async () => {
   const { page } = await openPage(chromium.browser, `${server.url}/logs#path=/a*&not-status=404`);
-  assert.match(await textOf(page, "trouble-title"), /^The filters of this link are not applied/);
+  assert.match(await textOf(page, "trouble-title"), /^The filters in this link were not applied/);
   await page.close();
 });
 
@@ -166,7 +166,7 @@ async function drag(page, id, from, to) {
   await page.mouse.up();
 }
 
-/** Returns the range in the address of the page. */
+/** Returns the range in the page's address. */
 async function rangeOf(page) {
   await page.waitForFunction(() => location.hash.includes("until="));
   const fields = new URLSearchParams(new URL(page.url()).hash.slice(1));
@@ -174,7 +174,7 @@ async function rangeOf(page) {
 }
 
 for (const id of ["chart", "overview-strip"]) {
-  test(`a drag across the ${id} shows that range, and the whole log comes back`, async () => {
+  test(`a drag across the ${id} shows that range, and the whole log can be restored`, async () => {
     const { page } = await openLog();
     await drag(page, id, 0.25, 0.6);
     const range = await rangeOf(page);
@@ -198,7 +198,7 @@ for (const id of ["chart", "overview-strip"]) {
   });
 }
 
-test("two ranges are compared, with both figures and the change", async () => {
+test("two ranges can be compared, with both figures and the change", async () => {
   const middle = oracle.requests[Math.floor(oracle.requests.length / 2)].time;
   const range = { from: middle, until: middle + 3_600 };
   const { page } = await openLog(`#from=${range.from}&until=${range.until}`);
@@ -235,7 +235,7 @@ test("two ranges are compared, with both figures and the change", async () => {
   await page.close();
 });
 
-test("a link shows another person the same", async () => {
+test("a link restores the same view", async () => {
   const { page } = await openLog();
   await clickValue(page, "method", "GET");
   await drag(page, "chart", 0.3, 0.7);
@@ -246,7 +246,7 @@ test("a link shows another person the same", async () => {
   await page.close();
 
   const other = await openPage(chromium.browser, link);
-  assert.match(await textOf(other.page, "shared-view"), /^This link carries filters/);
+  assert.match(await textOf(other.page, "shared-view"), /^This link contains filters/);
   await chooseFile(other.page, log.path);
   await waitForState(other.page, "finished", "failed");
   await assertShows(other.page, select(oracle.requests, query));
@@ -254,7 +254,7 @@ test("a link shows another person the same", async () => {
   await other.page.close();
 });
 
-test("the lines that fit are shown, a page of them at a time", async () => {
+test("matching lines are shown one page at a time", async () => {
   const { page } = await openLog();
   const [path] = top(oracle.requests, "path").top;
   await clickValue(page, "path", path.value);
@@ -279,7 +279,7 @@ test("the lines that fit are shown, a page of them at a time", async () => {
   await page.close();
 });
 
-test("the keyboard alone filters, zooms and takes it back", async () => {
+test("filters and zoom can be set and undone by keyboard alone", async () => {
   const { page } = await openLog();
   const rows = top(oracle.requests, "status").top;
   await page.$eval(`${byId("status-rows")} .value-name`, (button) => button.focus());
@@ -306,7 +306,7 @@ test("the keyboard alone filters, zooms and takes it back", async () => {
   await page.close();
 });
 
-test("a panel shows many values when asked, and few again, and nothing else moves", async () => {
+test("a panel can be expanded and collapsed, and nothing else moves", async () => {
   const { page, complaints } = await openLog();
   const paths = top(oracle.requests, "path", 200).top;
   const valuesShown = async () => (await rowsOf(page, "path")).map(({ value }) => value);

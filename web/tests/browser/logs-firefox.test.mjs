@@ -1,4 +1,4 @@
-// The log page in Firefox, where it is installed: the same figures, the same filters.
+// The log page in Firefox, if it is installed: the same figures and filters.
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
@@ -20,7 +20,7 @@ import {
 
 const skip = existsSync(FIREFOX) ? false : skipReason(`${FIREFOX} is absent`);
 
-test("Firefox shows the oracle's figures, and filters them", { skip }, async (t) => {
+test("Firefox shows and filters the oracle's figures", { skip }, async (t) => {
   const folder = await temporaryFolder();
   t.after(() => folder.remove());
   const server = await startServer();

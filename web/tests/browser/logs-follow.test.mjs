@@ -1,4 +1,4 @@
-// Watching a file that the server follows as it grows.
+// Following a file on the server as it grows.
 
 import assert from "node:assert/strict";
 import { appendFile, writeFile } from "node:fs/promises";
@@ -47,14 +47,14 @@ test("a followed file is listed, and its figures grow with it", async () => {
   await waitForValue(page, "requests", 42);
   await waitForValue(page, "errors", 2);
 
-  // A link leads straight to it, and a filter holds while lines come in.
+  // A link opens it directly, and a filter stays active while lines arrive.
   const filter = encodeURIComponent("status == 404");
   const link = `${server.url}/logs#follow=growing.log&filter=${filter}`;
   const other = await openPage(chromium.browser, link);
   await waitForValue(other.page, "requests", 2);
   await appendFile(file, lines(3, 404));
   await waitForValue(other.page, "requests", 5);
-  await page.bringToFront(); // In the background nothing is drawn.
+  await page.bringToFront(); // Nothing is drawn in the background.
   await waitForValue(page, "requests", 45);
   assert.deepEqual([...complaints, ...other.complaints], []);
   await other.page.close();

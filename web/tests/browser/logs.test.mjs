@@ -27,7 +27,7 @@ import {
 } from "./support.mjs";
 import { GATE_BYTES, startGate } from "./gate.mjs";
 
-/** What passes the gate and what browser, gate and server may hold is far less. */
+/** Far more than passes the gate and than the browser, gate and server may buffer. */
 const LARGE_BYTES = 8 * GATE_BYTES;
 
 let chromium, folder, log, server;
@@ -59,7 +59,7 @@ async function assertFigures(page) {
 }
 
 test("a chosen log shows its figures", async (t) => {
-  t.diagnostic(log.real ? "with the real log" : "the real log is absent: with one made here");
+  t.diagnostic(log.real ? "with the real log" : "with a generated log, as the real one is absent");
   const { page, complaints } = await openLogs();
   await chooseFile(page, log.path);
   await waitForState(page, "finished", "failed");
@@ -93,14 +93,14 @@ test("both ways of reading give the same figures", async () => {
     await recordReaders(page);
     await chooseFile(page, log.path);
     await waitForState(page, "finished", "failed");
-    // On a machine that stalls, a stream may rightly have given way to slices since.
+    // On a machine that stalls, slices may rightly have replaced the stream in the meantime.
     assert.equal(await page.evaluate(() => window.readers[0]), way);
     await assertFigures(page);
     await page.close();
   }
 });
 
-test("the keyboard alone chooses a file, reads the chart and hides a class", async () => {
+test("a file can be chosen, the chart read and a class hidden by keyboard alone", async () => {
   const { page } = await openLogs();
   const [dialog] = await Promise.all([
     page.waitForFileChooser(),
@@ -130,21 +130,21 @@ test("the keyboard alone chooses a file, reads the chart and hides a class", asy
   await page.close();
 });
 
-test("a file that is no access log is refused on the page", async () => {
+test("a file that is not an access log is refused on the page", async () => {
   const path = join(folder.path, "photo.jpg");
   const noise = Buffer.from(Array.from({ length: 3_000_000 }, (_, i) => (i * i * 31 + i) % 256));
   await writeFile(path, Buffer.concat([Buffer.from("\xff\xd8\xff\xe0", "latin1"), noise]));
   const { page } = await openLogs();
   await chooseFile(page, path);
   await waitForState(page, "finished", "failed");
-  assert.equal(await textOf(page, "trouble-title"), "This is no access log of a known format");
+  assert.equal(await textOf(page, "trouble-title"), "This is not an access log in a known format");
   assert.equal(
     await page.$eval(byId("trouble"), (box) => box.role ?? box.getAttribute("role")),
     "alert",
   );
   assert.equal(await page.$eval(byId("retry"), (button) => button.hidden), true);
 
-  // The page is not stuck: the next file is read as ever.
+  // The page is not stuck: the next file is read as usual.
   await chooseFile(page, log.path);
   await waitForState(page, "finished");
   await assertFigures(page);
@@ -152,7 +152,7 @@ test("a file that is no access log is refused on the page", async () => {
   await page.close();
 });
 
-test("an empty file is told from a log before it is sent", async () => {
+test("an empty file is refused before it is sent", async () => {
   const empty = join(folder.path, "empty.log");
   await writeFile(empty, "");
   const { page } = await openLogs();
@@ -162,7 +162,7 @@ test("an empty file is told from a log before it is sent", async () => {
   await page.close();
 });
 
-test("packed logs and several at once are read as one", async () => {
+test("several files, some compressed, are read as one log", async () => {
   const text = await readFile(log.path);
   const packed = join(folder.path, "access.log.1.gz");
   const compressed = join(folder.path, "access.log.2.zst");
@@ -180,7 +180,7 @@ test("packed logs and several at once are read as one", async () => {
   await page.close();
 });
 
-test("a log of a format nobody knows is read once its format is typed", async () => {
+test("a log of unknown format is read once its format is entered", async () => {
   const path = join(folder.path, "own.log");
   const line = (i) =>
     `22/Jan/2021:01:47:${String(i % 60).padStart(2, "0")} +0000|203.0.113.${i % 9}|GET /own/${i % 4} HTTP/2|${200 + (i % 2)}|17\n`;
@@ -188,7 +188,7 @@ test("a log of a format nobody knows is read once its format is typed", async ()
   const { page } = await openLogs();
   await chooseFile(page, path);
   await waitForState(page, "failed");
-  assert.equal(await textOf(page, "trouble-title"), "This is no access log of a known format");
+  assert.equal(await textOf(page, "trouble-title"), "This is not an access log in a known format");
   await page.waitForFunction(
     (selector) => document.querySelector(selector).textContent.includes("|203.0.113.0|"),
     {},
@@ -214,7 +214,7 @@ test("a log of a format nobody knows is read once its format is typed", async ()
   await page.close();
 });
 
-test("lines are shown as text, never as markup", async () => {
+test("lines are shown as text, not as markup", async () => {
   const path = join(folder.path, "markup.log");
   const request = `10.0.0.1 - - [22/Jan/2021:01:47:05 +0000] "GET /<i>a</i> HTTP/1.1" 200 5 "-" "t"\n`;
   await writeFile(path, request.repeat(50) + "<img src=x onerror=alert(1)>\n");
@@ -245,7 +245,7 @@ test("cancelling ends the upload on the page and on the server", async (t) => {
   await page.close();
 });
 
-test("a file that changes while it is read is an error of the file", async (t) => {
+test("a file that changes while it is read is reported as unreadable", async (t) => {
   const path = await writeLargeLog(folder.path, log.path, LARGE_BYTES);
   const gate = await startGate(server.url);
   t.after(() => gate.stop());
@@ -255,11 +255,11 @@ test("a file that changes while it is read is an error of the file", async (t) =
   await appendFile(path, "one more line\n");
   gate.open();
   await waitForState(page, "finished", "failed");
-  assert.equal(await textOf(page, "trouble-title"), "The file can't be read any more");
+  assert.equal(await textOf(page, "trouble-title"), "The file can no longer be read");
   await page.close();
 });
 
-test("a server that died and came back says how far it came, and may be tried again", async (t) => {
+test("after the server has restarted, the progress is shown and a retry is offered", async (t) => {
   const path = await writeLargeLog(folder.path, log.path, LARGE_BYTES);
   const doomed = await startServer();
   t.after(() => doomed.stop());
@@ -287,7 +287,7 @@ test("a server that died and came back says how far it came, and may be tried ag
   await page.close();
 });
 
-test("a server that isn't there is told from one that was lost", async (t) => {
+test("an unreachable server is distinguished from a lost one", async (t) => {
   const gone = await startServer();
   const gate = await startGate(gone.url);
   t.after(() => gate.stop());
@@ -295,11 +295,11 @@ test("a server that isn't there is told from one that was lost", async (t) => {
   await gone.kill();
   await chooseFile(page, log.path);
   await waitForState(page, "failed");
-  assert.equal(await textOf(page, "trouble-title"), "The server can't be reached");
+  assert.equal(await textOf(page, "trouble-title"), "Cannot reach the server");
   await page.close();
 });
 
-test("the first chart is there while most of the file isn't", async (t) => {
+test("the first chart is shown before most of the file is sent", async (t) => {
   const path = await writeLargeLog(folder.path, log.path, LARGE_BYTES);
   const gate = await startGate(server.url);
   t.after(() => gate.stop());
@@ -316,7 +316,7 @@ test("the first chart is there while most of the file isn't", async (t) => {
   await page.close();
 });
 
-test("an upload goes on after its connection was cut, with the same figures", async (t) => {
+test("an upload continues after its connection was cut, with the same figures", async (t) => {
   const path = await writeLargeLog(folder.path, log.path, LARGE_BYTES);
   const times = (await stat(path)).size / (await stat(log.path)).size;
   const gate = await startGate(server.url);
@@ -348,7 +348,7 @@ test("an upload goes on after its connection was cut, with the same figures", as
   await page.close();
 });
 
-/** Collects the ways of reading that the page will name in `window.readers`. */
+/** Collects the ways of reading that the page reports in `window.readers`. */
 function recordReaders(page) {
   return page.$eval(byId("progress"), (bar) => {
     window.readers = [];
@@ -359,11 +359,11 @@ function recordReaders(page) {
   });
 }
 
-/** Waits until an overview says that `count` uploads run; it may be in the background. */
+/** Waits until an overview shows `count` running uploads; it may be in the background. */
 function waitForUploads(page, count) {
   return page.waitForFunction(
     (selector, wanted) => document.querySelector(selector).dataset.value === wanted,
-    { polling: 100 }, // In the background nothing is drawn.
+    { polling: 100 }, // Nothing is drawn in the background.
     byId("uploads"),
     String(count),
   );

@@ -1,4 +1,4 @@
-// How the pages look: no sideways scrolling, no complaints, and pictures for people to judge.
+// The look of the pages: no sideways scrolling, no errors, and screenshots for people to judge.
 
 import assert from "node:assert/strict";
 import { mkdir } from "node:fs/promises";
@@ -44,7 +44,7 @@ async function assertFits(page, what) {
   assert.ok(content <= window, `${what}: ${content} px of content in ${window} px`);
 }
 
-/** Fails if what a person may be looking at has moved since the page was opened. */
+/** Fails if visible content has moved since the page was opened. */
 async function assertStays(page, what) {
   const shifts = await page.evaluate(async () => {
     const seen = [];
@@ -54,7 +54,7 @@ async function assertStays(page, what) {
     seen.push(...observer.takeRecords());
     return seen.map(({ value, sources }) => [value, sources.map(({ node }) => node?.className)]);
   });
-  // A figure that grows by a digit is a thousandth; a tenth is what people are annoyed by.
+  // A figure that grows by a digit shifts by a thousandth; people are annoyed by a tenth.
   const moved = shifts.reduce((sum, [value]) => sum + value, 0);
   assert.ok(moved < 0.02, `${what} moved: ${JSON.stringify(shifts)}`);
 }
@@ -136,12 +136,12 @@ test("the chart follows the window and the colour scheme", async () => {
 
   await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: "dark" }]);
   await nextFrame(page);
-  assert.ok((await columnPixels(page, "2xx")) > 200, "painted in the colours of the dark");
+  assert.ok((await columnPixels(page, "2xx")) > 200, "painted in the dark colours");
   assert.deepEqual(complaints, []);
   await page.close();
 });
 
-/** Waits until what was changed has been drawn. */
+/** Waits until changes have been drawn. */
 function nextFrame(page) {
   return page.evaluate(
     () => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))),

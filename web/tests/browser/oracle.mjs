@@ -1,11 +1,12 @@
-// The figures of a log in the combined format, by one regular expression and nothing of the server's.
+// Computes the figures of a log in the combined format with one regular expression, independently
+// of the server.
 
 const LINE =
   /^(\S+) \S+ .+? \[(\d\d)\/([A-Z][a-z]{2})\/(\d{4}):(\d\d):(\d\d):(\d\d) ([+-])(\d\d)(\d\d)\] "((?:[^"\\]|\\.)*)" (\d{3}) (\d+|-) "((?:[^"\\]|\\.)*)" "((?:[^"\\]|\\.)*)"$/;
 const REQUEST = /^([!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}) (?:(.+) HTTP\/\S*|(\/.*))$/;
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/** Reads a log: its requests, with their lines as they stand, and how many lines are none. */
+/** Parses a log: its requests with their raw lines, and the number of unparsed lines. */
 export function readLog(text) {
   const lines = text.split("\n");
   if (lines.at(-1) === "") {
@@ -38,12 +39,12 @@ function parse(text, line) {
   ];
 }
 
-/** Says which class a status is of. */
+/** Returns the class of a status. */
 export function classOf(status) {
   return /^[1-5]/.test(status) ? `${status[0]}xx` : "other";
 }
 
-/** Returns the requests that satisfy a query of the protocol. */
+/** Returns the requests that match a query of the protocol. */
 export function select(requests, { from = null, until = null, conditions = [] }) {
   const dimensions = new Set(conditions.filter((c) => !c.exclude).map((c) => c.dimension));
   return requests.filter(
@@ -67,7 +68,7 @@ function meets(request, { dimension, value }) {
   return starts ? actual.endsWith(core) : ends ? actual.startsWith(core) : actual === core;
 }
 
-/** Returns the values of a dimension that most requests have, as the panels show them. */
+/** Returns the most frequent values of a dimension, as shown in the panels. */
 export function top(requests, dimension, max = 20) {
   const values = new Map();
   for (const request of requests) {
@@ -86,7 +87,7 @@ export function top(requests, dimension, max = 20) {
   return { distinct: entries.length, top: entries.slice(0, max) };
 }
 
-/** Returns for each address the most requests that it made in one minute. */
+/** Returns for each address its peak of requests in one minute. */
 export function peaks(requests) {
   const minutes = new Map();
   const peak = new Map();
@@ -103,7 +104,7 @@ export function sum(requests, field) {
   return requests.reduce((total, request) => total + request[field], 0);
 }
 
-/** Counts requests by what `key` makes of them. */
+/** Counts requests by `key`. */
 export function countBy(requests, key) {
   const counts = {};
   for (const request of requests) {

@@ -43,7 +43,7 @@ test("another page's connection is counted", async () => {
   await waitUntilLive(other.page);
   await page.waitForFunction(
     (selector, then) => Number(document.querySelector(selector).dataset.value) > then,
-    { polling: 100 }, // In a tab in the background nothing is drawn.
+    { polling: 100 }, // Nothing is drawn in a background tab.
     byId("connections_total"),
     total,
   );
@@ -51,7 +51,7 @@ test("another page's connection is counted", async () => {
   await page.close();
 });
 
-test("the echo box shows the reply and how long it took", async () => {
+test("the echo box shows the reply and its round-trip time", async () => {
   const { page, complaints } = await openPage(chromium.browser, server.url);
   await waitUntilLive(page);
   const messages = await figure(page, "messages_received");
@@ -73,13 +73,13 @@ test("the echo box shows the reply and how long it took", async () => {
   await page.close();
 });
 
-test("a lost server is said to be lost, and its return is noticed", async (t) => {
+test("the page shows when the server is lost and when it is back", async (t) => {
   const first = await startServer();
   t.after(() => first.stop());
   const { page } = await openPage(chromium.browser, first.url);
   await waitUntilLive(page);
   await first.kill();
-  // Looked for at once: every retry says otherwise for a moment.
+  // Check at once: every retry briefly shows another state.
   await page.waitForFunction(
     (selector) => {
       const text = document.querySelector(selector).textContent;
@@ -97,7 +97,7 @@ test("a lost server is said to be lost, and its return is noticed", async (t) =>
   await page.close();
 });
 
-test("counters and echo of a server with keys say that they are off, and do not retry", async () => {
+test("on a server with keys, counters and echo are shown as off and do not retry", async () => {
   const keyed = await startServer({ flags: ["--set", "auth.admin_key=0123456789abcdef"] });
   try {
     const { page } = await openPage(chromium.browser, keyed.url);
@@ -108,7 +108,7 @@ test("counters and echo of a server with keys say that they are off, and do not 
     for (const name of ["live-state", "echo-state"]) {
       await page.waitForFunction(isOff, {}, byId(name));
     }
-    // A retry would say that it connects.
+    // A retry would show that it connects.
     await new Promise((resolve) => setTimeout(resolve, 3_000));
     assert.equal(await page.$eval("body", (body) => body.dataset.live), "refused");
     await page.close();

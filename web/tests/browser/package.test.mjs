@@ -1,4 +1,5 @@
-// The npm package as others get it: packed, installed elsewhere, imported in Node.js, checked by TypeScript.
+// The npm package as users get it: packed, installed elsewhere, imported in Node.js, and checked by
+// TypeScript.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -12,7 +13,7 @@ import { startServer, temporaryFolder } from "./support.mjs";
 const WEB = fileURLToPath(new URL("../../", import.meta.url));
 const CLIENT = join(WEB, "client");
 
-/** Runs a program to its end; its output is the error if it fails. */
+/** Runs a program; if it fails, its output is the error. */
 async function run(program, args, cwd) {
   const options = { cwd, timeout: 120_000 };
   const failed = ({ stdout, stderr }) => assert.fail(`${program}: ${stdout}${stderr}`);
@@ -24,11 +25,11 @@ let folder, server;
 before(async () => {
   server = await startServer();
   folder = await temporaryFolder();
-  // Packing builds; `npm run` hands its own settings on, by which nothing is.
+  // Packing builds the package, but `npm run` passes on settings that would prevent this.
   const pack = ["pack", "--silent", "--ignore-scripts=false", "--pack-destination", folder.path];
   const archive = (await run("npm", pack, CLIENT)).trim().split("\n").at(-1);
   await writeFile(join(folder.path, "package.json"), '{ "private": true, "type": "module" }');
-  // Without dependencies there is nothing to ask a registry for.
+  // Without dependencies, no registry is needed.
   await run("npm", ["install", "--offline", "--no-audit", "--no-fund", archive], folder.path);
 });
 
@@ -37,7 +38,7 @@ after(async () => {
   await folder?.remove();
 });
 
-test("the package holds its code, its types and its manual, and nothing else", async () => {
+test("the package contains its code, types and manual, and nothing else", async () => {
   const inPackage = join(folder.path, "node_modules/linerate");
   const files = await readdir(inPackage, { recursive: true });
   const isMeant = (file) =>
@@ -51,7 +52,7 @@ test("the package holds its code, its types and its manual, and nothing else", a
   assert.equal(manifest.dependencies, undefined);
 });
 
-test("Node.js imports it and talks to the server", async () => {
+test("Node.js can import the package and connect to the server", async () => {
   const program = `
     import { connect } from "linerate";
     const client = connect(process.argv[2], globalThis.WebSocket ? {} : { transports: ["http_stream"] });
@@ -67,7 +68,7 @@ test("Node.js imports it and talks to the server", async () => {
   assert.deepEqual(JSON.parse(printed), { hello: "world" });
 });
 
-/** What TypeScript has to accept of an application, and what it has to refuse. */
+/** Application code that TypeScript must accept, and lines that it must refuse. */
 const APPLICATION = `
   import { connect, ServerError, TimedOut, Unauthorized, type Gap, type Publication } from "linerate";
 
@@ -103,7 +104,7 @@ const APPLICATION = `
   client.subscribe("prices", { batchIntervalMs: "200" });
 `;
 
-/** The examples of the manual are one program after the other, and this is what they take for granted. */
+/** The examples of the manual form one program, given these declarations. */
 async function manual() {
   const text = await readFile(join(CLIENT, "README.md"), "utf8");
   const examples = [...text.matchAll(/^```js\n([^]*?)^```$/gm)].map(([, example]) => example);
@@ -115,7 +116,7 @@ for (const [module, resolution] of [
   ["nodenext", "nodenext"],
   ["esnext", "bundler"],
 ]) {
-  test(`TypeScript accepts its types with resolution by ${resolution}`, async () => {
+  test(`TypeScript accepts the types with resolution by ${resolution}`, async () => {
     await writeFile(join(folder.path, "application.ts"), APPLICATION);
     await writeFile(join(folder.path, "manual.ts"), await manual());
     const compilerOptions = {
@@ -123,7 +124,7 @@ for (const [module, resolution] of [
       module,
       moduleResolution: resolution,
       noEmit: true,
-      // Those of the package are to be checked as well.
+      // Check the types of the package as well.
       skipLibCheck: false,
       strict: true,
       target: "es2022",

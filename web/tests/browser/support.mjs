@@ -1,4 +1,4 @@
-// What the browser tests stand on: the server under test, Chromium, and a log with known figures.
+// Support for the browser tests: the server under test, Chromium, and a log with known figures.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -18,20 +18,20 @@ const SERVER = process.env.LINERATE_BIN ?? inRepository("target/release/linerate
 const CHROMIUM = process.env.CHROMIUM_BIN ?? "/usr/bin/chromium";
 export const FIREFOX = process.env.FIREFOX_BIN ?? "/usr/bin/firefox-esr";
 const REAL_LOG = inRepository("../shared/data/nginx-access-rhit.log.gz");
-/** Generous, since the machine may be small and busy; nothing waits this long unless it is broken. */
+/** Generous because the machine may be small and busy; only a failure takes this long. */
 const PATIENCE_MS = 90_000;
 
 /**
- * Starts `linerate serve`, on a free port unless one is given, configured by `environment` beyond the defaults; `stop`
- * ends it, `kill` does so without a goodbye. `flags` are added to its command line. `log`, if given, takes the lines of the
- * server's log.
+ * Starts `linerate serve`, on a free port unless one is given, with the defaults and `environment`.
+ * `stop` shuts it down, `kill` kills it. `flags` are added to its command line. `log`, if given, is
+ * called with the lines of the server's log.
  */
 export function startServer({ port = 0, environment = {}, flags = [], log } = {}) {
   const serve = ["serve", "--listen", `127.0.0.1:${port}`, ...flags];
   return startProgram(SERVER, serve, { environment, log });
 }
 
-/** Starts a program that prints where it serves, likewise. */
+/** Starts a program that prints its address, in the same way. */
 export async function startProgram(program, flags, { environment = {}, log } = {}) {
   const child = spawn(program, flags, {
     env: { ...process.env, ...environment },
@@ -43,8 +43,8 @@ export async function startProgram(program, flags, { environment = {}, log } = {
   const exited = once(child, "exit");
   const url = await Promise.race([
     addressFrom(child.stdout, program),
-    exited.then(([code]) => Promise.reject(new Error(`${program} ended with ${code}`))),
-    failAfter(PATIENCE_MS, `${program} printed no address`),
+    exited.then(([code]) => Promise.reject(new Error(`${program} exited with ${code}`))),
+    failAfter(PATIENCE_MS, `${program} did not print an address`),
   ]);
   const end = async (signal) => {
     child.kill(signal);
@@ -61,7 +61,7 @@ async function addressFrom(stdout, program) {
       return address;
     }
   }
-  throw new Error(`${program} printed no address`);
+  throw new Error(`${program} did not print an address`);
 }
 
 function failAfter(ms, message) {
@@ -71,9 +71,10 @@ function failAfter(ms, message) {
 }
 
 /**
- * Starts Chromium with a profile of its own, which `close` removes.
+ * Starts Chromium with a new profile, which `close` removes.
  *
- * `extraArguments` are added to its command line. `networkEnabled` lets it report what it sends, every WebSocket message in base64: to measure, do without.
+ * `extraArguments` are added to its command line. With `networkEnabled` it reports everything that
+ * it sends, with every WebSocket message in base64; leave this off when measuring.
  */
 export async function startBrowser({ networkEnabled = true, extraArguments = [] } = {}) {
   const profile = await mkdtemp(join(tmpdir(), "linerate-chromium-"));
@@ -104,7 +105,7 @@ export async function startBrowser({ networkEnabled = true, extraArguments = [] 
   };
 }
 
-/** Starts Debian's Firefox (FIREFOX_BIN) by WebDriver BiDi, with a profile of its own. */
+/** Starts Debian's Firefox (FIREFOX_BIN) over WebDriver BiDi, with a new profile. */
 export async function startFirefox() {
   const browser = await puppeteer.launch({
     browser: "firefox",
@@ -115,7 +116,7 @@ export async function startFirefox() {
   return { browser, close: () => browser.close() };
 }
 
-/** Opens a page; `complaints` collects what the page logs as an error or throws. */
+/** Opens a page; `complaints` collects the errors that it logs or throws. */
 export async function openPage(
   browser,
   url,
@@ -136,13 +137,13 @@ export async function openPage(
   return { page, complaints };
 }
 
-/** Returns the exact figure that an element carries. */
+/** Returns the exact figure of an element. */
 export async function figure(page, id) {
   const value = await page.$eval(byId(id), (element) => element.dataset.value);
   return Number(value);
 }
 
-/** Returns the text that an element shows. */
+/** Returns the text of an element. */
 export function textOf(page, id) {
   return page.$eval(byId(id), (element) => element.textContent.trim());
 }
@@ -159,10 +160,10 @@ export async function tabTo(page, id) {
       return;
     }
   }
-  assert.fail(`Tab never reaches ${id}`);
+  assert.fail(`Tab does not reach ${id}`);
 }
 
-/** Returns what the element that has the focus is marked with. */
+/** Returns the mark of the element that has the focus. */
 export function focused(page) {
   return page.evaluate(() => document.activeElement?.dataset.testid);
 }
@@ -172,13 +173,13 @@ export function waitForState(page, ...states) {
   return page.waitForFunction((wanted) => wanted.includes(document.body.dataset.state), {}, states);
 }
 
-/** Hands files to the page's file input, as its dialog would. */
+/** Sets the files of the page's file input, as its dialog would. */
 export async function chooseFile(page, ...paths) {
   const input = await page.$(byId("file-input"));
   await input.uploadFile(...paths);
 }
 
-/** Returns the rows of a panel: their value, and the exact figures of their cells. */
+/** Returns the rows of a panel: their values and the exact figures of their cells. */
 export function rowsOf(page, panel) {
   return page.$$eval(`${byId(`${panel}-rows`)} tr:not([data-value=""])`, (rows) =>
     rows.map((row) => ({
@@ -232,18 +233,18 @@ export function columnPixels(page, statusClass) {
 }
 
 /**
- * Returns why a test is skipped; in CI, where none may be, this throws.
+ * Returns why a test is skipped; throws in CI, where no test may be skipped.
  */
 export function skipReason(lacking) {
   if (process.env.CI) {
-    throw new Error(`this test can't be skipped in CI: ${lacking}`);
+    throw new Error(`this test must not be skipped in CI: ${lacking}`);
   }
   return lacking;
 }
 
 /**
- * Writes the log to test with into `folder`: the real one if it lies beside the repository, else
- * one made here. Returns its path and its figures.
+ * Writes the log for the tests into `folder`: the real one if it is next to the repository, or else
+ * a generated one. Returns its path and figures.
  */
 export async function writeLog(folder) {
   const path = join(folder, "access.log");
@@ -265,7 +266,7 @@ export async function writeLog(folder) {
   return { path, figures, real: false };
 }
 
-/** Makes a log in the combined format whose figures are known, with one line that is no request. */
+/** Generates a log in the combined format with known figures and one line that is not a request. */
 export function madeLog(requests) {
   const statuses = [200, 200, 200, 304, 404, 500, 101];
   const lines = ["host newsyslog[1]: logfile turned over"];
@@ -288,13 +289,13 @@ export function madeLog(requests) {
   return { text: `${lines.join("\n")}\n`, figures };
 }
 
-/** Makes a folder that `remove` takes away again. */
+/** Creates a folder; `remove` deletes it. */
 export async function temporaryFolder() {
   const path = await mkdtemp(join(tmpdir(), "linerate-web-"));
   return { path, remove: () => rm(path, { recursive: true, force: true }) };
 }
 
-/** Writes `source` again and again into a file of at least `bytes` in `folder`; returns its path. */
+/** Writes `source` repeatedly into a file of at least `bytes` in `folder`; returns its path. */
 export async function writeLargeLog(folder, source, bytes) {
   const path = join(folder, "large.log");
   const content = await readFile(source);
@@ -306,7 +307,7 @@ export async function writeLargeLog(folder, source, bytes) {
   return path;
 }
 
-/** Waits until the server has acknowledged some of the upload, but finds it still running. */
+/** Waits until the server has acknowledged part of the upload, and checks that it still runs. */
 export async function waitUntilUnderWay(page) {
   await page.waitForFunction(
     (selector) => Number(document.querySelector(selector).dataset.value) > 0,

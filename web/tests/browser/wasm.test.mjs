@@ -1,5 +1,5 @@
-// The crate linerate-web in Chromium: its example, as `make wasm` leaves it, against `linerate echo` and against servers
-// that do what that never does.
+// The crate linerate-web in Chromium: its example, as built by `make wasm`, against `linerate echo`
+// and against servers that misbehave.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -33,14 +33,14 @@ let page;
 const call = (name, ...values) =>
   page.evaluate(async (name, values) => (await window.linerate)[name](...values), name, values);
 
-/** Sends `messages` of 1,000 bytes, as fast as the socket takes them. */
+/** Sends `messages` of 1,000 bytes as fast as the socket accepts them. */
 const flood = (socket, messages) => {
   for (let sent = 0; sent < messages; sent += 1) {
     socket.send(Buffer.alloc(1_000));
   }
 };
 
-/** Waits until the peer knows how the last connection to `path` was closed; returns the code and the reason. */
+/** Waits until the peer's last connection to `path` is closed; returns the code and the reason. */
 const closing = async (path) => {
   const giveUpAt = Date.now() + 30_000;
   for (;;) {
@@ -53,7 +53,7 @@ const closing = async (path) => {
   }
 };
 
-/** What the peer does, by path. */
+/** The behaviour of the peer, by path. */
 const DEEDS = {
   "/closes": (socket) => socket.close(4_321, "bye"),
   "/ends": (socket) => socket.terminate(),
@@ -108,22 +108,23 @@ after(async () => {
   echo?.stop();
 });
 
-test("texts and bytes come back, and the end is clean", async () => {
+test("text and bytes are echoed, and the connection closes cleanly", async () => {
   assert.equal(await call("echo", echo.url, "größer €"), "größer €, 1000, true");
 });
 
-test("more messages than may wait to be sent keep their order", async () => {
+test("messages beyond the send buffer keep their order", async () => {
   assert.equal(await call("count", echo.url, 5_000), 5_000);
 });
 
-test("futures that are dropped after any number of polls lose nothing", async () => {
-  // Without a poll those of 20 messages, of one that is received, of an opening and of a closing handshake are dropped;
-  // after a poll both handshakes are, and some that wait for the browser to have sent something.
+test("dropping a future after any number of polls loses nothing", async () => {
+  // Dropped without a poll: the futures of 20 messages, of one received message, and of an opening
+  // and a closing handshake. Dropped after a poll: both handshakes, and some that wait for the
+  // browser to have sent something.
   const dropped = await call("cancel", echo.url);
   assert.ok(dropped > 25, `${dropped}`);
 });
 
-test("the server chooses one of the subprotocols", async () => {
+test("the server selects one of the subprotocols", async () => {
   assert.equal(await call("subprotocol", peer.url, ["soap", "wamp"]), "wamp");
   assert.equal(await call("subprotocol", peer.url, []), undefined);
   await assert.rejects(
@@ -132,7 +133,7 @@ test("the server chooses one of the subprotocols", async () => {
   );
 });
 
-test("what came before the end is received before it", async () => {
+test("messages before the end are received before it", async () => {
   assert.equal(
     await call("drain", `${peer.url}/sends`, 1 << 20),
     "10: clean, 1000, that was all, true",
@@ -140,26 +141,26 @@ test("what came before the end is received before it", async () => {
   assert.equal(await call("drain", `${peer.url}/closes`, 1 << 20), "0: clean, 4321, bye, true");
 });
 
-test("an end without a closing handshake is an error", async () => {
+test("a connection that ends without a closing handshake is an error", async () => {
   assert.equal(
     await call("drain", `${peer.url}/ends`, 1 << 20),
     "0: connection ended without a closing handshake, 1006, , false",
   );
 });
 
-test("what can't be connected to is an error", async () => {
+test("a failed connection is an error", async () => {
   assert.equal(await call("drain", "ws://127.0.0.1:1/", 1), "connection could not be opened");
   assert.match(await call("drain", "gopher://127.0.0.1/", 1), /^rejected by the browser: /);
 });
 
-test("more than may wait to be received closes the connection", async () => {
+test("exceeding the receive buffer closes the connection", async () => {
   // Nine messages of 1,000 bytes fit, each counted with 64 more.
   const told = await call("stall", `${peer.url}/floods`, 10_000);
   assert.equal(told, "closed, 9000, 10640 bytes are waiting to be received; the limit is 10000");
-  assert.deepEqual(await closing("/floods"), [4_009, "too much to be received"]);
+  assert.deepEqual(await closing("/floods"), [4_009, "receive queue full"]);
 });
 
-test("a page closes with the codes that it may close with", async () => {
+test("a page can close only with the codes that browsers allow", async () => {
   const url = `${peer.url}/listens`;
   assert.equal(await call("close", url, 4_000, "I'm off"), "4000, 4000, I'm off, true");
   assert.deepEqual(await closing("/listens"), [4_000, "I'm off"]);
@@ -167,7 +168,7 @@ test("a page closes with the codes that it may close with", async () => {
   await assert.rejects(call("close", url, 1_000, "x".repeat(124)), /124 bytes; the limit is 123/);
 });
 
-test("a connection that is dropped is closed", async () => {
+test("dropping a connection closes it", async () => {
   assert.equal(await call("subprotocol", `${peer.url}/dropped`, []), undefined);
   assert.deepEqual(await closing("/dropped"), [1_005, ""]);
 });

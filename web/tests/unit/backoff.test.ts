@@ -7,7 +7,7 @@ test("delays double and stop growing at fifteen seconds", () => {
   assert.deepEqual(delays, [500, 1_000, 2_000, 4_000, 8_000, 15_000, 15_000, 15_000]);
 });
 
-test("half of a delay is left to chance", () => {
+test("half of a delay is random", () => {
   assert.equal(
     retryDelayMs(2, () => 0),
     1_000,

@@ -5,7 +5,7 @@ import { Calibration } from "../../logs/calibration.js";
 const MIB = 1024 * 1024;
 const LARGE = 1024 * MIB;
 
-/** Runs the trial on a clock where each way has its own speed in MiB per millisecond. */
+/** Runs the trial on a clock where each way has a given speed in MiB per millisecond. */
 function trial(slices: number, stream: number): Calibration {
   const calibration = new Calibration(LARGE);
   let now = 0;
@@ -47,7 +47,7 @@ test("a refused stream stays refused", () => {
   assert.equal(calibration.kindAt(200 * MIB), "slices");
 });
 
-test("a forced way is kept", () => {
+test("a forced way of reading is kept", () => {
   assert.equal(new Calibration(1, "stream").kindAt(0), "stream");
   assert.equal(new Calibration(LARGE, "slices").kindAt(32 * MIB), "slices");
 });

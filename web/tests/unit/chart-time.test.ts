@@ -3,11 +3,11 @@ import { test } from "node:test";
 import { timeLabels } from "../../logs/time-axis.js";
 import { TimeSpan } from "../../logs/time-span.js";
 
-test("the axis guesses the end from what was read", () => {
+test("the axis estimates the end from the part that was read", () => {
   assert.deepEqual(new TimeSpan().next(0, 100, 0.25), [0, 400]);
 });
 
-test("a guess that hardly changes doesn't move the axis", () => {
+test("an estimate that hardly changes does not move the axis", () => {
   const span = new TimeSpan();
   span.next(0, 100, 0.25);
   assert.deepEqual(span.next(0, 130, 0.3), [0, 400]);
@@ -27,7 +27,7 @@ test("requests before the first move the start", () => {
   assert.deepEqual(span.next(0, 100, 0.5), [0, 200]);
 });
 
-test("a log that isn't in order of time is shown as far as it was read", () => {
+test("a log that is not in chronological order is shown as far as it was read", () => {
   const span = new TimeSpan();
   assert.deepEqual(span.next(0, 100, 0.1), [0, 1_000]);
   assert.deepEqual(span.next(0, 100, 0.12), [0, 1_000]);

@@ -14,17 +14,17 @@ const COUNTERS: Counters = {
   version: "0.1.0",
 };
 
-test("a push is read as it is", () => {
+test("a push is parsed", () => {
   assert.deepEqual(parseCounters(JSON.stringify(COUNTERS)), COUNTERS);
 });
 
-test("a push that lacks a counter is no push", () => {
+test("a push without a counter is refused", () => {
   for (const name of Object.keys(COUNTERS)) {
     assert.equal(parseCounters(JSON.stringify({ ...COUNTERS, [name]: undefined })), null, name);
   }
 });
 
-test("what is no object is no push", () => {
+test("a push that is not an object is refused", () => {
   for (const text of ["", "null", "7", "[]", '"live"', "{"]) {
     assert.equal(parseCounters(text), null, text);
   }
@@ -35,7 +35,7 @@ test("rates are per second", () => {
   assert.equal(perSecond(COUNTERS, later, "messages_received", 2), 25);
 });
 
-test("a server that restarted has no negative rate", () => {
+test("a restarted server does not yield a negative rate", () => {
   const restarted = { ...COUNTERS, messages_received: 3 };
   assert.equal(perSecond(COUNTERS, restarted, "messages_received", 1), 0);
   assert.equal(perSecond(COUNTERS, COUNTERS, "messages_received", 0), 0);

@@ -20,13 +20,13 @@ test("only a page's own messages have a latency", () => {
   }
 });
 
-test("messages of the demo are described, others shown as they are", () => {
+test("messages of the demo are described, and others are shown unchanged", () => {
   assert.equal(describe(demoMessage(7, "p", 1, "hello"), ""), "#7 c hello");
   assert.equal(describe({ a: 1 }, '{"a":1}'), '{"a":1}');
   assert.equal(describe(null, "null"), "null");
 });
 
-test("channels stand in commands and code as they are called", () => {
+test("channel names are quoted in commands and code", () => {
   assert.equal(publishCommandFor("ticks:AAPL"), `redis-cli PUBLISH ticks:AAPL '{"hello":"world"}'`);
   assert.match(publishCommandFor("it's; rm"), /PUBLISH 'it'\\''s; rm' /);
   assert.match(codeFor('a"b', "http://h"), /subscribe\("a\\"b"\)/);

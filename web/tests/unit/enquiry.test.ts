@@ -21,7 +21,7 @@ function begin() {
   return { asked, heard, enquiry, answer };
 }
 
-test("one question is asked at a time, and only the latest of those that wait", () => {
+test("one query is sent at a time, and only the latest of those that wait", () => {
   const { asked, heard, enquiry, answer } = begin();
   for (const from of [1, 2, 3]) {
     enquiry.askForFigures("figures", query(from));
@@ -29,12 +29,12 @@ test("one question is asked at a time, and only the latest of those that wait", 
   assert.equal(asked.length, 1);
   answer(1, 11);
   assert.deepEqual(asked[1], { type: "query", seq: 2, query: query(3) });
-  assert.deepEqual(heard, [], "what was overtaken isn't shown");
+  assert.deepEqual(heard, [], "a superseded answer is not shown");
   answer(2, 22);
   assert.deepEqual(heard, ["figures 22"]);
 });
 
-test("an answer is shown although the same is asked again", () => {
+test("an answer is shown even if the same query is asked again", () => {
   const { heard, enquiry, answer } = begin();
   enquiry.askForFigures("figures", query(1));
   enquiry.askForFigures("figures", query(1));
@@ -55,7 +55,7 @@ test("each topic has its turn", () => {
   assert.equal(asked.length, 3);
 });
 
-test("what was dropped isn't shown any more", () => {
+test("the answer to a dropped query is not shown", () => {
   const { heard, enquiry, answer } = begin();
   enquiry.askForFigures("figures", query(1));
   enquiry.drop("figures");

@@ -17,7 +17,7 @@ function read(...pieces: string[]): StreamEvent[] {
   return events;
 }
 
-test("events are read whole, letter by letter, and cut anywhere", () => {
+test("events are parsed whole, character by character, and split anywhere", () => {
   assert.deepEqual(read(TEXT), EVENTS);
   assert.deepEqual(read(...TEXT), EVENTS);
   for (let at = 0; at <= TEXT.length; at += 1) {
@@ -25,6 +25,6 @@ test("events are read whole, letter by letter, and cut anywhere", () => {
   }
 });
 
-test("an event that is not finished is not told", () => {
+test("an unfinished event is not reported", () => {
   assert.deepEqual(read("data: x\n"), []);
 });

@@ -5,14 +5,14 @@ import { layersOf } from "../../logs/stacking.js";
 import { WHOLE } from "../../logs/view.js";
 import { SUMMARY } from "./summary.js";
 
-test("the JSON holds the figures and what was asked", () => {
+test("the JSON contains the figures and the query", () => {
   const json = JSON.parse(figuresAsJson(SUMMARY, WHOLE, "access.log"));
   assert.equal(json.source, "access.log");
   assert.deepEqual(json.query, { from: null, until: null, filters: [] });
   assert.deepEqual(json.figures, JSON.parse(JSON.stringify(SUMMARY)));
 });
 
-test("the CSV has a line for each value, quoted where it needs to be", () => {
+test("the CSV has a line for each value, quoted where necessary", () => {
   assert.deepEqual(figuresAsCsv(SUMMARY).split("\r\n"), [
     "panel,value,requests,bytes,errors",
     "path,/,2,1200,0",
@@ -22,7 +22,7 @@ test("the CSV has a line for each value, quoted where it needs to be", () => {
   ]);
 });
 
-test("no field of the CSV is a formula to a spreadsheet", () => {
+test("no CSV field is a formula to a spreadsheet", () => {
   const top = [{ value: "=cmd()", requests: 1, bytes: 2, errors: 0 }];
   const panels = { ...SUMMARY.panels, agent: { ...SUMMARY.panels.agent, top } };
   assert.match(figuresAsCsv({ ...SUMMARY, panels }), /^agent,'=cmd\(\),1,2,0\r$/m);

@@ -9,12 +9,12 @@ import { estimate, spanOf } from "../../logs/totals.js";
 import { noteOf, reasonsLine } from "../../logs/unparsed-lines.js";
 import { SUMMARY } from "./summary.js";
 
-test("an estimate says that it is one", () => {
+test("an estimate is marked", () => {
   assert.equal(estimate(1_085, true), "1,085");
   assert.equal(estimate(1_000_000, false), "≈ 1,000,000");
 });
 
-test("a panel says how many values there are and how exact they are", () => {
+test("a panel shows the number of values and their error", () => {
   const { path, host } = SUMMARY.panels;
   assert.equal(distinctNote(path), "2 different");
   assert.equal(distinctNote(host).trim(), "");
@@ -34,7 +34,7 @@ test("a change is written as a share, as a factor, or as a word", () => {
   assert.equal(directionOf(1, 2), "down");
 });
 
-test("durations are written to three digits", () => {
+test("durations have three digits", () => {
   assert.equal(duration(850), "850 µs");
   assert.equal(duration(12_400), "12.4 ms");
   assert.equal(duration(310_000), "310 ms");
@@ -55,7 +55,7 @@ test("the span names the day once if it is one day", () => {
   assert.equal(spanOf(SUMMARY), "22 Jan 2021 01:47:05 – 01:49:05 UTC (2 min 0 s)");
   const nextDay = { ...SUMMARY, last_time: SUMMARY.first_time! + 86_400 };
   assert.equal(spanOf(nextDay), "22 Jan 2021 01:47:05 – 23 Jan 2021 01:47:05 UTC (1 d 0 h)");
-  assert.equal(spanOf({ ...SUMMARY, first_time: null }), "no request yet");
+  assert.equal(spanOf({ ...SUMMARY, first_time: null }), "no requests yet");
 });
 
 test("statuses have classes", () => {
@@ -68,14 +68,14 @@ test("statuses have classes", () => {
   assert.equal(reasonOf("299"), "");
 });
 
-test("the note on unparsed lines says how many are shown", () => {
+test("the note on unparsed lines tells how many are shown", () => {
   assert.equal(noteOf(0, 0), "None so far.");
-  assert.equal(noteOf(1, 1), "As it stands in the file.");
-  assert.equal(noteOf(3, 3), "All 3, as they stand in the file.");
-  assert.equal(noteOf(4_000, 5), "The first 5 of 4,000, as they stand in the file.");
+  assert.equal(noteOf(1, 1), "As in the file.");
+  assert.equal(noteOf(3, 3), "All 3, as in the file.");
+  assert.equal(noteOf(4_000, 5), "The first 5 of 4,000, as in the file.");
 });
 
-test("reasons are written the commonest first", () => {
+test("reasons are listed most frequent first", () => {
   assert.equal(
     reasonsLine({ "no status": 1, "no timestamp": 3_000 }),
     "3,000 × no timestamp · 1 × no status",
@@ -83,11 +83,11 @@ test("reasons are written the commonest first", () => {
   assert.equal(reasonsLine({}), "");
 });
 
-test("figures of the newest requests say that they are of these alone", () => {
+test("figures that cover only the newest requests are marked", () => {
   assert.equal(reachOf(SUMMARY), "");
   const filterable = { ...SUMMARY.filterable, requests: 4_096, since: SUMMARY.first_time };
   assert.equal(
     reachOf({ ...SUMMARY, filterable }),
-    "the server keeps the newest 4,096 requests, those from 22 Jan 2021 01:47 UTC on: these figures are of them alone",
+    "the server keeps the newest 4,096 requests, from 22 Jan 2021 01:47 UTC on; these figures cover only those",
   );
 });

@@ -4,7 +4,7 @@ import { type FileReader, ReadStalled, SliceReader, StreamReader } from "../../l
 
 const CONTENT = Uint8Array.from({ length: 1_300_000 }, (_, i) => (i * 31) % 251);
 
-/** Reads a file from `offset` to its end the way an upload does. */
+/** Reads a file from `offset` to its end, like an upload. */
 async function readAll(reader: FileReader, size: number, offset = 0): Promise<Uint8Array> {
   const parts: Uint8Array[] = [];
   let at = offset;
@@ -66,20 +66,20 @@ for (const offset of [0, 1, 524_288, CONTENT.length - 1]) {
   });
 }
 
-test("a stream is read in pieces of half a MiB at most", async () => {
+test("a stream is read in chunks of at most half a MiB", async () => {
   const reader = new StreamReader(new Blob([CONTENT]), 0);
   const chunk = await reader.next(reader.chunkBytes);
   assert.ok(chunk.byteLength <= 512 * 1024);
 });
 
-test("a read that hangs is given up and the stream reopened where it was", async () => {
+test("a read that hangs is abandoned, and the stream is reopened where it was", async () => {
   const file = new HangingFile((read) => read === 3);
   const bytes = await readAll(new StreamReader(file, 0, 20), file.size);
   assert.ok(Buffer.from(CONTENT).equals(bytes));
   assert.equal(file.opened, 2);
 });
 
-test("a stream that hangs again and again is given up", async () => {
+test("a stream that hangs repeatedly is abandoned", async () => {
   const file = new HangingFile((read) => read >= 2);
   const reader = new StreamReader(file, 0, 5);
   await reader.next(reader.chunkBytes);
@@ -87,7 +87,7 @@ test("a stream that hangs again and again is given up", async () => {
   assert.equal(file.opened, 4);
 });
 
-test("a file that ends early can't be read", async () => {
+test("a truncated file cannot be read", async () => {
   const file = new Blob([CONTENT]);
   const reader = new StreamReader(file, 0);
   Object.defineProperty(file, "size", { value: CONTENT.length + 10 });

@@ -56,7 +56,7 @@ test("durations have two units at most", () => {
   assert.equal(humanDuration(-5), "0 s");
 });
 
-test("a share that is not nothing doesn't read as nothing", () => {
+test("a share above zero is not shown as zero", () => {
   assert.equal(percentage(0, 33_469), "0.0 %");
   assert.equal(percentage(1, 33_469), "< 0.1 %");
   assert.equal(percentage(26_486, 33_468), "79.1 %");

@@ -9,7 +9,7 @@ const EVERYTHING = { from: null, until: null, filters: [] };
 const MIB = 1024 * 1024;
 const READY = { type: "ready", id: "5a5a", bytes: 0 };
 
-/** The socket of an upload, with the server's end in the hands of the test. */
+/** The socket of an upload, whose server the test plays. */
 class FakeSocket extends EventTarget {
   readonly OPEN = 1;
   readyState = 0;
@@ -17,7 +17,7 @@ class FakeSocket extends EventTarget {
   readonly sent: (string | Blob | Uint8Array)[] = [];
 
   send(message: string | Blob | Uint8Array): void {
-    // A real socket copies too: the reader uses its buffers again.
+    // Copied, as by a real socket: the reader reuses its buffers.
     this.sent.push(message instanceof Uint8Array ? message.slice() : message);
   }
 
@@ -93,14 +93,14 @@ function beginWith(files: File[], forced?: "stream" | "slices") {
   return { socket: sockets[0]!, sockets, listener, upload };
 }
 
-/** Lets everything that is due happen. */
+/** Runs everything that is due. */
 async function rest(): Promise<void> {
   for (let i = 0; i < 50; i += 1) {
     await new Promise(setImmediate);
   }
 }
 
-test("the name and size come first, and no byte before the server is ready", async () => {
+test("the name and size are sent first, and no bytes before the server is ready", async () => {
   const { socket, upload } = begin(3);
   socket.open();
   await rest();
@@ -121,14 +121,14 @@ test("the name and size come first, and no byte before the server is ready", asy
 });
 
 for (const way of ["slices", "stream"] as const) {
-  test(`never more than the window is on its way (${way})`, async () => {
+  test(`at most the window is in flight (${way})`, async () => {
     const { socket, upload } = begin(20 * MIB, way);
     socket.open();
     socket.say({ ...READY, window_bytes: 8 * MIB });
     let acknowledged = 0;
     while (acknowledged < 20 * MIB) {
       await rest();
-      assert.ok(socket.bytes > acknowledged, "the upload goes on");
+      assert.ok(socket.bytes > acknowledged, "the upload continues");
       assert.ok(socket.bytes - acknowledged <= 8 * MIB);
       acknowledged = Math.min(socket.bytes, acknowledged + 3 * MIB);
       socket.say({ type: "ack", bytes: acknowledged });
@@ -142,7 +142,7 @@ for (const way of ["slices", "stream"] as const) {
   });
 }
 
-test("a window smaller than a chunk is kept to", async () => {
+test("a window smaller than a chunk is respected", async () => {
   const { socket, upload } = begin(100);
   socket.open();
   socket.say({ ...READY, window_bytes: 7 });
@@ -187,7 +187,7 @@ test("a connection that never opens is unreachable", async () => {
   });
 });
 
-test("an upload goes on where the server has come to", async (t) => {
+test("an upload continues where the server left off", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const { socket, sockets, upload, listener } = begin(100, "slices");
   socket.open();
@@ -201,7 +201,7 @@ test("an upload goes on where the server has come to", async (t) => {
   const again = sockets[1]!;
   again.open();
   assert.deepEqual(again.texts, [{ type: "resume", id: "5a5a" }]);
-  // More arrived than was acknowledged before the connection was lost.
+  // More had arrived than was acknowledged before the connection was lost.
   again.say({ ...READY, window_bytes: 60, bytes: 30 });
   await rest();
   assert.equal(again.bytes, 60);
@@ -213,7 +213,7 @@ test("an upload goes on where the server has come to", async (t) => {
   upload.cancel();
 });
 
-test("a server that knows nothing of the upload any more ends it", async (t) => {
+test("an upload that the server no longer knows ends", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const { socket, sockets, upload } = begin(3);
   socket.open();
@@ -232,7 +232,7 @@ test("a server that knows nothing of the upload any more ends it", async (t) => 
   });
 });
 
-test("a question that a lost connection left open is asked again", async (t) => {
+test("a query left unanswered by a lost connection is sent again", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const { socket, sockets, upload, listener } = begin(3);
   const question = (seq: number) => ({ type: "query", seq, query: EVERYTHING }) as const;
@@ -258,7 +258,7 @@ test("a question that a lost connection left open is asked again", async (t) => 
   upload.cancel();
 });
 
-test("after the last figures a server may let go of the log", async () => {
+test("after the final figures the server may drop the log", async () => {
   const { socket, upload } = begin(3);
   socket.open();
   socket.say({ ...READY, window_bytes: 16 });
@@ -269,7 +269,7 @@ test("after the last figures a server may let go of the log", async () => {
   assert.deepEqual(await upload.ended, { kind: "forgotten" });
 });
 
-test("several files follow each other without a seam", async () => {
+test("several files are sent back to back", async () => {
   const files = [5, 1, 7].map((size, i) => new File([new Uint8Array(size).fill(i)], `${i}.log`));
   const { socket, upload } = beginWith(files, "slices");
   socket.open();
@@ -281,7 +281,7 @@ test("several files follow each other without a seam", async () => {
   upload.cancel();
 });
 
-test("a connection that ends because the file can't be read blames the file", async () => {
+test("a connection that ends because the file is unreadable is reported as such", async () => {
   const { socket, upload, file } = begin(3);
   socket.open();
   socket.say({ ...READY, window_bytes: 16 });
@@ -294,7 +294,7 @@ test("a connection that ends because the file can't be read blames the file", as
   assert.deepEqual(outcome.kind === "failed" && outcome.failure, { reason: "unreadable" });
 });
 
-test("a file that can't be read while it is sent is unreadable", async () => {
+test("a file that cannot be read during the upload is unreadable", async () => {
   const { socket, upload, file } = begin(3);
   file.slice = () => {
     throw new DOMException("gone", "NotReadableError");
@@ -305,7 +305,7 @@ test("a file that can't be read while it is sent is unreadable", async () => {
   assert.deepEqual(outcome.kind === "failed" && outcome.failure, { reason: "unreadable" });
 });
 
-test("a mistake of this page doesn't blame the file", async () => {
+test("an internal error of the page does not blame the file", async () => {
   const { socket, upload, file } = begin(3);
   file.slice = () => {
     throw new TypeError("no such thing");
@@ -316,7 +316,7 @@ test("a mistake of this page doesn't blame the file", async () => {
   assert.equal(outcome.kind === "failed" && outcome.failure.reason, "bug");
 });
 
-test("the server's refusal is passed on in its words", async () => {
+test("the server's refusal is passed on verbatim", async () => {
   const { socket, upload } = begin(3);
   socket.open();
   socket.say({ type: "error", code: "too_large", message: "at most 2 bytes" });
@@ -346,7 +346,7 @@ for (const [what, message] of [
   });
 }
 
-test("the key is shown where the server asks for it, and once only", async () => {
+test("the key is sent only if the server asks for it, and only once", async () => {
   const { socket, upload } = begin(3);
   socket.readyState = socket.OPEN;
   socket.dispatchEvent(new Event("open"));

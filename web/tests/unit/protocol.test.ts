@@ -8,7 +8,7 @@ function snapshot(change: object): string {
   return JSON.stringify({ type: "snapshot", final: false, summary: { ...SUMMARY, ...change } });
 }
 
-test("each message of the server is read", () => {
+test("each message of the server is parsed", () => {
   const ready = { type: "ready", id: "5a5a", window_bytes: 16_777_216, bytes: 0 };
   const files = { type: "files", files: ["access.log"], uploads: "allowed" };
   const refused = { type: "refused", seq: 7, code: "unsupported", message: "no" };
@@ -43,14 +43,14 @@ test("a log without requests has no times", () => {
   assert.equal(message.type === "snapshot" && message.summary.first_time, null);
 });
 
-test("fields that a later server adds are passed over", () => {
+test("fields added by a later server are ignored", () => {
   assert.deepEqual(parseServerMessage('{"type":"ack","bytes":3,"new":true}'), {
     type: "ack",
     bytes: 3,
   });
 });
 
-test("what is no message is not understood", () => {
+test("an invalid message is not understood", () => {
   for (const text of [
     "",
     "null",
@@ -69,13 +69,13 @@ test("what is no message is not understood", () => {
   }
 });
 
-test("a summary that lacks a field is not understood", () => {
+test("a summary without a required field is not understood", () => {
   for (const name of Object.keys(SUMMARY).filter((name) => name !== "countries")) {
     assert.throws(() => parseServerMessage(snapshot({ [name]: undefined })), NotUnderstood, name);
   }
 });
 
-test("countries are there if the server has a database of them", () => {
+test("countries are present if the server has a database", () => {
   const panels = { ...SUMMARY.panels, country: SUMMARY.panels.path };
   const country_names = { DE: "Germany" };
   const message = parseServerMessage(snapshot({ panels, country_names }));
@@ -98,7 +98,7 @@ test("a timeline of uneven classes is not understood", () => {
   assert.throws(() => parseServerMessage(snapshot({ timeline })), NotUnderstood);
 });
 
-test("counts and paths hold numbers only", () => {
+test("counts and paths must contain numbers", () => {
   for (const change of [
     { statuses: { "200": "2" } },
     { top_paths: [["/", "2"]] },

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { SendWindow } from "../../logs/send-window.js";
 
-/** Says whether `promise` is settled once everything due now has run. */
+/** Returns whether `promise` is settled once everything due now has run. */
 async function settled(promise: Promise<unknown>): Promise<boolean> {
   let done = false;
   void promise.then(() => {
@@ -12,7 +12,7 @@ async function settled(promise: Promise<unknown>): Promise<boolean> {
   return done;
 }
 
-test("there is room up to the window and not a byte beyond", async () => {
+test("there is room up to the window and not a byte more", async () => {
   const window = new SendWindow(10);
   assert.equal(await window.room(10), true);
   window.handleSent(6);
@@ -20,7 +20,7 @@ test("there is room up to the window and not a byte beyond", async () => {
   assert.equal(await settled(window.room(5)), false);
 });
 
-test("a sender may want less on the way than the window allows", async () => {
+test("a sender may limit the bytes in flight below the window", async () => {
   const window = new SendWindow(10);
   window.handleSent(3);
   const room = window.room(2, 4);
@@ -39,7 +39,7 @@ test("an acknowledgement that makes room ends the wait", async () => {
   assert.equal(await room, true);
 });
 
-test("shutting ends the wait with no", async () => {
+test("shutting the window ends the wait with false", async () => {
   const window = new SendWindow(10);
   window.handleSent(10);
   const room = window.room(1);
@@ -48,7 +48,7 @@ test("shutting ends the wait with no", async () => {
   assert.equal(await window.room(1), false);
 });
 
-test("totals that can't be true are refused", () => {
+test("impossible totals are refused", () => {
   const window = new SendWindow(10);
   window.handleSent(5);
   assert.equal(window.handleAcknowledgement(6), false);
@@ -57,7 +57,7 @@ test("totals that can't be true are refused", () => {
   assert.equal(window.acknowledged, 5);
 });
 
-test("a chunk that never fits is a mistake of the caller", async () => {
+test("a chunk that can never fit is an error of the caller", async () => {
   await assert.rejects(new SendWindow(10).room(11), RangeError);
   await assert.rejects(new SendWindow(10).room(5, 4), RangeError);
 });

@@ -20,7 +20,7 @@ test("the time left follows from the speed", () => {
   assert.equal(speed.secondsLeft(5_000, 1_000), 5);
 });
 
-test("silence is a stall", () => {
+test("an upload without acknowledgements is stalled", () => {
   const speed = new Speed(0);
   speed.handleProgress(10, 1_000);
   assert.equal(speed.isStalled(5_000), false);

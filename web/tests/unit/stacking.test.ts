@@ -25,7 +25,7 @@ function countsOf({ layers }: Layers, name: string): number[] {
   return layers.find((layer) => layer.name === name)?.counts ?? [];
 }
 
-test("each class stands on the ones below it", () => {
+test("each class is stacked on the ones below it", () => {
   const { times, tops, peak } = stack(LAYERS, ALL);
   assert.deepEqual(times, [1_611_280_020, 1_611_280_080, 1_611_280_140, 1_611_280_200]);
   assert.deepEqual(tops.get("1xx"), [0, 0, 0, 0]);
@@ -41,7 +41,7 @@ test("a hidden class leaves no gap", () => {
   assert.deepEqual(tops.get("4xx"), [0, 1, 0, 0]);
 });
 
-test("no requests make no columns", () => {
+test("without requests there are no columns", () => {
   const nothing = { start: 0, bucket_seconds: 60, buckets: 0, layers: [] };
   const { times, peak } = stack(nothing, ALL);
   assert.deepEqual(times, []);
@@ -55,7 +55,7 @@ test("enough columns leave the buckets as they are", () => {
 test("too few columns merge buckets without losing a request", () => {
   const coarse = coarsen(LAYERS, 180, 2);
   assert.equal(coarse.bucket_seconds, 120);
-  // 01:47 is no multiple of two minutes: the first column begins at 01:46.
+  // 01:47 is not a multiple of two minutes: the first column begins at 01:46.
   assert.equal(coarse.start, 1_611_279_960);
   assert.deepEqual(countsOf(coarse, "2xx"), [1, 1]);
   assert.deepEqual(countsOf(coarse, "4xx"), [0, 1]);
@@ -72,7 +72,7 @@ test("columns are whole buckets, however long", () => {
   }
 });
 
-test("more hosts than colours share the last one", () => {
+test("hosts beyond the colours share the last layer", () => {
   const by_host = Object.fromEntries(
     Array.from({ length: 14 }, (_, i) => [`host-${i}`, [i + 1, 0, 0]]),
   );
@@ -82,7 +82,7 @@ test("more hosts than colours share the last one", () => {
   assert.deepEqual(layers.at(-1), { name: OTHER_LAYER, counts: [21, 0, 0] });
 });
 
-test("another range is projected onto the buckets of this one, none of it lost", () => {
+test("another range is projected onto the buckets of this one without loss", () => {
   const onto = { start: 600, bucket_seconds: 60, buckets: 3, layers: [] };
   const other = {
     start: 0,

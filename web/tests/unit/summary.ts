@@ -1,4 +1,4 @@
-// A summary for the tests to change.
+// A summary that tests modify.
 
 import type { PanelFigures, Summary } from "../../logs/summary.js";
 

@@ -3,13 +3,13 @@ import { test } from "node:test";
 import { timelineOf } from "../../admin/timeline.js";
 import type { Change } from "../../admin/views.js";
 
-test("without changes the link was always what it is", () => {
+test("without changes the link was always in its current state", () => {
   const { spans, marks } = timelineOf([], "up", 0, 100);
   assert.deepEqual(spans, [{ state: "up", from: 0, to: 1 }]);
   assert.deepEqual(marks, []);
 });
 
-test("changes part the time, and what was before the first one is unknown", () => {
+test("changes divide the time, and the state before the first is unknown", () => {
   const gap: Change = {
     at_ms: 60,
     change: "gap",
@@ -32,7 +32,7 @@ test("changes part the time, and what was before the first one is unknown", () =
   assert.deepEqual(marks, [{ at: 0.6, change: gap }]);
 });
 
-test("what lies before the time that is shown is cut off", () => {
+test("the time before the shown range is cut off", () => {
   const changes: Change[] = [
     { at_ms: 150, change: "deaf" },
     { at_ms: 20, change: "gap", reason: "overflow", lasted_ms: 1, channels: 1 },

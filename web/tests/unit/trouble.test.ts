@@ -4,29 +4,29 @@ import { explain, objection } from "../../logs/trouble.js";
 
 const FILE = { name: "access.log", size: 99_999_999 };
 
-test("a lost connection says how far it came and offers another try", () => {
+test("a lost connection shows the progress and offers a retry", () => {
   const { detail, retry } = explain({ reason: "dropped" }, 12_345_678, FILE);
   assert.match(detail, /12,345,678 of 99,999,999 bytes/);
   assert.equal(retry, true);
 });
 
-test("a file that changed has to be chosen again", () => {
+test("a changed file has to be chosen again", () => {
   assert.equal(explain({ reason: "unreadable" }, 5, FILE).retry, false);
 });
 
-test("what is no log is told why", () => {
+test("the reason why a file is not a log is shown", () => {
   const failure = {
     reason: "refused",
     code: "not_a_log",
     message: "no line is a request",
   } as const;
   const { title, detail, retry } = explain(failure, 0, FILE);
-  assert.equal(title, "This is no access log of a known format");
+  assert.equal(title, "This is not an access log in a known format");
   assert.equal(detail, "No line is a request.");
   assert.equal(retry, false);
 });
 
-test("a file that is too large won't fit the next time either", () => {
+test("for a file that is too large, no retry is offered", () => {
   const failure = { reason: "refused", code: "too_large", message: "over the limit" } as const;
   assert.equal(explain(failure, 7, FILE).retry, false);
   assert.equal(explain({ ...failure, code: "protocol" }, 7, FILE).retry, true);
@@ -41,7 +41,7 @@ test("only an empty file is refused before it is sent", () => {
   assert.equal(objection([full, full]), null);
 });
 
-test("a server that is full or wants another key says so instead of how far it read", () => {
+test("a full server or a wrong key is reported instead of the progress", () => {
   for (const [code, retry] of [
     ["busy", true],
     ["keys_limited", true],

@@ -27,7 +27,7 @@ const CHOSEN: View = {
   more: ["path", "bots"],
 };
 
-test("a view survives the address", () => {
+test("a view survives the round trip through the address", () => {
   assert.deepEqual(parseView(`#${fragmentOf(CHOSEN)}`), CHOSEN);
   const previous: View = { ...WHOLE, comparison: { kind: "previous" } };
   assert.deepEqual(parseView(fragmentOf(previous)), previous);
@@ -35,7 +35,7 @@ test("a view survives the address", () => {
   assert.deepEqual(parseView(""), WHOLE);
 });
 
-test("what makes no sense in an address is passed over", () => {
+test("invalid parts of an address are ignored", () => {
   for (const fragment of [
     "#city=Bonn",
     "#from=5",
@@ -48,7 +48,7 @@ test("what makes no sense in an address is passed over", () => {
   }
 });
 
-test("filters of the former language are seen, and not applied", () => {
+test("filters in the former syntax are detected and not applied", () => {
   for (const fragment of ["#path=/a*", "#from=1&until=2&not-status=404", "#status_class=5xx"]) {
     assert.equal(isOutdated(fragment), true, fragment);
     assert.deepEqual(parseView(fragment).filters, [], fragment);
@@ -57,7 +57,7 @@ test("filters of the former language are seen, and not applied", () => {
   assert.equal(isOutdated(""), false);
 });
 
-test("a choice is a filter, whose strings are quoted", () => {
+test("a choice becomes a filter with quoted strings", () => {
   const filter = (value: string, exclude = false) => filterOf({ field: "agent", value, exclude });
   assert.equal(filter("a"), 'agent == "a"');
   assert.equal(filter("", true), 'agent != ""');
@@ -65,7 +65,7 @@ test("a choice is a filter, whose strings are quoted", () => {
   assert.equal(filterOf({ field: "status", value: "099", exclude: false }), "status == 99");
 });
 
-test("a choice takes the place of its opposite, and goes when it is made again", () => {
+test("a choice replaces its opposite and is removed when made again", () => {
   const excluded = { ...ONLY, exclude: true };
   const once = withToggled(WHOLE, ONLY);
   assert.deepEqual(once.filters, [ONLY_FILTER]);
@@ -74,7 +74,7 @@ test("a choice takes the place of its opposite, and goes when it is made again",
   assert.equal(isWhole(once), false);
 });
 
-test("the time before is as long as the range shown", () => {
+test("the previous period is as long as the range shown", () => {
   const view: View = { ...CHOSEN, comparison: { kind: "previous" } };
   assert.deepEqual(comparedRange(view), { from: 1_611_276_420, until: 1_611_280_020 });
   assert.equal(comparedRange({ ...view, range: null }), null);
@@ -82,14 +82,14 @@ test("the time before is as long as the range shown", () => {
   assert.equal(comparisonQueryOf(WHOLE), null);
 });
 
-test("a range keeps within the log", () => {
+test("a range stays within the log", () => {
   assert.deepEqual(within({ from: -50, until: 50 }, 0, 1_000), { from: 0, until: 100 });
   assert.deepEqual(within({ from: 950, until: 1_050 }, 0, 1_000), { from: 900, until: 1_000 });
   assert.equal(within({ from: -50, until: 2_000 }, 0, 1_000), null);
   assert.deepEqual(wholeSeconds(1.2, 1.3), { from: 1, until: 2 });
 });
 
-test("many values of a panel are asked for, and few again, which are pushed", () => {
+test("an expanded panel is queried; a collapsed one is pushed", () => {
   const many = withMore(WHOLE, "path");
   assert.deepEqual(many.more, ["path"]);
   assert.deepEqual(queryOf(many), { from: null, until: null, filters: [], top_max: 200 });

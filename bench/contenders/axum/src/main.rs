@@ -1,6 +1,6 @@
-//! axum as a contender: its `WebSocketUpgrade` extractor, behind hyper, which is what `axum::serve` is and
-//! what takes TLS streams too. A stream of messages is forwarded into a sink, which flushes when no input is
-//! left.
+//! axum as a contender: its `WebSocketUpgrade` extractor on hyper, like `axum::serve`, but with
+//! support for TLS streams. A stream of messages is forwarded into a sink, which flushes when no
+//! input is left.
 #![forbid(unsafe_code)]
 
 use axum::{
@@ -38,7 +38,7 @@ impl Program for Server {
     }
 }
 
-/// Ends with the connection, whose error is nobody's business.
+/// Ends with the connection, whose errors are ignored.
 async fn talk(ws: WebSocket, service: Service, hub: Hub<Message>) {
     let (replies, messages) = ws.split();
     let messages = messages.try_filter(|message| {

@@ -1,5 +1,5 @@
-//! fastwebsockets as a contender: hyper's upgrade and a `FragmentCollector`, as in the library's example
-//! `echo_server`; for the fan-out the two halves, as in `echo_server_split`.
+//! fastwebsockets as a contender: hyper's upgrade and a `FragmentCollector`, as in the library's
+//! example `echo_server`; for the fan-out the two halves, as in `echo_server_split`.
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use hyper_util::rt::TokioIo;
 use kit::{Arguments, Hub, MESSAGE_BYTES_MAX, Program, Service, Socket};
 use tokio::{sync::Mutex, task::unconstrained};
 
-/// A frame's payload is not shared by cloning it.
+/// Cloning a frame copies its payload.
 type Publication = Arc<(OpCode, Vec<u8>)>;
 
 #[derive(Clone)]
@@ -49,7 +49,7 @@ impl Program for Server {
 impl Server {
     async fn answer(self, upgrade: UpgradeFut) -> Result<(), WebSocketError> {
         let mut ws = upgrade.await?;
-        // The library refuses what is as long as the limit.
+        // The library refuses messages that are as long as the limit.
         ws.set_max_message_size(MESSAGE_BYTES_MAX + 1);
         match self.service {
             Service::Fanout => fan_out(ws, self.hub).await,
@@ -85,7 +85,7 @@ async fn fan_out(
     let mut publications = hub.subscribe();
     let publish = async {
         loop {
-            // What the library owes the peer: a Pong, or the answer to a Close frame.
+            // The library's own output: a Pong, or the answer to a Close frame.
             let mut send = async |frame| write.lock().await.write_frame(frame).await;
             let frame = read.read_frame(&mut send).await?;
             match frame.opcode {

@@ -1,4 +1,4 @@
-//! The command line of a server, as the contract of the contenders has it.
+//! The command line of a server, as README.md of the contenders specifies it.
 
 use std::{env, path::PathBuf, str::FromStr};
 
@@ -10,15 +10,15 @@ const USAGE: &str = "usage: server --port PORT --threads N \
 /// How a server was started.
 #[derive(Clone, Debug)]
 pub struct Arguments {
-    /// Where to listen on 127.0.0.1.
+    /// The port to listen on, on 127.0.0.1.
     pub port: u16,
     /// Threads that handle connections.
     pub threads: u16,
-    /// What is done with messages.
+    /// What to do with messages.
     pub service: Service,
-    /// The files of the certificate chain and of the private key.
+    /// Paths of the certificate chain and the private key.
     pub tls: Option<(PathBuf, PathBuf)>,
-    /// How messages are compressed, if they are.
+    /// How to compress messages; `None` to send them uncompressed.
     pub deflate: Option<Deflate>,
 }
 
@@ -27,7 +27,7 @@ pub struct Arguments {
 pub enum Service {
     /// Answers with the number of payload bytes.
     Acknowledge,
-    /// Sends them back.
+    /// Echoes them.
     Echo,
     /// Sends them to all connections.
     Fanout,
@@ -36,7 +36,7 @@ pub enum Service {
 /// How messages are compressed (RFC 7692).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Deflate {
-    /// Each for itself, in both directions.
+    /// Without context takeover in both directions.
     NoTakeover,
     /// With context takeover in both directions.
     Takeover,
@@ -47,20 +47,20 @@ impl Arguments {
     ///
     /// # Errors
     ///
-    /// It is not of the form of the contract.
+    /// The command line does not follow the specification.
     pub fn from_command_line() -> Result<Self> {
         Self::parse(env::args().skip(1)).map_err(|error| format!("{error}\n{USAGE}").into())
     }
 
-    /// Fails if compression is asked for, for a library that has none.
+    /// Refuses compression, for a library without it.
     ///
     /// # Errors
     ///
-    /// It is.
+    /// Compression was requested.
     pub fn without_deflate(self) -> Result<Self> {
         match self.deflate {
             None => Ok(self),
-            Some(_) => Err("this library has no permessage-deflate".into()),
+            Some(_) => Err("this library does not support permessage-deflate".into()),
         }
     }
 

@@ -1,4 +1,4 @@
-//! A broadcast, for libraries that have no publish/subscribe of their own.
+//! A broadcast, for libraries without publish/subscribe.
 
 use std::future;
 
@@ -8,7 +8,7 @@ use tokio::sync::broadcast;
 /// How many messages may wait for a connection; one that falls behind further is closed.
 const MESSAGES_MAX: usize = 1_024;
 
-/// Takes messages from any connection and hands them to all: tokio's broadcast channel.
+/// Sends messages from any connection to all connections: tokio's broadcast channel.
 #[derive(Clone, Debug)]
 pub struct Hub<M>(broadcast::Sender<M>);
 
@@ -18,9 +18,9 @@ impl<M: Clone + Send + 'static> Hub<M> {
         Self(broadcast::Sender::new(MESSAGES_MAX))
     }
 
-    /// Hands `message` to all subscribers.
+    /// Sends `message` to all subscribers.
     pub fn publish(&self, message: M) {
-        // An error says that there is no subscriber: then nobody misses the message.
+        // An error means that there are no subscribers, which is fine.
         _ = self.0.send(message);
     }
 
@@ -29,7 +29,7 @@ impl<M: Clone + Send + 'static> Hub<M> {
         self.0.subscribe()
     }
 
-    /// Subscribes, for what takes messages as a stream, which ends for a receiver that falls behind.
+    /// Subscribes with a stream of messages, which ends for a receiver that falls behind.
     pub fn stream(&self) -> impl Stream<Item = M> + Send + use<M> {
         stream::unfold(self.subscribe(), |mut messages| async {
             Some((messages.recv().await, messages))

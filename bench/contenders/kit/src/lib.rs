@@ -1,6 +1,6 @@
-//! What the contenders in Rust have in common, so that they differ in the WebSocket library alone:
-//! the command line, threads and sockets, TLS, the allocator, and a broadcast for libraries that have
-//! none.
+//! The code that the contenders in Rust share, so that they differ only in the WebSocket library:
+//! the command line, threads and sockets, TLS, the allocator, and a broadcast for libraries without
+//! one.
 #![forbid(unsafe_code)]
 
 mod arguments;
@@ -15,10 +15,10 @@ pub use listen::on_each_thread;
 pub use serve::{Program, Socket, serve};
 pub use tls::server_config;
 
-/// The largest message that is taken.
+/// The largest message that is accepted, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 64 << 20;
 
-/// The result of a server, or of a conversation.
+/// The result of a server or a connection.
 pub type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 #[global_allocator]

@@ -14,12 +14,12 @@ use crate::{Arguments, Result};
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 4_096;
 
-/// Runs `serve` on each thread with a listener of its own on the one port; the kernel spreads
-/// connections over them.
+/// Runs `serve` on each thread with its own listener on the same port; the kernel distributes
+/// connections among them.
 ///
 /// # Errors
 ///
-/// The port can't be had, or `serve` failed on the first of the threads that ended.
+/// The port is unavailable, or `serve` failed on the first thread that ended.
 pub fn on_each_thread<S, F>(arguments: &Arguments, serve: S) -> Result
 where
     S: Fn(TcpListener) -> F + Clone + Send + 'static,

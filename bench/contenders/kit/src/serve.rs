@@ -1,4 +1,4 @@
-//! Accepting connections and giving each a task, with TLS or without.
+//! Accepts connections and spawns a task for each, with or without TLS.
 
 use std::future::Future;
 
@@ -20,19 +20,19 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Socket for S {}
 pub trait Program: Clone + Send + Sync + 'static {
     /// Talks with one client, from the opening handshake to the end.
     ///
-    /// An error ends the conversation and is not told: clients of a benchmark may go without a closing
-    /// handshake, and notice themselves what went wrong before.
+    /// An error ends the connection and is not reported: clients of a benchmark may leave without a
+    /// closing handshake, and detect earlier errors themselves.
     fn talk(self, socket: impl Socket) -> impl Future<Output = Result> + Send;
 }
 
 /// Serves until the process is killed.
 ///
-/// Conversations run without tokio's cooperative budget, as the examples of fastwebsockets and
-/// tokio-websockets have it: a task gives way to others when it has nothing to read.
+/// Connections run without tokio's cooperative budget, as in the examples of fastwebsockets and
+/// tokio-websockets: a task yields to others when it has nothing to read.
 ///
 /// # Errors
 ///
-/// The port, the certificate or a connection can't be had.
+/// The port or the certificate is unavailable, or accepting a connection failed.
 pub fn serve(arguments: &Arguments, program: impl Program) -> Result {
     let tls = server_config(arguments)?.map(TlsAcceptor::from);
     on_each_thread(arguments, move |listener| {

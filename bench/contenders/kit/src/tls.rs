@@ -1,4 +1,4 @@
-//! TLS by rustls: the same certificate, version and cipher for all contenders in Rust.
+//! TLS with rustls: the same certificate, version and cipher for all contenders in Rust.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use tokio_rustls::rustls::{
 
 use crate::{Arguments, Result};
 
-/// Returns TLS 1.3 with AES-128-GCM before other ciphers, or `None` if no TLS is asked for.
+/// Returns TLS 1.3 that prefers AES-128-GCM, or `None` if TLS was not requested.
 ///
 /// # Errors
 ///
-/// A file can't be read, or the key is not that of the certificate.
+/// A file cannot be read, or the key does not match the certificate.
 pub fn server_config(arguments: &Arguments) -> Result<Option<Arc<ServerConfig>>> {
     let Some((certificate, key)) = &arguments.tls else {
         return Ok(None);

@@ -10,10 +10,10 @@ use linerate_reactor::{
 /// The topic that all connections subscribe to.
 const ALL: &str = "all";
 
-/// Serves as the command line says.
+/// Serves as specified on the command line.
 ///
 /// # Errors
-/// The command line is wrong, the driver or the port can't be had, or the server failed.
+/// The command line is invalid, the driver or the port is unavailable, or the server failed.
 pub fn run(driver: DriverKind) -> kit::Result {
     let arguments = Arguments::from_command_line()?;
     let mut options = Options::default();
@@ -36,7 +36,8 @@ pub fn run(driver: DriverKind) -> kit::Result {
     Ok(server.listen(address)?.run()?)
 }
 
-/// The defaults, but for contexts; a client that offers no smaller window keeps its own only with 15 bits.
+/// The defaults, except for context takeover. A client that does not offer a smaller window keeps
+/// its context only with 15 bits.
 fn deflate(wanted: kit::Deflate) -> Deflate {
     let takeover = wanted == kit::Deflate::Takeover;
     Deflate {
@@ -47,11 +48,11 @@ fn deflate(wanted: kit::Deflate) -> Deflate {
     }
 }
 
-/// Messages that are to be counted are taken in pieces as they arrive.
+/// Messages of this size or more are counted in pieces as they arrive.
 const COUNTED_BYTES_MIN: u64 = 64 << 10;
 
-/// Messages that are longer than a core's cache are sent back in pieces as they arrive; a shorter one is cheaper as one
-/// frame.
+/// Messages that are longer than a core's cache are sent back in pieces as they arrive; shorter
+/// ones are cheaper as one frame.
 const ECHOED_BYTES_MIN: u64 = 4 << 20;
 
 /// Answers with the number of payload bytes.
@@ -59,7 +60,7 @@ const ECHOED_BYTES_MIN: u64 = 4 << 20;
 struct Acknowledge;
 
 impl Handler for Acknowledge {
-    /// What has arrived of the message that arrives in pieces, in bytes.
+    /// Number of bytes received of the message that arrives in pieces.
     type Data = usize;
 
     const STREAMED_BYTES_MIN: u64 = COUNTED_BYTES_MIN;
@@ -69,7 +70,7 @@ impl Handler for Acknowledge {
     }
 
     fn message(&mut self, _bytes: &mut usize, tx: &mut Tx<'_>, message: Message<'_>) {
-        // A send fails only where the connection is closing, and nobody waits for it.
+        // A send fails only if the connection is closing, and then nothing waits for the message.
         _ = tx.send_text(&message.as_bytes().len().to_string());
     }
 
@@ -81,7 +82,7 @@ impl Handler for Acknowledge {
     }
 }
 
-/// Sends each message back.
+/// Echoes each message.
 #[derive(Clone)]
 struct Echo;
 

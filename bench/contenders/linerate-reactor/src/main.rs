@@ -1,4 +1,4 @@
-//! linerate's reactor as a contender, on the driver that it chooses by itself.
+//! linerate's reactor as a contender, on the driver that it selects by default.
 #![forbid(unsafe_code)]
 
 use contender_linerate_reactor::DriverKind;

@@ -6,7 +6,7 @@ use std::{future, sync::Arc};
 use kit::{Arguments, Hub, MESSAGE_BYTES_MAX, Service};
 use linerate::{Deflate, Message, Options, OriginPolicy, Server, WebSocket};
 
-/// Behind an `Arc`, because cloning a message copies its payload.
+/// In an `Arc`, because cloning a message copies its payload.
 type Publication = Arc<Message>;
 
 fn main() -> kit::Result {
@@ -30,7 +30,8 @@ fn main() -> kit::Result {
     })
 }
 
-/// The defaults, but for contexts; a client that offers no smaller window keeps its own only with 15 bits.
+/// The defaults, except for context takeover. A client that does not offer a smaller window keeps
+/// its context only with 15 bits.
 fn deflate(wanted: kit::Deflate) -> Deflate {
     let takeover = wanted == kit::Deflate::Takeover;
     Deflate {

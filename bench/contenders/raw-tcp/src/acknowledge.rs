@@ -1,7 +1,7 @@
-//! Counting the bytes of an upload.
+//! Counts the bytes of an upload.
 
-/// Finds where messages end that have no frames around them: all are equally long, and the client
-/// says first how long, in eight bytes, little-endian.
+/// Finds the ends of messages without frames: all have the same length, which the client sends
+/// first, in eight bytes, little-endian.
 #[derive(Debug, Default)]
 pub(crate) struct Counter {
     announcement: [u8; 8],
@@ -11,7 +11,7 @@ pub(crate) struct Counter {
     received: u64,
 }
 
-/// The client announced messages of no bytes, which have no ends.
+/// The client announced messages of length 0, whose ends cannot be found.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) struct EmptyMessages;
 

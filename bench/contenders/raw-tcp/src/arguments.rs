@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// What the server was asked for.
+/// The options of the server.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Arguments {
     pub(crate) port: u16,
@@ -11,12 +11,13 @@ pub(crate) struct Arguments {
     pub(crate) service: Service,
 }
 
-/// What is done with the bytes that come.
+/// What is done with received bytes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Service {
-    /// The first eight are a number, little-endian; after each that many further ones, one is sent.
+    /// The first eight bytes are a length, little-endian; one acknowledgement is sent after each
+    /// message of that length.
     Acknowledge,
-    /// They are sent back.
+    /// They are echoed.
     Echo,
     /// They are sent to all connections.
     Fanout,
@@ -26,7 +27,7 @@ impl Arguments {
     pub(crate) const USAGE: &str =
         "usage: server --port PORT --threads N [--service echo|acknowledge|fanout]";
 
-    /// Reads the arguments behind the program's name.
+    /// Parses the arguments after the program's name.
     pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self, UsageError> {
         let (mut port, mut threads, mut service) = (None, None, Service::Echo);
         let mut arguments = arguments.into_iter();
@@ -62,7 +63,7 @@ fn number<T: FromStr>(name: String, value: String) -> Result<T, UsageError> {
     value.parse().map_err(|_| UsageError::Value { name, value })
 }
 
-/// Why arguments were not understood.
+/// Why the arguments are invalid.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum UsageError {
     Missing { name: &'static str },
@@ -75,8 +76,8 @@ impl fmt::Display for UsageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing { name } => write!(f, "{name} is missing"),
-            Self::NoThreads => f.write_str("there has to be a thread"),
-            Self::Unknown { name } => write!(f, "there is no option {name:?}"),
+            Self::NoThreads => f.write_str("--threads must be at least 1"),
+            Self::Unknown { name } => write!(f, "unknown option {name:?}"),
             Self::Value { name, value } => write!(f, "{name} cannot be {value:?}"),
         }
     }

@@ -1,4 +1,4 @@
-//! A connection, and what the kernel has not yet taken of its output.
+//! A connection, and the output that the kernel has not yet accepted.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,19 +8,19 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use crate::acknowledge::Counter;
 
-/// A connection that lags behind by more than this is closed; only a fan-out gets there. Messages
-/// may have 64 MiB, and one of these has to fit.
+/// A connection with more unsent output than this is closed, which happens only in a fan-out.
+/// Messages may be up to 64 MiB long, and one of that size has to fit.
 const UNSENT_BYTES_MAX: usize = 128 << 20;
 
 /// A nonblocking connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
     stream: OwnedFd,
-    /// Output that the kernel did not take; empty almost always.
+    /// Output that the kernel did not accept; almost always empty.
     unsent: Vec<u8>,
-    /// How much of `unsent` it has taken since.
+    /// How much of `unsent` the kernel has accepted since.
     sent: usize,
-    /// Whether epoll watches for room to write.
+    /// True if epoll watches for writability.
     pub(crate) watched_for_room: bool,
     pub(crate) counter: Counter,
 }
@@ -36,11 +36,11 @@ impl Connection {
         }
     }
 
-    /// Reads once. `None`: nothing is there after all.
+    /// Reads once. Returns `None` if there is nothing to read.
     ///
     /// # Errors
     ///
-    /// The connection has ended, in whatever way.
+    /// The connection has ended in any way.
     pub(crate) fn read<'b>(&self, buffer: &'b mut [u8]) -> io::Result<Option<&'b [u8]>> {
         match recv(&self.stream, &mut *buffer, RecvFlags::empty()) {
             Ok((0, _)) => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -50,7 +50,7 @@ impl Connection {
         }
     }
 
-    /// Writes `bytes`, or keeps what the kernel does not take.
+    /// Writes `bytes`, and keeps what the kernel does not accept.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Writes what was kept.
+    /// Writes the kept output.
     ///
     /// # Errors
     ///
@@ -81,12 +81,12 @@ impl Connection {
         Ok(())
     }
 
-    /// Returns whether output waits for room.
+    /// Returns whether output is waiting.
     pub(crate) fn has_unsent(&self) -> bool {
         !self.unsent.is_empty()
     }
 
-    /// Returns how much of `bytes` the kernel took.
+    /// Returns how much of `bytes` the kernel accepted.
     fn offer(&self, bytes: &[u8]) -> io::Result<usize> {
         match send(&self.stream, bytes, SendFlags::NOSIGNAL) {
             Ok(len) => Ok(len),

@@ -1,4 +1,4 @@
-//! How what is published on one thread gets to the connections of the others.
+//! Passes what is published on one thread to the connections of the others.
 
 use std::io;
 use std::mem;
@@ -32,12 +32,12 @@ impl Hub {
             .map(Self)
     }
 
-    /// Returns what becomes readable when thread `number` has posts.
+    /// Returns the descriptor that becomes readable when thread `number` has posts.
     pub(crate) fn bell(&self, number: usize) -> BorrowedFd<'_> {
         self.0[number].bell.as_fd()
     }
 
-    /// Posts `bytes` to all threads but `sender`; one copy serves all.
+    /// Posts `bytes` to all threads except `sender`; all share one copy.
     pub(crate) fn post(&self, sender: usize, bytes: &[u8]) -> io::Result<()> {
         if self.0.len() == 1 {
             return Ok(());
@@ -49,7 +49,7 @@ impl Hub {
             }
             let mut posts = mailbox.lock();
             posts.push(post.clone());
-            // Whoever finds it empty rings; `take` silences the bell under the same lock.
+            // The first post rings the bell; `take` silences it under the same lock.
             if posts.len() == 1 {
                 rustix::io::write(&mailbox.bell, &1u64.to_ne_bytes())?;
             }
@@ -57,7 +57,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Takes the posts to thread `number`, oldest first.
+    /// Removes the posts for thread `number`, oldest first.
     pub(crate) fn take(&self, number: usize) -> io::Result<Vec<Arc<[u8]>>> {
         let mailbox = &self.0[number];
         let mut posts = mailbox.lock();
@@ -70,7 +70,7 @@ impl Hub {
 
 impl Mailbox {
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<[u8]>>> {
-        // The list is whole between any two of its methods.
+        // The list is consistent between any two of its methods.
         self.posts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

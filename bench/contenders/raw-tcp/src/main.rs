@@ -1,7 +1,7 @@
-//! A server that moves bytes without WebSocket: the limit that others are held against.
+//! A server that moves bytes without WebSocket: the reference for the others.
 //!
-//! Each thread has a listener, an epoll instance and connections of its own, and does for each
-//! readable connection what cannot be left out: one read, one write.
+//! Each thread has its own listener, epoll instance and connections, and does the minimum for each
+//! readable connection: one read, one write.
 #![forbid(unsafe_code)]
 
 mod acknowledge;
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
 /// Serves until a thread fails; the main thread is one of them.
 fn serve(arguments: &Arguments) -> io::Result<()> {
     let hub = Arc::new(Hub::new(arguments.threads)?);
-    // All listen before the first serves, so that none misses the first connections.
+    // All threads listen before the first one serves, so that none misses the first connections.
     let mut workers = (0..arguments.threads)
         .map(|number| Worker::bind(arguments.port, arguments.service, number, hub.clone()))
         .collect::<io::Result<Vec<_>>>()?;

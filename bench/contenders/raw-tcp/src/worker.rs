@@ -15,20 +15,20 @@ use crate::arguments::Service;
 use crate::connection::Connection;
 use crate::hub::Hub;
 
-/// The longest read. Longer ones cost fewer calls, until the bytes do not stay in the core's cache
+/// The longest read. Longer reads need fewer calls, as long as the bytes stay in the core's cache
 /// between the read and the write.
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// Events taken from the kernel at a time.
 const EVENTS_MAX: usize = 1024;
 
-/// Connections that wait to be accepted; the kernel may lower it.
+/// Maximum number of connections that wait to be accepted; the kernel may lower it.
 const BACKLOG: i32 = 4096;
 
-/// What an acknowledgement is made of: ACK in ASCII.
+/// An acknowledgement: ACK in ASCII.
 const ACKNOWLEDGEMENT: u8 = 0x06;
 
-/// Tokens of descriptors that are no connections; those have their place in the list.
+/// Tokens of descriptors that are not connections; the token of a connection is its index.
 const BELL: u64 = u64::MAX - 1;
 const LISTENER: u64 = u64::MAX;
 
@@ -36,13 +36,13 @@ const LISTENER: u64 = u64::MAX;
 #[derive(Debug)]
 pub(crate) struct Worker {
     service: Service,
-    /// Its place among the threads.
+    /// Its index among the threads.
     number: usize,
     hub: Arc<Hub>,
     epoll: OwnedFd,
     listener: OwnedFd,
     connections: Vec<Option<Connection>>,
-    /// The empty places in `connections`.
+    /// The free indices of `connections`.
     vacant: Vec<usize>,
     buffer: Vec<u8>,
 }
@@ -93,7 +93,7 @@ impl Worker {
     ///
     /// # Errors
     ///
-    /// Something failed that is not the fault of one connection; there is no other end.
+    /// Something failed that does not concern only one connection; it does not end otherwise.
     pub(crate) fn run(&mut self) -> io::Result<()> {
         let mut events = Vec::with_capacity(EVENTS_MAX);
         loop {
@@ -112,7 +112,7 @@ impl Worker {
         }
     }
 
-    /// Accepts one connection; if there are more, epoll says so again.
+    /// Accepts one connection; if there are more, epoll reports them again.
     fn accept(&mut self) -> io::Result<()> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let stream = match net::accept_with(&self.listener, flags) {
@@ -139,7 +139,7 @@ impl Worker {
         if flags.contains(EventFlags::OUT) {
             open = connection.write_unsent().is_ok();
         }
-        // What ends a connection is learnt from reading it.
+        // Reading a connection reveals that it has ended.
         if open && flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
             open = match connection.read(&mut self.buffer) {
                 Ok(None) => true,
@@ -182,7 +182,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Closes a connection that is not `open`; of others, has epoll watch what they wait for.
+    /// Closes a connection that is not `open`; otherwise makes epoll watch for what it needs.
     fn settle(&mut self, place: usize, open: bool) -> io::Result<()> {
         let Some(connection) = &mut self.connections[place] else {
             return Ok(());
@@ -199,8 +199,8 @@ impl Worker {
         connection.watched_for_room = wants_room;
         let flags = match (wants_room, self.service) {
             (false, _) => EventFlags::IN,
-            // A client that does not take answers may not ask for more. A subscriber asks for
-            // nothing, and only a read tells that it is gone.
+            // A client that does not read answers may not send more. A subscriber sends nothing,
+            // and only a read reveals that it has left.
             (true, Service::Acknowledge | Service::Echo) => EventFlags::OUT,
             (true, Service::Fanout) => EventFlags::IN | EventFlags::OUT,
         };
@@ -219,6 +219,6 @@ fn acknowledge(connection: &mut Connection, input: &[u8]) -> io::Result<()> {
     if messages == 0 {
         return Ok(());
     }
-    // No more than there were bytes of input.
+    // At most as many as there were bytes of input.
     connection.write(&vec![ACKNOWLEDGEMENT; messages as usize])
 }

@@ -1,5 +1,5 @@
-//! sockudo-ws as a contender: `next` and `feed`, which its reading flushes before it waits, and for the
-//! fan-out its `PubSub`.
+//! sockudo-ws as a contender: `next`, which flushes before it waits, and `feed`; for the fan-out
+//! its `PubSub`.
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use tokio::{
     sync::mpsc,
 };
 
-/// What everybody is subscribed to.
+/// The topic that all clients are subscribed to.
 const TOPIC: &str = "all";
 
 #[derive(Clone)]
@@ -72,7 +72,7 @@ impl Program for Server {
     }
 }
 
-/// Takes the opening handshake; returns the compression agreed on and what came behind the request.
+/// Answers the opening handshake; returns the agreed compression and the bytes after the request.
 async fn accept(
     socket: &mut impl Socket,
     policy: Option<&DeflateConfig>,

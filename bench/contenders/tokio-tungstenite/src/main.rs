@@ -1,5 +1,5 @@
-//! tokio-tungstenite as a contender: a stream of messages forwarded into a sink, which flushes when no
-//! input is left, as in the library's examples `echo-server` and `server`.
+//! tokio-tungstenite as a contender: a stream of messages forwarded into a sink, which flushes when
+//! no input is left, as in the library's examples `echo-server` and `server`.
 #![forbid(unsafe_code)]
 
 use futures_util::{StreamExt, TryStreamExt, future};

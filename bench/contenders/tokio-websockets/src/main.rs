@@ -1,5 +1,5 @@
-//! tokio-websockets as a contender: as many messages as are ready are taken, and their replies flushed
-//! together. `forward` would write each reply for itself, because reading flushes what is queued.
+//! tokio-websockets as a contender: reads as many messages as are ready, and flushes their replies
+//! together. `forward` would write each reply separately, because reading flushes what is queued.
 #![forbid(unsafe_code)]
 
 use futures_util::{SinkExt, StreamExt, TryStreamExt, future};

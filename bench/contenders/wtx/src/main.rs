@@ -1,5 +1,5 @@
-//! wtx as a contender: `read_frame` and `write_frame` on the parts of a connection, with payloads that stay
-//! in the library's buffers where they can; for the fan-out the owned parts.
+//! wtx as a contender: `read_frame` and `write_frame` on the parts of a connection, with payloads
+//! in the library's buffers where possible; for the fan-out the owned parts.
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;
@@ -18,7 +18,7 @@ mod transport;
 
 use transport::Transport;
 
-/// A frame's payload is not shared by cloning it.
+/// Cloning a frame copies its payload.
 type Publication = Arc<(OpCode, Vec<u8>)>;
 type WebSocket<S> = WebSocketOwned<(), Xorshift64, Transport<S>, false>;
 
@@ -42,7 +42,7 @@ impl Program for Server {
         let mut ws = WebSocketAcceptor::default()
             .accept(Transport(socket))
             .await?;
-        // The library refuses what is as long as the limit.
+        // The library refuses messages that are as long as the limit.
         ws.set_max_payload_len(MESSAGE_BYTES_MAX + 1);
         match self.service {
             Service::Fanout => fan_out(ws, self.hub).await?,
@@ -88,7 +88,7 @@ async fn fan_out<S: Socket>(ws: WebSocket<S>, hub: Hub<Publication>) -> wtx::Res
                 OpCode::Binary | OpCode::Text => {
                     hub.publish(Arc::new((frame.op_code(), frame.payload().to_vec())));
                 }
-                // The other half answers it, and ends the conversation.
+                // The other half answers it, and ends the connection.
                 OpCode::Close => return std::future::pending().await,
                 _ => {}
             }

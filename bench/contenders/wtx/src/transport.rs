@@ -1,4 +1,4 @@
-//! The library's traits for any socket of tokio's: it implements them for some.
+//! The library's traits for all tokio sockets: it implements them only for some.
 
 use std::io::IoSlice;
 
@@ -9,7 +9,7 @@ use wtx::{
     stream::{StreamReader, StreamWriter},
 };
 
-/// The most slices that the library may write at a time.
+/// Maximum number of slices that the library may write at a time.
 const SLICES_MAX: usize = 8;
 
 /// A socket.

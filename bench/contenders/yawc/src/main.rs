@@ -1,5 +1,5 @@
-//! yawc as a contender: hyper's upgrade, then a stream of frames forwarded into a sink, which flushes when no
-//! input is left. Frames are whole messages here: the library puts fragments together.
+//! yawc as a contender: hyper's upgrade, then a stream of frames forwarded into a sink, which
+//! flushes when no input is left. Frames are whole messages here: the library assembles fragments.
 #![forbid(unsafe_code)]
 
 use futures_util::{StreamExt, future};
@@ -18,8 +18,8 @@ struct Server {
 
 fn main() -> kit::Result {
     let arguments = Arguments::from_command_line()?;
-    // The library refuses what is as long as a limit. A read buffer of which no size is given loses it
-    // when the first 8 KiB are used up.
+    // The library refuses messages that are as long as a limit. A read buffer without an explicit
+    // size shrinks when the first 8 KiB are used up.
     let options = Options::default()
         .with_limits(MESSAGE_BYTES_MAX + 1, MESSAGE_BYTES_MAX + 1)
         .with_read_buffer_capacity(8 << 10)

@@ -54,7 +54,7 @@ func main() {
 	})))
 }
 
-// compression returns the mode; the library has one switch for the contexts of both sides.
+// compression returns the mode; the library has one setting for the contexts of both sides.
 func compression(options map[string]string) websocket.CompressionMode {
 	if _, is := options["deflate"]; !is {
 		return websocket.CompressionDisabled
@@ -65,7 +65,7 @@ func compression(options map[string]string) websocket.CompressionMode {
 	return websocket.CompressionContextTakeover
 }
 
-// finish ends the process unless the connection was closed as it should be.
+// finish ends the process unless the connection was closed cleanly.
 func finish(err error) {
 	if websocket.CloseStatus(err) != websocket.StatusNormalClosure {
 		log.Fatal(err)
@@ -90,14 +90,14 @@ func echo(connection *websocket.Conn, length int) error {
 	}
 }
 
-// send writes a message in pieces, and a Ping somewhere in between.
+// send writes a message in pieces, with a Ping somewhere in between.
 func send(connection *websocket.Conn, kind websocket.MessageType, payload []byte, length int) error {
 	writer, err := connection.Writer(context.Background(), kind)
 	if err != nil {
 		return err
 	}
 	if len(payload)%16 == 1 {
-		// It waits for the Pong, which whoever reads next takes.
+		// It waits for the Pong, which the next read receives.
 		go connection.Ping(context.Background())
 	}
 	for len(payload) > length {

@@ -26,7 +26,7 @@ func main() {
 		options[name] = value
 	}
 	_, deflate := options["deflate"]
-	// The library ends a fragment whenever its buffer is full; 0 stands for its own size.
+	// The library ends a fragment whenever its buffer is full; 0 means its default size.
 	length, _ := strconv.Atoi(options["fragment"])
 
 	if url != "" {
@@ -55,7 +55,7 @@ func main() {
 	})))
 }
 
-// finish ends the process unless the connection was closed as it should be.
+// finish ends the process unless the connection was closed cleanly.
 func finish(err error) {
 	if !websocket.IsCloseError(err, websocket.CloseNormalClosure) {
 		log.Fatal(err)
@@ -74,7 +74,7 @@ func echo(connection *websocket.Conn) error {
 	}
 }
 
-// send writes a message in two halves, with a Ping between them if the library puts it there.
+// send writes a message in two halves, with a Ping in between if the library sends it there.
 func send(connection *websocket.Conn, kind int, payload []byte) error {
 	writer, err := connection.NextWriter(kind)
 	if err != nil {

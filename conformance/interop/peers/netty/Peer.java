@@ -107,7 +107,7 @@ final class Peer {
             .webSocketUri(uri)
             .allowExtensions(deflates())
             .maxFramePayloadLength(MESSAGE_BYTES_MAX)
-            // It would close the socket and leave the Close frame unanswered.
+            // The default would close the socket without answering the Close frame.
             .handleCloseFrames(false)
             .build();
     return new ChannelInitializer<SocketChannel>() {
@@ -128,7 +128,7 @@ final class Peer {
     return options.containsKey("deflate");
   }
 
-  /** The length of fragments; 0 to send messages whole. */
+  /** The length of fragments in bytes; 0 to send messages whole. */
   private int fragment() {
     return Integer.parseInt(options.getOrDefault("fragment", "0"));
   }
@@ -160,7 +160,7 @@ final class Peer {
         MESSAGE_BYTES_MAX);
   }
 
-  /** What is written while a read is handled leaves in one flush at its end. */
+  /** Flushes everything that was written while handling a read at once, at its end. */
   private static final class Echo extends SimpleChannelInboundHandler<WebSocketFrame> {
     private final int length;
 

@@ -11,7 +11,8 @@ MESSAGE_BYTES_MAX = 2 << 20
 
 
 def extensions(factory, options):
-    """Returns what to negotiate; each parameter of permessage-deflate has its own name in the options."""
+    """Returns the extensions to negotiate; options are named like the parameters of
+    permessage-deflate."""
     if "deflate" not in options:
         return None
     parameters = {}
@@ -21,7 +22,7 @@ def extensions(factory, options):
         if name in options:
             parameters[name] = int(options[name])
     if factory is ClientPerMessageDeflateFactory:
-        # Offers to keep to whatever the server asks for, as the library does by default.
+        # Offers to accept any window that the server requests, as the library does by default.
         parameters.setdefault("client_max_window_bits", True)
     return [factory(**parameters)]
 

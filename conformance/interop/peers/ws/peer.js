@@ -7,7 +7,7 @@ const url = role === 'connect' ? words.shift() : undefined;
 const options = Object.fromEntries(words.map((word) => word.split('=')));
 const length = Number(options.fragment ?? 0);
 
-// What to negotiate; each parameter of permessage-deflate has its own name in the options.
+// The extensions to negotiate; options are named like the parameters of permessage-deflate.
 function deflate() {
   if (!('deflate' in options)) return false;
   const parameters = { threshold: 0 };

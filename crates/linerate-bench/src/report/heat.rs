@@ -33,7 +33,7 @@ pub(super) fn sentences(summary: &Summary, names: &Names<'_>) -> Vec<String> {
     let ranks: Vec<Option<usize>> = ours.map(|it| it.rank).collect();
     if ranks.is_empty() {
         return vec![format!(
-            "{} figures that count. linerate did not take part.",
+            "{} valid figures. linerate did not take part.",
             have(counted_cells)
         )];
     }
@@ -52,19 +52,22 @@ pub(super) fn sentences(summary: &Summary, names: &Names<'_>) -> Vec<String> {
         .filter(|name| summary.contenders.iter().any(|it| it == name))
         .collect();
     let titles: Vec<&str> = took_part.iter().map(|name| names.title(name)).collect();
+    let best = match titles.as_slice() {
+        [title] => (*title).to_owned(),
+        titles => format!("The best of {}", titles.join(", ")),
+    };
     let mut sentences = vec![format!(
-        "{} figures that count. {} is first in {} of them and not first in {}: in {clear} of these \
-         by more than the spread of the rounds; in {without} it has no figure that counts.",
+        "{} valid figures. {best} is first in {} of them and not first in {}: in {clear} of these \
+         the difference exceeds the spread of the rounds; in {without} it has no valid figure.",
         have(counted_cells),
-        titles.join(" or "),
         ranks.iter().filter(|rank| **rank == Some(1)).count(),
         behind.len(),
     )];
     let undecided = summary.cells().filter(|cell| cell.is_load_bound()).count();
     if undecided > 0 {
         sentences.push(format!(
-            "In {} nobody is called first: the load generator was too slow for at least one of the contenders. In {lost} of them \
-             another has the best figure that was measured.",
+            "In {} no contender is ranked first, because the load generator was too slow for at least one of them. In {lost} \
+             of these cells, another contender has the best measured figure.",
             counted(undecided, "more cell"),
         ));
     }
@@ -77,7 +80,7 @@ pub(super) fn sentences(summary: &Summary, names: &Names<'_>) -> Vec<String> {
         .max_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio));
     let rival = rival.map_or(String::new(), |(name, it)| {
         format!(
-            "; {}, the best of the others that have a figure in all of them, {}",
+            "; {}, the best other contender with figures in all of them, reaches {}",
             names.title(name),
             ratio(it.ratio)
         )
@@ -94,12 +97,12 @@ pub(super) fn sentences(summary: &Summary, names: &Names<'_>) -> Vec<String> {
     if let Some((_, first)) = means.first() {
         let ours: Vec<String> = means
             .iter()
-            .map(|(title, mean)| format!("{title} does {}", of_scenarios(*mean)))
+            .map(|(title, mean)| format!("{title} reaches {}", of_scenarios(*mean)))
             .collect();
         sentences.push(format!(
-            "Over {} in which a bare TCP echo is a bound, {} of what that does{rival}.",
+            "Relative to a bare TCP echo, over the {} in which it is an upper bound, {}{rival}.",
             counted(first.of, "scenario"),
-            ours.join(" and "),
+            ours.join(", "),
         ));
     }
     sentences
@@ -155,10 +158,10 @@ fn heat_map(summary: &Summary, names: &Names<'_>) -> Markup {
 
 fn caption(scenarios: &[ScenarioSummary]) -> Markup {
     html! {
-        "How many times as good as "
+        "Performance relative to "
         code { "raw-tcp" }
-        ", a bare TCP echo that does not speak WebSocket: the geometric mean over the cells of a scenario, of the figures that they \
-         compare. The stronger the colour, the better. “Overall” is the geometric mean of the scenarios, each with the same weight. A small \
+        ", a bare TCP echo that does not speak WebSocket: the geometric mean of the compared figures over the cells of a scenario. \
+         The stronger the colour, the better. “Overall” is the geometric mean of the scenarios, each with the same weight. A small \
          “3/4” means that a contender has figures in three of four cells (or scenarios), so its mean covers fewer cells than those of others. \
          Cells that compare latency are left out unless a scenario has no others."
         @if scenarios.iter().any(|it| it.base == Base::First) {

@@ -60,10 +60,10 @@ fn ratios(summary: &Summary, names: &Names<'_>) -> String {
     });
     let mut text = String::from("\n");
     text.push_str(&filled(
-        "How many times as good as a bare TCP echo, geometric mean over the cells of each scenario; in brackets how many \
-         cells (or scenarios) it is the mean of, where not of all. † As a share of the first of each cell: there the bare \
-         echo can't take part, or memory is compared. Where the bare echo is no bound (it answers each piece that arrives, and writes \
-         to each subscriber for itself) a scenario has its column and no part in the overall mean.",
+        "Performance relative to a bare TCP echo: the geometric mean over the cells of each scenario. A count in brackets \
+         means that the mean covers only some of the cells (or scenarios). † Relative to the first of each cell, because the \
+         bare echo cannot take part or memory is compared. Scenarios in which the bare echo is not an upper bound (it answers \
+         each piece that arrives, and writes to each subscriber separately) have a column, but are not part of the overall mean.",
         "",
     ));
     text.push('\n');
@@ -82,8 +82,8 @@ fn mean(mean: Option<Mean>) -> String {
 /// Renders the first cell of each scenario: a choice that was not influenced by the figures.
 fn headlines(summary: &Summary, names: &Names<'_>) -> String {
     let head = [
-        "first cell of",
-        "compared",
+        "first cell of scenario",
+        "metric",
         "linerate",
         "best other",
         "raw TCP",
@@ -139,10 +139,10 @@ fn compressed(summary: &Summary, names: &Names<'_>) -> String {
         "compressed cell",
         "linerate",
         "best other",
-        "best other as short",
+        "best other of similar size",
     ];
-    let about = "Compressed messages: what is compared, in brackets the bytes of a message on the wire. The last column has \
-         the best whose messages are not 2 % longer than ours, and how many times as good we are.";
+    let about = "Compressed messages: the compared figure, with the size of a message on the wire in brackets. The last column \
+         has the best other contender whose messages are at most 2 % longer than linerate's, and linerate's factor over it.";
     let table = table(&head.map(String::from), rows.into_iter());
     format!("\n{}\n{table}", filled(about, ""))
 }
@@ -180,8 +180,9 @@ fn behind(summary: &Summary, names: &Names<'_>) -> String {
     let mut text = format!(
         "\n{}",
         filled(
-            "Every cell in which linerate, in the best of its servers, is not first, with who is and by how much; in \
-             **bold** where every round of the first was better than every round of linerate, the others are within the spread. “Load-bound” are cells in which nobody is called first: the others stand as they were measured:",
+            "Every cell in which the best of linerate's servers is not first, with the first contender and its lead. In **bold**, \
+             every round of the first was better than every round of linerate; other differences are within the spread. In \
+             “load-bound” cells no contender is ranked first, and the best measured figure is listed:",
             ""
         )
     );

@@ -158,7 +158,7 @@ impl Column {
 
 fn short_verdict(cell: &CellSummary, names: &Names<'_>) -> String {
     let Some(first) = cell.first() else {
-        return "no figure that counts".into();
+        return "no valid figure".into();
     };
     let ours = cell.ours().and_then(|it| Some((it, it.rank?)));
     match ours {

@@ -100,12 +100,12 @@ pub(super) fn verdict(cell: &CellSummary, names: &Names<'_>) -> String {
         });
         let titles: Vec<&str> = bound.map(|it| names.title(&it.contender)).collect();
         return format!(
-            "Not measurable here: load-bound. The load generator was too slow for {}, so no contender is called first.",
+            "Not measurable here: load-bound. The load generator was too slow for {}, so no contender is ranked first.",
             titles.join(", ")
         );
     }
     let Some(first) = cell.first() else {
-        return "No figure that counts.".into();
+        return "No valid figure.".into();
     };
     let title = names.title(&first.contender);
     let Some(ours) = cell.ours() else {

@@ -51,9 +51,9 @@ fn record() -> Record {
 }
 
 #[test]
-fn nobody_is_called_first_where_the_load_was_too_slow_for_somebody() {
+fn no_contender_is_ranked_first_if_the_load_was_too_slow_for_one() {
     let page = html(&record());
-    let verdict = "Not measurable here: load-bound. The load generator was too slow for gopher, so no contender is called \
+    let verdict = "Not measurable here: load-bound. The load generator was too slow for gopher, so no contender is ranked \
                    first.";
     assert!(page.contains(verdict));
     let text = markdown(&record());
@@ -67,7 +67,7 @@ fn nobody_is_called_first_where_the_load_was_too_slow_for_somebody() {
     );
     let said = text.replace('\n', " ");
     assert!(
-        said.contains("In 1 more cell nobody is called first"),
+        said.contains("In 1 more cell no contender is ranked first"),
         "{said}"
     );
 }
@@ -155,14 +155,14 @@ fn figures_that_cannot_be_divided_leave_no_trace() {
 #[test]
 fn an_empty_record_is_a_page_too() {
     let record = Sample::new().0;
-    assert!(html(&record).contains("0 cells have figures that count."));
+    assert!(html(&record).contains("0 cells have valid figures."));
     assert!(markdown(&record).contains("Abacus 2000"));
 }
 
 #[test]
-fn a_cell_that_nobody_has_met_yet_says_so() {
+fn a_cell_without_results_has_no_valid_figure() {
     let sample = Sample::new().cell(echo("s", "a"));
-    assert!(html(&sample.0).contains("No figure that counts."));
+    assert!(html(&sample.0).contains("No valid figure."));
 }
 
 /// Returns a cell of a matrix.

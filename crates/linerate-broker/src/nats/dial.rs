@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_meant_is_an_error() {
+    fn contradictory_settings_are_an_error() {
         assert!(matches!(dial("a:4222"), Err(NatsConfigError::Scheme)));
         assert!(matches!(
             dial("nats://"),
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn files_must_hold_what_they_are_for() {
+    fn files_must_have_the_expected_content() {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), "nothing of use").unwrap();
         let path = file.path().display();

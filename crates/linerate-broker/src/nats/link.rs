@@ -352,7 +352,7 @@ mod tests {
     use super::Refusals;
 
     #[test]
-    fn refusals_are_told_apart_by_subject_and_kind() {
+    fn refusals_are_distinguished_by_subject_and_kind() {
         let mut refusals = Refusals::default();
         refusals.note("Permissions Violation for Publish to \"a.b\"");
         refusals.note("Permissions Violation for Subscription to \"c.>\"");

@@ -137,7 +137,7 @@ mod tests {
     use super::Loopback;
 
     #[test]
-    fn one_message_serves_all_that_wait_and_those_before() {
+    fn one_message_wakes_all_current_and_earlier_waiters() {
         let loopback = Loopback::new("inbox".to_owned());
         let mut a = Box::pin(loopback.round_trip());
         let mut b = Box::pin(loopback.round_trip());
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_link_that_has_ended() {
+    fn no_task_waits_for_an_ended_link() {
         let loopback = Loopback::new("inbox".to_owned());
         let mut before = Box::pin(loopback.round_trip());
         assert!((&mut before).now_or_never().is_none());

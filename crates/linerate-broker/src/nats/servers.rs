@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_servers_tell_of_is_dialled_after_what_is_configured() {
+    fn announced_servers_are_dialled_after_configured_ones() {
         let configured: Vec<ServerAddr> = vec!["nats://a:1".parse().unwrap()];
         let mut servers = Servers::new(&configured);
         let told = ["10.0.0.1:4222", "a:1", "no address at all", "[::1]:4222"];
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_are_remembered_as_allowed() {
+    fn at_most_the_allowed_number_is_remembered() {
         let mut servers = Servers::new(&["nats://a:1".parse().unwrap()]);
         let told: Vec<String> = (0..1_000).map(|port| format!("b:{}", port + 1)).collect();
         servers.learn("nats", &told);

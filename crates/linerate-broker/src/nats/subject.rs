@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_stands_before_every_name() {
+    fn a_prefix_precedes_every_name() {
         let subjects = Subjects::new("prod.eu.").unwrap();
         assert_eq!(
             subjects.of_channel(&channel("news")).unwrap(),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_no_subjects_are_refused() {
+    fn names_that_are_not_subjects_are_refused() {
         let subjects = Subjects::new("").unwrap();
         for (name, error) in [
             (".", SubjectError::EmptyToken),

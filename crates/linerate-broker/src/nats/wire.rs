@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn who_published_and_tags_survive() {
+    fn publisher_and_tags_survive_the_round_trip() {
         let mut publish = publish();
         publish.info = Some(ClientInfo {
             user: "zoë\r\n".to_owned(),

@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn sentinels_are_asked_for_a_master() {
+    fn sentinels_are_queried_for_a_master() {
         let url = "redis+sentinel://:pw@a,b:7/my%20master/2?sentinel_user=u&sentinel_password=p%3d";
         let address = Address::parse(url).unwrap();
         let topology = Topology::Sentinel {
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_is_sharded_unless_said_otherwise() {
+    fn a_cluster_is_sharded_by_default() {
         for (query, expected) in [
             ("", true),
             ("?sharded=true", true),
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_urls_are_told_apart_and_never_quoted() {
+    fn invalid_urls_have_distinct_errors_that_do_not_quote_them() {
         for (url, error) in [
             ("redis//h", RedisUrlError::Scheme),
             ("http://h", RedisUrlError::Scheme),

@@ -140,7 +140,7 @@ mod tests {
     use crate::redis::address::Host;
 
     #[test]
-    fn slots_are_those_of_the_specification() {
+    fn slots_follow_the_specification() {
         assert_eq!(crc16(b"123456789"), 0x31C3);
         assert_eq!(slot(b"foo"), 12_182);
         assert_eq!(slot(b"{user1000}.following"), slot(b"user1000"));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_says_who_serves_a_slot() {
+    fn a_map_gives_the_server_of_a_slot() {
         let named = Value::BulkString(b"10.0.0.1".to_vec());
         let value = Value::Array(vec![
             range(0, 99, named.clone(), 7_000),
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_map_is_none() {
+    fn a_malformed_map_is_refused() {
         let asked = host("asked", 1);
         for value in [
             Value::Nil,

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_stream_has_told_is_not_delivered_again() {
+    fn publications_from_the_stream_are_not_delivered_again() {
         let mut subscriptions = subscriptions();
         for payload in [&b"\0lr1 4 e 0\nx"[..], b"\0lr1 5 e 0\nx"] {
             let delivered = deliver(&mut subscriptions, payload);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn an_offset_that_goes_back_later_is_a_gap() {
+    fn an_offset_that_goes_back_is_a_gap() {
         let mut subscriptions = subscriptions();
         deliver(&mut subscriptions, b"\0lr1 6 e 0\nx");
         let Delivered::Events(events) = deliver(&mut subscriptions, b"\0lr1 2 e 0\nx") else {
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn another_epoch_is_left_to_whoever_compares_positions() {
+    fn another_epoch_is_left_to_the_comparison_of_positions() {
         let mut subscriptions = subscriptions();
         let next = deliver(&mut subscriptions, b"\0lr1 1 f 0\nx");
         assert!(matches!(next, Delivered::One(_)));

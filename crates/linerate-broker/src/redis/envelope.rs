@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_envelope_is_left_alone() {
+    fn other_payloads_than_envelopes_are_left_unchanged() {
         for bytes in [
             &b""[..],
             b"{}",
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn meta_comes_back_as_it_was() {
+    fn meta_survives_the_round_trip() {
         let info = ClientInfo {
             user: "a\"b".to_owned(),
             client: "c".to_owned(),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn meta_that_is_not_ours_says_nothing() {
+    fn foreign_meta_is_ignored() {
         for bytes in [&b"x"[..], b"[]", b"{\"info\":1}"] {
             let publication = with_meta(Publication::build(Bytes::new()), bytes).finish();
             assert_eq!(publication.info(), None);

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_seen_later_has_followed() {
+    fn only_epochs_seen_later_are_successors() {
         let (epochs, channel) = (Epochs::default(), ChannelName::new("a").unwrap());
         epochs.note(&channel, &epoch(1));
         assert_eq!(epochs.newest(&channel), None, "channel is not subscribed");
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_are_remembered() {
+    fn a_limited_number_of_epochs_is_remembered() {
         let (epochs, channel) = (Epochs::default(), ChannelName::new("a").unwrap());
         epochs.open(&channel);
         for number in 0..=EPOCHS_MAX {

@@ -156,7 +156,7 @@ mod tests {
     };
 
     #[test]
-    fn a_probe_that_comes_back_says_how_long_it_took() {
+    fn a_returned_probe_gives_the_round_trip_time() {
         let (mut probe, now) = (Probe::default(), Instant::now());
         let later = now + Duration::from_millis(7);
         let first = probe.send(now);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_was_slept_through_does_not_count() {
+    fn suspended_time_does_not_count() {
         let (mut probe, start) = (Probe::default(), Instant::now());
         let (second, slept) = (Duration::from_secs(1), Duration::from_secs(13));
         let first = probe.send(start);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn all_links_must_hear() {
+    async fn the_state_is_up_only_if_all_links_are_up() {
         let health = Health::new(&BrokerOptions::default());
         assert_eq!(health.state(), LinkState::Deaf);
         assert_eq!(health.report(1, UP), Some(UP));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_link_that_says_nothing_is_deaf() {
+    async fn a_link_that_has_not_reported_is_deaf() {
         let health = Health::new(&BrokerOptions::default());
         health.report(1, UP);
         advance(Duration::from_millis(3_001)).await;

@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_bound_nothing_is_kept_and_that_is_known() {
+    fn beyond_the_bound_nothing_is_kept_and_this_is_reported() {
         let mut held = Held::default();
         held.extend(vec![event(1)]);
         held.extend(vec![event(BYTES_MAX - 2 * EVENT_BYTES)]);

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_channel_is_called_as_it_is_unless_there_is_a_prefix() {
+    fn a_channel_keeps_its_name_unless_there_is_a_prefix() {
         let bare = Names::new("");
         assert_eq!(bare.channel(&name("ticks")).unwrap(), "ticks");
         let names = Names::new("app[1].");
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_channels_are_nobody_elses() {
+    fn internal_channels_do_not_collide_with_others() {
         let names = Names::new("p.");
         let control = names.control();
         assert!(names.is_own(control.as_bytes()));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn ordinary_names_keep_the_keys_that_they_had() {
+    fn ordinary_names_keep_their_former_keys() {
         let stored = Names::new("").stored("ticks:AAPL");
         assert_eq!(stored.keys.meta, "linerate.meta.{ticks:AAPL}");
         assert_eq!(stored.keys.stream, "linerate.stream.{ticks:AAPL}");
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn history_of_a_name_that_was_another_ones_too_is_not_adopted() {
+    fn history_of_a_formerly_ambiguous_name_is_not_adopted() {
         let names = Names::new("");
         for name in ["{x}", "{a}b{c}", "a{b", "{a{b}", "{}x", "a}b"] {
             assert!(names.stored(name).former.is_none(), "{name}");
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_lie_in_the_slot_of_their_channel() {
+    fn keys_are_in_the_slot_of_their_channel() {
         let names = Names::new("");
         for channel in [
             "ticks", "a{b}c", "{x}", "a{b", "a}b", "{}x", "{}", "}{", "ünï",
@@ -313,7 +313,7 @@ mod tests {
         }
 
         #[test]
-        fn the_name_of_a_pattern_is_no_channels(a in arbitrary(), b in arbitrary(), prefix in arbitrary()) {
+        fn the_name_of_a_pattern_is_not_a_channel_name(a in arbitrary(), b in arbitrary(), prefix in arbitrary()) {
             let globs = ['*', '?', '['];
             let (pattern, channel) = (name(&format!("{a}*")), name(&format!("c{}", b.replace(globs, ""))));
             let names = Names::new(&prefix);
@@ -321,7 +321,7 @@ mod tests {
         }
 
         #[test]
-        fn keys_of_any_text_lie_in_its_slot(bytes in "\\PC{1,40}", key in "\\PC{0,10}") {
+        fn keys_of_any_text_are_in_its_slot(bytes in "\\PC{1,40}", key in "\\PC{0,10}") {
             let names = Names::new("");
             assert_in_slot(&names, &bytes, &key);
         }

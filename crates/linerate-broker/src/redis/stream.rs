@@ -110,7 +110,7 @@ mod tests {
     use super::Stream;
 
     #[tokio::test]
-    async fn what_arrives_while_it_rests_is_read_afterwards() {
+    async fn input_that_arrives_during_a_pause_is_read_afterwards() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let ours = TcpStream::connect(listener.local_addr().unwrap()).await;
         let (mut theirs, _) = listener.accept().await.unwrap();

@@ -100,7 +100,7 @@ mod tests {
     use super::{Trust, TrustError};
 
     #[test]
-    fn an_authority_is_trusted_if_it_is_one() {
+    fn a_valid_authority_is_trusted() {
         let certificate = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         let pem = certificate.cert.pem();
         let trust = Trust::new(Some(pem.as_bytes())).unwrap();
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_authorities_are_told_apart() {
+    fn invalid_authorities_have_distinct_errors() {
         let error = |pem: &str| Trust::new(Some(pem.as_bytes())).unwrap_err();
         assert!(matches!(error("hello"), TrustError::Empty));
         let block =

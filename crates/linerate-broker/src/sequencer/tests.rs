@@ -67,7 +67,7 @@ fn a_channel_that_keeps_nothing_has_no_positions() {
 }
 
 #[test]
-fn history_begins_behind_the_position_that_is_given() {
+fn history_begins_after_the_given_position() {
     let (mut sequencer, now) = (sequencer(), Instant::now());
     for _ in 0..12 {
         publish(&mut sequencer, now, "a", 1);
@@ -87,7 +87,7 @@ fn history_begins_behind_the_position_that_is_given() {
 }
 
 #[test]
-fn history_is_limited_and_reversed_as_asked() {
+fn history_is_limited_and_reversed_as_requested() {
     let (mut sequencer, now) = (sequencer(), Instant::now());
     for _ in 0..5 {
         publish(&mut sequencer, now, "a", 1);
@@ -125,7 +125,7 @@ fn a_position_of_another_epoch_recovers_nothing() {
 }
 
 #[test]
-fn a_channel_that_was_closed_comes_back_in_another_epoch() {
+fn a_reopened_channel_has_another_epoch() {
     let (mut sequencer, now) = (sequencer(), Instant::now());
     let before = publish(&mut sequencer, now, "a", 1);
     sequencer.close("a");
@@ -138,7 +138,7 @@ fn a_channel_that_was_closed_comes_back_in_another_epoch() {
 }
 
 #[test]
-fn what_is_too_old_is_gone_but_its_position_is_known() {
+fn expired_publications_are_removed_but_the_position_is_kept() {
     let (mut sequencer, now) = (sequencer(), Instant::now());
     publish(&mut sequencer, now, "a", 1);
     publish(&mut sequencer, now + OPTIONS.ttl / 2, "a", 1);
@@ -150,7 +150,7 @@ fn what_is_too_old_is_gone_but_its_position_is_known() {
 }
 
 #[test]
-fn removing_history_lets_offsets_go_on() {
+fn removing_history_does_not_reset_offsets() {
     let (mut sequencer, now) = (sequencer(), Instant::now());
     let before = publish(&mut sequencer, now, "a", 1);
     sequencer.remove_history("a");
@@ -198,7 +198,7 @@ fn the_bytes_of_all_channels_are_bounded() {
 }
 
 #[test]
-fn the_channel_that_was_silent_longest_gives_way_unless_it_is_held() {
+fn the_least_recently_used_channel_is_removed_unless_it_is_in_use() {
     let limits = SequencerLimits {
         channels_max: 2,
         ..SequencerLimits::default()
@@ -215,7 +215,7 @@ fn the_channel_that_was_silent_longest_gives_way_unless_it_is_held() {
 }
 
 #[test]
-fn channels_that_nobody_uses_are_forgotten() {
+fn unused_channels_are_removed() {
     let (mut sequencer, now) = (sequencer(), Instant::now());
     for number in 0..100 {
         publish(&mut sequencer, now, &format!("c{number}"), 10);

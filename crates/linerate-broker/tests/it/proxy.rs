@@ -49,7 +49,7 @@ impl Proxy {
         self.connections.lock().unwrap().abort_all();
     }
 
-    /// Silences all current connections for ever, though they stay open. New connections work.
+    /// Silences all current connections permanently, but keeps them open. New connections work.
     pub(crate) fn silence(&self) {
         self.is_silent.send_replace(true);
         self.is_silent.send_replace(false);

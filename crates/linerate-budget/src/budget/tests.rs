@@ -7,7 +7,7 @@ use crate::{Budget, Consumer, State};
 const MIB: u64 = 1 << 20;
 
 #[test]
-fn threads_never_exceed_the_budget_and_give_all_of_it_back() {
+fn threads_never_exceed_the_budget_and_return_all_of_it() {
     let budget = Budget::new(4 * MIB);
     thread::scope(|scope| {
         for seed in 0..8_u64 {
@@ -40,7 +40,7 @@ fn threads_never_exceed_the_budget_and_give_all_of_it_back() {
 }
 
 #[test]
-fn the_state_agrees_with_the_total_whatever_threads_do_at_once() {
+fn the_state_agrees_with_the_total_under_concurrency() {
     let budget = Budget::new(MIB);
     for _ in 0..300 {
         thread::scope(|scope| {
@@ -81,7 +81,7 @@ fn uploads_alone_leave_the_state_normal() {
 }
 
 #[test]
-fn what_was_shed_is_counted() {
+fn shed_bytes_are_counted() {
     let budget = Budget::new(MIB);
     budget.note_shed(Consumer::Backlogs, 7);
     budget.note_shed(Consumer::Backlogs, 5);

@@ -58,7 +58,7 @@ fn uploads_can_use_half_of_the_budget() {
 }
 
 #[test]
-fn who_can_ask_is_refused_while_the_budget_is_critical() {
+fn optional_requests_are_refused_while_the_budget_is_critical() {
     let budget = Budget::new(100 * MIB);
     let mut others = budget.lease(Consumer::Backlogs);
     let mut bodies = budget.lease(Consumer::Bodies);
@@ -118,7 +118,7 @@ fn slabs_of_a_small_budget_are_small() {
 }
 
 #[test]
-fn a_lease_always_has_drawn_what_it_holds_and_little_more() {
+fn a_lease_draws_what_it_holds_and_little_more() {
     let budget = Budget::new(64 * MIB);
     let mut lease = budget.lease(Consumer::Inflaters);
     let mut state = 1_u64;
@@ -147,7 +147,7 @@ fn without_a_bound_nothing_is_counted_or_refused() {
 }
 
 #[test]
-fn sizes_that_do_not_exist_cause_no_panic() {
+fn impossible_sizes_do_not_panic() {
     let budget = Budget::new(MIB);
     let mut lease = budget.lease(Consumer::Publications);
     assert!(lease.grow(u64::MAX).is_err());

@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use linerate::{CloseCode, Receiver, Result, Sender, axum::WebSocketUpgrade};
-use linerate_gateway::server::Visit;
+use linerate_gateway::Visit;
 
 /// The purpose of a connection.
 pub(super) trait Endpoint: Send + 'static {

@@ -11,10 +11,7 @@ use axum::{
     routing::get,
 };
 use linerate::{Counters, Options, axum::WebSocketUpgrade};
-use linerate_gateway::{
-    operations::refuse_diagnostics, server::Visit, session::Shared as SessionShared,
-    transport::Peer,
-};
+use linerate_gateway::{Access, Gateway, Peer, Visit};
 use linerate_logview::session::SUBPROTOCOL;
 
 use super::{
@@ -30,6 +27,10 @@ use super::{
 const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; connect-src 'self'; object-src 'none'; \
     base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
+/// The pages and endpoints that `linerate serve` adds to the gateway.
+#[derive(Clone, Debug)]
+pub(super) struct Pages(Arc<Shared>);
+
 /// State shared by all connections.
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -38,54 +39,56 @@ pub(super) struct Shared {
     upload_options: Options,
     pub(super) sessions: Arc<Sessions>,
     gate: Arc<Gate>,
+    access: Access,
     pub(super) started: Instant,
 }
 
-impl Shared {
-    pub(super) fn new(sessions: Arc<Sessions>, gate: Gate) -> Self {
-        let counters = Arc::new(Counters::default());
+impl Pages {
+    pub(super) fn new(gateway: &Gateway, sessions: Arc<Sessions>) -> Self {
+        let counters = gateway.counters().clone();
         let mut options = Options::default().without_compression();
         options.counters = Some(counters.clone());
-        Self {
+        Self(Arc::new(Shared {
             counters,
             upload_options: upload::options(&options, &sessions),
             options,
             sessions,
-            gate: Arc::new(gate),
+            gate: Arc::new(Gate::new(gateway.access())),
+            access: gateway.access(),
             started: Instant::now(),
-        }
+        }))
+    }
+
+    /// Returns the routes of the whole application: the pages and the endpoints for clients.
+    pub(super) fn routes(self, clients: Router) -> Router {
+        let diagnostics = Router::new()
+            .route("/echo", get(echo).connect(echo))
+            .route("/counters", get(counters).connect(counters))
+            .route_layer(from_fn_with_state(self.0.clone(), only_diagnostics));
+        Router::new()
+            .route("/", get(assets::index))
+            .route("/admin", get(assets::admin))
+            .route("/logs", get(assets::logs))
+            .route("/assets/{name}", get(assets::asset))
+            .merge(assets::docs())
+            .merge(diagnostics)
+            .route("/logs/upload", get(upload).connect(upload))
+            .fallback(not_found)
+            .method_not_allowed_fallback(method_not_allowed)
+            .with_state(self.0)
+            .merge(clients)
+            .layer(map_response(with_security_headers))
     }
 }
 
-/// Returns the routes of the whole application: the pages and the endpoints for clients.
-pub(super) fn routes(shared: Arc<Shared>, sessions: Arc<SessionShared>, clients: Router) -> Router {
-    let diagnostics = Router::new()
-        .route("/echo", get(echo).connect(echo))
-        .route("/counters", get(counters).connect(counters))
-        .route_layer(from_fn_with_state(sessions, only_diagnostics));
-    Router::new()
-        .route("/", get(assets::index))
-        .route("/admin", get(assets::admin))
-        .route("/logs", get(assets::logs))
-        .route("/assets/{name}", get(assets::asset))
-        .merge(assets::docs())
-        .merge(diagnostics)
-        .route("/logs/upload", get(upload).connect(upload))
-        .fallback(not_found)
-        .method_not_allowed_fallback(method_not_allowed)
-        .with_state(shared)
-        .merge(clients)
-        .layer(map_response(with_security_headers))
-}
-
-/// Restricts access to `/echo` and `/counters`, see [`refuse_diagnostics`].
+/// Restricts access to `/echo` and `/counters`, see [`Access::refuse_diagnostics`].
 async fn only_diagnostics(
-    State(sessions): State<Arc<SessionShared>>,
+    State(shared): State<Arc<Shared>>,
     request: Request,
     next: Next,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    match refuse_diagnostics(&sessions, &parts) {
+    match shared.access.refuse_diagnostics(&parts) {
         None => next.run(Request::from_parts(parts, body)).await,
         Some(refused) => refused,
     }

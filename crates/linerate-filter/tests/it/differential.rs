@@ -361,7 +361,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_changed_and_still_json_means_what_the_naive_evaluator_says(
+    fn changed_json_agrees_with_the_naive_evaluator(
         node in node(),
         payload in payload(),
         changes in changes(),
@@ -376,7 +376,7 @@ proptest! {
     }
 
     #[test]
-    fn a_value_that_is_not_json_is_not_there(
+    fn a_value_that_is_not_json_is_absent(
         payload in payload(),
         changes in changes(),
     ) {
@@ -397,7 +397,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_panics_and_errors_have_a_place_in_it(text in any::<String>()) {
+    fn no_text_panics_and_errors_have_a_position(text in any::<String>()) {
         if let Err(error) = parse(&text, &Limits::default()) {
             prop_assert!((1..=text.chars().count() + 1).contains(&error.column), "{}", error);
         }

@@ -51,7 +51,7 @@ fn fields_are_variables_and_data_is_the_whole() {
 }
 
 #[test]
-fn errors_are_no_match_unless_the_other_side_decides() {
+fn errors_do_not_match_unless_the_other_operand_decides() {
     for payload in [
         "{}",
         r#"{"n":null}"#,
@@ -98,7 +98,7 @@ fn values_of_different_types_are_different_and_lists_are_not_compared() {
 }
 
 #[test]
-fn numbers_of_different_notations_compare_by_value() {
+fn numbers_in_different_notations_compare_by_value() {
     assert!(matches("a == 1.0 && a < 1.5", r#"{"a":1}"#));
     assert!(matches("a == 1 && a in [1]", r#"{"a":1.0}"#));
     assert!(matches(
@@ -127,7 +127,7 @@ fn the_last_of_several_fields_of_one_name_counts() {
 }
 
 #[test]
-fn a_field_is_found_wherever_it_is_and_however_long_its_name() {
+fn a_field_is_found_at_any_position_with_a_name_of_any_length() {
     for length in [0, 1, 2, 7, 60, 61, 62, 63, 64, 65, 130] {
         let (name, other) = ("k".repeat(length), "x".repeat(length));
         let filter = format!("data['{name}'] == 1");
@@ -173,7 +173,7 @@ fn a_payload_that_is_not_one_value_matches_nothing_whatever_is_asked_of_it() {
 }
 
 #[test]
-fn what_is_named_must_be_json_and_the_rest_is_not_looked_at() {
+fn only_referenced_values_must_be_json() {
     for b in [
         &b"01"[..],
         b"1e999",
@@ -220,7 +220,7 @@ fn what_is_named_must_be_json_and_the_rest_is_not_looked_at() {
 }
 
 #[test]
-fn every_construct_that_is_missing_is_named_with_its_place() {
+fn unsupported_constructs_are_reported_with_their_position() {
     let unsupported = |construct| Problem::Unsupported { construct };
     for (text, column, problem) in [
         ("a + 1 > 2", 3, unsupported("arithmetic")),
@@ -275,7 +275,7 @@ fn every_construct_that_is_missing_is_named_with_its_place() {
 }
 
 #[test]
-fn syntax_errors_say_what_was_expected() {
+fn syntax_errors_report_what_was_expected() {
     for (text, message) in [
         ("a = 1", "column 3: found =, expected =="),
         (

@@ -73,7 +73,7 @@ fn many_fields_of_one_object_are_found() {
 }
 
 #[test]
-fn a_filter_that_is_removed_or_replaced_matches_no_more() {
+fn a_removed_or_replaced_filter_no_longer_matches() {
     let mut set = set(&["a == 1", "a == 1 && b == 2", "b == 2", "a > 0"]);
     let payload = r#"{"a":1,"b":2}"#;
     assert_eq!(matched(&set, payload), [0, 1, 2, 3]);
@@ -95,7 +95,7 @@ fn a_filter_that_is_removed_or_replaced_matches_no_more() {
 }
 
 #[test]
-fn evaluation_in_slices_minds_filters_that_come_and_go() {
+fn evaluation_in_slices_respects_added_and_removed_filters() {
     let mut set = set(&["a > 0", "a > 1", "a > 2", "a == 2", "a < 3"]);
     let (payload, mut known) = (br#"{"a":2}"#, Evaluated::default());
     assert!(!set.evaluate(payload, &mut known, || true));
@@ -118,7 +118,7 @@ fn evaluation_in_slices_minds_filters_that_come_and_go() {
 }
 
 #[test]
-fn evaluation_in_slices_goes_on_within_a_filter() {
+fn evaluation_in_slices_continues_within_a_filter() {
     let text =
         "size(a) == 3 && !a.contains('x') && 'b' in l && !(2 in l) && (a == b || a.endsWith('c'))";
     let set = set(&[text, "a != 1"]);
@@ -145,7 +145,7 @@ fn evaluation_in_slices_goes_on_within_a_filter() {
 }
 
 #[test]
-fn evaluation_in_slices_gets_on_with_what_searches_no_payload() {
+fn evaluation_in_slices_advances_without_payload_searches() {
     // Operations that count as searches, but whose operands make them cost nothing.
     let set = set(&[
         "size('abc') == 3",

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-pub use crate::node::NodeInfo;
+pub(crate) use crate::node::NodeInfo;
 
 /// This node and its current load.
 #[derive(Clone, Debug, Serialize)]
-pub struct Overview {
+pub(crate) struct Overview {
     /// The node that replies.
     pub node: NodeInfo,
     /// True if the node is draining: it disconnects its clients.
@@ -33,14 +33,14 @@ pub struct Overview {
 
 /// All known nodes.
 #[derive(Clone, Debug, Serialize)]
-pub struct Nodes {
+pub(crate) struct Nodes {
     /// The nodes; the one that replies is the first.
     pub nodes: Vec<NodeInfo>,
 }
 
 /// The clients of the node that replies.
 #[derive(Clone, Debug, Serialize)]
-pub struct Connections {
+pub(crate) struct Connections {
     /// Number of matching clients.
     pub total: usize,
     /// The first of them, in the requested order.
@@ -49,7 +49,7 @@ pub struct Connections {
 
 /// A client.
 #[derive(Clone, Debug, Serialize)]
-pub struct Connection {
+pub(crate) struct Connection {
     /// ID of the connection.
     pub client: String,
     /// The user; empty if anonymous.
@@ -78,7 +78,7 @@ pub struct Connection {
 
 /// The channels with subscribers on the node that replies.
 #[derive(Clone, Debug, Serialize)]
-pub struct Channels {
+pub(crate) struct Channels {
     /// Number of matching channels.
     pub total: usize,
     /// The first of them, in the requested order.
@@ -87,7 +87,7 @@ pub struct Channels {
 
 /// A channel.
 #[derive(Clone, Debug, Serialize)]
-pub struct Channel {
+pub(crate) struct Channel {
     /// Its name.
     pub channel: String,
     /// Number of subscribers on this node.
@@ -105,7 +105,7 @@ pub struct Channel {
 /// The state of the link to the broker.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum LinkState {
+pub(crate) enum LinkState {
     /// Nothing arrives from the broker.
     Deaf,
     /// The last loopback publication came back.
@@ -114,7 +114,7 @@ pub enum LinkState {
 
 /// The state and recent history of the link to the broker.
 #[derive(Clone, Debug, Serialize)]
-pub struct BrokerLink {
+pub(crate) struct BrokerLink {
     /// The broker: `memory`, `redis` or `nats`.
     pub broker: String,
     /// State of the link.
@@ -131,7 +131,7 @@ pub struct BrokerLink {
 
 /// A change of the link's state, or a gap.
 #[derive(Clone, Debug, Serialize)]
-pub struct Change {
+pub(crate) struct Change {
     /// When it was noticed, in milliseconds since 1970.
     pub at_ms: u64,
     /// The kind of change: `up`, `deaf` or `gap`.
@@ -142,7 +142,7 @@ pub struct Change {
 /// The kind of a change.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
-pub enum ChangeKind {
+pub(crate) enum ChangeKind {
     /// Nothing arrives from the broker any more.
     Deaf,
     /// Publications may have been missed.
@@ -161,7 +161,7 @@ pub enum ChangeKind {
 /// The connections to close: one client, or all of a user. One of the two is required.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Disconnect {
+pub(crate) struct Disconnect {
     /// ID of the connection.
     pub client: String,
     /// The user.
@@ -173,7 +173,7 @@ pub struct Disconnect {
 /// The subscriptions to end.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Unsubscribe {
+pub(crate) struct Unsubscribe {
     /// ID of the connection.
     pub client: String,
     /// The user.
@@ -185,7 +185,7 @@ pub struct Unsubscribe {
 /// A publication request.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Publish {
+pub(crate) struct Publish {
     /// The channel.
     pub channel: String,
     /// The payload, as text.
@@ -194,14 +194,14 @@ pub struct Publish {
 
 /// The number of affected clients on all nodes that replied in time.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Done {
+pub(crate) struct Done {
     /// Number of clients.
     pub clients: u64,
 }
 
 /// A publication in a tail.
 #[derive(Clone, Debug, Serialize)]
-pub struct TailPublication {
+pub(crate) struct TailPublication {
     /// When it arrived, in milliseconds since 1970.
     pub at_ms: u64,
     /// The channel it was published in; differs from the requested one if that is a pattern.
@@ -218,14 +218,14 @@ pub struct TailPublication {
 
 /// Publications that a tail has skipped.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct TailSkipped {
+pub(crate) struct TailSkipped {
     /// Number of publications skipped in the last second.
     pub skipped: u64,
 }
 
 /// Publications may have been missed.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct TailGap {
+pub(crate) struct TailGap {
     /// Number of missed publications; `null` if unknown.
     pub missed: Option<u64>,
 }

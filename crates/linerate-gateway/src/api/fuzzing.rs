@@ -11,7 +11,7 @@ use super::{
 use crate::node::Node;
 
 /// Executes a method with a body and returns the reply; `None` if the method is unknown.
-pub async fn perform(node: &Arc<Node>, name: &str, body: &[u8]) -> Option<Value> {
+pub(crate) async fn perform(node: &Arc<Node>, name: &str, body: &[u8]) -> Option<Value> {
     let answer = match name {
         "batch" => match serde_json::from_slice(body) {
             Ok(batch) => {

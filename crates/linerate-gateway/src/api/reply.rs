@@ -16,7 +16,7 @@ use crate::{
 /// The reply of a method: `{"result":…}` or `{"error":…}`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reply {
+pub(crate) enum Reply {
     /// The method failed.
     Error(ApiError),
     /// The method succeeded.
@@ -25,7 +25,7 @@ pub enum Reply {
 
 /// Why a method failed.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-pub struct ApiError {
+pub(crate) struct ApiError {
     /// The error code, as in Centrifugo.
     pub code: u32,
     /// A description for people.
@@ -35,7 +35,7 @@ pub struct ApiError {
 /// The result of a method.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// `broadcast`
     Broadcast {
         /// One reply for each channel, in the order of the request.
@@ -92,7 +92,7 @@ pub enum Outcome {
 
 /// A revocation.
 #[derive(Debug, Serialize)]
-pub struct RevocationReply {
+pub(crate) struct RevocationReply {
     /// The `jti` of the token, if the revocation applies to a single token.
     #[serde(skip_serializing_if = "Option::is_none")]
     uid: Option<String>,
@@ -127,14 +127,14 @@ impl From<Revocation> for RevocationReply {
 
 /// The number of subscribers of a channel.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Subscribers {
+pub(crate) struct Subscribers {
     /// Number of connections.
     pub num_clients: u64,
 }
 
 /// A publication in a history.
 #[derive(Debug, Serialize)]
-pub struct PublicationReply {
+pub(crate) struct PublicationReply {
     /// The payload, if it is JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<Box<RawValue>>,
@@ -150,7 +150,7 @@ pub struct PublicationReply {
 
 /// Information about a client.
 #[derive(Debug, Serialize)]
-pub struct ClientReply {
+pub(crate) struct ClientReply {
     user: String,
     client: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -161,7 +161,7 @@ pub struct ClientReply {
 
 /// A node.
 #[derive(Debug, Serialize)]
-pub struct NodeReply {
+pub(crate) struct NodeReply {
     uid: String,
     name: String,
     version: String,

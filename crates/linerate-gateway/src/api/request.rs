@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 /// `publish`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Publish {
+pub(crate) struct Publish {
     /// The channel.
     pub channel: String,
     /// The payload as JSON, published byte for byte.
@@ -29,7 +29,7 @@ pub struct Publish {
 /// `broadcast`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Broadcast {
+pub(crate) struct Broadcast {
     /// The channels.
     pub channels: Vec<String>,
     /// The payload as JSON, published byte for byte.
@@ -49,7 +49,7 @@ pub struct Broadcast {
 
 impl Broadcast {
     /// Returns the request to publish in one of the channels.
-    pub fn publish(&self, channel: String) -> Publish {
+    pub(crate) fn publish(&self, channel: String) -> Publish {
         Publish {
             channel,
             data: self.data.clone(),
@@ -65,7 +65,7 @@ impl Broadcast {
 /// A request with a channel as its only parameter.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Channel {
+pub(crate) struct Channel {
     /// The channel.
     pub channel: String,
 }
@@ -73,7 +73,7 @@ pub struct Channel {
 /// `channels`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Channels {
+pub(crate) struct Channels {
     /// Returns only the channels that match this pattern, in which `*` stands for any text.
     pub pattern: String,
 }
@@ -81,7 +81,7 @@ pub struct Channels {
 /// `history`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct History {
+pub(crate) struct History {
     /// The channel.
     pub channel: String,
     /// Maximum number of publications; 0 returns only the position, a negative number all.
@@ -95,7 +95,7 @@ pub struct History {
 /// A position in a stream.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Position {
+pub(crate) struct Position {
     /// The offset.
     pub offset: u64,
     /// The epoch.
@@ -105,7 +105,7 @@ pub struct Position {
 /// The connections to which a request applies.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Whom {
+pub(crate) struct Whom {
     /// All connections of this user.
     pub user: String,
     /// Only this connection.
@@ -115,7 +115,7 @@ pub struct Whom {
 /// `disconnect`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Disconnect {
+pub(crate) struct Disconnect {
     /// The connections to close.
     #[serde(flatten)]
     pub whom: Whom,
@@ -128,7 +128,7 @@ pub struct Disconnect {
 /// The code and reason sent to a client that is disconnected.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct DisconnectCode {
+pub(crate) struct DisconnectCode {
     /// The code: 3000 to 4999.
     pub code: u16,
     /// The reason.
@@ -138,7 +138,7 @@ pub struct DisconnectCode {
 /// `revoke_token`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct RevokeToken {
+pub(crate) struct RevokeToken {
     /// The token's `jti`.
     pub uid: String,
     /// When the token and thus the revocation expires, in seconds since 1970; 0 for never.
@@ -148,7 +148,7 @@ pub struct RevokeToken {
 /// `invalidate_user_tokens`, and `invalidate_tokens`, which applies to all users.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct InvalidateTokens {
+pub(crate) struct InvalidateTokens {
     /// The user whose tokens are revoked.
     pub user: String,
     /// Revokes only tokens with an `iat` before this time, in seconds since 1970; 0 for all tokens
@@ -162,7 +162,7 @@ pub struct InvalidateTokens {
 /// `refresh`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Refresh {
+pub(crate) struct Refresh {
     /// The connections to refresh.
     #[serde(flatten)]
     pub whom: Whom,
@@ -175,7 +175,7 @@ pub struct Refresh {
 /// `subscribe`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Subscribe {
+pub(crate) struct Subscribe {
     /// Subscribes all connections of this user.
     pub user: String,
     /// Subscribes only this connection.
@@ -189,7 +189,7 @@ pub struct Subscribe {
 /// `unsubscribe`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Unsubscribe {
+pub(crate) struct Unsubscribe {
     /// The connections to unsubscribe.
     #[serde(flatten)]
     pub whom: Whom,
@@ -200,7 +200,7 @@ pub struct Unsubscribe {
 /// `batch`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Batch {
+pub(crate) struct Batch {
     /// The commands, each an object with the method as its only key and the parameters as its
     /// value.
     pub commands: Vec<BTreeMap<String, Box<RawValue>>>,

@@ -12,7 +12,7 @@ const BYTES_MIN: usize = 16;
 
 /// A key that requests must present.
 #[derive(Clone)]
-pub struct AccessKey(String);
+pub(crate) struct AccessKey(String);
 
 impl AccessKey {
     /// Reads the key, if one is configured under `name`.
@@ -39,7 +39,7 @@ impl AccessKey {
 
     /// Returns whether `presented` is this key. The time taken reveals at most the length of the
     /// key.
-    pub fn matches(&self, presented: &[u8]) -> bool {
+    pub(crate) fn matches(&self, presented: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(presented).into()
     }
 }

@@ -17,7 +17,7 @@ const CHANNELS_MAX: usize = 1_000;
 /// The claims of a token for a connection.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
-pub struct ConnectionClaims {
+pub(crate) struct ConnectionClaims {
     /// The user; empty if anonymous.
     pub user: String,
     /// Information that others can see about the connection, as JSON.
@@ -35,7 +35,7 @@ pub struct ConnectionClaims {
 /// The claims of a token for a subscription.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
-pub struct SubscriptionClaims {
+pub(crate) struct SubscriptionClaims {
     /// Information that others in the channel can see about the subscriber, as JSON.
     pub info: Option<Bytes>,
     /// Data sent to the subscriber with the reply, as JSON.
@@ -53,7 +53,7 @@ pub struct SubscriptionClaims {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(default)]
 #[non_exhaustive]
-pub struct SubscriptionOverrides {
+pub(crate) struct SubscriptionOverrides {
     /// True to list the subscriber in the presence information.
     #[serde(deserialize_with = "value")]
     pub presence: Option<bool>,

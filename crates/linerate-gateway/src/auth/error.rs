@@ -5,7 +5,7 @@ use std::io;
 /// Why a token is rejected. Never contains text from the token.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum TokenError {
+pub(crate) enum TokenError {
     /// `aud` does not contain the configured audience.
     #[error("token is for another audience")]
     Audience,
@@ -61,7 +61,7 @@ pub enum TokenError {
 
 impl TokenError {
     /// All values that [`label`](Self::label) returns.
-    pub const LABELS: [&str; 5] = [
+    pub(crate) const LABELS: [&str; 5] = [
         "expired",
         "invalid",
         "keys_unavailable",
@@ -70,7 +70,7 @@ impl TokenError {
     ];
 
     /// Returns whether the same token may be accepted later.
-    pub const fn is_temporary(&self) -> bool {
+    pub(crate) const fn is_temporary(&self) -> bool {
         matches!(
             self,
             Self::KeysUnavailable { .. } | Self::RevocationsUnknown
@@ -78,7 +78,7 @@ impl TokenError {
     }
 
     /// Returns a value for metric labels.
-    pub const fn label(&self) -> &'static str {
+    pub(crate) const fn label(&self) -> &'static str {
         match self {
             Self::Expired => "expired",
             Self::KeysUnavailable { .. } => "keys_unavailable",

@@ -7,12 +7,12 @@ use super::AuthSetupError;
 
 /// Which pages may connect. Programs other than browsers send no origin and are always allowed.
 #[derive(Clone, Debug, Default)]
-pub struct Origins(Vec<Pattern>);
+pub(crate) struct Origins(Vec<Pattern>);
 
 /// The origin of the page is not allowed, or the request has two origins.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("pages of this origin may not connect")]
-pub struct OriginDenied;
+pub(crate) struct OriginDenied;
 
 #[derive(Clone, Debug)]
 enum Pattern {
@@ -31,7 +31,7 @@ impl Origins {
     ///
     /// # Errors
     /// Fails if one of them is not an origin.
-    pub fn new(origins: &[String]) -> Result<Self, AuthSetupError> {
+    pub(crate) fn new(origins: &[String]) -> Result<Self, AuthSetupError> {
         let patterns = origins.iter().map(|origin| {
             Pattern::parse(origin).ok_or_else(|| AuthSetupError::Origin {
                 origin: origin.clone(),
@@ -44,7 +44,7 @@ impl Origins {
     ///
     /// # Errors
     /// Fails if the page may not connect.
-    pub fn check(&self, headers: &HeaderMap, scheme: Scheme) -> Result<(), OriginDenied> {
+    pub(crate) fn check(&self, headers: &HeaderMap, scheme: Scheme) -> Result<(), OriginDenied> {
         let mut values = headers.get_all(header::ORIGIN).iter();
         let Some(value) = values.next() else {
             return Ok(());

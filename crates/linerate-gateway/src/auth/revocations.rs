@@ -20,7 +20,7 @@ const NEWEST_MAX: usize = 256;
 /// The claims of a token that identify it.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
-pub struct Shown {
+pub(crate) struct Shown {
     /// The `jti` claim.
     pub id: Option<String>,
     /// The `iat` claim, in seconds since 1970.
@@ -31,7 +31,7 @@ pub struct Shown {
 #[derive(Clone, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Target {
+pub(crate) enum Target {
     /// All tokens.
     All,
     /// The token with this `jti`.
@@ -43,7 +43,7 @@ pub enum Target {
 /// A revocation.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Revocation {
+pub(crate) struct Revocation {
     /// The tokens to revoke.
     pub target: Target,
     /// Revokes only tokens whose `iat` is before this time, in seconds since 1970, or missing.
@@ -56,7 +56,7 @@ pub struct Revocation {
 
 /// All revocations in force.
 #[derive(Debug)]
-pub struct Revocations {
+pub(crate) struct Revocations {
     revocations_max: usize,
     all: RwLock<HashMap<Target, Revocation>>,
     /// Number of revocations so far that changed something.
@@ -76,7 +76,7 @@ pub(crate) enum Concerned {
 /// Why a revocation is rejected.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum RevocationError {
+pub(crate) enum RevocationError {
     /// The ID of the token or the name of the user is empty or too long.
     #[error("name to revoke has {bytes} bytes; 1 to {NAME_BYTES_MAX} are allowed")]
     Name {
@@ -93,7 +93,7 @@ pub enum RevocationError {
 
 impl Revocation {
     /// Creates a revocation. `now`, `issued_before` and `expires_at` are in seconds since 1970.
-    pub fn new(target: Target, issued_before: u64, expires_at: Option<u64>) -> Self {
+    pub(crate) fn new(target: Target, issued_before: u64, expires_at: Option<u64>) -> Self {
         Self {
             target,
             issued_before,
@@ -102,7 +102,7 @@ impl Revocation {
     }
 
     /// Returns whether it applies to a token that `user` has presented.
-    pub fn revokes(&self, user: &str, token: &Shown) -> bool {
+    pub(crate) fn revokes(&self, user: &str, token: &Shown) -> bool {
         let is_early = token.issued_at.is_none_or(|at| at < self.issued_before);
         match &self.target {
             Target::All => is_early,
@@ -151,7 +151,7 @@ impl Concerned {
 
 impl Revocations {
     /// Creates an empty list for up to `revocations_max` revocations.
-    pub fn new(revocations_max: usize) -> Self {
+    pub(crate) fn new(revocations_max: usize) -> Self {
         Self {
             revocations_max,
             all: RwLock::default(),
@@ -165,7 +165,11 @@ impl Revocations {
     ///
     /// # Errors
     /// Fails if its name is empty or too long, or if there are too many revocations.
-    pub fn merged(&self, revocation: Revocation, now: u64) -> Result<Revocation, RevocationError> {
+    pub(crate) fn merged(
+        &self,
+        revocation: Revocation,
+        now: u64,
+    ) -> Result<Revocation, RevocationError> {
         revocation.check()?;
         let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(earlier) = all.get(&revocation.target) {
@@ -186,7 +190,7 @@ impl Revocations {
     ///
     /// # Errors
     /// The same as for [`merged`](Self::merged).
-    pub fn insert(
+    pub(crate) fn insert(
         &self,
         revocation: Revocation,
         now: u64,
@@ -235,7 +239,7 @@ impl Revocations {
 
     /// Returns whether a token that `user` has presented is revoked. `now` is in seconds since
     /// 1970.
-    pub fn is_revoked(&self, user: &str, token: &Shown, now: u64) -> bool {
+    pub(crate) fn is_revoked(&self, user: &str, token: &Shown, now: u64) -> bool {
         let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
         if all.is_empty() {
             return false;
@@ -255,7 +259,7 @@ impl Revocations {
     }
 
     /// Returns the revocations in force, ordered by their targets.
-    pub fn list(&self, now: u64) -> Vec<Revocation> {
+    pub(crate) fn list(&self, now: u64) -> Vec<Revocation> {
         let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
         let all = all.values().filter(|revocation| !revocation.is_over(now));
         let mut list: Vec<_> = all.cloned().collect();

@@ -55,7 +55,7 @@ pub struct TokenOptions {
 
 impl AuthOptions {
     /// Returns whether any key or token is required, from clients or from applications.
-    pub fn has_keys(&self) -> bool {
+    pub(crate) fn has_keys(&self) -> bool {
         self.api_key.is_some() || self.admin_key.is_some() || self.token.has_keys()
     }
 
@@ -89,7 +89,7 @@ impl Default for AuthOptions {
 
 impl TokenOptions {
     /// Returns whether a key is configured, without which no token can be valid.
-    pub fn has_keys(&self) -> bool {
+    pub(crate) fn has_keys(&self) -> bool {
         self.jwks_url.is_some() || self.keys().into_iter().any(|(_, key)| key.is_some())
     }
 

@@ -110,14 +110,14 @@ pub enum SlowPolicy {
 #[error(
     "conflation must be \"latest\" or a JSON pointer such as \"/symbol\" of at most {POINTER_BYTES_MAX} bytes"
 )]
-pub struct ConflationError;
+pub(crate) struct ConflationError;
 
 /// Maximum length of a JSON pointer, in bytes.
 const POINTER_BYTES_MAX: usize = 256;
 
 impl ChannelOptions {
     /// Returns the options that the broker needs for the channel.
-    pub const fn stream(&self) -> StreamOptions {
+    pub(crate) const fn stream(&self) -> StreamOptions {
         StreamOptions {
             is_durable: self.durable,
             size_max: self.history_size,
@@ -127,7 +127,7 @@ impl ChannelOptions {
 
     /// Returns whether clients of Centrifuge's protocol can miss publications without being
     /// notified.
-    pub fn is_silent(&self) -> bool {
+    pub(crate) fn is_silent(&self) -> bool {
         self.gaps == Gaps::Silent && !self.positioned && !self.recover
     }
 

@@ -23,14 +23,14 @@ pub struct Namespace {
 
 /// Looks up the options of channels by name.
 #[derive(Clone, Debug)]
-pub struct Namespaces {
+pub(crate) struct Namespaces {
     default: ChannelOptions,
     named: HashMap<String, ChannelOptions>,
 }
 
 impl Namespaces {
     /// Creates the lookup table from the channels and namespaces in `config`.
-    pub fn new(config: &Config) -> Self {
+    pub(crate) fn new(config: &Config) -> Self {
         let named = config.namespaces.iter();
         Self {
             default: config.channel.clone(),
@@ -42,18 +42,18 @@ impl Namespaces {
 
     /// Returns the options of a channel: those of its namespace if it is configured, otherwise the
     /// defaults.
-    pub fn options(&self, channel: &ChannelName) -> &ChannelOptions {
+    pub(crate) fn options(&self, channel: &ChannelName) -> &ChannelOptions {
         self.entry(channel).1
     }
 
     /// Returns the name of the configured namespace of a channel, for metric labels; empty if there
     /// is none.
-    pub fn label(&self, channel: &ChannelName) -> &str {
+    pub(crate) fn label(&self, channel: &ChannelName) -> &str {
         self.entry(channel).0
     }
 
     /// Returns all options with the names of their namespaces; the name of the defaults is empty.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &ChannelOptions)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &ChannelOptions)> {
         let named = self.named.iter();
         let named = named.map(|(name, options)| (name.as_str(), options));
         std::iter::once(("", &self.default)).chain(named)

@@ -24,7 +24,7 @@ impl Secret {
     }
 
     /// Returns the text as configured.
-    pub fn expose(&self) -> &str {
+    pub(crate) fn expose(&self) -> &str {
         &self.0
     }
 
@@ -32,7 +32,7 @@ impl Secret {
     ///
     /// # Errors
     /// Fails if the file cannot be read, is not UTF-8, or is larger than 1 MiB.
-    pub fn read(&self) -> io::Result<String> {
+    pub(crate) fn read(&self) -> io::Result<String> {
         let Some(path) = self.0.strip_prefix(FILE) else {
             return Ok(self.0.trim().to_owned());
         };
@@ -46,7 +46,7 @@ impl Secret {
     }
 
     /// Returns whether the secret is stored in a file.
-    pub fn is_file(&self) -> bool {
+    pub(crate) fn is_file(&self) -> bool {
         self.0.starts_with(FILE)
     }
 }

@@ -95,7 +95,7 @@ const MEMORY_BYTES_MIN: u64 = 4 << 20;
 impl ServerOptions {
     /// Returns the memory budget in bytes: the configured one, or half of the memory of this
     /// machine or of the control group of the process, but at least 256 MiB.
-    pub fn memory_budget_bytes(&self) -> u64 {
+    pub(crate) fn memory_budget_bytes(&self) -> u64 {
         match self.memory_bytes_max {
             0 => super::memory::available_bytes().map_or(DEFAULT_MEMORY_BYTES_MIN, |bytes| {
                 (bytes / 2).max(DEFAULT_MEMORY_BYTES_MIN)
@@ -105,7 +105,7 @@ impl ServerOptions {
     }
 
     /// Returns whether only this machine can connect.
-    pub fn is_local(&self) -> bool {
+    pub(crate) fn is_local(&self) -> bool {
         self.listen.ip().to_canonical().is_loopback()
     }
 

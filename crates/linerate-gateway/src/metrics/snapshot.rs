@@ -18,7 +18,7 @@ use crate::{
 
 /// The values of all metrics at one moment.
 #[derive(Debug)]
-pub struct Snapshot {
+pub(crate) struct Snapshot {
     figures: Vec<Figure>,
     pub(super) publishes: PublishDurations,
 }
@@ -26,7 +26,7 @@ pub struct Snapshot {
 impl Snapshot {
     /// Collects the values from the node, its workers and listeners. A worker that is too busy to
     /// answer contributes its last known counts.
-    pub async fn take(node: &Node, front: &Front) -> Self {
+    pub(crate) async fn take(node: &Node, front: &Front) -> Self {
         let mut snapshot = Self {
             figures: Vec::new(),
             publishes: node.publishes().clone(),

@@ -31,14 +31,14 @@ const PART_LEN: usize = 1_000;
 #[error(
     "limit exceeded: presence information is larger than {bytes_max} bytes (presence_bytes_max); use presence_stats for the counts"
 )]
-pub struct PresenceTooLarge {
+pub(crate) struct PresenceTooLarge {
     /// The maximum number of bytes.
     pub bytes_max: usize,
 }
 
 /// The number of clients present in a channel, in the whole cluster.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct PresenceStats {
+pub(crate) struct PresenceStats {
     /// The number of connections.
     pub clients: u64,
     /// The number of distinct users.
@@ -50,7 +50,7 @@ impl Node {
     ///
     /// # Errors
     /// The answer would exceed the channel's `presence_bytes_max`.
-    pub async fn presence(
+    pub(crate) async fn presence(
         self: &Arc<Self>,
         channel: &ChannelName,
     ) -> Result<Vec<ClientInfo>, PresenceTooLarge> {
@@ -76,7 +76,7 @@ impl Node {
     }
 
     /// Returns how many clients and users are present in a channel, on all nodes.
-    pub async fn presence_stats(self: &Arc<Self>, channel: &ChannelName) -> PresenceStats {
+    pub(crate) async fn presence_stats(self: &Arc<Self>, channel: &ChannelName) -> PresenceStats {
         let channel = channel.to_string();
         let (mut stats, mut hashes) = (PresenceStats::default(), HashSet::new());
         for answer in self.survey(Ask::PresenceStats { channel }).await {
@@ -91,7 +91,7 @@ impl Node {
 
     /// Returns the channels with subscribers on any node, sorted by name, with their number of
     /// subscribers. `*` in `pattern` matches any text; an empty pattern matches all channels.
-    pub async fn channels(self: &Arc<Self>, pattern: &str) -> Vec<(String, u64)> {
+    pub(crate) async fn channels(self: &Arc<Self>, pattern: &str) -> Vec<(String, u64)> {
         let pattern = pattern.to_owned();
         let mut channels = HashMap::new();
         for answer in self.survey(Ask::Channels { pattern }).await {
@@ -107,14 +107,14 @@ impl Node {
     }
 
     /// Closes connections on all nodes. Returns how many.
-    pub async fn disconnect(self: &Arc<Self>, whom: Whom, why: Disconnect) -> u64 {
+    pub(crate) async fn disconnect(self: &Arc<Self>, whom: Whom, why: Disconnect) -> u64 {
         let (code, reason) = (why.code, why.reason.into_owned());
         self.count(Ask::Disconnect { whom, code, reason }).await
     }
 
     /// Ends subscriptions on all nodes, to all channels if `channel` is `None`. Returns the number
     /// of affected connections.
-    pub async fn unsubscribe(
+    pub(crate) async fn unsubscribe(
         self: &Arc<Self>,
         whom: Whom,
         channel: Option<&ChannelName>,
@@ -130,7 +130,7 @@ impl Node {
     }
 
     /// Subscribes connections on all nodes. Returns how many.
-    pub async fn subscribe(
+    pub(crate) async fn subscribe(
         self: &Arc<Self>,
         whom: Whom,
         channel: &ChannelName,
@@ -146,7 +146,7 @@ impl Node {
     }
 
     /// Changes the expiry of connections on all nodes. Returns how many.
-    pub async fn refresh(
+    pub(crate) async fn refresh(
         self: &Arc<Self>,
         whom: Whom,
         expires: Option<SystemTime>,

@@ -64,7 +64,7 @@ impl Cluster {
 
 impl Node {
     /// Returns all known nodes, this one first.
-    pub fn nodes(&self) -> Vec<NodeInfo> {
+    pub(crate) fn nodes(&self) -> Vec<NodeInfo> {
         let mut nodes = vec![self.info()];
         let mut members = self.cluster.members();
         members.handle_timeout(Instant::now());
@@ -73,7 +73,7 @@ impl Node {
     }
 
     /// Returns the number of known nodes, including this one.
-    pub fn nodes_count(&self) -> usize {
+    pub(crate) fn nodes_count(&self) -> usize {
         1 + self.cluster.members().ids().len()
     }
 

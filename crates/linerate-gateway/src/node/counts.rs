@@ -13,7 +13,7 @@ use hashbrown::{HashMap, hash_map::EntryRef};
 
 /// The numbers of clients, users and subscriptions of a node, over all workers.
 #[derive(Debug, Default)]
-pub struct Counts {
+pub(crate) struct Counts {
     clients: AtomicU64,
     subscriptions: AtomicU64,
     users: Mutex<HashMap<String, u64, RandomState>>,
@@ -21,31 +21,31 @@ pub struct Counts {
 }
 
 /// A client protocol and its transport, as in [`Connection`](super::Connection).
-pub type Dialect = (&'static str, &'static str);
+pub(crate) type Dialect = (&'static str, &'static str);
 
 impl Counts {
     /// Returns the number of connected clients.
-    pub fn clients(&self) -> u64 {
+    pub(crate) fn clients(&self) -> u64 {
         self.clients.load(Ordering::Relaxed)
     }
 
     /// Returns the number of clients per protocol and transport, for those used since the start.
-    pub fn dialects(&self) -> BTreeMap<Dialect, u64> {
+    pub(crate) fn dialects(&self) -> BTreeMap<Dialect, u64> {
         self.dialects_table().clone()
     }
 
     /// Returns the number of subscriptions.
-    pub fn subscriptions(&self) -> u64 {
+    pub(crate) fn subscriptions(&self) -> u64 {
         self.subscriptions.load(Ordering::Relaxed)
     }
 
     /// Returns the number of distinct users; all anonymous clients count as one user.
-    pub fn users(&self) -> u64 {
+    pub(crate) fn users(&self) -> u64 {
         self.users_table().len() as u64
     }
 
     /// Returns the number of connections of a user.
-    pub fn connections_of(&self, user: &str) -> u64 {
+    pub(crate) fn connections_of(&self, user: &str) -> u64 {
         self.users_table().get(user).copied().unwrap_or(0)
     }
 

@@ -37,7 +37,7 @@ const PATIENCE_MAX: Duration = Duration::from_millis(25);
 /// It is created before the broker, which needs it, and before the [`Node`](super::Node), which
 /// needs both.
 #[derive(Debug)]
-pub struct Dispatcher {
+pub(crate) struct Dispatcher {
     pub(crate) inboxes: Vec<Arc<Inbox>>,
     pub(crate) routes: Routes,
     pub(crate) timeline: Timeline,
@@ -54,11 +54,11 @@ pub struct Dispatcher {
 
 /// The messages of other nodes, in order.
 #[derive(Debug)]
-pub struct Control(pub(crate) mpsc::Receiver<Bytes>);
+pub(crate) struct Control(pub(crate) mpsc::Receiver<Bytes>);
 
 /// What has arrived from the broker since the start.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Arrived {
+pub(crate) struct Arrived {
     /// The number of publications.
     pub publications: u64,
     /// The total size of their payloads in bytes.
@@ -71,15 +71,17 @@ pub struct Arrived {
 }
 
 impl Dispatcher {
-    /// Creates a dispatcher for a node with `workers` workers (1 to 1024), and the control messages
-    /// that its [`Node`](super::Node) needs to receive from other nodes. The memory of the node is
-    /// not limited.
-    pub fn new(workers: u16) -> (Arc<Self>, Control) {
+    /// Creates a dispatcher for a node with `workers` workers (1 to 1024) whose memory is not
+    /// limited.
+    #[cfg(any(fuzzing, test))]
+    pub(crate) fn new(workers: u16) -> (Arc<Self>, Control) {
         Self::within(Budget::unbounded(), workers)
     }
 
-    /// Like [`new`](Self::new), for a node whose memory is counted in `budget`.
-    pub fn within(budget: Budget, workers: u16) -> (Arc<Self>, Control) {
+    /// Creates a dispatcher for a node with `workers` workers (1 to 1024), whose memory is counted
+    /// in `budget`, and the control messages that its [`Node`](super::Node) needs to receive from
+    /// other nodes.
+    pub(crate) fn within(budget: Budget, workers: u16) -> (Arc<Self>, Control) {
         let (control, receiver) = mpsc::channel(CONTROL_MAX);
         let dispatcher = Self {
             inboxes: (0..workers.clamp(1, 1_024))
@@ -100,7 +102,7 @@ impl Dispatcher {
     }
 
     /// Returns the memory budget of the node.
-    pub const fn budget(&self) -> &Budget {
+    pub(crate) const fn budget(&self) -> &Budget {
         &self.budget
     }
 
@@ -110,7 +112,7 @@ impl Dispatcher {
     }
 
     /// Returns what has arrived from the broker since the start.
-    pub fn arrived(&self) -> Arrived {
+    pub(crate) fn arrived(&self) -> Arrived {
         Arrived {
             publications: self.publications.load(Ordering::Relaxed),
             bytes: self.bytes.load(Ordering::Relaxed),
@@ -120,7 +122,7 @@ impl Dispatcher {
     }
 
     /// Returns the number of publications queued for the workers.
-    pub fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.inboxes.iter().map(|inbox| inbox.waiting().0).sum()
     }
 

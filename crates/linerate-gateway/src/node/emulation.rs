@@ -21,13 +21,13 @@ const COMMANDS_MAX: usize = 64;
 
 /// The sessions of this node whose commands arrive in separate requests.
 #[derive(Clone, Debug, Default)]
-pub struct Emulations(Arc<Mutex<Sessions>>);
+pub(crate) struct Emulations(Arc<Mutex<Sessions>>);
 
 type Sessions = HashMap<String, mpsc::Sender<Bytes>, RandomState>;
 
 /// The receiver of a session's commands, for the lifetime of the session.
 #[derive(Debug)]
-pub struct Emulation {
+pub(crate) struct Emulation {
     emulations: Emulations,
     session: String,
     commands: mpsc::Receiver<Bytes>,
@@ -36,7 +36,7 @@ pub struct Emulation {
 /// Why a command did not reach its session.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum EmulateError {
+pub(crate) enum EmulateError {
     /// Too many commands are queued.
     #[error("session already has {COMMANDS_MAX} queued commands; try again later")]
     Busy,
@@ -47,7 +47,7 @@ pub enum EmulateError {
 
 impl Emulations {
     /// Starts receiving commands for `session`, whose name must be unguessable.
-    pub fn open(&self, session: &str) -> Emulation {
+    pub(crate) fn open(&self, session: &str) -> Emulation {
         let (sender, commands) = mpsc::channel(COMMANDS_MAX);
         self.sessions().insert(session.to_owned(), sender);
         Emulation {
@@ -74,7 +74,7 @@ impl Emulations {
 
 impl Emulation {
     /// Waits for the next body of commands. Cancel-safe.
-    pub async fn recv(&mut self) -> Option<Bytes> {
+    pub(crate) async fn recv(&mut self) -> Option<Bytes> {
         self.commands.recv().await
     }
 }
@@ -91,7 +91,7 @@ impl Node {
     ///
     /// # Errors
     /// The session does not exist, or it has too many queued commands.
-    pub async fn emulate(
+    pub(crate) async fn emulate(
         self: &Arc<Self>,
         node: &str,
         session: &str,

@@ -16,7 +16,7 @@ impl Node {
     ///
     /// # Errors
     /// The broker is unavailable, the channel has no history, or memory is critical.
-    pub async fn history(
+    pub(crate) async fn history(
         &self,
         channel: &ChannelName,
         stream: StreamOptions,

@@ -15,7 +15,7 @@ use crate::protocol::{
 /// The worker calls it on its own thread, between two turns of the session's task, while it holds
 /// its hub. An implementation must therefore only store what it is given, wake its task and return.
 /// It must not call the worker.
-pub trait Outlet: fmt::Debug + Send + Sync + 'static {
+pub(crate) trait Outlet: fmt::Debug + Send + Sync + 'static {
     /// Returns whether [`transmit`](Self::transmit) may be called now. After it has returned
     /// `false`, the owner calls [`Worker::writable`](super::Worker::writable) as soon as there is
     /// room. Only [`Transmit::Slow`] is transmitted without room.
@@ -46,7 +46,7 @@ pub trait Outlet: fmt::Debug + Send + Sync + 'static {
 /// An event for a client other than a publication.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Notice {
+pub(crate) enum Notice {
     /// Close the connection.
     Disconnect(Disconnect),
     /// A client joined a channel whose join events this client follows.
@@ -90,7 +90,7 @@ pub enum Notice {
 
 /// A description of a connected client, for the server API and the admin page.
 #[derive(Clone, Debug)]
-pub struct Connection {
+pub(crate) struct Connection {
     /// The ID of the client, unique in the cluster.
     pub client: String,
     /// The user; empty if anonymous.
@@ -110,7 +110,7 @@ pub struct Connection {
 
 impl Connection {
     /// Returns the protocol and transport of the client.
-    pub const fn dialect(&self) -> Dialect {
+    pub(crate) const fn dialect(&self) -> Dialect {
         (self.protocol, self.transport)
     }
 }

@@ -34,7 +34,7 @@ const REFUSED_MAX: Duration = Duration::from_secs(3);
 /// Why a token cannot be revoked.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum RevokeError {
+pub(crate) enum RevokeError {
     /// The broker is unavailable or refuses. Other nodes may or may not have received the
     /// revocation.
     #[error(transparent)]
@@ -50,7 +50,10 @@ impl Node {
     ///
     /// # Errors
     /// There are too many revocations, or the broker is unavailable.
-    pub async fn revoke(self: &Arc<Self>, revocation: Revocation) -> Result<(), RevokeError> {
+    pub(crate) async fn revoke(
+        self: &Arc<Self>,
+        revocation: Revocation,
+    ) -> Result<(), RevokeError> {
         let revocation = self.revocations.merged(revocation, now())?;
         // On this node, the revocation takes effect in any case.
         self.take_revocation(revocation.clone());
@@ -61,7 +64,7 @@ impl Node {
     }
 
     /// Returns the revocations in force on this node.
-    pub fn revocations(&self) -> &Revocations {
+    pub(crate) fn revocations(&self) -> &Revocations {
         &self.revocations
     }
 

@@ -30,7 +30,7 @@ pub(crate) struct Route {
 
 /// The publications in a channel since it got its first subscriber on this node.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Traffic {
+pub(crate) struct Traffic {
     /// The number of publications.
     pub publications: u64,
     /// The total size of their payloads in bytes.

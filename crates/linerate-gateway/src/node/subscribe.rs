@@ -15,7 +15,7 @@ use super::{Worker, interest::Hold, reads::Wish, recovered::Recovered, worker::M
 
 /// The parameters of a subscription.
 #[derive(Clone, Debug)]
-pub struct Subscribe {
+pub(crate) struct Subscribe {
     /// The channel, or a pattern if the channel's options allow it.
     pub channel: ChannelName,
     /// What the broker stores for the channel.
@@ -38,7 +38,7 @@ pub struct Subscribe {
 
 /// Where a subscription begins.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub enum From {
+pub(crate) enum From {
     /// After this position, which the client has seen.
     After(StreamPosition),
     /// With the next publication.
@@ -50,7 +50,7 @@ pub enum From {
 
 /// How missed publications reach the client.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Recovery {
+pub(crate) enum Recovery {
     /// In the reply, as far as they fit. If more than `publications_max` were missed, nothing is
     /// recovered.
     Reply {
@@ -66,11 +66,7 @@ pub enum Recovery {
 
 /// An active subscription.
 #[derive(Clone, Debug)]
-pub struct Subscribed {
-    /// The ID of the subscription in blocks.
-    pub subscription: SubscriptionId,
-    /// The ID of the channel in native blocks of this worker.
-    pub channel_id: u32,
+pub(crate) struct Subscribed {
     /// The position after which the subscription continues, if the channel has positions and they
     /// were requested.
     pub position: Option<StreamPosition>,
@@ -83,7 +79,7 @@ pub struct Subscribed {
 /// Why a client cannot be subscribed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum SubscribeError {
+pub(crate) enum SubscribeError {
     /// The broker is unavailable or refuses.
     #[error(transparent)]
     Broker(#[from] BrokerError),
@@ -97,7 +93,7 @@ pub enum SubscribeError {
 
 /// A subscription that is ready to be activated. It ends if it is dropped instead.
 #[derive(Debug)]
-pub struct Prepared {
+pub(crate) struct Prepared {
     worker: Arc<Worker>,
     client: ClientId,
     subscription: SubscriptionId,
@@ -116,7 +112,7 @@ impl Prepared {
     ///
     /// # Errors
     /// The client disconnected, or the subscription was ended.
-    pub fn finish(mut self, reply_bytes_max: usize) -> Result<Subscribed, SubscribeError> {
+    pub(crate) fn finish(mut self, reply_bytes_max: usize) -> Result<Subscribed, SubscribeError> {
         let worker = Arc::clone(&self.worker);
         let Some((hold, history)) = self.found.take() else {
             return Err(SubscribeError::Gone);
@@ -152,7 +148,7 @@ impl Worker {
     /// # Errors
     /// The client already has the subscription, the broker is unavailable or refuses, or the client
     /// disconnected.
-    pub async fn subscribe(
+    pub(crate) async fn subscribe(
         self: &Arc<Self>,
         client: ClientId,
         subscribe: Subscribe,
@@ -166,7 +162,7 @@ impl Worker {
     /// # Errors
     /// The client already has the subscription, the broker is unavailable or refuses, or the client
     /// disconnected.
-    pub async fn prepare(
+    pub(crate) async fn prepare(
         self: &Arc<Self>,
         client: ClientId,
         subscribe: Subscribe,
@@ -289,8 +285,6 @@ impl Worker {
         }
         state.hub.activate(now, subscription, start);
         Ok(Subscribed {
-            subscription,
-            channel_id: state.hub.channel_id(channel.as_str()).unwrap_or_default(),
             position: recovered.position,
             is_recovered: recovered.is_complete,
             publications: recovered.replied,

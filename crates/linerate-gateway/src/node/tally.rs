@@ -8,7 +8,7 @@ use super::{Node, Worker};
 
 /// The counters of a worker's hub.
 #[derive(Clone, Debug, Default)]
-pub struct Tally {
+pub(crate) struct Tally {
     /// The totals.
     pub totals: Totals,
     /// The deliveries, by namespace and encoding.
@@ -35,7 +35,7 @@ impl Tallies {
 impl Node {
     /// Returns the current counters of each worker's hub, or the last known ones for a worker that
     /// is too busy to answer.
-    pub async fn tallies(&self) -> Vec<Tally> {
+    pub(crate) async fn tallies(&self) -> Vec<Tally> {
         self.on_workers(Worker::store_tally).await;
         let workers = 0..self.tallies.0.len();
         workers
@@ -44,7 +44,7 @@ impl Node {
     }
 
     /// Returns the current totals of each worker's hub.
-    pub async fn totals(&self) -> Vec<Totals> {
+    pub(crate) async fn totals(&self) -> Vec<Totals> {
         let tallies = self.tallies().await.into_iter();
         tallies.map(|tally| tally.totals).collect()
     }

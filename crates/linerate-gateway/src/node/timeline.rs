@@ -13,7 +13,7 @@ const ENTRIES_MAX: usize = 256;
 
 /// The latest changes of the link to the broker.
 #[derive(Debug, Default)]
-pub struct Timeline(Mutex<Inner>);
+pub(crate) struct Timeline(Mutex<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -27,7 +27,7 @@ struct Inner {
 
 /// A change of the link.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub(crate) struct Entry {
     /// When the change was noticed.
     pub at: SystemTime,
     /// What changed.
@@ -37,7 +37,7 @@ pub struct Entry {
 /// A kind of change of the link.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
-pub enum Change {
+pub(crate) enum Change {
     /// Nothing arrives from the broker any more.
     Deaf,
     /// Publications may have been missed.
@@ -55,17 +55,12 @@ pub enum Change {
 
 impl Timeline {
     /// Returns the stored changes, oldest first.
-    pub fn entries(&self) -> Vec<Entry> {
+    pub(crate) fn entries(&self) -> Vec<Entry> {
         self.inner().entries.iter().cloned().collect()
     }
 
-    /// Returns the last state of the link that the broker reported.
-    pub fn link(&self) -> Option<LinkState> {
-        self.inner().link
-    }
-
     /// Returns the number of gaps and their total duration.
-    pub fn gaps(&self) -> (u64, Duration) {
+    pub(crate) fn gaps(&self) -> (u64, Duration) {
         let inner = self.inner();
         (inner.gaps, inner.gap_time)
     }
@@ -142,7 +137,6 @@ mod tests {
         assert_eq!(ended, [false, false, true, false, true]);
         let changes: Vec<_> = timeline.entries().into_iter().map(|e| e.change).collect();
         assert_eq!(changes, [Change::Up, Change::Deaf, Change::Up]);
-        assert_eq!(timeline.link(), Some(UP));
     }
 
     #[test]

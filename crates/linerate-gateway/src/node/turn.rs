@@ -50,7 +50,7 @@ const JOBS_A_TURN: usize = 64;
 
 impl Worker {
     /// Runs the worker. Never returns; poll it on the worker's thread, together with the listener.
-    pub async fn run(&self) {
+    pub(crate) async fn run(&self) {
         let _close = CloseOnDrop(&self.inbox);
         let mut arrivals = VecDeque::new();
         let mut revocations = 0;

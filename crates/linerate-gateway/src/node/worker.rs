@@ -23,7 +23,7 @@ use crate::protocol::centrifuge::codes::Disconnect;
 ///
 /// The mutex exists only because handlers must be `Send`; it is never contended. Other threads
 /// submit jobs through the inbox.
-pub struct Worker {
+pub(crate) struct Worker {
     pub(super) node: Arc<Node>,
     pub(super) index: u16,
     pub(super) inbox: Arc<Inbox>,
@@ -90,7 +90,7 @@ impl Worker {
 
     /// Registers a client. Its blocks go to `outlet` until [`disconnect`](Self::disconnect) is
     /// called.
-    pub fn connect(&self, connection: Connection, outlet: Arc<dyn Outlet>) -> ClientId {
+    pub(crate) fn connect(&self, connection: Connection, outlet: Arc<dyn Outlet>) -> ClientId {
         let mut state = self.state();
         let id = state.hub.connect();
         let client = Client {
@@ -111,12 +111,12 @@ impl Worker {
     }
 
     /// Disconnects new clients at once from now on, so that they connect to another node.
-    pub fn turn_away(&self) {
+    pub(crate) fn turn_away(&self) {
         self.state().turns_away = true;
     }
 
     /// Removes a client and ends its subscriptions. Does nothing if the client is unknown.
-    pub fn disconnect(&self, client: ClientId) {
+    pub(crate) fn disconnect(&self, client: ClientId) {
         let mut state = self.state();
         let Some(gone) = state.clients.remove(&client) else {
             return;
@@ -140,7 +140,7 @@ impl Worker {
     }
 
     /// Ends a subscription. Returns `false` if there was none.
-    pub fn unsubscribe(&self, client: ClientId, channel: &ChannelName) -> bool {
+    pub(crate) fn unsubscribe(&self, client: ClientId, channel: &ChannelName) -> bool {
         let mut state = self.state();
         let ended = state.hub.unsubscribe(client, channel);
         self.inbox
@@ -172,7 +172,7 @@ impl Worker {
     }
 
     /// Resumes delivery to a client whose outlet has room again.
-    pub fn writable(&self, client: ClientId) {
+    pub(crate) fn writable(&self, client: ClientId) {
         self.state().hub.handle_writable(client);
         self.inbox.wake();
     }
@@ -183,18 +183,13 @@ impl Worker {
     }
 
     /// Returns the node.
-    pub fn node(&self) -> &Arc<Node> {
+    pub(crate) fn node(&self) -> &Arc<Node> {
         &self.node
     }
 
     /// Returns the index of this worker in the node, counted from 0.
-    pub const fn index(&self) -> u16 {
+    pub(crate) const fn index(&self) -> u16 {
         self.index
-    }
-
-    /// Returns the number of clients connected to this worker.
-    pub fn clients(&self) -> usize {
-        self.state().clients.len()
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {

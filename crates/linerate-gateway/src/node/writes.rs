@@ -26,7 +26,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The state of durable writes.
 #[derive(Debug)]
-pub struct Writes {
+pub(crate) struct Writes {
     broker: Arc<dyn Broker>,
     runtime: Handle,
     is_probing: AtomicBool,
@@ -46,12 +46,12 @@ impl Writes {
     }
 
     /// Returns whether the broker currently refuses writes.
-    pub fn are_refused(&self) -> bool {
+    pub(crate) fn are_refused(&self) -> bool {
         self.are_refused.load(Ordering::Relaxed)
     }
 
     /// Returns how many durable publications were refused or not answered in time.
-    pub fn refused(&self) -> u64 {
+    pub(crate) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 

@@ -7,14 +7,14 @@ use linerate::{Deflate, Frames};
 use linerate_budget::{Account, Share};
 
 /// What the gateway's hubs hand to clients.
-pub type Transmit = linerate_hub::Transmit<Arc<Block>>;
+pub(crate) type Transmit = linerate_hub::Transmit<Arc<Block>>;
 
 /// Encoded publications, framing included, shared by all subscribers at the same position.
 ///
 /// The messages are compressed when the first client that supports compression needs them. All
 /// further clients share the result.
 #[derive(Debug)]
-pub struct Block {
+pub(crate) struct Block {
     bytes: Bytes,
     messages: u64,
     compressed: OnceLock<Compressed>,
@@ -30,7 +30,7 @@ struct Compressed {
 impl Block {
     /// Creates a block from the output of an encoder, framing included. `messages` is the number of
     /// messages in it.
-    pub fn new(bytes: impl Into<Bytes>, messages: u64) -> Self {
+    pub(crate) fn new(bytes: impl Into<Bytes>, messages: u64) -> Self {
         Self {
             bytes: bytes.into(),
             messages,
@@ -39,7 +39,7 @@ impl Block {
     }
 
     /// Returns the encoded bytes.
-    pub fn bytes(&self) -> &Bytes {
+    pub(crate) fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 

@@ -9,19 +9,23 @@
 //! | `json`, `protobuf` | the two formats |
 //! | `reply` | the messages to clients |
 
-pub mod codes;
-pub mod command;
-pub mod decode;
-pub mod encode;
+pub(crate) mod codes;
+pub(crate) mod command;
+pub(crate) mod decode;
+pub(crate) mod encode;
 pub(super) mod json;
 pub(super) mod protobuf;
-pub mod reply;
+pub(crate) mod reply;
 
-pub use codes::{ClientError, Disconnect, Unsubscribe};
-pub use command::{Command, Request};
-pub use decode::{DecodeError, Emulation, Format, Limits, decode, decode_emulation};
-pub use encode::{Framing, encode};
-pub use reply::{Answer, Push, Reply, ServerMessage};
+pub(crate) use codes::{ClientError, Disconnect, Unsubscribe};
+pub(crate) use command::{Command, Request};
+#[cfg(any(fuzzing, test))]
+pub(crate) use decode::DecodeError;
+#[cfg(test)]
+pub(crate) use decode::Emulation;
+pub(crate) use decode::{Format, Limits, decode, decode_emulation};
+pub(crate) use encode::{Framing, encode};
+pub(crate) use reply::{Answer, Push, Reply, ServerMessage};
 
 /// The WebSocket subprotocol that selects Protobuf; without a subprotocol, JSON is used.
-pub const PROTOBUF_SUBPROTOCOL: &str = "centrifuge-protobuf";
+pub(crate) const PROTOBUF_SUBPROTOCOL: &str = "centrifuge-protobuf";

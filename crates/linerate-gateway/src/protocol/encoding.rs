@@ -16,12 +16,12 @@ use super::{
 use pieces::Frames;
 
 /// The type of the encoders in the gateway's hubs.
-pub type Encoder = dyn Encode<Block = Arc<Block>>;
+pub(crate) type Encoder = dyn Encode<Block = Arc<Block>>;
 
 /// How the publications of a subscription are encoded. Every worker's hub has all encodings, in the
 /// order of [`Encoding::ALL`].
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Encoding {
+pub(crate) enum Encoding {
     /// Centrifuge's JSON as server-sent events.
     CentrifugeEventStream,
     /// Centrifuge's JSON or Protobuf in a streaming response body.
@@ -38,7 +38,7 @@ pub enum Encoding {
 
 impl Encoding {
     /// All encodings. The index of each is its ID in the hub.
-    pub const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::CentrifugeEventStream,
         Self::CentrifugeHttpStream(Format::Json),
         Self::CentrifugeHttpStream(Format::Protobuf),
@@ -50,7 +50,7 @@ impl Encoding {
     ];
 
     /// Returns the index of the encoding in [`ALL`](Self::ALL).
-    pub const fn index(self) -> u8 {
+    pub(crate) const fn index(self) -> u8 {
         match self {
             Self::CentrifugeEventStream => 0,
             Self::CentrifugeHttpStream(Format::Json) => 1,
@@ -64,7 +64,7 @@ impl Encoding {
     }
 
     /// Returns the name of the client protocol.
-    pub const fn protocol(self) -> &'static str {
+    pub(crate) const fn protocol(self) -> &'static str {
         match self {
             Self::CentrifugeEventStream
             | Self::CentrifugeHttpStream(Format::Json)
@@ -78,7 +78,7 @@ impl Encoding {
     }
 
     /// Returns the name of the transport.
-    pub const fn transport(self) -> &'static str {
+    pub(crate) const fn transport(self) -> &'static str {
         match self {
             Self::CentrifugeEventStream | Self::EventStream => "sse",
             Self::CentrifugeHttpStream(_) => "http_stream",
@@ -87,7 +87,7 @@ impl Encoding {
     }
 
     /// Returns all encodings in the form that the hub expects.
-    pub fn encoders() -> Vec<Arc<Encoder>> {
+    pub(crate) fn encoders() -> Vec<Arc<Encoder>> {
         let encoders = Self::ALL.into_iter();
         encoders.map(|one| Arc::new(one) as Arc<Encoder>).collect()
     }

@@ -6,33 +6,22 @@ use linerate_hub::{ChannelName, Epoch, Gap, StreamPosition};
 use serde::Serialize;
 
 /// A comment that keeps the connection alive. `EventSource` does not report it to the page.
-pub const PING: &[u8] = b":\n\n";
+pub(crate) const PING: &[u8] = b":\n\n";
 
 /// Appends the delay after which the client should reconnect when the connection is lost.
-pub fn append_retry(retry: Duration, out: &mut Vec<u8>) {
+pub(crate) fn append_retry(retry: Duration, out: &mut Vec<u8>) {
     out.extend_from_slice(format!("retry: {}\n\n", retry.as_millis()).as_bytes());
 }
 
 /// Appends a `gap` event.
-///
-/// ```
-/// use linerate_gateway::protocol::event_stream;
-/// use linerate_hub::{ChannelName, Gap, GapCause};
-///
-/// let mut out = Vec::new();
-/// let gap = Gap { missed: None, cause: GapCause::LinkLost };
-/// event_stream::append_gap(&ChannelName::new("ticks")?, gap, &mut out);
-/// assert_eq!(out, b"event: gap\ndata: {\"channel\":\"ticks\",\"missed\":null,\"cause\":\"link_lost\"}\n\n");
-/// # Ok::<(), linerate_hub::channel::ChannelNameError>(())
-/// ```
-pub fn append_gap(channel: &ChannelName, gap: Gap, out: &mut Vec<u8>) {
+pub(crate) fn append_gap(channel: &ChannelName, gap: Gap, out: &mut Vec<u8>) {
     out.extend_from_slice(b"event: gap\ndata: ");
     append_gap_json(channel, gap, out);
     out.extend_from_slice(b"\n\n");
 }
 
 /// Appends a `disconnect` event, after which the stream ends.
-pub fn append_disconnect(code: u16, reason: &str, out: &mut Vec<u8>) {
+pub(crate) fn append_disconnect(code: u16, reason: &str, out: &mut Vec<u8>) {
     #[derive(Serialize)]
     struct Wire<'a> {
         code: u16,
@@ -45,15 +34,7 @@ pub fn append_disconnect(code: u16, reason: &str, out: &mut Vec<u8>) {
 
 /// Returns the position for an event ID, which browsers send back as `Last-Event-ID`; `None` if
 /// this server did not create the ID.
-///
-/// ```
-/// use linerate_gateway::protocol::event_stream::position_of;
-///
-/// let position = position_of("xyz:41").ok_or("no id")?;
-/// assert_eq!((position.epoch.as_str(), position.offset), ("xyz", 41));
-/// # Ok::<(), &str>(())
-/// ```
-pub fn position_of(event_id: &str) -> Option<StreamPosition> {
+pub(crate) fn position_of(event_id: &str) -> Option<StreamPosition> {
     let (epoch, offset) = event_id.rsplit_once(':')?;
     let offset = offset.parse().ok()?;
     is_id(epoch).then(|| StreamPosition {

@@ -4,39 +4,29 @@ use linerate_hub::{Gap, GapCause};
 use linerate_proto::{Opcode, frame::OpenFrame};
 
 /// The WebSocket subprotocol.
-pub const SUBPROTOCOL: &str = "linerate.v1";
+pub(crate) const SUBPROTOCOL: &str = "linerate.v1";
 
 /// The optional fields of a block. Each flag adds a field, in this order.
 #[derive(Debug)]
-pub struct Flags;
+pub(crate) struct Flags;
 
 impl Flags {
     /// The offset of the first publication; each further one has the next offset.
-    pub const OFFSETS: u8 = 0x01;
+    pub(crate) const OFFSETS: u8 = 0x01;
     /// The number of publications that were replaced by newer ones.
-    pub const CONFLATED: u8 = 0x02;
+    pub(crate) const CONFLATED: u8 = 0x02;
     /// The number of missed publications plus one (0 if unknown), then the number of the cause.
-    pub const GAP: u8 = 0x04;
+    pub(crate) const GAP: u8 = 0x04;
     /// Before each publication: the number of offsets skipped.
-    pub const SPARSE: u8 = 0x08;
+    pub(crate) const SPARSE: u8 = 0x08;
     /// Before each publication: the channel in which it was published.
-    pub const SOURCES: u8 = 0x10;
+    pub(crate) const SOURCES: u8 = 0x10;
     /// Before each publication: its publisher and tags, as JSON.
-    pub const EXTRAS: u8 = 0x20;
+    pub(crate) const EXTRAS: u8 = 0x20;
 }
 
 /// Appends the frame of a block without publications that reports a gap at its place in the stream.
-///
-/// ```
-/// use linerate_gateway::protocol::native;
-/// use linerate_hub::{Gap, GapCause};
-///
-/// let mut out = Vec::new();
-/// let gap = Gap { missed: Some(3), cause: GapCause::RingEvicted };
-/// native::append_gap(300, gap, &mut out);
-/// assert_eq!(out, b"\x82\x06\xac\x02\x04\x04\x05\x00");
-/// ```
-pub fn append_gap(channel_id: u32, gap: Gap, out: &mut Vec<u8>) {
+pub(crate) fn append_gap(channel_id: u32, gap: Gap, out: &mut Vec<u8>) {
     let frame = OpenFrame::start(out);
     append_varint(channel_id.into(), out);
     out.push(Flags::GAP);

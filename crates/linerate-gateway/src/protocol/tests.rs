@@ -5,6 +5,7 @@
 mod codes;
 mod commands;
 mod event_stream;
+mod gaps;
 mod native;
 mod publications;
 mod replies;

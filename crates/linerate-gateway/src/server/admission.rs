@@ -21,7 +21,7 @@ use crate::config::ServerOptions;
 
 /// Counts the connections of all workers and limits their number.
 #[derive(Debug)]
-pub struct Admission {
+pub(crate) struct Admission {
     limits: ArcSwap<Limits>,
     open: AtomicUsize,
     accepted: AtomicU64,
@@ -75,7 +75,7 @@ pub(super) struct Place {
 ///
 /// The list is complete: there is one response for each.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Full {
+pub(crate) enum Full {
     /// The limit on connections from one address is reached.
     Address,
     /// The limit on open connections is reached.
@@ -96,13 +96,8 @@ pub(super) struct AddressPlace {
 }
 
 impl Admission {
-    /// Creates the state without connections and without a memory limit.
-    pub fn new(options: &ServerOptions) -> Self {
-        Self::within(Budget::unbounded(), options)
-    }
-
-    /// Like [`new`](Self::new), for a server whose memory is accounted in `budget`.
-    pub fn within(budget: Budget, options: &ServerOptions) -> Self {
+    /// Creates the state without connections, for a server whose memory is accounted in `budget`.
+    pub(crate) fn new(budget: Budget, options: &ServerOptions) -> Self {
         Self {
             account: budget.account(Consumer::Connections),
             budget,
@@ -115,32 +110,32 @@ impl Admission {
     }
 
     /// Applies new limits. Existing connections stay open.
-    pub fn set_limits(&self, options: &ServerOptions) {
+    pub(crate) fn set_limits(&self, options: &ServerOptions) {
         self.limits.store(Arc::new(Limits::new(options)));
     }
 
     /// Returns the number of open connections.
-    pub fn open(&self) -> usize {
+    pub(crate) fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)
     }
 
     /// Returns the memory budget of the server.
-    pub const fn budget(&self) -> &Budget {
+    pub(crate) const fn budget(&self) -> &Budget {
         &self.budget
     }
 
     /// Returns whether there is a place for another connection.
-    pub fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.open() < self.limits.load().connections_max
     }
 
     /// Returns the number of connections accepted since the start.
-    pub fn accepted(&self) -> u64 {
+    pub(crate) fn accepted(&self) -> u64 {
         self.accepted.load(Ordering::Relaxed)
     }
 
     /// Returns the number of accepted connections that were refused because of a limit.
-    pub fn refused(&self) -> u64 {
+    pub(crate) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 
@@ -258,7 +253,7 @@ impl Visit {
     ///
     /// # Errors
     /// Fails if no place is free, in total or for the address.
-    pub fn stay(&self) -> Result<(), Full> {
+    pub(crate) fn stay(&self) -> Result<(), Full> {
         let Some(stream) = &self.stream else {
             return Ok(());
         };
@@ -325,6 +320,7 @@ impl Drop for AddressPlace {
 mod tests {
     use std::sync::Arc;
 
+    use linerate_budget::Budget;
     use tokio::sync::mpsc::{self, error::TryRecvError};
 
     use super::{Admission, Full, Visit};
@@ -336,7 +332,7 @@ mod tests {
             connections_per_address_max: per_address_max,
             ..ServerOptions::default()
         };
-        Arc::new(Admission::new(&options))
+        Arc::new(Admission::new(Budget::unbounded(), &options))
     }
 
     #[test]

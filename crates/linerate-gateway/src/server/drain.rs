@@ -17,7 +17,7 @@ const SLICE: Duration = Duration::from_millis(100);
 impl DrainOptions {
     /// Returns the time over which this number of connections is closed; few connections take less
     /// time than the window.
-    pub fn window_of(&self, connections: usize) -> Duration {
+    pub(crate) fn window_of(&self, connections: usize) -> Duration {
         let rate = f64::from(self.connections_per_second_min.max(1));
         let needed = Duration::from_secs_f64(connections as f64 / rate);
         needed.min(self.window)
@@ -28,7 +28,7 @@ impl DrainOptions {
 /// `window`.
 ///
 /// Clients that connect in the meantime may stay, unless [`Worker::turn_away`] was called before.
-pub async fn send_away(worker: Arc<Worker>, window: Duration) {
+pub(crate) async fn send_away(worker: Arc<Worker>, window: Duration) {
     let mut outlets: Vec<_> = {
         let state = worker.state();
         let clients = state.clients.values();

@@ -11,7 +11,7 @@ use crate::config::Config;
 
 /// Reads a PROXY protocol header. Returns the address and the number of bytes read, or `None` if it
 /// is not a header.
-pub fn proxy_header(input: &[u8]) -> Option<(Option<SocketAddr>, usize)> {
+pub(crate) fn proxy_header(input: &[u8]) -> Option<(Option<SocketAddr>, usize)> {
     let mut rest = input;
     let read = proxy::read_header(&mut rest).now_or_never();
     let address = read.expect("memory never waits").ok()?;
@@ -19,7 +19,7 @@ pub fn proxy_header(input: &[u8]) -> Option<(Option<SocketAddr>, usize)> {
 }
 
 /// Returns the address in lines of `X-Forwarded-For`, trusting proxies on this machine.
-pub fn forwarded_for<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Option<IpAddr> {
+pub(crate) fn forwarded_for<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Option<IpAddr> {
     let mut headers = HeaderMap::new();
     for line in lines {
         if let Ok(value) = HeaderValue::from_bytes(line) {
@@ -33,7 +33,10 @@ pub fn forwarded_for<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Option<Ip
 
 /// Returns whether a server without keys answers a request with this target and these `Host` lines;
 /// `None` if it is not a valid request.
-pub fn answers<'a>(target: &[u8], hosts: impl IntoIterator<Item = &'a [u8]>) -> Option<bool> {
+pub(crate) fn answers<'a>(
+    target: &[u8],
+    hosts: impl IntoIterator<Item = &'a [u8]>,
+) -> Option<bool> {
     let mut request = Request::get(target);
     for host in hosts {
         request = request.header("host", host);

@@ -17,7 +17,7 @@ use crate::config::Config;
 
 /// The host names that a listener accepts. They can be changed while it serves.
 #[derive(Debug)]
-pub struct Hosts(ArcSwap<Rule>);
+pub(crate) struct Hosts(ArcSwap<Rule>);
 
 #[derive(Debug)]
 enum Rule {
@@ -43,13 +43,13 @@ pub(super) enum HostDenied {
 impl Hosts {
     /// Returns the names for the listener for clients: any, unless the server is open or
     /// `server.hosts` is not empty.
-    pub fn new(config: &Config) -> Self {
+    pub(crate) fn new(config: &Config) -> Self {
         Self(ArcSwap::from_pointee(Rule::of_clients(config)))
     }
 
     /// Returns the names for `server.operations_listen`, which never requires a key: any, unless
     /// only this machine can connect.
-    pub fn of_operations(config: &Config) -> Self {
+    pub(crate) fn of_operations(config: &Config) -> Self {
         let listen = config.server.operations_listen;
         let is_local = listen.is_some_and(|address| address.ip().to_canonical().is_loopback());
         Self(ArcSwap::from_pointee(match is_local {
@@ -59,7 +59,7 @@ impl Hosts {
     }
 
     /// Applies the names of another configuration.
-    pub fn set(&self, config: &Config) {
+    pub(crate) fn set(&self, config: &Config) {
         self.0.store(Rule::of_clients(config).into());
     }
 

@@ -14,7 +14,7 @@ const BACKLOG: i32 = 4_096;
 ///
 /// # Errors
 /// Fails if the address is in use, or does not belong to this machine.
-pub fn listen(address: SocketAddr, count: usize) -> io::Result<Vec<std::net::TcpListener>> {
+pub(crate) fn listen(address: SocketAddr, count: usize) -> io::Result<Vec<std::net::TcpListener>> {
     probe(address)?;
     let first = bind(address)?;
     let address = first.local_addr()?;

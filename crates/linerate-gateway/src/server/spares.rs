@@ -22,7 +22,7 @@ const TURNED_AWAY_MAX: u64 = 4_096;
 /// connection. That connection is then closed to get the spare back; otherwise no pending
 /// connection could ever be closed again.
 #[derive(Debug)]
-pub struct Spares {
+pub(crate) struct Spares {
     files: Mutex<Vec<File>>,
     missing: AtomicUsize,
 }

@@ -10,7 +10,7 @@ use tokio::{
 /// The phase of shutting down.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
-pub enum Phase {
+pub(crate) enum Phase {
     /// The server is running normally.
     Serving,
     /// The shutdown was announced: load balancers should stop routing clients here; everything else
@@ -29,45 +29,45 @@ pub enum Phase {
 
 /// Controls the shutdown.
 #[derive(Debug)]
-pub struct Stop(watch::Sender<Phase>);
+pub(crate) struct Stop(watch::Sender<Phase>);
 
 /// Observes the shutdown.
 #[derive(Clone, Debug)]
-pub struct Stopped(watch::Receiver<Phase>);
+pub(crate) struct Stopped(watch::Receiver<Phase>);
 
 impl Stop {
     /// Creates a controller and an observer in the phase `Serving`.
-    pub fn new() -> (Self, Stopped) {
+    pub(crate) fn new() -> (Self, Stopped) {
         let (stop, stopped) = watch::channel(Phase::Serving);
         (Self(stop), Stopped(stopped))
     }
 
     /// Enters a phase.
-    pub fn enter(&self, phase: Phase) {
+    pub(crate) fn enter(&self, phase: Phase) {
         self.0.send_replace(phase);
     }
 }
 
 impl Stopped {
     /// Returns the current phase.
-    pub fn phase(&self) -> Phase {
+    pub(crate) fn phase(&self) -> Phase {
         *self.0.borrow()
     }
 
     /// Waits until new connections must be refused.
-    pub async fn leaving(&self) {
+    pub(crate) async fn leaving(&self) {
         self.wait(|phase| matches!(phase, Phase::Leaving { .. } | Phase::Over))
             .await;
     }
 
     /// Waits until the remaining connections must be cut off.
-    pub async fn over(&self) {
+    pub(crate) async fn over(&self) {
         self.wait(|phase| matches!(phase, Phase::Over)).await;
     }
 
     /// Waits until this connection must close. `part` is its time within the window, from 0.0 to
     /// 1.0.
-    pub async fn goodbye(&self, part: f64) {
+    pub(crate) async fn goodbye(&self, part: f64) {
         let is_reached = |phase: &Phase| matches!(phase, Phase::Leaving { .. } | Phase::Over);
         if let Phase::Leaving { since, window } = self.wait(is_reached).await {
             tokio::select! {

@@ -22,7 +22,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// A certificate that can be replaced while connections are open.
 #[derive(Debug)]
-pub struct Certificate {
+pub(crate) struct Certificate {
     options: TlsOptions,
     current: Arc<Current>,
     config: Arc<ServerConfig>,
@@ -63,7 +63,7 @@ impl Certificate {
     ///
     /// # Errors
     /// Fails if a file cannot be read, or the key does not match the certificate.
-    pub fn load(options: &TlsOptions) -> Result<Self, CertificateError> {
+    pub(crate) fn load(options: &TlsOptions) -> Result<Self, CertificateError> {
         let stamp = stamp(options);
         let current = Arc::new(Current(ArcSwap::new(read(options)?)));
         let config = ServerConfig::builder_with_provider(linerate::tls::provider())
@@ -85,7 +85,7 @@ impl Certificate {
     ///
     /// # Errors
     /// Like [`load`](Self::load), but keeps the current certificate on failure.
-    pub fn reload(&self) -> Result<(), CertificateError> {
+    pub(crate) fn reload(&self) -> Result<(), CertificateError> {
         let stamp = stamp(&self.options);
         *self.read.lock().unwrap_or_else(PoisonError::into_inner) = Some(stamp);
         self.current.0.store(read(&self.options)?);
@@ -97,7 +97,7 @@ impl Certificate {
     /// # Errors
     /// Like [`reload`](Self::reload). After a failure, the files are not tried again until they
     /// change once more.
-    pub fn reload_if_changed(&self) -> Result<bool, CertificateError> {
+    pub(crate) fn reload_if_changed(&self) -> Result<bool, CertificateError> {
         let known = *self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if known == Some(stamp(&self.options)) {
             return Ok(false);

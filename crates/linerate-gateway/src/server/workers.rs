@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::{net::TcpListener, sync::Notify};
+use tokio::{net::TcpListener, sync::watch};
 
 use super::listener::listen;
 
@@ -18,27 +18,31 @@ use super::listener::listen;
 /// and another thread freed returns to the system only then.
 const BLOCKING_IDLE: Duration = Duration::from_secs(1);
 
+/// Maximum number of workers.
+const WORKERS_MAX: usize = 1_024;
+
 /// Listeners on one address, one for each worker; the kernel distributes connections over them.
 #[derive(Debug)]
-pub struct Workers {
+pub(crate) struct Workers {
     listeners: Vec<std::net::TcpListener>,
     address: SocketAddr,
 }
 
 /// The resources of a worker when it starts.
 #[derive(Debug)]
-pub struct Seat {
+pub(crate) struct Seat {
     /// Index of the worker, from 0.
-    pub index: usize,
+    pub index: u16,
     /// Its listener.
     pub listener: TcpListener,
 }
 
 /// Running worker threads.
 #[derive(Debug)]
-pub struct Running {
-    threads: Vec<JoinHandle<io::Result<()>>>,
-    ended: Arc<Notify>,
+pub(crate) struct Threads {
+    handles: Vec<JoinHandle<io::Result<()>>>,
+    /// The number of threads that have ended.
+    ended: watch::Receiver<usize>,
 }
 
 impl Workers {
@@ -46,11 +50,12 @@ impl Workers {
     ///
     /// # Errors
     /// Fails if the address is in use, or does not belong to this machine.
-    pub fn bind(address: SocketAddr, workers: usize) -> io::Result<Self> {
+    pub(crate) fn bind(address: SocketAddr, workers: usize) -> io::Result<Self> {
         let workers = match workers {
             0 => thread::available_parallelism().map_or(1, usize::from),
             workers => workers,
         };
+        let workers = workers.min(WORKERS_MAX);
         let listeners = listen(address, workers)?;
         let address = listeners
             .first()
@@ -59,33 +64,34 @@ impl Workers {
     }
 
     /// Returns the address, with the actual port if port 0 was requested.
-    pub const fn address(&self) -> SocketAddr {
+    pub(crate) const fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// Returns the number of workers.
-    pub fn count(&self) -> usize {
-        self.listeners.len()
+    pub(crate) fn count(&self) -> u16 {
+        u16::try_from(self.listeners.len()).unwrap_or(u16::MAX)
     }
 
     /// Runs `serve` on a separate thread for each worker.
     ///
     /// # Errors
     /// Fails if a thread cannot be started.
-    pub fn start<S, F>(self, serve: S) -> io::Result<Running>
+    pub(crate) fn start<S, F>(self, serve: S) -> io::Result<Threads>
     where
         S: Fn(Seat) -> F + Clone + Send + 'static,
         F: Future<Output = io::Result<()>>,
     {
-        let ended = Arc::new(Notify::new());
-        let mut threads = Vec::new();
-        for (index, listener) in self.listeners.into_iter().enumerate() {
-            let (serve, ended) = (serve.clone(), ended.clone());
+        let (count, ended) = watch::channel(0);
+        let count = Arc::new(count);
+        let mut handles = Vec::new();
+        for (index, listener) in (0..).zip(self.listeners) {
+            let (serve, count) = (serve.clone(), count.clone());
             let thread = thread::Builder::new().name(format!("worker-{index}"));
-            threads.push(thread.spawn(move || {
+            handles.push(thread.spawn(move || {
                 // This also runs on a panic, because the others must not wait for a worker that has
                 // ended.
-                let _ended = Ended(ended);
+                let _ended = Ended(count);
                 let runtime = tokio::runtime::Builder::new_current_thread()
                     .enable_all()
                     .thread_keep_alive(BLOCKING_IDLE)
@@ -96,22 +102,33 @@ impl Workers {
                 })
             })?);
         }
-        Ok(Running { threads, ended })
+        Ok(Threads { handles, ended })
     }
 }
 
-impl Running {
+impl Threads {
     /// Waits until one of the workers has ended, for any reason.
-    pub async fn one_ended(&self) {
-        self.ended.notified().await;
+    pub(crate) async fn one_ended(&self) {
+        self.wait_for_ended(1).await;
     }
 
     /// Waits until all workers have ended.
+    pub(crate) async fn all_ended(&self) {
+        self.wait_for_ended(self.handles.len()).await;
+    }
+
+    async fn wait_for_ended(&self, count: usize) {
+        let mut ended = self.ended.clone();
+        // An error means that every thread has dropped its sender, which it does when it ends.
+        _ = ended.wait_for(|ended| *ended >= count).await;
+    }
+
+    /// Blocks until all workers have ended.
     ///
     /// # Errors
     /// Fails if a worker failed or panicked.
-    pub fn join(self) -> io::Result<()> {
-        for thread in self.threads {
+    pub(crate) fn join(self) -> io::Result<()> {
+        for thread in self.handles {
             let ended = thread.join();
             ended.map_err(|_| io::Error::other("worker thread panicked"))??;
         }
@@ -119,12 +136,12 @@ impl Running {
     }
 }
 
-/// Notifies that a thread has ended when it is dropped.
+/// Counts a thread as ended when it is dropped.
 #[derive(Debug)]
-struct Ended(Arc<Notify>);
+struct Ended(Arc<watch::Sender<usize>>);
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        self.0.notify_one();
+        self.0.send_modify(|ended| *ended += 1);
     }
 }

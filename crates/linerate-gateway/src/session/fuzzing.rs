@@ -6,7 +6,7 @@ use super::tags;
 use crate::protocol::centrifuge::command::TagsFilter;
 
 /// Compiles a filter and applies it. Returns `None` if the filter is invalid.
-pub fn matches(filter: &TagsFilter, publication: &Publication) -> Option<bool> {
+pub(crate) fn matches(filter: &TagsFilter, publication: &Publication) -> Option<bool> {
     let filter = tags::compile(filter).ok()?;
     assert!(!filter.expression().is_empty());
     Some(filter.matches(publication))

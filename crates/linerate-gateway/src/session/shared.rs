@@ -19,7 +19,7 @@ static WRONG_KEYS: Quiet = Quiet::new();
 
 /// The state that all sessions of a node share.
 #[derive(Debug)]
-pub struct Shared {
+pub(crate) struct Shared {
     settings: ArcSwap<Settings>,
     metrics: Metrics,
     attempts: Attempts,
@@ -27,7 +27,7 @@ pub struct Shared {
 
 /// The configuration, and what is derived from it.
 #[derive(Debug)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// The complete configuration.
     pub config: Config,
     /// The options of channels.
@@ -40,23 +40,9 @@ pub struct Settings {
     pub filters: Filters,
 }
 
-/// Who may upload logs, and view the logs that the server follows.
-///
-/// This enum is complete: a client is admitted, asked for a key, or refused.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum LogsAccess {
-    /// No client: the server is not open, and neither `auth.logs_key` nor `auth.admin_key` is
-    /// configured.
-    Closed,
-    /// Clients that present a key.
-    Key,
-    /// Every client: the server is open.
-    Open,
-}
-
 impl Shared {
     /// Creates the shared state with these settings.
-    pub fn new(settings: Settings) -> Self {
+    pub(crate) fn new(settings: Settings) -> Self {
         Self {
             settings: ArcSwap::from_pointee(settings),
             metrics: Metrics::default(),
@@ -65,25 +51,13 @@ impl Shared {
     }
 
     /// Replaces the settings. Existing connections and subscriptions stay as they are.
-    pub fn replace(&self, settings: Settings) {
+    pub(crate) fn replace(&self, settings: Settings) {
         self.settings.store(Arc::new(settings));
     }
 
     /// Returns the metrics that sessions update.
-    pub fn metrics(&self) -> &Metrics {
+    pub(crate) fn metrics(&self) -> &Metrics {
         &self.metrics
-    }
-
-    /// Checks a key for logs presented by a client at `address`: `auth.logs_key` or
-    /// `auth.admin_key`.
-    ///
-    /// # Errors
-    /// The key is wrong, or this address has presented too many wrong keys.
-    pub fn judge_logs_key(&self, key: &[u8], address: IpAddr) -> Result<(), KeyRefusal> {
-        let settings = self.settings_full();
-        self.judge_key("logs_key", Some(address), || {
-            settings.authenticator.is_logs_key(key)
-        })
     }
 
     /// Checks a key of the given kind, unless its address has presented too many wrong keys. The
@@ -115,12 +89,12 @@ impl Shared {
     }
 
     /// Returns a short-lived guard for the current settings.
-    pub fn settings(&self) -> Guard<Arc<Settings>> {
+    pub(crate) fn settings(&self) -> Guard<Arc<Settings>> {
         self.settings.load()
     }
 
     /// Returns an owned reference to the current settings, which may be kept.
-    pub fn settings_full(&self) -> Arc<Settings> {
+    pub(crate) fn settings_full(&self) -> Arc<Settings> {
         self.settings.load_full()
     }
 }
@@ -130,7 +104,7 @@ impl Settings {
     ///
     /// # Errors
     /// A key or an origin is invalid.
-    pub fn new(config: Config, previous: Option<&Self>) -> Result<Self, AuthSetupError> {
+    pub(crate) fn new(config: Config, previous: Option<&Self>) -> Result<Self, AuthSetupError> {
         let authenticator = match previous {
             None => Authenticator::new(&config.auth)?,
             Some(previous) => Authenticator::renew(&config.auth, &previous.authenticator)?,
@@ -144,20 +118,8 @@ impl Settings {
         })
     }
 
-    /// Returns who may upload and follow logs.
-    pub fn logs_access(&self) -> LogsAccess {
-        let has_own_key = self.authenticator.has_logs_key();
-        if self.config.is_open() && !has_own_key {
-            return LogsAccess::Open;
-        }
-        match has_own_key || self.authenticator.has_admin_key() {
-            true => LogsAccess::Key,
-            false => LogsAccess::Closed,
-        }
-    }
-
     /// Returns the options of a channel.
-    pub fn channel(&self, channel: &ChannelName) -> &ChannelOptions {
+    pub(crate) fn channel(&self, channel: &ChannelName) -> &ChannelOptions {
         self.namespaces.options(channel)
     }
 

@@ -24,18 +24,17 @@ use crate::{
     node::EmulateError,
     protocol::{
         Encoding,
-        centrifuge::{Disconnect, Format, Framing, Push, ServerMessage, decode_emulation, encode},
+        centrifuge::{
+            Disconnect, Format, Framing, PROTOBUF_SUBPROTOCOL, Push, ServerMessage,
+            decode_emulation, encode,
+        },
         native,
     },
     session::{Context, Session, Settings},
 };
 
 /// The supported WebSocket subprotocols, best first.
-const SUBPROTOCOLS: [&str; 3] = [
-    native::SUBPROTOCOL,
-    "centrifuge-protobuf",
-    "centrifuge-json",
-];
+const SUBPROTOCOLS: [&str; 3] = [native::SUBPROTOCOL, PROTOBUF_SUBPROTOCOL, "centrifuge-json"];
 
 /// The format, framing and encoding that a client uses.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +59,7 @@ impl Dialect {
             })
         };
         let is_protobuf =
-            subprotocol == Some("centrifuge-protobuf") || query.is_some_and(asks_protobuf);
+            subprotocol == Some(PROTOBUF_SUBPROTOCOL) || query.is_some_and(asks_protobuf);
         let format = match is_protobuf {
             true => Format::Protobuf,
             false => Format::Json,

@@ -23,8 +23,8 @@ async fn a_client_connects_and_is_told_what_it_has_to_know() {
             .unwrap()
             .starts_with("linerate ")
     );
-    assert_eq!(connect["node"], gateway.node.id());
-    assert_eq!(gateway.node.counts().clients(), 1);
+    assert_eq!(connect["node"], gateway.info().id);
+    assert_eq!(gateway.info().clients, 1);
 }
 
 #[tokio::test]
@@ -361,5 +361,5 @@ async fn a_client_that_answers_no_ping_is_given_up() {
     let answers = tokio::time::timeout(Duration::from_secs(4), client.next());
     let (answered, _) = tokio::join!(answers, closed(&mut silent.ws, 3012));
     answered.expect_err("it answers pings, and nothing else arrives");
-    assert_eq!(gateway.node.counts().clients(), 1);
+    assert_eq!(gateway.info().clients, 1);
 }

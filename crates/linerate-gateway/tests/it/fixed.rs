@@ -165,7 +165,7 @@ async fn requests_that_may_not_be_are_refused_before_they_are_upgraded() {
         assert_eq!(answer.status, status, "{query}");
         assert!(!answer.text().await.is_empty(), "{query}");
     }
-    assert_eq!(gateway.node.counts().clients(), 0);
+    assert_eq!(gateway.info().clients, 0);
     // Without a channel parameter: the channels that the token names.
     let query = format!("token={good}");
     let mut ws = gateway.raw(&Client::new(), &query).await;
@@ -251,7 +251,7 @@ async fn tokens_for_single_channels_open_these_and_end_the_connection_with_them(
     let mut answer = request(gateway.address, &target, "", b"").await;
     let said = answer.rest().await;
     assert!(said.contains("\"code\":3006"), "{said}");
-    assert_eq!(gateway.node.counts().subscriptions(), 0);
+    assert_eq!(gateway.info().subscriptions, 0);
 }
 
 fn other_user() -> String {

@@ -1,7 +1,6 @@
 //! Subscriptions to patterns reach only channels to which the client could subscribe by name.
 
 use linerate::Client;
-use linerate_gateway::{config::Namespaces, session::Settings};
 use serde_json::json;
 
 use crate::{
@@ -115,8 +114,7 @@ async fn a_namespace_that_is_closed_later_is_withheld_from_patterns_that_stand()
     ));
     let closed = config(&format!("{auth}{OPTIONS}"));
     for (config, expected) in [(open, &CHANNELS[..]), (closed, &CHANNELS[3..])] {
-        gateway.node.set_namespaces(Namespaces::new(&config));
-        gateway.shared.replace(Settings::new(config, None).unwrap());
+        gateway.reload(config);
         assert_eq!(seen(&mut client, &gateway).await, expected);
     }
 }

@@ -1,16 +1,11 @@
 //! Forbidden requests of clients: each gets the documented code, changes nothing, and is not
 //! visible to others.
 
-use linerate_gateway::{
-    node::Whom,
-    protocol::centrifuge::{Disconnect, Unsubscribe},
-};
-use linerate_hub::ChannelName;
 use serde_json::json;
 
 use crate::{
     http::request,
-    support::{Gateway, Json, closed, error, token},
+    support::{Gateway, Json, closed, config, error, token},
 };
 
 /// Subscribes a client that would notice any publication in `demo:x`, and any client that joins it.
@@ -28,7 +23,7 @@ async fn assert_unnoticed(gateway: &Gateway, witness: &mut Json) {
     gateway.publish("demo:x", "\"now\"").await;
     let push = witness.next().await;
     assert_eq!(push["push"]["pub"]["data"], "now", "{push}");
-    assert_eq!(gateway.node.counts().subscriptions(), 1);
+    assert_eq!(gateway.info().subscriptions, 1);
 }
 
 #[tokio::test]
@@ -133,7 +128,7 @@ async fn r08_subscriptions_are_bounded() {
         .ask(r#"{"id":5,"unsubscribe":{"channel":"a"}}"#)
         .await;
     assert!(client.ask(more).await["subscribe"].is_object());
-    assert_eq!(gateway.node.counts().subscriptions(), 3);
+    assert_eq!(gateway.info().subscriptions, 3);
 }
 
 #[tokio::test]
@@ -200,7 +195,7 @@ async fn who_has_no_token_or_a_wrong_one_stays_outside() {
     let old = token(&json!({"sub": "ann", "exp": 1}));
     let command = json!({"id": 1, "connect": {"token": old}}).to_string();
     assert_eq!(error(&late.ask(&command).await).0, 109);
-    assert_eq!(gateway.node.counts().clients(), 0);
+    assert_eq!(gateway.info().clients, 0);
     // The client may try again on the same connection.
     let command = json!({"id": 2, "connect": {"token": token(&json!({"sub": "ann"}))}});
     assert!(late.ask(&command.to_string()).await["connect"].is_object());
@@ -285,7 +280,7 @@ async fn what_a_namespace_does_not_allow_is_denied() {
         let reply = client.ask(&command.to_string()).await;
         assert_eq!(error(&reply).0, code, "{command}: {reply}");
     }
-    assert_eq!(gateway.node.counts().subscriptions(), 2);
+    assert_eq!(gateway.info().subscriptions, 2);
 }
 
 #[tokio::test]
@@ -373,9 +368,8 @@ async fn those_without_a_user_may_only_what_is_open_to_them() {
         [[namespace]]
         name = \"public\"
         allow_anonymous = true";
+    assert!(config(toml).is_open());
     let gateway = Gateway::open(toml).await;
-    let gateway_is_open = gateway.shared.settings().config.is_open();
-    assert!(gateway_is_open);
     let mut client = Json::connect(&gateway).await;
     client.subscribe("public:a").await;
 }
@@ -432,26 +426,12 @@ async fn the_server_ends_subscriptions_and_connections_with_the_codes_it_was_giv
         .next()
         .unwrap()
         .clone();
-    let whom = || Whom {
-        client: name.clone(),
-        ..Whom::default()
-    };
-    let channel = ChannelName::new("a").unwrap();
-    let ended = gateway
-        .node
-        .unsubscribe(whom(), Some(&channel), Unsubscribe::SERVER)
-        .await;
-    assert_eq!(ended, 1);
+    let whom = json!({"user": "", "client": name, "channel": "a"});
+    gateway.api("unsubscribe", &whom).await;
     let push = client.next().await;
     assert_eq!(push["push"]["unsubscribe"]["code"], 2000, "{push}");
     gateway.publish("a", "1").await;
     assert_eq!(client.ask(r#"{"id":4,"ping":{}}"#).await["id"], 4);
-    assert_eq!(
-        gateway
-            .node
-            .disconnect(whom(), Disconnect::FORCE_NO_RECONNECT)
-            .await,
-        1
-    );
+    gateway.api("disconnect", &whom).await;
     closed(&mut client.ws, 3503).await;
 }

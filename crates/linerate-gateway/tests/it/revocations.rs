@@ -1,6 +1,5 @@
 //! Revoked tokens: which clients are disconnected, and which cannot connect.
 
-use linerate_gateway::auth::{Revocation, Target};
 use serde_json::{Value, json};
 
 use crate::{
@@ -9,11 +8,6 @@ use crate::{
 };
 
 const OPTIONS: &str = "[channel]\nallow_subscribe = true\n";
-
-async fn revoke(gateway: &Gateway, target: Target, issued_before: i64) {
-    let revocation = Revocation::new(target, issued_before as u64, None);
-    gateway.node.revoke(revocation).await.unwrap();
-}
 
 /// Returns the reply to a client that connects with a token.
 async fn connect(gateway: &Gateway, token: &str) -> Value {
@@ -31,7 +25,7 @@ async fn a_revoked_token_ends_its_connection_and_opens_no_other() {
         .raw(&linerate::Client::new(), &format!("channel=a&token={bad}"))
         .await;
     let mut stays = Json::connect_with(&gateway, &good).await;
-    revoke(&gateway, Target::Token("bad".into()), 0).await;
+    gateway.api("revoke_token", &json!({"uid": "bad"})).await;
     assert_eq!(ended.closed(3005).await, "token revoked");
     assert_eq!(closed(&mut raw, 3005).await, "token revoked");
     stays.subscribe("a").await;
@@ -56,7 +50,8 @@ async fn tokens_of_a_user_are_revoked_by_when_they_were_issued() {
     let refresh = json!({"id": 2, "refresh": {"token": new}});
     assert!(renewed.ask(&refresh.to_string()).await["refresh"].is_object());
     let mut other = Json::connect_with(&gateway, &issued("bob", -100)).await;
-    revoke(&gateway, Target::User("ann".into()), seconds_from_now(-50)).await;
+    let which = json!({"user": "ann", "issued_before": seconds_from_now(-50)});
+    gateway.api("invalidate_user_tokens", &which).await;
     ended.closed(3005).await;
     renewed.subscribe("a").await;
     other.subscribe("a").await;
@@ -64,7 +59,8 @@ async fn tokens_of_a_user_are_revoked_by_when_they_were_issued() {
     let undated = token(&json!({"sub": "ann"}));
     assert_eq!(error(&connect(&gateway, &undated).await).0, 109);
     assert!(connect(&gateway, &new).await["connect"].is_object());
-    revoke(&gateway, Target::All, seconds_from_now(-5)).await;
+    let which = json!({"issued_before": seconds_from_now(-5)});
+    gateway.api("invalidate_tokens", &which).await;
     renewed.closed(3005).await;
     other.closed(3005).await;
 }
@@ -78,7 +74,9 @@ async fn a_revoked_token_for_a_channel_ends_its_subscription_only() {
     let subscribe =
         json!({"id": 2, "subscribe": {"channel": "news", "token": channel}}).to_string();
     assert!(client.ask(&subscribe).await["subscribe"].is_object());
-    revoke(&gateway, Target::Token("subscription".into()), 0).await;
+    gateway
+        .api("revoke_token", &json!({"uid": "subscription"}))
+        .await;
     let push = client.next().await;
     let told = &push["push"]["unsubscribe"];
     assert_eq!(

@@ -23,14 +23,13 @@ async fn watcher(gateway: &Gateway) -> Json {
 
 /// Waits until only the watcher is left.
 async fn only_one_is_left(gateway: &Gateway, watcher: &mut Json) {
-    let counts = gateway.node.counts();
     let gone = async {
-        while counts.clients() > 1 {
+        while gateway.info().clients > 1 {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
     };
     in_time(gone).await;
-    assert_eq!(counts.subscriptions(), 1);
+    assert_eq!(gateway.info().subscriptions, 1);
     watcher
         .send(r#"{"id":3,"presence_stats":{"channel":"demo:x"}}"#)
         .await;
@@ -75,7 +74,7 @@ async fn r04_a_stream_whose_client_answers_no_ping_ends() {
     let mut answer = request(gateway.address, target, "", connect).await;
     let said = answer.rest().await;
     assert!(said.contains(r#""code":3012"#), "{said}");
-    assert_eq!(gateway.node.counts().clients(), 0);
+    assert_eq!(gateway.info().clients, 0);
 }
 
 /// Returns the header of a message that claims to be long.
@@ -91,7 +90,7 @@ async fn r03_a_message_that_trickles_in_ends_the_connection_of_a_listener() {
     slow.write(&claim()).await;
     let said = slow.trickle().await;
     assert!(is_closed_with(&said, 3502), "{}", said.escape_ascii());
-    assert_eq!(gateway.node.counts().subscriptions(), 0);
+    assert_eq!(gateway.info().subscriptions, 0);
 }
 
 #[tokio::test]
@@ -101,7 +100,7 @@ async fn r03_a_command_that_trickles_in_ends_the_connection() {
     slow.write(&claim()).await;
     let said = slow.trickle().await;
     assert!(is_closed_with(&said, 3012), "{}", said.escape_ascii());
-    assert_eq!(gateway.node.counts().subscriptions(), 0);
+    assert_eq!(gateway.info().subscriptions, 0);
 }
 
 #[tokio::test]

@@ -192,7 +192,7 @@ async fn requests_that_are_no_commands_are_refused() {
         let answer = request(gateway.address, target, "", body).await;
         assert_eq!(answer.status, status, "{target}");
     }
-    let unknown = json!({"session": "x", "node": gateway.node.id(), "data": "{}"}).to_string();
+    let unknown = json!({"session": "x", "node": gateway.info().id, "data": "{}"}).to_string();
     let answer = request(gateway.address, "POST /emulation", "", unknown.as_bytes()).await;
     assert_eq!(answer.status, 404);
     let long = format!("GET /connection/sse?cf_connect={}", "%20".repeat(201));

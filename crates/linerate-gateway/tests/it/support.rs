@@ -2,30 +2,29 @@
 
 use std::{net::SocketAddr, sync::Arc, thread, time::Duration};
 
+use futures_util::FutureExt;
 use linerate::{Client, CloseCode, Message, WebSocket};
-use linerate_broker::{BrokerOptions, Event, Gap, GapReason, Ingest, Publish, memory::Memory};
+use linerate_broker::{BrokerOptions, Event, Gap, GapReason, Ingest, connect};
 use linerate_gateway::{
-    config::{Config, Loader},
-    node::{Dispatcher, Node, NodeOptions},
-    protocol::Encoding,
-    session::{Settings, Shared},
-    transport,
+    NodeInfo, Running,
+    config::{Config, Loader, Secret},
 };
 use linerate_hub::ChannelName;
 use serde_json::Value;
-use tokio::{net::TcpListener, runtime::Builder, sync::oneshot};
+
+use crate::http::request;
 
 /// The secret with which the tokens in tests are signed.
 pub(crate) const SECRET: &str = "a secret for tests only";
 
+/// The key for the server API of gateways that require tokens.
+const API_KEY: &str = "a key for tests only";
+
 /// A gateway that runs until it is dropped.
 pub(crate) struct Gateway {
     pub(crate) address: SocketAddr,
-    pub(crate) node: Arc<Node>,
-    pub(crate) shared: Arc<Shared>,
-    dispatcher: Arc<Dispatcher>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<thread::JoinHandle<()>>,
+    running: Running,
+    ingest: Arc<dyn Ingest>,
 }
 
 impl Gateway {
@@ -36,41 +35,46 @@ impl Gateway {
 
     /// Starts a gateway that requires tokens, with additional settings.
     pub(crate) async fn guarded(toml: &str) -> Self {
-        let auth = format!("[auth.token]\nhmac_secret_key = \"{SECRET}\"\n{toml}");
-        Self::start(config(&auth)).await
+        let token = format!("[auth.token]\nhmac_secret_key = \"{SECRET}\"\n{toml}");
+        let mut config = config(&token);
+        config.auth.api_key = Some(Secret::new(API_KEY));
+        Self::start(config).await
     }
 
-    pub(crate) async fn start(config: Config) -> Self {
-        let (dispatcher, control) = Dispatcher::new(1);
-        let ingest: Arc<dyn Ingest> = dispatcher.clone();
-        let broker = Memory::new(&BrokerOptions::default(), ingest).unwrap();
-        let settings = Settings::new(config, None).unwrap();
-        let ingest = dispatcher.clone();
-        let options = NodeOptions {
-            name: "test".into(),
-            encodings: Encoding::encoders(),
-            namespaces: settings.namespaces.clone(),
-            linger: Duration::ZERO,
-            revocations_max: settings.config.auth.revocations_max,
-            filter: settings.config.filter.clone(),
-        };
-        let runtime = tokio::runtime::Handle::current();
-        let node = Node::start(options, (dispatcher, control), Arc::new(broker), runtime);
-        let shared = Arc::new(Shared::new(settings));
-        let (stop, stopped) = oneshot::channel();
-        let (started, address) = oneshot::channel();
-        let thread = thread::spawn({
-            let (node, shared) = (node.clone(), shared.clone());
-            move || work(node, shared, started, stopped)
+    pub(crate) async fn start(mut config: Config) -> Self {
+        config.server.listen = ([127, 0, 0, 1], 0).into();
+        config.server.workers = 1;
+        let mut given = None;
+        let gateway = linerate_gateway::Gateway::bind_with(config, |ingest| {
+            given = Some(ingest.clone());
+            connect("memory:", BrokerOptions::default(), ingest)
         });
+        let gateway = gateway.unwrap();
         Self {
-            address: address.await.unwrap(),
-            node,
-            shared,
-            dispatcher: ingest,
-            stop: Some(stop),
-            thread: Some(thread),
+            address: gateway.address(),
+            running: gateway.start().unwrap(),
+            ingest: given.unwrap(),
         }
+    }
+
+    /// Returns what the node says about itself.
+    pub(crate) fn info(&self) -> NodeInfo {
+        self.running.info()
+    }
+
+    /// Applies a changed configuration.
+    pub(crate) fn reload(&self, config: Config) {
+        self.running.reload(config).unwrap();
+    }
+
+    /// Calls a method of the server API and returns its result.
+    pub(crate) async fn api(&self, method: &str, body: &Value) -> Value {
+        let target = format!("POST /api/{method}");
+        let key = format!("X-API-Key: {API_KEY}\r\n");
+        let answer = request(self.address, &target, &key, body.to_string().as_bytes()).await;
+        let reply: Value = serde_json::from_str(&answer.text().await).unwrap();
+        assert!(reply["error"].is_null(), "{method}: {reply}");
+        reply["result"].clone()
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -89,7 +93,7 @@ impl Gateway {
             lasted: Duration::from_secs(2),
             reason: GapReason::LinkLost,
         };
-        self.dispatcher.ingest(vec![Event::Gap(gap)]).await;
+        self.ingest.ingest(vec![Event::Gap(gap)]).await;
     }
 
     /// Opens a raw WebSocket.
@@ -100,46 +104,16 @@ impl Gateway {
 
     pub(crate) async fn publish_bytes(&self, channel: &str, payload: &[u8]) {
         let channel = ChannelName::new(channel).unwrap();
-        let publish = Publish {
-            payload: payload.to_vec().into(),
-            info: None,
-            tags: Vec::new(),
-            idempotency_key: None,
-            options: self.shared.settings().channel(&channel).stream(),
-        };
-        self.node.publish(&channel, publish).await.unwrap();
+        let published = self.running.publish(&channel, payload.to_vec()).await;
+        published.unwrap();
     }
 }
 
 impl Drop for Gateway {
     fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let ended = thread.join();
-            assert!(thread::panicking() || ended.is_ok(), "the worker panicked");
-        }
+        let has_failed = self.running.failed().now_or_never().is_some();
+        assert!(thread::panicking() || !has_failed, "the worker ended");
     }
-}
-
-/// Runs on the worker's thread.
-fn work(
-    node: Arc<Node>,
-    shared: Arc<Shared>,
-    started: oneshot::Sender<SocketAddr>,
-    stopped: oneshot::Receiver<()>,
-) {
-    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let worker = Arc::new(node.worker(0));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        started.send(listener.local_addr().unwrap()).unwrap();
-        let routes = transport::routes(worker.clone(), shared, None);
-        tokio::select! {
-            served = axum::serve(listener, routes) => served.unwrap(),
-            () = worker.run() => {}
-            _ = stopped => {}
-        }
-    });
 }
 
 pub(crate) fn config(toml: &str) -> Config {

@@ -103,7 +103,7 @@ mod tests {
     use super::Arena;
 
     #[test]
-    fn a_key_refers_to_nothing_once_its_thing_is_gone() {
+    fn a_key_is_invalid_once_its_value_is_removed() {
         let mut arena = Arena::new();
         let first = arena.insert('a');
         assert_eq!(arena.remove(first.index), 'a');
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_given_back_when_most_are_gone() {
+    fn memory_is_released_when_most_values_are_removed() {
         assert!(
             room_after(1_000, 234) >= 1_000,
             "too many elements are left for the memory to be released"
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_given_back_in_steps() {
+    fn memory_is_released_in_steps() {
         let mut arena = Arena::new();
         for number in 0..10_000 {
             arena.insert(number);

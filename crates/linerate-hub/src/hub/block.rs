@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_blocks_are_kept_as_have_the_bytes_and_not_one_more() {
+    fn blocks_are_kept_up_to_the_limit_in_bytes() {
         let three = [(1, 2), (2, 3), (3, 4)];
         assert_eq!(places(&blocks(&three, 3 * BYTES)), three);
         assert_eq!(places(&blocks(&three, 3 * BYTES - 1)), three[1..]);
@@ -145,14 +145,14 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_block_is_kept_however_little_is_allowed() {
+    fn the_newest_block_is_kept_with_any_limit() {
         assert_eq!(places(&blocks(&[(1, 2), (2, 3)], 0)), [(2, 3)]);
         // The same holds for a block for a subscriber that is behind.
         assert_eq!(places(&blocks(&[(5, 6), (1, 2)], 0)), [(1, 2)]);
     }
 
     #[test]
-    fn of_blocks_that_begin_alike_the_newest_is_found() {
+    fn the_newest_of_blocks_with_the_same_start_is_found() {
         let blocks = blocks(&[(1, 3), (1, 5), (9, 10)], usize::MAX);
         assert_eq!(blocks.find(1).unwrap().to, 5);
         assert_eq!(blocks.find(9).unwrap().to, 10);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_of_what_the_ring_has_lost_are_forgotten() {
+    fn blocks_of_evicted_publications_are_removed() {
         let mut blocks = blocks(&[(1, 3), (3, 5), (5, 7)], usize::MAX);
         blocks.forget_before(3);
         assert_eq!(places(&blocks), [(3, 5), (5, 7)]);

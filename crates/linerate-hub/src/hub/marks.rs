@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_forgotten_up_to_a_number_and_no_further() {
+    fn marks_are_removed_up_to_a_number() {
         let mut marks = Marks::new();
         push(&mut marks, GapCause::Overflow);
         push(&mut marks, GapCause::StreamReset);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_marks_are_known_as_there_may_be() {
+    fn the_number_of_marks_is_limited() {
         let mut marks = Marks::new();
         for _ in 0..MARKS_MAX {
             push(&mut marks, GapCause::Overflow);

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_sees_what_both_its_payload_and_the_rest_admit() {
+    fn a_class_matches_if_payload_and_other_conditions_match() {
         let filters: [Option<Arc<dyn Filter>>; 5] = [
             None,
             Some(Arc::new(compiled("a == 1"))),

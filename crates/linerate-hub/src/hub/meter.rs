@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_counted_at_the_first_bound_that_is_not_below_it() {
+    fn a_block_is_counted_in_the_first_bucket_that_fits() {
         let counts = counted(&[(0, 1), (100, 2), (101, 3), (10_000_000, 4_096)]);
         assert_eq!(counts.by_delay[..2], [2, 1]);
         assert_eq!(counts.by_delay[DELAY_BOUNDS_S.len() - 1], 1);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_and_single_blocks_add_up_alike() {
+    fn runs_and_single_blocks_give_the_same_sums() {
         let run = counted(&[(200, 5), (200, 5), (300, 5), (300, 6)]);
         let mixed = counted(&[(300, 6), (200, 5), (300, 5), (200, 5)]);
         assert_eq!(run, mixed);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_and_encodings_are_counted_apart() {
+    fn labels_and_encodings_are_counted_separately() {
         let mut meters = Meters::default();
         let places = [(0, 0), (0, 1), (1, 0)];
         let places = places.map(|(label, id)| meters.find_or_add(label, EncodingId(id)));
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_hubs_have_given_out_adds_up() {
+    fn deliveries_of_two_hubs_add_up() {
         let mut sum = counted(&[(200, 5), (300, 6)]);
         let mut other = counted(&[(400, 7)]);
         (sum.subscriptions, other.subscriptions) = (2, 3);

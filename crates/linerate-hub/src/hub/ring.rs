@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_weigh_what_they_are_long() {
+    fn tags_count_with_their_length() {
         let tags = vec![
             ("key".to_owned(), "value".to_owned()),
             ("k".to_owned(), String::new()),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_a_burst_is_given_back_when_a_ring_is_empty_again() {
+    fn memory_of_a_burst_is_released_when_the_ring_is_empty() {
         let mut ring = ring(ChannelOptions::default(), &[1; 1_000]);
         assert!(!ring.shrink(), "the ring is not empty");
         forget(&mut ring, u64::MAX);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slice_is_what_lies_side_by_side() {
+    fn a_slice_contains_adjacent_publications() {
         let mut ring = ring(ChannelOptions::default(), &[1, 2, 3, 4, 5, 6, 7, 8]);
         let capacity = ring.publications.capacity() as u64;
         forget(&mut ring, 6);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_fit_as_have_so_many_bytes() {
+    fn publications_fit_up_to_the_limit_in_bytes() {
         let sizes = [10, 20, 30, 40, 50];
         let mut ring = ring(ChannelOptions::default(), &sizes);
         forget(&mut ring, 1);

@@ -15,7 +15,7 @@ mod tests {
     use super::reduced;
 
     #[test]
-    fn room_is_given_back_when_a_quarter_is_left() {
+    fn memory_is_released_when_a_quarter_is_used() {
         assert_eq!(reduced(64, 0), None);
         assert_eq!(reduced(65, 0), Some(0));
         assert_eq!(reduced(104, 10), None);

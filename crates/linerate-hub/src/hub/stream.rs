@@ -237,7 +237,7 @@ mod tests {
     use crate::{ChannelName, ChannelOptions, Epoch, Gap, GapCause, Publication, StreamPosition};
 
     #[test]
-    fn another_epoch_behind_a_gap_is_no_other_gap() {
+    fn another_epoch_after_a_gap_is_not_another_gap() {
         let name = ChannelName::new("a").unwrap();
         let mut stream = Stream::new(name, ChannelOptions::default(), 0);
         let mut publish = |epoch: &str, offset, has_gap: bool| {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_are_forgotten_with_what_everybody_has_taken() {
+    fn gaps_that_all_subscribers_have_passed_are_removed() {
         let name = ChannelName::new("a").unwrap();
         let mut stream = Stream::new(name, ChannelOptions::default(), 0);
         let publication = Publication::new("1".into());

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_of_groups_that_are_gone_are_forgotten_once_they_are_the_most() {
+    fn stale_ticks_are_removed_once_they_are_the_majority() {
         let now = Instant::now();
         let mut ticks = Ticks::new(1);
         for group in 0..84 {

@@ -7,7 +7,7 @@ use linerate_hub::{Gap, GapCause, Start, SubscriptionOptions};
 use crate::world::{Contains, Seen, World, block, name, position, text};
 
 #[test]
-fn a_publication_reaches_the_subscribers_of_its_channel_only() {
+fn a_publication_reaches_only_the_subscribers_of_its_channel() {
     let mut world = World::new();
     let a = world.listen("a", text());
     let b = world.listen("b", text());
@@ -31,7 +31,7 @@ fn a_burst_is_one_block() {
 }
 
 #[test]
-fn nothing_is_given_out_before_a_subscription_is_active() {
+fn nothing_is_delivered_before_a_subscription_is_active() {
     let mut world = World::new();
     let client = world.hub.connect();
     let subscription = world.join(client, "a", text());
@@ -42,7 +42,7 @@ fn nothing_is_given_out_before_a_subscription_is_active() {
 }
 
 #[test]
-fn filters_choose_and_are_matched_once_a_class() {
+fn filters_select_publications_and_are_matched_once_per_class() {
     let mut world = World::new();
     let with = |filter| SubscriptionOptions {
         filter: Some(Arc::new(Contains(filter))),
@@ -88,7 +88,7 @@ fn a_gap_of_the_broker_stands_where_it_happened() {
 }
 
 #[test]
-fn what_was_read_as_history_does_not_come_again() {
+fn publications_read_as_history_are_not_delivered_again() {
     let mut world = World::new();
     let client = world.hub.connect();
     let subscription = world.join(client, "a", text());
@@ -116,7 +116,7 @@ fn a_channel_without_subscribers_disappears() {
 }
 
 #[test]
-fn a_batch_is_given_out_when_its_interval_is_over() {
+fn a_batch_is_delivered_when_its_interval_ends() {
     let mut world = World::new();
     let interval = std::time::Duration::from_millis(200);
     let client = world.listen(

@@ -49,7 +49,7 @@ fn a_tick_holds_the_newest_of_each_key() {
 }
 
 #[test]
-fn what_has_no_key_is_not_conflated_by_key() {
+fn publications_without_a_key_are_not_conflated_by_key() {
     let mut world = World::new();
     let client = world.listen("a", by_key());
     for payload in ["1", "text", "{}", "1"] {
@@ -142,7 +142,7 @@ fn a_long_tick_loses_nothing_to_a_short_ring() {
 }
 
 #[test]
-fn a_slow_client_without_conflation_of_its_own_gets_the_newest() {
+fn a_slow_client_without_conflation_gets_the_newest() {
     let mut world = World::with_ring(2);
     let options = SubscriptionOptions {
         slow: SlowPolicy::Conflate,
@@ -159,7 +159,7 @@ fn a_slow_client_without_conflation_of_its_own_gets_the_newest() {
 }
 
 #[test]
-fn a_conflated_block_holds_no_more_bytes_than_allowed() {
+fn a_conflated_block_is_limited_in_bytes() {
     let mut world = World::new();
     let size = update("a", 0).len();
     for (batch_bytes_max, blocks) in [(2 * size, 2), (2 * size - 1, 4)] {

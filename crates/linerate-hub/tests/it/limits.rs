@@ -36,7 +36,7 @@ fn subscribe(
 }
 
 #[test]
-fn r08_a_client_has_as_many_subscriptions_as_allowed_and_not_one_more() {
+fn r08_subscriptions_of_a_client_are_limited() {
     let mut world = World::with(HubOptions {
         subscriptions_max: 3,
         ..HubOptions::default()
@@ -58,7 +58,7 @@ fn r08_a_client_has_as_many_subscriptions_as_allowed_and_not_one_more() {
 }
 
 #[test]
-fn r08_a_channel_has_as_many_filters_as_allowed_and_not_one_more() {
+fn r08_filters_of_a_channel_are_limited() {
     let mut world = World::with(HubOptions {
         channel_filters_max: 2,
         ..HubOptions::default()
@@ -85,7 +85,7 @@ fn r08_a_channel_has_as_many_filters_as_allowed_and_not_one_more() {
 }
 
 #[test]
-fn the_filters_of_a_channel_search_as_much_as_allowed_and_not_more() {
+fn searches_by_the_filters_of_a_channel_are_limited() {
     let mut world = World::with(HubOptions {
         channel_searches_max: 5,
         ..HubOptions::default()
@@ -127,7 +127,7 @@ fn the_filters_of_a_channel_search_as_much_as_allowed_and_not_more() {
 }
 
 #[test]
-fn what_a_client_may_is_asked_before_what_a_channel_may() {
+fn limits_of_a_client_are_checked_before_those_of_a_channel() {
     let mut world = World::with(HubOptions {
         channel_filters_max: 1,
         client_filters_max: 1,
@@ -148,7 +148,7 @@ fn what_a_client_may_is_asked_before_what_a_channel_may() {
 }
 
 #[test]
-fn a_client_has_as_many_distinct_filters_as_allowed_and_not_one_more() {
+fn distinct_filters_of_a_client_are_limited() {
     let mut world = World::with(HubOptions {
         client_filters_max: 2,
         ..HubOptions::default()
@@ -228,7 +228,7 @@ fn the_interval_of_batches_is_limited() {
 }
 
 #[test]
-fn what_does_not_exist_is_refused() {
+fn unknown_keys_are_refused() {
     let mut world = World::new();
     let client = world.hub.connect();
     let encoding = EncodingId(2);
@@ -244,7 +244,7 @@ fn what_does_not_exist_is_refused() {
 }
 
 #[test]
-fn a_block_holds_as_many_bytes_as_allowed_and_not_one_more() {
+fn a_block_is_limited_in_bytes() {
     for filter in [None, Some("1")] {
         for (batch_bytes_max, expected) in [(4, vec!["11;11;", "1;"]), (3, vec!["11;", "11;1;"])] {
             let mut world = World::new();
@@ -302,7 +302,7 @@ fn a_batch_that_fills_half_of_the_ring_does_not_wait_for_its_tick() {
 }
 
 #[test]
-fn what_cannot_be_encoded_ends_the_subscription() {
+fn a_publication_that_cannot_be_encoded_ends_the_subscription() {
     let mut world = World::new();
     let client = world.listen("a", text());
     world.publish("a", "1");

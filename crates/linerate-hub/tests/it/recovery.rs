@@ -52,7 +52,7 @@ fn g05_what_is_published_between_history_and_live_comes_once() {
 }
 
 #[test]
-fn g05_history_comes_before_what_is_live() {
+fn g05_history_comes_before_live_publications() {
     let mut world = World::new();
     let (client, subscription) = join(&mut world);
     world.publish_at("a", "e", 3);
@@ -74,7 +74,7 @@ fn g05_a_hole_behind_the_history_is_told_with_its_count() {
 }
 
 #[test]
-fn g05_a_hole_that_the_history_fills_is_not_told() {
+fn g05_a_hole_filled_by_the_history_is_not_reported() {
     let mut world = World::new();
     let (client, subscription) = join(&mut world);
     for offset in [1, 2, 5, 6] {
@@ -85,7 +85,7 @@ fn g05_a_hole_that_the_history_fills_is_not_told() {
 }
 
 #[test]
-fn g05_a_cut_link_that_has_cost_nothing_is_not_told() {
+fn g05_a_lost_link_without_a_loss_is_not_reported() {
     let mut world = World::new();
     let (client, subscription) = join(&mut world);
     world.publish_at("a", "e", 1);
@@ -106,7 +106,7 @@ fn g05_a_cut_link_is_told_though_nothing_is_published_after_it() {
 }
 
 #[test]
-fn g05_what_the_ring_has_lost_before_the_history_came_is_counted() {
+fn g05_publications_evicted_before_the_history_arrives_are_counted() {
     let mut world = World::with_ring(2);
     let (client, subscription) = join(&mut world);
     for offset in 1..=9 {
@@ -118,7 +118,7 @@ fn g05_what_the_ring_has_lost_before_the_history_came_is_counted() {
 }
 
 #[test]
-fn g05_what_comes_of_another_epoch_than_the_history_is_a_gap() {
+fn g05_publications_of_a_newer_epoch_than_the_history_are_a_gap() {
     let mut world = World::new();
     let (client, subscription) = join(&mut world);
     world.publish_at("a", "f", 1);
@@ -128,7 +128,7 @@ fn g05_what_comes_of_another_epoch_than_the_history_is_a_gap() {
 }
 
 #[test]
-fn g05_what_came_of_an_older_epoch_than_the_history_is_left_out() {
+fn g05_publications_of_an_older_epoch_than_the_history_are_skipped() {
     let mut world = World::new();
     let (client, subscription) = join(&mut world);
     world.publish_at("a", "e", 7);
@@ -157,7 +157,7 @@ fn holes_epochs_and_repetitions_are_found_by_position() {
 }
 
 #[test]
-fn more_gaps_than_are_kept_are_told_as_one_of_unknown_size() {
+fn gaps_beyond_the_limit_are_reported_as_one_of_unknown_size() {
     let mut world = World::new();
     let client = world.listen("a", text());
     assert_eq!(world.ready(), [client]);
@@ -174,7 +174,7 @@ fn more_gaps_than_are_kept_are_told_as_one_of_unknown_size() {
 }
 
 #[test]
-fn history_goes_through_filter_and_conflation() {
+fn history_is_filtered_and_conflated() {
     let mut world = World::new();
     let client = world.hub.connect();
     let options = SubscriptionOptions {
@@ -199,7 +199,7 @@ fn history_goes_through_filter_and_conflation() {
 }
 
 #[test]
-fn history_is_given_out_in_blocks_that_are_not_too_large() {
+fn history_is_delivered_in_blocks_of_limited_size() {
     let mut world = World::new();
     let client = world.hub.connect();
     let options = SubscriptionOptions {
@@ -215,7 +215,7 @@ fn history_is_given_out_in_blocks_that_are_not_too_large() {
 }
 
 #[test]
-fn nothing_can_be_done_with_a_subscription_that_has_ended() {
+fn operations_on_an_ended_subscription_are_refused() {
     let mut world = World::new();
     let (client, subscription) = join(&mut world);
     world.hub.unsubscribe(client, &name("a"));
@@ -239,7 +239,7 @@ fn join_filtered(world: &mut World) -> (ClientId, SubscriptionId) {
 }
 
 #[test]
-fn what_does_not_match_behind_a_position_is_no_gap() {
+fn filtered_publications_after_a_position_are_not_a_gap() {
     for known in 0..=6 {
         let mut world = World::new();
         let (client, subscription) = join_filtered(&mut world);
@@ -257,7 +257,7 @@ fn what_does_not_match_behind_a_position_is_no_gap() {
 }
 
 #[test]
-fn a_hole_behind_a_position_is_told_although_its_end_does_not_match() {
+fn a_hole_after_a_position_is_reported_even_if_its_end_does_not_match() {
     let mut world = World::new();
     let (client, subscription) = join_filtered(&mut world);
     activate_after(&mut world, subscription, "e", 1);

@@ -35,7 +35,7 @@ fn publish(world: &mut World, source: &str) {
 }
 
 #[test]
-fn a_publication_reaches_only_those_who_may_see_its_source() {
+fn a_publication_reaches_only_subscribers_allowed_to_see_its_source() {
     let mut world = World::new();
     let (all, a) = (world.listen("*", text()), world.listen("*", scoped("a")));
     let other = world.listen("*", scoped("b"));
@@ -58,7 +58,7 @@ fn a_publication_reaches_only_those_who_may_see_its_source() {
 }
 
 #[test]
-fn those_who_may_see_the_same_share_a_block() {
+fn subscribers_with_the_same_scope_share_a_block() {
     let mut world = World::new();
     let clients = [0; 10].map(|_| world.listen("*", scoped("a")));
     publish(&mut world, "a");
@@ -70,7 +70,7 @@ fn those_who_may_see_the_same_share_a_block() {
 }
 
 #[test]
-fn what_is_withheld_is_no_gap_and_is_not_counted_in_one() {
+fn withheld_publications_are_neither_a_gap_nor_counted_in_one() {
     let mut world = World::with_ring(4);
     let slow = SubscriptionOptions {
         slow: SlowPolicy::DropOldest,
@@ -96,7 +96,7 @@ fn what_is_withheld_is_no_gap_and_is_not_counted_in_one() {
 }
 
 #[test]
-fn history_that_may_not_be_seen_is_left_out() {
+fn history_out_of_scope_is_withheld() {
     let mut world = World::new();
     let client = world.hub.connect();
     let subscription = world.join(client, "*", scoped("a"));

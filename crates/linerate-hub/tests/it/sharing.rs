@@ -73,7 +73,7 @@ fn a_burst_makes_a_client_ready_once() {
 }
 
 #[test]
-fn encodings_filters_and_intervals_have_blocks_of_their_own() {
+fn encodings_filters_and_intervals_have_separate_blocks() {
     let mut world = World::new();
     let filtered = SubscriptionOptions {
         filter: Some(Arc::new(Contains("1"))),
@@ -103,7 +103,7 @@ fn encodings_filters_and_intervals_have_blocks_of_their_own() {
 }
 
 #[test]
-fn one_that_comes_later_to_the_same_place_gets_the_same_blocks() {
+fn a_later_subscriber_at_the_same_position_gets_the_same_blocks() {
     let mut world = World::new();
     let fast = world.listen("a", text());
     let slow = world.listen("a", text());

@@ -16,7 +16,7 @@ fn with(filter: &str) -> SubscriptionOptions {
 }
 
 #[test]
-fn who_comes_or_goes_between_two_slices_misses_nothing_and_gets_nothing_too_much() {
+fn joining_or_leaving_between_slices_causes_no_loss_or_excess() {
     let mut world = World::new();
     let channel = ChannelName::new("a").unwrap();
     let listen = |world: &mut World, filter: &str| world.listen("a", with(filter));

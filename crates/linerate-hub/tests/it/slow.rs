@@ -57,7 +57,7 @@ fn r02_a_stalled_client_holds_no_more_than_the_ring_and_delays_nobody() {
 }
 
 #[test]
-fn r02_a_client_that_is_not_writable_is_not_asked_again() {
+fn r02_a_client_that_is_not_writable_is_not_polled_again() {
     let mut world = World::new();
     let client = stalled(&mut world, text());
     world.publish("a", "1");
@@ -84,7 +84,7 @@ fn r02_the_ring_holds_as_many_messages_as_allowed_and_not_one_more() {
 }
 
 #[test]
-fn r09_small_messages_count_with_what_they_cost_beside_their_payload() {
+fn r09_small_messages_count_with_their_overhead() {
     for (messages, expected) in [(3, vec![]), (4, vec![evicted(1)])] {
         let mut world = World::new();
         world.channel_options.ring_bytes_max = 3 * (OVERHEAD_BYTES + 1);
@@ -123,7 +123,7 @@ fn the_newest_publication_is_kept_however_large_it_is() {
 }
 
 #[test]
-fn a_client_that_must_not_fall_behind_is_ended_though_it_takes_nothing() {
+fn a_client_that_must_not_fall_behind_is_ended_even_if_it_reads_nothing() {
     let mut world = World::with_ring(2);
     let client = stalled(&mut world, with(SlowPolicy::Disconnect));
     world.publish("a", "1");
@@ -139,7 +139,7 @@ fn a_client_that_must_not_fall_behind_is_ended_though_it_takes_nothing() {
 }
 
 #[test]
-fn only_those_behind_the_ring_are_ended() {
+fn only_subscriptions_behind_the_ring_are_ended() {
     let mut world = World::with_ring(2);
     let options = with(SlowPolicy::Disconnect);
     let slow = stalled(&mut world, options.clone());
@@ -178,7 +178,7 @@ fn a_positioned_subscription_ends_with_a_gap() {
 }
 
 #[test]
-fn what_a_client_has_not_taken_is_known() {
+fn pending_publications_of_a_client_are_counted() {
     let mut world = World::with_ring(2);
     let client = stalled(&mut world, text());
     let lag = |world: &World| world.hub.lag(world.now, client).unwrap();
@@ -203,7 +203,7 @@ fn what_a_client_has_not_taken_is_known() {
 }
 
 #[test]
-fn a_publisher_is_told_before_the_ring_loses_what_nobody_could_take() {
+fn a_publisher_is_told_before_the_ring_evicts_undelivered_publications() {
     let mut world = World::with_ring(10);
     let client = world.listen("a", text());
     world.ready();
@@ -215,7 +215,7 @@ fn a_publisher_is_told_before_the_ring_loses_what_nobody_could_take() {
 }
 
 #[test]
-fn what_was_published_is_counted_by_what_became_of_it() {
+fn publications_are_counted_by_their_outcome() {
     let mut world = World::with_ring(2);
     let client = stalled(&mut world, text());
     for payload in ["1", "22", "333"] {
@@ -238,7 +238,7 @@ fn what_was_published_is_counted_by_what_became_of_it() {
 }
 
 #[test]
-fn what_is_held_adds_up() {
+fn held_bytes_add_up() {
     let overhead = OVERHEAD_BYTES as u64;
     let mut world = World::with_ring(2);
     let newest = SubscriptionOptions {
@@ -280,7 +280,7 @@ fn what_is_held_adds_up() {
 }
 
 #[test]
-fn who_is_too_slow_is_known() {
+fn slow_clients_are_reported() {
     let mut world = World::with_ring(2);
     let client = stalled(&mut world, with(SlowPolicy::Disconnect));
     for payload in ["1", "2"] {

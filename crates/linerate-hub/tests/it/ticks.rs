@@ -45,7 +45,7 @@ fn the_ticks_of_channels_are_spread_over_the_interval() {
 }
 
 #[test]
-fn the_shortest_interval_is_that_of_who_is_still_there() {
+fn the_shortest_interval_is_that_of_remaining_subscribers() {
     let mut world = World::new();
     assert_eq!(world.hub.batch_interval_min(), None);
     let patient = world.listen("a", ticking());
@@ -81,7 +81,7 @@ fn subscribers_of_a_channel_with_the_same_interval_tick_together() {
 }
 
 #[test]
-fn a_steady_stream_makes_a_block_a_tick() {
+fn a_steady_stream_makes_one_block_per_tick() {
     let mut world = World::new();
     let client = world.listen("a", ticking());
     world.ready();
@@ -129,7 +129,7 @@ fn a_gap_does_not_wait_for_the_tick() {
 }
 
 #[test]
-fn ticks_of_those_that_have_left_do_nothing() {
+fn ticks_of_former_subscribers_do_nothing() {
     let mut world = World::new();
     for _ in 0..1_000 {
         let client = world.listen("a", ticking());
@@ -145,7 +145,7 @@ fn ticks_of_those_that_have_left_do_nothing() {
 }
 
 #[test]
-fn what_the_ring_has_lost_of_a_batch_is_told_before_the_tick() {
+fn evictions_from_a_batch_are_reported_before_the_tick() {
     let mut world = World::with_ring(1);
     let options = SubscriptionOptions {
         filter: Some(std::sync::Arc::new(Contains("x"))),

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn other_programs_are_called_what_they_call_themselves() {
+    fn other_programs_keep_their_own_names() {
         let agent = "Mozilla/5.0 (compatible; examplebot/2.1; +https://www.example.com/bot.html)";
         assert_eq!(named(agent).as_deref(), Some("examplebot"));
         assert_eq!(named("My-Crawler").as_deref(), Some("My-Crawler"));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn words_in_web_addresses_are_no_names() {
+    fn words_in_web_addresses_are_not_names() {
         let cases = [
             (
                 "Mozilla/5.0 (compatible; Example; +http://a.example/bot)",
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn people_are_no_programs() {
+    fn browsers_are_not_programs() {
         for agent in [
             "",
             "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0",

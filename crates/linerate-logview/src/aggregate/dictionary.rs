@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn values_up_to_the_limit_have_a_code_and_one_more_has_not() {
+    fn values_up_to_the_limit_have_a_code() {
         let mut dictionary = Dictionary::new(3, 99);
         let found = codes(&mut dictionary, &["a", "b", "c", "d", "a", "d", "c"]);
         assert_eq!(found, [2, 3, 4, OTHER, 2, OTHER, 4]);

@@ -16,7 +16,7 @@ mod tests {
     use super::excerpt;
 
     #[test]
-    fn excerpts_have_200_characters_of_any_size_at_most() {
+    fn excerpts_have_at_most_200_characters_of_any_size() {
         for text in ["a", "ä", "€", "𝄞"] {
             assert_eq!(excerpt(text.repeat(200).as_bytes(), 200), text.repeat(200));
             assert_eq!(excerpt(text.repeat(201).as_bytes(), 200), text.repeat(200));

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn no_duration_is_no_latency() {
+    fn without_durations_there_is_no_latency() {
         assert_eq!(Durations::default().summary(), None);
         let mut one = Durations::default();
         one.count(1_000_003);

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn no_value_has_more_requests_than_counted_and_the_error() {
+    fn no_value_exceeds_its_count_plus_the_error() {
         let mut overflow = Overflow::new();
         let mut counts = HashMap::new();
         for n in 0..200_000u64 {
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn long_values_are_kept_in_part_and_still_told_apart() {
+    fn long_values_are_truncated_but_distinguished() {
         let mut overflow = Overflow::new();
         for tail in [b'a', b'b', b'a'] {
             let mut value = vec![b'x'; 60_000];

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_and_hosts_have_a_list_each_however_late_they_come() {
+    fn methods_and_hosts_have_complete_lists_however_late_they_appear() {
         let mut methods = Dictionary::new(2, 99);
         let mut hosts = Dictionary::new(99, 999);
         let mut timeline = Timeline::new(9);
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn buckets_at_the_limit_stay_and_one_more_merges_them() {
+    fn buckets_beyond_the_limit_are_merged() {
         let full = timeline(4, &[60, 120, 180, 240]);
         assert_eq!(picture(&full), (Some(60), 60, vec![1, 1, 1, 1], 0));
         let later = timeline(4, &[60, 120, 180, 240, 300]);
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn longest_buckets_reach_their_span_and_not_a_second_more() {
+    fn longest_buckets_cover_exactly_their_span() {
         let span = 4 * SECONDS_MAX;
         let reached = timeline(4, &[0, 0, span - 1]);
         assert_eq!(
@@ -455,7 +455,7 @@ mod tests {
         }
 
         #[test]
-        fn wild_moments_stay_within_the_limit(
+        fn extreme_times_stay_within_the_limit(
             times in prop::collection::vec(-86_400i64..253_402_300_800, 1..200),
         ) {
             let timeline = timeline(16, &times);

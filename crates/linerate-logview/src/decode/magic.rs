@@ -57,7 +57,7 @@ mod tests {
     use super::{Magic, find};
 
     #[test]
-    fn first_bytes_tell_how_a_file_is_compressed() {
+    fn first_bytes_reveal_the_compression() {
         assert_eq!(find(b"\x1F\x8B\x08\0"), Magic::Gzip);
         assert_eq!(find(b"\x28\xB5\x2F\xFD"), Magic::Zstd);
         assert_eq!(find(b"\x50\x2A\x4D\x18\x04"), Magic::Zstd);
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn logs_are_plain_as_soon_as_they_differ() {
+    fn logs_are_plain_once_they_differ_from_all_magic_bytes() {
         for head in [
             "192.0.2.7",
             "{",

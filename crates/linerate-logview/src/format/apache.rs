@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn directives_are_told_from_text() {
+    fn directives_are_distinguished_from_text() {
         assert_eq!(
             texts(r#"%h 100%% %t "%r" %>s %400,501{User-Agent}i %!200s%^FB"#).unwrap(),
             [
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_directives_are_named_with_their_place() {
+    fn unknown_directives_are_reported_with_their_position() {
         let unknown = |directive: &str, at| FormatError::UnknownDirective {
             directive: directive.to_owned(),
             at,

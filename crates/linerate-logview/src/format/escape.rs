@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_escape_stays_and_lone_surrogates_are_replaced() {
+    fn invalid_escapes_stay_and_lone_surrogates_are_replaced() {
         assert_eq!(decoded(br"\x22\"), br"\x22\");
         assert_eq!(decoded(br"\u12"), br"\u12");
         assert_eq!(decoded(br"\u12g4"), br"\u12g4");

@@ -232,7 +232,7 @@ mod tests {
     use super::{Reason, Unit, address, duration, status, without_port};
 
     #[test]
-    fn addresses_lose_ports_and_lists_their_tail() {
+    fn ports_and_later_list_entries_are_removed_from_addresses() {
         for (field, expected) in [
             ("192.0.2.7", "192.0.2.7"),
             ("192.0.2.7:4321", "192.0.2.7"),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_are_up_to_three_digits_and_the_last_of_a_list() {
+    fn statuses_have_up_to_three_digits_and_the_last_of_a_list_counts() {
         assert_eq!(status(b"200"), Ok(200));
         assert_eq!(status(b"0"), Ok(0));
         assert_eq!(status(b"502, 200"), Ok(200));

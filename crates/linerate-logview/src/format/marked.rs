@@ -152,7 +152,7 @@ mod tests {
     ];
 
     #[test]
-    fn usual_lines_are_read_here() {
+    fn usual_lines_are_parsed_by_the_fast_path() {
         for line in USUAL {
             let text = format!("{line}\n");
             assert_eq!(read_here("combined", text.as_bytes()), 1, "{line}");
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_are_left_to_others() {
+    fn other_lines_are_left_to_the_general_parser() {
         for line in [
             "",
             "\"",
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn every_changed_byte_is_seen_as_others_see_it() {
+    fn every_changed_byte_is_parsed_as_by_the_general_parser() {
         for line in USUAL {
             for at in 0..line.len() {
                 for byte in *b"\n \"\\[-0\0\xFF" {
@@ -204,7 +204,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn text_is_read_as_others_read_it(
+        fn text_is_parsed_as_by_the_general_parser(
             parts in prop::collection::vec(
                 prop_oneof![
                     Just("a"), Just(" - - "), Just("[22/Jan/2021:01:47:05 +0000]"), Just(" \""), Just("\""),

@@ -143,7 +143,7 @@ mod tests {
 
     /// The expected values come from GNU `date -u -d … +%s`.
     #[test]
-    fn iso_8601_is_read_with_and_without_fraction_and_zone() {
+    fn iso_8601_is_parsed_with_and_without_fraction_and_zone() {
         for (text, expected, rest) in [
             ("2021-01-22T01:47:05+00:00", 1_611_280_025, ""),
             ("2021-01-22T01:47:05Z\"", 1_611_280_025, "\""),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_moment_is_none() {
+    fn invalid_times_are_refused() {
         for text in [
             "",
             "2021-01-22",
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_count_units_that_their_size_tells() {
+    fn units_of_numeric_times_are_inferred_from_their_size() {
         assert_eq!(
             epoch(b"1611280025.999 x", 0),
             Some((1_611_280_025, &b" x"[..]))
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn hours_of_twelve_need_a_half_of_the_day() {
+    fn twelve_hour_times_require_am_or_pm() {
         let at = |hour, is_afternoon| {
             let day = Civil {
                 year: Some(1970),

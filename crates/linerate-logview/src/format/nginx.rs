@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_told_from_text() {
+    fn variables_are_distinguished_from_text() {
         let expected = [
             "$remote_addr@1",
             " - ",
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_of_ones_own_are_skipped() {
+    fn custom_variables_are_skipped() {
         for (name, is_skipped) in [
             ("geoip_country", true),
             ("http_x_request_id", true),

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn decimals_within_a_text_are_read_as_by_themselves() {
+    fn decimals_within_a_text_are_parsed_like_standalone_ones() {
         for before in ["", "7", " é 200 99"] {
             for field in [
                 "",
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn fractions_are_shifted_and_cut_off() {
+    fn fractions_are_scaled_and_truncated() {
         assert_eq!(scaled(b"0.125", 6), Some(125_000));
         assert_eq!(scaled(b"1611280025.123", 0), Some(1_611_280_025));
         assert_eq!(scaled(b"3", 3), Some(3_000));

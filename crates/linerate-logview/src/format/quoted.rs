@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn field_without_closing_quote_is_none() {
+    fn field_without_closing_quote_is_refused() {
         for text in [&b""[..], b"a", br#"a\""#, br#"\\\""#] {
             assert_eq!(split(text), None);
         }

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_line_is_none() {
+    fn invalid_request_lines_are_refused() {
         let cases: [&[u8]; 12] = [
             b"",
             b" ",
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn method_of_32_bytes_is_one_and_of_33_is_none() {
+    fn method_of_32_bytes_is_accepted_and_of_33_refused() {
         let longest = [&[b'M'; 32][..], b" / HTTP/1.1"].concat();
         assert_eq!(parts(&longest).map(|[method, ..]| method.len()), Some(32));
         let longer = [&[b'M'; 33][..], b" / HTTP/1.1"].concat();

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_surrounds_a_format_of_nginx_is_taken_off() {
+    fn text_around_an_nginx_format_is_removed() {
         let expected = (Dialect::Nginx, r#"$a "$b" $c"#.to_owned());
         for source in [
             r#"$a "$b" $c"#,
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_surrounds_a_format_of_apache_is_taken_off() {
+    fn text_around_an_apache_format_is_removed() {
         let expected = (Dialect::Apache, r#"%h "%r" %>s"#.to_owned());
         for source in [
             r#"%h "%r" %>s"#,
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_those_of_the_text_that_was_given() {
+    fn positions_refer_to_the_given_text() {
         let source = read("log_format é 'ab'\n 'c$d';").unwrap();
         let places: Vec<_> = source.chars.iter().map(|(_, at)| *at).collect();
         assert_eq!(places, [15, 16, 21, 22, 23]);
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_format_is_refused() {
+    fn invalid_formats_are_refused() {
         let error = |text: &str| read(text).unwrap_err();
         for empty in [
             "",

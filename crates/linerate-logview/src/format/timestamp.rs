@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_that_do_not_exist_are_none() {
+    fn impossible_times_are_refused() {
         for text in [
             "00/Jan/2021:00:00:00 +0000",
             "32/Jan/2021:00:00:00 +0000",
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn remembered_minute_never_shows_in_another_answer() {
+    fn cached_minute_does_not_affect_other_results() {
         let mut reader = Reader::default();
         let texts = [
             "22/Jan/2021:01:47:05 +0000",

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_line_that_is_too_long_the_first_bytes_are_kept() {
+    fn first_bytes_of_an_overlong_line_are_kept() {
         let long = [b'x'; 100];
         let x10 = "x".repeat(10);
         let expected = owned(&[(&format!("a\n{x10}\nb\n"), 105)]);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn flushing_hands_out_whole_lines() {
+    fn flushing_yields_whole_lines() {
         let mut cutter = Cutter::new(9);
         let mut pieces = Vec::new();
         cutter.handle_input(b"ab\ncd", |piece| pieces.push(piece.text));

@@ -98,7 +98,7 @@ fn any_number_of_threads_gives_the_figures_of_one() {
 }
 
 #[test]
-fn settling_counts_whole_lines_and_the_next_file_goes_on() {
+fn settling_counts_whole_lines_and_the_next_file_continues() {
     let mut pool = Pool::new(limits(), NonZeroUsize::MIN);
     let line = b"::1 - - [22/Jan/2021:01:47:05 +0000] \"GET / HTTP/1.1\" 200 1\n";
     pool.handle_input(&line[..30]);
@@ -117,7 +117,7 @@ fn settling_counts_whole_lines_and_the_next_file_goes_on() {
 
 proptest! {
     #[test]
-    fn batches_cut_anywhere_give_the_same_figures(
+    fn batches_split_anywhere_give_the_same_figures(
         sizes in prop::collection::vec(1usize..9_000, 1..40),
         lines in 1u64..400,
     ) {

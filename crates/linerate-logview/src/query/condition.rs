@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_field_or_the_construct_and_the_place() {
+    fn errors_contain_the_field_or_construct_and_the_position() {
         for (filter, expected) in [
             ("status >", "column 9: found the end"),
             ("pth == \"/a\"", "column 1: unknown field \"pth\""),
@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_at_the_limits_are_taken_and_beyond_them_refused() {
+    fn filters_at_the_limits_are_accepted_and_beyond_them_refused() {
         let texts = |count: usize| vec!["path == \"/a\"".to_owned(); count];
         assert!(of_filters(&texts(CONDITIONS_MAX)).is_ok());
         assert!(of_filters(&[texts(CONDITIONS_MAX).join(" || ")]).is_ok());

@@ -273,7 +273,7 @@ mod tests {
     use crate::query::Field;
 
     #[test]
-    fn errors_name_what_was_asked_and_the_limit() {
+    fn errors_contain_the_request_and_the_limit() {
         let error = QueryError::NotToldApart {
             field: Field::Path,
             values_max: 131_072,

@@ -100,7 +100,7 @@ mod tests {
     use super::Field;
 
     #[test]
-    fn fields_are_found_by_their_names_which_are_in_order() {
+    fn fields_are_found_by_their_sorted_names() {
         assert!(Field::ALL.is_sorted_by_key(|field| field.name()));
         for field in Field::ALL {
             assert_eq!(Field::find(field.name()), Some(field));

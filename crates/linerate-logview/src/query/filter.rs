@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_that_may_concern_others_are_refused() {
+    fn conditions_on_several_columns_are_refused() {
         assert_eq!(chosen(&[r#"path == "/a""#], true), Ok(vec![3]));
         assert_eq!(chosen(&[r#"path != "/a""#], true), Ok(vec![0, 1, 2, 4, 5]));
         assert_eq!(chosen(&[r#"path in ["/a", "/b"]"#], true), Ok(vec![3, 4]));
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_are_chosen_by_code_and_class_at_once() {
+    fn statuses_are_selected_by_code_and_class_together() {
         let filters = [
             r#"status >= 400 && status < 500 && status_class != "5xx""#,
             "status != 404",
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_a_range_of_time_and_what_is_always_so_is_no_test() {
+    fn times_are_a_range_and_trivial_conditions_are_dropped() {
         let query = Query {
             from: Some(100),
             until: Some(200),
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_as_long_as_may_be_are_asked_for_and_longer_ones_refused() {
+    fn lists_of_maximum_length_are_accepted_and_longer_ones_refused() {
         let query = |top_max| Query {
             top_max,
             ..Query::default()

@@ -158,7 +158,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ranges_hold_what_sets_would(one in any_ranges(), two in any_ranges(), from in 0u64..60, length in 0u64..9) {
+        fn ranges_agree_with_sets(one in any_ranges(), two in any_ranges(), from in 0u64..60, length in 0u64..9) {
             let (united, common) = (one.united(&two), one.intersected(&two));
             for number in 0..60 {
                 prop_assert_eq!(united.has(number), one.has(number) || two.has(number));
@@ -170,7 +170,7 @@ mod tests {
         }
 
         #[test]
-        fn comparisons_hold_for_the_numbers_that_they_hold_for(value in -20i64..20, than in -20i64..20, halves: bool) {
+        fn comparisons_agree_with_arithmetic(value in -20i64..20, than in -20i64..20, halves: bool) {
             let number = match halves {
                 true => Number::Double(than as f64 / 2.0),
                 false => Number::Int(than),

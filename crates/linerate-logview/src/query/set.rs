@@ -74,7 +74,7 @@ mod tests {
     use super::Set;
 
     #[test]
-    fn sets_know_what_is_in_a_range() {
+    fn sets_report_whether_they_intersect_a_range() {
         assert!(!Set::empty(0).has_any(0, u64::MAX));
         let set = Set::of(100, |number| number == 70);
         assert!(set.has(70) && !set.has(69) && !set.has(u32::MAX));

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_of_a_value_is_equal_to_it() {
+    fn the_shown_form_of_a_value_equals_it() {
         let matches = |text: &str, value: &[u8]| one_of(text).test()(value);
         assert!(matches("/\u{FFFD}", b"/\xE4") && !matches("/\u{FFFD}", b"/\xE4x"));
         let shown = "x".repeat(1_000);

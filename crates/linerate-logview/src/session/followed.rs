@@ -113,7 +113,7 @@ pub struct Viewer {
 }
 
 impl Viewer {
-    /// Creates a viewer. Its identifier cannot be resumed: a client that reconnects follows anew.
+    /// Creates a viewer. Its identifier cannot be resumed: a client that reconnects follows again.
     pub fn new(limits: Limits, id: SessionId) -> Self {
         Self {
             limits,

@@ -53,7 +53,7 @@ mod tests {
     use super::SessionId;
 
     #[test]
-    fn text_of_another_form_is_no_name() {
+    fn malformed_text_is_not_an_id() {
         let id = SessionId::from_bytes([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 255]);
         let text = id.to_string();
         assert_eq!(text, "000102030405060708090a0b0c0d0eff");
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn debug_output_does_not_give_the_name_away() {
+    fn debug_output_does_not_reveal_the_id() {
         assert!(!format!("{:?}", SessionId::from_bytes([0xAB; 16])).contains("ab"));
     }
 }

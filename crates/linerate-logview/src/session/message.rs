@@ -179,7 +179,7 @@ mod tests {
     use crate::session::{Limits, SessionError};
 
     #[test]
-    fn reply_of_the_limit_is_made_and_one_byte_more_is_not() {
+    fn reply_at_the_limit_is_built_and_one_byte_more_refused() {
         let reply = Reply::Ack { bytes: 1_048_576 };
         let json = reply.to_json();
         assert_eq!(reply.to_json_within(json.len()), Some(json.clone()));
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_none() {
+    fn other_messages_are_refused() {
         for text in [
             "",
             "{}",

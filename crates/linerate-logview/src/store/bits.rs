@@ -103,7 +103,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_come_back_from_any_width(
+        fn numbers_survive_the_round_trip_at_any_width(
             width in 0u32..=64,
             numbers in prop::collection::vec(any::<u64>(), 0..200),
             before in 0usize..9,

@@ -287,7 +287,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_rows_come_back(mut rows in prop::collection::vec(any_row(), 1..50), sorted: bool) {
+        fn any_rows_survive_the_round_trip(mut rows in prop::collection::vec(any_row(), 1..50), sorted: bool) {
             if sorted {
                 rows.sort_by_key(|row| row.time);
             }
@@ -308,14 +308,14 @@ mod tests {
     }
 
     #[test]
-    fn equal_rows_take_up_no_bytes() {
+    fn equal_rows_take_no_bytes() {
         let block = Block::new(&[Row::default(); 100], &mut Vec::new());
         assert_eq!(block.bytes(), 0);
         assert_eq!(block.row(99), Row::default());
     }
 
     #[test]
-    fn rising_times_take_up_what_lies_between_them() {
+    fn rising_times_take_the_bits_of_their_differences() {
         let rows: Vec<Row> = (0..1_000)
             .map(|n| Row {
                 time: 1_611_280_000 + n,

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_come_back_from_blocks_and_from_what_makes_none_yet() {
+    fn lines_are_returned_from_full_and_partial_blocks() {
         let store = store(10_000, 8 << 20);
         assert!(store.blocks.len() >= 2 && !store.lines.is_empty());
         let wanted = [0, 1, 2, 3_999, 4_000, 7_777, 9_998, 9_999, 10_000];
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_unless_asked() {
+    fn nothing_is_kept_by_default() {
         let store = store(100, 0);
         assert_eq!((store.kept(), store.memory_bytes()), (0, 0));
         assert!(store.rows(&[0], show).is_empty());

@@ -115,7 +115,7 @@ fn ten_million_distinct_values_hold_less_than_80_mib() {
 }
 
 #[test]
-fn followed_log_holds_no_more_than_it_may_whatever_comes() {
+fn followed_log_stays_within_its_limit_for_any_input() {
     for bytes_max in [8 * MIB, 24 * MIB] {
         let mut limits = session::Limits::default();
         limits.aggregate = limits.aggregate.within(bytes_max as usize);

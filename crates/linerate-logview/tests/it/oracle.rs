@@ -168,7 +168,7 @@ fn oracle_agrees_on_odd_lines() {
 }
 
 #[test]
-fn odd_logs_hold_lines_of_every_kind() {
+fn odd_logs_contain_lines_of_every_kind() {
     let summary = figures(&odd_log(0));
     assert!(summary.requests > 500 && summary.requests_without_path > 100);
     assert!(summary.blank > 100 && summary.methods.len() >= 4);

@@ -38,7 +38,7 @@ fn take(input: &[u8]) -> Result<bool, HelloError> {
 }
 
 #[test]
-fn a_hello_of_today_passes_and_what_follows_is_not_looked_at() {
+fn a_current_hello_passes_and_later_bytes_are_not_read() {
     let hello = hello(0x0303, &[]);
     assert_eq!(take(&record(22, &hello)), Ok(true));
     let then = [record(22, &hello), record(99, b"x")].concat();
@@ -62,7 +62,7 @@ fn t10_versions_that_must_not_be_spoken_are_refused_with_protocol_version() {
 }
 
 #[test]
-fn listed_versions_count_whatever_the_old_field_says() {
+fn listed_versions_override_the_legacy_field() {
     let listed = [0, 23, 0, 0, 0, 43, 0, 3, 2, 3, 4];
     assert_eq!(take(&record(22, &hello(0x0301, &listed))), Ok(true));
     // The TLS library reports a malformed hello.
@@ -72,7 +72,7 @@ fn listed_versions_count_whatever_the_old_field_says() {
 }
 
 #[test]
-fn t10_extensions_of_more_than_a_byte_can_count_are_looked_through() {
+fn t10_more_than_255_bytes_of_extensions_are_parsed() {
     let padding = [&[0, 21, 1, 44][..], &[0; 300]].concat();
     let refused = Err(HelloError::Version { version: 0x0301 });
     assert_eq!(take(&record(22, &hello(0x0301, &padding))), refused);
@@ -83,7 +83,7 @@ fn t10_extensions_of_more_than_a_byte_can_count_are_looked_through() {
 }
 
 #[test]
-fn a_hello_ends_where_it_says_whatever_follows_in_the_record() {
+fn a_hello_ends_at_its_length_whatever_follows_in_the_record() {
     let listed = [0, 43, 0, 3, 2, 3, 4];
     for hello in [
         hello(0x0301, &listed),
@@ -115,7 +115,7 @@ fn errors_report_their_numbers() {
 }
 
 #[test]
-fn t02_an_alert_ends_it_and_there_is_nobody_to_tell() {
+fn t02_an_alert_ends_the_connection_without_an_answer() {
     assert_eq!(take(&record(21, &[1, 0])), Err(HelloError::Alerted));
     let hello = hello(0x0303, &[]);
     let within = [record(22, &hello[..9]), record(21, &[1, 0])].concat();
@@ -148,7 +148,7 @@ fn t11_a_length_over_the_limit_is_refused_by_the_header_alone() {
 }
 
 #[test]
-fn what_is_no_hello_is_left_to_others() {
+fn other_messages_than_a_hello_are_passed_on() {
     assert_eq!(take(b"GET / HTTP/1.1\r\n"), Ok(true));
     assert_eq!(take(&record(22, &[2, 0, 0, 2, 3, 3])), Ok(true));
     assert_eq!(take(&record(22, &[1, 0, 0, 0])), Ok(true));
@@ -157,7 +157,7 @@ fn what_is_no_hello_is_left_to_others() {
 }
 
 #[test]
-fn t01_memory_is_for_what_has_come() {
+fn t01_memory_is_only_for_received_bytes() {
     let mut reader = HelloReader::new();
     let begun = [&[22, 3, 1, 0x40, 0, 1, 0, 0xFF, 0xFF, 3, 1][..], &[7; 50]].concat();
     assert_eq!(reader.handle_input(&begun), Ok(false));

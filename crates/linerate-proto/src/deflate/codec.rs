@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_more_gives_its_output_back_and_what_ends_all() {
+    fn waiting_codecs_return_their_output_and_finished_ones_everything() {
         static POOL: Counting = Counting::new();
         let (text, mut ours, mut theirs) = ([b'a'; 100], codec(&POOL), codec(&POOL));
         let compressor = theirs.compress(&text, true);
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_or_does_not_shrink_is_not_worth_it() {
+    fn short_or_incompressible_messages_are_not_worth_compressing() {
         let codec = codec(&crate::deflate::Unpooled);
         let text = [b'a'; 1_000];
         let least = Deflate::default().message_bytes_min;

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stock_keeps_so_many_of_each_kind() {
+    fn a_stock_keeps_a_limited_number_of_each_kind() {
         let mut stock = Stock::new(2);
         for _ in 0..3 {
             stock.give_compressor(Compressor::new(&wanted(Machine::Short)));
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_stands_at_a_place_goes_on_from_there() {
+    fn a_compressor_continues_from_its_position() {
         let [a, b, c] = [Place::start(), Place::start(), Place::start()];
         let mut stock = Stock::new(3);
         give(&mut stock, a);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_that_was_used_longest_ago_is_lent_to_others_when_there_is_no_more_room() {
+    fn the_least_recently_used_compressor_is_lent_when_the_pool_is_full() {
         let [a, b, c, d] = [(); 4].map(|()| Place::start());
         let mut stock = Stock::new(2);
         give(&mut stock, a);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_stands_nowhere_is_lent_to_anybody_it_suits() {
+    fn a_compressor_without_a_position_is_lent_to_any_suitable_user() {
         let place = Place::start();
         let mut stock = Stock::new(2);
         stock.give_compressor(Compressor::new(&stream(place)));
@@ -270,7 +270,7 @@ mod tests {
 
     #[cfg(feature = "std")]
     #[test]
-    fn a_thread_keeps_outputs_too() {
+    fn a_thread_keeps_outputs() {
         use super::{Pool, ThreadPool};
         while ThreadPool.take_output().is_some() {}
         ThreadPool.give_output(Output::default());

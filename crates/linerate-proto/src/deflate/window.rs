@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_window_holds_the_last_bytes_and_never_more_memory() {
+    fn a_window_holds_the_last_bytes_in_bounded_memory() {
         for step in [1, 3, 100, 255, 256, 257, 511, 512, 513, 700, 5_000] {
             let mut window = Window::new(9);
             let mut all = vec![];
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_window_has_no_memory_and_grows_as_it_must() {
+    fn an_empty_window_has_no_memory_and_grows_on_demand() {
         let mut window = Window::new(15);
         assert_eq!((window.bytes.capacity(), window.bytes_for(1)), (0, 256));
         window.append(&[1; 300]);

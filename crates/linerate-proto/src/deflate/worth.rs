@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn random_bytes_are_told_from_text_at_any_length() {
+    fn random_bytes_are_distinguished_from_text_at_any_length() {
         let mut state = 0x9E37_79B9_7F4A_7C15_u64;
         let mut random = || {
             state ^= state << 13;

@@ -481,7 +481,7 @@ mod tests {
     use crate::role::Server;
 
     #[test]
-    fn take_message_takes_whole_messages_and_nothing_else() {
+    fn take_message_takes_only_whole_messages() {
         let mut engine = Engine::new(Server, Arc::default(), Duration::ZERO);
         let mut input = *b"\x81\x82\x01\x01\x01\x01`c\x82\x80\0\0\0\0\x01\x81\0\0\0\0x";
         let taken = engine.take_message(&mut input, 0).unwrap().unwrap();
@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn take_message_leaves_what_is_wrong_or_unfinished() {
+    fn take_message_leaves_invalid_or_unfinished_messages() {
         let mut engine = Engine::new(Server, Arc::default(), Duration::ZERO);
         for wire in [
             &b""[..],

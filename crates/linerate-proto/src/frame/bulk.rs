@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ways_to_push_write_the_same() {
+    fn both_ways_to_push_write_the_same_bytes() {
         for payload_bytes in [0, 1, 5, 13, 125, 126, 200] {
             for mask in [None, Some(MaskKey([9, 8, 7, 6]))] {
                 let payload: std::vec::Vec<u8> = (0..payload_bytes).map(|i| i as u8).collect();

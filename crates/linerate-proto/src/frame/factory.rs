@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn factory_refuses_what_does_not_fit() {
+    fn factory_refuses_messages_that_do_not_fit() {
         let mut memory = [0; 10];
         assert!(FrameFactory::start(&mut memory, Opcode::Text, 8, None).is_some());
         assert!(FrameFactory::start(&mut memory, Opcode::Text, 9, None).is_none());

@@ -64,7 +64,7 @@ mod tests {
     use std::vec::Vec;
 
     #[test]
-    fn hands_over_whole_frames_and_leaves_the_rest() {
+    fn yields_whole_frames_and_leaves_the_remainder() {
         let wire = b"\x81\x82\x01\x01\x01\x01`c\x02\x80\x00\x00\x00\x00\x89\x81\x00";
         let mut seen = Vec::new();
         let mut input = *wire;

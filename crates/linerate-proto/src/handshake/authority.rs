@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_and_ports_are_taken_apart() {
+    fn hosts_and_ports_are_separated() {
         for (value, host, port) in [
             ("example.com", "example.com", None),
             ("example.com:", "example.com", None),
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_no_authority() {
+    fn anything_else_is_not_an_authority() {
         for value in [
             "", ":80", "a b", "a,b", "a, b", "user@a", "a/b", "a:b", "a:+8", "a:65536", "a:80:80",
             "[::1", "[]", "[a]", "[::1]x", "::1", "é", "a\tb",

@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_is_looked_at_once_however_the_head_is_cut() {
+    fn every_byte_is_scanned_once_however_the_head_is_split() {
         let limits = HandshakeLimits::default();
         let mut head = [b'a'; 16 * 1024];
         head[..22].copy_from_slice(b"GET / HTTP/1.1\r\nHost: ");
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_head_is_not_looked_at() {
+    fn bytes_after_the_head_are_not_scanned() {
         let mut scanner = HeadScanner::new(HeadKind::Response);
         let input = b"HTTP/1.1 101 \r\nA: b\r\n\r\n\x00\r\n\x16";
         assert_eq!(

@@ -58,13 +58,13 @@ mod tests {
     }
 
     #[test]
-    fn white_space_alone_trims_to_nothing() {
+    fn only_white_space_trims_to_nothing() {
         assert_eq!(trim_ows(b" \t "), b"");
         assert_eq!(trim_ows(b""), b"");
     }
 
     #[test]
-    fn tokens_are_what_rfc_9110_lists() {
+    fn tokens_follow_rfc_9110() {
         let tokens = (0..=0xFF_u8).filter(|&byte| is_token_byte(byte)).count();
         assert_eq!(tokens, 26 + 26 + 10 + 15);
         assert!(!is_token(b""));

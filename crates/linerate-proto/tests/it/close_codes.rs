@@ -83,7 +83,7 @@ fn f22_a_reason_that_is_not_utf8_fails_with_1007() {
 }
 
 #[test]
-fn f22_a_code_point_cut_at_byte_123_of_the_reason_fails_with_1007() {
+fn f22_a_code_point_truncated_at_byte_123_of_the_reason_fails_with_1007() {
     for role in ROLES {
         let mut reason = "x".repeat(122) + "é";
         let cut = [b"\x03\xe8", &reason.as_bytes()[..123]].concat();
@@ -100,7 +100,7 @@ fn f22_a_code_point_cut_at_byte_123_of_the_reason_fails_with_1007() {
 }
 
 #[test]
-fn only_the_code_is_echoed_never_the_reason() {
+fn only_the_code_is_echoed_but_not_the_reason() {
     let wire = Frame::new(0x8, b"\x0f\xa0secret").to_role(Role::Server);
     let mut engine = engine_in(Situation::Idle, Role::Server);
     let record = feed(&mut engine, &wire.to_bytes(), Cuts::Whole);
@@ -109,7 +109,7 @@ fn only_the_code_is_echoed_never_the_reason() {
 }
 
 #[test]
-fn a_close_without_a_code_is_answered_by_one_without() {
+fn a_close_without_a_code_is_answered_without_a_code() {
     for (role, answer) in [
         (Role::Client, &b"\x88\x80\x37\xfa\x21\x3d"[..]),
         (Role::Server, b"\x88\x00"),

@@ -84,7 +84,7 @@ fn k01_nothing_can_be_sent_after_our_close() {
 }
 
 #[test]
-fn f23_nothing_after_the_peers_close_is_seen_or_answered() {
+fn f23_input_after_the_peers_close_is_ignored() {
     for role in ROLES {
         let mut wire = Frame::new(0x8, b"\x03\xe8").to_role(role).to_bytes();
         for late in [
@@ -137,7 +137,7 @@ fn data_is_delivered_after_our_close_until_the_peers() {
 }
 
 #[test]
-fn a_pong_that_is_due_does_not_follow_or_precede_our_close() {
+fn a_due_pong_neither_follows_nor_precedes_our_close() {
     for role in ROLES {
         let mut ping = Frame::new(0x9, b"ping").to_role(role).to_bytes();
         let mut engine = engine_in(Situation::Idle, role);
@@ -206,7 +206,7 @@ fn a_peer_that_never_ends_the_stream_uses_up_the_same_budget() {
 }
 
 #[test]
-fn the_budget_of_who_answers_begins_with_the_close_of_the_peer() {
+fn the_responders_budget_begins_with_the_peers_close() {
     let config = Config::default();
     let mut engine = engine_in(Situation::Idle, Role::Client);
     let now = Duration::from_secs(7);
@@ -233,7 +233,7 @@ fn either_side_ends_the_stream_of_a_failed_connection() {
 }
 
 #[test]
-fn a_code_of_none_is_1005_and_an_unanswered_close_is_not_clean() {
+fn a_missing_code_is_1005_and_an_unanswered_close_is_not_clean() {
     for role in ROLES {
         let mut engine = engine_in(Situation::CloseReceived, role);
         let closed = Closed {

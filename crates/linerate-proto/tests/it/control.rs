@@ -148,7 +148,7 @@ fn f26_each_event_of_a_burst_takes_one_frame() {
 }
 
 #[test]
-fn f27_an_end_of_the_stream_without_close_is_1006_wherever_it_comes() {
+fn f27_an_end_of_the_stream_without_close_is_1006_at_any_position() {
     for role in ROLES {
         let wire = [
             Frame::new(0x1, &[b'x'; 130]).with_fin(false),

@@ -101,7 +101,7 @@ fn f24_a_close_split_anywhere_is_one_close() {
 }
 
 #[test]
-fn bytes_that_are_handed_in_again_after_a_pause_are_read_once() {
+fn bytes_passed_again_after_a_pause_are_read_once() {
     let mut input = b"\x81\x01a\x81\x01b\x81\x01c".to_vec();
     let mut engine = engine_in(Situation::Idle, Role::Client);
     let mut at = 0;

@@ -115,7 +115,7 @@ fn f16_endless_small_fragments_fail_with_1008_at_their_number() {
 }
 
 #[test]
-fn f16_a_message_of_one_frame_counts_as_one() {
+fn f16_a_message_of_one_frame_counts_as_one_fragment() {
     for (fragments_max, seen) in [
         (1, Seen::binary(b"x")),
         (
@@ -191,7 +191,7 @@ fn f17_endless_empty_fragments_fail_with_1008_by_default() {
 }
 
 #[test]
-fn fragments_and_control_frames_cross_a_connection_in_any_pieces() {
+fn fragments_and_control_frames_arrive_however_they_are_split() {
     for read_bytes_max in [1, 3, 64] {
         let mut pair = Pair::new(Config::default()).with_read_bytes_max(read_bytes_max);
         for side in [&mut pair.client, &mut pair.server] {

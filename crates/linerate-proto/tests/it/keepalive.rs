@@ -141,7 +141,7 @@ fn r03_a_frame_that_trickles_in_is_no_sign_of_life() {
 }
 
 #[test]
-fn a_pong_behind_a_frame_that_trickled_in_is_an_answer() {
+fn a_pong_after_a_frame_that_trickled_in_is_an_answer() {
     let mut pair = pair_with_a_ping_due();
     let mut ping = Vec::new();
     pair.server.engine.poll_transmit(&mut ping);
@@ -163,7 +163,7 @@ fn a_pong_behind_a_frame_that_trickled_in_is_an_answer() {
 }
 
 #[test]
-fn a_connection_that_talks_is_not_pinged() {
+fn an_active_connection_is_not_pinged() {
     let mut pair = Pair::new(config());
     for _ in 0..10 {
         pair.advance(INTERVAL / 2);
@@ -211,7 +211,7 @@ fn a_ping_that_could_not_be_written_is_not_queued_twice() {
 }
 
 #[test]
-fn a_ping_that_is_due_is_not_sent_beside_our_close() {
+fn a_due_ping_is_not_sent_with_our_close() {
     let mut pair = pair_with_a_ping_due();
     let now = pair.now();
     let server = &mut pair.server.engine;

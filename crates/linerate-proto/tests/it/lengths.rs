@@ -57,7 +57,7 @@ fn f06_lengths_in_a_longer_form_than_needed_fail_with_1002() {
 }
 
 #[test]
-fn f07_lengths_beyond_63_bits_fail_with_1002() {
+fn f07_lengths_above_63_bits_fail_with_1002() {
     for role in ROLES {
         for bytes in [1 << 63, (1 << 63) + 1, u64::MAX - 14, u64::MAX] {
             let frame = Frame::new(0x0, b"").with_claimed_bytes(bytes);
@@ -90,7 +90,7 @@ fn f08_a_message_of_exactly_the_limit_is_taken_and_one_byte_more_fails_with_1009
 }
 
 #[test]
-fn f08_the_fragments_of_a_message_are_summed_up() {
+fn f08_the_fragments_of_a_message_are_added_up() {
     for role in ROLES {
         let fragment = |opcode, bytes: &[u8], fin| {
             let frame = Frame::new(opcode, bytes).with_fin(fin);
@@ -138,7 +138,7 @@ fn f08_sums_near_the_largest_numbers_do_not_wrap() {
 }
 
 #[test]
-fn f08_a_frame_of_exactly_the_limit_is_taken_and_one_byte_more_fails_with_1009() {
+fn f08_a_frame_of_exactly_the_limit_is_accepted_and_one_byte_more_fails_with_1009() {
     let limits = Limits {
         frame_bytes_max: 4,
         ..Limits::default()
@@ -161,7 +161,7 @@ fn f08_a_frame_of_exactly_the_limit_is_taken_and_one_byte_more_fails_with_1009()
 }
 
 #[test]
-fn f08_the_limit_on_frames_holds_for_messages_of_one_frame_too() {
+fn f08_the_limit_on_frames_applies_to_messages_of_one_frame() {
     let limits = Limits {
         frame_bytes_max: 4,
         ..Limits::default()
@@ -181,7 +181,7 @@ fn f08_the_limit_on_frames_holds_for_messages_of_one_frame_too() {
 
 /// The tests in `no_alloc.rs` show that the claimed length causes no allocation.
 #[test]
-fn f09_a_slow_frame_is_lent_byte_by_byte_and_never_gathered() {
+fn f09_a_slow_frame_is_lent_byte_by_byte_and_not_buffered() {
     for role in ROLES {
         let frame = Frame::new(0x2, &[7; 100]).with_claimed_bytes(60 << 20);
         let mut wire = frame.to_role(role).to_bytes();

@@ -60,7 +60,7 @@ fn wire(role: Role, frames: &[Frame]) -> Vec<u8> {
 }
 
 #[test]
-fn text_is_gathered_from_pieces_of_any_size() {
+fn text_is_assembled_from_pieces_of_any_size() {
     for role in ROLES {
         let frames = [
             Frame::new(0x1, "κό".as_bytes()).with_fin(false),
@@ -86,7 +86,7 @@ fn text_is_gathered_from_pieces_of_any_size() {
 }
 
 #[test]
-fn text_that_is_not_utf8_is_found_by_the_caller_who_fails_the_connection() {
+fn the_caller_detects_invalid_utf8_and_fails_the_connection() {
     for role in ROLES {
         for (text, offset) in [(&b"ok \xff.."[..], 3), (b"cut \xe2\x82", 6)] {
             let wire = wire(role, &[Frame::new(0x1, text), Frame::new(0x9, b"late")]);
@@ -157,7 +157,7 @@ fn text_is_validated_in_place_in_pieces_of_any_size() {
 }
 
 #[test]
-fn bytes_are_unmasked_in_place_or_on_the_way() {
+fn bytes_are_unmasked_in_place_or_while_copying() {
     for role in ROLES {
         let payload: Vec<u8> = (0..=255).collect();
         let frame = Frame::new(0x2, &payload).to_role(role).to_bytes();
@@ -190,7 +190,7 @@ fn bytes_are_unmasked_in_place_or_on_the_way() {
 }
 
 #[test]
-fn a_message_begun_validated_and_ended_raw_leaves_the_next_alone() {
+fn a_message_begun_validated_and_ended_raw_does_not_affect_the_next() {
     let mut engine = engine_in(Situation::Idle, Role::Client);
     let mut begin = *b"\x01\x01\xe2";
     let mut events = engine.handle_input(&mut begin, Duration::ZERO);

@@ -180,7 +180,7 @@ fn wire(frames: &[Seen], to: Role) -> Vec<u8> {
 }
 
 #[test]
-fn frames_come_out_as_they_went_in_for_all_roles_and_cuts() {
+fn frames_are_relayed_unchanged_for_all_roles_and_splits() {
     let mut rng = Rng::new(6);
     for round in 0..3 {
         let frames = frames(&mut rng);
@@ -201,7 +201,7 @@ fn frames_come_out_as_they_went_in_for_all_roles_and_cuts() {
 }
 
 #[test]
-fn every_cut_of_a_short_input_ends_alike() {
+fn every_split_of_a_short_input_gives_the_same_result() {
     let frames = [
         (0x01, b"He".to_vec()),
         (0x89, b"ping".to_vec()),
@@ -226,7 +226,7 @@ fn every_cut_of_a_short_input_ends_alike() {
 }
 
 #[test]
-fn pings_that_are_answered_do_not_pass_and_messages_around_them_do() {
+fn answered_pings_are_not_relayed_but_messages_around_them_are() {
     let frames = [
         (0x01, b"He".to_vec()),
         (0x89, b"are you there?".to_vec()),
@@ -243,7 +243,7 @@ fn pings_that_are_answered_do_not_pass_and_messages_around_them_do() {
 }
 
 #[test]
-fn c05_every_frame_to_a_server_gets_a_key_of_its_own() {
+fn c05_every_frame_to_a_server_gets_a_new_key() {
     let frames = vec![(0x82, b"same".to_vec()); 100];
     for source in ROLES {
         let mut relay = relay(source, Role::Client, Pings::Forward);
@@ -257,7 +257,7 @@ fn c05_every_frame_to_a_server_gets_a_key_of_its_own() {
 }
 
 #[test]
-fn between_peers_that_do_not_mask_nothing_is_touched() {
+fn between_unmasked_peers_nothing_is_changed() {
     let frames = frames(&mut Rng::new(1));
     let input = wire(&frames, Role::Client);
     let mut relay = relay(Role::Client, Role::Server, Pings::Forward);
@@ -269,7 +269,7 @@ fn between_peers_that_do_not_mask_nothing_is_touched() {
 }
 
 #[test]
-fn nothing_passes_behind_a_close_frame() {
+fn nothing_is_relayed_after_a_close_frame() {
     for (payload, code) in [
         (&b""[..], None),
         (b"\x03\xe9why", Some(1001)),
@@ -289,7 +289,7 @@ fn nothing_passes_behind_a_close_frame() {
 }
 
 #[test]
-fn headers_that_say_nothing_about_where_frames_end_are_refused_behind_what_is_right() {
+fn headers_without_a_frame_end_are_refused_after_the_valid_frames() {
     let good = Frame::new(0x2, b"good");
     for source in ROLES {
         let wrong_side = peer(source);
@@ -325,7 +325,7 @@ fn headers_that_say_nothing_about_where_frames_end_are_refused_behind_what_is_ri
 
 /// A frame of eight exabytes is forwarded as it arrives: nothing depends on its length.
 #[test]
-fn c04_a_length_that_nobody_has_memory_for_is_only_a_number() {
+fn c04_a_huge_length_does_not_allocate_memory() {
     let bomb = Frame::new(0x2, b"").with_claimed_bytes(i64::MAX as u64);
     let mut input = bomb.to_role(Role::Server).to_bytes();
     let mut relay = relay(Role::Server, Role::Client, Pings::Answer);
@@ -341,7 +341,7 @@ fn c04_a_length_that_nobody_has_memory_for_is_only_a_number() {
 /// All headers by their first two bytes, followed by any bytes: up to the first error, the outcome
 /// does not depend on how the input is split.
 #[test]
-fn any_bytes_are_relayed_or_refused_alike_however_they_are_cut() {
+fn any_bytes_are_relayed_or_refused_the_same_however_they_are_split() {
     let mut rng = Rng::new(9);
     for head in 0..=u16::MAX {
         let (source, sink) = (ROLES[usize::from(head & 1)], ROLES[rng.below(2)]);

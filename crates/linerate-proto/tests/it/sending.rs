@@ -51,7 +51,7 @@ fn fragments_carry_the_opcode_of_the_message_once() {
 }
 
 #[test]
-fn a_prefix_is_followed_by_a_payload_of_the_caller() {
+fn a_prefix_is_followed_by_the_callers_payload() {
     for (role, key) in [(Role::Client, Some(MaskKey(KEY))), (Role::Server, None)] {
         for bytes in [0, 125, 126, 65_535, 65_536, 1 << 40] {
             let (mut engine, mut out) = open(role);
@@ -66,7 +66,7 @@ fn a_prefix_is_followed_by_a_payload_of_the_caller() {
 }
 
 #[test]
-fn each_length_form_arrives() {
+fn each_length_form_is_decoded() {
     for role in ROLES {
         let (mut sender, mut wire) = open(role);
         let sizes = [0, 1, 125, 126, 65_535, 65_536, 100_000];

@@ -26,7 +26,7 @@ fn opcodes_have_the_names_of_the_standard() {
 }
 
 #[test]
-fn a_timeout_says_what_took_too_long() {
+fn a_timeout_reports_what_took_too_long() {
     let budget = Duration::from_secs(5);
     let close = Timeout::Close { budget };
     assert_eq!(close.to_string(), "closing handshake took longer than 5s");
@@ -37,7 +37,7 @@ fn a_timeout_says_what_took_too_long() {
 
 #[cfg(feature = "deflate")]
 #[test]
-fn an_agreement_says_what_each_direction_keeps_to() {
+fn an_agreement_shows_the_settings_of_each_direction() {
     use linerate_proto::deflate::{Agreement, Context};
 
     let context = |window_bits, takeover| Context {

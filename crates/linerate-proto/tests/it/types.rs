@@ -29,7 +29,7 @@ fn an_idle_engine_is_small() {
 }
 
 #[test]
-fn an_error_names_the_numbers_and_never_the_bytes_of_the_peer() {
+fn an_error_contains_numbers_but_no_bytes_of_the_peer() {
     let message = |error: &dyn core::error::Error| error.to_string();
     let too_big = ProtocolError::MessageTooBig {
         bytes: 9,

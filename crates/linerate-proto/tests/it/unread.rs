@@ -41,7 +41,7 @@ fn engine(role: Role) -> Engine<TestEndpoint> {
 }
 
 #[test]
-fn nothing_is_lost_wherever_another_reader_goes_on() {
+fn nothing_is_lost_wherever_another_reader_continues() {
     for role in [Role::Client, Role::Server] {
         let wire = [
             Frame::new(0x1, "smörgås".as_bytes()),

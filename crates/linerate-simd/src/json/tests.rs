@@ -82,7 +82,7 @@ fn kernels() -> Vec<Kernel> {
 }
 
 #[test]
-fn each_byte_is_told_apart_at_every_offset() {
+fn each_byte_is_classified_at_every_offset() {
     for byte in 0..=u8::MAX {
         for at in 0..BLOCK_LEN {
             let mut block = [b'x'; BLOCK_LEN];
@@ -106,7 +106,7 @@ fn each_byte_is_told_apart_at_every_offset() {
 }
 
 #[test]
-fn all_short_rows_of_brackets_are_pairs_or_not_as_the_twin_says() {
+fn short_rows_of_brackets_match_like_the_twin() {
     const TOKENS: [&str; 8] = ["[", "]", "{", "}", ",", "\"]\"", "\"\\\"\"", "\\"];
     let mut found = 0;
     // Once inside a block, and once across blocks.
@@ -137,7 +137,7 @@ fn nesting_is_limited_and_brackets_match() {
 }
 
 #[test]
-fn rows_of_backslashes_escape_what_is_behind_an_odd_number() {
+fn odd_rows_of_backslashes_escape_the_next_byte() {
     for from in 0..=if cfg!(miri) { 2 } else { BLOCK_LEN } {
         for count in [1, 2, 3, 4, 63, 64, 65, 128, 129] {
             let text = [
@@ -196,7 +196,7 @@ proptest! {
     })]
 
     #[test]
-    fn json_is_whole_and_what_is_changed_has_the_marks_of_the_twin(
+    fn json_is_complete_and_changed_json_has_the_marks_of_the_twin(
         text in text(),
         at in any::<prop::sample::Index>(),
         with in prop_oneof![prop::sample::select(&b"[]{},:\" \\1\n"[..]), any::<u8>()],

@@ -54,7 +54,7 @@ fn only_marks_are_found_among_all_byte_pairs() {
 }
 
 #[test]
-fn window_of_nothing_but_marks_has_room_and_what_is_behind_it_is_left() {
+fn window_full_of_marks_fits_and_the_bytes_after_it_are_left() {
     for len in [WINDOW_LEN - 1, WINDOW_LEN, WINDOW_LEN + 1] {
         let mut haystack = vec![b'x'; len];
         assert_eq!(Finder::new().find(&haystack).len(), 0);
@@ -64,7 +64,7 @@ fn window_of_nothing_but_marks_has_room_and_what_is_behind_it_is_left() {
 }
 
 #[test]
-fn finder_forgets_what_it_found() {
+fn finder_forgets_earlier_results() {
     let mut finder = Finder::default();
     assert_eq!(finder.find(&[b'"'; 99]).len(), 99);
     assert_eq!(finder.find(b"\\"), [0]);

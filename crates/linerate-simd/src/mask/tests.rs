@@ -189,7 +189,7 @@ fn check_long(kernel: Kernel, phase: usize, offset: usize, payload: &[u8]) {
 }
 
 #[test]
-fn one_byte_beyond_ascii_is_seen_wherever_it_is() {
+fn one_non_ascii_byte_is_detected_at_every_position() {
     for (_, kernel) in available() {
         for len in [INLINE_MAX + 1, 127, 128, 129, 255, 257, 300, 1_000] {
             let mut text = vec![b'x'; len];
@@ -228,7 +228,7 @@ fn masked_text_is_validated_like_text() {
 }
 
 #[test]
-fn append_keeps_what_was_there_and_uses_spare_capacity() {
+fn append_keeps_existing_bytes_and_uses_spare_capacity() {
     let mut dst = Vec::with_capacity(16);
     dst.extend_from_slice(b"Spam");
     let before = dst.as_ptr();

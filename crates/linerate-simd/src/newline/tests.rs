@@ -25,7 +25,7 @@ fn assert_equals_naive(haystack: &[u8]) {
 }
 
 #[test]
-fn nothing_is_found_where_nothing_is() {
+fn nothing_is_found_without_a_line_feed() {
     for len in (0..300).step_by(if cfg!(miri) { 13 } else { 1 }) {
         assert_equals_naive(&vec![b'x'; len]);
     }

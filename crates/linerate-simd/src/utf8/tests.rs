@@ -103,7 +103,7 @@ fn texts_of_the_autobahn_suite_agree() {
 }
 
 #[test]
-fn first_byte_that_cannot_continue_is_named() {
+fn first_invalid_byte_is_reported() {
     for (bytes, at) in [
         (&b"\x80"[..], 0),
         (b"\xc0\x80", 0),
@@ -123,7 +123,7 @@ fn first_byte_that_cannot_continue_is_named() {
 }
 
 #[test]
-fn validator_is_small_and_takes_nothing_after_an_error_until_reset() {
+fn validator_is_small_and_refuses_input_after_an_error_until_reset() {
     assert!(size_of::<Validator>() <= 4);
     let mut validator = Validator::default();
     assert_eq!(
@@ -140,7 +140,7 @@ fn validator_is_small_and_takes_nothing_after_an_error_until_reset() {
 }
 
 #[test]
-fn byte_beyond_ascii_is_seen_at_every_place() {
+fn non_ascii_byte_is_detected_at_every_position() {
     for len in (0..=BLOCK_LEN + 9).step_by(if cfg!(miri) { 9 } else { 1 }) {
         let mut bytes = vec![0x7f; len];
         assert!(super::ascii::is_ascii(&bytes), "{len} bytes");
@@ -161,13 +161,13 @@ fn whole_text_may_not_end_within_a_code_point() {
 }
 
 #[test]
-fn error_says_where() {
+fn error_reports_the_position() {
     let error = validate(b"Spam\xff").expect_err("no code point begins with FF");
     assert_eq!(std::format!("{error}"), "invalid UTF-8 at byte 4");
 }
 
 #[test]
-fn sequences_agree_at_every_place_of_a_long_text() {
+fn sequences_agree_at_every_position_of_a_long_text() {
     // Longer than the short path and a vector, so that each sequence occurs in all lanes.
     let len = 2 * BLOCK_LEN + 3;
     let step = if cfg!(miri) { 127 } else { 1 };

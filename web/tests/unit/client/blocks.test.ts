@@ -6,7 +6,7 @@ import { ProtocolError } from "../../../client/src/linerate.js";
 const ENCODER = new TextEncoder();
 const DECODER = new TextDecoder();
 
-/** Puts numbers and texts together as bytes. */
+/** Concatenates numbers and texts as bytes. */
 function bytesOf(...parts: (number | string)[]): Uint8Array {
   return Uint8Array.from(
     parts.flatMap((part) => (typeof part === "number" ? [part] : [...ENCODER.encode(part)])),
@@ -28,7 +28,7 @@ const plain = (payload: string, offset?: number) => ({
   payload,
 });
 
-test("a block without flags holds payloads only", () => {
+test("a block without flags contains only payloads", () => {
   const [block] = read(bytesOf(7, 0x00, 2, 4, "Spam", 0));
   assert.deepEqual(block, {
     channelId: 7,
@@ -38,7 +38,7 @@ test("a block without flags holds payloads only", () => {
   });
 });
 
-test("offsets count on from the first, past those that are left out", () => {
+test("offsets continue from the first and skip omitted ones", () => {
   const [dense] = read(bytesOf(7, 0x01, 0x80, 0x01, 2, 1, "a", 1, "b"));
   assert.deepEqual(dense?.items, [plain("a", 128), plain("b", 129)]);
   const [sparse] = read(bytesOf(7, 0x09, 5, 3, 0, 1, "a", 3, 1, "b", 0, 1, "c"));
@@ -53,7 +53,7 @@ test("conflated and missed publications are counted", () => {
   assert.deepEqual(unknown?.gap, { missed: undefined, cause: 2 });
 });
 
-test("sources and extras stand before each payload", () => {
+test("sources and extras precede each payload", () => {
   const extras = '{"tags":{"k":"v"}}';
   const [block] = read(bytesOf(7, 0x30, 2, 3, "a:b", extras.length, extras, 1, "x", 0, 0, 1, "y"));
   assert.deepEqual(block?.items, [
@@ -62,7 +62,7 @@ test("sources and extras stand before each payload", () => {
   ]);
 });
 
-test("a frame may hold several blocks", () => {
+test("a frame may contain several blocks", () => {
   const blocks = read(bytesOf(1, 0, 1, 1, "a", 2, 0, 1, 1, "b"));
   assert.deepEqual(
     blocks.map(({ channelId }) => channelId),
@@ -70,14 +70,14 @@ test("a frame may hold several blocks", () => {
   );
 });
 
-test("numbers are exact up to 2^53 - 1, and refused beyond", () => {
+test("numbers are exact up to 2^53 - 1 and refused above", () => {
   const [block] = read(bytesOf(7, 0x01, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x0f, 1, 0));
   assert.equal(block?.items[0]?.offset, Number.MAX_SAFE_INTEGER);
   const beyond = bytesOf(7, 0x01, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x10, 1, 0);
-  assert.throws(() => read(beyond), /exceeds/);
+  assert.throws(() => read(beyond), /above 2\^53/);
 });
 
-test("a block that is cut anywhere is refused", () => {
+test("a block that is truncated anywhere is refused", () => {
   const whole = bytesOf(7, 0x3f, 5, 4, 3, 1, 2, 0, 1, "s", 2, "{}", 1, "a", 1, 0, 0, 1, "b");
   assert.equal(read(whole)[0]?.items.length, 2);
   for (let end = 1; end < whole.length; end += 1) {
@@ -85,11 +85,11 @@ test("a block that is cut anywhere is refused", () => {
   }
 });
 
-test("flags that are not known yet are refused", () => {
+test("unknown flags are refused", () => {
   assert.throws(() => read(bytesOf(7, 0x40, 0)), ProtocolError);
 });
 
-test("a count that is only claimed costs no memory", () => {
+test("a claimed count does not allocate memory", () => {
   const claims = bytesOf(7, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x0f);
   assert.throws(() => read(claims), ProtocolError);
 });

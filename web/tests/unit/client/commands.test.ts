@@ -24,7 +24,7 @@ test("bytes are published as they are", async () => {
   client.close();
 });
 
-test("a command that waits for a connection in vain times out", async () => {
+test("a command times out if there is no connection", async () => {
   const world = new World();
   const client = world.client({ requestTimeoutMs: 1_000 });
   const published = assert.rejects(client.publish("a", 1), TimedOut);
@@ -43,7 +43,7 @@ test("a command without an answer times out, and a late answer is dropped", asyn
   world.socket.answer("publish");
 });
 
-test("a command that is cut off says so", async () => {
+test("a command rejects if the connection is lost", async () => {
   const world = new World();
   const client = world.client();
   world.welcome();
@@ -53,14 +53,14 @@ test("a command that is cut off says so", async () => {
   await published;
 });
 
-test("a command of a closed client is refused at once", async () => {
+test("a closed client rejects commands at once", async () => {
   const world = new World();
   const client = world.client();
   client.close();
   await assert.rejects(client.publish("a", 1), ConnectionLost);
 });
 
-test("a command that the server refuses carries its code", async () => {
+test("the error of a refused command has the server's code", async () => {
   const world = new World();
   const client = world.client();
   world.welcome();
@@ -77,7 +77,7 @@ test("a command that the server refuses carries its code", async () => {
   });
 });
 
-test("answers reach their commands in any order", async () => {
+test("answers are matched to commands in any order", async () => {
   const world = new World();
   const client = world.client();
   world.welcome();

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { Unauthorized } from "../../../client/src/linerate.js";
 import { settled, World } from "./world.js";
 
-test("a client introduces itself in its own subprotocol", async () => {
+test("a client introduces itself in the native subprotocol", async () => {
   const world = new World();
   const client = world.client({ token: "t1", name: "dashboard", data: { a: 1 } });
   await settled();
@@ -21,7 +21,7 @@ test("a client introduces itself in its own subprotocol", async () => {
   assert.equal(client.transport, "websocket");
 });
 
-test("waits between attempts double, are left to chance, and end", () => {
+test("waits between attempts double, are random, and end", () => {
   const world = new World();
   world.random = 0.5;
   const waits: number[] = [];
@@ -35,7 +35,7 @@ test("waits between attempts double, are left to chance, and end", () => {
   assert.deepEqual(waits, [250, 500, 1_000, 2_000, 2_000, 2_000]);
 });
 
-test("only a connection that lasted starts over with the shortest wait", () => {
+test("only a connection that lasted resets the wait to the shortest", () => {
   const world = new World();
   const waits: number[] = [];
   world.client().on("connecting", ({ retryInMs }) => waits.push(retryInMs));
@@ -93,7 +93,7 @@ test("pings are answered if the server wants that", () => {
   assert.equal(quiet.socket.sent.length, 1);
 });
 
-test("a server that falls silent is left", () => {
+test("a silent server is disconnected", () => {
   const world = new World();
   const reasons: string[] = [];
   world.client({ pingGraceMs: 5_000 }).on("connecting", ({ reason }) => reasons.push(reason));
@@ -107,7 +107,7 @@ test("a server that falls silent is left", () => {
   assert.ok(world.socket.isClosed);
 });
 
-test("anything that arrives is a sign of life", () => {
+test("any message keeps the connection alive", () => {
   const world = new World();
   const client = world.client({ pingGraceMs: 5_000 });
   world.welcome({ ping: 25 });
@@ -118,7 +118,7 @@ test("anything that arrives is a sign of life", () => {
   assert.equal(client.state, "connected");
 });
 
-test("an attempt that takes too long is given up", () => {
+test("an attempt that takes too long is aborted", () => {
   const world = new World();
   world.client({ connectTimeoutMs: 1_000 });
   world.advance(1_000);
@@ -127,7 +127,7 @@ test("an attempt that takes too long is given up", () => {
   assert.equal(world.sockets.length, 2);
 });
 
-test("what an earlier socket says is ignored", () => {
+test("messages of an earlier socket are ignored", () => {
   const world = new World();
   const client = world.client();
   const first = world.welcome();
@@ -140,7 +140,7 @@ test("what an earlier socket says is ignored", () => {
   assert.equal(client.state, "connected");
 });
 
-test("a token is asked for before every connection", async () => {
+test("a token is requested before every connection", async () => {
   const world = new World();
   let asked = 0;
   world.client({ token: () => `t${(asked += 1)}` });
@@ -160,21 +160,21 @@ test("a token callback that fails is called again later", async () => {
     token: async () => {
       asked += 1;
       if (asked === 1) {
-        throw new Error("the backend is away");
+        throw new Error("the backend is unavailable");
       }
       return "t";
     },
   });
   client.on("error", ({ message }) => errors.push(message));
   await settled();
-  assert.deepEqual(errors, ["the backend is away"]);
+  assert.deepEqual(errors, ["the backend is unavailable"]);
   assert.equal(world.sockets.length, 0);
   world.advance(500);
   await settled();
   assert.equal(world.sockets.length, 1);
 });
 
-test("a token callback that says that there is none ends it", async () => {
+test("a token callback that throws Unauthorized ends the connection", async () => {
   for (const token of [
     () => {
       throw new Unauthorized("log in first");
@@ -189,7 +189,7 @@ test("a token callback that says that there is none ends it", async () => {
   }
 });
 
-test("an expired token is replaced where there is a callback, and final where there is none", async () => {
+test("an expired token is replaced if there is a callback, and is final otherwise", async () => {
   const world = new World();
   const client = world.client({ token: () => "t" });
   await settled();
@@ -216,7 +216,7 @@ test("a refusal is final unless it is temporary", () => {
   assert.equal(client.state, "disconnected");
 });
 
-test("a token is refreshed before its time is over", async () => {
+test("a token is refreshed before it expires", async () => {
   const world = new World();
   let asked = 0;
   world.client({ token: () => `t${(asked += 1)}` });
@@ -234,7 +234,7 @@ test("a token is refreshed before its time is over", async () => {
   assert.deepEqual(world.socket.command("refresh")["refresh"], { token: "t3" });
 });
 
-test("a refresh that fails for now is tried again, one that is refused ends the connection", async () => {
+test("a temporary error of a refresh is retried, and a refusal ends the connection", async () => {
   const world = new World();
   const client = world.client({ token: () => "t" });
   await settled();
@@ -250,7 +250,7 @@ test("a refresh that fails for now is tried again, one that is refused ends the 
   assert.equal(client.state, "disconnected");
 });
 
-test("a closed client leaves nothing behind, and may connect again", () => {
+test("a closed client leaves nothing behind and can connect again", () => {
   const world = new World();
   const client = world.client();
   client.subscribe("a");
@@ -264,17 +264,17 @@ test("a closed client leaves nothing behind, and may connect again", () => {
   assert.equal(client.state, "connected");
 });
 
-test("connect skips what is left of a wait", () => {
+test("connect skips the rest of a wait", () => {
   const world = new World();
   const client = world.client();
   world.socket.cut();
   client.connect();
   assert.equal(world.sockets.length, 2);
   world.advance(9_999);
-  assert.equal(world.sockets.length, 2, "and the wait that was skipped doesn't fire");
+  assert.equal(world.sockets.length, 2, "the skipped wait does not fire");
 });
 
-test("a server that speaks no JSON is left", () => {
+test("a server that does not send JSON is disconnected", () => {
   const world = new World();
   const reasons: number[] = [];
   world.client().on("connecting", ({ code }) => reasons.push(code));

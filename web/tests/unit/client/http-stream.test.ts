@@ -1,4 +1,4 @@
-// HTTP streaming through real HTTP, with a server that the test plays.
+// HTTP streaming over real HTTP, with a server that the test controls.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -13,7 +13,7 @@ interface Exchange {
   response: ServerResponse;
 }
 
-/** Starts a server; `next` returns the requests in the order in which they come. */
+/** Starts a server; `next` returns the requests in order of arrival. */
 async function startServer(t: TestContext) {
   const waiting: ((exchange: Exchange) => void)[] = [];
   const come: Exchange[] = [];
@@ -60,7 +60,7 @@ function startClient(t: TestContext, url: string, options: ClientOptions = {}): 
 
 const WELCOME = '{"id":1,"connect":{"client":"c1","session":"s1","node":"n1"}}\n';
 
-test("replies stream in one response, commands are posted to the session", async (t) => {
+test("replies stream in one response, and commands are posted to the session", async (t) => {
   const server = await startServer(t);
   const client = startClient(t, server.url, { token: "t" });
   const stream = await server.next();
@@ -80,7 +80,7 @@ test("replies stream in one response, commands are posted to the session", async
   assert.equal(client.transport, "http_stream");
 });
 
-test("messages are put together however they are cut", async (t) => {
+test("messages are assembled however they are split", async (t) => {
   const server = await startServer(t);
   const client = startClient(t, server.url);
   const stream = await server.next();
@@ -99,7 +99,7 @@ test("messages are put together however they are cut", async (t) => {
   assert.deepEqual((await publications.next()).value.json(), { n: 2 });
 });
 
-test("commands that come while one is on its way go together, in order", async (t) => {
+test("commands issued while another is in flight are sent together, in order", async (t) => {
   const server = await startServer(t);
   const client = startClient(t, server.url);
   const connected = new Promise((resolve) => client.on("connected", resolve));
@@ -119,7 +119,7 @@ test("commands that come while one is on its way go together, in order", async (
   assert.deepEqual(await channels(), [3, 4]);
 });
 
-test("a stream that ends is opened again", async (t) => {
+test("a stream that ends is reopened", async (t) => {
   const server = await startServer(t);
   startClient(t, server.url, { reconnectFirstMs: 1 });
   const first = await server.next();
@@ -128,7 +128,7 @@ test("a stream that ends is opened again", async (t) => {
   assert.equal(second.path, "/prefix/connection/http_stream");
 });
 
-test("a disconnect push of a terminal kind ends it", async (t) => {
+test("a terminal disconnect push ends the connection", async (t) => {
   const server = await startServer(t);
   const client = startClient(t, server.url);
   const ended = new Promise((resolve) => client.on("disconnected", resolve));
@@ -137,7 +137,7 @@ test("a disconnect push of a terminal kind ends it", async (t) => {
   assert.deepEqual(await ended, { code: 3500, reason: "invalid token" });
 });
 
-test("a command that can't be posted ends the connection", async (t) => {
+test("a command that cannot be posted ends the connection", async (t) => {
   const server = await startServer(t);
   const client = startClient(t, server.url, { reconnectFirstMs: 1 });
   const stream = await server.next();
@@ -148,7 +148,7 @@ test("a command that can't be posted ends the connection", async (t) => {
   client.publish("a", 1).catch(() => {});
   const command = await server.next();
   command.response.writeHead(404).end();
-  assert.equal(await cut, "the server answered 404 to a command");
+  assert.equal(await cut, "server answered a command with status 404");
 });
 
 test("where WebSocket is blocked, HTTP streaming takes over at once", async (t) => {

@@ -10,7 +10,7 @@ function tell(socket: FakeSocket, ...offsets: number[]): void {
   );
 }
 
-/** Subscribes to `a` in a new world; `seen` and `gaps` collect what it is told. */
+/** Subscribes to `a` in a new world; `seen` and `gaps` collect its events. */
 function subscribed(options = {}, result: object = { epoch: "e", offset: 0, recoverable: true }) {
   const world = new World();
   const client = world.client();
@@ -24,14 +24,14 @@ function subscribed(options = {}, result: object = { epoch: "e", offset: 0, reco
   return { world, client, socket, subscription, seen, gaps };
 }
 
-/** Cuts the connection, and lets the client come back. */
+/** Cuts the connection, and lets the client reconnect. */
 function comeBack(world: World): FakeSocket {
   world.socket.cut();
   world.awaitSocket();
   return world.welcome();
 }
 
-test("all that a subscription asks for is sent", () => {
+test("all options of a subscription are sent", () => {
   const { socket } = subscribed({
     filter: "level == 'error'",
     batchIntervalMs: 200,
@@ -55,7 +55,7 @@ test("all that a subscription asks for is sent", () => {
   });
 });
 
-test("blocks reach the subscription of their number, with offsets and gaps", () => {
+test("blocks are delivered by channel number, with offsets and gaps", () => {
   const world = new World();
   const client = world.client();
   const [a, b] = [client.subscribe("a"), client.subscribe("b")];
@@ -82,7 +82,7 @@ test("blocks reach the subscription of their number, with offsets and gaps", () 
   assert.equal(seen.length, 3);
 });
 
-test("where another epoch has begun, its name is asked for", () => {
+test("the name of a new epoch is requested", () => {
   const { world, socket, subscription, gaps } = subscribed({}, { id: 1, epoch: "e", offset: 40 });
   socket.tellBytes(1, 0x05, 2, 0, 1, 1, 1, 0x31);
   assert.deepEqual(gaps, [{ missed: undefined, cause: "epoch_changed" }]);
@@ -98,7 +98,7 @@ test("where another epoch has begun, its name is asked for", () => {
   assert.deepEqual(gaps.at(-1), { missed: undefined, cause: "recovery" });
 });
 
-test("the number 0 is left out, and pushes that come at once are a batch", () => {
+test("channel number 0 is omitted, and pushes that arrive together are a batch", () => {
   const { socket, subscription } = subscribed({}, { epoch: "e" });
   const batches: number[] = [];
   subscription.on("batch", (batch) => batches.push(batch.length));
@@ -109,21 +109,21 @@ test("the number 0 is left out, and pushes that come at once are a batch", () =>
   assert.deepEqual(batches, [2, 3, 1, 1]);
 });
 
-test("a frame that is no block ends the connection", () => {
+test("a frame that is not a block ends the connection", () => {
   const { client, socket } = subscribed();
   socket.tellBytes(1);
   assert.equal(client.state, "connecting");
 });
 
-test("a channel can't be subscribed twice, but again", () => {
+test("a channel cannot be subscribed twice, but can be subscribed again", () => {
   const { client, subscription, socket } = subscribed();
-  assert.throws(() => client.subscribe("a"), /subscription to a already/);
+  assert.throws(() => client.subscribe("a"), /already subscribed to a/);
   subscription.unsubscribe();
   assert.deepEqual(socket.command("unsubscribe")["unsubscribe"], { channel: "a" });
   client.subscribe("a");
 });
 
-test("after a cut a subscription goes on from its position", () => {
+test("after a lost connection a subscription continues from its position", () => {
   const { world, socket, subscription, seen, gaps } = subscribed();
   tell(socket, 1, 2);
   assert.deepEqual(subscription.position, { epoch: "e", offset: 2 });
@@ -150,7 +150,7 @@ test("after a cut a subscription goes on from its position", () => {
   assert.deepEqual(gaps, []);
 });
 
-test("publications in the frame of the reply come after it", () => {
+test("publications in the same frame as the reply are delivered after it", () => {
   const world = new World();
   const seen: unknown[] = [];
   const subscription = world.client().subscribe("a");
@@ -165,7 +165,7 @@ test("publications in the frame of the reply come after it", () => {
   assert.deepEqual(subscription.position, { epoch: "e", offset: 8 });
 });
 
-test("what could not be recovered is a gap, counted within a stream", () => {
+test("unrecovered publications are a gap, counted within a stream", () => {
   const { world, socket, seen, gaps } = subscribed();
   tell(socket, 1, 2);
   const back = comeBack(world);
@@ -175,7 +175,7 @@ test("what could not be recovered is a gap, counted within a stream", () => {
   assert.deepEqual(seen, [1, 2, 13]);
 });
 
-test("in another stream nobody knows how much was missed, and offsets start over", () => {
+test("in another stream the size of the gap is unknown, and offsets start over", () => {
   const { world, socket, subscription, seen, gaps } = subscribed();
   tell(socket, 1, 2);
   const back = comeBack(world);
@@ -186,7 +186,7 @@ test("in another stream nobody knows how much was missed, and offsets start over
   assert.deepEqual(subscription.position, { epoch: "f", offset: 1 });
 });
 
-test("a cut without recovery is a gap", () => {
+test("a lost connection without recovery is a gap", () => {
   const { world, socket, gaps } = subscribed({ recover: false });
   tell(socket, 1);
   const back = comeBack(world);
@@ -195,7 +195,7 @@ test("a cut without recovery is a gap", () => {
   assert.deepEqual(gaps, [{ missed: 0, cause: "recovery" }]);
 });
 
-test("the next publication says what is missing before it", () => {
+test("the next publication carries the gap before it", () => {
   const { world, subscription } = subscribed();
   const found: (Gap | undefined)[] = [];
   subscription.on("publication", ({ gap }) => found.push(gap));
@@ -205,7 +205,7 @@ test("the next publication says what is missing before it", () => {
   assert.deepEqual(found, [{ missed: undefined, cause: "recovery" }, undefined]);
 });
 
-test("a position that can't be recovered is given up, the subscription is not", () => {
+test("an unrecoverable position is dropped, but the subscription is kept", () => {
   const { world, subscription, gaps } = subscribed({ since: { epoch: "e", offset: 3 } });
   const back = comeBack(world);
   back.refuse("subscribe", 112, "unrecoverable position");
@@ -216,7 +216,7 @@ test("a position that can't be recovered is given up, the subscription is not", 
   assert.equal(gaps.at(-1)?.cause, "recovery");
 });
 
-test("the server's word that state is insufficient means to subscribe again from there", () => {
+test("after an insufficient state, the client subscribes again from its position", () => {
   const { socket, subscription } = subscribed();
   tell(socket, 1);
   socket.tell({
@@ -232,7 +232,7 @@ test("the server's word that state is insufficient means to subscribe again from
   });
 });
 
-test("an unsubscribe by the server is final, and iterations say so", async () => {
+test("an unsubscribe by the server is final, and iterations reject", async () => {
   const { client, socket, subscription } = subscribed();
   const iterator = subscription[Symbol.asyncIterator]();
   const waiting = assert.rejects(
@@ -247,7 +247,7 @@ test("an unsubscribe by the server is final, and iterations say so", async () =>
   assert.equal(client.subscriptions.size, 0);
 });
 
-test("a subscription that is refused is final unless the error is temporary", () => {
+test("a refused subscription is final unless the error is temporary", () => {
   const world = new World();
   const subscription = world.client().subscribe("a");
   const errors: Error[] = [];
@@ -263,7 +263,7 @@ test("a subscription that is refused is final unless the error is temporary", ()
   assert.equal(subscription.state, "unsubscribed");
 });
 
-test("a subscription without an answer asks for a new connection", () => {
+test("an unanswered subscription opens a new connection", () => {
   const world = new World();
   const client = world.client({ requestTimeoutMs: 1_000 });
   client.subscribe("a");
@@ -273,7 +273,7 @@ test("a subscription without an answer asks for a new connection", () => {
   assert.equal(client.state, "connecting");
 });
 
-test("a channel's token is asked for with its name, anew each time, and refreshed", async () => {
+test("a channel's token is requested with its name each time, and refreshed", async () => {
   const world = new World();
   const asked: string[] = [];
   world.client().subscribe("a", {
@@ -310,10 +310,10 @@ test("iteration is in order and ends with unsubscribe", async () => {
   tell(socket, 3);
   subscription.unsubscribe();
   assert.deepEqual(await reading, [1, 2, 3]);
-  assert.deepEqual(await collect(subscription), [], "and stays ended");
+  assert.deepEqual(await collect(subscription), [], "it stays ended");
 });
 
-test("breaking out of an iteration leaves the subscription", async () => {
+test("breaking out of an iteration keeps the subscription", async () => {
   const { socket, subscription, seen } = subscribed();
   const reading = (async () => {
     for await (const publication of subscription) {
@@ -328,7 +328,7 @@ test("breaking out of an iteration leaves the subscription", async () => {
   assert.equal(subscription.state, "subscribed");
 });
 
-test("a reader that falls behind loses the oldest, and hears how many", async () => {
+test("a slow reader loses the oldest publications and is told how many", async () => {
   const { socket, subscription, gaps } = subscribed({ bufferMax: 3 });
   const iterator = subscription[Symbol.asyncIterator]();
   tell(socket, 1, 2, 3, 4, 5);
@@ -337,7 +337,7 @@ test("a reader that falls behind loses the oldest, and hears how many", async ()
   assert.deepEqual(await collect({ [Symbol.asyncIterator]: () => iterator }), [3, 4, 5]);
 });
 
-test("a listener that throws stops neither the others nor the connection", async (t) => {
+test("a listener that throws stops neither other listeners nor the connection", async (t) => {
   const { client, socket, subscription, seen } = subscribed();
   const uncaught: unknown[] = [];
   const restore = catchUncaught(uncaught);
@@ -353,7 +353,7 @@ test("a listener that throws stops neither the others nor the connection", async
   assert.equal(client.state, "connected");
 });
 
-test("what the server subscribes is a subscription, recovered with the connection", () => {
+test("a subscription by the server is recovered with the connection", () => {
   const world = new World();
   const client = world.client();
   const seen: unknown[] = [];
@@ -384,10 +384,10 @@ test("what the server subscribes is a subscription, recovered with the connectio
   const ended: number[] = [];
   client.subscriptions.get("a")?.on("unsubscribed", ({ code }) => ended.push(code));
   comeBack(world);
-  assert.deepEqual(ended, [2000], "the next token names the channel no more");
+  assert.deepEqual(ended, [2000], "the next token no longer names the channel");
 });
 
-test("the server may subscribe later, and what was asked for already is not asked for again", () => {
+test("the server may subscribe later, and the client does not subscribe again", () => {
   const world = new World();
   const client = world.client();
   const told: string[] = [];
@@ -400,7 +400,7 @@ test("the server may subscribe later, and what was asked for already is not aske
   assert.ok(socket.sent.every((message) => !("subscribe" in message)));
 });
 
-test("who comes and goes is told", () => {
+test("joins and leaves are reported", () => {
   const { socket, subscription } = subscribed({ joinLeave: true });
   const told: string[] = [];
   subscription.on("join", ({ user }) => told.push(`${user} joined`));

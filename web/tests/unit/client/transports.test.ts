@@ -6,7 +6,7 @@ import { TransportChoice } from "../../../client/src/transports.js";
 test("each transport gets one try until one works", () => {
   const choice = new TransportChoice(["websocket", "http_stream"]);
   assert.equal(choice.current, "websocket");
-  assert.equal(choice.handleFailure(), true, "the next one is worth a try at once");
+  assert.equal(choice.handleFailure(), true, "the next one is tried at once");
   assert.equal(choice.current, "http_stream");
   assert.equal(choice.handleFailure(), false, "all have failed");
   assert.equal(choice.current, "websocket");
@@ -23,11 +23,11 @@ test("a transport that has worked gets three tries", () => {
   assert.equal(choice.current, "http_stream");
 });
 
-test("there has to be a transport", () => {
+test("at least one transport is required", () => {
   assert.throws(() => new TransportChoice([]), TypeError);
 });
 
-test("a server, a prefix and an endpoint mean the same addresses", () => {
+test("a server, a prefix and an endpoint yield the same addresses", () => {
   const plain = {
     websocket: "ws://h:8080/connection/websocket",
     httpStream: "http://h:8080/connection/http_stream",
@@ -44,7 +44,7 @@ test("a server, a prefix and an endpoint mean the same addresses", () => {
   });
 });
 
-test("in a page an address may be relative", () => {
+test("in a page the address may be relative", () => {
   const page = "https://h";
   assert.equal(endpointsOf("", page).websocket, "wss://h/connection/websocket");
   assert.equal(endpointsOf("/rt", page).emulation, "https://h/rt/emulation");
@@ -53,5 +53,5 @@ test("in a page an address may be relative", () => {
 test("an address without a server is refused", () => {
   assert.throws(() => endpointsOf("", undefined), TypeError);
   assert.throws(() => endpointsOf("/rt", undefined), TypeError);
-  assert.throws(() => endpointsOf("ftp://h", undefined), /ftp: is no protocol/);
+  assert.throws(() => endpointsOf("ftp://h", undefined), /unsupported protocol ftp:/);
 });

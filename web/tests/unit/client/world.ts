@@ -1,4 +1,4 @@
-// A world for the client without network: a clock that tests move, and sockets whose server they play.
+// A simulated world for the client: a clock that tests advance, and sockets whose server they play.
 
 import assert from "node:assert/strict";
 import { Client, type ClientOptions } from "../../../client/src/linerate.js";
@@ -35,7 +35,7 @@ export class FakeSocket implements WebSocketLike {
     this.onopen?.({} as never);
   }
 
-  /** Delivers messages of the server, in one text frame. */
+  /** Delivers messages from the server, in one text frame. */
   tell(...messages: object[]): void {
     const data = messages.map((message) => JSON.stringify(message)).join("\n");
     this.onmessage?.({ data } as never);
@@ -70,7 +70,7 @@ export class FakeSocket implements WebSocketLike {
   }
 }
 
-/** Time, chance and sockets of one client. */
+/** Time, randomness and sockets of one client. */
 export class World {
   readonly sockets: FakeSocket[] = [];
   random = 1;
@@ -87,7 +87,7 @@ export class World {
           sockets.push(this);
         }
       },
-      fetch: () => Promise.reject(new Error("there is no HTTP here")),
+      fetch: () => Promise.reject(new Error("HTTP is not available in this test")),
       now: () => this.nowMs,
       random: () => this.random,
       after: (delayMs, callback) => {
@@ -115,12 +115,12 @@ export class World {
     return socket;
   }
 
-  /** How many timers wait: none may be left when a client is closed. */
+  /** The number of pending timers: none may remain after a client is closed. */
   get timers(): number {
     return this.#timers.size;
   }
 
-  /** Lets the newest socket open, and welcomes the client. */
+  /** Opens the newest socket, and accepts the client. */
   welcome(result: object = {}): FakeSocket {
     this.socket.open();
     this.socket.answer("connect", { client: "c1", ...result });
@@ -137,7 +137,7 @@ export class World {
     return this.socket;
   }
 
-  /** Moves the clock, firing timers in their order. */
+  /** Advances the clock, firing timers in order. */
   advance(ms: number): void {
     const endMs = this.nowMs + ms;
     for (;;) {
@@ -154,7 +154,7 @@ export class World {
   }
 }
 
-/** Lets everything go on that waits for promises only. */
+/** Runs everything that waits only for promises. */
 export function settled(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,24 +1,24 @@
-//! What the peers have in common: the command line, and the two roles.
+//! The code that the peers share: the command line, and the two roles.
 
 use std::{collections::HashMap, env, error::Error, future::Future};
 
 use tokio::net::{TcpListener, TcpStream};
 
-/// The result of talking to somebody; why it failed is for people to read.
+/// The result of a connection; the error is for people to read.
 pub type Result<T = ()> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// What was asked for on the command line: `serve` or `connect URL`, then `NAME=VALUE…`.
+/// The command line: `serve` or `connect URL`, then `NAME=VALUE…`.
 pub struct Arguments {
     url: Option<String>,
     options: HashMap<String, String>,
 }
 
 impl Arguments {
-    /// Reads the command line.
+    /// Parses the command line.
     pub fn read() -> Result<Self> {
         let mut words = env::args().skip(1);
         let url = match words.next().as_deref() {
-            Some("connect") => Some(words.next().ok_or("connect needs a URL")?),
+            Some("connect") => Some(words.next().ok_or("connect requires a URL")?),
             Some("serve") => None,
             _ => return Err("usage: serve | connect URL, then NAME=VALUE…".into()),
         };
@@ -31,13 +31,13 @@ impl Arguments {
         Ok(Self { url, options })
     }
 
-    /// Returns the length of fragments, `None` to send messages whole.
+    /// Returns the length of fragments; `None` to send messages whole.
     pub fn fragment(&self) -> Result<Option<usize>> {
         let length = self.options.get("fragment");
         Ok(length.map(|length| length.parse()).transpose()?)
     }
 
-    /// Serves connections one after the other, or opens one; ends with the process when one fails.
+    /// Serves connections one after the other, or opens one; exits if one fails.
     pub async fn run<S, C>(
         self,
         mut serve: impl FnMut(TcpStream) -> S,

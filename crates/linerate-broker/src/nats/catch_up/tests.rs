@@ -98,7 +98,7 @@ fn a_hole_is_filled_from_the_stream() {
 }
 
 #[test]
-fn nothing_is_lost_or_told_twice_when_the_link_comes_back() {
+fn nothing_is_lost_or_repeated_after_a_reconnection() {
     let (mut channel, mut out) = (delivered(2), Vec::new());
     channel = relinked(&channel);
     assert_eq!(channel.handle_live(5, message(5), &mut out), Next::Nothing);
@@ -111,7 +111,7 @@ fn nothing_is_lost_or_told_twice_when_the_link_comes_back() {
 }
 
 #[test]
-fn a_quiet_time_without_a_link_is_no_gap() {
+fn a_quiet_time_without_a_link_is_not_a_gap() {
     let (mut channel, mut out) = (delivered(2), Vec::new());
     channel = relinked(&channel);
     assert_eq!(
@@ -122,7 +122,7 @@ fn a_quiet_time_without_a_link_is_no_gap() {
 }
 
 #[test]
-fn what_the_stream_no_longer_holds_is_a_gap() {
+fn publications_that_the_stream_no_longer_holds_are_a_gap() {
     let (mut channel, mut out) = (delivered(2), Vec::new());
     channel = relinked(&channel);
     assert_eq!(
@@ -144,7 +144,7 @@ fn what_the_stream_no_longer_holds_is_a_gap() {
 }
 
 #[test]
-fn another_incarnation_is_told() {
+fn another_incarnation_is_reported() {
     let (mut channel, mut out) = (delivered(9), Vec::new());
     channel = relinked(&channel);
     assert_eq!(channel.handle_live(2, message(2), &mut out), Next::Nothing);
@@ -160,7 +160,7 @@ fn another_incarnation_is_told() {
 }
 
 #[test]
-fn a_stream_that_begins_anew_under_a_standing_link_is_noticed() {
+fn a_stream_reset_during_a_connection_is_detected() {
     let (mut channel, mut out) = (delivered(2), Vec::new());
     assert_eq!(channel.handle_live(3, message(3), &mut out), Next::Nothing);
     assert_eq!(
@@ -176,7 +176,7 @@ fn a_stream_that_begins_anew_under_a_standing_link_is_noticed() {
 }
 
 #[test]
-fn what_arrived_of_an_ended_incarnation_is_not_waited_for() {
+fn publications_of_an_ended_incarnation_are_not_awaited() {
     let (mut channel, mut out) = (delivered(9), Vec::new());
     channel = relinked(&channel);
     assert_eq!(
@@ -199,7 +199,7 @@ fn what_arrived_of_an_ended_incarnation_is_not_waited_for() {
 }
 
 #[test]
-fn what_does_not_fit_while_the_stream_is_read_is_read_later() {
+fn publications_that_do_not_fit_during_catch_up_are_read_later() {
     let (mut channel, mut out) = (delivered(0), Vec::new());
     channel = relinked(&channel);
     let newest = HELD_MAX as u64 + 5;
@@ -221,7 +221,7 @@ fn what_does_not_fit_while_the_stream_is_read_is_read_later() {
 }
 
 #[test]
-fn what_is_skipped_is_no_hole() {
+fn skipped_publications_are_not_a_hole() {
     let (mut channel, mut out) = (delivered(2), Vec::new());
     channel.skip(3);
     assert_eq!(channel.handle_live(4, message(4), &mut out), Next::Nothing);

@@ -57,7 +57,7 @@ fn found<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
 }
 
 #[test]
-fn what_is_too_long_is_skipped_and_the_rest_is_found() {
+fn oversized_messages_are_skipped_and_later_ones_found() {
     let stream = stream();
     let found = found([&stream[..]]);
     assert_eq!(found.len(), 9);
@@ -80,7 +80,7 @@ fn what_is_too_long_is_skipped_and_the_rest_is_found() {
 }
 
 #[test]
-fn pieces_of_any_size_give_the_same() {
+fn pieces_of_any_size_give_the_same_messages() {
     let stream = stream();
     let whole = found([&stream[..]]);
     assert_eq!(found(stream.chunks(1)), whole);
@@ -119,7 +119,7 @@ fn the_buffer_grows_by_what_arrives_and_is_given_back() {
 
 proptest! {
     #[test]
-    fn no_input_panics_and_cuts_do_not_matter(
+    fn no_input_panics_and_splits_do_not_matter(
         bytes in proptest::collection::vec(
             prop_oneof![
                 4 => proptest::sample::select(b"*>$:+-_\r\n0123456789".to_vec()),
@@ -133,7 +133,7 @@ proptest! {
     }
 
     #[test]
-    fn messages_with_any_payload_come_back_as_they_are(
+    fn messages_with_any_payload_survive_the_round_trip(
         payloads in proptest::collection::vec(
             proptest::collection::vec(any::<u8>(), 0..=BYTES_MAX),
             0..20,

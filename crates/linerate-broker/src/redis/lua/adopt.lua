@@ -1,4 +1,4 @@
--- Moves what is stored under the keys of an earlier version, given as the last two of four or five, to KEYS 1 and 2.
+-- Moves the values of an earlier version's keys, the last two of four or five, to KEYS 1 and 2.
 if #KEYS > 3 and redis.call('EXISTS', KEYS[1]) == 0 then
   local meta, stream = KEYS[#KEYS - 1], KEYS[#KEYS]
   if redis.call('EXISTS', meta) == 1 then

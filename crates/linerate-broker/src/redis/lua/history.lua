@@ -1,9 +1,12 @@
 -- Reads a part of a stream and its position.
 --
 -- KEYS: 1 the stream's meta, 2 the stream, the former keys of both (optional)
--- ARGV: 1 epoch if a new one begins, 2 ttl, 3 ttl of the stream's meta, both in milliseconds, 4 epoch of the position
---       behind which to begin, 5 its offset, 6 the most publications (-1 for all), 7 XRANGE or XREVRANGE
--- Returns epoch, newest offset, offset of the oldest publication kept (empty if there is none), publications.
+-- ARGV: 1 epoch if a new one begins, 2 ttl, 3 ttl of the stream's meta, both in milliseconds,
+--       4 epoch of the position after which to begin, 5 its offset, 6 maximum number of
+--       publications (-1 for all), 7 XRANGE or XREVRANGE
+--
+-- Returns epoch, newest offset, offset of the oldest kept publication (empty if there is none),
+-- publications.
 
 local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') or ''
 local stored = redis.call('HMGET', KEYS[1], 'epoch', 'run', 'offset')
@@ -15,8 +18,8 @@ if not epoch or stored[2] ~= run then
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 
--- An entry's id is its offset and when it was published. What is too old is removed here, a few at a time; most often
--- the first one is not.
+-- The id of an entry is its offset and its time of publication. Entries that are too old are
+-- removed here, a few at a time; usually the first one is not too old.
 local time = redis.call('TIME')
 local oldest_time = time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(ARGV[2])
 local oldest, count = '', 1
@@ -44,7 +47,8 @@ local wanted = tonumber(ARGV[6])
 if wanted == 0 or (ARGV[4] ~= '' and ARGV[4] ~= epoch) then
   return { epoch, newest, oldest, {} }
 end
--- Offsets beyond 2^53 would lose digits, so they stay text: "(" begins behind all entries of an offset.
+-- Offsets above 2^53 would lose digits, so they stay text: "(" begins after all entries of an
+-- offset.
 local first = '-'
 if ARGV[4] ~= '' then
   first = '(' .. ARGV[5] .. '-18446744073709551615'

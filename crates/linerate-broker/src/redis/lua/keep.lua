@@ -1,6 +1,7 @@
--- Keeps a value for all nodes, and forgets those whose end has come, a few at a time.
+-- Stores a value for all nodes, and removes expired values, a few at a time.
 --
--- KEYS: 1 values by their ids, 2 when which may go; ARGV: 1 id, 2 value, 3 its end in seconds since 1970, or +inf
+-- KEYS: 1 values by id, 2 expiry by id
+-- ARGV: 1 id, 2 value, 3 expiry in seconds since 1970, or +inf
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
 local over = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', redis.call('TIME')[1], 'LIMIT', 0, 1000)

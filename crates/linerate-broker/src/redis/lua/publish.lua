@@ -1,9 +1,10 @@
--- Publishes in a durable channel: numbers the publication, keeps it, and sends it to the subscribers, all at once.
+-- Publishes in a durable channel: numbers the publication, stores it, and sends it to the
+-- subscribers, atomically.
 --
--- KEYS: 1 the stream's meta, 2 the stream, 3 the answer to an earlier publication with the same key (optional),
---       the former keys of meta and stream (optional)
--- ARGV: 1 channel, 2 payload, 3 meta, 4 size, 5 ttl, 6 ttl of the stream's meta, 7 epoch if a new one begins,
---       8 PUBLISH or SPUBLISH, 9 ttl of the answer; all in milliseconds
+-- KEYS: 1 the stream's meta, 2 the stream, 3 the answer to an earlier publication with the same
+--       key (optional), the former keys of meta and stream (optional)
+-- ARGV: 1 channel, 2 payload, 3 meta, 4 size, 5 ttl, 6 ttl of the stream's meta, 7 epoch if a new
+--       one begins, 8 PUBLISH or SPUBLISH, 9 ttl of the answer; all in milliseconds
 
 local answer = #KEYS % 2 == 1 and KEYS[3]
 if answer then
@@ -13,14 +14,15 @@ if answer then
   end
 end
 
--- A server that was started again, or has taken over, may have lost the newest publications and would give their
--- offsets to others. So an epoch ends with the run of the server.
+-- A server that was restarted, or has taken over, may have lost the newest publications and would
+-- assign their offsets again. So an epoch ends with the run of the server.
 local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') or ''
 local stored = redis.call('HMGET', KEYS[1], 'epoch', 'run')
 local epoch = stored[1]
 if not epoch or stored[2] ~= run then
   epoch = ARGV[7]
-  -- First a command that a server without memory refuses: once one was carried out that frees, it takes all others.
+  -- First a command that a server without memory refuses: after one that frees memory, it would
+  -- accept all others.
   redis.call('HSET', KEYS[1], 'epoch', epoch, 'run', run)
   redis.call('HDEL', KEYS[1], 'offset')
   redis.call('DEL', KEYS[2])

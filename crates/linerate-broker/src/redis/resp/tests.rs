@@ -68,7 +68,7 @@ fn replies_of_resp2_and_resp3_are_read() {
 }
 
 #[test]
-fn payloads_may_hold_anything() {
+fn payloads_may_contain_any_bytes() {
     let input = b"*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$12\r\n\0\r\n$5\r\n\xff*3\r\r\r\n";
     let Reply::Message(message) = reply(input) else {
         panic!("no message");
@@ -77,7 +77,7 @@ fn payloads_may_hold_anything() {
 }
 
 #[test]
-fn a_part_says_how_much_is_missing_at_least() {
+fn an_incomplete_reply_reports_the_missing_minimum() {
     let whole = b"*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$5\r\nhello\r\n";
     for cut in 0..whole.len() {
         let Ok(Parsed::Incomplete { bytes_min }) = parse(&whole[..cut], 100) else {
@@ -92,7 +92,7 @@ fn a_part_says_how_much_is_missing_at_least() {
 }
 
 #[test]
-fn an_element_may_be_as_long_as_allowed_and_no_longer() {
+fn an_element_may_have_exactly_the_maximum_length() {
     let message = |bytes: usize| {
         let payload = "x".repeat(bytes);
         format!("*3\r\n$7\r\nmessage\r\n$1\r\na\r\n${bytes}\r\n{payload}\r\n")
@@ -119,7 +119,7 @@ fn an_element_may_be_as_long_as_allowed_and_no_longer() {
 }
 
 #[test]
-fn what_redis_does_not_say_is_an_error() {
+fn invalid_replies_are_an_error() {
     for (input, error) in [
         (&b"%1\r\n"[..], RespError::Type { byte: b'%' }),
         (b"\r\n", RespError::Type { byte: b'\r' }),

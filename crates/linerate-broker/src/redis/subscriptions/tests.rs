@@ -116,7 +116,7 @@ fn only_the_answer_to_the_last_command_counts() {
 }
 
 #[test]
-fn what_was_given_up_is_forgotten_once_redis_knows() {
+fn abandoned_subscriptions_are_removed_once_redis_confirms() {
     let mut subscriptions = Subscriptions::default();
     drop(subscribe(&mut subscriptions, "a", Kind::Pattern));
     subscriptions.unsubscribe(b"a");
@@ -129,7 +129,7 @@ fn what_was_given_up_is_forgotten_once_redis_knows() {
 }
 
 #[test]
-fn a_subscriber_who_has_gone_is_unsubscribed() {
+fn a_dropped_subscriber_is_unsubscribed() {
     let mut subscriptions = Subscriptions::default();
     drop(subscribe(&mut subscriptions, "a", Kind::Channel));
     flush(&mut subscriptions);
@@ -138,7 +138,7 @@ fn a_subscriber_who_has_gone_is_unsubscribed() {
 }
 
 #[test]
-fn a_command_that_is_refused_is_tried_name_by_name() {
+fn a_refused_command_is_retried_name_by_name() {
     let mut subscriptions = Subscriptions::default();
     let mut a = subscribe(&mut subscriptions, "a", Kind::Channel);
     let mut b = subscribe(&mut subscriptions, "b", Kind::Channel);
@@ -158,7 +158,7 @@ fn a_command_that_is_refused_is_tried_name_by_name() {
 }
 
 #[test]
-fn a_new_connection_begins_anew() {
+fn a_new_connection_subscribes_again() {
     let mut subscriptions = Subscriptions::default();
     let mut a = subscribe(&mut subscriptions, "a", Kind::Channel);
     drop(subscribe(&mut subscriptions, "b", Kind::Channel));
@@ -174,7 +174,7 @@ fn a_new_connection_begins_anew() {
 }
 
 #[test]
-fn a_slot_that_has_moved_is_told() {
+fn a_moved_slot_is_reported() {
     let mut subscriptions = Subscriptions::default();
     drop(subscribe(&mut subscriptions, "{a}1", Kind::Shard));
     drop(subscribe(&mut subscriptions, "{a}2", Kind::Shard));
@@ -192,7 +192,7 @@ fn a_slot_that_has_moved_is_told() {
 }
 
 #[test]
-fn answers_to_nothing_are_errors() {
+fn unexpected_answers_are_errors() {
     let mut subscriptions = Subscriptions::default();
     for reply in [
         Reply::Subscribed(b"a"),

@@ -112,7 +112,7 @@ pub(crate) async fn history_returns_what_follows_a_position(service: &impl Servi
     }
 }
 
-pub(crate) async fn history_is_limited_and_reversed_as_asked(service: &impl Service) {
+pub(crate) async fn history_is_limited_and_reversed_as_requested(service: &impl Service) {
     let node = Node::of(service).await;
     for (channel, options) in STREAMS {
         node.publish_numbers(channel, options, 5).await;
@@ -185,7 +185,7 @@ pub(crate) async fn what_is_too_old_is_gone(service: &impl Service) {
     }
 }
 
-pub(crate) async fn removing_history_lets_offsets_go_on(service: &impl Service) {
+pub(crate) async fn removing_history_does_not_reset_offsets(service: &impl Service) {
     let node = Node::of(service).await;
     for (channel, options) in STREAMS {
         node.publish_numbers(channel, options, 2).await;

@@ -45,7 +45,7 @@ async fn refused(url: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn users_get_in_with_their_password() {
+async fn users_connect_with_their_password() {
     let users = "authorization { users: [{user: ada, password: \"s3cr@t\"}] }";
     let Some(server) = NatsServer::with(users) else {
         return;
@@ -59,7 +59,7 @@ async fn users_get_in_with_their_password() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tokens_stand_where_users_do() {
+async fn tokens_replace_users_in_the_url() {
     let token = "authorization { token: \"t0ken\" }";
     let Some(server) = NatsServer::with(token) else {
         return;
@@ -68,7 +68,7 @@ async fn tokens_stand_where_users_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_get_in_without_a_password() {
+async fn nkeys_connect_without_a_password() {
     let seed = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY";
     let public = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4";
     let keys = format!("authorization {{ users: [{{nkey: {public}}}] }}");
@@ -108,7 +108,7 @@ impl Certified {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tls_is_spoken_and_authorities_are_checked() {
+async fn tls_is_used_and_authorities_are_checked() {
     let certified = Certified::new("127.0.0.1");
     let Some(server) = NatsServer::with(&certified.tls) else {
         return;
@@ -129,8 +129,7 @@ async fn tls_is_spoken_and_authorities_are_checked() {
 
 /// We know a server by one name. It announces another name, and has a certificate for that one.
 #[tokio::test(flavor = "multi_thread")]
-async fn t09_a_certificate_is_checked_for_the_name_that_we_know_not_for_one_that_the_server_tells()
-{
+async fn t09_a_certificate_is_checked_for_the_configured_name_not_the_announced_one() {
     let certified = Certified::new("evil.test");
     let says = "server_name: \"evil.test\"\nclient_advertise: \"evil.test:4222\"\n";
     let Some(server) = NatsServer::with(&format!("{says}{}", certified.tls)) else {
@@ -143,7 +142,7 @@ async fn t09_a_certificate_is_checked_for_the_name_that_we_know_not_for_one_that
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_permitted_is_refused() {
+async fn operations_without_permission_are_refused() {
     let rules = "authorization { users: [{user: a, password: b, permissions: {
         publish: {deny: \"secret.>\"}, subscribe: {deny: \"secret.>\"} }}] }";
     let Some(server) = NatsServer::with(rules) else {
@@ -174,7 +173,7 @@ async fn what_is_not_permitted_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_without_jetstream_serves_plain_channels_only() {
+async fn a_server_without_jetstream_serves_only_plain_channels() {
     let accounts = "accounts { A { users: [{user: a, password: b}] } }";
     let Some(server) = NatsServer::with(accounts) else {
         return;

@@ -43,7 +43,7 @@ async fn publish_when_led(node: &Node, payload: &str) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_that_is_kept_on_several_servers_outlives_one_of_them() {
+async fn a_replicated_stream_survives_the_loss_of_a_server() {
     let Some(mut servers) = start_cluster() else {
         return;
     };
@@ -95,7 +95,7 @@ async fn more_replicas_than_servers_are_refused_with_the_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_holds_as_many_bytes_as_allowed_and_no_more() {
+async fn a_stream_holds_at_most_the_allowed_bytes() {
     let Some(server) = NatsServer::start() else {
         return;
     };

@@ -26,7 +26,7 @@ async fn delete_streams(server: &NatsServer) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_that_was_deleted_begins_anew_in_another_epoch() {
+async fn a_deleted_stream_restarts_in_another_epoch() {
     let Some(server) = NatsServer::start() else {
         return;
     };
@@ -105,7 +105,7 @@ async fn g09_a_stream_that_went_back_in_time_gets_another_epoch() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn values_that_nodes_keep_are_deleted_when_they_are_over() {
+async fn values_stored_for_nodes_are_deleted_when_they_expire() {
     let Some(server) = NatsServer::start() else {
         return;
     };
@@ -170,7 +170,7 @@ async fn streams_of_idle_channels_are_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_subject_that_somebody_elses_stream_holds_is_refused() {
+async fn a_subject_of_a_foreign_stream_is_refused() {
     let Some(server) = NatsServer::start() else {
         return;
     };
@@ -196,7 +196,7 @@ async fn a_subject_that_somebody_elses_stream_holds_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn anybody_publishes_in_a_durable_channel() {
+async fn any_nats_client_can_publish_in_a_durable_channel() {
     let Some(server) = NatsServer::start() else {
         return;
     };

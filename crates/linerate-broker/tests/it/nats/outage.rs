@@ -141,7 +141,7 @@ async fn what_is_published_while_the_way_is_cut_arrives_in_durable_channels() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_link_that_is_cut_while_it_is_used_breaks_nothing() {
+async fn cutting_a_link_in_use_causes_no_errors() {
     let Some(server) = NatsServer::start() else {
         return;
     };
@@ -176,7 +176,7 @@ async fn a_link_that_is_cut_while_it_is_used_breaks_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_way_that_fell_silent_is_left_for_a_new_one() {
+async fn a_silent_connection_is_replaced() {
     let Some(server) = NatsServer::start() else {
         return;
     };
@@ -191,7 +191,7 @@ async fn a_way_that_fell_silent_is_left_for_a_new_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_takes_nothing_is_told_what_it_missed() {
+async fn a_node_that_does_not_read_is_told_what_it_missed() {
     let Some(server) = NatsServer::start() else {
         return;
     };
@@ -220,7 +220,7 @@ async fn a_node_that_takes_nothing_is_told_what_it_missed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_may_come_after_its_node() {
+async fn a_server_may_start_after_its_node() {
     let Some(mut server) = NatsServer::start() else {
         return;
     };
@@ -241,7 +241,7 @@ async fn a_server_may_come_after_its_node() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_subscription_does_not_wait_for_ever() {
+async fn a_subscription_does_not_wait_forever() {
     let Some(mut server) = NatsServer::start() else {
         return;
     };

@@ -9,7 +9,7 @@ use super::NatsServer;
 use crate::contract::{Node, PLAIN, name, publish};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn publishers_need_not_know_of_linerate() {
+async fn publishers_can_be_plain_nats_clients() {
     let Some(server) = NatsServer::start() else {
         return;
     };
@@ -32,7 +32,7 @@ async fn publishers_need_not_know_of_linerate() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn subscribers_need_not_know_of_linerate() {
+async fn subscribers_can_be_plain_nats_clients() {
     use futures_util::StreamExt;
     let Some(server) = NatsServer::start() else {
         return;
@@ -53,7 +53,7 @@ async fn subscribers_need_not_know_of_linerate() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn services_with_different_prefixes_do_not_meet() {
+async fn services_with_different_prefixes_are_isolated() {
     let Some(server) = NatsServer::start() else {
         return;
     };
@@ -78,7 +78,7 @@ async fn services_with_different_prefixes_do_not_meet() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn channels_that_are_no_subjects_are_refused() {
+async fn channels_that_are_not_subjects_are_refused() {
     let Some(server) = NatsServer::start() else {
         return;
     };

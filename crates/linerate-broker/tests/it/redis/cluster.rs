@@ -47,7 +47,7 @@ impl Service for Part<'_> {
 const CHANNELS: [&str; 3] = ["c", "a", "b"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cluster_keeps_the_contract() {
+async fn a_cluster_fulfils_the_contract() {
     let Some(cluster) = RedisCluster::start(0) else {
         return;
     };
@@ -155,7 +155,7 @@ async fn a_master_that_dies_is_replaced_by_its_replica() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cluster_that_is_not_sharded_carries_plain_publish() {
+async fn an_unsharded_cluster_uses_plain_publish() {
     let Some(cluster) = RedisCluster::start(0) else {
         return;
     };

@@ -67,7 +67,7 @@ async fn g01_a_server_that_comes_back_late_is_dialled_for_ever() {
 }
 
 #[tokio::test]
-async fn g01_a_server_that_is_not_there_yet_is_waited_for() {
+async fn g01_a_server_that_has_not_started_is_awaited() {
     let Some(mut service) = Standalone::start() else {
         return;
     };
@@ -111,7 +111,7 @@ async fn g01_a_server_that_is_paused_is_found_out_and_nothing_is_lost() {
 }
 
 #[tokio::test]
-async fn g01_a_server_that_stays_silent_is_given_up() {
+async fn g01_a_silent_server_is_disconnected() {
     let Some(service) = Standalone::start() else {
         return;
     };
@@ -136,7 +136,7 @@ async fn g01_a_server_that_stays_silent_is_given_up() {
 }
 
 #[tokio::test]
-async fn g01_connections_that_fall_silent_are_replaced() {
+async fn g01_silent_connections_are_replaced() {
     let Some(service) = Standalone::start() else {
         return;
     };
@@ -307,7 +307,7 @@ async fn what_was_published_behind_a_restart_is_delivered_behind_the_gap() {
 }
 
 #[tokio::test]
-async fn what_was_published_behind_a_restart_is_delivered_in_a_channel_that_was_silent() {
+async fn publications_after_a_restart_are_delivered_in_a_quiet_channel() {
     let Some(mut service) = Standalone::start() else {
         return;
     };
@@ -490,7 +490,7 @@ async fn g04_a_cut_of_all_connections_is_no_gap_in_durable_channels() {
 }
 
 #[tokio::test]
-async fn g04_what_a_stream_no_longer_holds_after_a_cut_is_a_gap() {
+async fn g04_publications_that_a_stream_no_longer_holds_after_a_cut_are_a_gap() {
     let Some(service) = Standalone::start() else {
         return;
     };

@@ -42,7 +42,7 @@ async fn history_under_the_keys_of_an_earlier_version_moves_to_the_new_ones() {
 }
 
 #[tokio::test]
-async fn history_that_may_be_another_channels_is_left_alone() {
+async fn ambiguous_history_is_not_moved() {
     let Some(service) = Standalone::start() else {
         return;
     };

@@ -13,7 +13,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn what_redis_cli_publishes_arrives_byte_for_byte() {
+async fn publications_of_redis_cli_arrive_byte_for_byte() {
     let Some(service) = Standalone::start() else {
         return;
     };
@@ -33,7 +33,7 @@ async fn what_redis_cli_publishes_arrives_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn what_nobody_is_in_a_hurry_for_is_read_together() {
+async fn batched_publications_are_read_together() {
     let Some(service) = Standalone::start() else {
         return;
     };
@@ -93,7 +93,7 @@ async fn a_pattern_opens_envelopes_where_its_channels_are_durable() {
 }
 
 #[tokio::test]
-async fn a_pattern_for_everything_shows_nothing_of_our_own() {
+async fn a_pattern_for_everything_excludes_internal_channels() {
     let Some(service) = Standalone::start() else {
         return;
     };
@@ -114,7 +114,7 @@ async fn a_pattern_for_everything_shows_nothing_of_our_own() {
 }
 
 #[tokio::test]
-async fn a_payload_that_is_too_long_is_skipped_and_told_as_a_gap() {
+async fn an_oversized_payload_is_skipped_and_reported_as_a_gap() {
     let Some(service) = Standalone::start() else {
         return;
     };
@@ -166,7 +166,7 @@ async fn a_prefix_separates_services_on_one_server() {
 }
 
 #[tokio::test]
-async fn an_acl_user_of_the_url_is_who_we_are() {
+async fn the_acl_user_in_the_url_is_used() {
     let Some(server) = RedisServer::start() else {
         return;
     };
@@ -191,7 +191,7 @@ async fn an_acl_user_of_the_url_is_who_we_are() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_is_told_and_not_shown() {
+async fn a_wrong_password_is_reported_but_not_shown() {
     let Some(server) = RedisServer::start_with(&["--requirepass", "secret"]) else {
         return;
     };
@@ -218,7 +218,7 @@ async fn a_wrong_password_is_told_and_not_shown() {
 }
 
 #[test]
-fn a_malformed_url_is_an_error_that_shows_no_password() {
+fn a_malformed_url_is_an_error_without_the_password() {
     for url in ["redis://:hunter2/@h", "redis://u:hunter2@h:x", "redis:/h"] {
         let redis = Redis::new(url, BrokerOptions::default(), Recorder::new());
         let error = redis.unwrap_err();

@@ -79,7 +79,7 @@ async fn the_new_master_is_found_after_a_failover() {
 }
 
 #[tokio::test]
-async fn a_master_that_no_sentinel_knows_is_told() {
+async fn an_unknown_master_is_reported() {
     let Some(master) = RedisServer::start() else {
         return;
     };

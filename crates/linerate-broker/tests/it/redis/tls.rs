@@ -76,7 +76,7 @@ async fn everything_goes_through_tls() {
 }
 
 #[tokio::test]
-async fn a_certificate_of_nobody_we_trust_is_refused() {
+async fn a_certificate_of_an_untrusted_authority_is_refused() {
     let (Some(service), Some(other)) =
         (Encrypted::start("127.0.0.1"), Encrypted::start("127.0.0.1"))
     else {

@@ -5,10 +5,10 @@
 //! proxies. So the key is sent in the first message: `{"type":"key","key":"…"}`. The server stores
 //! nothing from a client before that.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{net::IpAddr, time::Duration};
 
 use linerate::CloseCode;
-use linerate_gateway::session::{KeyRefusal, LogsAccess, Shared};
+use linerate_gateway::{Access, KeyRefusal, LogsAccess};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -39,7 +39,7 @@ const KEYS_LIMITED_FAREWELL: Farewell = Farewell {
 /// Checks clients against the current configuration.
 #[derive(Debug)]
 pub(in crate::serve) struct Gate {
-    shared: Arc<Shared>,
+    access: Access,
 }
 
 #[derive(Deserialize)]
@@ -49,12 +49,12 @@ enum Shown {
 }
 
 impl Gate {
-    pub(in crate::serve) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    pub(in crate::serve) const fn new(access: Access) -> Self {
+        Self { access }
     }
 
     pub(super) fn access(&self) -> LogsAccess {
-        self.shared.settings().logs_access()
+        self.access.logs()
     }
 
     /// Checks the key in a message. A message without a key is refused like a wrong key, but does
@@ -63,7 +63,7 @@ impl Gate {
         let Ok(Shown::Key { key }) = serde_json::from_str(text) else {
             return Err(KeyRefusal::Wrong);
         };
-        self.shared.judge_logs_key(key.as_bytes(), address)
+        self.access.judge_logs_key(key.as_bytes(), address)
     }
 }
 
@@ -83,26 +83,19 @@ pub(super) fn refusal_of_key(why: KeyRefusal) -> (String, Farewell) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use linerate_gateway::{
+        Gateway, KeyRefusal,
         config::{Config, Secret},
-        session::{KeyRefusal, LogsAccess, Settings, Shared},
     };
 
     use super::{CLOSED, Gate, WRONG_KEY, refusal_of_key};
 
-    fn gate(keys: &[&str]) -> Gate {
+    fn gate() -> Gate {
         let mut config = Config::default();
-        for name in keys {
-            let key = Some(Secret::new(&format!("0123456789abcdef-{name}")));
-            match *name {
-                "api" => config.auth.api_key = key,
-                "admin" => config.auth.admin_key = key,
-                _ => config.auth.logs_key = key,
-            }
-        }
-        Gate::new(Arc::new(Shared::new(Settings::new(config, None).unwrap())))
+        config.server.listen = ([127, 0, 0, 1], 0).into();
+        config.server.workers = 1;
+        config.auth.logs_key = Some(Secret::new("0123456789abcdef-logs"));
+        Gate::new(Gateway::bind(config).unwrap().access())
     }
 
     fn opens(gate: &Gate, name: &str) -> bool {
@@ -110,40 +103,26 @@ mod tests {
         gate.judge(&text, [192, 0, 2, 1].into()).is_ok()
     }
 
-    #[test]
-    fn uploads_are_off_unless_the_server_is_open_or_a_key_is_given() {
-        assert_eq!(gate(&[]).access(), LogsAccess::Open);
-        assert_eq!(gate(&["api"]).access(), LogsAccess::Closed);
-        assert_eq!(gate(&["api", "admin"]).access(), LogsAccess::Key);
-        assert_eq!(gate(&["api", "logs"]).access(), LogsAccess::Key);
-        assert_eq!(gate(&["logs"]).access(), LogsAccess::Key);
-        let mut anonymous = Config::default();
-        anonymous.auth.anonymous = true;
-        anonymous.auth.api_key = Some(Secret::new("0123456789abcdef-api-key"));
-        let settings = Settings::new(anonymous, None).unwrap();
-        assert_eq!(settings.logs_access(), LogsAccess::Closed);
-    }
-
-    #[test]
-    fn the_key_is_that_for_logs_or_that_of_the_admin_page() {
-        let both = gate(&["api", "admin", "logs"]);
-        assert!(opens(&both, "admin") && opens(&both, "logs"));
-        assert!(!opens(&both, "api") && !opens(&both, "") && !opens(&both, "logs2"));
-        assert!(!opens(&gate(&["api"]), "api"));
+    #[tokio::test]
+    async fn message_that_presents_no_key_is_refused_and_does_not_count_as_a_wrong_one() {
+        let gate = gate();
         for text in [
             "",
             "{}",
             r#"{"type":"key"}"#,
             r#"{"type":"start","files":[]}"#,
         ] {
-            let judged = both.judge(text, [192, 0, 2, 1].into());
-            assert_eq!(judged, Err(KeyRefusal::Wrong), "{text}");
+            for _ in 0..20 {
+                let judged = gate.judge(text, [192, 0, 2, 1].into());
+                assert_eq!(judged, Err(KeyRefusal::Wrong), "{text}");
+            }
         }
+        assert!(opens(&gate, "logs"));
     }
 
-    #[test]
-    fn address_that_shows_wrong_keys_waits_and_others_do_not() {
-        let gate = gate(&["api", "logs"]);
+    #[tokio::test]
+    async fn address_that_presents_wrong_keys_waits_and_others_do_not() {
+        let gate = gate();
         for _ in 0..20 {
             assert!(!opens(&gate, "guess"));
         }
@@ -157,15 +136,6 @@ mod tests {
         assert_eq!(error["code"], "keys_limited");
         assert_eq!(farewell.code.as_u16(), 1013);
         assert_eq!(gate.judge(right, [192, 0, 2, 2].into()), Ok(()));
-    }
-
-    #[test]
-    fn message_without_a_key_does_not_count_as_a_wrong_one() {
-        let gate = gate(&["logs"]);
-        for _ in 0..100 {
-            assert!(gate.judge("{}", [192, 0, 2, 1].into()).is_err());
-        }
-        assert!(opens(&gate, "logs"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::{
 };
 
 use linerate::{Error, MessageKind, Reader, Receiver, Sender};
-use linerate_gateway::session::LogsAccess;
+use linerate_gateway::LogsAccess;
 use linerate_logview::session::{SessionError, Uploads, Wish, files_message};
 use tokio::{
     task::JoinError,

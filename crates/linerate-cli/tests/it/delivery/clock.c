@@ -1,6 +1,7 @@
-/* A clock that can be set while a program runs: preloaded, it adds to the time of day as many seconds as the first eight
- * bytes of the file CLOCK_FILE say. Asks the kernel itself, so that allocators may ask for the time before anything is
- * initialized. The monotonic clocks stay as they are. */
+/* A clock that can be set while a program runs. When preloaded, it adds the number of seconds in
+ * the first eight bytes of the file CLOCK_FILE to the time of day. It calls the kernel directly, so
+ * that allocators may ask for the time before anything is initialized. Monotonic clocks are not
+ * changed. */
 
 #define _GNU_SOURCE
 #include <fcntl.h>

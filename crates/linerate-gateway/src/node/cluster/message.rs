@@ -143,7 +143,7 @@ pub(crate) enum Ask {
 
 /// Selects connections.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Whom {
+pub(crate) struct Whom {
     /// The connections of this user, unless a client is named. An empty name selects anonymous
     /// clients.
     pub user: String,

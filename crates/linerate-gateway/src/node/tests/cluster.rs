@@ -9,7 +9,7 @@ use super::{Bus, channel, connect, node_on, present, until};
 use crate::{
     auth::{Revocation, Target},
     config::{Loader, Namespaces},
-    node::{EmulateError, Node, Notice, PresenceStats, Whom, Worker},
+    node::{EmulateError, Node, Notice, Whom, Worker, ask::PresenceStats},
     protocol::centrifuge::{Disconnect, Unsubscribe},
 };
 

@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt};
 
 /// Why a command failed. The connection stays open.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct ClientError {
+pub(crate) struct ClientError {
     /// The code that SDKs check: 100–399 are reserved for the protocol, 400–1,999 for applications.
     pub code: u32,
     /// A short description for people.
@@ -16,7 +16,7 @@ pub struct ClientError {
 /// Why a connection is closed: the code and reason of the Close frame, or of the push before a
 /// stream ends.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Disconnect {
+pub(crate) struct Disconnect {
     /// The code that SDKs check.
     pub code: u16,
     /// A short description for people.
@@ -25,7 +25,7 @@ pub struct Disconnect {
 
 /// Why the server ended a subscription.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Unsubscribe {
+pub(crate) struct Unsubscribe {
     /// The code that SDKs check: from 2,500 on, they resubscribe automatically.
     pub code: u32,
     /// A short description for people.
@@ -34,40 +34,33 @@ pub struct Unsubscribe {
 
 impl ClientError {
     /// An internal error occurred in the server.
-    pub const INTERNAL: Self = Self::temporary(100, "internal server error");
-    /// The client is not authenticated.
-    pub const UNAUTHORIZED: Self = Self::known(101, "unauthorized");
-    /// The channel's namespace is not configured.
-    pub const UNKNOWN_CHANNEL: Self = Self::known(102, "unknown channel");
+    pub(crate) const INTERNAL: Self = Self::temporary(100, "internal server error");
     /// The client is not allowed to do this.
-    pub const PERMISSION_DENIED: Self = Self::known(103, "permission denied");
+    pub(crate) const PERMISSION_DENIED: Self = Self::known(103, "permission denied");
     /// The command is unknown.
-    pub const METHOD_NOT_FOUND: Self = Self::known(104, "method not found");
+    pub(crate) const METHOD_NOT_FOUND: Self = Self::known(104, "method not found");
     /// The connection already has this subscription.
-    pub const ALREADY_SUBSCRIBED: Self = Self::known(105, "already subscribed");
+    pub(crate) const ALREADY_SUBSCRIBED: Self = Self::known(105, "already subscribed");
     /// A limit is exceeded.
-    pub const LIMIT_EXCEEDED: Self = Self::known(106, "limit exceeded");
+    pub(crate) const LIMIT_EXCEEDED: Self = Self::known(106, "limit exceeded");
     /// The request is invalid.
-    pub const BAD_REQUEST: Self = Self::known(107, "bad request");
+    pub(crate) const BAD_REQUEST: Self = Self::known(107, "bad request");
     /// The channel does not have this feature.
-    pub const NOT_AVAILABLE: Self = Self::known(108, "not available");
+    pub(crate) const NOT_AVAILABLE: Self = Self::known(108, "not available");
     /// The token has expired; SDKs get a new one.
-    pub const TOKEN_EXPIRED: Self = Self::known(109, "token expired");
-    /// The connection has expired, for a reason other than a token.
-    pub const EXPIRED: Self = Self::known(110, "expired");
+    pub(crate) const TOKEN_EXPIRED: Self = Self::known(109, "token expired");
     /// The client sends too many commands.
-    pub const TOO_MANY_REQUESTS: Self = Self::temporary(111, "too many requests");
+    pub(crate) const TOO_MANY_REQUESTS: Self = Self::temporary(111, "too many requests");
     /// The stream no longer holds this position, or the epoch differs.
-    pub const UNRECOVERABLE_POSITION: Self = Self::known(112, "unrecoverable position");
+    pub(crate) const UNRECOVERABLE_POSITION: Self = Self::known(112, "unrecoverable position");
     /// The token has been revoked. SDKs stop; where they can get a new token, they are sent 109
     /// instead.
-    pub const TOKEN_REVOKED: Self = Self::known(113, "token revoked");
+    pub(crate) const TOKEN_REVOKED: Self = Self::known(113, "token revoked");
 
     /// All of the above, ordered by code.
-    pub const ALL: [Self; 14] = [
+    #[cfg(test)]
+    pub(crate) const ALL: [Self; 11] = [
         Self::INTERNAL,
-        Self::UNAUTHORIZED,
-        Self::UNKNOWN_CHANNEL,
         Self::PERMISSION_DENIED,
         Self::METHOD_NOT_FOUND,
         Self::ALREADY_SUBSCRIBED,
@@ -75,7 +68,6 @@ impl ClientError {
         Self::BAD_REQUEST,
         Self::NOT_AVAILABLE,
         Self::TOKEN_EXPIRED,
-        Self::EXPIRED,
         Self::TOO_MANY_REQUESTS,
         Self::UNRECOVERABLE_POSITION,
         Self::TOKEN_REVOKED,
@@ -83,7 +75,7 @@ impl ClientError {
 
     /// Replaces the message, for example to name the limit that was exceeded.
     #[must_use]
-    pub fn with_message(mut self, message: String) -> Self {
+    pub(crate) fn with_message(mut self, message: String) -> Self {
         self.message = Cow::Owned(message);
         self
     }
@@ -115,60 +107,54 @@ impl std::error::Error for ClientError {}
 
 impl Disconnect {
     /// The maximum length of a reason in bytes: a Close frame holds no more (RFC 6455 §5.5).
-    pub const REASON_BYTES_MAX: usize = 123;
+    pub(crate) const REASON_BYTES_MAX: usize = 123;
 
-    /// The client disconnected, or the connection was lost.
-    pub const CONNECTION_CLOSED: Self = Self::known(3000, "connection closed");
     /// The node is being drained.
-    pub const SHUTDOWN: Self = Self::known(3001, "shutdown");
+    pub(crate) const SHUTDOWN: Self = Self::known(3001, "shutdown");
     /// An internal error occurred in the server.
-    pub const SERVER_ERROR: Self = Self::known(3004, "internal server error");
+    pub(crate) const SERVER_ERROR: Self = Self::known(3004, "internal server error");
     /// The token has expired, and the client did not send a new one.
-    pub const EXPIRED: Self = Self::known(3005, "connection expired");
+    pub(crate) const EXPIRED: Self = Self::known(3005, "connection expired");
     /// The token has been revoked. SDKs know the code: they reconnect, and are told to get a new
     /// token.
-    pub const TOKEN_REVOKED: Self = Self::known(3005, "token revoked");
+    pub(crate) const TOKEN_REVOKED: Self = Self::known(3005, "token revoked");
     /// The token of a subscription has expired, and the client did not send a new one.
-    pub const SUBSCRIPTION_EXPIRED: Self = Self::known(3006, "subscription expired");
+    pub(crate) const SUBSCRIPTION_EXPIRED: Self = Self::known(3006, "subscription expired");
     /// The client reads more slowly than it is sent data.
-    pub const SLOW: Self = Self::known(3008, "slow");
+    pub(crate) const SLOW: Self = Self::known(3008, "slow");
     /// The connection can no longer be written to.
-    pub const WRITE_ERROR: Self = Self::known(3009, "write error");
+    pub(crate) const WRITE_ERROR: Self = Self::known(3009, "write error");
     /// The client's position in a stream cannot be correct.
-    pub const INSUFFICIENT_STATE: Self = Self::known(3010, "insufficient state");
+    pub(crate) const INSUFFICIENT_STATE: Self = Self::known(3010, "insufficient state");
     /// An operator requests that the client reconnect.
-    pub const FORCE_RECONNECT: Self = Self::known(3011, "force reconnect");
+    pub(crate) const FORCE_RECONNECT: Self = Self::known(3011, "force reconnect");
     /// The server is short of memory, and this client uses much of it. SDKs know the code: they
     /// reconnect later.
-    pub const OVERLOADED: Self = Self::known(3011, "server overloaded, try again later");
+    pub(crate) const OVERLOADED: Self = Self::known(3011, "server overloaded, try again later");
     /// A ping was not answered in time.
-    pub const NO_PONG: Self = Self::known(3012, "no pong");
+    pub(crate) const NO_PONG: Self = Self::known(3012, "no pong");
     /// The client keeps sending commands although it exceeds its limit.
-    pub const TOO_MANY_REQUESTS: Self = Self::known(3013, "too many requests");
+    pub(crate) const TOO_MANY_REQUESTS: Self = Self::known(3013, "too many requests");
     /// The token is invalid.
-    pub const INVALID_TOKEN: Self = Self::known(3500, "invalid token");
+    pub(crate) const INVALID_TOKEN: Self = Self::known(3500, "invalid token");
     /// The message is not a command, or the command is not allowed at this point.
-    pub const BAD_REQUEST: Self = Self::known(3501, "bad request");
+    pub(crate) const BAD_REQUEST: Self = Self::known(3501, "bad request");
     /// The client did not send a connect command in time.
-    pub const STALE: Self = Self::known(3502, "stale");
+    pub(crate) const STALE: Self = Self::known(3502, "stale");
     /// An operator disconnected the client; it must not reconnect.
-    pub const FORCE_NO_RECONNECT: Self = Self::known(3503, "force disconnect");
+    pub(crate) const FORCE_NO_RECONNECT: Self = Self::known(3503, "force disconnect");
     /// There are too many connections.
-    pub const CONNECTION_LIMIT: Self = Self::known(3504, "connection limit");
-    /// The client has too many channels.
-    pub const CHANNEL_LIMIT: Self = Self::known(3505, "channel limit");
+    pub(crate) const CONNECTION_LIMIT: Self = Self::known(3504, "connection limit");
     /// A payload cannot be encoded in this protocol.
-    pub const INAPPROPRIATE_PROTOCOL: Self = Self::known(3506, "inappropriate protocol");
+    pub(crate) const INAPPROPRIATE_PROTOCOL: Self = Self::known(3506, "inappropriate protocol");
     /// The client is not allowed to connect.
-    pub const PERMISSION_DENIED: Self = Self::known(3507, "permission denied");
+    pub(crate) const PERMISSION_DENIED: Self = Self::known(3507, "permission denied");
     /// The feature is not available, and the command has no reply that could say so.
-    pub const NOT_AVAILABLE: Self = Self::known(3508, "not available");
-    /// Too many commands failed.
-    pub const TOO_MANY_ERRORS: Self = Self::known(3509, "too many errors");
+    pub(crate) const NOT_AVAILABLE: Self = Self::known(3508, "not available");
 
     /// All of the above except those that share a code with another, ordered by code.
-    pub const ALL: [Self; 21] = [
-        Self::CONNECTION_CLOSED,
+    #[cfg(test)]
+    pub(crate) const ALL: [Self; 18] = [
         Self::SHUTDOWN,
         Self::SERVER_ERROR,
         Self::EXPIRED,
@@ -184,16 +170,14 @@ impl Disconnect {
         Self::STALE,
         Self::FORCE_NO_RECONNECT,
         Self::CONNECTION_LIMIT,
-        Self::CHANNEL_LIMIT,
         Self::INAPPROPRIATE_PROTOCOL,
         Self::PERMISSION_DENIED,
         Self::NOT_AVAILABLE,
-        Self::TOO_MANY_ERRORS,
     ];
 
     /// Replaces the reason. It is truncated to what a Close frame can hold.
     #[must_use]
-    pub fn with_reason(mut self, mut reason: String) -> Self {
+    pub(crate) fn with_reason(mut self, mut reason: String) -> Self {
         let end = reason.floor_char_boundary(Self::REASON_BYTES_MAX);
         reason.truncate(end);
         self.reason = Cow::Owned(reason);
@@ -201,7 +185,7 @@ impl Disconnect {
     }
 
     /// Returns whether SDKs reconnect automatically.
-    pub fn is_reconnect(&self) -> bool {
+    pub(crate) fn is_reconnect(&self) -> bool {
         !matches!(self.code, 3500..4000 | 4500..5000)
     }
 
@@ -221,17 +205,18 @@ impl fmt::Display for Disconnect {
 
 impl Unsubscribe {
     /// The server API or an operator ended the subscription.
-    pub const SERVER: Self = Self::known(2000, "server unsubscribe");
+    pub(crate) const SERVER: Self = Self::known(2000, "server unsubscribe");
     /// Publications were missed: the SDK resubscribes and recovers from its last position.
-    pub const INSUFFICIENT_STATE: Self = Self::known(2500, "insufficient state");
+    pub(crate) const INSUFFICIENT_STATE: Self = Self::known(2500, "insufficient state");
     /// The subscription's token has expired; the SDK gets a new one.
-    pub const EXPIRED: Self = Self::known(2501, "subscription expired");
+    pub(crate) const EXPIRED: Self = Self::known(2501, "subscription expired");
     /// The subscription's token has been revoked. SDKs know the code: they resubscribe, and are
     /// told to get a new token.
-    pub const TOKEN_REVOKED: Self = Self::known(2501, "token revoked");
+    pub(crate) const TOKEN_REVOKED: Self = Self::known(2501, "token revoked");
 
     /// All of the above except those that share a code with another, ordered by code.
-    pub const ALL: [Self; 3] = [Self::SERVER, Self::INSUFFICIENT_STATE, Self::EXPIRED];
+    #[cfg(test)]
+    pub(crate) const ALL: [Self; 3] = [Self::SERVER, Self::INSUFFICIENT_STATE, Self::EXPIRED];
 
     const fn known(code: u32, reason: &'static str) -> Self {
         Self {

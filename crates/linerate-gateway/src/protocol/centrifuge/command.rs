@@ -9,7 +9,7 @@ use linerate_hub::StreamPosition;
 
 /// A command from a client.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Command {
+pub(crate) struct Command {
     /// The ID that the reply repeats; 0 for commands without a reply.
     pub id: u32,
     /// The requested operation.
@@ -19,7 +19,7 @@ pub struct Command {
 /// The requested operation of a command.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Request {
+pub(crate) enum Request {
     /// Identifies the client; the first command of a connection.
     Connect(Connect),
     /// Requests publications from a channel's history.
@@ -83,7 +83,7 @@ pub enum Request {
 
 impl Request {
     /// Returns the name of the operation as used in metrics.
-    pub const fn name(&self) -> &'static str {
+    pub(crate) const fn name(&self) -> &'static str {
         match self {
             Self::Connect(_) => "connect",
             Self::History(_) => "history",
@@ -105,7 +105,7 @@ impl Request {
 
 /// The parameters of a connect command.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Connect {
+pub(crate) struct Connect {
     /// The token; empty if there is none.
     pub token: String,
     /// Data for the application.
@@ -120,7 +120,7 @@ pub struct Connect {
 
 /// The parameters of a subscribe command.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Subscribe {
+pub(crate) struct Subscribe {
     /// The channel.
     pub channel: String,
     /// The token; empty if there is none.
@@ -149,7 +149,7 @@ pub struct Subscribe {
 
 /// A condition on a publication's tags.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct TagsFilter {
+pub(crate) struct TagsFilter {
     /// `and`, `or`, `not` over `nodes`; empty for a comparison.
     pub operation: String,
     /// The tag that is compared.
@@ -167,7 +167,7 @@ pub struct TagsFilter {
 
 /// The part of a stream that a client requests.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct History {
+pub(crate) struct History {
     /// The channel.
     pub channel: String,
     /// The maximum number of publications; `None` for all, `Some(0)` for the position only.

@@ -4,7 +4,7 @@ use super::{Command, json, protobuf};
 
 /// The format of commands and replies.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Format {
+pub(crate) enum Format {
     /// One JSON object per line.
     Json,
     /// Protobuf messages, each preceded by its length.
@@ -13,7 +13,7 @@ pub enum Format {
 
 /// The limits on one frame of commands. The transport limits its bytes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// The maximum number of commands in a frame. An SDK sends all its subscriptions in one frame
     /// when it connects.
     pub commands_max: usize,
@@ -25,7 +25,7 @@ pub struct Limits {
 /// closed with [`BAD_REQUEST`](super::Disconnect::BAD_REQUEST).
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum DecodeError {
+pub(crate) enum DecodeError {
     /// The frame contains no command.
     #[error("frame without a command")]
     Empty,
@@ -67,7 +67,7 @@ pub enum DecodeError {
 
 /// Commands sent in a separate request, for a client with a one-way stream over HTTP.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Emulation {
+pub(crate) struct Emulation {
     /// The ID of the node that serves the stream.
     pub node: String,
     /// The ID of the stream's session.
@@ -94,17 +94,11 @@ impl Default for Limits {
 /// # Errors
 /// Any part of the frame is not a valid command. In that case, none of its commands may be
 /// executed.
-///
-/// ```
-/// use linerate_gateway::protocol::centrifuge::{Format, Limits, Request, decode};
-///
-/// let commands = decode(Format::Json, b"{\"id\":1,\"ping\":{}}\n{}", &Limits::default())?;
-/// assert_eq!(commands[0].id, 1);
-/// assert_eq!(commands[0].request, Request::Ping);
-/// assert_eq!(commands[1].request, Request::Pong);
-/// # Ok::<(), linerate_gateway::protocol::centrifuge::DecodeError>(())
-/// ```
-pub fn decode(format: Format, frame: &[u8], limits: &Limits) -> Result<Vec<Command>, DecodeError> {
+pub(crate) fn decode(
+    format: Format,
+    frame: &[u8],
+    limits: &Limits,
+) -> Result<Vec<Command>, DecodeError> {
     let commands = match format {
         Format::Json => json::decode(frame, limits)?,
         Format::Protobuf => protobuf::decode(frame, limits)?,
@@ -119,7 +113,7 @@ pub fn decode(format: Format, frame: &[u8], limits: &Limits) -> Result<Vec<Comma
 ///
 /// # Errors
 /// The body is not a valid emulation request.
-pub fn decode_emulation(format: Format, body: &[u8]) -> Result<Emulation, DecodeError> {
+pub(crate) fn decode_emulation(format: Format, body: &[u8]) -> Result<Emulation, DecodeError> {
     match format {
         Format::Json => json::decode_emulation(body),
         Format::Protobuf => protobuf::decode_emulation(body),

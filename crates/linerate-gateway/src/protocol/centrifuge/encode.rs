@@ -9,7 +9,7 @@ use super::{Format, ServerMessage, json, protobuf};
 
 /// How messages are framed for a transport.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Framing {
+pub(crate) enum Framing {
     /// Server-sent events for `EventSource`, in JSON.
     EventStream,
     /// A streaming response body.
@@ -25,16 +25,7 @@ pub enum Framing {
 ///
 /// # Errors
 /// A payload is not JSON, but the format requires JSON. `out` is unchanged in this case.
-///
-/// ```
-/// use linerate_gateway::protocol::centrifuge::{Format, Framing, ServerMessage, encode};
-///
-/// let mut out = Vec::new();
-/// encode(Framing::WebSocket(Format::Json), &[ServerMessage::Ping], &mut out)?;
-/// assert_eq!(out, b"\x81\x02{}");
-/// # Ok::<(), linerate_hub::Unencodable>(())
-/// ```
-pub fn encode(
+pub(crate) fn encode(
     framing: Framing,
     messages: &[ServerMessage],
     out: &mut Vec<u8>,

@@ -10,7 +10,7 @@ use super::{ClientError, Disconnect, Unsubscribe};
 /// A message to one client.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum ServerMessage {
+pub(crate) enum ServerMessage {
     /// Asks for a sign of life, if the client was told to send pongs.
     Ping,
     /// Sends something that is not an answer to a command.
@@ -21,7 +21,7 @@ pub enum ServerMessage {
 
 /// The answer to a command.
 #[derive(Clone, Debug)]
-pub struct Reply {
+pub(crate) struct Reply {
     /// The ID of the command.
     pub id: u32,
     /// The result of the command.
@@ -31,7 +31,7 @@ pub struct Reply {
 /// The result of a successful command.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Answer {
+pub(crate) enum Answer {
     /// The client is connected.
     Connect(Connected),
     /// A part of a stream.
@@ -51,11 +51,6 @@ pub enum Answer {
     Publish,
     /// The connection's new token was accepted.
     Refresh(Refreshed),
-    /// What the method returned.
-    Rpc {
-        /// The result.
-        data: Bytes,
-    },
     /// The subscription's new token was accepted.
     SubRefresh {
         /// How long the token is valid; `None` if it never expires.
@@ -70,7 +65,7 @@ pub enum Answer {
 /// A message that is not an answer to a command.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Push {
+pub(crate) enum Push {
     /// The connection is about to be closed; for streams over HTTP, which have no Close frame.
     Disconnect(Disconnect),
     /// A client has joined a channel.
@@ -86,18 +81,6 @@ pub enum Push {
         channel: ChannelName,
         /// The client.
         info: ClientInfo,
-    },
-    /// A message to this client alone.
-    Message {
-        /// The payload.
-        data: Bytes,
-    },
-    /// A publication sent outside the hot path.
-    Publication {
-        /// The channel of the subscription.
-        channel: ChannelName,
-        /// The publication.
-        publication: Publication,
     },
     /// The server has subscribed the client.
     Subscribe {
@@ -117,7 +100,7 @@ pub enum Push {
 
 /// The parameters of a connection.
 #[derive(Clone, Debug, Default)]
-pub struct Connected {
+pub(crate) struct Connected {
     /// The ID of the connection, unique in the cluster.
     pub client: String,
     /// The name and version of the server.
@@ -141,7 +124,7 @@ pub struct Connected {
 
 /// The parameters of a subscription.
 #[derive(Clone, Debug, Default)]
-pub struct Subscribed {
+pub(crate) struct Subscribed {
     /// How long the token is valid; `None` if it never expires.
     pub ttl: Option<Duration>,
     /// The newest position of the stream; everything that follows is pushed.
@@ -160,7 +143,7 @@ pub struct Subscribed {
 
 /// The result of a recovery.
 #[derive(Clone, Debug, Default)]
-pub struct Recovery {
+pub(crate) struct Recovery {
     /// True if nothing is missing between the client's position and the first of `publications`, or
     /// the first live one.
     pub is_recovered: bool,
@@ -170,7 +153,7 @@ pub struct Recovery {
 
 /// The answer to a connection's new token.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Refreshed {
+pub(crate) struct Refreshed {
     /// The ID of the connection.
     pub client: String,
     /// The name and version of the server.
@@ -181,7 +164,7 @@ pub struct Refreshed {
 
 /// A part of a stream.
 #[derive(Clone, Debug)]
-pub struct HistoryPage {
+pub(crate) struct HistoryPage {
     /// The publications, in the requested order.
     pub publications: Vec<Publication>,
     /// The newest position of the stream.

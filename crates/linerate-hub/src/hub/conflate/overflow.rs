@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn it_holds_the_newest_of_each_key_in_order() {
+    fn overflow_holds_the_newest_of_each_key_in_order() {
         let mut overflow = overflow(10, 100_000);
         for (number, key) in (0..).zip(["a", "b", "a", "c", "b"]) {
             overflow.keep(number, &publication(key));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_stays_however_little_it_may_hold() {
+    fn the_newest_publication_stays_with_any_limit() {
         let mut overflow = overflow(0, 1);
         for (number, key) in (0..).zip(["a", "b"]) {
             overflow.keep(number, &publication(key));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_key_replaces_nothing() {
+    fn a_publication_without_a_key_replaces_nothing() {
         let mut overflow = overflow(10, 100_000);
         for (number, payload) in (0..).zip(["1", "no JSON", "{}", "1"]) {
             overflow.keep(number, &Publication::new(payload.into()));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn it_holds_as_many_messages_as_allowed_and_not_one_more() {
+    fn overflow_holds_messages_up_to_the_limit() {
         let mut overflow = overflow(3, 100_000);
         for (number, key) in (0..).zip(["a", "b", "c"]) {
             overflow.keep(number, &publication(key));
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn it_holds_as_many_bytes_as_allowed_and_not_one_more() {
+    fn overflow_holds_bytes_up_to_the_limit() {
         let size = publication("a").payload().len() + OVERHEAD_BYTES;
         let mut overflow = overflow(10, 2 * size);
         overflow.keep(0, &publication("a"));
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_is_forgotten_and_not_lost() {
+    fn taken_publications_are_removed_and_not_counted_as_lost() {
         let mut overflow = overflow(10, 100_000);
         for (number, key) in (0..).zip(["a", "b", "c"]) {
             overflow.keep(number, &publication(key));

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn last_value_of_a_place_is_remembered_until_all_are_forgotten() {
+    fn last_value_of_a_slot_is_kept_until_reset() {
         let mut recent = Recent::new();
         let values: Vec<String> = (0..5_000).map(|n| format!("/a/path/of/{n}")).collect();
         for (code, value) in (2..).zip(&values) {

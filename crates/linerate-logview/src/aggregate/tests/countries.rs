@@ -60,7 +60,7 @@ fn countries_have_the_requests_of_their_addresses() {
 }
 
 #[test]
-fn queries_choose_requests_by_country() {
+fn queries_select_requests_by_country() {
     let log = log(with_countries());
     for country in ["DE", "FR", "JP", "XX", ""] {
         let of_it = REQUESTS.iter().filter(|(.., it)| *it == country);
@@ -90,7 +90,7 @@ fn without_a_database_there_are_no_countries() {
 }
 
 #[test]
-fn addresses_that_are_not_told_apart_are_counted_as_far_as_they_are_tracked() {
+fn countries_of_untracked_addresses_are_counted_as_far_as_possible() {
     let limits = Limits {
         addresses_max: 1,
         ..with_countries()

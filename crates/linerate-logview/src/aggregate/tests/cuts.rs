@@ -61,7 +61,7 @@ fn every_split_and_single_bytes_give_the_same_figures() {
 
 proptest! {
     #[test]
-    fn any_cuts_of_a_repeated_log_give_the_same_figures(
+    fn any_splits_of_a_repeated_log_give_the_same_figures(
         sizes in prop::collection::vec(0usize..700, 0..60),
     ) {
         let log = [&log()[..], b"\n"].concat().repeat(5);
@@ -77,7 +77,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_lines_of_some_kind(
+    fn any_bytes_are_classified_as_lines(
         log in prop::collection::vec(prop::sample::select(b"\n\r [\"\\-1a\xFF\0".to_vec()), 0..400),
         cut in 1usize..400,
     ) {

@@ -14,7 +14,7 @@ fn figures(log: &[u8]) -> Summary {
 }
 
 #[test]
-fn odd_log_has_these_figures() {
+fn odd_log_has_the_expected_figures() {
     let summary = figures(ODD_LOG);
     assert_eq!(summary.lines, 18);
     assert_eq!(
@@ -55,7 +55,7 @@ fn odd_log_has_these_figures() {
 }
 
 #[test]
-fn odd_log_has_this_timeline() {
+fn odd_log_has_the_expected_timeline() {
     let summary = figures(ODD_LOG);
     let start = 1_611_280_020;
     assert_eq!(summary.first_time, Some(start));

@@ -42,7 +42,7 @@ fn addresses_beyond_the_limit_make_their_number_an_estimate() {
 }
 
 #[test]
-fn bytes_of_addresses_beyond_the_limit_do_so_too() {
+fn bytes_of_addresses_beyond_the_limit_make_their_number_an_estimate() {
     let limits = Limits {
         address_bytes_max: 6,
         ..Limits::default()
@@ -53,7 +53,7 @@ fn bytes_of_addresses_beyond_the_limit_do_so_too() {
 }
 
 #[test]
-fn paths_beyond_the_limit_are_counted_as_such() {
+fn paths_beyond_the_limit_are_counted_as_untracked() {
     let limits = Limits {
         paths_max: 2,
         ..Limits::default()
@@ -74,7 +74,7 @@ fn paths_beyond_the_limit_are_counted_as_such() {
 }
 
 #[test]
-fn bytes_of_paths_beyond_the_limit_are_counted_as_such() {
+fn bytes_of_paths_beyond_the_limit_are_counted_as_untracked() {
     let limits = Limits {
         path_bytes_max: 5,
         ..Limits::default()
@@ -98,7 +98,7 @@ fn methods_beyond_the_limit_are_summed_up() {
 }
 
 #[test]
-fn top_paths_are_as_many_as_the_limit() {
+fn top_paths_are_limited_in_number() {
     let limits = Limits {
         top_max: 2,
         ..Limits::default()
@@ -109,7 +109,7 @@ fn top_paths_are_as_many_as_the_limit() {
 }
 
 #[test]
-fn top_paths_are_listed_with_1000_characters_at_most() {
+fn top_paths_are_listed_with_at_most_1000_characters() {
     let paths = [999, 1_000].map(|letters| format!("/{}", "a".repeat(letters)));
     let requests = paths.each_ref().map(|path| ["::1", "GET", path]);
     let summary = figures(Limits::default(), &requests);

@@ -345,7 +345,7 @@ fn log_with_more_requests_than_fit_is_not_filtered_and_still_counted() {
 }
 
 #[test]
-fn rows_are_the_lines_that_a_query_chooses() {
+fn rows_are_the_lines_that_a_query_selects() {
     let limits = Limits {
         line_bytes_sum_max: 8 << 20,
         ..Limits::default()

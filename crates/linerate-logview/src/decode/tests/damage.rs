@@ -19,7 +19,7 @@ fn limits(decoded_bytes_max: u64) -> Limits {
 }
 
 #[test]
-fn every_cut_within_a_member_or_frame_is_truncated() {
+fn every_truncation_within_a_member_or_frame_is_detected() {
     for file in [gzip(b"one\ntwo\n"), zstd(b"one\ntwo\n")] {
         for end in 4..file.len() {
             assert_eq!(error(&file[..end]), DecodeError::Truncated, "{end}");
@@ -28,7 +28,7 @@ fn every_cut_within_a_member_or_frame_is_truncated() {
 }
 
 #[test]
-fn damage_is_found_and_what_came_before_is_handed_out() {
+fn damage_is_detected_and_earlier_bytes_are_yielded() {
     let text = text();
     let mut file = gzip(&text);
     let crc = file.len() - 8;
@@ -44,7 +44,7 @@ fn damage_is_found_and_what_came_before_is_handed_out() {
 }
 
 #[test]
-fn what_follows_the_last_member_is_another_or_zeros() {
+fn only_a_member_or_zeros_may_follow_the_last_member() {
     let garbage = [&gzip(b"one\n")[..], b"garbage after it"].concat();
     assert!(matches!(error(&garbage), DecodeError::Corrupt { .. }));
     let after_zeros = [&gzip(b"one\n")[..], b"\0\0x"].concat();
@@ -54,7 +54,7 @@ fn what_follows_the_last_member_is_another_or_zeros() {
 }
 
 #[test]
-fn other_compressions_are_named() {
+fn unsupported_compressions_are_named() {
     assert_eq!(
         error(b"\xFD7zXZ\0\0"),
         DecodeError::Unsupported { by: "xz" }
@@ -63,7 +63,7 @@ fn other_compressions_are_named() {
 }
 
 #[test]
-fn decoder_that_failed_gives_the_same_error() {
+fn failed_decoder_repeats_the_error() {
     let mut decoder = Decoder::new(Limits::default());
     let expected = Err(DecodeError::Unsupported { by: "zip" });
     assert_eq!(decoder.handle_input(b"PK\x03\x04", |_| ()), expected);
@@ -72,7 +72,7 @@ fn decoder_that_failed_gives_the_same_error() {
 }
 
 #[test]
-fn bombs_are_handed_out_in_pieces_up_to_the_limit() {
+fn bombs_are_yielded_in_pieces_up_to_the_limit() {
     let zeros = vec![0; 8 << 20];
     let limits = limits(1 << 20);
     for file in [gzip(&zeros), zstd(&zeros), zeros.clone()] {

@@ -46,7 +46,7 @@ pub(super) fn text() -> Vec<u8> {
 }
 
 #[test]
-fn files_decode_whatever_pieces_they_come_in() {
+fn files_decode_however_they_are_split() {
     let text = text();
     let files = [
         (text.clone(), Encoding::Plain),
@@ -81,7 +81,7 @@ fn members_and_frames_follow_each_other() {
 }
 
 #[test]
-fn short_files_are_whole() {
+fn short_files_are_complete() {
     for file in [&b""[..], b"B", b"\x1F\x8B", b"PK", b"\x28\xB5", b"a\n"] {
         for piece_bytes in [1, 9] {
             let (out, result) = decode(file, piece_bytes, Limits::default());

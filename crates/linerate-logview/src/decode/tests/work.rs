@@ -40,7 +40,7 @@ fn decode_some(file: &[u8], piece_bytes: usize, work_max: usize) -> Vec<u8> {
 }
 
 #[test]
-fn some_work_at_a_time_decodes_the_same() {
+fn decoding_in_steps_gives_the_same_bytes() {
     let text = text();
     let two_members = [gzip(&text[..99_999]), gzip(&text[99_999..])].concat();
     for file in [text.clone(), gzip(&text), two_members, zstd(&text)] {
@@ -58,7 +58,7 @@ fn some_work_at_a_time_decodes_the_same() {
 }
 
 #[test]
-fn empty_members_and_frames_are_work_as_well() {
+fn empty_members_and_frames_count_as_work() {
     for (file, count) in [(gzip(b""), 1_000), (zstd(b""), 1_000)] {
         let mut decoder = Decoder::new(Limits::default());
         let file = file.repeat(count);
@@ -71,7 +71,7 @@ fn empty_members_and_frames_are_work_as_well() {
 }
 
 #[test]
-fn file_of_the_ratio_is_taken_and_one_beyond_is_not() {
+fn file_at_the_ratio_is_accepted_and_one_beyond_is_refused() {
     let text = text().repeat(30);
     let bytes = text.len() as u64;
     assert!(bytes > RATIO_FREE_BYTES);
@@ -92,7 +92,7 @@ fn file_of_the_ratio_is_taken_and_one_beyond_is_not() {
 }
 
 #[test]
-fn first_16_mib_are_free_of_the_ratio_and_not_a_byte_more() {
+fn first_16_mib_are_exempt_from_the_ratio() {
     let limits = Limits {
         ratio_max: 1,
         ..Limits::default()

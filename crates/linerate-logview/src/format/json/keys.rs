@@ -92,7 +92,7 @@ mod tests {
     use super::{Key, Slot, Unit, key};
 
     #[test]
-    fn names_are_known_in_any_case_but_for_the_unit_of_durations() {
+    fn names_are_case_insensitive_except_units_of_durations() {
         assert_eq!(key(b"User-Agent"), Key::Field(Slot::Agent, 0));
         assert_eq!(key(b"DownstreamContentSize"), Key::Field(Slot::Bytes, 0));
         assert_eq!(

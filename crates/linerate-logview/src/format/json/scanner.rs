@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_servers_write_beside_the_standard_is_read() {
+    fn nonstandard_output_of_servers_is_parsed() {
         assert_eq!(members(r#"{"a":,"b":}"#).unwrap(), "a=;b=;");
         assert_eq!(
             members(r#"{"a":0.1, 0.2,"b":-,}"#).unwrap(),
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_of_an_object_is_none() {
+    fn every_truncation_of_an_object_is_refused() {
         let text = r#"{"a":"b\"c","d":[1,{"e":"f"}],"g":{"h":"}"},"i":2}"#;
         assert!(members(text).is_some());
         for end in 1..text.len() {

@@ -120,7 +120,7 @@ fn log_format_of_apache_is_parsed() {
 }
 
 #[test]
-fn lines_that_do_not_fit_have_their_reasons() {
+fn lines_that_do_not_match_have_reasons() {
     let format = "<$remote_addr> [$time_local] \"$request\" $status $body_bytes_sent $request_time";
     let line = "<::1> [22/Jan/2021:01:47:05 +0000] \"GET / HTTP/1.1\" 200 5 0.1";
     assert!(fields(format, line).is_ok());
@@ -140,7 +140,7 @@ fn lines_that_do_not_fit_have_their_reasons() {
 }
 
 #[test]
-fn formats_that_cannot_be_parsed_are_refused_with_the_place() {
+fn invalid_formats_are_refused_with_the_position() {
     let error = |format: &str| Format::parse(format).unwrap_err();
     assert_eq!(error("$remote_addr $status"), FormatError::NoTime);
     assert_eq!(error("%h %{%H:%M}t"), FormatError::NoTime);
@@ -196,7 +196,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_by_a_format_is_read_back(
+    fn lines_written_in_a_format_are_parsed_back(
         user in "[a-z \\[\\]-]{1,12}",
         path in "/[a-z/\\\\]{0,20}",
         status in 100u16..1000,

@@ -11,7 +11,7 @@ fn name(head: &str) -> Option<String> {
 }
 
 #[test]
-fn formats_with_names_are_told_apart() {
+fn named_formats_are_distinguished() {
     let lines = |line: String| format!("{line}\n{line}\r\n{}", &line[..20]);
     let expect = |line: String, expected: &str| {
         assert_eq!(
@@ -36,7 +36,7 @@ fn formats_with_names_are_told_apart() {
 }
 
 #[test]
-fn most_lines_decide_and_none_is_none() {
+fn the_majority_of_lines_decides_the_format() {
     let noise = "2021-03-21T00:00:01.881Z host newsyslog[56965]: logfile turned over\n";
     assert_eq!(
         name(&format!("{noise}{noise}{COMMON}\n")).as_deref(),
@@ -52,7 +52,7 @@ fn most_lines_decide_and_none_is_none() {
 }
 
 #[test]
-fn hosts_in_front_lose_their_port() {
+fn leading_hosts_lose_their_port() {
     for (host, expected) in [
         ("www.example.com:443", "www.example.com"),
         ("www.example.com", "www.example.com"),

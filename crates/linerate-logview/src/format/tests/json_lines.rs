@@ -40,7 +40,7 @@ fn caddy_nests_its_request() {
 }
 
 #[test]
-fn traefik_counts_nanoseconds_and_has_names_of_its_own() {
+fn traefik_uses_nanoseconds_and_its_own_names() {
     assert_eq!(
         fields(TRAEFIK).unwrap(),
         "1611280025 192.0.2.7 www.example.com POST /api/login 404 19 https://www.example.com/ Mozilla/5.0 Some(102480)"
@@ -48,7 +48,7 @@ fn traefik_counts_nanoseconds_and_has_names_of_its_own() {
 }
 
 #[test]
-fn nginx_has_the_names_of_its_variables() {
+fn nginx_uses_the_names_of_its_variables() {
     assert_eq!(
         fields(NGINX).unwrap(),
         "1611280025 192.0.2.7 www.example.com GET /\"a\"ä 499 0  \\x22/ Some(3000)"
@@ -56,7 +56,7 @@ fn nginx_has_the_names_of_its_variables() {
 }
 
 #[test]
-fn lines_that_are_no_requests_have_their_reasons() {
+fn lines_that_are_not_requests_have_reasons() {
     for (line, expected) in [
         ("", Reason::BadJson),
         ("no object", Reason::BadJson),
@@ -81,7 +81,7 @@ fn lines_that_are_no_requests_have_their_reasons() {
 }
 
 #[test]
-fn cut_lines_and_deep_ones_end_without_recursion() {
+fn truncated_and_deep_lines_are_refused_without_recursion() {
     for end in 0..CADDY.len() {
         if CADDY.is_char_boundary(end) {
             assert_eq!(fields(&CADDY[..end]), Err(Reason::BadJson));

@@ -55,7 +55,7 @@ fn clients_may_be_ipv6_addresses_or_names() {
 }
 
 #[test]
-fn bytes_may_be_a_dash_and_up_to_2_pow_64() {
+fn bytes_may_be_a_dash_or_up_to_2_pow_64() {
     let line = |bytes| format!(r#"::1 - - [10/Oct/2000:13:55:36 -0700] "" 304 {bytes} "-" "-""#);
     assert_eq!(parse(line("-").as_bytes()).bytes_sent, 0);
     assert_eq!(parse(line("007").as_bytes()).bytes_sent, 7);
@@ -107,7 +107,7 @@ fn requests_may_be_empty_binary_or_escaped() {
 }
 
 #[test]
-fn users_may_hold_spaces_and_brackets_but_cannot_forge_a_timestamp() {
+fn users_may_contain_spaces_and_brackets_but_cannot_forge_a_timestamp() {
     let users = [
         "John Doe",
         "[",

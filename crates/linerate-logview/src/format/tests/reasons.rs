@@ -53,7 +53,7 @@ fn statuses_have_three_digits() {
 }
 
 #[test]
-fn timestamps_are_moments() {
+fn timestamps_are_valid_times() {
     assert_eq!(reason(&with("10/Oct", "41/Oct")), Reason::BadTimestamp);
     assert_eq!(reason(&with("[10", "(10")), Reason::BadTimestamp);
     assert_eq!(
@@ -66,7 +66,7 @@ fn timestamps_are_moments() {
 }
 
 #[test]
-fn formats_with_a_virtual_host_in_front_are_unknown() {
+fn formats_with_a_leading_virtual_host_are_unknown() {
     let line = with("192.0.2.7", "www.example.com:80 192.0.2.7");
     assert_eq!(reason(&line), Reason::UnknownFormat);
     let line = with("192.0.2.7", "www.example.com 2001:db8::7");
@@ -74,7 +74,7 @@ fn formats_with_a_virtual_host_in_front_are_unknown() {
 }
 
 #[test]
-fn line_cut_anywhere_is_a_shorter_line_with_a_reason() {
+fn truncated_lines_have_a_reason() {
     for end in 0..LINE.len() {
         let cut = &LINE[..end];
         match Parser::new(Format::default()).parse(cut.as_bytes()) {
@@ -103,7 +103,7 @@ fn missing_ident_or_user_is_a_missing_field() {
 }
 
 #[test]
-fn reasons_have_names_and_sentences_of_their_own() {
+fn reasons_have_distinct_names_and_sentences() {
     let all = [
         Reason::BadAddress,
         Reason::BadBytes,

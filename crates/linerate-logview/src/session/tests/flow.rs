@@ -110,7 +110,7 @@ fn upload_ends_with_the_figures_of_the_whole_file() {
 }
 
 #[test]
-fn ready_names_the_window() {
+fn ready_contains_the_window() {
     let mut client = Client::new(Limits::default());
     let replies = client.say(&start(&[Some(0)]));
     let id = "5a".repeat(16);
@@ -128,7 +128,7 @@ fn empty_file_has_figures_of_zeros() {
 }
 
 #[test]
-fn acknowledgements_come_at_the_end_of_messages_and_every_mib_within() {
+fn acknowledgements_are_sent_at_the_end_of_messages_and_every_mib() {
     let log = LINE.repeat(40_000);
     let mut client = Client::started(Limits::default(), log.len() as u64);
     let mut acked = Vec::new();
@@ -163,7 +163,7 @@ fn replies_that_are_not_polled_do_not_pile_up() {
 }
 
 #[test]
-fn snapshots_come_soon_then_after_200_ms_and_only_with_news() {
+fn snapshots_come_soon_then_every_200_ms_if_there_is_news() {
     let mut client = Client::started(Limits::default(), 1 << 20);
     assert_eq!(
         client.session.poll_timeout(),
@@ -183,7 +183,7 @@ fn snapshots_come_soon_then_after_200_ms_and_only_with_news() {
 }
 
 #[test]
-fn upload_at_full_speed_gets_snapshots_ever_more_slowly_down_to_one_a_second() {
+fn snapshots_slow_down_to_one_per_second_at_full_speed() {
     let mut client = Client::started(Limits::default(), 1 << 30);
     client.send(LINE);
     let mut snapshots = Vec::new();
@@ -197,7 +197,7 @@ fn upload_at_full_speed_gets_snapshots_ever_more_slowly_down_to_one_a_second() {
 }
 
 #[test]
-fn cancelled_upload_ends_without_a_word() {
+fn cancelled_upload_ends_silently() {
     let mut client = Client::started(Limits::default(), 1 << 20);
     client.session.handle_chunk(LINE, false, client.now);
     assert!(client.say(r#"{"type":"cancel"}"#).is_empty());
@@ -233,7 +233,7 @@ fn sessions_can_move_between_threads() {
 }
 
 #[test]
-fn files_follow_each_other_in_one_stream_and_their_ends_are_ends_of_lines() {
+fn files_share_one_stream_and_the_end_of_a_file_ends_a_line() {
     let torn = &LINE[..LINE.len() - 1];
     let files = [torn, b"", LINE, torn, b""];
     let sizes: Vec<_> = files.iter().map(|file| Some(file.len() as u64)).collect();
@@ -275,7 +275,7 @@ fn each_file_has_its_own_compression_and_format() {
 }
 
 #[test]
-fn format_that_the_client_gives_is_that_of_all_files() {
+fn given_format_applies_to_all_files() {
     let mut client = Client::new(Limits::default());
     let format = "$remote_addr [$time_local] $status";
     let line = "192.0.2.7 [22/Jan/2021:01:47:05 +0000] 404\n";
@@ -296,14 +296,14 @@ fn last_file_may_be_open_ended() {
 }
 
 #[test]
-fn finish_said_twice_gives_the_figures_twice() {
+fn repeated_finish_repeats_the_figures() {
     let mut client = Client::started(Limits::default(), LINE.len() as u64);
     client.send(LINE);
     assert_eq!(client.finish(), client.finish());
 }
 
 #[test]
-fn figures_are_kept_while_they_are_asked_for_and_then_given_up() {
+fn figures_are_kept_while_they_are_queried_and_then_dropped() {
     let mut client = Client::started(Limits::default(), LINE.len() as u64);
     client.send(LINE);
     client.finish();
@@ -320,7 +320,7 @@ fn figures_are_kept_while_they_are_asked_for_and_then_given_up() {
 
 proptest! {
     #[test]
-    fn any_cuts_and_pauses_give_the_figures_of_the_file(
+    fn any_splits_and_pauses_give_the_figures_of_the_file(
         cuts in prop::collection::vec((0usize..2_000, any::<bool>(), 0u64..150), 0..40),
     ) {
         let log = LINE.repeat(200);

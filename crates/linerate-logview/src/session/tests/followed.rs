@@ -33,7 +33,7 @@ fn reply(viewer: &mut Viewer, log: &Followed) -> Value {
 }
 
 #[test]
-fn questions_are_answered_from_the_newest_requests_once_there_is_no_room_for_all() {
+fn queries_use_the_newest_requests_once_not_all_fit() {
     let mut limits = Limits::default();
     limits.aggregate.column_bytes_max = 512 << 10;
     let mut log = Followed::new(limits);
@@ -59,7 +59,7 @@ fn questions_are_answered_from_the_newest_requests_once_there_is_no_room_for_all
 }
 
 #[test]
-fn file_that_takes_the_place_of_another_has_a_format_of_its_own() {
+fn replacing_file_has_its_own_format() {
     let mut log = Followed::new(Limits::default());
     log.handle_input(&LINE[..LINE.len() - 1]).unwrap();
     assert_eq!(summary(&log)["requests"], 0, "the line has no end yet");
@@ -74,7 +74,7 @@ fn file_that_takes_the_place_of_another_has_a_format_of_its_own() {
 }
 
 #[test]
-fn file_that_is_damaged_is_skipped_up_to_its_end() {
+fn damaged_file_is_skipped_to_its_end() {
     let mut log = Followed::new(Limits::default());
     let mut file = gzip(LINE);
     file.truncate(10);
@@ -87,7 +87,7 @@ fn file_that_is_damaged_is_skipped_up_to_its_end() {
 }
 
 #[test]
-fn viewer_may_ask_and_leave() {
+fn viewer_may_query_and_leave() {
     let mut log = Followed::new(Limits::default());
     log.handle_input(LINE).unwrap();
     let mut viewer = viewer(&log);

@@ -21,7 +21,7 @@ fn figures_of(client: &mut Client, status: &str) -> Value {
 }
 
 #[test]
-fn question_is_answered_from_what_has_come_during_and_after_the_upload() {
+fn queries_are_answered_during_and_after_the_upload() {
     let mut client = Client::started(Limits::default(), 3 * LINE.len() as u64);
     client.send(LINE);
     assert_eq!(figures_of(&mut client, "200")["requests"], 1);
@@ -32,7 +32,7 @@ fn question_is_answered_from_what_has_come_during_and_after_the_upload() {
 }
 
 #[test]
-fn question_that_can_not_be_answered_is_refused_and_the_session_goes_on() {
+fn unanswerable_query_is_refused_and_the_session_continues() {
     let mut client = Client::started(Limits::default(), LINE.len() as u64);
     for (question, seq, code) in [
         (
@@ -65,7 +65,7 @@ fn question_that_can_not_be_answered_is_refused_and_the_session_goes_on() {
 }
 
 #[test]
-fn filter_that_is_wrong_is_refused_with_its_place() {
+fn invalid_filter_is_refused_with_its_position() {
     let mut client = Client::started(Limits::default(), LINE.len() as u64);
     for (filters, filter, column) in [
         (json!(["true", "status =="]), 1, 10),
@@ -83,7 +83,7 @@ fn filter_that_is_wrong_is_refused_with_its_place() {
 }
 
 #[test]
-fn lines_are_kept_where_that_was_asked_for() {
+fn lines_are_kept_on_request() {
     let mut client = Client::new(Limits::default());
     let files = [json!({"name": "a", "size": 3 * LINE.len()})];
     client.say(&json!({"type": "start", "files": files, "rows": true}).to_string());
@@ -100,7 +100,7 @@ fn lines_are_kept_where_that_was_asked_for() {
 }
 
 #[test]
-fn questions_up_to_the_limit_wait_and_one_more_is_refused() {
+fn queries_up_to_the_limit_wait_and_one_more_is_refused() {
     let mut client = Client::started(Limits::default(), 0);
     for _ in 0..QUESTIONS_MAX {
         client.session.handle_text(QUERY, client.now);
@@ -119,13 +119,13 @@ fn questions_up_to_the_limit_wait_and_one_more_is_refused() {
 }
 
 #[test]
-fn there_is_nothing_to_ask_before_the_start() {
+fn queries_before_the_start_are_refused() {
     let mut client = Client::new(Limits::default());
     assert_eq!(client.say(QUERY)[0]["code"], "protocol");
 }
 
 #[test]
-fn answer_of_more_than_16_mib_is_refused_and_a_smaller_one_is_not() {
+fn answer_of_more_than_16_mib_is_refused() {
     // Each of these characters takes six bytes in JSON.
     let long = "\u{1}".repeat(900);
     let lines = (0..1_000).map(|line| {

@@ -38,7 +38,7 @@ fn accepted(file: &[u8]) {
 }
 
 #[test]
-fn file_without_a_request_is_no_log() {
+fn file_without_a_request_is_not_a_log() {
     let (code, message) = refused(b"Dear diary,\ntoday\n");
     assert_eq!(code, "not_a_log");
     assert!(message.contains("0 of the first 2 lines"), "{message}");
@@ -62,7 +62,7 @@ fn file_is_judged_after_its_first_mib() {
 }
 
 #[test]
-fn one_request_in_a_hundred_lines_is_the_least() {
+fn at_least_one_line_in_a_hundred_must_be_a_request() {
     let noise = b"noise\n";
     accepted(&[&noise.repeat(990)[..], &LINE.repeat(10)].concat());
     let (code, message) = refused(&[&noise.repeat(991)[..], &LINE.repeat(9)].concat());
@@ -72,7 +72,7 @@ fn one_request_in_a_hundred_lines_is_the_least() {
 }
 
 #[test]
-fn file_that_can_not_be_decompressed_is_told_why() {
+fn file_that_cannot_be_decompressed_is_refused_with_the_reason() {
     for (file, expected, part) in [
         (&b"\x1F\x8B\x08\0"[..], "damaged", "ends early"),
         (
@@ -94,7 +94,7 @@ fn file_that_can_not_be_decompressed_is_told_why() {
 }
 
 #[test]
-fn file_that_decompresses_to_more_than_the_limit_is_refused() {
+fn file_that_decompresses_beyond_the_limit_is_refused() {
     let file = gzip(&LINE.repeat(100));
     let mut limits = Limits::default();
     limits.decode.decoded_bytes_max = 100 * LINE.len() as u64;
@@ -110,7 +110,7 @@ fn file_that_decompresses_to_more_than_the_limit_is_refused() {
 }
 
 #[test]
-fn size_up_to_the_limit_is_taken_and_one_byte_more_is_not() {
+fn size_up_to_the_limit_is_accepted_and_one_byte_more_refused() {
     Client::started(Limits::default(), 64 << 30);
     let mut client = Client::new(Limits::default());
     let replies = client.say(&start(&[Some(68_719_476_736), Some(1)]));
@@ -123,7 +123,7 @@ fn size_up_to_the_limit_is_taken_and_one_byte_more_is_not() {
 }
 
 #[test]
-fn name_up_to_the_limit_is_taken_and_one_byte_more_is_not() {
+fn name_up_to_the_limit_is_accepted_and_one_byte_more_refused() {
     let start = |bytes: usize| {
         let name = "n".repeat(bytes);
         format!(r#"{{"type":"start","files":[{{"name":"{name}","size":1}}]}}"#)
@@ -141,7 +141,7 @@ fn name_up_to_the_limit_is_taken_and_one_byte_more_is_not() {
 }
 
 #[test]
-fn text_up_to_the_limit_is_taken_and_one_byte_more_is_not() {
+fn text_up_to_the_limit_is_accepted_and_one_byte_more_refused() {
     let cancel = |bytes: usize| {
         let message = r#"{"type":"cancel"}"#;
         message.to_owned() + &" ".repeat(bytes - message.len())
@@ -186,7 +186,7 @@ fn fewer_bytes_than_announced_are_a_size_mismatch() {
 }
 
 #[test]
-fn window_is_what_may_be_sent_without_an_acknowledgement() {
+fn window_limits_unacknowledged_bytes() {
     let limits = || Limits {
         window_bytes: 1_000,
         ..Limits::default()
@@ -215,7 +215,7 @@ fn window_is_what_may_be_sent_without_an_acknowledgement() {
 }
 
 #[test]
-fn window_smaller_than_a_mib_does_not_lock_up_within_a_message() {
+fn window_smaller_than_a_mib_does_not_deadlock_within_a_message() {
     let limits = Limits {
         window_bytes: 1_000,
         ..Limits::default()
@@ -232,7 +232,7 @@ fn window_smaller_than_a_mib_does_not_lock_up_within_a_message() {
 }
 
 #[test]
-fn silence_up_to_the_limit_is_borne_and_then_the_session_ends() {
+fn silence_beyond_the_limit_ends_the_session() {
     for started in [false, true] {
         let mut client = Client::new(Limits::default());
         if started {
@@ -284,7 +284,7 @@ fn nothing_is_answered_after_an_error() {
 }
 
 #[test]
-fn number_of_files_up_to_the_limit_is_taken_and_one_more_is_not() {
+fn number_of_files_up_to_the_limit_is_accepted_and_one_more_refused() {
     Client::started_with(Limits::default(), &[Some(1); 256]);
     for files in [0, 257] {
         let mut client = Client::new(Limits::default());
@@ -299,7 +299,7 @@ fn number_of_files_up_to_the_limit_is_taken_and_one_more_is_not() {
 }
 
 #[test]
-fn file_that_is_no_log_is_named_among_several() {
+fn file_that_is_not_a_log_is_named_among_several() {
     let sizes = [Some(LINE.len() as u64), Some(10)];
     let mut client = Client::started_with(Limits::default(), &sizes);
     client.send(LINE);

@@ -18,7 +18,7 @@ fn resumed(client: &mut Client) -> usize {
 }
 
 #[test]
-fn client_that_comes_back_is_told_what_came_and_the_figures() {
+fn reconnecting_client_gets_the_progress_and_the_figures() {
     let mut client = Client::started(Limits::default(), 2 * LINE.len() as u64);
     client.session.handle_chunk(LINE, false, client.now);
     client.session.handle_resume(client.now);
@@ -34,7 +34,7 @@ fn client_that_comes_back_is_told_what_came_and_the_figures() {
 }
 
 #[test]
-fn client_that_lost_the_last_figures_is_told_them_again() {
+fn client_that_lost_the_last_figures_gets_them_again() {
     let mut client = Client::started(Limits::default(), LINE.len() as u64);
     client.send(LINE);
     client
@@ -48,7 +48,7 @@ fn client_that_lost_the_last_figures_is_told_them_again() {
 }
 
 #[test]
-fn client_that_comes_back_has_the_whole_window_again() {
+fn reconnecting_client_has_the_whole_window() {
     let limits = Limits {
         window_bytes: LINE.len() as u64,
         ..Limits::default()
@@ -61,7 +61,7 @@ fn client_that_comes_back_has_the_whole_window_again() {
 }
 
 #[test]
-fn wish_to_resume_or_follow_is_the_callers_to_meet() {
+fn requests_to_resume_or_follow_are_left_to_the_caller() {
     let mut client = Client::new(Limits::default());
     assert!(client.say(RESUME).is_empty());
     let id = SessionId::from_bytes([0x5A; 16]);
@@ -80,7 +80,7 @@ fn wish_to_resume_or_follow_is_the_callers_to_meet() {
 }
 
 #[test]
-fn wish_takes_the_place_of_a_start() {
+fn request_to_resume_or_follow_replaces_a_start() {
     for second in [RESUME, &start(&[Some(1)])] {
         let mut client = Client::new(Limits::default());
         client.say(RESUME);
@@ -123,7 +123,7 @@ fn uploaded(files: &[&[u8]], cuts: &[(usize, usize)]) -> serde_json::Value {
 
 proptest! {
     #[test]
-    fn lost_connections_at_any_bytes_change_no_figure(
+    fn lost_connections_at_any_byte_do_not_change_figures(
         cuts in prop::collection::vec((0usize..900, 0usize..6), 0..30),
     ) {
         let odd = b"\x16\x03\x01\r\n\nnot a request\n";
@@ -133,7 +133,7 @@ proptest! {
     }
 
     #[test]
-    fn lost_connections_within_compressed_files_change_no_figure(
+    fn lost_connections_within_compressed_files_do_not_change_figures(
         cuts in prop::collection::vec((0usize..90, 0usize..6), 0..30),
     ) {
         let numbered = |i: usize| format!("192.0.2.{} {}", i % 256, std::str::from_utf8(&LINE[10..]).unwrap());

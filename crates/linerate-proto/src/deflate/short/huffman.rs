@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_of_the_standard_gets_its_codes() {
+    fn the_example_in_the_standard_has_the_expected_codes() {
         // §3.2.2: ABCDEFGH with these lengths.
         let Codes { bits, codes } = Codes::new([3, 3, 3, 3, 3, 2, 4, 4]);
         let written: Vec<u16> = codes
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_two_codes_at_least() {
+    fn there_are_at_least_two_codes() {
         assert_eq!(assigned([0; 4], 15).bits, [1, 1, 0, 0]);
         assert_eq!(assigned([9, 0, 0, 0], 15).bits, [1, 1, 0, 0]);
         assert_eq!(assigned([0, 9, 0, 0], 15).bits, [1, 1, 0, 0]);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_are_as_short_as_they_can_be_and_use_all_there_is() {
+    fn codes_are_optimal_and_complete() {
         let mut state = 1_u32;
         for round in 0..500 {
             let frequencies: [u16; 40] = core::array::from_fn(|_| {

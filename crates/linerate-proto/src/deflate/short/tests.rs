@@ -78,7 +78,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_messages_inflate_to_what_they_were(
+    fn any_messages_survive_the_round_trip(
         messages in prop::collection::vec(input(), 1..12),
         level in 1_u8..=9,
         window_bits in 8_u8..=15,
@@ -91,7 +91,7 @@ proptest! {
 }
 
 #[test]
-fn sizes_around_every_limit_inflate_to_what_they_were() {
+fn sizes_around_every_limit_survive_the_round_trip() {
     let mut encoder = Encoder::new();
     let sizes = (1..=40)
         .chain(MATCH_BYTES_MAX - 2..=MATCH_BYTES_MAX + 12)
@@ -107,7 +107,7 @@ fn sizes_around_every_limit_inflate_to_what_they_were() {
 }
 
 #[test]
-fn nothing_of_earlier_messages_is_referred_to() {
+fn messages_do_not_refer_to_earlier_ones() {
     let mut encoder = Encoder::new();
     // Places start over several times, with all kinds of messages before and after.
     for round in 0..400_u64 {
@@ -119,7 +119,7 @@ fn nothing_of_earlier_messages_is_referred_to() {
 }
 
 #[test]
-fn matches_reach_as_far_as_the_window_and_no_further() {
+fn matches_reach_exactly_as_far_as_the_window() {
     for window_bits in 8..=13 {
         let window = 1 << window_bits;
         // Six bits per byte, so that the block is never a stored one.
@@ -140,7 +140,7 @@ fn matches_reach_as_far_as_the_window_and_no_further() {
 }
 
 #[test]
-fn what_does_not_shrink_grows_by_six_bytes() {
+fn incompressible_messages_grow_by_six_bytes() {
     let mut encoder = Encoder::new();
     for bytes in [1, 2, 100, 1_000, BYTES_MAX] {
         let output = round_trip(&mut encoder, &noise(1, bytes), 4, 15);

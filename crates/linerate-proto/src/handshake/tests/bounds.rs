@@ -24,7 +24,7 @@ fn h10_a_head_is_taken_up_to_its_limit_and_refused_one_byte_beyond() {
 }
 
 #[test]
-fn h10_a_giant_header_is_refused_at_the_limit_and_each_byte_looked_at_once() {
+fn h10_a_giant_header_is_refused_at_the_limit_and_each_byte_scanned_once() {
     let limits = HandshakeLimits::default();
     let head = head_of(1 << 20);
     for piece in [1, 7, 1_400, 65_536] {
@@ -53,7 +53,7 @@ fn h10_a_giant_header_is_refused_at_the_limit_and_each_byte_looked_at_once() {
 }
 
 #[test]
-fn h10_a_giant_request_line_is_refused_alike() {
+fn h10_a_giant_request_line_is_refused_in_the_same_way() {
     refuses(
         format!("GET /{}", "a".repeat(20_000)),
         "431 Request Header Fields Too Large",
@@ -74,7 +74,7 @@ fn h11_headers_are_taken_up_to_their_limit_and_refused_one_beyond() {
 }
 
 #[test]
-fn h11_the_limit_is_the_callers() {
+fn h11_the_caller_sets_the_limit() {
     let limits = HandshakeLimits {
         headers_max: 2_000,
         ..HandshakeLimits::default()
@@ -119,7 +119,7 @@ fn h12_no_byte_moves_the_deadline_and_the_answer_is_408() {
 }
 
 #[test]
-fn h12_a_connection_that_ends_says_whether_it_had_begun() {
+fn h12_an_end_reports_whether_a_request_had_begun() {
     let mut reader = RequestReader::new(HandshakeLimits::default());
     assert_eq!(reader.handle_eof(), Ok(()));
     assert_eq!(outcome(b""), Outcome::Waiting);

@@ -67,7 +67,7 @@ fn edited(from: &str, to: &str) -> String {
 }
 
 #[test]
-fn the_request_is_what_the_rfc_asks_for() {
+fn the_request_is_as_the_rfc_requires() {
     let client = client()
         .with_origin("https://example.com".parse().unwrap())
         .with_header("Cookie", "id=7")
@@ -129,7 +129,7 @@ fn c01_redirects_are_not_followed() {
 }
 
 #[test]
-fn c01_where_a_redirect_leads_is_for_the_caller_to_judge() {
+fn c01_the_target_of_a_redirect_is_left_to_the_caller() {
     let mut handshake = client();
     assert!(handshake.refusal_headers().is_none());
     let input = b"HTTP/1.1 302 Found\r\nLocation: /there\r\n\r\n";
@@ -189,7 +189,7 @@ fn c02_interim_responses_are_skipped_up_to_their_limit() {
 }
 
 #[test]
-fn c02_junk_behind_the_101_is_for_the_frame_codec_to_judge() {
+fn c02_junk_after_the_101_is_left_to_the_frame_codec() {
     let junk = [0xFF; 4_096];
     let input = [opened_with("X: a").as_bytes(), &junk].concat();
     assert_eq!(outcome(input), Ok(Some((None, junk.to_vec()))));
@@ -272,7 +272,7 @@ fn c03_the_101_must_name_the_upgrade_and_answer_our_key() {
 }
 
 #[test]
-fn c03_nothing_may_be_chosen_that_was_not_offered() {
+fn c03_only_offered_options_may_be_chosen() {
     let chosen = outcome(opened_with("Sec-WebSocket-Protocol: soap"));
     assert_eq!(chosen, Ok(Some((Some("soap".into()), Vec::new()))));
     for line in [
@@ -304,7 +304,7 @@ fn c03_nothing_may_be_chosen_that_was_not_offered() {
 }
 
 #[test]
-fn c03_what_is_no_response_is_refused_at_once() {
+fn c03_anything_but_a_response_is_refused_at_once() {
     for (input, error) in [
         ("\r\n", HandshakeError::HeadByteInvalid { offset: 0 }),
         (
@@ -337,7 +337,7 @@ fn c03_what_is_no_response_is_refused_at_once() {
 }
 
 #[test]
-fn a_connection_that_ends_early_is_an_error_that_says_when() {
+fn a_connection_that_ends_early_is_an_error_with_the_stage() {
     let mut client = client();
     assert_eq!(
         client.handle_eof(),

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn h06_an_upgrade_with_a_body_is_refused_and_the_body_never_parsed() {
+fn h06_an_upgrade_with_a_body_is_refused_and_the_body_not_parsed() {
     const SMUGGLED: &str = "GET /admin HTTP/1.1\r\nHost: example.com\r\n\r\n";
     for framing in [
         "Content-Length: 42",
@@ -22,7 +22,7 @@ fn h06_an_upgrade_with_a_body_is_refused_and_the_body_never_parsed() {
 }
 
 #[test]
-fn h06_other_requests_say_how_their_body_is_framed() {
+fn h06_other_requests_report_how_their_body_is_framed() {
     for (framing, body) in [
         ("", RequestBody::None),
         ("Content-Length: 0\r\n", RequestBody::Length(0)),
@@ -39,7 +39,7 @@ fn h06_other_requests_say_how_their_body_is_framed() {
 }
 
 #[test]
-fn h07_bytes_behind_the_request_are_never_taken_for_http() {
+fn h07_bytes_after_the_request_are_never_parsed_as_http() {
     for pipelined in [
         "GET /admin HTTP/1.1\r\nHost: example.com\r\n\r\n",
         VALID,

@@ -19,7 +19,7 @@ const SPLITTERS: [&str; 6] = [
 ];
 
 #[test]
-fn h23_the_client_takes_no_line_break_in_host_or_target() {
+fn h23_the_client_refuses_line_breaks_in_host_and_target() {
     for splitter in SPLITTERS {
         let host = ClientHandshake::new(splitter, "/", KEY);
         assert_eq!(host.unwrap_err(), BuildError::HostInvalid);
@@ -48,7 +48,7 @@ fn h23_the_client_takes_no_line_break_in_host_or_target() {
 }
 
 #[test]
-fn h23_the_client_takes_no_line_break_in_subprotocols() {
+fn h23_the_client_refuses_line_breaks_in_subprotocols() {
     for splitter in SPLITTERS.into_iter().chain(["", "a,b", "a b", "\u{E4}"]) {
         let error = client().with_subprotocol(splitter).unwrap_err();
         assert_eq!(error, BuildError::SubprotocolInvalid, "{splitter:?}");
@@ -62,7 +62,7 @@ fn h23_the_client_takes_no_line_break_in_subprotocols() {
 }
 
 #[test]
-fn h23_no_side_takes_line_breaks_in_headers() {
+fn h23_both_sides_refuse_line_breaks_in_headers() {
     let request = request(VALID);
     let upgrade = request.websocket().unwrap();
     let errors = |name: &str, value: &str| {
@@ -97,7 +97,7 @@ fn h23_no_side_takes_line_breaks_in_headers() {
 }
 
 #[test]
-fn h23_no_side_takes_headers_that_are_the_handshakes_own() {
+fn h23_both_sides_refuse_headers_of_the_handshake_itself() {
     let request = request(VALID);
     let upgrade = request.websocket().unwrap();
     for name in [
@@ -128,7 +128,7 @@ fn h23_no_side_takes_headers_that_are_the_handshakes_own() {
 }
 
 #[test]
-fn h23_what_is_no_line_break_is_sent() {
+fn h23_other_characters_than_line_breaks_are_sent() {
     let request = request(VALID);
     let upgrade = request.websocket().unwrap();
     let mut wire = Vec::new();
@@ -142,7 +142,7 @@ fn h23_what_is_no_line_break_is_sent() {
 }
 
 #[test]
-fn refusals_take_statuses_that_refuse() {
+fn refusals_accept_only_error_statuses() {
     for status in [0, 100, 101, 200, 299, 304, 600, u16::MAX] {
         let error = Refusal::new(status, "").unwrap_err();
         assert_eq!(error, BuildError::StatusInvalid { status });
@@ -172,7 +172,7 @@ fn refusals_take_statuses_that_refuse() {
 }
 
 #[test]
-fn a_status_has_a_phrase_of_its_own_if_there_is_one() {
+fn a_status_has_its_standard_phrase() {
     // RFC 9110 §15: the statuses that can answer a request for a WebSocket.
     let known = [
         300, 301, 302, 303, 307, 308, 400, 401, 403, 404, 405, 408, 409, 410, 413, 414, 421, 426,
@@ -195,7 +195,7 @@ fn a_status_has_a_phrase_of_its_own_if_there_is_one() {
 }
 
 #[test]
-fn what_can_not_be_built_says_why() {
+fn invalid_parts_are_refused_with_the_reason() {
     let control = format!("{}", BuildError::HeaderValueInvalid { offset: 7 });
     assert!(control.contains("byte 7"), "{control}");
     let status = format!("{}", BuildError::StatusInvalid { status: 99 });

@@ -49,7 +49,7 @@ fn h18_the_first_common_subprotocol_is_chosen_or_none() {
 }
 
 #[test]
-fn h18_the_server_prefers_and_the_client_is_told_nothing_it_did_not_offer() {
+fn h18_the_server_chooses_only_what_the_client_offered() {
     let request = request(with_line("Sec-WebSocket-Protocol: a, b, c"));
     let upgrade = request.websocket().unwrap();
     assert_eq!(upgrade.subprotocols(), ["a", "b", "c"]);
@@ -68,7 +68,7 @@ fn h18_the_server_prefers_and_the_client_is_told_nothing_it_did_not_offer() {
 }
 
 #[test]
-fn h18_offers_that_are_no_tokens_or_come_twice_are_refused() {
+fn h18_offers_that_are_not_tokens_or_repeated_are_refused() {
     for (value, message) in [
         (
             "",
@@ -105,7 +105,7 @@ fn h18_offers_that_are_no_tokens_or_come_twice_are_refused() {
 }
 
 #[test]
-fn h18_subprotocols_are_taken_up_to_their_limit() {
+fn h18_subprotocols_are_accepted_up_to_their_limit() {
     let offers = |count: usize| {
         let names: Vec<_> = (0..count).map(|index| format!("p{index}")).collect();
         format!("Sec-WebSocket-Protocol: {}", names.join(", "))
@@ -119,7 +119,7 @@ fn h18_subprotocols_are_taken_up_to_their_limit() {
 }
 
 #[test]
-fn h18_a_list_of_100_kb_is_refused_or_read_once() {
+fn h18_a_list_of_100_kb_is_refused_or_scanned_once() {
     let list = format!("Sec-WebSocket-Protocol: {}", "a,".repeat(50_000));
     refuses(
         with_line(&list),
@@ -159,7 +159,7 @@ fn h19_offers_are_parsed_and_declined() {
 }
 
 #[test]
-fn h19_offers_are_taken_apart_with_quotes_and_escapes_removed() {
+fn h19_offers_are_split_with_quotes_and_escapes_removed() {
     let request = request(with_line(
         "Sec-WebSocket-Extensions: a; b ; c=d; e=\"f\"; c=\"\\g\\h\", i\r\n\
          Sec-WebSocket-Extensions: j;k=\"l\\m\"",
@@ -187,7 +187,7 @@ fn h19_offers_are_taken_apart_with_quotes_and_escapes_removed() {
 }
 
 #[test]
-fn h19_what_breaks_the_grammar_fails_the_handshake() {
+fn h19_a_violation_of_the_grammar_fails_the_handshake() {
     for (value, offset) in [
         ("", 0),
         (" ,", 1),
@@ -247,7 +247,7 @@ fn h19_offers_and_parameters_are_taken_up_to_their_limits() {
 }
 
 #[test]
-fn h19_a_megabyte_of_one_value_is_read_once() {
+fn h19_a_value_of_a_megabyte_is_scanned_once() {
     // The parser's position only moves forward, so each of these takes a moment. If it moved back,
     // none of them would finish.
     const COUNT: usize = 500_000;

@@ -25,7 +25,7 @@ fn judges(policy: &OriginPolicy, scheme: Scheme, host: &str, origins: &[&str], i
 }
 
 #[test]
-fn h17_requests_of_other_programs_than_browsers_pass() {
+fn h17_requests_without_an_origin_pass() {
     accepts(VALID);
     let listed = OriginPolicy::List(Vec::new());
     assert_eq!(listed.check(&request(VALID), Scheme::Https), Ok(()));
@@ -95,7 +95,7 @@ fn h17_case_and_default_ports_make_no_difference() {
 }
 
 #[test]
-fn h17_names_beyond_ascii_are_compared_as_browsers_send_them() {
+fn h17_non_ascii_names_are_compared_as_browsers_send_them() {
     let policy = OriginPolicy::SameOrigin;
     let host = "xn--bcher-kva.example";
     judges(
@@ -115,7 +115,7 @@ fn h17_names_beyond_ascii_are_compared_as_browsers_send_them() {
 }
 
 #[test]
-fn h17_two_origins_are_one_too_many() {
+fn h17_two_origins_are_refused() {
     refuses(
         with_line("Origin: http://example.com\r\nOrigin: http://example.com"),
         "400 Bad Request",
@@ -129,14 +129,14 @@ fn h17_two_origins_are_one_too_many() {
 }
 
 #[test]
-fn h17_two_origins_open_no_websocket_even_where_no_policy_is_asked() {
+fn h17_two_origins_are_refused_even_without_a_policy() {
     let twice = request(with_line("Origin: http://a\r\nOrigin: http://a"));
     let error = HandshakeError::HeaderDuplicate { name: "Origin" };
     assert_eq!(twice.websocket().unwrap_err(), error);
 }
 
 #[test]
-fn h17_a_list_allows_what_it_holds_scheme_and_port_included() {
+fn h17_a_list_allows_its_origins_including_scheme_and_port() {
     let policy = OriginPolicy::List(
         ["https://good.example", "http://localhost:3000"]
             .map(|origin| origin.parse().unwrap())
@@ -160,7 +160,7 @@ fn h17_a_list_allows_what_it_holds_scheme_and_port_included() {
 }
 
 #[test]
-fn h17_any_origin_has_to_be_asked_for_by_a_dangerous_name() {
+fn h17_allowing_any_origin_requires_a_dangerous_name() {
     judges(
         &OriginPolicy::DangerAny,
         Scheme::Http,
@@ -171,7 +171,7 @@ fn h17_any_origin_has_to_be_asked_for_by_a_dangerous_name() {
 }
 
 #[test]
-fn a_request_without_host_has_no_origin_of_its_own() {
+fn a_request_without_host_has_no_own_origin() {
     for origin in ["http://a", "null", ""] {
         let request = request(format!("GET / HTTP/1.0\r\nOrigin: {origin}\r\n\r\n"));
         let denied = Err(HandshakeError::OriginDenied);

@@ -100,7 +100,7 @@ fn open(input: &[u8], at: usize) -> String {
 
 proptest! {
     #[test]
-    fn random_bytes_are_answered_the_same_however_they_are_cut(
+    fn random_bytes_are_answered_the_same_however_they_are_split(
         input in prop::collection::vec(any::<u8>(), 0..200),
         cut in any::<prop::sample::Index>(),
     ) {
@@ -108,7 +108,7 @@ proptest! {
     }
 
     #[test]
-    fn random_heads_are_answered_the_same_however_they_are_cut(
+    fn random_heads_are_answered_the_same_however_they_are_split(
         input in head_bytes(),
         cut in any::<prop::sample::Index>(),
     ) {
@@ -124,7 +124,7 @@ proptest! {
     }
 
     #[test]
-    fn random_headers_of_ours_are_answered_the_same_however_they_are_cut(
+    fn random_valid_headers_are_answered_the_same_however_they_are_split(
         name in prop::sample::select(vec![
             "Host", "Origin", "Connection", "Sec-WebSocket-Protocol", "Sec-WebSocket-Extensions",
             "Sec-WebSocket-Key", "Sec-WebSocket-Version", "Content-Length", "Transfer-Encoding",
@@ -137,7 +137,7 @@ proptest! {
     }
 
     #[test]
-    fn random_changes_to_a_response_are_judged_the_same_however_they_are_cut(
+    fn random_changes_to_a_response_are_judged_the_same_however_they_are_split(
         mutations in mutations(),
         cut in any::<prop::sample::Index>(),
     ) {

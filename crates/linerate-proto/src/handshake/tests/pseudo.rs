@@ -38,7 +38,7 @@ fn a_connect_is_a_request_as_any_other() {
 }
 
 #[test]
-fn http3_is_as_http2_and_http1_has_no_such_fields() {
+fn http3_is_like_http2_and_http1_has_no_pseudo_headers() {
     let over = |version| PseudoHeaders { version, ..CONNECT };
     let request = request(over(HttpVersion::Http3), &[VERSION]).unwrap();
     assert_eq!(request.version(), HttpVersion::Http3);
@@ -115,7 +115,7 @@ fn s11_host_and_authority_that_differ_are_refused() {
 }
 
 #[test]
-fn s11_no_field_becomes_a_line_of_its_own() {
+fn s11_no_field_can_add_a_line() {
     for value in [&b"a\r\nb: c"[..], b"a\0", b"a\nb"] {
         let refused = judge(CONNECT, &[VERSION, ("a", value)]);
         assert_eq!(refused, Err(HandshakeError::HeaderValueInvalid));
@@ -181,7 +181,7 @@ fn a_client_judges_the_response() {
 }
 
 #[test]
-fn only_options_may_ask_for_the_whole_server() {
+fn only_options_may_target_the_whole_server() {
     let of = |method, path| {
         let plain = PseudoHeaders {
             method,

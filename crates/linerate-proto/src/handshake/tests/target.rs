@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn h21_headers_that_connection_names_go_no_further() {
+fn h21_headers_named_in_connection_are_not_passed_on() {
     let head = edited(
         "Connection: Upgrade",
         "Connection: Upgrade, x-internal-auth\r\nX-Internal-Auth: admin\r\nTE: trailers\r\n\
@@ -83,7 +83,7 @@ fn h22_an_absolute_target_without_host_is_refused_whatever_the_version() {
 }
 
 #[test]
-fn h22_paths_are_paths_whatever_a_url_parser_makes_of_them() {
+fn h22_paths_are_not_normalized() {
     for (target, path, query) in [
         ("/", "/", None),
         ("/chat?", "/chat", Some("")),
@@ -104,7 +104,7 @@ fn h22_paths_are_paths_whatever_a_url_parser_makes_of_them() {
 }
 
 #[test]
-fn h22_fragments_and_bytes_beyond_ascii_are_no_part_of_a_target() {
+fn h22_fragments_and_non_ascii_bytes_are_not_part_of_a_target() {
     for target in ["/chat#a", "/ch\u{E4}t", "/?q=\u{E4}"] {
         refuses(
             edited("/chat", target),
@@ -115,7 +115,7 @@ fn h22_fragments_and_bytes_beyond_ascii_are_no_part_of_a_target() {
 }
 
 #[test]
-fn h22_hosts_are_hosts_and_nothing_else() {
+fn h22_only_valid_hosts_are_accepted() {
     for host in [
         "", ":80", "a b", "a/b", "a@b", "a:b", "a:70000", "http://a", "[::1", "[::g]", "a\tb",
         "a\\b", "a?b", "a#b", "a:80:80",
@@ -138,6 +138,6 @@ fn h22_hosts_are_hosts_and_nothing_else() {
 }
 
 #[test]
-fn an_asterisk_is_a_target_for_options_only() {
+fn an_asterisk_is_a_target_only_for_options() {
     assert_eq!(request("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n").path(), "*");
 }

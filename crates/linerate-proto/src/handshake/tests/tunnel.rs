@@ -28,7 +28,7 @@ fn the_request_names_the_destination_twice_and_carries_headers() {
 }
 
 #[test]
-fn a_destination_is_a_host_and_a_port_and_nothing_else() {
+fn a_destination_is_only_a_host_and_a_port() {
     for wrong in [
         "example.com",
         "example.com:",
@@ -45,7 +45,7 @@ fn a_destination_is_a_host_and_a_port_and_nothing_else() {
 }
 
 #[test]
-fn any_2xx_opens_the_tunnel_whatever_it_says_about_a_body() {
+fn any_2xx_opens_the_tunnel_regardless_of_its_body_headers() {
     for status in ["200 OK", "204 ", "299 Fine"] {
         for version in ["1.0", "1.1"] {
             let input = format!("HTTP/{version} {status}\r\nContent-Length: 7\r\n\r\n");
@@ -55,7 +55,7 @@ fn any_2xx_opens_the_tunnel_whatever_it_says_about_a_body() {
 }
 
 #[test]
-fn an_answer_may_be_cut_anywhere_and_what_follows_it_is_left() {
+fn an_answer_may_be_split_anywhere_and_later_bytes_are_left() {
     let input = [OPENED, b"early"].concat();
     for cut in 0..OPENED.len() {
         let mut tunnel = tunnel();
@@ -71,7 +71,7 @@ fn an_answer_may_be_cut_anywhere_and_what_follows_it_is_left() {
 }
 
 #[test]
-fn what_is_no_2xx_opens_nothing_and_the_error_stays() {
+fn other_statuses_than_2xx_fail_permanently() {
     for status in [101, 301, 403, 407, 502] {
         let input = format!("HTTP/1.1 {status} No\r\n\r\n");
         let mut tunnel = tunnel();
@@ -83,7 +83,7 @@ fn what_is_no_2xx_opens_nothing_and_the_error_stays() {
 }
 
 #[test]
-fn c02_an_endless_answer_of_a_proxy_is_cut_off() {
+fn c02_an_endless_answer_of_a_proxy_is_refused() {
     let limits = HandshakeLimits {
         head_bytes_max: OPENED.len(),
         ..HandshakeLimits::default()

@@ -41,7 +41,7 @@ fn h01_each_missing_header_is_refused() {
 }
 
 #[test]
-fn h01_a_header_of_another_value_is_as_good_as_missing() {
+fn h01_a_header_with_a_wrong_value_counts_as_missing() {
     for (line, message) in [
         (
             "Upgrade: websocket",
@@ -68,7 +68,7 @@ fn h01_a_header_of_another_value_is_as_good_as_missing() {
 }
 
 #[test]
-fn h02_headers_that_must_be_single_are_refused_twice() {
+fn h02_headers_that_must_be_single_are_refused_if_repeated() {
     for (name, line) in [
         ("Host", "Host: example.com"),
         ("Host", "hOST: evil.example"),
@@ -102,7 +102,7 @@ fn h02_headers_that_must_be_single_are_refused_twice() {
 }
 
 #[test]
-fn h02_joining_two_values_by_a_comma_is_no_way_around() {
+fn h02_joining_two_values_by_a_comma_is_refused() {
     refuses(
         edited("example.com", "example.com,example.com"),
         "400 Bad Request",
@@ -126,7 +126,7 @@ fn h02_joining_two_values_by_a_comma_is_no_way_around() {
 }
 
 #[test]
-fn h03_tokens_and_names_are_found_in_whatever_case_and_line() {
+fn h03_tokens_and_names_are_found_in_any_case_and_line() {
     for (from, to) in [
         ("Connection: Upgrade", "Connection: keep-alive, uPgRaDe"),
         ("Connection: Upgrade", "Connection:\t \tUpgrade \t"),
@@ -208,14 +208,14 @@ fn h16_the_answer_to_head_has_no_body() {
 }
 
 #[test]
-fn requests_that_ask_for_no_websocket_can_be_told_from_those_that_do_it_badly() {
+fn plain_requests_are_distinguished_from_malformed_upgrades() {
     assert!(!request("GET / HTTP/1.1\r\nHost: a\r\n\r\n").asks_for_websocket());
     assert!(!request(edited("websocket", "h2c")).asks_for_websocket());
     assert!(request(edited("Version: 13", "Version: 8")).asks_for_websocket());
 }
 
 #[test]
-fn parts_that_another_parser_found_are_judged_alike() {
+fn parts_from_another_parser_are_judged_the_same() {
     let headers = [
         ("host", &b"example.com"[..]),
         ("upgrade", b"websocket"),
@@ -265,7 +265,7 @@ fn parts_that_another_parser_found_are_judged_alike() {
 }
 
 #[test]
-fn a_request_shows_whom_it_is_for_and_where_it_comes_from() {
+fn a_request_exposes_its_host_and_its_origin() {
     let with_origin = request(with_line("Origin: https://example.com"));
     assert_eq!(with_origin.host(), Some("example.com"));
     assert_eq!(with_origin.origin(), Some(&b"https://example.com"[..]));

@@ -66,7 +66,7 @@ fn context(window_bits: u8, takeover: bool) -> Context {
 }
 
 #[test]
-fn a_server_answers_each_parameter_as_the_rfc_asks() {
+fn a_server_answers_each_parameter_as_the_rfc_requires() {
     let options = Deflate::default();
     let (small, none) = (context(12, true), context(12, false));
     for (offer, answered, sending, receiving) in [
@@ -137,7 +137,7 @@ fn x05_a_window_of_8_bits_is_answered_with_8_bits() {
 }
 
 #[test]
-fn offers_that_make_no_sense_are_passed_over() {
+fn invalid_offers_are_ignored() {
     let options = Deflate::default();
     for nonsense in [
         "server_max_window_bits",
@@ -175,7 +175,7 @@ fn offers_that_make_no_sense_are_passed_over() {
 }
 
 #[test]
-fn a_client_offers_what_it_wants_and_then_what_any_server_can_do() {
+fn a_client_offers_its_preference_and_then_a_minimal_fallback() {
     let line = |options| {
         let mut request = Vec::new();
         handshake(options).encode(&mut request);
@@ -200,7 +200,7 @@ fn a_client_offers_what_it_wants_and_then_what_any_server_can_do() {
 }
 
 #[test]
-fn a_client_takes_whatever_may_answer() {
+fn a_client_accepts_every_valid_answer() {
     for (answer, sending, receiving) in [
         ("", context(12, true), context(15, true)),
         (
@@ -240,7 +240,7 @@ fn a_client_takes_whatever_may_answer() {
 }
 
 #[test]
-fn x06_a_client_fails_on_an_answer_that_can_not_be() {
+fn x06_a_client_fails_on_an_invalid_answer() {
     let invalid = |name| HandshakeError::ExtensionParameterInvalid { name };
     for (answer, error) in [
         (
@@ -293,7 +293,7 @@ fn x06_a_client_fails_on_an_answer_that_can_not_be() {
 }
 
 #[test]
-fn x12_without_room_in_the_budget_the_peer_keeps_nothing_either() {
+fn x12_without_memory_in_the_budget_the_peer_keeps_no_context_either() {
     static BUDGET: Budget = Budget::new(4_095);
     let options = Deflate {
         budget: &BUDGET,
@@ -322,7 +322,7 @@ fn options() -> impl Strategy<Value = Deflate> {
 
 proptest! {
     #[test]
-    fn both_ends_take_the_agreement_for_the_same(client in options(), server in options()) {
+    fn both_ends_interpret_the_agreement_identically(client in options(), server in options()) {
         let mut request = Vec::new();
         handshake(client).encode(&mut request);
         let (serves, header) = answer_to(core::str::from_utf8(&request).unwrap(), &server).unwrap();

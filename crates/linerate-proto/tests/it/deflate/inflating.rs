@@ -39,7 +39,7 @@ fn the_examples_of_the_rfc_are_inflated() {
 }
 
 #[test]
-fn messages_that_are_not_compressed_come_between_others() {
+fn uncompressed_messages_may_come_between_compressed_ones() {
     let record = read(&[
         compressed(1, HELLO),
         Frame::new(1, b"plain"),
@@ -97,7 +97,7 @@ fn x03_truncated_compression_is_answered_1007() {
 }
 
 #[test]
-fn x03_garbage_behind_a_message_is_answered_1007() {
+fn x03_garbage_after_a_message_is_answered_1007() {
     for garbage in [&b"\xff"[..], b"\x00\x01", b"garbage"] {
         let payload = [HELLO, garbage].concat();
         assert_fails(&[compressed(1, &payload)], is_invalid, 1007);
@@ -151,7 +151,7 @@ fn match_at(distance: u16) -> Vec<u8> {
 }
 
 #[test]
-fn x04_a_message_refers_back_as_far_as_the_window_and_no_further() {
+fn x04_a_message_refers_back_exactly_as_far_as_the_window() {
     let history: Vec<u8> = (0..600_u16).map(|at| (at % 251) as u8).collect();
     let stored = [b"\x00\x58\x02\xa7\xfd", &history[..], b"\x00"].concat();
     let context = Context {
@@ -220,7 +220,7 @@ fn x09_the_bit_on_a_control_frame_is_answered_1002() {
 }
 
 #[test]
-fn other_reserved_bits_stay_without_meaning() {
+fn other_reserved_bits_stay_invalid() {
     for rsv in [1, 2, 3, 5, 6, 7] {
         let frame = Frame::new(1, HELLO).with_rsv(rsv);
         let error = ProtocolError::ReservedBits { rsv };
@@ -229,7 +229,7 @@ fn other_reserved_bits_stay_without_meaning() {
 }
 
 #[test]
-fn x10_final_blocks_are_accepted_wherever_they_stand() {
+fn x10_final_blocks_are_accepted_anywhere() {
     // §7.2.3.4, and the same without the byte that another implementation leaves out.
     assert_reads_hello(&[compressed(1, b"\xf3\x48\xcd\xc9\xc9\x07\x00\x00")]);
     assert_reads_hello(&[compressed(1, b"\xf3\x48\xcd\xc9\xc9\x07\x00")]);
@@ -289,7 +289,7 @@ fn x10_endless_final_blocks_are_answered_1008() {
 }
 
 #[test]
-fn x11_flushes_may_stand_anywhere_in_a_message() {
+fn x11_flushes_are_accepted_anywhere_in_a_message() {
     let mut compress = Compress::new(Compression::default(), false);
     let [first, second] =
         [&b"Hello, "[..], b"Hello, world"].map(|part| flushed(&mut compress, part));
@@ -313,7 +313,7 @@ fn x11_flushes_may_stand_anywhere_in_a_message() {
 }
 
 #[test]
-fn x14_control_frames_come_between_compressed_fragments() {
+fn x14_control_frames_are_accepted_between_compressed_fragments() {
     let record = read(&[
         compressed(1, &HELLO[..2]).with_fin(false),
         Frame::new(9, b"a"),

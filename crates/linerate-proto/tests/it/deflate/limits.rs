@@ -91,7 +91,7 @@ fn x02_a_bomb_that_repeats_earlier_messages_is_answered_1009() {
 }
 
 #[test]
-fn x02_what_compression_does_not_shorten_is_bounded_on_the_wire() {
+fn x02_incompressible_messages_are_bounded_on_the_wire() {
     // Empty blocks inflate to nothing, however many there are.
     let blocks = b"\x00\x00\x00\xff\xff".repeat(30_000);
     let frames = [compressed(2, &blocks)];
@@ -109,7 +109,7 @@ fn x02_what_compression_does_not_shorten_is_bounded_on_the_wire() {
 }
 
 #[test]
-fn x02_a_ratio_is_held_if_one_is_asked_for() {
+fn x02_a_requested_ratio_is_enforced() {
     let frame = [compressed(2, &deflated(&[0; 90_000]))];
     let options = Deflate {
         ratio_max: Some(100),
@@ -133,7 +133,7 @@ fn x02_a_ratio_is_held_if_one_is_asked_for() {
 }
 
 #[test]
-fn x12_unfinished_messages_keep_to_the_budget() {
+fn x12_unfinished_messages_stay_within_the_budget() {
     static BUDGET: Budget = Budget::new(120 << 10);
     let options = Deflate {
         budget: &BUDGET,
@@ -167,7 +167,7 @@ fn x12_unfinished_messages_keep_to_the_budget() {
 }
 
 #[test]
-fn x12_idle_connections_give_their_windows_up_when_memory_is_tight() {
+fn x12_idle_connections_release_their_windows_when_memory_is_tight() {
     static BUDGET: Budget = Budget::new(20 << 10);
     let options = Deflate {
         budget: &BUDGET,

@@ -26,7 +26,7 @@ fn message(rng: &mut Rng) -> String {
 }
 
 #[test]
-fn a_prepared_message_goes_between_others_whatever_the_window() {
+fn a_prepared_message_may_be_sent_between_others_with_any_window() {
     let mut rng = Rng::new(7);
     for window_bits in 8..=15 {
         for takeover in [false, true] {
@@ -79,7 +79,7 @@ fn later_messages_refer_back_to_a_prepared_one() {
 }
 
 #[test]
-fn without_compression_a_prepared_message_is_sent_as_it_is() {
+fn without_compression_a_prepared_message_is_sent_uncompressed() {
     let options = Deflate::default();
     let endpoint = linerate_testkit::TestEndpoint(Role::Server);
     let mut server = linerate_proto::Engine::new(endpoint, Arc::default(), Default::default());
@@ -98,7 +98,7 @@ fn without_compression_a_prepared_message_is_sent_as_it_is() {
 }
 
 #[test]
-fn a_narrow_window_takes_what_is_no_longer_than_it() {
+fn a_narrow_window_accepts_messages_up_to_its_length() {
     let options = Deflate {
         window_bits: 12,
         ..Deflate::default()

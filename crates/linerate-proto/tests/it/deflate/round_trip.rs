@@ -86,7 +86,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn messages_arrive_as_they_were_sent(
+    fn messages_arrive_unchanged(
         messages in prop::collection::vec(sent(), 1..8),
         window_bits in 8_u8..=15,
         takeover: bool,
@@ -111,7 +111,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn x03_damaged_messages_mean_the_same_however_they_arrive(
+    fn x03_damaged_messages_give_the_same_result_however_they_are_split(
         message in sent(),
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
         window_bits in 8_u8..=15,
@@ -219,7 +219,7 @@ fn an_independent_implementation_inflates_what_we_send() {
 }
 
 #[test]
-fn takeover_makes_the_second_of_two_alike_short() {
+fn takeover_shortens_the_second_of_two_equal_messages() {
     let text =
         r#"{"id":9182,"symbol":"ABC","price":123.45,"size":100,"side":"buy","venue":"XNAS"}"#;
     for (takeover, short) in [(true, true), (false, false)] {
@@ -235,7 +235,7 @@ fn takeover_makes_the_second_of_two_alike_short() {
 }
 
 #[test]
-fn short_and_random_messages_are_sent_as_they_are() {
+fn short_and_random_messages_are_sent_uncompressed() {
     let mut server = engine(Role::Server);
     let mut out = Vec::new();
     server.send_text(&mut out, "Spam").unwrap();
@@ -250,7 +250,7 @@ fn short_and_random_messages_are_sent_as_they_are() {
 }
 
 #[test]
-fn a_message_that_does_not_shrink_is_sent_as_it_is_and_the_next_one_can_be_read() {
+fn an_incompressible_message_is_sent_uncompressed_and_the_next_one_can_be_read() {
     let options = Deflate {
         message_bytes_min: 0,
         ..Deflate::default()
@@ -303,7 +303,7 @@ fn x13_a_secret_is_sent_uncompressed_and_leaves_no_trace_in_the_window() {
 }
 
 #[test]
-fn the_first_fragment_decides_and_the_others_keep_to_it() {
+fn the_first_fragment_decides_about_compression() {
     let (mut server, mut client) = pair(Role::Server, FULL, &Deflate::default());
     let mut out = Vec::new();
     let text = "to be or not to be ".repeat(10);
@@ -331,7 +331,7 @@ fn the_first_fragment_decides_and_the_others_keep_to_it() {
 }
 
 #[test]
-fn an_engine_knows_what_it_compresses() {
+fn an_engine_reports_what_it_compresses() {
     let context = Context {
         window_bits: 11,
         takeover: false,

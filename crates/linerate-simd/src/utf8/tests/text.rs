@@ -23,7 +23,7 @@ fn masked_text_is_unmasked_as_it_is_appended() {
 }
 
 #[test]
-fn unfinished_text_shows_bytes_only() {
+fn unfinished_text_exposes_only_bytes() {
     let mut text = TextBuf::new();
     text.push(b"3 \xe2\x82").expect("could become text");
     assert!(!text.is_complete());
@@ -35,7 +35,7 @@ fn unfinished_text_shows_bytes_only() {
 }
 
 #[test]
-fn text_keeps_what_precedes_an_error_and_takes_nothing_after_it() {
+fn text_keeps_bytes_before_an_error_and_refuses_bytes_after_it() {
     let mut text = TextBuf::new();
     text.push(b"\xf4").expect("could become text");
     let error = text.push(b"\x90Spam").expect_err("is beyond U+10FFFF");
@@ -50,7 +50,7 @@ fn text_keeps_what_precedes_an_error_and_takes_nothing_after_it() {
 }
 
 #[test]
-fn failed_text_does_not_show_what_was_complete_before() {
+fn failed_text_does_not_expose_its_complete_part() {
     let mut text = TextBuf::new();
     text.push(b"Spam\xff")
         .expect_err("no code point begins with FF");
@@ -58,7 +58,7 @@ fn failed_text_does_not_show_what_was_complete_before() {
 }
 
 #[test]
-fn recycled_memory_is_used_and_its_content_is_not() {
+fn recycled_memory_is_reused_without_its_content() {
     let mut memory = Vec::with_capacity(64);
     memory.extend_from_slice(b"\xff\xff");
     let mut text = TextBuf::from_recycled(memory);
@@ -82,7 +82,7 @@ fn text_converts_without_a_copy() {
 }
 
 #[test]
-fn texts_travel_between_threads() {
+fn texts_can_move_between_threads() {
     fn check<T: Send + Sync>() {}
     check::<TextBuf>();
     check::<Text>();

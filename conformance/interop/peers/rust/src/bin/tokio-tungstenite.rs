@@ -38,7 +38,7 @@ async fn echo(mut ws: WebSocketStream<TcpStream>, fragment: Option<usize>) -> Re
     Ok(())
 }
 
-/// Sends a message as fragments of some length, with Pings between them.
+/// Sends a message in fragments of the given length, with Pings in between.
 async fn send(
     ws: &mut WebSocketStream<TcpStream>,
     mut payload: Bytes,

@@ -8,7 +8,7 @@ use tokio_websockets::{ClientBuilder, Config, Message, ServerBuilder, WebSocketS
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result {
     let arguments = Arguments::read()?;
-    // The library itself cuts messages that are longer.
+    // The library itself splits longer messages.
     let config = match arguments.fragment()? {
         Some(length) => Config::default().frame_size(length),
         None => Config::default(),

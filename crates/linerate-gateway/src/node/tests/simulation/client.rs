@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 
 use super::play::Seen;
 use crate::{
-    node::{SubscribeError, Subscribed, Worker, tests::Memo},
+    node::{SubscribeError, Worker, subscribe::Subscribed, tests::Memo},
     protocol::Transmit,
 };
 

@@ -128,18 +128,6 @@ fn push_members(push: &Push, binary: Binary, mut object: Object<'_>) -> Result {
             info_members(info, member.object("info"))?;
             member.close();
         }
-        Push::Message { data } => {
-            let mut member = object.object("message");
-            json(data, member.member("data"))?;
-            member.close();
-        }
-        Push::Publication {
-            channel,
-            publication,
-        } => {
-            object.scalar("channel", channel.as_str());
-            publication_object(publication, binary, object.member("pub"))?;
-        }
         Push::Subscribe {
             channel,
             subscribed,
@@ -192,11 +180,6 @@ fn answer_member(answer: &Answer, binary: Binary, object: &mut Object<'_>) -> Re
             member.scalar("client", &*refreshed.client);
             member.scalar("version", &*refreshed.version);
             expiry_members(refreshed.ttl, &mut member);
-            member.close();
-        }
-        Answer::Rpc { data } => {
-            let mut member = object.object("rpc");
-            json(data, member.member("data"))?;
             member.close();
         }
         Answer::SubRefresh { ttl } => {

@@ -72,9 +72,6 @@ impl From<&Answer> for schema::Reply {
                     ttl,
                 });
             }
-            Answer::Rpc { data } => {
-                wire.rpc = Some(schema::RpcResult { data: data.clone() });
-            }
             Answer::SubRefresh { ttl } => {
                 let (expires, ttl) = expiry(*ttl);
                 wire.sub_refresh = Some(schema::SubRefreshResult { expires, ttl });
@@ -104,14 +101,6 @@ impl From<&Push> for schema::Push {
             Push::Leave { channel, info } => {
                 wire.channel = channel.as_str().into();
                 wire.leave = Some(presence(info));
-            }
-            Push::Message { data } => wire.message = Some(schema::Message { data: data.clone() }),
-            Push::Publication {
-                channel,
-                publication,
-            } => {
-                wire.channel = channel.as_str().into();
-                wire.publication = Some(publication.into());
             }
             Push::Subscribe {
                 channel,

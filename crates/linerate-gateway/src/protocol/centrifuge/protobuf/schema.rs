@@ -78,8 +78,6 @@ pub(super) struct Reply {
     pub(super) history: Option<HistoryResult>,
     #[prost(message, optional, tag = "12")]
     pub(super) ping: Option<Empty>,
-    #[prost(message, optional, tag = "13")]
-    pub(super) rpc: Option<RpcResult>,
     #[prost(message, optional, tag = "14")]
     pub(super) refresh: Option<RefreshResult>,
     #[prost(message, optional, tag = "15")]
@@ -98,8 +96,6 @@ pub(super) struct Push {
     pub(super) leave: Option<Presence>,
     #[prost(message, optional, tag = "7")]
     pub(super) unsubscribe: Option<Unsubscribe>,
-    #[prost(message, optional, tag = "8")]
-    pub(super) message: Option<Message>,
     #[prost(message, optional, tag = "9")]
     pub(super) subscribe: Option<Subscribe>,
     #[prost(message, optional, tag = "11")]
@@ -144,12 +140,6 @@ pub(super) struct Unsubscribe {
     pub(super) code: u32,
     #[prost(string, tag = "3")]
     pub(super) reason: String,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct Message {
-    #[prost(bytes = "bytes", tag = "1")]
-    pub(super) data: Bytes,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -384,12 +374,6 @@ pub(super) struct RpcRequest {
     pub(super) data: Bytes,
     #[prost(string, tag = "2")]
     pub(super) method: String,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct RpcResult {
-    #[prost(bytes = "bytes", tag = "1")]
-    pub(super) data: Bytes,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -1,0 +1,14 @@
+//! Entry points for fuzzers, which check what private parsers and encoders do; compiled only for
+//! them.
+
+mod api;
+mod commands;
+mod publications;
+mod requests;
+mod tag_filters;
+
+pub use api::api;
+pub use commands::commands;
+pub use publications::publications;
+pub use requests::requests;
+pub use tag_filters::tag_filters;

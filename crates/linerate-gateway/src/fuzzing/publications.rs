@@ -1,0 +1,248 @@
+//! Any publications in every encoding: they arrive unchanged, or cannot be encoded.
+
+use bytes::Bytes;
+use linerate_hub::{
+    Batch, ChannelName, Encode, Epoch, Gap, GapCause, Publication, StreamPosition, Unencodable,
+};
+use linerate_proto::frame::{Header, Opcode};
+use serde_json::Value;
+
+use crate::protocol::{
+    Encoding,
+    centrifuge::Format,
+    event_stream::position_of,
+    native::{self, Flags},
+};
+
+/// Encodes publications to the channel that the first line of `data` names. Each begins with its
+/// length and a byte that says which attributes it has.
+pub fn publications(data: &[u8]) {
+    let mut parts = data.splitn(2, |&byte| byte == b'\n');
+    let name = parts.next().and_then(|name| std::str::from_utf8(name).ok());
+    let Some(channel) = name.and_then(|name| ChannelName::new(name).ok()) else {
+        return;
+    };
+    let publications = read(parts.next().unwrap_or_default(), &channel);
+    if publications.is_empty() {
+        return;
+    }
+    for encoding in Encoding::ALL {
+        check(encoding, &channel, &publications);
+    }
+    check_gap(publications.len() as u64);
+}
+
+fn read(mut rest: &[u8], channel: &ChannelName) -> Vec<Publication> {
+    let mut publications = Vec::new();
+    let mut offset = 0;
+    while let [length, how, behind @ ..] = rest {
+        let (payload, behind) = behind.split_at(usize::from(*length).min(behind.len()));
+        // Some offsets go back or skip some, as after a reset of the stream.
+        offset = match how & 3 {
+            0 => offset + 1,
+            1 => offset + 5,
+            2 => 1,
+            _ => offset,
+        };
+        let mut build = Publication::build(Bytes::from(payload.repeat(1 + usize::from(how >> 5))));
+        if how & 4 != 0 {
+            let epoch = Epoch::new("e");
+            build = build.with_position(StreamPosition { epoch, offset });
+        }
+        if how & 8 != 0 {
+            build = build.with_source(channel.clone());
+        }
+        if how & 16 != 0 {
+            let value = String::from_utf8_lossy(payload).into_owned();
+            build = build.with_tags(vec![("k".into(), value)]);
+        }
+        publications.push(build.finish());
+        rest = behind;
+    }
+    publications
+}
+
+fn check(encoding: Encoding, channel: &ChannelName, publications: &[Publication]) {
+    let batch = Batch {
+        channel,
+        channel_id: 300,
+        publications,
+        conflated: 0,
+    };
+    let mut out = b"before".to_vec();
+    let encoded = encoding.encode(&batch, &mut out);
+    assert!(out.starts_with(b"before"));
+    let is_json = publications.iter().all(|one| one.line().is_some());
+    let is_text = publications.iter().all(Publication::is_text);
+    let needs = match encoding {
+        Encoding::CentrifugeEventStream
+        | Encoding::CentrifugeHttpStream(Format::Json)
+        | Encoding::CentrifugeWebSocket(Format::Json) => is_json,
+        Encoding::EventStream => is_text,
+        _ => true,
+    };
+    assert_eq!(encoded, if needs { Ok(()) } else { Err(Unencodable) });
+    if !needs {
+        return;
+    }
+    let out = &out[b"before".len()..];
+    match encoding {
+        Encoding::CentrifugeEventStream => pushes(&lines(out, "data: ", "\n\n"), publications),
+        Encoding::CentrifugeHttpStream(Format::Json) => {
+            pushes(&lines(out, "", "\n"), publications);
+        }
+        Encoding::CentrifugeHttpStream(Format::Protobuf) => {}
+        Encoding::CentrifugeWebSocket(Format::Json) => {
+            let frames = frames(out);
+            let text = frames.iter().map(|(_, bytes)| str(bytes));
+            let lines: Vec<&str> = text.flat_map(|text| text.split('\n')).collect();
+            pushes(&lines, publications);
+        }
+        Encoding::CentrifugeWebSocket(Format::Protobuf) => {
+            let frames = frames(out);
+            assert!(frames.iter().all(|(kind, _)| *kind == Opcode::Binary));
+        }
+        Encoding::EventStream => events(str(out), publications),
+        Encoding::Native => blocks(&frames(out), publications),
+        Encoding::Raw => {
+            let payloads: Vec<Vec<u8>> = frames(out).into_iter().map(|(_, bytes)| bytes).collect();
+            let published = publications.iter().map(|one| one.payload().to_vec());
+            let published: Vec<Vec<u8>> = published.collect();
+            assert_eq!(payloads, published);
+        }
+    }
+}
+
+fn str(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("it is text")
+}
+
+/// Parses frames like a client.
+fn frames(mut wire: &[u8]) -> Vec<(Opcode, Vec<u8>)> {
+    let mut frames = Vec::new();
+    while !wire.is_empty() {
+        let decoded = Header::decode(wire).expect("a valid header");
+        let (header, header_bytes) = decoded.expect("a complete header");
+        assert!(header.fin && header.mask.is_none());
+        let payload_bytes = usize::try_from(header.payload_bytes).expect("it is in memory");
+        let (payload, behind) = wire[header_bytes..].split_at(payload_bytes);
+        if header.opcode == Opcode::Text {
+            assert!(std::str::from_utf8(payload).is_ok());
+        }
+        frames.push((header.opcode, payload.to_vec()));
+        wire = behind;
+    }
+    frames
+}
+
+fn lines<'a>(out: &'a [u8], before: &str, behind: &str) -> Vec<&'a str> {
+    let pieces = str(out).split_terminator(behind);
+    pieces
+        .map(|line| line.strip_prefix(before).expect("each line has it"))
+        .collect()
+}
+
+/// Each line is a push of one publication, in order.
+fn pushes(lines: &[&str], publications: &[Publication]) {
+    assert_eq!(lines.len(), publications.len());
+    for (line, publication) in lines.iter().zip(publications) {
+        assert!(!line.contains(['\n', '\r']));
+        if publication.value().is_none() {
+            // A number that is too large for any machine is still JSON (RFC 8259 §6).
+            let payload = publication.line().expect("it is JSON");
+            assert!(line.contains(str(payload)), "{line}");
+            continue;
+        }
+        let push: Value = serde_json::from_str(line).expect("it is JSON");
+        let data = &push["push"]["pub"]["data"];
+        assert_eq!(Some(data), publication.value(), "{line}");
+    }
+}
+
+/// HTML Standard §9.2.6: lines of data are joined by LF, and an empty line ends an event.
+fn events(text: &str, publications: &[Publication]) {
+    let mut events = text.split_terminator("\n\n");
+    for publication in publications {
+        let event = events.next().expect("one for each");
+        let mut data = Vec::new();
+        for line in event.split('\n') {
+            match line.split_once(": ") {
+                Some(("data", line)) => data.push(line),
+                Some(("id", id)) => assert_eq!(position_of(id).as_ref(), publication.position()),
+                _ => panic!("{line:?}"),
+            }
+        }
+        let payload = str(publication.payload())
+            .replace("\r\n", "\n")
+            .replace('\r', "\n");
+        assert_eq!(data.join("\n"), payload);
+    }
+    assert_eq!(events.next(), None);
+}
+
+/// Parses native blocks as documented in `docs/gateway/protocols.md`.
+fn blocks(frames: &[(Opcode, Vec<u8>)], publications: &[Publication]) {
+    let mut expected = publications.iter();
+    for (_, block) in frames {
+        let mut rest = &block[..];
+        assert_eq!(varint(&mut rest), 300);
+        let flags = varint(&mut rest) as u8;
+        let mut offset = match flags & Flags::OFFSETS {
+            0 => None,
+            _ => Some(varint(&mut rest)),
+        };
+        for _ in 0..varint(&mut rest) {
+            let publication = expected.next().expect("not more than were published");
+            if flags & Flags::SPARSE != 0 {
+                let skipped = varint(&mut rest);
+                offset = offset.map(|offset| offset + skipped);
+            }
+            assert_eq!(
+                offset,
+                publication.position().map(|position| position.offset)
+            );
+            if flags & Flags::SOURCES != 0 {
+                let source = publication.source().map_or("", |source| source.as_str());
+                assert_eq!(taken(&mut rest), source.as_bytes());
+            }
+            if flags & Flags::EXTRAS != 0 {
+                let extras = taken(&mut rest);
+                let is_some = !publication.tags().is_empty();
+                assert_eq!(serde_json::from_slice::<Value>(extras).is_ok(), is_some);
+            }
+            assert_eq!(taken(&mut rest), publication.payload());
+            offset = offset.map(|offset| offset + 1);
+        }
+        assert!(rest.is_empty());
+    }
+    assert!(expected.next().is_none(), "all of them");
+}
+
+fn check_gap(missed: u64) {
+    for cause in GapCause::ALL {
+        let mut out = Vec::new();
+        let missed = (missed & 1 == 0).then_some(missed);
+        native::append_gap(300, Gap { missed, cause }, &mut out);
+        assert_eq!(frames(&out).len(), 1);
+    }
+}
+
+fn varint(rest: &mut &[u8]) -> u64 {
+    let mut number = 0;
+    for place in 0..10 {
+        let (byte, behind) = rest.split_first().expect("it is whole");
+        *rest = behind;
+        number |= u64::from(byte & 0x7F) << (7 * place);
+        if byte & 0x80 == 0 {
+            break;
+        }
+    }
+    number
+}
+
+fn taken<'a>(rest: &mut &'a [u8]) -> &'a [u8] {
+    let length = varint(rest) as usize;
+    let (taken, behind) = rest.split_at(length);
+    *rest = behind;
+    taken
+}

@@ -1,0 +1,127 @@
+//! Who may use the routes that an application adds to a gateway.
+
+use std::{net::IpAddr, sync::Arc};
+
+use axum::response::Response;
+use http::request::Parts;
+
+use crate::{
+    operations::refuse_diagnostics,
+    session::{KeyRefusal, Settings, Shared},
+};
+
+/// Checks clients against the current configuration of a gateway.
+#[derive(Clone, Debug)]
+pub struct Access {
+    shared: Arc<Shared>,
+}
+
+/// Who may upload logs, and view the logs that the server follows.
+///
+/// This enum is complete: a client is admitted, asked for a key, or refused.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum LogsAccess {
+    /// No client: the server is not open, and neither `auth.logs_key` nor `auth.admin_key` is
+    /// configured.
+    Closed,
+    /// Clients that present a key.
+    Key,
+    /// Every client: the server is open.
+    Open,
+}
+
+impl Access {
+    pub(super) const fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// Returns who may upload and follow logs.
+    pub fn logs(&self) -> LogsAccess {
+        logs_access(&self.shared.settings())
+    }
+
+    /// Checks a key for logs presented by a client at `address`: `auth.logs_key` or
+    /// `auth.admin_key`.
+    ///
+    /// # Errors
+    /// The key is wrong, or this address has presented too many wrong keys.
+    pub fn judge_logs_key(&self, key: &[u8], address: IpAddr) -> Result<(), KeyRefusal> {
+        let settings = self.shared.settings_full();
+        self.shared.judge_key("logs_key", Some(address), || {
+            settings.authenticator.is_logs_key(key)
+        })
+    }
+
+    /// Checks a request for diagnostics. These are public if the server is open or
+    /// `server.diagnostics` is set; otherwise they require the admin key. Returns the response if
+    /// the request is refused.
+    pub fn refuse_diagnostics(&self, parts: &Parts) -> Option<Response> {
+        refuse_diagnostics(&self.shared, parts)
+    }
+}
+
+fn logs_access(settings: &Settings) -> LogsAccess {
+    let has_own_key = settings.authenticator.has_logs_key();
+    if settings.config.is_open() && !has_own_key {
+        return LogsAccess::Open;
+    }
+    match has_own_key || settings.authenticator.has_admin_key() {
+        true => LogsAccess::Key,
+        false => LogsAccess::Closed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::{Access, LogsAccess};
+    use crate::{
+        config::{Config, Secret},
+        session::{Settings, Shared},
+    };
+
+    fn access(keys: &[&str]) -> Access {
+        let mut config = Config::default();
+        for name in keys {
+            let key = Some(Secret::new(&format!("0123456789abcdef-{name}")));
+            match *name {
+                "api" => config.auth.api_key = key,
+                "admin" => config.auth.admin_key = key,
+                _ => config.auth.logs_key = key,
+            }
+        }
+        of(config)
+    }
+
+    fn of(config: Config) -> Access {
+        Access::new(Arc::new(Shared::new(Settings::new(config, None).unwrap())))
+    }
+
+    fn opens(access: &Access, name: &str) -> bool {
+        let key = format!("0123456789abcdef-{name}");
+        let judged = access.judge_logs_key(key.as_bytes(), [192, 0, 2, 1].into());
+        judged.is_ok()
+    }
+
+    #[test]
+    fn logs_are_closed_unless_the_server_is_open_or_a_key_is_given() {
+        assert_eq!(access(&[]).logs(), LogsAccess::Open);
+        assert_eq!(access(&["api"]).logs(), LogsAccess::Closed);
+        assert_eq!(access(&["api", "admin"]).logs(), LogsAccess::Key);
+        assert_eq!(access(&["api", "logs"]).logs(), LogsAccess::Key);
+        assert_eq!(access(&["logs"]).logs(), LogsAccess::Key);
+        let mut anonymous = Config::default();
+        anonymous.auth.anonymous = true;
+        anonymous.auth.api_key = Some(Secret::new("0123456789abcdef-api-key"));
+        assert_eq!(of(anonymous).logs(), LogsAccess::Closed);
+    }
+
+    #[test]
+    fn logs_open_with_their_own_key_or_that_of_the_admin_page() {
+        let both = access(&["api", "admin", "logs"]);
+        assert!(opens(&both, "admin") && opens(&both, "logs"));
+        assert!(!opens(&both, "api") && !opens(&both, "") && !opens(&both, "logs2"));
+        assert!(!opens(&access(&["api"]), "api"));
+    }
+}
