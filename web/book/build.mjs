@@ -1,9 +1,9 @@
 // Builds the book: the Markdown pages in docs/ as HTML, with a search index. A broken link anywhere
 // in the Markdown of the repository is an error.
 //
-// docs/README.md is the table of contents: each of its second headings is a part, and the list below
-// it has the pages of the part in the order in which they are read. GitHub shows the same files with
-// the same links.
+// docs/README.md is the table of contents: each of its second headings is a part, and the list
+// below it has the pages of the part in the order in which they are read. GitHub shows the same
+// files with the same links.
 
 import { cp, mkdir, readFile, readdir, writeFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
