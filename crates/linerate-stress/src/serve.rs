@@ -14,7 +14,15 @@ mod slow;
 mod stalled;
 mod uploads;
 
-use crate::Row;
+use std::time::Duration;
+
+use crate::{Row, outcome::Bounds};
+
+/// The bounds of most rows. A latency of 200 µs does no harm, whatever the ratio.
+const BOUNDS: Bounds = Bounds {
+    memory_growth_max: 16 << 20,
+    p99_free: Duration::from_micros(200),
+};
 
 pub(crate) fn rows() -> Vec<Row> {
     let mut rows = flood::rows();

@@ -1,16 +1,16 @@
 //! Opens a connection without blocking: TCP, TLS and the opening handshake (RFC 6455 §4.1).
 
-use std::io;
+use std::io::{self, Read as _, Write as _};
 use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use linerate_harness::socket::Socket;
 use linerate_proto::handshake::{ClientHandshake, HandshakeError};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 
 use super::error::system;
-use super::socket::Socket;
 use super::{LoadError, Target, Wire};
 use crate::cell::Deflate;
 
@@ -38,7 +38,7 @@ pub(crate) fn open(
     silence_max: Duration,
 ) -> Result<Opened, LoadError> {
     let deadline = Instant::now() + silence_max;
-    let mut socket = Socket::connect(target)?;
+    let mut socket = connect(target)?;
     let mut opening = Opening::new(target, deflate)?;
     loop {
         if let Some(leftover) = opening.drive(&mut socket)? {
@@ -62,6 +62,15 @@ pub(crate) fn open(
             Err(errno) => return Err(system("poll failed")(errno)),
         }
     }
+}
+
+/// Starts to connect.
+///
+/// # Errors
+///
+/// Returns an error if the server is already known to refuse, or if no socket can be created.
+pub(crate) fn connect(target: &Target) -> Result<Socket, LoadError> {
+    Socket::connect(target.address, target.tls.as_ref()).map_err(LoadError::of_socket)
 }
 
 /// The opening handshake of one connection.
