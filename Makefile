@@ -64,12 +64,12 @@ lint: web ## formatting, clippy, types of the pages, syntax of the scripts; warn
 
 .PHONY: docs
 docs: web ## the Rust documentation; a broken link is an error
-	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --exclude linerate-microbench --no-deps --all-features
+	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps --all-features
 
 # In release, since some tests are thorough and the release build of the dependencies is there anyway: linerate-web stays
 # out, since it has features of theirs changed and all of them built again. Examples have no tests, and `lint` has
 # compiled them. The two crates that do arithmetic on lengths once more with overflow checks and debug assertions.
-UNIT := --workspace --exclude linerate-microbench --exclude linerate-web --all-features
+UNIT := --workspace --exclude linerate-web --all-features
 .PHONY: unit
 unit: web sdks ## the tests of all crates
 	scripts/steady-tests --locked --release $(UNIT) --tests
