@@ -252,7 +252,7 @@ mod contenders {
     include!(concat!(env!("OUT_DIR"), "/contenders.rs"));
 }
 
-const LENGTHS: [usize; 4] = [125, 1_024, 16_384, 65_536];
+    const LENGTHS: [usize; 4] = [125, 1_024, 16_384, 65_536];
 
     /// Checks every search at every length.
     pub(super) fn check() {

@@ -68,7 +68,7 @@ impl Server {
     /// Returns an error if the program cannot be run, exits at once, or accepts no connection
     /// within ten seconds.
     pub fn start(start: &Start<'_>) -> Result<Self, ServerError> {
-        let port = free_port()?;
+        let port = port::free().map_err(ServerError::Port)?;
         let mut command = start.launcher.command(start.cores, start.program);
         command.args(arguments(start, port));
         if start.mode.small_pages {
@@ -175,11 +175,6 @@ impl Drop for Server {
 /// them will fail.
 pub fn end_all() {
     groups().iter().copied().for_each(kill_group);
-}
-
-/// Returns a port of the loopback interface for a server that is about to be started.
-pub(crate) fn free_port() -> Result<u16, ServerError> {
-    port::free().map_err(ServerError::Port)
 }
 
 fn groups() -> MutexGuard<'static, BTreeSet<u32>> {

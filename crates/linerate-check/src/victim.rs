@@ -80,12 +80,13 @@ impl Victim {
     /// # Errors
     /// If the process has exited, or this process has no permission to observe it.
     pub fn figures(&self) -> io::Result<Figures> {
+        let times = self.0.cpu_times()?;
         let status = self.0.status()?;
         let bytes = |name| status.bytes(name).ok_or(io::ErrorKind::InvalidData);
         Ok(Figures {
             memory_bytes: bytes("RssAnon:")? + bytes("RssShmem:")?,
             asked_bytes: bytes("VmData:")?,
-            cpu: self.0.cpu_times()?.sum(),
+            cpu: times.user + times.system,
             files: self.0.open_files()?,
         })
     }

@@ -32,7 +32,6 @@ impl ChildProcess {
     /// Starts a process.
     ///
     /// # Errors
-    ///
     /// Returns an error if the program cannot be run.
     pub fn spawn(command: &mut Command) -> io::Result<Self> {
         command.spawn().map(Self)
@@ -57,7 +56,6 @@ impl ChildProcess {
     /// pipe. Later output is lost. Returns an empty string if the process has closed its output.
     ///
     /// # Errors
-    ///
     /// Returns an error if the output is not a pipe, was read before, or is not UTF-8.
     pub fn first_line(&mut self) -> io::Result<String> {
         let output = self.0.stdout.take();
@@ -71,7 +69,6 @@ impl ChildProcess {
     /// Waits until the process accepts connections on `address`.
     ///
     /// # Errors
-    ///
     /// Returns an error if it exits first, or accepts no connection within `time_max`.
     pub fn wait_until_listening(
         &mut self,
@@ -111,7 +108,6 @@ impl ChildProcess {
     /// Sends a signal to the process.
     ///
     /// # Errors
-    ///
     /// Returns an error if the process has exited and was waited for.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
         let pid = Pid::from_raw(self.id() as i32).ok_or(io::ErrorKind::NotFound)?;

@@ -10,7 +10,6 @@ use rustix::{
 /// Returns the cores that this thread may use, in ascending order.
 ///
 /// # Errors
-///
 /// Returns an error if the system does not tell.
 pub fn allowed() -> io::Result<Vec<u32>> {
     Ok(numbers(&sched_getaffinity(None)?))
@@ -19,7 +18,6 @@ pub fn allowed() -> io::Result<Vec<u32>> {
 /// Returns the cores that a process may use, in ascending order.
 ///
 /// # Errors
-///
 /// Returns an error if there is no such process.
 pub fn allowed_for(pid: u32) -> io::Result<Vec<u32>> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
@@ -37,7 +35,6 @@ fn numbers(set: &CpuSet) -> Vec<u32> {
 /// Pins this thread, and the threads and processes that it starts later, to `cores`.
 ///
 /// # Errors
-///
 /// Returns an error if none of the cores may be used.
 pub fn pin(cores: &[u32]) -> io::Result<()> {
     let mut set = CpuSet::new();
@@ -64,7 +61,6 @@ impl Pinned {
     /// Moves the calling thread to `cores`. If `cores` is empty, the thread stays where it is.
     ///
     /// # Errors
-    ///
     /// Returns an error if none of the cores may be used.
     pub fn to(cores: &[u32]) -> io::Result<Self> {
         let before = sched_getaffinity(None)?;

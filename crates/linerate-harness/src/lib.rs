@@ -1,10 +1,10 @@
 //! What the programs that measure, abuse and check servers share, and what tests need of it.
 //!
 //! - [`child`] starts processes, waits until they listen, and kills them in the end.
-//! - [`process`] reads what a process uses: memory, CPU time, open files.
+//! - [`process`] reads what a process uses: memory, CPU time, open files; and raises our limit of
+//!   these.
 //! - [`machine`] reads how busy all cores are.
 //! - [`cores`] pins threads to cores.
-//! - [`limits`] raises the limit of open files.
 //! - [`port`] finds free ports.
 //! - `socket`, with the feature of that name, is a client's socket, with or without TLS.
 //! - [`table`] formats tables as text and as Markdown.
@@ -15,7 +15,6 @@
 pub mod child;
 #[cfg(target_os = "linux")]
 pub mod cores;
-pub mod limits;
 pub mod machine;
 pub mod port;
 pub mod process;

@@ -19,7 +19,6 @@ impl MachineTimes {
     /// Reads the times.
     ///
     /// # Errors
-    ///
     /// Returns an error if the file cannot be read or is malformed.
     pub fn now() -> io::Result<Self> {
         let stat = fs::read_to_string("/proc/stat")?;

@@ -16,7 +16,6 @@ const PORTS: Range<u16> = 15_000..32_000;
 /// Connections of the last server on a port may linger, and not every server tolerates that.
 ///
 /// # Errors
-///
 /// Returns an error if no port is free.
 pub fn free() -> io::Result<u16> {
     static NEXT: AtomicU16 = AtomicU16::new(0);

@@ -38,7 +38,6 @@ impl Socket {
     /// `WouldBlock` until the connection is established.
     ///
     /// # Errors
-    ///
     /// Returns an error if the server is already known to refuse, or if no socket can be created.
     pub fn connect(address: SocketAddr, tls: Option<&TlsOptions>) -> io::Result<Self> {
         let domain = Domain::for_address(address);
@@ -46,7 +45,7 @@ impl Socket {
         let socket = socket2::Socket::new(domain, kind, Some(Protocol::TCP))?;
         socket.set_tcp_nodelay(true)?;
         match socket.connect(&address.into()) {
-            Err(error) if error.raw_os_error() != Some(IN_PROGRESS) => return Err(error),
+            Err(error) if error.raw_os_error() != Some(IN_PROGRESS) => Err(error),
             _ => Self::new(socket.into(), tls),
         }
     }
@@ -54,7 +53,6 @@ impl Socket {
     /// Shuts down the sending side of the connection.
     ///
     /// # Errors
-    ///
     /// Returns an error if the connection is broken.
     pub fn end(&self) -> io::Result<()> {
         self.stream.shutdown(Shutdown::Write)
@@ -63,7 +61,6 @@ impl Socket {
     /// Closes the connection with a reset, so that neither end keeps any state of it.
     ///
     /// # Errors
-    ///
     /// Returns an error if the socket option cannot be set.
     pub fn abandon(self) -> io::Result<()> {
         SockRef::from(&self.stream).set_linger(Some(Duration::ZERO))
@@ -74,7 +71,6 @@ impl<S: Read + Write> Socket<S> {
     /// Takes over a connected stream on which nothing has been sent.
     ///
     /// # Errors
-    ///
     /// Returns an error if the TLS configuration is not usable.
     pub fn new(stream: S, tls: Option<&TlsOptions>) -> io::Result<Self> {
         let session = tls.map(|(config, name)| {

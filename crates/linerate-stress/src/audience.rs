@@ -20,7 +20,7 @@ use crate::{
     cores,
     figures::p99,
     live::wire::{receive, stamp},
-    websocket::{frame, request, whole_frame},
+    websocket::{frame, request, wait_for_open, whole_frame},
 };
 
 /// The first argument of such a process.
@@ -113,20 +113,7 @@ impl Subscriber {
     }
 
     fn wait_for_open(&mut self) -> Result<()> {
-        let mut buffer = [0; 4096];
-        loop {
-            let (bytes, _) = receive(&self.stream, &mut buffer)?;
-            self.rest.extend_from_slice(&buffer[..bytes]);
-            let end = self.rest.windows(4).position(|four| four == b"\r\n\r\n");
-            match end {
-                Some(end) if self.rest.starts_with(b"HTTP/1.1 101 ") => {
-                    self.rest.drain(..end + 4);
-                    break;
-                }
-                None if bytes > 0 => {}
-                _ => bail!("subscriber refused: {}", self.rest.escape_ascii()),
-            }
-        }
+        wait_for_open(&mut self.stream)?;
         Ok(self.stream.set_nonblocking(true)?)
     }
 

@@ -30,7 +30,7 @@ use std::{env, fs, net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
-use linerate_harness::limits::raise_file_limit;
+use linerate_harness::process::raise_file_limit;
 use linerate_reactor::DriverKind;
 
 use self::{figures::Effort, outcome::Outcome};

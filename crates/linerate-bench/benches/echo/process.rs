@@ -28,7 +28,9 @@ pub(crate) struct Cores {
 impl Cores {
     /// Chooses the first two cores that the process may use, or one for both if there is only one.
     pub(crate) fn choose() -> anyhow::Result<Self> {
-        let mut cores = allowed().context("cannot read the CPU affinity")?.into_iter();
+        let mut cores = allowed()
+            .context("cannot read the CPU affinity")?
+            .into_iter();
         let server = cores.next().context("no core is available")?;
         Ok(Self {
             client: cores.next().unwrap_or(server),

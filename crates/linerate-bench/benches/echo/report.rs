@@ -80,7 +80,10 @@ fn cells(rounds: &[Measurement], linerate: Option<&Vec<Measurement>>, figure: Fi
         let ratio = Summary::of(pairs.map(|(ours, theirs)| figure(ours) / figure(theirs)));
         format!("{:.2} ({:.2}–{:.2})", ratio.median, ratio.min, ratio.max)
     });
-    format!("{:>11} {spread:>4.0}%  {ratio:<19}", grouped(own.median.round_ties_even() as u64))
+    format!(
+        "{:>11} {spread:>4.0}%  {ratio:<19}",
+        grouped(own.median.round_ties_even() as u64)
+    )
 }
 
 /// The median and the range of some figures.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use linerate_harness::limits::raise_file_limit;
+use linerate_harness::process::raise_file_limit;
 use linerate_harness::socket::Socket;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;

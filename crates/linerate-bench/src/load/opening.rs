@@ -147,7 +147,7 @@ impl Opening {
     fn attempt(&mut self, socket: &mut Socket) -> io::Result<Result<Vec<u8>, LoadError>> {
         if self.handshake.is_none() {
             // An empty write fails like any other as long as the connection is not established.
-            socket.write(&[])?;
+            let _none = socket.write(&[])?;
             return Ok(Ok(Vec::new()));
         }
         if self.written < self.request.len() {

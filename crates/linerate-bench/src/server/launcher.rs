@@ -12,7 +12,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command};
 
-use linerate_harness::{cores::pin, limits::raise_file_limit};
+use linerate_harness::{cores::pin, process::raise_file_limit};
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
 /// How to run [`launch`] in a separate process.

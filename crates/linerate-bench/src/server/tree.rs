@@ -88,8 +88,8 @@ fn usage_of(process: Process) -> io::Result<Usage> {
         cpu: process.cpu()?,
         user: times.user,
         system: times.system,
-        resident_bytes: status.resident_bytes().unwrap_or(0),
-        resident_bytes_peak: status.resident_bytes_peak().unwrap_or(0),
+        resident_bytes: status.bytes("VmRSS:").unwrap_or(0),
+        resident_bytes_peak: status.bytes("VmHWM:").unwrap_or(0),
     })
 }
 

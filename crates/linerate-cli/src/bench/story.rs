@@ -19,7 +19,7 @@ use linerate_bench::{
         trial::Stage,
     },
 };
-use linerate_harness::limits::raise_file_limit;
+use linerate_harness::process::raise_file_limit;
 use tempfile::NamedTempFile;
 
 use super::{launch, print};

@@ -3,9 +3,7 @@
 
 mod consumers;
 
-use std::{
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use linerate::{CloseCode, WebSocket};
 use serde_json::{Value, json};

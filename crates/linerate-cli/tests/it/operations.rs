@@ -196,7 +196,10 @@ async fn r07_a_server_without_file_descriptors_recovers_and_does_not_spin() {
     let before = server.process().cpu().unwrap();
     tokio::time::sleep(Duration::from_secs(2)).await;
     let spent = server.process().cpu().unwrap() - before;
-    assert!(spent < Duration::from_millis(500), "{spent:?} of CPU time in 2 s");
+    assert!(
+        spent < Duration::from_millis(500),
+        "{spent:?} of CPU time in 2 s"
+    );
     drop(many);
     until(&server, "/live", |text| text.starts_with("200")).await;
 

@@ -2,15 +2,14 @@
 
 use anyhow::Result;
 
-use super::{BOUNDS, process::Serve};
+use super::{BOUNDS, abused};
 use crate::{
     Row,
     attack::{
-        self, Abuse,
+        Abuse,
         filters::{PUBLISHED, REFUSED, TAKEN},
     },
-    figures::{Effort, alternate},
-    live::Live,
+    figures::Effort,
     outcome::{Finding, Outcome},
 };
 
@@ -31,14 +30,7 @@ pub(super) fn rows() -> [Row; 3] {
 }
 
 fn run(abuse: Abuse, peers: usize, effort: &Effort) -> Result<Outcome> {
-    let server = Serve::start(&effort.linerate, &[])?;
-    let mut attackers = attack::start(abuse, server.address, peers)?;
-    let mut live = Live::open(server.target())?;
-    let twin = abuse.has_twin();
-    let figures = alternate(server.process(), &mut live, &mut attackers, twin, effort)?;
-    drop(live);
-    attackers.end()?;
-    server.end()?;
+    let figures = abused(effort, abuse, peers, &[])?;
     let (taken, refused) = (figures.counted(TAKEN), figures.counted(REFUSED));
     Ok(Outcome {
         abuse: match abuse {

@@ -2,12 +2,11 @@
 
 use anyhow::Result;
 
-use super::{BOUNDS, process::Serve};
+use super::{BOUNDS, abused};
 use crate::{
     Row,
-    attack::{self, Abuse, connect::CONNECTS},
-    figures::{Effort, alternate},
-    live::Live,
+    attack::{Abuse, connect::CONNECTS},
+    figures::Effort,
     outcome::{Bounds, Finding, Outcome},
     reactor,
 };
@@ -37,19 +36,8 @@ pub(super) fn rows() -> Vec<Row> {
 }
 
 fn run(abuse: Abuse, peers: usize, effort: &Effort) -> Result<Outcome> {
-    let server = Serve::start(&effort.linerate, &["--set", "compression.enabled=true"])?;
-    let mut attackers = attack::start(abuse, server.address, peers)?;
-    let mut live = Live::open(server.target())?;
-    let figures = alternate(
-        server.process(),
-        &mut live,
-        &mut attackers,
-        abuse.has_twin(),
-        effort,
-    )?;
-    drop(live);
-    attackers.end()?;
-    server.end()?;
+    let flags = ["--set", "compression.enabled=true"];
+    let figures = abused(effort, abuse, peers, &flags)?;
     let mut also = Vec::new();
     let memory_growth_max = match abuse {
         Abuse::Bombs => {

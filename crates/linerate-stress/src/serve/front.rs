@@ -2,16 +2,15 @@
 
 use anyhow::Result;
 
-use super::{BOUNDS, process::Serve};
+use super::{BOUNDS, abused};
 use crate::{
     Row,
     attack::{
-        self, Abuse,
+        Abuse,
         keys::LOOKED_AT,
         streams::{MOST, STREAMS},
     },
-    figures::{Effort, Figures, alternate},
-    live::Live,
+    figures::{Effort, Figures},
     outcome::{Bounds, Finding, Outcome},
 };
 
@@ -37,7 +36,7 @@ pub(super) fn rows() -> [Row; 2] {
 fn streams(effort: &Effort) -> Result<Outcome> {
     let connections_max = CONNECTIONS_MAX.to_string();
     let flags = ["--connections-max", connections_max.as_str()];
-    let figures = abuse(effort, Abuse::Streams, &flags)?;
+    let figures = abused(effort, Abuse::Streams, PEERS, &flags)?;
     let most = figures.counted(MOST);
     let allowed = CONNECTIONS_MAX - PEERS as u64;
     Ok(Outcome {
@@ -63,7 +62,7 @@ fn keys(effort: &Effort) -> Result<Outcome> {
         "--set",
         "server.diagnostics=true",
     ];
-    let figures = abuse(effort, Abuse::WrongKeys, &flags)?;
+    let figures = abused(effort, Abuse::WrongKeys, PEERS, &flags)?;
     let (shown, looked_at) = (figures.counted("keys"), figures.counted(LOOKED_AT));
     // A row takes less than five minutes.
     let allowed = 5 * KEYS_MAX;
@@ -75,17 +74,6 @@ fn keys(effort: &Effort) -> Result<Outcome> {
         )],
         ..outcome(figures)
     })
-}
-
-fn abuse(effort: &Effort, abuse: Abuse, flags: &[&str]) -> Result<Figures> {
-    let server = Serve::start(&effort.linerate, flags)?;
-    let mut attackers = attack::start(abuse, server.address, PEERS)?;
-    let mut live = Live::open(server.target())?;
-    let figures = alternate(server.process(), &mut live, &mut attackers, false, effort)?;
-    drop(live);
-    attackers.end()?;
-    server.end()?;
-    Ok(figures)
 }
 
 fn outcome(figures: Figures) -> Outcome {

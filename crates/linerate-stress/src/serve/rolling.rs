@@ -64,7 +64,7 @@ fn run(effort: &Effort) -> Result<Outcome> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let mut clients = Child::start(&arguments)?;
     let publisher = Publishing::start(nodes.beside.address)?;
-    wait_for(&mut clients, count, &mut Seen::default())?;
+    settle(&mut clients, count, &mut Seen::default())?;
     let memory_before = nodes.nodes[0].process().resident_bytes()?;
     let alone = slices(&mut clients, effort.slices)?;
 
@@ -77,7 +77,7 @@ fn run(effort: &Effort) -> Result<Outcome> {
     }
     let share = nodes.processor_time.as_secs_f64() / started.elapsed().as_secs_f64();
     publisher.stop()?;
-    wait_for(&mut clients, count, &mut all)?;
+    settle(&mut clients, count, &mut all)?;
     let used = Used::now(&nodes, &clients, &redis)?;
     clients.end()?;
     thread::sleep(Duration::from_secs(1));
@@ -192,7 +192,7 @@ fn note(clients: &mut Child, all: &mut Seen) -> Result<Seen> {
     Ok(seen)
 }
 
-/// Waits until all clients are subscribed again, as an operator does before restarting the next
+/// Waits until all clients are subscribed, as an operator does before restarting the next
 /// node. Returns the worst 99th percentile of the time that publications took to arrive meanwhile.
 fn settle(clients: &mut Child, count: usize, all: &mut Seen) -> Result<Duration> {
     let deadline = Instant::now() + SETTLE_MAX;
@@ -206,24 +206,8 @@ fn settle(clients: &mut Child, count: usize, all: &mut Seen) -> Result<Duration>
         let subscribed = all.subscribed;
         ensure!(
             Instant::now() < deadline,
-            "only {subscribed} of {count} clients reconnected in time"
-        );
-    }
-}
-
-fn wait_for(clients: &mut Child, count: usize, all: &mut Seen) -> Result<()> {
-    let deadline = Instant::now() + SETTLE_MAX;
-    loop {
-        note(clients, all)?;
-        if all.subscribed == count as u64 {
-            return Ok(());
-        }
-        let subscribed = all.subscribed;
-        ensure!(
-            Instant::now() < deadline,
             "only {subscribed} of {count} clients subscribed in time"
         );
-        thread::sleep(Duration::from_millis(200));
     }
 }
 
