@@ -65,13 +65,13 @@ lint: web ## check formatting, clippy, types of the pages, syntax of the scripts
 
 .PHONY: docs
 docs: web ## build the Rust documentation; a broken link is an error
-	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --exclude linerate-microbench --no-deps --all-features
+	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps --all-features
 
 # Release builds, because some tests are thorough and the dependencies are built for release anyway.
 # linerate-web is excluded, because it changes features of the dependencies and all would be built
 # again. Examples have no tests, and `lint` compiles them. The crates that do arithmetic on lengths
 # are tested again with overflow checks and debug assertions.
-UNIT := --workspace --exclude linerate-microbench --exclude linerate-web --all-features
+UNIT := --workspace --exclude linerate-web --all-features
 .PHONY: unit
 unit: web sdks ## test all crates
 	scripts/steady-tests --locked --release $(UNIT) --tests

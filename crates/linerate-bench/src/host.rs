@@ -8,6 +8,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use linerate_harness::machine::MachineTimes;
 use rustix::system::uname;
 
 use crate::record::Host;
@@ -46,37 +47,14 @@ pub fn describe(cores: &Cores) -> Host {
 /// Returns the share of the time in which the cores of the machine are busy with other work, if
 /// that is enough to disturb measurements.
 pub fn disturbance() -> Option<f64> {
-    let before = CpuTimes::parse(&read("/proc/stat"))?;
+    let before = MachineTimes::now().ok()?;
     thread::sleep(WATCHED);
-    let after = CpuTimes::parse(&read("/proc/stat"))?;
-    let all = after.all.checked_sub(before.all).filter(|&all| all > 0)?;
+    let after = MachineTimes::now().ok()?;
+    let all = after.all.checked_sub(before.all)?;
     let idle = after.idle.saturating_sub(before.idle);
-    let busy = 1.0 - idle as f64 / all as f64;
+    let busy = 1.0 - idle.div_duration_f64(all);
+    // Without any tick in between, this is not a number.
     (busy > BUSY_MAX).then_some(busy)
-}
-
-/// Clock ticks of all cores since the machine was started.
-struct CpuTimes {
-    idle: u64,
-    all: u64,
-}
-
-impl CpuTimes {
-    /// Parses the text of `/proc/stat`.
-    fn parse(stat: &str) -> Option<Self> {
-        let line = stat.lines().next()?.strip_prefix("cpu ")?;
-        // proc(5): user nice system idle iowait irq softirq steal; the fields after these are part
-        // of user.
-        let times: Vec<u64> = line
-            .split_whitespace()
-            .flat_map(str::parse)
-            .take(8)
-            .collect();
-        Some(Self {
-            idle: times.get(3)? + times.get(4)?,
-            all: times.iter().sum(),
-        })
-    }
 }
 
 /// Returns the text of a file without surrounding white space, or an empty string if the file
@@ -169,13 +147,6 @@ mod tests {
             2 << 20
         );
         assert_eq!(memory_bytes(""), 0);
-    }
-
-    #[test]
-    fn waiting_for_disks_is_not_being_busy() {
-        let times = CpuTimes::parse("cpu  1 2 3 40 5 6 7 8 9 10\ncpu0 1 2 3 40 5 6 7 8 9 10\n");
-        let times = times.unwrap();
-        assert_eq!((times.idle, times.all), (45, 72));
     }
 
     #[test]

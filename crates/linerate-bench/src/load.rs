@@ -3,11 +3,10 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
+use linerate_harness::cores::Pinned;
+use linerate_harness::socket::TlsOptions;
 use serde::Deserialize;
 
 mod answers;
@@ -21,16 +20,14 @@ mod link;
 mod message;
 mod meter;
 mod opening;
-mod pin;
 mod script;
-mod socket;
 #[cfg(test)]
 mod testing;
 mod upload;
 mod watch;
 
-pub use crowd::raise_file_limit;
 pub use error::LoadError;
+use error::system;
 pub(crate) use meter::Latencies;
 pub(crate) use watch::Watch;
 
@@ -54,7 +51,7 @@ pub fn measure(
     cores: &[u32],
     probe: &mut dyn Probe,
 ) -> Result<Figures, LoadError> {
-    let _pinned = pin::Pinned::to(cores)?;
+    let _pinned = Pinned::to(cores).map_err(system("cannot pin the load to its cores"))?;
     match load {
         Load::Echo(echo) => echo::measure(echo, target, budget, cores, probe),
         Load::Fanout(fanout) => fanout::measure(fanout, target, budget, probe),
@@ -75,7 +72,7 @@ pub struct Target {
     /// Protocol that it speaks.
     pub wire: Wire,
     /// TLS configuration, and the name that the certificate must be valid for.
-    pub tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+    pub tls: Option<TlsOptions>,
 }
 
 /// The protocol that a server speaks.

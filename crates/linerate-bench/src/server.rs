@@ -2,36 +2,32 @@
 
 mod certificate;
 mod launcher;
-mod port;
-mod process;
 mod stderr;
+mod tree;
 
 use std::collections::BTreeSet;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use linerate_harness::child::{ChildProcess, NotListening};
+use linerate_harness::port;
 use rustix::process::{Pid, Signal, kill_process_group};
 use thiserror::Error;
 
 use crate::cell::{Deflate, Mode, Service};
 use crate::load::{Probe, Usage};
 pub use certificate::{Certificate, CertificateError};
-pub(crate) use launcher::pin;
 pub use launcher::{Launcher, launch};
-pub use process::Process;
 use stderr::Tail;
+pub use tree::ProcessTree;
 
 /// A server that accepts no connection within this time after its start has failed.
 const START_MAX: Duration = Duration::from_secs(10);
-
-/// Interval at which a starting server is tested for whether it accepts connections.
-const START_STEP: Duration = Duration::from_millis(10);
 
 /// How to start a server.
 #[derive(Clone, Copy, Debug)]
@@ -55,9 +51,9 @@ static GROUPS: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 /// A running server. It is killed, with its children, when this value is dropped.
 #[derive(Debug)]
 pub struct Server {
-    child: Child,
+    child: ChildProcess,
     address: SocketAddr,
-    process: Process,
+    processes: ProcessTree,
     stderr: Tail,
 }
 
@@ -72,7 +68,7 @@ impl Server {
     /// Returns an error if the program cannot be run, exits at once, or accepts no connection
     /// within ten seconds.
     pub fn start(start: &Start<'_>) -> Result<Self, ServerError> {
-        let port = free_port()?;
+        let port = port::free().map_err(ServerError::Port)?;
         let mut command = start.launcher.command(start.cores, start.program);
         command.args(arguments(start, port));
         if start.mode.small_pages {
@@ -89,21 +85,20 @@ impl Server {
         cores: &[u32],
         port: u16,
     ) -> Result<Self, ServerError> {
-        let mut child = command
+        command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
-            .process_group(0)
-            .spawn()
-            .map_err(|source| ServerError::Spawn {
-                program: command.get_program().into(),
-                source,
-            })?;
+            .process_group(0);
+        let mut child = ChildProcess::spawn(&mut command).map_err(|source| ServerError::Spawn {
+            program: command.get_program().into(),
+            source,
+        })?;
         groups().insert(child.id());
-        let stderr = Tail::of(child.stderr.take());
+        let stderr = Tail::of(child.take_stderr());
         let mut server = Self {
             address: (Ipv4Addr::LOCALHOST, port).into(),
-            process: Process::new(child.id(), cores.len() as u32),
+            processes: ProcessTree::new(child.process(), cores.len() as u32),
             child,
             stderr,
         };
@@ -112,38 +107,36 @@ impl Server {
     }
 
     fn wait_until_it_listens(&mut self) -> Result<(), ServerError> {
-        let started = Instant::now();
-        while TcpStream::connect(self.address).is_err() {
-            if let Some(end) = self.end() {
-                return Err(ServerError::Ended(end));
-            }
-            if started.elapsed() > START_MAX {
-                return Err(ServerError::Deaf {
-                    seconds: START_MAX.as_secs(),
-                    stderr: self.stderr.last_lines(),
-                });
-            }
-            thread::sleep(START_STEP);
-        }
-        Ok(())
+        let listening = self.child.wait_until_listening(self.address, START_MAX);
+        listening.map_err(|why| match why {
+            NotListening::Exited(status) => ServerError::Ended(self.describe_end(status)),
+            NotListening::TimedOut => ServerError::Deaf {
+                seconds: START_MAX.as_secs(),
+                stderr: self.stderr.last_lines(),
+            },
+        })
     }
 
     /// Returns how the server ended and the last lines that it wrote to standard error; `None`
     /// while it is running.
     pub fn end(&mut self) -> Option<String> {
-        let status = self.child.try_wait().ok()??;
+        let status = self.child.exit_status()?;
+        Some(self.describe_end(status))
+    }
+
+    fn describe_end(&self, status: ExitStatus) -> String {
         // The rest of its output may still be in the pipe.
         self.stderr.wait_for_end();
         let how = describe(status);
-        Some(match self.stderr.last_lines() {
+        match self.stderr.last_lines() {
             lines if lines.is_empty() => how,
             lines => format!("{how}: {lines}"),
-        })
+        }
     }
 
     /// Waits until the server uses no more CPU time, for at most 0.2 seconds.
     pub fn wait_for_rest(&self) {
-        self.process.wait_for_rest();
+        self.processes.wait_for_rest();
     }
 
     /// Returns the address on which the server listens.
@@ -156,16 +149,16 @@ impl Probe for Server {
     fn usage(&mut self) -> io::Result<Option<Usage>> {
         match self.end() {
             Some(end) => Err(io::Error::other(end)),
-            None => self.process.usage(),
+            None => self.processes.usage(),
         }
     }
 
     fn reset_peak(&mut self) -> io::Result<()> {
-        self.process.reset_peak()
+        self.processes.reset_peak()
     }
 
     fn cores(&self) -> u32 {
-        self.process.cores()
+        self.processes.cores()
     }
 }
 
@@ -175,7 +168,6 @@ impl Drop for Server {
         // has exited. This fails only if the group is empty.
         kill_group(self.child.id());
         groups().remove(&self.child.id());
-        _ = self.child.wait();
     }
 }
 
@@ -183,11 +175,6 @@ impl Drop for Server {
 /// them will fail.
 pub fn end_all() {
     groups().iter().copied().for_each(kill_group);
-}
-
-/// Returns a port of the loopback interface for a server that is about to be started.
-pub(crate) fn free_port() -> Result<u16, ServerError> {
-    port::free().map_err(ServerError::Port)
 }
 
 fn groups() -> MutexGuard<'static, BTreeSet<u32>> {

@@ -24,7 +24,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 pub use dialect::Dialect;
-pub use peer::{Peer, PeerServer};
+pub use peer::Peer;
 pub use redis::Redis;
 pub use trial::{Cell, Trial};
 

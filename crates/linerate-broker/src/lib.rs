@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod awake;
+mod backoff;
 pub mod broker;
 pub mod connect;
 pub mod event;

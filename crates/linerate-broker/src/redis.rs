@@ -52,7 +52,6 @@ use crate::{
 };
 
 mod address;
-mod backoff;
 mod cluster;
 mod commands;
 mod delivery;

@@ -2,8 +2,9 @@
 
 mod claims;
 
-use std::{fmt, fs, future::Future, io, path::PathBuf, pin::pin, time::Duration};
+use std::{fmt, future::Future, io, pin::pin, time::Duration};
 
+use linerate_harness::process::Process;
 use tokio::time::{Instant, sleep};
 
 use crate::{
@@ -21,9 +22,6 @@ const SAMPLE_INTERVAL: Duration = Duration::from_millis(20);
 /// How often the process is sampled afterwards, and for how long it has to be idle.
 const SETTLE_INTERVAL: Duration = Duration::from_secs(2);
 
-/// The unit in which Linux reports the CPU time of processes (proc(5), `USER_HZ`).
-const TICKS_PER_SECOND: u64 = 100;
-
 /// How much the memory may grow without counting as kept: allocators never return everything. The
 /// larger of these two values applies.
 const MEMORY_PERCENT: u64 = 5;
@@ -34,7 +32,7 @@ const IDLE_PERCENT: u128 = 5;
 
 /// A process on this machine.
 #[derive(Debug)]
-pub struct Victim(PathBuf);
+pub struct Victim(Process);
 
 /// The resources of a process at one moment.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -46,7 +44,7 @@ pub struct Figures {
     /// The CPU time that the process has used on all cores together.
     pub cpu: Duration,
     /// The number of open files.
-    pub files: usize,
+    pub files: u64,
 }
 
 /// The resources of a process before, during and after stress.
@@ -72,7 +70,7 @@ impl Victim {
     /// # Errors
     /// If there is no such process, or this process has no permission to observe it.
     pub fn new(pid: u32) -> io::Result<Self> {
-        let victim = Self(PathBuf::from(format!("/proc/{pid}")));
+        let victim = Self(Process::new(pid));
         victim.figures()?;
         Ok(victim)
     }
@@ -82,14 +80,14 @@ impl Victim {
     /// # Errors
     /// If the process has exited, or this process has no permission to observe it.
     pub fn figures(&self) -> io::Result<Figures> {
-        let malformed = || io::Error::from(io::ErrorKind::InvalidData);
-        let status = fs::read_to_string(self.0.join("status"))?;
-        let stat = fs::read_to_string(self.0.join("stat"))?;
+        let times = self.0.cpu_times()?;
+        let status = self.0.status()?;
+        let bytes = |name| status.bytes(name).ok_or(io::ErrorKind::InvalidData);
         Ok(Figures {
-            memory_bytes: memory_bytes(&status).ok_or_else(malformed)?,
-            asked_bytes: bytes_of(&status, "VmData:").ok_or_else(malformed)?,
-            cpu: cpu(&stat).ok_or_else(malformed)?,
-            files: fs::read_dir(self.0.join("fd"))?.count(),
+            memory_bytes: bytes("RssAnon:")? + bytes("RssShmem:")?,
+            asked_bytes: bytes("VmData:")?,
+            cpu: times.user + times.system,
+            files: self.0.open_files()?,
         })
     }
 
@@ -161,30 +159,6 @@ impl Victim {
             last = after;
         }
     }
-}
-
-/// Parses the resident memory from `/proc/PID/status`, in bytes.
-fn memory_bytes(status: &str) -> Option<u64> {
-    Some(bytes_of(status, "RssAnon:")? + bytes_of(status, "RssShmem:")?)
-}
-
-/// Parses a field of `/proc/PID/status`, in bytes.
-fn bytes_of(status: &str, name: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib << 10)
-}
-
-/// Parses the CPU time from `/proc/PID/stat`, in user mode and in the kernel.
-fn cpu(stat: &str) -> Option<Duration> {
-    // The name, in parentheses, may contain any characters.
-    let (_, fields) = stat.rsplit_once(')')?;
-    let mut fields = fields.split_ascii_whitespace().skip(11);
-    let user: u64 = fields.next()?.parse().ok()?;
-    let kernel: u64 = fields.next()?.parse().ok()?;
-    Some(Duration::from_millis(
-        (user + kernel) * 1_000 / TICKS_PER_SECOND,
-    ))
 }
 
 impl Aftermath {
@@ -291,12 +265,7 @@ mod tests {
     use crate::case::Verdict;
 
     #[test]
-    fn figures_are_read_whatever_the_name_of_the_process() {
-        let stat = "7 (a ) b) S 1 7 7 0 -1 4194560 151 0 0 0 120 30 0 0 20 0 1 0 40 9 2";
-        assert_eq!(cpu(stat), Some(Duration::from_millis(1_500)));
-        let status = "VmRSS:\t 19 kB\nRssAnon:\t   12 kB\nRssFile:\t 6 kB\nRssShmem:\t 1 kB\n";
-        assert_eq!(memory_bytes(status), Some(13 << 10));
-        assert_eq!(memory_bytes("RssAnon:\t 12 MB\nRssShmem:\t 1 kB\n"), None);
+    fn a_process_can_be_observed() {
         let own = Victim::new(std::process::id()).unwrap().figures().unwrap();
         assert!(own.memory_bytes > 0 && own.files > 0, "{own:?}");
     }

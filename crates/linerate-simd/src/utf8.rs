@@ -14,11 +14,11 @@ pub use validator::Validator;
 const BLOCK_LEN: usize = 64;
 
 /// From this length on, it is faster to pad non-ASCII text to a block: 18 ns instead of 23 ns at 40
-/// bytes, and instead of 38 ns at 63 bytes (`linerate-microbench`).
+/// bytes, and instead of 38 ns at 63 bytes (benchmark `kernels` of linerate-bench).
 const PADDED_MIN: usize = 32;
 
 /// Below this length, it is faster to check for ASCII first: 4 ns instead of 10 ns at 125 bytes
-/// (`linerate-microbench`).
+/// (benchmark `kernels` of linerate-bench).
 const ASCII_LIKELY_MAX: usize = 256;
 
 /// The error for bytes that are not valid UTF-8.

@@ -17,16 +17,17 @@ pub(crate) mod waiting;
 
 use std::{
     collections::BTreeMap,
-    io::{self, BufRead},
     net::SocketAddr,
-    sync::mpsc::{self, Receiver, RecvTimeoutError},
-    thread,
+    sync::mpsc::{Receiver, RecvTimeoutError},
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result};
 
-use crate::cores;
+use crate::{
+    child::{Child, orders},
+    cores,
+};
 
 /// The first argument of an attacker process.
 pub(crate) const ATTACK: &str = "attack";
@@ -220,6 +221,21 @@ fn count(tally: &mut Tally, name: &str, number: u64) {
     }
 }
 
+/// Returns a count of the tally.
+pub(crate) fn counted(tally: &Tally, name: &str) -> u64 {
+    tally.get(name).copied().unwrap_or_default()
+}
+
+/// Starts a process with this number of attackers, which wait for commands.
+pub(crate) fn start(abuse: Abuse, server: SocketAddr, peers: usize) -> Result<Child> {
+    Child::start(&[
+        ATTACK,
+        abuse.as_str(),
+        &server.to_string(),
+        &peers.to_string(),
+    ])
+}
+
 /// The commands to an attacker process.
 pub(crate) const ON: &str = "on";
 pub(crate) const OFF: &str = "off";
@@ -234,12 +250,7 @@ pub(crate) fn obey(abuse: &str, server: SocketAddr, peers: usize) -> Result<()> 
     let abuse = Abuse::parse(abuse)?;
     cores::take_last()?;
     cores::go_last();
-    let (sender, orders) = mpsc::channel();
-    thread::spawn(move || {
-        for line in io::stdin().lock().lines().map_while(Result::ok) {
-            _ = sender.send(line);
-        }
-    });
+    let orders = orders();
     let mut tally = Tally::new();
     while let Ok(order) = orders.recv() {
         let attack = match &*order {

@@ -3,10 +3,9 @@
 
 use std::{
     collections::BTreeMap,
-    io::{self, BufRead, Write},
+    io::{self, Write},
     net::{SocketAddr, TcpStream},
-    sync::mpsc::{self, Receiver, TryRecvError},
-    thread,
+    sync::mpsc::TryRecvError,
     time::{Duration, SystemTime},
 };
 
@@ -17,11 +16,11 @@ use rustix::event::{
 };
 
 use crate::{
+    child::orders,
     cores,
-    live::{
-        Target,
-        wire::{receive, stamp},
-    },
+    figures::p99,
+    live::wire::{receive, stamp},
+    websocket::{frame, request, wait_for_open, whole_frame},
 };
 
 /// The first argument of such a process.
@@ -91,21 +90,10 @@ pub(crate) fn listen(server: SocketAddr, count: usize) -> Result<()> {
     }
 }
 
-fn orders() -> Receiver<String> {
-    let (sender, orders) = mpsc::channel();
-    thread::spawn(move || {
-        for line in io::stdin().lock().lines().map_while(Result::ok) {
-            _ = sender.send(line);
-        }
-    });
-    orders
-}
-
 fn summary(waits: &mut Vec<Duration>) -> Heard {
     let mut heard = Heard::from([("publications".to_owned(), waits.len() as u64)]);
     if !waits.is_empty() {
-        let place = waits.len() * 99 / 100;
-        let p99 = waits.select_nth_unstable(place).1.as_micros();
+        let p99 = p99(waits).as_micros();
         heard.insert("p99 µs".to_owned(), u64::try_from(p99).unwrap_or(u64::MAX));
     }
     waits.clear();
@@ -117,7 +105,7 @@ impl Subscriber {
         let mut stream = TcpStream::connect(server)?;
         stream.set_nodelay(true)?;
         stamp(&stream)?;
-        stream.write_all(Target::request(PATH, "").as_bytes())?;
+        stream.write_all(request(PATH, "").as_bytes())?;
         Ok(Self {
             stream,
             rest: Vec::new(),
@@ -125,20 +113,7 @@ impl Subscriber {
     }
 
     fn wait_for_open(&mut self) -> Result<()> {
-        let mut buffer = [0; 4096];
-        loop {
-            let (bytes, _) = receive(&self.stream, &mut buffer)?;
-            self.rest.extend_from_slice(&buffer[..bytes]);
-            let end = self.rest.windows(4).position(|four| four == b"\r\n\r\n");
-            match end {
-                Some(end) if self.rest.starts_with(b"HTTP/1.1 101 ") => {
-                    self.rest.drain(..end + 4);
-                    break;
-                }
-                None if bytes > 0 => {}
-                _ => bail!("subscriber refused: {}", self.rest.escape_ascii()),
-            }
-        }
+        wait_for_open(&mut self.stream)?;
         Ok(self.stream.set_nonblocking(true)?)
     }
 
@@ -160,9 +135,7 @@ impl Subscriber {
             match first {
                 0x81 => waits.push(on_its_way(payload, stamp)?),
                 0x89 => {
-                    let mut pong = vec![0x8A, 0x80 | payload.len() as u8, 0, 0, 0, 0];
-                    pong.extend(payload);
-                    self.stream.write_all(&pong)?;
+                    self.stream.write_all(&frame(0xA, payload).to_bytes())?;
                 }
                 first => bail!("received an unexpected frame with first byte {first:#x}"),
             }
@@ -170,18 +143,6 @@ impl Subscriber {
         self.rest.drain(..done);
         Ok(())
     }
-}
-
-/// Returns the first byte of the first frame and the range of its payload, if the frame is
-/// complete.
-fn whole_frame(bytes: &[u8]) -> Option<(u8, std::ops::Range<usize>)> {
-    let (start, length) = match bytes {
-        [_, 126, high, low, ..] => (4, usize::from(u16::from_be_bytes([*high, *low]))),
-        // Nothing here is longer than 64 KiB.
-        [_, length, ..] if *length < 126 => (2, usize::from(*length)),
-        _ => return None,
-    };
-    (bytes.len() >= start + length).then_some((bytes[0], start..start + length))
 }
 
 /// Returns a publication of `bytes` bytes that contains the current time.
@@ -204,7 +165,7 @@ fn on_its_way(payload: &[u8], stamp: SystemTime) -> Result<Duration> {
 mod tests {
     use std::time::{Duration, SystemTime};
 
-    use super::{on_its_way, publication, whole_frame};
+    use super::{on_its_way, publication};
 
     #[test]
     fn a_publication_tells_when_it_was_made() {
@@ -215,15 +176,5 @@ mod tests {
         let waited = on_its_way(publication.as_bytes(), stamp).unwrap();
         assert!(waited >= Duration::from_secs(3));
         assert!(waited <= stamp.duration_since(before).unwrap());
-    }
-
-    #[test]
-    fn frames_are_whole_with_their_last_byte() {
-        let long = [&b"\x81\x7e\x00\x80"[..], &[b'x'; 128]].concat();
-        assert_eq!(whole_frame(&long), Some((0x81, 4..132)));
-        for cut in 0..long.len() {
-            assert_eq!(whole_frame(&long[..cut]), None);
-        }
-        assert_eq!(whole_frame(b"\x89\x01a\x81"), Some((0x89, 2..3)));
     }
 }

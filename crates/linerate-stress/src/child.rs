@@ -2,13 +2,14 @@
 
 use std::{
     env,
-    io::{BufRead, BufReader, Write},
+    io::{self, BufRead, BufReader, Write},
     process::{self, ChildStdin, Command, Stdio},
     sync::mpsc::{self, Receiver, TryRecvError},
     thread,
 };
 
 use anyhow::{Context, Result, bail, ensure};
+use serde::de::DeserializeOwned;
 
 /// A process that ends when its standard input is closed.
 pub(crate) struct Child {
@@ -32,16 +33,10 @@ impl Child {
             .stdout
             .take()
             .context("child process has no standard output")?;
-        let (sender, lines) = mpsc::channel();
-        thread::spawn(move || {
-            for line in BufReader::new(output).lines().map_while(Result::ok) {
-                _ = sender.send(line);
-            }
-        });
         Ok(Self {
             process,
             input,
-            output: lines,
+            output: lines(BufReader::new(output)),
         })
     }
 
@@ -58,6 +53,11 @@ impl Child {
     pub(crate) fn ask(&mut self, line: &str) -> Result<String> {
         self.tell(line)?;
         self.answer()
+    }
+
+    /// Sends a line, and parses the answer.
+    pub(crate) fn ask_for<T: DeserializeOwned>(&mut self, line: &str) -> Result<T> {
+        Ok(serde_json::from_str(&self.ask(line)?)?)
     }
 
     /// Sends a line, and calls `work` repeatedly until the answer arrives.
@@ -90,4 +90,19 @@ impl Child {
         ensure!(status.success(), "child process failed: {status}");
         Ok(())
     }
+}
+
+/// Returns the lines that the parent process sends, until it closes the input.
+pub(crate) fn orders() -> Receiver<String> {
+    lines(BufReader::new(io::stdin()))
+}
+
+fn lines(input: impl BufRead + Send + 'static) -> Receiver<String> {
+    let (sender, lines) = mpsc::channel();
+    thread::spawn(move || {
+        for line in input.lines().map_while(Result::ok) {
+            _ = sender.send(line);
+        }
+    });
+    lines
 }

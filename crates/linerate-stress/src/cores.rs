@@ -7,60 +7,36 @@
 use std::{
     path::Path,
     process::{Command, Stdio, id},
-    thread,
 };
 
-use anyhow::{Result, ensure};
-use rustix::{
-    process::setpriority_process,
-    thread::{CpuSet, sched_getaffinity, sched_setaffinity},
-};
+use anyhow::{Context, Result, bail};
+use linerate_harness::cores::{Pinned, allowed, pin};
+use rustix::process::setpriority_process;
 
-/// The core of a server that runs alone on one.
-pub(crate) const SERVER: usize = 0;
-
-/// Returns the number of cores.
-pub(crate) fn count() -> usize {
-    thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// Binds this process to a core.
-pub(crate) fn take(core: usize) -> Result<()> {
-    let cores = count();
-    ensure!(
-        core < cores,
-        "not enough cores: {cores} available, {} required",
-        core + 1
-    );
-    let mut set = CpuSet::new();
-    set.set(core);
-    Ok(sched_setaffinity(None, &set)?)
+/// Binds this process to the first core, where a server runs alone.
+///
+/// # Errors
+/// If there is no other core for its clients.
+pub(crate) fn take_first() -> Result<()> {
+    match allowed()?[..] {
+        [first, _, ..] => Ok(pin(&[first])?),
+        _ => bail!("not enough cores: 1 available, 2 required"),
+    }
 }
 
 /// Binds this process to the last core.
 pub(crate) fn take_last() -> Result<()> {
-    take(count() - 1)
+    Ok(pin(&[last()?])?)
 }
 
-/// This thread, bound to the last core for a while.
-#[derive(Debug)]
-pub(crate) struct OnLast {
-    before: CpuSet,
+/// Binds this thread to the last core until the result is dropped.
+pub(crate) fn borrow_last() -> Result<Pinned> {
+    Ok(Pinned::to(&[last()?])?)
 }
 
-impl OnLast {
-    pub(crate) fn take() -> Result<Self> {
-        let before = sched_getaffinity(None)?;
-        take_last()?;
-        Ok(Self { before })
-    }
-}
-
-impl Drop for OnLast {
-    fn drop(&mut self) {
-        // This cannot fail, because this set was in use before.
-        _ = sched_setaffinity(None, &self.before);
-    }
+fn last() -> Result<u32> {
+    let allowed = allowed()?;
+    allowed.last().copied().context("no core is available")
 }
 
 /// Gives this thread, but not those that it starts, the highest priority, as far as that is

@@ -7,13 +7,12 @@ use std::{
 };
 
 use anyhow::Result;
+use linerate_harness::{machine::MachineTimes, process::Process};
 
 use crate::{
-    attack::{HOW, OFF, ON, Tally, WELL},
+    attack::{HOW, OFF, ON, Tally, WELL, counted},
     child::Child,
-    cores,
     live::Live,
-    usage::{Usage, stolen_time},
 };
 
 /// The length of a slice.
@@ -64,11 +63,17 @@ pub(crate) struct Figures {
     pub(crate) tally: Tally,
 }
 
+impl Figures {
+    /// Returns a count of the attackers' tally.
+    pub(crate) fn counted(&self, name: &str) -> u64 {
+        counted(&self.tally, name)
+    }
+}
+
 /// A server that is measured while it is abused.
 pub(crate) struct Watch {
-    usage: Usage,
-    begun: Instant,
-    stolen_before: Duration,
+    process: Process,
+    times_before: MachineTimes,
     memory_before: u64,
     files: Span,
     processor_time: Duration,
@@ -76,19 +81,18 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    pub(crate) fn begin(usage: Usage) -> Result<Self> {
-        usage.forget_peak()?;
-        let files = usage.files()?;
+    pub(crate) fn begin(process: Process) -> Result<Self> {
+        process.reset_peak()?;
+        let files = process.open_files()?;
         Ok(Self {
-            begun: Instant::now(),
-            stolen_before: stolen_time()?,
-            memory_before: usage.resident_bytes()?,
+            times_before: MachineTimes::now()?,
+            memory_before: process.resident_bytes()?,
             files: Span {
                 before: files,
                 peak: files,
                 after: files,
             },
-            usage,
+            process,
             processor_time: Duration::ZERO,
             abused: Duration::ZERO,
         })
@@ -96,17 +100,17 @@ impl Watch {
 
     /// Runs `work`, during which there is abuse.
     pub(crate) fn during<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        let (started, before) = (Instant::now(), self.usage.processor_time()?);
+        let (started, before) = (Instant::now(), self.process.cpu()?);
         let done = work(self)?;
         self.abused += started.elapsed();
-        self.processor_time += self.usage.processor_time()?.saturating_sub(before);
+        self.processor_time += self.process.cpu()?.saturating_sub(before);
         self.look()?;
         Ok(done)
     }
 
     /// Samples the number of open files.
     pub(crate) fn look(&mut self) -> Result<()> {
-        self.files.peak = self.files.peak.max(self.usage.files()?);
+        self.files.peak = self.files.peak.max(self.process.open_files()?);
         Ok(())
     }
 
@@ -121,8 +125,9 @@ impl Watch {
     }
 
     fn stolen_share(&self) -> Result<f64> {
-        let stolen = stolen_time()?.saturating_sub(self.stolen_before);
-        Ok(stolen.as_secs_f64() / (self.begun.elapsed().as_secs_f64() * cores::count() as f64))
+        let (before, now) = (self.times_before, MachineTimes::now()?);
+        let stolen = now.stolen.saturating_sub(before.stolen);
+        Ok(stolen.div_duration_f64(now.all.saturating_sub(before.all)))
     }
 
     /// Waits until the number of open files is back to what it was, or a deadline passes. Figures
@@ -134,9 +139,9 @@ impl Watch {
     /// Like [`Watch::end`], but calls `work` repeatedly while waiting.
     fn end_meanwhile(mut self, mut work: impl FnMut() -> Result<()>) -> Result<Figures> {
         let deadline = Instant::now() + RELEASE_MAX;
-        let peak = self.usage.peak_bytes()?;
+        let peak = self.process.resident_bytes_peak()?;
         loop {
-            self.files.after = self.usage.files()?;
+            self.files.after = self.process.open_files()?;
             if self.files.after <= self.files.before || Instant::now() >= deadline {
                 break;
             }
@@ -151,7 +156,7 @@ impl Watch {
             memory_bytes: Span {
                 before: self.memory_before,
                 peak,
-                after: self.usage.resident_bytes()?,
+                after: self.process.resident_bytes()?,
             },
             files: self.files,
             ..Figures::default()
@@ -162,14 +167,14 @@ impl Watch {
 /// Alternates slices without and with an abuse. If the abuse has a twin, the former run with the
 /// twin.
 pub(crate) fn alternate(
-    usage: Usage,
+    process: Process,
     live: &mut Live,
     attackers: &mut Child,
     has_twin: bool,
     effort: &Effort,
 ) -> Result<Figures> {
     live.p99(SLICE)?;
-    let mut watch = Watch::begin(usage)?;
+    let mut watch = Watch::begin(process)?;
     let (mut alone, mut with) = (Vec::new(), Vec::new());
     for _ in 0..effort.slices {
         if has_twin {
@@ -183,7 +188,7 @@ pub(crate) fn alternate(
         with.push(watch.during(|_| live.p99(SLICE))?);
         order(attackers, live, OFF)?;
     }
-    let tally = serde_json::from_str(&attackers.ask(HOW)?)?;
+    let tally = attackers.ask_for(HOW)?;
     let figures = watch.end_meanwhile(|| live.p99(SHORT).map(|_| ()))?;
     Ok(Figures {
         p99_alone: median(alone),
@@ -197,6 +202,36 @@ pub(crate) fn alternate(
 fn order(attackers: &mut Child, live: &mut Live, order: &str) -> Result<()> {
     let go_on = || live.p99(SHORT).map(|_| ());
     attackers.ask_meanwhile(order, go_on).map(|_| ())
+}
+
+/// How soon memory has to be released after the last attacker has disconnected.
+pub(crate) const BACK_WITHIN: Duration = Duration::from_secs(10);
+
+/// Waits until a process uses at most `bytes_max` bytes of memory, and calls `meanwhile`
+/// repeatedly. Returns the time since `since`, or `None` after [`BACK_WITHIN`].
+pub(crate) fn wait_until_back(
+    process: Process,
+    bytes_max: u64,
+    since: Instant,
+    mut meanwhile: impl FnMut() -> Result<()>,
+) -> Result<Option<Duration>> {
+    while since.elapsed() <= BACK_WITHIN {
+        if process.resident_bytes()? <= bytes_max {
+            return Ok(Some(since.elapsed()));
+        }
+        meanwhile()?;
+        thread::sleep(Duration::from_millis(50));
+    }
+    Ok(None)
+}
+
+/// Returns the 99th percentile; zero if there are no times. Changes the order of `times`.
+pub(crate) fn p99(times: &mut [Duration]) -> Duration {
+    let place = times.len() * 99 / 100;
+    match times.is_empty() {
+        true => Duration::ZERO,
+        false => *times.select_nth_unstable(place).1,
+    }
 }
 
 pub(crate) fn median(mut times: Vec<Duration>) -> Duration {

@@ -4,7 +4,6 @@ pub(crate) mod neighbour;
 pub(crate) mod wire;
 
 use std::{
-    io,
     net::SocketAddr,
     sync::Arc,
     thread,
@@ -15,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use rustls::ClientConfig;
 
 use self::wire::Wire;
-use crate::cores::OnLast;
+use crate::{cores, figures::p99, websocket::frame};
 
 /// The number of live clients.
 pub(crate) const CLIENTS: usize = 32;
@@ -37,17 +36,6 @@ pub(crate) struct Target {
     pub(crate) path: &'static str,
     /// The TLS configuration, if the server uses TLS.
     pub(crate) tls: Option<Arc<ClientConfig>>,
-}
-
-impl Target {
-    /// Returns a request that opens a WebSocket, with the additional header lines `more`.
-    pub(crate) fn request(path: &str, more: &str) -> String {
-        format!(
-            "GET {path} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n\
-             Connection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
-             Sec-WebSocket-Version: 13\r\n{more}\r\n"
-        )
-    }
 }
 
 /// Clients that behave well.
@@ -73,7 +61,7 @@ impl Live {
     /// that was late has delayed later messages; each of these counts with the time that it would
     /// have waited.
     pub(crate) fn p99(&mut self, duration: Duration) -> Result<Duration> {
-        let _bound = OnLast::take()?;
+        let _bound = cores::borrow_last()?;
         let mut waits = Vec::new();
         let started = Instant::now();
         let mut due = started;
@@ -94,14 +82,13 @@ impl Live {
                 }
             }
         }
-        let place = waits.len() * 99 / 100;
-        Ok(*waits.select_nth_unstable(place).1)
+        Ok(p99(&mut waits))
     }
 
     /// Opens connections one after another for `duration`. Returns the 99th percentile of the time
     /// until the first answer on a new connection.
     pub(crate) fn connecting_p99(&self, duration: Duration) -> Result<Duration> {
-        let _bound = OnLast::take()?;
+        let _bound = cores::borrow_last()?;
         let mut waits = Vec::new();
         let started = Instant::now();
         while started.elapsed() < duration {
@@ -111,8 +98,7 @@ impl Live {
             waits.push(connecting.elapsed());
             thread::sleep(Duration::from_millis(2));
         }
-        let place = waits.len() * 99 / 100;
-        Ok(*waits.select_nth_unstable(place).1)
+        Ok(p99(&mut waits))
     }
 }
 
@@ -125,16 +111,8 @@ pub(crate) fn visit(target: &Target) -> Result<Option<Vec<u8>>> {
 }
 
 fn open(target: &Target) -> Result<Wire> {
-    let mut wire = Wire::connect(target.address, target.tls.clone(), PATIENCE)?;
-    wire.write(Target::request(target.path, "").as_bytes())?;
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        head.push(wire.read_byte()?);
-    }
-    if !head.starts_with(b"HTTP/1.1 101 ") {
-        bail!("live client refused: {}", head.escape_ascii());
-    }
-    Ok(wire)
+    let Target { address, path, tls } = target;
+    Wire::open(*address, tls.clone(), PATIENCE, path, "")
 }
 
 /// Sends a message, and returns the time until its echo.
@@ -149,18 +127,12 @@ fn exchange(wire: &mut Wire) -> Result<Duration> {
 /// Reads until the echo arrives, and answers Pings meanwhile.
 fn read_echo(wire: &mut Wire) -> Result<()> {
     loop {
-        let head = [wire.read_byte()?, wire.read_byte()?];
-        let payload: Vec<u8> = (0..head[1])
-            .map(|_| wire.read_byte())
-            .collect::<io::Result<_>>()?;
-        match head[0] {
-            0x81 => return Ok(()),
-            0x89 => {
-                let mut pong = vec![0x8A, 0x80 | head[1], 0, 0, 0, 0];
-                pong.extend(payload);
-                wire.write(&pong)?;
+        match wire.read_frame()? {
+            (0x81, _) => return Ok(()),
+            (0x89, payload) => wire.write(&frame(0xA, &payload).to_bytes())?,
+            (first, _) => {
+                bail!("live client received an unexpected frame with first byte {first:#x}")
             }
-            first => bail!("live client received an unexpected frame with first byte {first:#x}"),
         }
     }
 }

@@ -24,14 +24,14 @@ mod roam;
 mod serve;
 mod table;
 mod trust;
-mod usage;
+mod websocket;
 
 use std::{env, fs, net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
+use linerate_harness::process::raise_file_limit;
 use linerate_reactor::DriverKind;
-use rustix::process::{Resource, getrlimit, setrlimit};
 
 use self::{figures::Effort, outcome::Outcome};
 
@@ -96,9 +96,18 @@ struct Row {
 
 type Run = dyn Fn(&Effort) -> Result<Outcome>;
 
+impl Row {
+    fn new(name: impl Into<String>, run: impl Fn(&Effort) -> Result<Outcome> + 'static) -> Self {
+        Self {
+            name: name.into(),
+            run: Box::new(run),
+        }
+    }
+}
+
 fn main() -> Result<ExitCode> {
     let cli = Cli::parse();
-    take_files()?;
+    raise_file_limit()?;
     match &cli.role {
         Some(Role::Attack {
             abuse,
@@ -111,13 +120,6 @@ fn main() -> Result<ExitCode> {
         None => return stress(&cli),
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Raises this process's limit of open files to the maximum.
-fn take_files() -> Result<()> {
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    Ok(setrlimit(Resource::Nofile, limit)?)
 }
 
 fn stress(cli: &Cli) -> Result<ExitCode> {

@@ -7,18 +7,18 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
+use linerate_harness::process::Process;
 use linerate_reactor::{DriverKind, Handler, Message, Opened, Options, Server, Tx};
 
 use crate::{
     Row,
-    attack::{ATTACK, Abuse, connect::CONNECTS, flood::MESSAGE_BYTES},
+    attack::{self, Abuse, connect::CONNECTS, flood::MESSAGE_BYTES},
     child::Child,
     cores,
     figures::{Effort, alternate},
     live::{Live, Target},
     outcome::{Bounds, Outcome},
-    usage::Usage,
 };
 
 /// The first argument of a server process.
@@ -48,9 +48,9 @@ const ABUSES: [Abuse; 7] = [
 pub(crate) fn rows() -> Vec<Row> {
     let drivers = [DriverKind::Epoll, DriverKind::IoUring];
     let rows = drivers.into_iter().flat_map(|driver| {
-        ABUSES.map(|abuse| Row {
-            name: format!("reactor/{driver}/{}", abuse.as_str()),
-            run: Box::new(move |effort| run(driver, abuse, effort)),
+        ABUSES.map(|abuse| {
+            let name = format!("reactor/{driver}/{}", abuse.as_str());
+            Row::new(name, move |effort| run(driver, abuse, effort))
         })
     });
     rows.collect()
@@ -61,14 +61,15 @@ fn run(driver: DriverKind, abuse: Abuse, effort: &Effort) -> Result<Outcome> {
     let peers = peers(abuse);
     let mut server = Child::start(&[SERVE, driver.as_str()])?;
     let address = server.answer()?;
-    let mut attackers = Child::start(&[ATTACK, abuse.as_str(), &address, &peers.to_string()])?;
+    let address = address.parse()?;
+    let mut attackers = attack::start(abuse, address, peers)?;
     let mut live = Live::open(Target {
-        address: address.parse()?,
+        address,
         path: "/echo",
         tls: None,
     })?;
-    let usage = Usage::of(server.id());
-    let figures = alternate(usage, &mut live, &mut attackers, abuse.has_twin(), effort)?;
+    let process = Process::new(server.id());
+    let figures = alternate(process, &mut live, &mut attackers, abuse.has_twin(), effort)?;
     drop(live);
     attackers.end()?;
     server.end()?;
@@ -113,11 +114,7 @@ pub(crate) const fn memory_max(abuse: Abuse, peers: usize) -> usize {
 
 /// Prints the address of the server, and serves until standard input ends.
 pub(crate) fn serve(driver: DriverKind) -> Result<()> {
-    ensure!(
-        cores::count() > 1,
-        "not enough cores: 1 available, 2 required"
-    );
-    cores::take(cores::SERVER)?;
+    cores::take_first()?;
     cores::go_first();
     let mut options = Options::default();
     options.driver = driver;

@@ -3,7 +3,7 @@
 mod reply;
 
 use std::{
-    io::{self, BufRead},
+    future::pending,
     net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
@@ -11,14 +11,14 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use linerate::{Client, WebSocket};
+use linerate::{Backoff, Client, WebSocket};
 use rand::seq::IteratorRandom;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tokio::{runtime, sync::mpsc, time::sleep};
+use tokio::runtime;
 
 use self::reply::{Publication, Reply, Subscribed};
-use crate::cores;
+use crate::{child::orders, cores, figures::p99};
 
 /// The first argument of such a process.
 pub(crate) const ROAM: &str = "roam";
@@ -64,12 +64,6 @@ struct Shared {
 pub(crate) fn roam(nodes: &[SocketAddr], count: usize) -> Result<()> {
     cores::take_last()?;
     let shared: Arc<Mutex<Shared>> = Arc::default();
-    let (sender, mut orders) = mpsc::unbounded_channel();
-    thread::spawn(move || {
-        for line in io::stdin().lock().lines().map_while(Result::ok) {
-            _ = sender.send(line);
-        }
-    });
     let runtime = runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -85,13 +79,12 @@ pub(crate) fn roam(nodes: &[SocketAddr], count: usize) -> Result<()> {
         };
         runtime.spawn(subscriber.run());
     }
-    runtime.block_on(async {
-        while orders.recv().await.is_some() {
-            let seen = lock(&shared).take();
-            println!("{}", serde_json::to_string(&seen)?);
-        }
-        Ok(())
-    })
+    thread::spawn(move || runtime.block_on(pending::<()>()));
+    for _ in orders() {
+        let seen = lock(&shared).take();
+        println!("{}", serde_json::to_string(&seen)?);
+    }
+    Ok(())
 }
 
 impl Shared {
@@ -110,15 +103,6 @@ impl Shared {
     }
 }
 
-/// Returns the 99th percentile. Changes the order of `times`.
-fn p99(times: &mut [Duration]) -> Duration {
-    let place = times.len() * 99 / 100;
-    match times.is_empty() {
-        true => Duration::ZERO,
-        false => *times.select_nth_unstable(place).1,
-    }
-}
-
 struct Subscriber {
     nodes: Arc<[SocketAddr]>,
     /// The index of the current node, or of the next one.
@@ -133,6 +117,9 @@ struct Subscriber {
 
 impl Subscriber {
     async fn run(mut self) {
+        let mut backoff = Backoff::new()
+            .with_first(BACK_AFTER_MAX)
+            .with_max(BACK_AFTER_MAX);
         loop {
             let mut is_subscribed = false;
             // A visit ends when the connection is cut, or when the node disconnects the client.
@@ -142,7 +129,8 @@ impl Subscriber {
                 self.lost_at = Some(Instant::now());
             }
             self.node = self.another();
-            sleep(BACK_AFTER_MAX.mul_f64(rand::random())).await;
+            // The number of attempts is unlimited.
+            _ = backoff.wait().await;
         }
     }
 

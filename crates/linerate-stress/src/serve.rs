@@ -14,7 +14,24 @@ mod slow;
 mod stalled;
 mod uploads;
 
-use crate::Row;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use self::process::Serve;
+use crate::{
+    Row,
+    attack::{self, Abuse},
+    figures::{Effort, Figures, alternate},
+    live::Live,
+    outcome::Bounds,
+};
+
+/// The bounds of most rows. A latency of 200 µs does no harm, whatever the ratio.
+const BOUNDS: Bounds = Bounds {
+    memory_growth_max: 16 << 20,
+    p99_free: Duration::from_micros(200),
+};
 
 pub(crate) fn rows() -> Vec<Row> {
     let mut rows = flood::rows();
@@ -31,4 +48,17 @@ pub(crate) fn rows() -> Vec<Row> {
         rolling::row(),
     ]);
     rows
+}
+
+/// Measures an abuse by `peers` attackers on a server that is started with `flags`.
+fn abused(effort: &Effort, abuse: Abuse, peers: usize, flags: &[&str]) -> Result<Figures> {
+    let server = Serve::start(&effort.linerate, flags)?;
+    let mut attackers = attack::start(abuse, server.address, peers)?;
+    let mut live = Live::open(server.target())?;
+    let twin = abuse.has_twin();
+    let figures = alternate(server.process(), &mut live, &mut attackers, twin, effort)?;
+    drop(live);
+    attackers.end()?;
+    server.end()?;
+    Ok(figures)
 }

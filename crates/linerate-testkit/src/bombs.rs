@@ -5,12 +5,12 @@
 //! whole process. The clients are part of it, so the server's share is even smaller.
 
 use std::{
-    fs,
-    io::{Read, Write},
+    io::{self, Read, Write},
     net::{SocketAddr, TcpStream},
     time::Duration,
 };
 
+use linerate_harness::process::Process;
 use linerate_proto::Role;
 
 use crate::Frame;
@@ -53,13 +53,13 @@ pub fn assert_bounded(address: SocketAddr, path: &str) {
     bomb.light(&mut first);
     bomb.explode(&mut first);
     let mut clients: Vec<_> = (0..CONNECTIONS).map(|_| open(address, path)).collect();
-    // This resets the peak (proc(5)).
-    fs::write("/proc/self/clear_refs", "5").expect("a process may reset its own peak");
-    let base = resident_bytes("VmRSS:");
+    let own = Process::own();
+    own.reset_peak().expect("a process may reset its own peak");
+    let base = resident_bytes(own.resident_bytes());
     clients.iter_mut().for_each(|client| bomb.light(client));
-    let held = resident_bytes("VmRSS:").saturating_sub(base);
+    let held = resident_bytes(own.resident_bytes()).saturating_sub(base);
     clients.iter_mut().for_each(|client| bomb.explode(client));
-    let peak = resident_bytes("VmHWM:").saturating_sub(base);
+    let peak = resident_bytes(own.resident_bytes_peak()).saturating_sub(base);
     let bound = CONNECTIONS * (MESSAGE_BYTES_MAX + REST_BYTES_MAX);
     assert!(held > CONNECTIONS * MESSAGE_BYTES_MAX / 2, "{held} bytes");
     assert!(peak <= bound, "{peak} bytes, of {bound}; {held} before");
@@ -129,13 +129,6 @@ fn read(client: &mut TcpStream, bytes: usize) -> Vec<u8> {
     read
 }
 
-/// Returns a figure of `/proc/self/status` in bytes.
-fn resident_bytes(field: &str) -> usize {
-    let status = fs::read_to_string("/proc/self/status").expect("Linux has this file");
-    let line = status.lines().find(|line| line.starts_with(field));
-    let kib = line.and_then(|line| line.split_whitespace().nth(1));
-    let kib: usize = kib
-        .and_then(|kib| kib.parse().ok())
-        .expect("the figure is a number");
-    kib << 10
+fn resident_bytes(figure: io::Result<u64>) -> usize {
+    figure.expect("this process has memory") as usize
 }

@@ -7,15 +7,14 @@
 
 use std::{
     env, fs, io,
-    net::{Ipv4Addr, TcpListener, TcpStream},
+    net::Ipv4Addr,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    sync::atomic::{AtomicU32, Ordering},
-    thread,
-    time::{Duration, Instant},
+    process::{Command, Stdio},
+    time::Duration,
 };
 
-use rustix::process::{Pid, Signal, kill_process};
+use linerate_harness::{child::ChildProcess, port};
+use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::skip;
@@ -36,7 +35,7 @@ pub struct ServerProcess {
     program: PathBuf,
     arguments: Vec<String>,
     port: u16,
-    child: Child,
+    child: ChildProcess,
     directory: TempDir,
 }
 
@@ -70,17 +69,13 @@ impl ServerProcess {
 
     /// Kills the server without a warning, if it still runs, and waits until it has ended.
     pub fn kill(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.child.kill();
     }
 
     /// Asks the server to end, and waits until it has. Kills it if that takes too long.
     pub fn terminate(&mut self) {
         self.signal(Signal::TERM);
-        let deadline = Instant::now() + END_MAX;
-        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
-            thread::sleep(Duration::from_millis(10));
-        }
+        self.child.wait(END_MAX);
         self.kill();
     }
 
@@ -120,28 +115,17 @@ impl ServerProcess {
     }
 
     fn signal(&self, signal: Signal) {
-        if let Some(pid) = Pid::from_raw(self.child.id() as i32) {
-            let _ = kill_process(pid, signal);
-        }
+        // This fails if the server has ended.
+        _ = self.child.signal(signal);
     }
 
     fn wait_until_ready(&mut self) {
-        let deadline = Instant::now() + START_MAX;
-        while TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_err() {
-            let ended = self.child.try_wait().ok().flatten();
-            if ended.is_some() || Instant::now() > deadline {
-                let log = fs::read_to_string(self.directory.path().join("log"));
-                let log = log.unwrap_or_default();
-                panic!("{} did not start: {ended:?}\n{log}", self.program.display());
-            }
-            thread::sleep(Duration::from_millis(10));
+        let address = (Ipv4Addr::LOCALHOST, self.port).into();
+        if let Err(why) = self.child.wait_until_listening(address, START_MAX) {
+            let log = fs::read_to_string(self.directory.path().join("log"));
+            let log = log.unwrap_or_default();
+            panic!("{} did not start: {why:?}\n{log}", self.program.display());
         }
-    }
-}
-
-impl Drop for ServerProcess {
-    fn drop(&mut self) {
-        self.kill();
     }
 }
 
@@ -151,17 +135,7 @@ impl Drop for ServerProcess {
 /// # Panics
 /// Panics if no port is free.
 pub fn free_port() -> u16 {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let (first, count) = (15_000, 17_000);
-    for _ in 0..count {
-        let step = NEXT.fetch_add(1, Ordering::Relaxed);
-        let start = std::process::id().wrapping_mul(7_919);
-        let port = first + (start.wrapping_add(step) % count) as u16;
-        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
-            return port;
-        }
-    }
-    panic!("no free port");
+    port::free().expect("a port is free")
 }
 
 /// Returns the path of `program`. Prints that the test is skipped if it is not installed.
@@ -181,7 +155,7 @@ pub fn find(program: &str) -> Option<PathBuf> {
     found
 }
 
-fn spawn(program: &Path, arguments: &[String], directory: &Path) -> Child {
+fn spawn(program: &Path, arguments: &[String], directory: &Path) -> ChildProcess {
     let log = |directory: &Path| -> io::Result<Stdio> {
         let mut options = fs::OpenOptions::new();
         let file = options
@@ -190,12 +164,12 @@ fn spawn(program: &Path, arguments: &[String], directory: &Path) -> Child {
             .open(directory.join("log"))?;
         Ok(file.into())
     };
-    Command::new(program)
+    let mut command = Command::new(program);
+    command
         .args(arguments)
         .current_dir(directory)
         .stdin(Stdio::null())
         .stdout(log(directory).expect("the directory can be written"))
-        .stderr(log(directory).expect("the directory can be written"))
-        .spawn()
-        .expect("a program that was found can be started")
+        .stderr(log(directory).expect("the directory can be written"));
+    ChildProcess::spawn(&mut command).expect("a program that was found can be started")
 }

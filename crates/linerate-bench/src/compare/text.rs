@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use linerate_harness::table::{Align, Table};
+
 use crate::compare::{Change, Comparison, Verdict};
 use crate::report::number::{bytes, duration_us, si};
 use crate::summary::Metric;
@@ -42,31 +44,30 @@ impl Comparison {
         if self.changes.is_empty() {
             return Ok(());
         }
-        let longest = |text: fn(&Change) -> &str| {
-            let chars = self.changes.iter().map(|it| text(it).chars().count());
-            chars.max().unwrap_or(0)
-        };
-        let cell_width = longest(|it| &it.cell);
-        let name_width = longest(|it| &it.contender);
-        for verdict in [Verdict::Worse, Verdict::Better, Verdict::WithinNoise] {
-            for it in self.changes.iter().filter(|it| it.verdict == verdict) {
-                writeln!(
-                    f,
-                    "{:<cell_width$}  {:<name_width$}  {:>9} ±{:<5} → {:>9} ±{:<5} {:<16} {:>8}  {}",
-                    it.cell,
-                    it.contender,
-                    figure(it.metric, it.before.median),
-                    half_range(it.before.relative()),
-                    figure(it.metric, it.after.median),
-                    half_range(it.after.relative()),
-                    unit(it.metric),
-                    format!("{:+.1} %", it.change * 100.0),
-                    name(verdict),
-                )?;
-            }
-        }
-        writeln!(f)
+        let verdicts = [Verdict::Worse, Verdict::Better, Verdict::WithinNoise];
+        let rows = verdicts.into_iter().flat_map(|verdict| {
+            let of_verdict = self.changes.iter().filter(move |it| it.verdict == verdict);
+            of_verdict.map(cells)
+        });
+        writeln!(f, "{}", Table::new([("", Align::Left); 4], rows).text())
     }
+}
+
+fn cells(change: &Change) -> Vec<String> {
+    vec![
+        change.cell.clone(),
+        change.contender.clone(),
+        format!(
+            "{:>9} ±{:<5} → {:>9} ±{:<5} {:<16} {:>8}",
+            figure(change.metric, change.before.median),
+            half_range(change.before.relative()),
+            figure(change.metric, change.after.median),
+            half_range(change.after.relative()),
+            unit(change.metric),
+            format!("{:+.1} %", change.change * 100.0),
+        ),
+        name(change.verdict).into(),
+    ]
 }
 
 fn figure(metric: Metric, figure: f64) -> String {

@@ -2,10 +2,8 @@
 
 use std::io;
 
-use rustix::thread::{CpuSet, sched_getaffinity};
+use linerate_harness::cores::{allowed, pin};
 use thiserror::Error;
-
-use crate::server::pin;
 
 /// The numbers of the cores that servers and load run on.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -26,10 +24,7 @@ impl Cores {
     /// Returns an error if this process may not use one of the given cores, or if the system does
     /// not tell which cores it may use.
     pub fn choose(server: Option<Vec<u32>>, load: Option<Vec<u32>>) -> Result<Self, CoresError> {
-        let set = sched_getaffinity(None).map_err(|error| CoresError::Unknown(error.into()))?;
-        let allowed: Vec<u32> = (0..CpuSet::MAX_CPU as u32)
-            .filter(|&core| set.is_set(core as usize))
-            .collect();
+        let allowed = allowed().map_err(CoresError::Unknown)?;
         Self::choose_from(&allowed, server, load)
     }
 

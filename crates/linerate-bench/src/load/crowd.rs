@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use linerate_harness::process::raise_file_limit;
+use linerate_harness::socket::Socket;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Resource, getrlimit, setrlimit};
 use rustix::time::Timespec;
 
 use super::error::system;
-use super::opening::{Opened, Opening};
-use super::socket::Socket;
+use super::opening::{Opened, Opening, connect};
 use super::{LoadError, Target};
 use crate::cell::Deflate;
 
@@ -18,22 +18,6 @@ const OPENING_MAX: usize = 64;
 
 /// Number of descriptors that a load needs in addition to its connections.
 const SPARE_FILES: u64 = 64;
-
-/// Raises this process's limit of open files to its hard limit and returns that limit; `None` means
-/// there is no limit. Servers that are started afterwards inherit the new limit.
-///
-/// # Errors
-///
-/// Returns an error if the system refuses.
-pub fn raise_file_limit() -> Result<Option<u64>, LoadError> {
-    let mut limit = getrlimit(Resource::Nofile);
-    if limit.current != limit.maximum {
-        limit.current = limit.maximum;
-        setrlimit(Resource::Nofile, limit)
-            .map_err(system("cannot raise the limit of open files"))?;
-    }
-    Ok(limit.maximum)
-}
 
 /// Opens `connections` connections without compression.
 ///
@@ -45,14 +29,15 @@ pub(crate) fn open_all(
     connections: u32,
     silence_max: Duration,
 ) -> Result<Vec<Opened>, LoadError> {
-    check_file_limit(connections, raise_file_limit()?)?;
+    let files_max = raise_file_limit().map_err(system("cannot raise the limit of open files"))?;
+    check_file_limit(connections, files_max)?;
     let connections = connections as usize;
     let mut opened = Vec::with_capacity(connections);
     let mut under_way: Vec<(Socket, Opening)> = Vec::new();
     while opened.len() < connections {
         while under_way.len() < OPENING_MAX && opened.len() + under_way.len() < connections {
             let opening = Opening::new(target, Deflate::Off)?;
-            under_way.push((Socket::connect(target)?, opening));
+            under_way.push((connect(target)?, opening));
         }
         let mut is_ready = wait(&under_way, silence_max)?.into_iter();
         for (mut socket, mut opening) in std::mem::take(&mut under_way) {
@@ -143,11 +128,5 @@ mod tests {
             error.to_string(),
             "the cell needs 165 open files, more than the hard limit of 164"
         );
-    }
-
-    #[test]
-    fn the_file_limit_is_raised_as_far_as_it_goes() {
-        let files_max = raise_file_limit().unwrap();
-        assert_eq!(getrlimit(Resource::Nofile).current, files_max);
     }
 }

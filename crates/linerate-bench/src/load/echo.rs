@@ -14,10 +14,12 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
+use linerate_harness::cores::Pinned;
+
 use self::station::{Phase, Station};
 use self::worker::Worker;
+use super::error::system;
 use super::meter::{Latencies, Meter};
-use super::pin::Pinned;
 use super::script::Script;
 use super::{Budget, LoadError, Probe, Target};
 use crate::cell::Echo;
@@ -124,7 +126,8 @@ fn run_worker(
     sender: Sender<Notice>,
 ) -> Result<Latencies, LoadError> {
     let farewell = Farewell(sender);
-    let _pinned = Pinned::to(core.as_slice())?;
+    let _pinned =
+        Pinned::to(core.as_slice()).map_err(system("cannot pin the load to its cores"))?;
     station.enter();
     let worker = Worker::new(plan, station, numbers)?;
     // The receiver no longer exists if the load was abandoned.

@@ -1,14 +1,14 @@
 //! A connection whose answers are compared as they arrive.
 
-use std::io;
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
 
+use linerate_harness::socket::Socket;
 use linerate_proto::Opcode;
 
 use super::answers::Answers;
 use super::message::Expected;
 use super::opening::Opened;
-use super::socket::Socket;
 use super::{LoadError, Wire};
 
 /// A socket, the bytes that wait to be sent, and the check of the answers.
@@ -124,7 +124,7 @@ impl Link {
     ///
     /// Returns an error if the socket option cannot be set.
     pub(crate) fn abandon(self) -> Result<(), LoadError> {
-        self.socket.abandon()
+        self.socket.abandon().map_err(LoadError::of_socket)
     }
 }
 

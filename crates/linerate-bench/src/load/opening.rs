@@ -1,21 +1,21 @@
 //! Opens a connection without blocking: TCP, TLS and the opening handshake (RFC 6455 §4.1).
 
-use std::io;
-use std::mem;
+use std::io::{self, Read as _, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use linerate_harness::socket::Socket;
+use linerate_proto::deflate::{self, Agreement};
 use linerate_proto::handshake::{ClientHandshake, HandshakeError};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 
 use super::error::system;
-use super::socket::Socket;
 use super::{LoadError, Target, Wire};
 use crate::cell::Deflate;
 
-/// Largest size of a response's head, in bytes.
-const HEAD_BYTES_MAX: usize = 16 << 10;
+/// The window for which messages are compressed: 2^15 bytes, the largest (RFC 7692 §7.1.2).
+const WINDOW_BITS: u8 = 15;
 
 /// An open connection.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub(crate) fn open(
     silence_max: Duration,
 ) -> Result<Opened, LoadError> {
     let deadline = Instant::now() + silence_max;
-    let mut socket = Socket::connect(target)?;
+    let mut socket = connect(target)?;
     let mut opening = Opening::new(target, deflate)?;
     loop {
         if let Some(leftover) = opening.drive(&mut socket)? {
@@ -64,6 +64,15 @@ pub(crate) fn open(
     }
 }
 
+/// Starts to connect.
+///
+/// # Errors
+///
+/// Returns an error if the server is already known to refuse, or if no socket can be created.
+pub(crate) fn connect(target: &Target) -> Result<Socket, LoadError> {
+    Socket::connect(target.address, target.tls.as_ref()).map_err(LoadError::of_socket)
+}
+
 /// The opening handshake of one connection.
 #[derive(Debug)]
 pub(crate) struct Opening {
@@ -72,7 +81,6 @@ pub(crate) struct Opening {
     deflate: Deflate,
     request: Vec<u8>,
     written: usize,
-    head: Vec<u8>,
 }
 
 impl Opening {
@@ -97,16 +105,18 @@ impl Opening {
                         what: "a host or path that is not valid in a request",
                     })?;
                 handshake.encode(&mut request);
-                Some(handshake)
+                offer(&mut request, deflate);
+                Some(match deflate {
+                    Deflate::Off => handshake,
+                    _ => handshake.with_deflate(settings(deflate)),
+                })
             }
         };
-        offer(&mut request, deflate);
         Ok(Self {
             handshake,
             deflate,
             request,
             written: 0,
-            head: Vec::new(),
         })
     }
 
@@ -137,7 +147,7 @@ impl Opening {
     fn attempt(&mut self, socket: &mut Socket) -> io::Result<Result<Vec<u8>, LoadError>> {
         if self.handshake.is_none() {
             // An empty write fails like any other as long as the connection is not established.
-            socket.write(&[])?;
+            let _none = socket.write(&[])?;
             return Ok(Ok(Vec::new()));
         }
         if self.written < self.request.len() {
@@ -167,35 +177,17 @@ impl Opening {
             return Ok(Some(input.to_vec()));
         };
         if input.is_empty() {
-            return Err(LoadError::Handshake(HandshakeError::HeadTruncated {
-                head_bytes: self.head.len(),
-            }));
+            return Err(LoadError::Handshake(handshake.handle_eof()));
         }
-        self.head.extend_from_slice(input);
-        while let Some(end) = head_end(&self.head) {
-            let behind = self.head.split_off(end);
-            let mut head = mem::replace(&mut self.head, behind);
-            // linerate-proto does not know our offer and would reject the answer to it.
-            let answer = match self.deflate {
-                Deflate::Off => None,
-                _ => take_extensions(&mut head),
-            };
-            // An interim response may come first. It does not complete the handshake.
-            if let Some(_negotiated) = handshake
-                .handle_input(&head)
-                .map_err(LoadError::Handshake)?
-            {
-                check_agreement(self.deflate, answer.as_deref())?;
-                return Ok(Some(mem::take(&mut self.head)));
-            }
-        }
-        if self.head.len() > HEAD_BYTES_MAX {
-            return Err(LoadError::Handshake(HandshakeError::HeadTooLarge {
-                head_bytes: self.head.len(),
-                head_bytes_max: HEAD_BYTES_MAX,
-            }));
-        }
-        Ok(None)
+        let deflate = self.deflate;
+        let answer = handshake
+            .handle_input(input)
+            .map_err(|error| refused(error, deflate))?;
+        let Some((negotiated, head_bytes)) = answer else {
+            return Ok(None);
+        };
+        check_agreement(deflate, negotiated.deflate())?;
+        Ok(Some(input[head_bytes..].to_vec()))
     }
 }
 
@@ -211,6 +203,9 @@ fn next_nonce() -> [u8; 16] {
 }
 
 /// Adds the offer to compress to a request (RFC 7692 §7.1).
+///
+/// [`ClientHandshake::with_deflate`] would also offer `client_max_window_bits`. Some servers answer
+/// it with a smaller window than that for which the messages of a cell are compressed beforehand.
 fn offer(request: &mut Vec<u8>, deflate: Deflate) {
     let parameters = match deflate {
         Deflate::Off => return,
@@ -223,63 +218,47 @@ fn offer(request: &mut Vec<u8>, deflate: Deflate) {
     request.extend_from_slice(header.as_bytes());
 }
 
-/// Returns the index after the empty line that ends the head.
-fn head_end(head: &[u8]) -> Option<usize> {
-    let at = head.windows(4).position(|window| window == b"\r\n\r\n")?;
-    Some(at + 4)
+/// Returns the settings by which the answer to [`offer`] is judged.
+fn settings(deflate: Deflate) -> deflate::Deflate {
+    let takes_over = deflate == Deflate::Takeover;
+    deflate::Deflate {
+        window_bits: WINDOW_BITS,
+        peer_window_bits: WINDOW_BITS,
+        takeover: takes_over,
+        peer_takeover: takes_over,
+        ..deflate::Deflate::default()
+    }
 }
 
-/// Removes the extensions from a head and returns them in lower case.
-fn take_extensions(head: &mut Vec<u8>) -> Option<String> {
-    const NAME: &[u8] = b"sec-websocket-extensions:";
-    let mut extensions: Option<String> = None;
-    let mut rest = Vec::with_capacity(head.len());
-    for line in head.split_inclusive(|&byte| byte == b'\n') {
-        let name = line.get(..NAME.len());
-        if name.is_some_and(|name| name.eq_ignore_ascii_case(NAME)) {
-            let value = String::from_utf8_lossy(&line[NAME.len()..]).to_ascii_lowercase();
-            match &mut extensions {
-                None => extensions = Some(value.trim().to_owned()),
-                Some(all) => *all = format!("{all}, {}", value.trim()),
-            }
-        } else {
-            rest.extend_from_slice(line);
+/// Tells an agreement that was not offered from other failures.
+fn refused(error: HandshakeError, deflate: Deflate) -> LoadError {
+    match error {
+        HandshakeError::ExtensionParameterInvalid { .. }
+        | HandshakeError::ExtensionUnoffered
+        | HandshakeError::ExtensionsMalformed { .. }
+            if deflate != Deflate::Off =>
+        {
+            LoadError::DeflateParameters
         }
+        error => LoadError::Handshake(error),
     }
-    *head = rest;
-    extensions
 }
 
 /// Checks that the server agreed to what was offered and to nothing else.
 ///
-/// Parameters that only bound the server's own window are allowed, because they do not bind the
-/// client.
-fn check_agreement(deflate: Deflate, answer: Option<&str>) -> Result<(), LoadError> {
+/// It may bound its own window, because that does not bind the client.
+fn check_agreement(deflate: Deflate, agreement: Option<Agreement>) -> Result<(), LoadError> {
     if deflate == Deflate::Off {
         return Ok(());
     }
-    let answer = answer.ok_or(LoadError::DeflateDeclined)?;
-    let mut parts = answer.split(';').map(str::trim);
-    if parts.next() != Some("permessage-deflate") {
-        return Err(LoadError::DeflateParameters);
-    }
-    let parameters: Vec<&str> = parts.collect();
+    let Agreement { sending, receiving } = agreement.ok_or(LoadError::DeflateDeclined)?;
     let takes_over = deflate == Deflate::Takeover;
-    let known = |parameter: &&str| match parameter.split_once('=') {
-        None => {
-            !takes_over
-                && ["client_no_context_takeover", "server_no_context_takeover"].contains(parameter)
-        }
-        Some((name, _)) => name.trim_end() == "server_max_window_bits",
-    };
-    // §7.1.1.1: a server that accepts an offer with "server_no_context_takeover" includes it in its
-    // response.
-    let forgets = parameters.contains(&"server_no_context_takeover");
-    if parameters.iter().all(known) && forgets != takes_over {
-        Ok(())
-    } else {
-        Err(LoadError::DeflateParameters)
-    }
+    let is_as_offered = sending.window_bits == WINDOW_BITS
+        && sending.takeover == takes_over
+        && receiving.takeover == takes_over;
+    is_as_offered
+        .then_some(())
+        .ok_or(LoadError::DeflateParameters)
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! Markdown for a README: the summary, some headline figures, and every cell in which linerate is
 //! not first.
 
+use linerate_harness::table::{Align, Table, escaped};
+
 use crate::record::Record;
 use crate::report::about::machine_line;
 use crate::report::number::{NONE, bytes, ratio};
@@ -222,23 +224,8 @@ fn entry(behind: &Behind<'_>, names: &Names<'_>) -> String {
 }
 
 fn table(head: &[String], rows: impl Iterator<Item = Vec<String>>) -> String {
-    let line = |cells: &[String]| {
-        let cells: Vec<String> = cells.iter().map(|cell| escaped(cell)).collect();
-        format!("| {} |\n", cells.join(" | "))
-    };
-    let mut text = line(head);
-    text.push('|');
-    text.push_str(&" --- |".repeat(head.len()));
-    text.push('\n');
-    text.extend(rows.map(|row| line(&row)));
-    text
-}
-
-/// Escapes characters that would end a cell of a table or begin HTML.
-fn escaped(text: &str) -> String {
-    text.replace('|', "\\|")
-        .replace('<', "&lt;")
-        .replace('\n', " ")
+    let columns = head.iter().map(|head| (head.as_str(), Align::Left));
+    Table::new(columns, rows).markdown()
 }
 
 /// Breaks a paragraph into lines at spaces. Lines after the first are indented.

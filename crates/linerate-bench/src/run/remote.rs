@@ -7,8 +7,7 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::Pid;
-use rustix::thread::{CpuSet, sched_getaffinity};
+use linerate_harness::{cores, process::Process};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use thiserror::Error;
@@ -20,7 +19,7 @@ use crate::cell::{Cell, Load, Mode};
 use crate::load::{LoadError, Probe, Target, Usage, Wire};
 use crate::record::ContenderNote;
 use crate::scenario::naming;
-use crate::server::{Process, ServerError};
+use crate::server::{ProcessTree, ServerError};
 
 /// A server that accepts no connection within this time is considered unreachable.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -33,7 +32,7 @@ const NAME: &str = "server";
 pub struct Remote {
     url: Url,
     target: Target,
-    process: Option<Process>,
+    process: Option<ProcessTree>,
 }
 
 impl Remote {
@@ -235,25 +234,16 @@ fn listening(addresses: &[SocketAddr]) -> Option<SocketAddr> {
     found.copied()
 }
 
-fn find_process(pid: u32) -> Result<Process, RemoteError> {
-    let cores = i32::try_from(pid)
-        .ok()
-        .and_then(Pid::from_raw)
-        .and_then(|pid| sched_getaffinity(Some(pid)).ok());
+fn find_process(pid: u32) -> Result<ProcessTree, RemoteError> {
+    let cores = cores::allowed_for(pid);
     // Peaks are reset by writing to this file.
     let is_ours = fs::OpenOptions::new()
         .write(true)
         .open(format!("/proc/{pid}/clear_refs"));
     match (cores, is_ours) {
-        (Some(cores), Ok(_)) => Ok(Process::new(pid, count(&cores))),
+        (Ok(cores), Ok(_)) => Ok(ProcessTree::new(Process::new(pid), cores.len() as u32)),
         _ => Err(RemoteError::Process { pid }),
     }
-}
-
-fn count(cores: &CpuSet) -> u32 {
-    (0..CpuSet::MAX_CPU)
-        .filter(|&core| cores.is_set(core))
-        .count() as u32
 }
 
 /// The reason why a server cannot be measured.

@@ -12,10 +12,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command};
 
-use rustix::process::{
-    Pid, Resource, Signal, getppid, getrlimit, set_parent_process_death_signal, setrlimit,
-};
-use rustix::thread::{CpuSet, sched_setaffinity};
+use linerate_harness::{cores::pin, process::raise_file_limit};
+use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
 /// How to run [`launch`] in a separate process.
 #[derive(Clone, Debug)]
@@ -72,30 +70,6 @@ fn prepare(parent: u32, cores: &[u32]) -> io::Result<()> {
             "the process that started this server has exited",
         ));
     }
-    // Many systems allow a thousand files at first, which is fewer than the connections of some
-    // cells.
-    let mut files = getrlimit(Resource::Nofile);
-    files.current = files.maximum;
-    setrlimit(Resource::Nofile, files)?;
+    raise_file_limit()?;
     pin(cores)
-}
-
-/// Pins this thread, and the threads that it starts later, to `cores`.
-///
-/// # Errors
-///
-/// Returns an error if none of the cores exists.
-pub(crate) fn pin(cores: &[u32]) -> io::Result<()> {
-    let mut set = CpuSet::new();
-    for &core in cores {
-        if core as usize >= CpuSet::MAX_CPU {
-            let message = format!(
-                "core {core} is out of range: it must be below {}",
-                CpuSet::MAX_CPU
-            );
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
-        }
-        set.set(core as usize);
-    }
-    Ok(sched_setaffinity(None, &set)?)
 }

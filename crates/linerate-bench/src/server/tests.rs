@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::time::Instant;
 
 use super::*;
 
@@ -61,7 +62,7 @@ fn a_server_and_its_children_end_with_the_value() {
     let deadline = Instant::now() + Duration::from_secs(10);
     while rustix::process::test_kill_process_group(group).is_ok() {
         assert!(Instant::now() < deadline, "the child is still running");
-        thread::sleep(START_STEP);
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

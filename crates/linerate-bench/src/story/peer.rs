@@ -1,11 +1,12 @@
 //! The servers: separate programs, which are told where to listen and where Redis is.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
+
+use linerate_harness::port;
 
 use super::dialect::Dialect;
 use super::{Redis, StoryError};
-use crate::server::{Launcher, Server, free_port};
+use crate::server::{Launcher, Server, ServerError};
 
 /// A server and the protocol that its clients use.
 #[derive(Clone, Debug)]
@@ -22,12 +23,8 @@ pub struct Peer {
     pub batches: bool,
 }
 
-/// A running server. It is killed when this value is dropped.
-#[derive(Debug)]
-pub struct PeerServer(Server);
-
 impl Peer {
-    /// Starts the server on `cores`.
+    /// Starts the server on `cores`. It is killed when the result is dropped.
     ///
     /// # Errors
     ///
@@ -37,12 +34,13 @@ impl Peer {
         launcher: &Launcher,
         cores: &[u32],
         redis: &Redis,
-    ) -> Result<PeerServer, StoryError> {
-        let not_running = |error: crate::server::ServerError| StoryError::NotRunning {
+    ) -> Result<Server, StoryError> {
+        let not_running = |error: ServerError| StoryError::NotRunning {
             program: self.name.clone(),
             what: error.to_string(),
         };
-        let port = free_port().map_err(not_running)?;
+        let port = port::free().map_err(ServerError::Port);
+        let port = port.map_err(not_running)?;
         let listen = format!("127.0.0.1:{port}");
         let redis = redis.address().to_string();
         let mut command = launcher.command(cores, &self.program);
@@ -53,20 +51,6 @@ impl Peer {
         }));
         // By default, Go would start as many threads as the machine has cores.
         command.env("GOMAXPROCS", cores.len().to_string());
-        Server::spawn(command, cores, port)
-            .map(PeerServer)
-            .map_err(not_running)
-    }
-}
-
-impl PeerServer {
-    /// Returns the address on which the server listens.
-    pub fn address(&self) -> SocketAddr {
-        self.0.address()
-    }
-
-    /// Returns the server as a [`Probe`](crate::load::Probe) of its process.
-    pub fn probe(&mut self) -> &mut Server {
-        &mut self.0
+        Server::spawn(command, cores, port).map_err(not_running)
     }
 }

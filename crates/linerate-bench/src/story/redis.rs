@@ -3,8 +3,10 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
+use linerate_harness::port;
+
 use super::StoryError;
-use crate::server::{Launcher, Server, free_port};
+use crate::server::{Launcher, Server, ServerError};
 
 /// A running Redis server. It is killed when this value is dropped.
 #[derive(Debug)]
@@ -17,11 +19,12 @@ impl Redis {
     ///
     /// Returns an error if `redis-server` is not installed or does not start.
     pub fn start(launcher: &Launcher, cores: &[u32]) -> Result<Self, StoryError> {
-        let not_running = |error: crate::server::ServerError| StoryError::NotRunning {
+        let not_running = |error: ServerError| StoryError::NotRunning {
             program: "redis-server".into(),
             what: error.to_string(),
         };
-        let port = free_port().map_err(not_running)?;
+        let port = port::free().map_err(ServerError::Port);
+        let port = port.map_err(not_running)?;
         let mut command = launcher.command(cores, Path::new("redis-server"));
         command.args(["--port", &port.to_string(), "--bind", "127.0.0.1"]);
         command.args(["--save", "", "--appendonly", "no"]);

@@ -1,8 +1,23 @@
 //! Formats the results as a table in Markdown.
 
-use std::fmt::Write;
+use linerate_harness::table::{Align, Table, grouped};
 
 use super::trial::Trial;
+
+/// The columns; the first two hold words.
+const COLUMNS: [&str; 11] = [
+    "server",
+    "protocol",
+    "subscribers",
+    "batch",
+    "sustained, messages/s",
+    "delivered/s",
+    "delivered per CPU-s",
+    "p50 / p99 at peak, ms",
+    "at the common rate: delivered per CPU-s",
+    "p50 / p99, ms",
+    "memory, MiB",
+];
 
 /// A row: the results of a server in a cell.
 #[derive(Clone, Debug)]
@@ -17,53 +32,52 @@ pub struct Row {
 
 /// Formats the rows as a Markdown table, in their order.
 pub fn markdown(rows: &[Row]) -> String {
-    let mut out = String::from(
-        "| server | protocol | subscribers | batch | sustained, messages/s | delivered/s | delivered per CPU-s | \
-         p50 / p99 at peak, ms | at the common rate: delivered per CPU-s | p50 / p99, ms | memory, MiB |\n\
-         | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
-    );
-    for row in rows {
-        let calm = &row.calm;
-        // Writing to a string cannot fail.
-        _ = writeln!(
-            out,
-            "| {} | {} | {} | {} | {} | {} | {} | {} |",
-            calm.peer,
-            calm.dialect,
-            match calm.stalled {
-                0 => calm.subscribers.to_string(),
-                stalled => format!("{} + {stalled} stalled", calm.subscribers),
-            },
-            if calm.batch_ms == 0 {
-                "–".into()
-            } else {
-                format!("{} ms", calm.batch_ms)
-            },
-            peak(row),
-            if calm.is_sustained() {
-                thousands(calm.delivered_per_cpu_s)
-            } else {
-                failed(calm)
-            },
-            latency(calm),
-            calm.resident_bytes_peak >> 20,
-        );
-    }
-    out
+    let columns = COLUMNS.into_iter().enumerate();
+    let columns = columns.map(|(at, head)| match at {
+        0 | 1 => (head, Align::Left),
+        _ => (head, Align::Right),
+    });
+    Table::new(columns, rows.iter().map(cells)).markdown()
 }
 
-fn peak(row: &Row) -> String {
+fn cells(row: &Row) -> Vec<String> {
+    let calm = &row.calm;
+    let [sustained, delivered, per_cpu_s, at_peak] = peak(row);
+    vec![
+        calm.peer.clone(),
+        calm.dialect.into(),
+        match calm.stalled {
+            0 => calm.subscribers.to_string(),
+            stalled => format!("{} + {stalled} stalled", calm.subscribers),
+        },
+        match calm.batch_ms {
+            0 => "–".into(),
+            batch_ms => format!("{batch_ms} ms"),
+        },
+        sustained,
+        delivered,
+        per_cpu_s,
+        at_peak,
+        match calm.is_sustained() {
+            true => thousands(calm.delivered_per_cpu_s),
+            false => failed(calm),
+        },
+        latency(calm),
+        (calm.resident_bytes_peak >> 20).to_string(),
+    ]
+}
+
+fn peak(row: &Row) -> [String; 4] {
     let Some(best) = &row.best else {
-        return "none | – | – | –".into();
+        return ["none", "–", "–", "–"].map(String::from);
     };
     let at_least = if row.is_bound_by_load { "≥ " } else { "" };
-    format!(
-        "{at_least}{} | {} | {} | {}",
-        thousands(best.rate),
+    [
+        format!("{at_least}{}", thousands(best.rate)),
         thousands(best.delivered as f64 / best.seconds),
         thousands(best.delivered_per_cpu_s),
-        latency(best)
-    )
+        latency(best),
+    ]
 }
 
 fn failed(trial: &Trial) -> String {
@@ -77,27 +91,6 @@ fn latency(trial: &Trial) -> String {
     }
 }
 
-/// Formats a number with commas between groups of three digits.
 fn thousands(number: f64) -> String {
-    let digits = format!("{number:.0}");
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::thousands;
-
-    #[test]
-    fn numbers_have_commas() {
-        assert_eq!(thousands(7.0), "7");
-        assert_eq!(thousands(999.6), "1,000");
-        assert_eq!(thousands(1_234_567.0), "1,234,567");
-    }
+    grouped(number.round_ties_even() as u64)
 }

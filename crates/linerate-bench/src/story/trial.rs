@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use super::audience::{Audience, Heard};
 use super::feed::{Fed, Feed, LARGE_BYTES};
-use super::{Peer, PeerServer, Redis, StoryError};
+use super::{Peer, Redis, StoryError};
 use crate::load::Probe;
 use crate::record::Latency;
-use crate::server::Launcher;
+use crate::server::{Launcher, Server};
 
 /// How long subscribers have after the end of publishing to receive the rest.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
@@ -138,7 +138,7 @@ impl Trial {
 pub struct Stage<'a> {
     peer: &'a Peer,
     cell: Cell,
-    server: PeerServer,
+    server: Server,
     audience: Audience,
     feed: Feed,
     trials: u32,
@@ -231,16 +231,11 @@ impl<'a> Stage<'a> {
             program: self.peer.name.clone(),
             what: what.to_string(),
         };
-        let probe = self.server.probe();
+        let probe = &mut self.server;
         probe.reset_peak().map_err(gone)?;
         let before = probe.usage().map_err(gone)?.unwrap_or_default();
         let fed = feed_and_listen(&mut self.feed, &mut self.audience, self.trials, rate, time)?;
-        let after = self
-            .server
-            .probe()
-            .usage()
-            .map_err(gone)?
-            .unwrap_or_default();
+        let after = self.server.usage().map_err(gone)?.unwrap_or_default();
         let cpu_s = (after.cpu - before.cpu).as_secs_f64();
         let heard = self.audience.heard(&fed.counts);
         Ok(Trial {

@@ -25,6 +25,7 @@ use super::{
 };
 use crate::{
     awake::{sleep_awake, timeout_awake},
+    backoff::Backoff,
     event::{Event, GapReason, LinkState},
 };
 
@@ -49,6 +50,7 @@ const GRACE: Duration = Duration::from_secs(1);
 /// including the background tasks of async-nats.
 pub(super) fn keep_linked(shared: &Arc<Shared>, dial: &Dial) {
     let mut servers = Servers::new(dial.servers());
+    let mut backoff = Backoff::new(&shared.options);
     let mut delay = Duration::ZERO;
     let mut ended = GapReason::LinkLost;
     while !shared.is_shut_down() {
@@ -66,7 +68,7 @@ pub(super) fn keep_linked(shared: &Arc<Shared>, dial: &Dial) {
         match result {
             Ok(reason) => {
                 ended = reason;
-                delay = Duration::ZERO;
+                backoff.reset();
             }
             Err(reason) => {
                 let server = servers.current().map(ServerAddr::as_url_str);
@@ -75,15 +77,8 @@ pub(super) fn keep_linked(shared: &Arc<Shared>, dial: &Dial) {
                 servers.advance();
             }
         }
-        delay = longer(delay, shared);
+        delay = backoff.next();
     }
-}
-
-/// Doubles the delay and shortens it at random by up to a quarter.
-fn longer(delay: Duration, shared: &Shared) -> Duration {
-    let options = &shared.options;
-    let doubled = (delay * 2).clamp(options.reconnect_delay_min, options.reconnect_delay_max);
-    doubled.mul_f64(rand::rng().random_range(0.75..1.0))
 }
 
 /// Runs one link. Returns why it ended, or an error if it was never established.

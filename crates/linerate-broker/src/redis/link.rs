@@ -21,7 +21,6 @@ use tokio::{
 
 use super::{
     address::Host,
-    backoff::Backoff,
     delivery::{Delivered, Delivery, Phase},
     dial::DialError,
     health::Probe,
@@ -32,7 +31,10 @@ use super::{
     stream::Stream,
     subscriptions::{Name, Outcome, Subscription, Subscriptions, Target},
 };
-use crate::event::{Event, GapReason, LinkState};
+use crate::{
+    backoff::Backoff,
+    event::{Event, GapReason, LinkState},
+};
 
 mod catch_up;
 
@@ -133,8 +135,7 @@ impl Link {
         orders: mpsc::Receiver<Order>,
         moved: Option<mpsc::UnboundedSender<Moved>>,
     ) -> Self {
-        let options = &shared.options;
-        let backoff = Backoff::new(options.reconnect_delay_min, options.reconnect_delay_max);
+        let backoff = Backoff::new(&shared.options);
         let mut link = Self {
             shared,
             number,

@@ -11,7 +11,6 @@ use anyhow::{Context, bail};
 use clap::Args;
 use linerate_bench::{
     host::Cores,
-    load::raise_file_limit,
     server::Launcher,
     story::{
         Cell, Dialect, Peer, Redis, StoryError, Trial,
@@ -20,6 +19,7 @@ use linerate_bench::{
         trial::Stage,
     },
 };
+use linerate_harness::process::raise_file_limit;
 use tempfile::NamedTempFile;
 
 use super::{launch, print};

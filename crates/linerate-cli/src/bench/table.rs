@@ -1,6 +1,9 @@
 //! The summary of a record as a table for the terminal.
 
+use std::iter;
+
 use linerate_bench::summary::{Base, CellSummary, Mean, Spread, Standing, Status, Summary};
+use linerate_harness::table::{Align, Table};
 
 /// Shown where there is no figure.
 const NONE: &str = "–";
@@ -9,7 +12,7 @@ const NONE: &str = "–";
 /// one contender.
 pub(super) fn summary(summary: &Summary) -> String {
     match summary.contenders.as_slice() {
-        [alone] => align(&cells_of(summary, alone)),
+        [alone] => cells_of(summary, alone),
         _ => comparison(summary),
     }
 }
@@ -29,8 +32,7 @@ fn comparison(summary: &Summary) -> String {
         head.push(format!("{}{star}", scenario.note.name));
     }
     head.push("all".into());
-    let mut rows = vec![head];
-    for contender in &summary.contenders {
+    let rows = summary.contenders.iter().map(|contender| {
         let mut row = vec![contender.clone()];
         let means = summary
             .scenarios
@@ -38,9 +40,9 @@ fn comparison(summary: &Summary) -> String {
             .map(|scenario| scenario.mean(contender));
         row.extend(means.map(ratio));
         row.push(ratio(summary.overall(contender, Base::RawTcp)));
-        rows.push(row);
-    }
-    let mut text = align(&rows);
+        row
+    });
+    let mut text = align(head, rows);
     text += "\nRelative to raw-tcp (geometric means, higher is better); failed and unsupported cells are left out.\n";
     if has_first {
         text += "* Relative to the best contender of each cell, because raw-tcp cannot be compared there.\n";
@@ -52,15 +54,12 @@ fn ratio(mean: Option<Mean>) -> String {
     mean.map_or_else(|| NONE.into(), |mean| format!("{:.2}", mean.ratio))
 }
 
-fn cells_of(summary: &Summary, contender: &str) -> Vec<Vec<String>> {
+fn cells_of(summary: &Summary, contender: &str) -> String {
     let head = ["", "messages/s", "…/CPU-s", "p50 µs", "p99 µs", ""];
-    let mut rows = vec![head.map(String::from).to_vec()];
-    for cell in summary.cells() {
-        if let Some(standing) = cell.standing(contender) {
-            rows.push(row_of(cell, standing));
-        }
-    }
-    rows
+    let rows = summary
+        .cells()
+        .filter_map(|cell| Some(row_of(cell, cell.standing(contender)?)));
+    align(head.map(String::from).to_vec(), rows)
 }
 
 fn row_of(cell: &CellSummary, standing: &Standing) -> Vec<String> {
@@ -90,24 +89,7 @@ fn why_not(status: &Status) -> String {
 }
 
 /// Returns the rows as lines, with the first column left-aligned and the others right-aligned.
-fn align(rows: &[Vec<String>]) -> String {
-    let width_of = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let mut text = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (column, cell) in row.iter().enumerate() {
-            let width = width_of(column);
-            if column == 0 {
-                line += &format!("{cell:width$}");
-            } else {
-                line += &format!("  {cell:>width$}");
-            }
-        }
-        text += line.trim_end();
-        text.push('\n');
-    }
-    text
+fn align(head: Vec<String>, rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let aligns = iter::once(Align::Left).chain(iter::repeat(Align::Right));
+    Table::new(head.into_iter().zip(aligns), rows).text()
 }

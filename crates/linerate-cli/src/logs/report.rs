@@ -4,8 +4,9 @@ mod charts;
 mod table;
 mod text;
 
+use linerate_harness::table::grouped;
 use linerate_logview::summary::Summary;
-use text::{bytes, grouped, moment, printable, shortened};
+use text::{bytes, moment, printable, shortened};
 
 /// The dimensions of a report.
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,7 @@
 //! Two servers on one broker act as one service: publications to either arrive at both.
 
 use std::{
-    io::Write,
-    process::{Output, Stdio},
+    process::Output,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -16,7 +15,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::support::{PATIENCE, Server, linerate, until};
+use crate::support::{PATIENCE, Server, linerate, run_with_input, until};
 
 /// Two servers on one broker, each with a subscriber of `demo:news`.
 struct Pair {
@@ -102,21 +101,10 @@ async fn publish(arguments: &[&str]) -> Output {
 }
 
 async fn publish_input(arguments: &[&str], input: &str) -> Output {
-    let mut child = linerate(&["publish"])
-        .args(arguments)
-        .env_remove("LINERATE_AUTH_API_KEY")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(input.as_bytes())
-        .unwrap();
-    let ended = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap());
+    let mut command = linerate(&["publish"]);
+    command.args(arguments).env_remove("LINERATE_AUTH_API_KEY");
+    let input = input.as_bytes().to_vec();
+    let ended = tokio::task::spawn_blocking(move || run_with_input(&mut command, &input));
     timeout(PATIENCE, ended).await.unwrap().unwrap()
 }
 

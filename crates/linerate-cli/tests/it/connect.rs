@@ -16,23 +16,15 @@ use linerate::{
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::oneshot};
 
-use crate::support::{Server, linerate};
+use crate::support::{Server, linerate, run_with_input};
 
 /// Runs `linerate connect` with an input that ends.
 async fn connect(arguments: &[&str], input: &[u8]) -> Output {
-    let mut child = linerate(&["connect"])
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
+    let mut command = linerate(&["connect"]);
+    command.args(arguments);
     let input = input.to_vec();
-    std::thread::spawn(move || _ = stdin.write_all(&input));
-    tokio::task::spawn_blocking(move || child.wait_with_output().unwrap())
-        .await
-        .unwrap()
+    let run = tokio::task::spawn_blocking(move || run_with_input(&mut command, &input));
+    run.await.unwrap()
 }
 
 /// Starts a client whose input stays open, and waits until its first line has been echoed.

@@ -1,7 +1,7 @@
 //! Many clients at once: idle clients use little memory, and clients that reconnect at the same
 //! time are all accepted and recover.
 
-use std::{fs, time::Duration};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use linerate::{Message, WebSocket};
@@ -31,10 +31,7 @@ async fn expect_text(ws: &mut WebSocket, text: &str) {
 
 /// Returns the resident memory of a server in bytes.
 fn resident_bytes(server: &Server) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kilobytes = line.unwrap().trim().trim_end_matches(" kB");
-    kilobytes.parse::<u64>().unwrap() << 10
+    server.process().resident_bytes().unwrap()
 }
 
 #[tokio::test]

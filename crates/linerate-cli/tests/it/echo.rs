@@ -1,6 +1,6 @@
 //! Tests of `linerate echo`.
 
-use std::{fs, process::Command, time::Duration};
+use std::{process::Command, time::Duration};
 
 use linerate::{Client, Message, Options};
 use linerate_reactor::DriverKind;
@@ -25,15 +25,9 @@ async fn messages_up_to_64_mib_come_back_on_any_path() {
 }
 
 /// Returns the memory of a server, without file-backed pages.
-fn memory(server: &Server) -> usize {
-    let status = fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
-    let kib = status.split_once("RssAnon:").unwrap().1;
-    1024 * kib
-        .split_whitespace()
-        .next()
-        .unwrap()
-        .parse::<usize>()
-        .unwrap()
+fn memory(server: &Server) -> u64 {
+    let status = server.process().status().unwrap();
+    status.bytes("RssAnon:").unwrap()
 }
 
 #[tokio::test]

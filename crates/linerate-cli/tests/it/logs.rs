@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::support::{linerate, made_log};
+use crate::support::{linerate, made_log, run_with_input};
 
 /// A separate folder for each test; removed on drop.
 struct Folder(PathBuf);
@@ -37,20 +37,7 @@ impl Drop for Folder {
 
 /// Runs `linerate logs` and writes `input` to it.
 fn logs(arguments: &[&str], input: &[u8]) -> Output {
-    let mut child = linerate(&["logs"])
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let input = input.to_vec();
-    // A command that refuses its input does not read it to the end.
-    let writing = std::thread::spawn(move || _ = stdin.write_all(&input));
-    let output = child.wait_with_output().unwrap();
-    writing.join().unwrap();
-    output
+    run_with_input(linerate(&["logs"]).args(arguments), input)
 }
 
 fn figures(arguments: &[&str], input: &[u8]) -> Value {

@@ -3,10 +3,7 @@
 
 mod consumers;
 
-use std::{
-    fs,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use linerate::{CloseCode, WebSocket};
 use serde_json::{Value, json};
@@ -136,10 +133,7 @@ fn start(memory_bytes_max: u64, settings: &[&str]) -> Server {
 }
 
 fn resident_bytes(server: &Server) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kilobytes = line.unwrap().trim().trim_end_matches(" kB");
-    kilobytes.parse::<u64>().unwrap() << 10
+    server.process().resident_bytes().unwrap()
 }
 
 async fn text(ws: &mut WebSocket) -> String {

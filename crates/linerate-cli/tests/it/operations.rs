@@ -193,10 +193,13 @@ async fn r07_a_server_without_file_descriptors_recovers_and_does_not_spin() {
     let many: Vec<TcpStream> = (0..200)
         .map(|_| TcpStream::connect(server.address).unwrap())
         .collect();
-    let before = processor_seconds(&server);
+    let before = server.process().cpu().unwrap();
     tokio::time::sleep(Duration::from_secs(2)).await;
-    let spent = processor_seconds(&server) - before;
-    assert!(spent < 0.5, "{spent} s of CPU time in 2 s");
+    let spent = server.process().cpu().unwrap() - before;
+    assert!(
+        spent < Duration::from_millis(500),
+        "{spent:?} of CPU time in 2 s"
+    );
     drop(many);
     until(&server, "/live", |text| text.starts_with("200")).await;
 
@@ -209,22 +212,6 @@ async fn r07_a_server_without_file_descriptors_recovers_and_does_not_spin() {
         .filter(|line| line.contains("cannot accept"))
         .count();
     assert!((1..=3).contains(&told), "r11: {told} lines\n{log}");
-}
-
-/// Returns the CPU time that a server has used, in seconds.
-fn processor_seconds(server: &Server) -> f64 {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", server.child.id())).unwrap();
-    let fields = stat
-        .rsplit_once(')')
-        .unwrap()
-        .1
-        .split_whitespace()
-        .skip(11)
-        .take(2);
-    fields
-        .map(|ticks| ticks.parse::<f64>().unwrap())
-        .sum::<f64>()
-        / 100.0
 }
 
 /// Runs the binary without configuration from the environment; returns whether it succeeded, its

@@ -2,13 +2,14 @@
 //! statistics.
 
 use std::{
-    io::{BufRead, BufReader, Read},
+    io::{BufRead, BufReader, Read, Write},
     net::SocketAddr,
-    process::{Child, Command, Stdio},
+    process::{Child, Command, Output, Stdio},
     time::{Duration, Instant},
 };
 
 use linerate::{Client, CloseCode, WebSocket};
+use linerate_harness::process::Process;
 use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -75,6 +76,11 @@ impl Server {
             child,
             address: address.trim_end_matches('/').parse().unwrap(),
         }
+    }
+
+    /// Returns the server's process, to read what it uses.
+    pub(crate) fn process(&self) -> Process {
+        Process::new(self.child.id())
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -181,6 +187,20 @@ pub(crate) fn linerate(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
     command.args(arguments);
     command
+}
+
+/// Runs a command with an input that ends.
+pub(crate) fn run_with_input(command: &mut Command, input: &[u8]) -> Output {
+    let command = command.stdin(Stdio::piped());
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    // A command that refuses its input does not read it to the end.
+    let writing = std::thread::spawn(move || _ = stdin.write_all(&input));
+    let output = child.wait_with_output().unwrap();
+    writing.join().unwrap();
+    output
 }
 
 /// An HTTP response.

@@ -5,10 +5,8 @@ use std::{io::Write, net::SocketAddr, time::Duration};
 use anyhow::Result;
 use flate2::{Compression, write::DeflateEncoder};
 
-use super::{
-    Attack, Tally, count,
-    peer::{Peer, frame},
-};
+use super::{Attack, Tally, count, peer::Peer};
+use crate::websocket::frame;
 
 /// The time between two rounds.
 const STROKE: Duration = Duration::from_millis(250);

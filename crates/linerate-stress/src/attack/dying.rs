@@ -11,7 +11,7 @@ use rustix::net::sockopt;
 use socket2::{Domain, Socket, Type};
 
 use super::{Attack, Tally, count, peer::Peer};
-use crate::live::Target;
+use crate::websocket::{read_head, request};
 
 /// How many connections are open at the same time.
 const BATCH: usize = 64;
@@ -137,7 +137,7 @@ impl Attack for Dying {
             peer.stream.write_all(way.request.to_bytes().as_bytes())?;
         }
         for (peer, way) in peers.iter_mut().filter(|(_, way)| way.is_answered) {
-            peer.read_head().context("request was not answered")?;
+            read_head(&mut peer.stream).context("request was not answered")?;
             // Writing may fail if the request was refused.
             _ = peer.stream.write_all(way.frames);
         }
@@ -157,7 +157,7 @@ impl Attack for Dying {
 
 impl Request {
     fn to_bytes(self) -> String {
-        let whole = Target::request("/echo", "");
+        let whole = request("/echo", "");
         match self {
             Self::None => String::new(),
             Self::Half => whole[..whole.len() / 2].to_owned(),

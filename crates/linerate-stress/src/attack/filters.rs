@@ -5,10 +5,8 @@ use std::{fmt::Write as _, io::Read, io::Write as _, net::SocketAddr, time::Dura
 
 use anyhow::{Result, ensure};
 
-use super::{
-    Abuse, Attack, Tally, count,
-    peer::{Peer, frame},
-};
+use super::{Abuse, Attack, Tally, count, peer::Peer};
+use crate::websocket::{frame, read_frame};
 
 /// The time between two rounds.
 const STROKE: Duration = Duration::from_millis(10);
@@ -178,18 +176,9 @@ fn text(text: &str) -> Vec<u8> {
     frame(0x1, text.as_bytes()).to_bytes()
 }
 
-/// Waits for a short message.
+/// Waits for a message.
 fn reply(peer: &mut Peer) -> Result<String> {
-    let mut head = [0; 2];
-    peer.stream.read_exact(&mut head)?;
-    let mut length = usize::from(head[1]);
-    if length == 126 {
-        let mut more = [0; 2];
-        peer.stream.read_exact(&mut more)?;
-        length = usize::from(u16::from_be_bytes(more));
-    }
-    let mut payload = vec![0; length];
-    peer.stream.read_exact(&mut payload)?;
+    let (_, payload) = read_frame(&mut peer.stream)?;
     Ok(String::from_utf8_lossy(&payload).into_owned())
 }
 

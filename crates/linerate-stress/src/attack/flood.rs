@@ -4,10 +4,8 @@ use std::{net::SocketAddr, time::Duration};
 
 use anyhow::Result;
 
-use super::{
-    Abuse, Attack, Tally, count,
-    peer::{Peer, frame},
-};
+use super::{Abuse, Attack, Tally, count, peer::Peer};
+use crate::websocket::frame;
 
 /// The time between two rounds.
 const STROKE: Duration = Duration::from_millis(10);

@@ -6,11 +6,10 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Result, bail, ensure};
-use linerate_testkit::Frame;
+use anyhow::{Context, Result};
 use rustix::net::sockopt;
 
-use crate::live::Target;
+use crate::websocket::{read_frame, request, wait_for_open};
 
 /// How long to wait for an answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
@@ -31,48 +30,23 @@ impl Peer {
     /// Connects and requests a WebSocket, without waiting for the response.
     pub(super) fn ask(server: SocketAddr, path: &str, more: &str) -> io::Result<Self> {
         let mut peer = Self::connect(server)?;
-        peer.stream
-            .write_all(Target::request(path, more).as_bytes())?;
+        peer.stream.write_all(request(path, more).as_bytes())?;
         Ok(peer)
-    }
-
-    /// Reads the head of a response. What follows it is not read.
-    pub(super) fn read_head(&mut self) -> Result<Vec<u8>> {
-        let mut head = Vec::new();
-        while !head.ends_with(b"\r\n\r\n") {
-            let mut byte = [0];
-            self.stream.read_exact(&mut byte)?;
-            head.push(byte[0]);
-        }
-        Ok(head)
     }
 
     /// Waits until the WebSocket is open.
     pub(super) fn wait_for_open(&mut self) -> Result<()> {
-        let head = self.read_head()?;
-        ensure!(
-            head.starts_with(b"HTTP/1.1 101 "),
-            "WebSocket refused: {}",
-            head.escape_ascii()
-        );
-        Ok(())
+        wait_for_open(&mut self.stream)
     }
 
     /// Reads until the Close frame, and returns its code.
     pub(super) fn close_code(&mut self) -> Result<u16> {
         loop {
-            let mut head = [0; 2];
-            self.stream.read_exact(&mut head)?;
-            ensure!(
-                head[1] < 126,
-                "received a long frame before the Close frame"
-            );
-            let mut payload = vec![0; usize::from(head[1])];
-            self.stream.read_exact(&mut payload)?;
-            match (head[0], &payload[..]) {
-                (0x88, [high, low, ..]) => return Ok(u16::from_be_bytes([*high, *low])),
-                (0x88, _) => bail!("received a Close frame without a code"),
-                _ => {}
+            let (first, payload) = read_frame(&mut self.stream)?;
+            if first == 0x88 {
+                let code = payload.first_chunk();
+                let code = code.context("received a Close frame without a code")?;
+                return Ok(u16::from_be_bytes(*code));
             }
         }
     }
@@ -124,9 +98,4 @@ impl From<TcpStream> for Peer {
             is_lost: false,
         }
     }
-}
-
-/// Returns a client's frame, masked with zeros.
-pub(super) fn frame(opcode: u8, payload: &[u8]) -> Frame {
-    Frame::new(opcode, payload).with_mask(Some([0; 4]))
 }

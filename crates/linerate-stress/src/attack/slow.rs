@@ -9,11 +9,11 @@ use std::{
 use anyhow::{Context, Result};
 use rustls::{ClientConnection, pki_types::ServerName};
 
-use super::{
-    Abuse, Attack, Tally, count,
-    peer::{Peer, frame},
+use super::{Abuse, Attack, Tally, count, peer::Peer};
+use crate::{
+    trust,
+    websocket::{frame, request},
 };
-use crate::{live::Target, trust};
 
 /// The time between two rounds.
 const STROKE: Duration = Duration::from_millis(20);
@@ -51,7 +51,7 @@ impl Slow {
     pub(super) fn new(abuse: Abuse, server: SocketAddr, count: usize) -> Result<Self> {
         let (begin, rest) = match abuse {
             Abuse::SlowHeads => {
-                let head = Target::request("/echo", "").into_bytes();
+                let head = request("/echo", "").into_bytes();
                 (head[..20].to_vec(), head[20..head.len() - 4].to_vec())
             }
             Abuse::SlowFrames => {

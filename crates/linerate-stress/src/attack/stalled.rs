@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use socket2::{Domain, Socket, Type};
 
 use super::{Attack, Tally, count, peer::Peer};
-use crate::{audience::PATH, live::Target};
+use crate::{audience::PATH, websocket::request};
 
 /// The time between two rounds.
 const STROKE: Duration = Duration::from_millis(50);
@@ -37,8 +37,7 @@ impl Stalled {
         socket.set_recv_buffer_size(RECEIVED_BYTES)?;
         socket.connect(&self.server.into())?;
         let mut peer = Peer::from(std::net::TcpStream::from(socket));
-        peer.stream
-            .write_all(Target::request(PATH, "").as_bytes())?;
+        peer.stream.write_all(request(PATH, "").as_bytes())?;
         Ok(peer)
     }
 }

@@ -1,7 +1,6 @@
 //! Uploads of compressed logs that are small on the wire and large once they are decompressed.
 
 use std::{
-    collections::VecDeque,
     fmt::Write as _,
     io::{ErrorKind, Read, Write as _},
     net::SocketAddr,
@@ -12,10 +11,8 @@ use anyhow::{Result, bail};
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 use zstd::stream::raw::CParameter;
 
-use super::{
-    Abuse, Attack, Tally, count,
-    peer::{Peer, frame},
-};
+use super::{Abuse, Attack, Tally, count, peer::Peer};
+use crate::websocket::{frame, whole_frame};
 
 /// The time between two rounds.
 const STROKE: Duration = Duration::from_millis(5);
@@ -46,7 +43,7 @@ struct Uploader {
     peer: Peer,
     address: usize,
     sent: usize,
-    arrived: VecDeque<u8>,
+    arrived: Vec<u8>,
     /// The code of the last error that the server has reported.
     error: String,
     has_ended: bool,
@@ -93,7 +90,7 @@ impl Uploads {
             peer: peer.unblock()?,
             address,
             sent: 0,
-            arrived: VecDeque::new(),
+            arrived: Vec::new(),
             error: String::new(),
             has_ended: false,
         })
@@ -175,27 +172,11 @@ impl Uploader {
     }
 }
 
-/// Removes the next frame of the server (RFC 6455 §5.2), if it is complete.
-fn take_frame(arrived: &mut VecDeque<u8>) -> Option<(u8, Vec<u8>)> {
-    let second = *arrived.get(1)?;
-    let extended = match second {
-        126 => 2,
-        127 => 8,
-        _ => 0,
-    };
-    let mut length = u64::from(second);
-    if extended > 0 {
-        length = 0;
-        for at in 2..2 + extended {
-            length = length << 8 | u64::from(*arrived.get(at)?);
-        }
-    }
-    let whole = 2 + extended + usize::try_from(length).ok()?;
-    if arrived.len() < whole {
-        return None;
-    }
-    let frame: Vec<u8> = arrived.drain(..whole).collect();
-    Some((frame[0] & 0xF, frame[2 + extended..].to_vec()))
+/// Removes the next frame of the server, if it is complete, and returns its opcode and payload.
+fn take_frame(arrived: &mut Vec<u8>) -> Option<(u8, Vec<u8>)> {
+    let (first, place) = whole_frame(arrived)?;
+    let frame: Vec<u8> = arrived.drain(..place.end).collect();
+    Some((first & 0xF, frame[place].to_vec()))
 }
 
 /// Returns some 3 MB that decompress to 4 MiB of random lines, repeated.
@@ -245,13 +226,11 @@ fn compress(bytes: &[u8], times: usize, window_log: u32) -> Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::VecDeque;
-
     use super::{rows, take_frame};
 
     #[test]
     fn frames_are_taken_when_they_are_whole() {
-        let mut arrived: VecDeque<u8> = b"\x81\x04Spam\x82\x7e\x01\0".iter().copied().collect();
+        let mut arrived = b"\x81\x04Spam\x82\x7e\x01\0".to_vec();
         assert_eq!(take_frame(&mut arrived), Some((1, b"Spam".to_vec())));
         assert_eq!(take_frame(&mut arrived), None);
         arrived.extend([b'x'; 300]);

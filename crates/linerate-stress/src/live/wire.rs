@@ -1,14 +1,15 @@
 //! A client's connection, plain or TLS, that records when the kernel received the data.
 
 use std::{
-    collections::VecDeque,
-    io::{self, IoSliceMut, Read, Write},
+    io::{self, BufReader, IoSliceMut, Read, Write},
     net::{SocketAddr, TcpStream},
     os::fd::AsRawFd,
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
+use anyhow::{Context, Result};
+use linerate_harness::socket::Socket;
 use nix::{
     cmsg_space,
     errno::Errno,
@@ -17,22 +18,35 @@ use nix::{
         time::TimeSpec,
     },
 };
-use rustls::{ClientConfig, ClientConnection, pki_types::ServerName};
+use rustls::{ClientConfig, pki_types::ServerName};
 
-/// The size of a read, in bytes.
-const READ_BYTES: usize = 16 << 10;
+use crate::websocket::{read_frame, request, wait_for_open};
 
-pub(crate) struct Wire {
+pub(crate) struct Wire(BufReader<Socket<Stamped>>);
+
+/// A stream, and when the kernel received the data that was read last.
+struct Stamped {
     stream: TcpStream,
-    tls: Option<Box<ClientConnection>>,
-    /// Bytes that were received and not yet returned.
-    arrived: VecDeque<u8>,
     stamp: SystemTime,
 }
 
 impl Wire {
-    /// Connects. Reads and writes time out after `patience`.
-    pub(crate) fn connect(
+    /// Connects, and opens a WebSocket at `path` with the additional header lines `more`. Reads and
+    /// writes time out after `patience`.
+    pub(crate) fn open(
+        address: SocketAddr,
+        tls: Option<Arc<ClientConfig>>,
+        patience: Duration,
+        path: &str,
+        more: &str,
+    ) -> Result<Self> {
+        let mut wire = Self::connect(address, tls, patience)?;
+        wire.write(request(path, more).as_bytes())?;
+        wait_for_open(&mut wire.0).context("live client")?;
+        Ok(wire)
+    }
+
+    fn connect(
         address: SocketAddr,
         tls: Option<Arc<ClientConfig>>,
         patience: Duration,
@@ -42,72 +56,52 @@ impl Wire {
         stream.set_read_timeout(Some(patience))?;
         stream.set_write_timeout(Some(patience))?;
         stamp(&stream)?;
-        let tls = tls.map(|config| {
-            let name = ServerName::from(address.ip());
-            ClientConnection::new(config, name).map(Box::new)
-        });
-        Ok(Self {
+        let stamped = Stamped {
             stream,
-            tls: tls.transpose().map_err(io::Error::other)?,
-            arrived: VecDeque::new(),
             stamp: SystemTime::now(),
-        })
+        };
+        let tls = tls.map(|config| (config, ServerName::from(address.ip())));
+        let socket = Socket::new(stamped, tls.as_ref())?;
+        Ok(Self(BufReader::new(socket)))
     }
 
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let Some(tls) = &mut self.tls else {
-            return self.stream.write_all(bytes);
-        };
-        tls.writer().write_all(bytes)?;
-        while tls.wants_write() {
-            tls.write_tls(&mut self.stream)?;
-        }
-        Ok(())
+        let socket = self.0.get_mut();
+        socket.write_all(bytes)?;
+        socket.flush()
     }
 
-    pub(crate) fn read_byte(&mut self) -> io::Result<u8> {
-        loop {
-            if let Some(byte) = self.arrived.pop_front() {
-                return Ok(byte);
-            }
-            self.read()?;
-        }
+    /// Reads a frame, and returns its first byte and its payload.
+    pub(crate) fn read_frame(&mut self) -> io::Result<(u8, Vec<u8>)> {
+        read_frame(&mut self.0)
     }
 
     /// Returns when the kernel received the data that was read last.
-    pub(crate) const fn stamp(&self) -> SystemTime {
-        self.stamp
+    pub(crate) fn stamp(&self) -> SystemTime {
+        self.0.get_ref().stream().stamp
     }
 
     /// Returns the server's certificate, if the connection uses TLS.
     pub(crate) fn certificate(&self) -> Option<Vec<u8>> {
-        let certificates = self.tls.as_ref()?.peer_certificates()?;
-        Some(certificates.first()?.to_vec())
+        self.0.get_ref().certificate().map(<[u8]>::to_vec)
+    }
+}
+
+impl Read for Stamped {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let (bytes, stamp) = receive(&self.stream, buffer)?;
+        self.stamp = stamp;
+        Ok(bytes)
+    }
+}
+
+impl Write for Stamped {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.write(bytes)
     }
 
-    fn read(&mut self) -> io::Result<()> {
-        let mut buffer = [0; READ_BYTES];
-        let (bytes, stamp) = receive(&self.stream, &mut buffer)?;
-        if bytes == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        self.stamp = stamp;
-        let Some(tls) = &mut self.tls else {
-            self.arrived.extend(&buffer[..bytes]);
-            return Ok(());
-        };
-        let mut records = &buffer[..bytes];
-        while !records.is_empty() {
-            tls.read_tls(&mut records)?;
-            let state = tls.process_new_packets().map_err(io::Error::other)?;
-            let mut plain = vec![0; state.plaintext_bytes_to_read()];
-            tls.reader().read_exact(&mut plain)?;
-            self.arrived.extend(plain);
-        }
-        while tls.wants_write() {
-            tls.write_tls(&mut self.stream)?;
-        }
-        Ok(())
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
     }
 }
 
@@ -141,7 +135,7 @@ pub(crate) fn receive(stream: &TcpStream, buffer: &mut [u8]) -> io::Result<(usiz
 #[cfg(test)]
 mod tests {
     use std::{
-        io::Write,
+        io::{Read, Write},
         net::TcpListener,
         thread::sleep,
         time::{Duration, SystemTime},
@@ -160,7 +154,9 @@ mod tests {
             sleep(Duration::from_millis(1));
             peer.write_all(b"a").unwrap();
             let written = SystemTime::now();
-            assert_eq!(wire.read_byte().unwrap(), b'a');
+            let mut byte = [0];
+            wire.0.read_exact(&mut byte).unwrap();
+            assert_eq!(byte, *b"a");
             wire.stamp() <= written
         });
         assert!(is_stamped);

@@ -4,14 +4,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::{flood::P99_FREE, process::Serve};
+use super::{BOUNDS, process::Serve};
 use crate::{
     Row,
-    attack::{ATTACK, Abuse, HOW, OFF, ON, Tally},
-    child::Child,
+    attack::{self, Abuse, HOW, OFF, ON, Tally, counted},
     figures::{Effort, Figures, SLICE, Watch, median},
     live::Live,
-    outcome::{Bounds, Finding, Outcome},
+    outcome::{Finding, Outcome},
 };
 
 /// The number of connections, if the machine manages them in time.
@@ -25,10 +24,7 @@ const FIRST: usize = 20_000;
 const TIME_MAX: Duration = Duration::from_secs(600);
 
 pub(super) fn row() -> Row {
-    Row {
-        name: "serve/churn".to_owned(),
-        run: Box::new(run),
-    }
+    Row::new("serve/churn", run)
 }
 
 fn run(effort: &Effort) -> Result<Outcome> {
@@ -38,10 +34,10 @@ fn run(effort: &Effort) -> Result<Outcome> {
         &["--set", "server.accepts_per_second_max=100000"],
     )?;
     let mut live = Live::open(server.target())?;
-    let mut watch = Watch::begin(server.usage())?;
+    let mut watch = Watch::begin(server.process())?;
     die(&server, &mut live, FIRST.min(count), &mut watch)?;
     let alone: Result<Vec<_>> = (0..effort.slices).map(|_| live.p99(SLICE)).collect();
-    watch = Watch::begin(server.usage())?;
+    watch = Watch::begin(server.process())?;
     let started = Instant::now();
     let (died, with) = watch.during(|watch| die(&server, &mut live, count, watch))?;
     let rate = died as f64 / started.elapsed().as_secs_f64();
@@ -54,10 +50,7 @@ fn run(effort: &Effort) -> Result<Outcome> {
     server.end()?;
     Ok(Outcome {
         abuse: format!("{died} connections that die in 16 ways"),
-        bounds: Bounds {
-            memory_growth_max: 16 << 20,
-            p99_free: P99_FREE,
-        },
+        bounds: BOUNDS,
         figures,
         also: vec![Finding::new(
             format!(
@@ -76,16 +69,15 @@ fn die(
     count: usize,
     watch: &mut Watch,
 ) -> Result<(u64, Vec<Duration>)> {
-    let (address, number) = (server.address.to_string(), count.to_string());
-    let mut dying = Child::start(&[ATTACK, Abuse::Dying.as_str(), &address, &number])?;
+    let mut dying = attack::start(Abuse::Dying, server.address, count)?;
     dying.ask(ON)?;
     let deadline = Instant::now() + TIME_MAX;
     let mut waits = Vec::new();
     let died = loop {
         waits.push(live.p99(SLICE)?);
         watch.look()?;
-        let tally: Tally = serde_json::from_str(&dying.ask(HOW)?)?;
-        let died = tally.get("died").copied().unwrap_or_default();
+        let tally: Tally = dying.ask_for(HOW)?;
+        let died = counted(&tally, "died");
         if died >= count as u64 || Instant::now() > deadline {
             break died;
         }

@@ -7,17 +7,16 @@ use std::{
 
 use anyhow::Result;
 
-use super::{flood::P99_FREE, process::Serve};
+use super::{BOUNDS, process::Serve};
 use crate::{
     Row,
     attack::{
-        ATTACK, Abuse, OFF, ON, Tally,
+        self, Abuse, OFF, ON, Tally,
         waiting::{CLOSED, LONGEST},
     },
-    child::Child,
     figures::{Effort, Figures, SLICE, Watch, alternate, median},
     live::{Live, visit},
-    outcome::{Bounds, Finding, Outcome},
+    outcome::{Finding, Outcome},
 };
 
 /// How many connections the server has file descriptors for, besides the live clients.
@@ -43,47 +42,36 @@ const LOG_LINES_MAX: usize = 10;
 
 pub(super) fn rows() -> [Row; 2] {
     [
-        Row {
-            name: "serve/no-files".to_owned(),
-            run: Box::new(run),
-        },
-        Row {
-            name: "serve/no-files-closing".to_owned(),
-            run: Box::new(run_closing),
-        },
+        Row::new("serve/no-files", run),
+        Row::new("serve/no-files-closing", run_closing),
     ]
 }
 
 fn run_closing(effort: &Effort) -> Result<Outcome> {
     let server = Serve::start(&effort.linerate, &[])?;
-    let (address, usage) = (server.address.to_string(), server.usage());
-    let peers = TURNED_AWAY.to_string();
-    let mut attackers = Child::start(&[ATTACK, Abuse::Waiting.as_str(), &address, &peers])?;
+    let process = server.process();
+    let mut attackers = attack::start(Abuse::Waiting, server.address, TURNED_AWAY)?;
     let mut live = Live::open(server.target())?;
     live.p99(SLICE)?;
     let log = server.directory.path().join("log");
     let lines = || -> Result<usize> { Ok(fs::read_to_string(&log)?.lines().count()) };
     let lines_before = lines()?;
-    server.limit_files(usage.files()?)?;
-    let figures = alternate(usage, &mut live, &mut attackers, false, effort)?;
+    server.limit_files(process.open_files()?)?;
+    let figures = alternate(process, &mut live, &mut attackers, false, effort)?;
     let lines = lines()? - lines_before;
     drop(live);
     attackers.end()?;
     server.end()?;
-    let count = |name: &str| figures.tally.get(name).copied().unwrap_or_default();
-    let (came, closed) = (count("connections"), count(CLOSED));
+    let (came, closed) = (figures.counted("connections"), figures.counted(CLOSED));
     // The limit applies to descriptor numbers. Some lower numbers may be free; connections that get
     // one are accepted.
     let let_in = came - closed;
-    let longest = Duration::from_millis(count(LONGEST));
+    let longest = Duration::from_millis(figures.counted(LONGEST));
     Ok(Outcome {
         abuse: format!(
             "{TURNED_AWAY} connections at once, repeatedly, with no free file descriptor"
         ),
-        bounds: Bounds {
-            memory_growth_max: 16 << 20,
-            p99_free: P99_FREE,
-        },
+        bounds: BOUNDS,
         figures,
         also: vec![
             Finding::new(
@@ -108,22 +96,22 @@ fn run_closing(effort: &Effort) -> Result<Outcome> {
 
 fn run(effort: &Effort) -> Result<Outcome> {
     let server = Serve::start(&effort.linerate, &[])?;
-    let (address, usage) = (server.address.to_string(), server.usage());
-    let peers = (FILES as usize + WAITING).to_string();
+    let process = server.process();
+    let peers = FILES as usize + WAITING;
     let mut live = Live::open(server.target())?;
     live.p99(SLICE)?;
-    let mut watch = Watch::begin(usage)?;
-    server.limit_files(usage.files()? + FILES)?;
+    let mut watch = Watch::begin(process)?;
+    server.limit_files(process.open_files()? + FILES)?;
     let alone: Result<Vec<_>> = (0..effort.slices).map(|_| live.p99(SLICE)).collect();
-    let mut attackers = Child::start(&[ATTACK, Abuse::SlowTcp.as_str(), &address, &peers])?;
+    let mut attackers = attack::start(Abuse::SlowTcp, server.address, peers)?;
     attackers.ask(ON)?;
     thread::sleep(Duration::from_secs(1));
     // No client is served meanwhile, so this is the cost of waiting alone.
-    let before = usage.processor_time()?;
+    let before = process.cpu()?;
     thread::sleep(Duration::from_secs(2));
-    let share = (usage.processor_time()? - before).as_secs_f64() / 2.0;
+    let share = (process.cpu()? - before).as_secs_f64() / 2.0;
     let with = watch.during(|_| (0..6).map(|_| live.p99(SLICE)).collect::<Result<Vec<_>>>())?;
-    let tally: Tally = serde_json::from_str(&attackers.ask(OFF)?)?;
+    let tally: Tally = attackers.ask_for(OFF)?;
     let recovery = recovery(&server)?;
     attackers.end()?;
     let figures = Figures {
@@ -136,10 +124,7 @@ fn run(effort: &Effort) -> Result<Outcome> {
     server.end()?;
     Ok(Outcome {
         abuse: format!("{WAITING} more connections than there are file descriptors for"),
-        bounds: Bounds {
-            memory_growth_max: 16 << 20,
-            p99_free: P99_FREE,
-        },
+        bounds: BOUNDS,
         figures,
         also: vec![
             Finding::new(

@@ -1,22 +1,15 @@
 //! Floods: many frames on few connections, many connections, and decompression bombs.
 
-use std::time::Duration;
-
 use anyhow::Result;
 
-use super::process::Serve;
+use super::{BOUNDS, abused};
 use crate::{
     Row,
-    attack::{ATTACK, Abuse, connect::CONNECTS},
-    child::Child,
-    figures::{Effort, alternate},
-    live::Live,
+    attack::{Abuse, connect::CONNECTS},
+    figures::Effort,
     outcome::{Bounds, Finding, Outcome},
     reactor,
 };
-
-/// The latency that does no harm, whatever the ratio.
-pub(super) const P99_FREE: Duration = Duration::from_micros(200);
 
 /// The number of bombs at once.
 const BOMBS: usize = 100;
@@ -34,33 +27,24 @@ pub(super) fn rows() -> Vec<Row> {
         (Abuse::SlowReaders, "slow-readers", 64),
         (Abuse::Churn, "connections", 2 * CONNECTS),
     ];
-    let rows = abuses.into_iter().map(|(abuse, name, peers)| Row {
-        name: format!("serve/{name}"),
-        run: Box::new(move |effort| run(abuse, peers, effort)),
+    let rows = abuses.into_iter().map(|(abuse, name, peers)| {
+        Row::new(format!("serve/{name}"), move |effort| {
+            run(abuse, peers, effort)
+        })
     });
     rows.collect()
 }
 
 fn run(abuse: Abuse, peers: usize, effort: &Effort) -> Result<Outcome> {
-    let server = Serve::start(&effort.linerate, &["--set", "compression.enabled=true"])?;
-    let address = server.address.to_string();
-    let mut attackers = Child::start(&[ATTACK, abuse.as_str(), &address, &peers.to_string()])?;
-    let mut live = Live::open(server.target())?;
-    let figures = alternate(
-        server.usage(),
-        &mut live,
-        &mut attackers,
-        abuse.has_twin(),
-        effort,
-    )?;
-    drop(live);
-    attackers.end()?;
-    server.end()?;
-    let count = |name: &str| figures.tally.get(name).copied().unwrap_or_default();
+    let flags = ["--set", "compression.enabled=true"];
+    let figures = abused(effort, abuse, peers, &flags)?;
     let mut also = Vec::new();
     let memory_growth_max = match abuse {
         Abuse::Bombs => {
-            let (bombs, answered) = (count("bombs"), count("answered with 1009"));
+            let (bombs, answered) = (
+                figures.counted("bombs"),
+                figures.counted("answered with 1009"),
+            );
             let text = format!("{answered} of {bombs} answered with 1009");
             also.push(Finding::new(text, bombs == answered && bombs > 0));
             peers as u64 * BOMB_BYTES
@@ -68,10 +52,10 @@ fn run(abuse: Abuse, peers: usize, effort: &Effort) -> Result<Outcome> {
         _ => reactor::memory_max(abuse, peers) as u64,
     };
     Ok(Outcome {
-        abuse: words(abuse, peers, count("frames")),
+        abuse: words(abuse, peers, figures.counted("frames")),
         bounds: Bounds {
             memory_growth_max,
-            p99_free: P99_FREE,
+            ..BOUNDS
         },
         figures,
         also,

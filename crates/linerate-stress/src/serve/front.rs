@@ -2,17 +2,15 @@
 
 use anyhow::Result;
 
-use super::{flood::P99_FREE, process::Serve};
+use super::{BOUNDS, abused};
 use crate::{
     Row,
     attack::{
-        ATTACK, Abuse,
+        Abuse,
         keys::LOOKED_AT,
         streams::{MOST, STREAMS},
     },
-    child::Child,
-    figures::{Effort, Figures, alternate},
-    live::Live,
+    figures::{Effort, Figures},
     outcome::{Bounds, Finding, Outcome},
 };
 
@@ -30,22 +28,16 @@ const KEYS_MAX: u64 = 20;
 
 pub(super) fn rows() -> [Row; 2] {
     [
-        Row {
-            name: "serve/http2-streams".to_owned(),
-            run: Box::new(streams),
-        },
-        Row {
-            name: "serve/wrong-keys".to_owned(),
-            run: Box::new(keys),
-        },
+        Row::new("serve/http2-streams", streams),
+        Row::new("serve/wrong-keys", keys),
     ]
 }
 
 fn streams(effort: &Effort) -> Result<Outcome> {
     let connections_max = CONNECTIONS_MAX.to_string();
     let flags = ["--connections-max", connections_max.as_str()];
-    let figures = abuse(effort, Abuse::Streams, &flags)?;
-    let most = figures.tally.get(MOST).copied().unwrap_or_default();
+    let figures = abused(effort, Abuse::Streams, PEERS, &flags)?;
+    let most = figures.counted(MOST);
     let allowed = CONNECTIONS_MAX - PEERS as u64;
     Ok(Outcome {
         abuse: format!("{PEERS} HTTP/2 connections that request {STREAMS} event streams each"),
@@ -57,7 +49,7 @@ fn streams(effort: &Effort) -> Result<Outcome> {
         )],
         bounds: Bounds {
             memory_growth_max: PEERS as u64 * u64::from(STREAMS) * REQUEST_BYTES,
-            p99_free: P99_FREE,
+            ..BOUNDS
         },
         ..outcome(figures)
     })
@@ -70,9 +62,8 @@ fn keys(effort: &Effort) -> Result<Outcome> {
         "--set",
         "server.diagnostics=true",
     ];
-    let figures = abuse(effort, Abuse::WrongKeys, &flags)?;
-    let count = |name: &str| figures.tally.get(name).copied().unwrap_or_default();
-    let (shown, looked_at) = (count("keys"), count(LOOKED_AT));
+    let figures = abused(effort, Abuse::WrongKeys, PEERS, &flags)?;
+    let (shown, looked_at) = (figures.counted("keys"), figures.counted(LOOKED_AT));
     // A row takes less than five minutes.
     let allowed = 5 * KEYS_MAX;
     Ok(Outcome {
@@ -85,25 +76,10 @@ fn keys(effort: &Effort) -> Result<Outcome> {
     })
 }
 
-fn abuse(effort: &Effort, abuse: Abuse, flags: &[&str]) -> Result<Figures> {
-    let server = Serve::start(&effort.linerate, flags)?;
-    let address = server.address.to_string();
-    let mut attackers = Child::start(&[ATTACK, abuse.as_str(), &address, &PEERS.to_string()])?;
-    let mut live = Live::open(server.target())?;
-    let figures = alternate(server.usage(), &mut live, &mut attackers, false, effort)?;
-    drop(live);
-    attackers.end()?;
-    server.end()?;
-    Ok(figures)
-}
-
 fn outcome(figures: Figures) -> Outcome {
     Outcome {
         abuse: String::new(),
-        bounds: Bounds {
-            memory_growth_max: 16 << 20,
-            p99_free: P99_FREE,
-        },
+        bounds: BOUNDS,
         figures,
         also: Vec::new(),
     }

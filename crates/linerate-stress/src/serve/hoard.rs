@@ -4,18 +4,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::{flood::P99_FREE, process::Serve};
+use super::{BOUNDS, process::Serve};
 use crate::{
     Row,
     attack::{
-        ATTACK, Abuse, HOW, OFF, ON, Tally, WELL,
+        self, Abuse, HOW, OFF, ON, Tally, WELL,
         hoard::{BODY_BYTES, BODY_EVERY, MESSAGE_BYTES, SENT_AWAY},
     },
-    child::Child,
-    figures::{Effort, Figures, SLICE, Watch, median},
+    figures::{BACK_WITHIN, Effort, Figures, SLICE, Watch, median, wait_until_back},
     live::Live,
     outcome::{Bounds, Finding, Outcome},
-    usage::BACK_WITHIN,
 };
 
 /// The server's memory budget for everything that clients can make grow, in bytes.
@@ -28,21 +26,16 @@ const PEERS: usize = 900;
 const LEFT_MAX: u64 = 32 << 20;
 
 pub(super) fn row() -> Row {
-    Row {
-        name: "serve/memory-budget".to_owned(),
-        run: Box::new(run),
-    }
+    Row::new("serve/memory-budget", run)
 }
 
 fn run(effort: &Effort) -> Result<Outcome> {
     let budget = format!("server.memory_bytes_max={BUDGET_BYTES}");
     let server = Serve::start(&effort.linerate, &["--set", &budget])?;
-    let address = server.address.to_string();
-    let mut attackers =
-        Child::start(&[ATTACK, Abuse::Hoard.as_str(), &address, &PEERS.to_string()])?;
+    let mut attackers = attack::start(Abuse::Hoard, server.address, PEERS)?;
     let mut live = Live::open(server.target())?;
     live.p99(SLICE)?;
-    let mut watch = Watch::begin(server.usage())?;
+    let mut watch = Watch::begin(server.process())?;
     attackers.ask_meanwhile(WELL, || go_on(&mut live))?;
     let alone: Result<Vec<_>> = (0..effort.slices).map(|_| live.p99(SLICE)).collect();
     attackers.ask_meanwhile(OFF, || go_on(&mut live))?;
@@ -57,12 +50,12 @@ fn run(effort: &Effort) -> Result<Outcome> {
         }
         Ok(with)
     })?;
-    let tally: Tally = serde_json::from_str(&attackers.ask(HOW)?)?;
+    let tally: Tally = attackers.ask_for(HOW)?;
     attackers.ask_meanwhile(OFF, || go_on(&mut live))?;
     let before = watch.memory_before();
-    let back = server
-        .usage()
-        .wait_until_back(before + LEFT_MAX, Instant::now(), || go_on(&mut live))?;
+    let back = wait_until_back(server.process(), before + LEFT_MAX, Instant::now(), || {
+        go_on(&mut live)
+    })?;
     let figures = Figures {
         p99_alone: median(alone?),
         p99_with: median(with),
@@ -83,7 +76,7 @@ fn go_on(live: &mut Live) -> Result<()> {
 fn outcome(figures: Figures, back: Option<Duration>) -> Outcome {
     let bodies = PEERS / BODY_EVERY;
     let wanted = (bodies * BODY_BYTES + (PEERS - bodies) * MESSAGE_BYTES) >> 20;
-    let sent_away = figures.tally.get(SENT_AWAY).copied().unwrap_or_default();
+    let sent_away = figures.counted(SENT_AWAY);
     let (left, within) = (LEFT_MAX >> 20, BACK_WITHIN.as_secs());
     let memory = match back {
         Some(took) => format!(
@@ -99,7 +92,7 @@ fn outcome(figures: Figures, back: Option<Duration>) -> Outcome {
         ),
         bounds: Bounds {
             memory_growth_max: BUDGET_BYTES,
-            p99_free: P99_FREE,
+            ..BOUNDS
         },
         figures,
         also: vec![

@@ -2,19 +2,19 @@
 
 use std::{
     fs::{self, File},
-    io::{BufRead, BufReader},
     net::SocketAddr,
     path::Path,
-    process::{Child, Stdio},
+    process::Stdio,
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use anyhow::{Context, Result, bail, ensure};
-use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
+use anyhow::{Result, bail, ensure};
+use linerate_harness::{child::ChildProcess, process::Process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 use tempfile::TempDir;
 
-use crate::{cores, live::Target, trust, usage::Usage};
+use crate::{cores, live::Target, trust};
 
 /// How long the server may take to exit.
 const END_MAX: Duration = Duration::from_secs(10);
@@ -23,7 +23,7 @@ const LISTEN: &[&str] = &["--listen", "127.0.0.1:0"];
 
 /// A server process. It is killed when dropped.
 pub(super) struct Serve {
-    process: Child,
+    child: ChildProcess,
     pub(super) address: SocketAddr,
     is_tls: bool,
     /// The directory of its log and certificate.
@@ -82,25 +82,21 @@ impl Serve {
         is_alone: bool,
         flags: &[&str],
     ) -> Result<Self> {
-        let mut process = cores::before_attackers(linerate, is_alone)
+        let mut command = cores::before_attackers(linerate, is_alone);
+        command
             .arg("serve")
             .args(flags)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(File::create(directory.path().join("log"))?)
-            .spawn()?;
-        let output = process
-            .stdout
-            .take()
-            .context("server has no standard output")?;
-        let mut line = String::new();
-        BufReader::new(output).read_line(&mut line)?;
-        let Some((_, address)) = line.trim_end().trim_end_matches('/').split_once("://") else {
+            .stderr(File::create(directory.path().join("log"))?);
+        let mut child = ChildProcess::spawn(&mut command)?;
+        let line = child.first_line()?;
+        let Some((_, address)) = line.trim_end_matches('/').split_once("://") else {
             let log = fs::read_to_string(directory.path().join("log"))?;
             bail!("server failed to start: {log}");
         };
         Ok(Self {
-            process,
+            child,
             address: address.parse()?,
             is_tls: false,
             directory,
@@ -116,12 +112,13 @@ impl Serve {
         }
     }
 
-    pub(super) fn usage(&self) -> Usage {
-        Usage::of(self.process.id())
+    /// Returns the process, to read what it uses.
+    pub(super) fn process(&self) -> Process {
+        self.child.process()
     }
 
     pub(super) fn signal(&self, signal: Signal) -> Result<()> {
-        Ok(kill_process(self.pid()?, signal)?)
+        Ok(self.child.signal(signal)?)
     }
 
     /// Limits the open files of the process to `files`.
@@ -130,7 +127,11 @@ impl Serve {
             current: Some(files),
             maximum: Some(files),
         };
-        prlimit(Some(self.pid()?), Resource::Nofile, limit)?;
+        prlimit(
+            Pid::from_raw(self.child.id() as i32),
+            Resource::Nofile,
+            limit,
+        )?;
         Ok(())
     }
 
@@ -138,7 +139,7 @@ impl Serve {
     ///
     /// # Errors
     /// If the server has already exited, or does not exit in time.
-    pub(super) fn end(self) -> Result<()> {
+    pub(super) fn end(mut self) -> Result<()> {
         self.signal_to_end()?;
         thread::sleep(Duration::from_millis(100));
         // The second signal disconnects all clients. It fails if the server has already exited.
@@ -150,38 +151,19 @@ impl Serve {
     ///
     /// # Errors
     /// If the server has already exited, or does not exit in time.
-    pub(super) fn drain(self) -> Result<()> {
+    pub(super) fn drain(mut self) -> Result<()> {
         self.signal_to_end()?;
         self.wait()
     }
 
-    fn signal_to_end(&self) -> Result<()> {
-        let is_there = fs::exists(format!("/proc/{}/fd/0", self.process.id()))?;
-        ensure!(is_there, "server exited early");
+    fn signal_to_end(&mut self) -> Result<()> {
+        ensure!(self.child.exit_status().is_none(), "server exited early");
         self.signal(Signal::TERM)
     }
 
     fn wait(mut self) -> Result<()> {
-        let deadline = Instant::now() + END_MAX;
-        while self.process.try_wait()?.is_none() {
-            if Instant::now() >= deadline {
-                bail!("server did not exit in time");
-            }
-            thread::sleep(Duration::from_millis(20));
-        }
+        ensure!(self.child.wait(END_MAX), "server did not exit in time");
         Ok(())
-    }
-
-    fn pid(&self) -> Result<Pid> {
-        Pid::from_raw(self.process.id() as i32).context("server has an invalid process id")
-    }
-}
-
-impl Drop for Serve {
-    fn drop(&mut self) {
-        // Both fail if the process has already exited.
-        _ = self.process.kill();
-        _ = self.process.wait();
     }
 }
 

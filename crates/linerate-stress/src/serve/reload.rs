@@ -4,35 +4,30 @@ use anyhow::Result;
 use rustix::process::Signal;
 
 use super::{
-    flood::P99_FREE,
+    BOUNDS,
     process::{Serve, write_certificate},
 };
 use crate::{
     Row,
-    attack::{ATTACK, Abuse, OFF, ON},
-    child::Child,
+    attack::{self, Abuse, OFF, ON},
     figures::{Effort, Figures, SLICE, Watch, median},
     live::Live,
-    outcome::{Bounds, Finding, Outcome},
+    outcome::{Finding, Outcome},
 };
 
 /// The number of reloads in a slice.
 const RELOADS: usize = 5;
 
 pub(super) fn row() -> Row {
-    Row {
-        name: "serve/reload".to_owned(),
-        run: Box::new(run),
-    }
+    Row::new("serve/reload", run)
 }
 
 fn run(effort: &Effort) -> Result<Outcome> {
     let server = Serve::start_tls(&effort.linerate)?;
-    let address = server.address.to_string();
-    let mut arriving = Child::start(&[ATTACK, Abuse::Tls.as_str(), &address, "1"])?;
+    let mut arriving = attack::start(Abuse::Tls, server.address, 1)?;
     let mut live = Live::open(server.target())?;
     live.p99(SLICE)?;
-    let mut watch = Watch::begin(server.usage())?;
+    let mut watch = Watch::begin(server.process())?;
     arriving.ask(ON)?;
     let (mut alone, mut with) = (Vec::new(), Vec::new());
     for _ in 0..effort.slices {
@@ -40,17 +35,16 @@ fn run(effort: &Effort) -> Result<Outcome> {
         with.push(watch.during(|_| slice(&server, &mut live))?);
     }
     let figures = Figures {
-        tally: serde_json::from_str(&arriving.ask(OFF)?)?,
+        tally: arriving.ask_for(OFF)?,
         ..watch.end()?
     };
     arriving.end()?;
     drop(live);
     server.end()?;
-    let count = |name: &str| figures.tally.get(name).copied().unwrap_or_default();
     let (arrived, refused, seen) = (
-        count("connections"),
-        count("not served"),
-        count("certificates seen"),
+        figures.counted("connections"),
+        figures.counted("not served"),
+        figures.counted("certificates seen"),
     );
     let made = effort.slices as u64 + 1;
     Ok(Outcome {
@@ -59,10 +53,7 @@ fn run(effort: &Effort) -> Result<Outcome> {
             effort.slices * RELOADS,
             made
         ),
-        bounds: Bounds {
-            memory_growth_max: 16 << 20,
-            p99_free: P99_FREE,
-        },
+        bounds: BOUNDS,
         figures: Figures {
             p99_alone: median(alone),
             p99_with: median(with),

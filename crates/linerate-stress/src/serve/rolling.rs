@@ -12,6 +12,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
+use linerate_harness::process::Process;
 use linerate_testkit::server::{RedisServer, free_port};
 
 use super::{process::Serve, publisher::Publisher};
@@ -22,7 +23,6 @@ use crate::{
     live::{Target, visit},
     outcome::{Bounds, Finding, Outcome},
     roam::{CHANNEL, ROAM, Seen},
-    usage::Usage,
 };
 
 /// The number of clients of all nodes together.
@@ -51,24 +51,21 @@ const SETTLE_MAX: Duration = Duration::from_secs(60);
 const KEY: &str = "of-no-use-elsewhere";
 
 pub(super) fn row() -> Row {
-    Row {
-        name: "serve/rolling-restart".to_owned(),
-        run: Box::new(run),
-    }
+    Row::new("serve/rolling-restart", run)
 }
 
 fn run(effort: &Effort) -> Result<Outcome> {
     let (count, rounds) = (effort.scaled(CLIENTS), effort.scaled(ROUNDS));
     let redis = RedisServer::start().context("Redis is not installed")?;
     let mut nodes = Nodes::start(&effort.linerate, &redis.url())?;
-    let files_before = nodes.nodes[0].usage().files()?;
+    let files_before = nodes.nodes[0].process().open_files()?;
     let mut arguments = vec![ROAM.to_owned(), count.to_string()];
     arguments.extend(nodes.nodes.iter().map(|node| node.address.to_string()));
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let mut clients = Child::start(&arguments)?;
     let publisher = Publishing::start(nodes.beside.address)?;
-    wait_for(&mut clients, count, &mut Seen::default())?;
-    let memory_before = nodes.nodes[0].usage().resident_bytes()?;
+    settle(&mut clients, count, &mut Seen::default())?;
+    let memory_before = nodes.nodes[0].process().resident_bytes()?;
     let alone = slices(&mut clients, effort.slices)?;
 
     let (mut all, mut with) = (Seen::default(), Vec::new());
@@ -80,21 +77,21 @@ fn run(effort: &Effort) -> Result<Outcome> {
     }
     let share = nodes.processor_time.as_secs_f64() / started.elapsed().as_secs_f64();
     publisher.stop()?;
-    wait_for(&mut clients, count, &mut all)?;
+    settle(&mut clients, count, &mut all)?;
     let used = Used::now(&nodes, &clients, &redis)?;
     clients.end()?;
     thread::sleep(Duration::from_secs(1));
-    let usage = nodes.nodes[0].usage();
+    let process = nodes.nodes[0].process();
     let figures = Figures {
         memory_bytes: Span {
             before: memory_before,
             peak: nodes.memory_peak,
-            after: usage.resident_bytes()?,
+            after: process.resident_bytes()?,
         },
         files: Span {
             before: files_before,
             peak: nodes.files_peak,
-            after: usage.files()?,
+            after: process.open_files()?,
         },
         processor_share: share,
         p99_alone: median(alone),
@@ -161,7 +158,7 @@ impl Used {
         });
         Ok(Self {
             nodes: nodes.processor_time()?,
-            clients: Usage::of(clients.id()).processor_time()?,
+            clients: Process::new(clients.id()).cpu()?,
             redis: Duration::from_secs_f64(seconds.sum()),
         })
     }
@@ -184,7 +181,7 @@ impl Used {
 
 /// Asks the clients for a report, and adds it to the totals in `all`.
 fn note(clients: &mut Child, all: &mut Seen) -> Result<Seen> {
-    let seen: Seen = serde_json::from_str(&clients.ask("and?")?)?;
+    let seen: Seen = clients.ask_for("and?")?;
     all.subscribed = seen.subscribed;
     all.publications += seen.publications;
     all.lost += seen.lost;
@@ -195,7 +192,7 @@ fn note(clients: &mut Child, all: &mut Seen) -> Result<Seen> {
     Ok(seen)
 }
 
-/// Waits until all clients are subscribed again, as an operator does before restarting the next
+/// Waits until all clients are subscribed, as an operator does before restarting the next
 /// node. Returns the worst 99th percentile of the time that publications took to arrive meanwhile.
 fn settle(clients: &mut Child, count: usize, all: &mut Seen) -> Result<Duration> {
     let deadline = Instant::now() + SETTLE_MAX;
@@ -209,24 +206,8 @@ fn settle(clients: &mut Child, count: usize, all: &mut Seen) -> Result<Duration>
         let subscribed = all.subscribed;
         ensure!(
             Instant::now() < deadline,
-            "only {subscribed} of {count} clients reconnected in time"
-        );
-    }
-}
-
-fn wait_for(clients: &mut Child, count: usize, all: &mut Seen) -> Result<()> {
-    let deadline = Instant::now() + SETTLE_MAX;
-    loop {
-        note(clients, all)?;
-        if all.subscribed == count as u64 {
-            return Ok(());
-        }
-        let subscribed = all.subscribed;
-        ensure!(
-            Instant::now() < deadline,
             "only {subscribed} of {count} clients subscribed in time"
         );
-        thread::sleep(Duration::from_millis(200));
     }
 }
 
@@ -272,10 +253,10 @@ impl Nodes {
     /// Makes a node disconnect its clients and exit, and starts it again.
     fn restart(&mut self, number: usize) -> Result<()> {
         let node = self.nodes.remove(number);
-        let usage = node.usage();
-        self.memory_peak = self.memory_peak.max(usage.peak_bytes()?);
-        self.files_peak = self.files_peak.max(usage.files()?);
-        self.processor_time += usage.processor_time()?;
+        let process = node.process();
+        self.memory_peak = self.memory_peak.max(process.resident_bytes_peak()?);
+        self.files_peak = self.files_peak.max(process.open_files()?);
+        self.processor_time += process.cpu()?;
         node.drain()?;
         let node = start(&self.linerate, &self.configurations[number])?;
         self.nodes.insert(number, node);
@@ -286,7 +267,7 @@ impl Nodes {
     fn processor_time(&self) -> Result<Duration> {
         let mut sum = self.processor_time;
         for node in &self.nodes {
-            sum += node.usage().processor_time()?;
+            sum += node.process().cpu()?;
         }
         Ok(sum)
     }

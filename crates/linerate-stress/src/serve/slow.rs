@@ -7,10 +7,10 @@ use std::{
 
 use anyhow::Result;
 
-use super::{flood::P99_FREE, process::Serve};
+use super::{BOUNDS, process::Serve};
 use crate::{
     Row,
-    attack::{ATTACK, Abuse, HOW, OFF, ON, Tally},
+    attack::{self, Abuse, HOW, OFF, ON, Tally, counted},
     child::Child,
     figures::{Effort, Figures, SLICE, Watch, median},
     live::Live,
@@ -51,9 +51,10 @@ pub(super) fn rows() -> Vec<Row> {
         (Abuse::SlowFrames, "frame", 35),
         (Abuse::SlowMessages, "message", 35),
     ];
-    let rows = abuses.into_iter().map(|(abuse, layer, seconds)| Row {
-        name: format!("serve/slowloris-{layer}"),
-        run: Box::new(move |effort| run(abuse, Duration::from_secs(seconds), effort)),
+    let rows = abuses.into_iter().map(|(abuse, layer, seconds)| {
+        Row::new(format!("serve/slowloris-{layer}"), move |effort| {
+            run(abuse, Duration::from_secs(seconds), effort)
+        })
     });
     rows.collect()
 }
@@ -64,15 +65,14 @@ fn run(abuse: Abuse, deadline: Duration, effort: &Effort) -> Result<Outcome> {
         Abuse::SlowTls => Serve::start_tls(&effort.linerate)?,
         _ => Serve::start(&effort.linerate, &[])?,
     };
-    let address = server.address.to_string();
-    let mut attackers = Child::start(&[ATTACK, abuse.as_str(), &address, &peers.to_string()])?;
+    let mut attackers = attack::start(abuse, server.address, peers)?;
     let mut live = Live::open(server.target())?;
     live.p99(SLICE)?;
-    let mut watch = Watch::begin(server.usage())?;
+    let mut watch = Watch::begin(server.process())?;
     let alone: Result<Vec<_>> = (0..effort.slices).map(|_| live.p99(SLICE)).collect();
     let (with, connecting) =
         watch.during(|watch| abused(&mut attackers, &mut live, peers, deadline, watch))?;
-    let tally: Tally = serde_json::from_str(&attackers.ask(OFF)?)?;
+    let tally: Tally = attackers.ask_for(OFF)?;
     attackers.end()?;
     let figures = Figures {
         p99_alone: median(alone?),
@@ -91,7 +91,7 @@ fn run(abuse: Abuse, deadline: Duration, effort: &Effort) -> Result<Outcome> {
                         Abuse::SlowHeads | Abuse::SlowTls => BEGUN_BYTES_EACH,
                         _ => BYTES_EACH,
                     },
-            p99_free: P99_FREE,
+            ..BOUNDS
         },
         also: vec![
             ends(&figures.tally, peers, deadline),
@@ -114,8 +114,8 @@ fn abused(
     attackers.ask(ON)?;
     let mut end = Instant::now() + OPENING_MAX;
     while Instant::now() < end {
-        let tally: Tally = serde_json::from_str(&attackers.ask(HOW)?)?;
-        let is_there = |name| tally.get(name).is_some_and(|count| *count >= peers as u64);
+        let tally: Tally = attackers.ask_for(HOW)?;
+        let is_there = |name| counted(&tally, name) >= peers as u64;
         if is_there("gone") {
             break;
         }
@@ -132,7 +132,7 @@ fn abused(
 }
 
 fn ends(tally: &Tally, peers: usize, deadline: Duration) -> Finding {
-    let count = |name: &str| tally.get(name).copied().unwrap_or_default();
+    let count = |name: &str| counted(tally, name);
     let (gone, first, last) = (
         count("gone"),
         Duration::from_millis(count("first gone after ms")),

@@ -11,7 +11,7 @@ use rustix::process::{Resource, getrlimit};
 use super::{process::Serve, publisher::Publisher};
 use crate::{
     Row,
-    attack::{ATTACK, Abuse, HOW, OFF, ON, Tally},
+    attack::{self, Abuse, HOW, OFF, ON, Tally, counted},
     audience::{AUDIENCE, CHANNEL, Heard, publication},
     child::Child,
     figures::{Effort, Figures, Watch, median},
@@ -47,10 +47,7 @@ const FILLING_BYTES: usize = 8_000;
 const P99_FREE: Duration = Duration::from_millis(1);
 
 pub(super) fn row() -> Row {
-    Row {
-        name: "serve/stalled-readers".to_owned(),
-        run: Box::new(run),
-    }
+    Row::new("serve/stalled-readers", run)
 }
 
 fn run(effort: &Effort) -> Result<Outcome> {
@@ -64,15 +61,15 @@ fn run(effort: &Effort) -> Result<Outcome> {
     let (address, number) = (server.address.to_string(), count.to_string());
     let mut audience = Child::start(&[AUDIENCE, &address, &number])?;
     audience.answer()?;
-    let mut attackers = Child::start(&[ATTACK, Abuse::Stalled.as_str(), &address, &number])?;
+    let mut attackers = attack::start(Abuse::Stalled, server.address, count)?;
     let mut publisher = Publisher::connect(server.address, CHANNEL, "")?;
     let slices = effort.slices.min(4);
     publish(&mut publisher, SLICE, PUBLICATION_BYTES, INTERVAL)?;
     hear(&mut audience, count, SLICE)?;
     let alone = slices_of(&mut publisher, &mut audience, count, slices)?;
 
-    let mut watch = Watch::begin(server.usage())?;
-    let live_files = server.usage().files()?;
+    let mut watch = Watch::begin(server.process())?;
+    let live_files = server.process().open_files()?;
     attackers.ask(ON)?;
     wait_for(&mut attackers, count)?;
     let mut with = Vec::new();
@@ -86,7 +83,7 @@ fn run(effort: &Effort) -> Result<Outcome> {
         with = slices_of(&mut publisher, &mut audience, count, slices)?;
         Ok(())
     })?;
-    let left = server.usage().files()?.saturating_sub(live_files);
+    let left = server.process().open_files()?.saturating_sub(live_files);
     attackers.ask(OFF)?;
     let figures = Figures {
         p99_alone: median(alone),
@@ -151,7 +148,7 @@ fn hear(audience: &mut Child, count: usize, publications: usize) -> Result<Durat
     let mut got = 0;
     let mut longest = 0;
     loop {
-        let heard: Heard = serde_json::from_str(&audience.ask("and?")?)?;
+        let heard: Heard = audience.ask_for("and?")?;
         got += heard["publications"];
         longest = longest.max(heard.get("p99 µs").copied().unwrap_or_default());
         if got >= (count * publications) as u64 {
@@ -169,11 +166,8 @@ fn hear(audience: &mut Child, count: usize, publications: usize) -> Result<Durat
 fn wait_for(attackers: &mut Child, count: usize) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(60);
     while Instant::now() < deadline {
-        let tally: Tally = serde_json::from_str(&attackers.ask(HOW)?)?;
-        if tally
-            .get("connections")
-            .is_some_and(|open| *open >= count as u64)
-        {
+        let tally: Tally = attackers.ask_for(HOW)?;
+        if counted(&tally, "connections") >= count as u64 {
             return Ok(());
         }
         thread::sleep(Duration::from_millis(100));

@@ -4,12 +4,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::{flood::P99_FREE, process::Serve};
+use super::{BOUNDS, process::Serve};
 use crate::{
     Row,
-    attack::{ATTACK, Abuse, HOW, OFF, ON, Tally, upload::UPLOADS},
-    child::Child,
-    figures::{Effort, Figures, SLICE, Watch, median},
+    attack::{self, Abuse, HOW, OFF, ON, Tally, counted, upload::UPLOADS},
+    figures::{Effort, Figures, SLICE, Watch, median, wait_until_back},
     live::{Live, neighbour::Neighbour},
     outcome::{Bounds, Finding, Outcome},
 };
@@ -51,9 +50,8 @@ struct Plan {
 }
 
 pub(super) fn rows() -> Vec<Row> {
-    let row = |name: &str, plan: Plan| Row {
-        name: format!("serve/s1-{name}"),
-        run: Box::new(move |effort| run(&plan, effort)),
+    let row = |name: &str, plan: Plan| {
+        Row::new(format!("serve/s1-{name}"), move |effort| run(&plan, effort))
     };
     vec![
         row(
@@ -112,8 +110,7 @@ fn run(plan: &Plan, effort: &Effort) -> Result<Outcome> {
         &effort.linerate,
         &["--set", "server.trusted_proxies=127.0.0.1/32"],
     )?;
-    let (address, peers) = (server.address.to_string(), plan.peers.to_string());
-    let mut attackers = Child::start(&[ATTACK, plan.abuse.as_str(), &address, &peers])?;
+    let mut attackers = attack::start(plan.abuse, server.address, plan.peers)?;
     let mut live = Live::open(server.target())?;
     let mut neighbour = Neighbour::open(server.address)?;
     let mut slices = |count: usize| -> Result<(Duration, Duration)> {
@@ -125,17 +122,15 @@ fn run(plan: &Plan, effort: &Effort) -> Result<Outcome> {
         Ok((median(echoes), median(lines)))
     };
     slices(1)?;
-    let mut watch = Watch::begin(server.usage())?;
+    let mut watch = Watch::begin(server.process())?;
     let alone = slices(effort.slices)?;
     attackers.ask(ON)?;
     let with = watch.during(|_| slices(effort.slices))?;
-    let tally: Tally = serde_json::from_str(&attackers.ask(HOW)?)?;
+    let tally: Tally = attackers.ask_for(HOW)?;
     attackers.ask(OFF)?;
     let left = Instant::now();
     let before = watch.memory_before();
-    let back = server
-        .usage()
-        .wait_until_back(before + BACK_TO, left, || Ok(()))?;
+    let back = wait_until_back(server.process(), before + BACK_TO, left, || Ok(()))?;
     let neighbour_max = NEIGHBOUR_P99_MAX + plan.let_in * NEIGHBOUR_WAITS;
     let figures = Figures {
         p99_alone: alone.0,
@@ -150,7 +145,7 @@ fn run(plan: &Plan, effort: &Effort) -> Result<Outcome> {
         abuse: plan.words.to_owned(),
         bounds: Bounds {
             memory_growth_max: plan.memory_growth_max,
-            p99_free: P99_FREE,
+            ..BOUNDS
         },
         also: vec![
             told(plan, &figures.tally),
@@ -182,7 +177,7 @@ fn run(plan: &Plan, effort: &Effort) -> Result<Outcome> {
 
 /// Checks how the server has ended uploads.
 fn told(plan: &Plan, tally: &Tally) -> Finding {
-    let count = |name: &str| tally.get(name).copied().unwrap_or_default();
+    let count = |name: &str| counted(tally, name);
     let ended = plan.ends.iter().map(|end| count(end)).sum::<u64>();
     let others: Vec<String> = tally
         .iter()

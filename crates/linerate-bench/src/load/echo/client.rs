@@ -1,13 +1,13 @@
 //! One client of an echo: sends windows of the script, checks the answers, closes and reconnects.
 
-use std::io;
+use std::io::{self, Read as _, Write as _};
 
+use linerate_harness::socket::Socket;
 use linerate_proto::{CloseCode, Opcode};
 
 use super::Plan;
 use crate::load::check::{Check, masked_frame};
 use crate::load::opening::{self, Opening};
-use crate::load::socket::Socket;
 use crate::load::{LoadError, Wire};
 
 /// A connection and the messages in flight on it.
@@ -71,7 +71,7 @@ impl Client {
     ///
     /// Returns an error if the server is already known to refuse.
     pub(super) fn start(plan: &Plan<'_>, number: usize) -> Result<Self, LoadError> {
-        let mut socket = Socket::connect(plan.target)?;
+        let mut socket = opening::connect(plan.target)?;
         let mut opening = Opening::new(plan.target, plan.echo.deflate)?;
         if plan.target.wire == Wire::WebSocket && !socket.is_encrypted() {
             // On loopback the connection is established at once, so the request can be sent without
@@ -201,7 +201,7 @@ impl Client {
     ///
     /// Returns an error if the socket option cannot be set.
     pub(super) fn abandon(self) -> Result<(), LoadError> {
-        self.socket.abandon()
+        self.socket.abandon().map_err(LoadError::of_socket)
     }
 
     pub(super) fn number(&self) -> usize {

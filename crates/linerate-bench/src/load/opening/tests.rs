@@ -6,6 +6,9 @@ use linerate_proto::handshake::{HandshakeLimits, RequestReader};
 use super::*;
 use crate::load::testing::{IMPATIENT, serve_raw, serve_websocket, serve_websocket_with};
 
+/// The default of `HandshakeLimits::head_bytes_max`.
+const HEAD_BYTES_MAX: usize = 16 << 10;
+
 fn open_impatiently(target: &Target, deflate: Deflate) -> Result<Opened, LoadError> {
     open(target, deflate, IMPATIENT.silence_max)
 }
@@ -78,8 +81,7 @@ fn other_answers_than_101_are_failures() {
 
 #[test]
 fn heads_have_a_limit() {
-    // linerate-proto's own limit on heads is not reached, because it only receives whole heads.
-    static ENDLESS: [u8; HEAD_BYTES_MAX + 1] = [b'a'; HEAD_BYTES_MAX + 1];
+    static ENDLESS: [u8; HEAD_BYTES_MAX + 1] = [b'H'; HEAD_BYTES_MAX + 1];
     let error = open_impatiently(&respond(&ENDLESS), Deflate::Off).unwrap_err();
     let LoadError::Handshake(HandshakeError::HeadTooLarge { head_bytes_max, .. }) = error else {
         panic!("{error}");

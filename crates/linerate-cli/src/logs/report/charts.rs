@@ -1,10 +1,11 @@
 //! The charts: requests over time, and their durations.
 
+use linerate_harness::table::grouped;
 use linerate_logview::summary::{Latency, Timeline};
 
 use super::super::chart;
 use super::Report;
-use super::text::{duration, grouped, microseconds, moment};
+use super::text::{duration, microseconds, moment};
 
 /// Width of the labels to the left of sparklines.
 const NAME_WIDTH: usize = 6;

@@ -1,10 +1,11 @@
 //! Tables of values, most frequent first.
 
+use linerate_harness::table::grouped;
 use linerate_logview::summary::{Firewall, Panel, Ranked, Summary, Suspect};
 
 use super::super::chart;
 use super::Report;
-use super::text::{bytes, grouped, moment, percent, printable, shortened};
+use super::text::{bytes, moment, percent, printable, shortened};
 
 /// Width of the bars, in narrow reports and in wide ones.
 const BAR_WIDTHS: [usize; 2] = [10, 20];

@@ -4,19 +4,6 @@ use time::OffsetDateTime;
 
 use crate::terminal;
 
-/// Formats a number with thousands separators: `33,468`.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
 pub(super) fn percent(count: u64, total: u64) -> String {
     format!("{:.1} %", count as f64 * 100.0 / total.max(1) as f64)
 }
@@ -107,14 +94,10 @@ pub(super) fn printable(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{bytes, duration, grouped, microseconds, moment, percent, shortened};
+    use super::{bytes, duration, microseconds, moment, percent, shortened};
 
     #[test]
     fn numbers_times_and_durations_are_for_people() {
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(999), "999");
-        assert_eq!(grouped(1_000), "1,000");
-        assert_eq!(grouped(u64::MAX), "18,446,744,073,709,551,615");
         assert_eq!(percent(1, 3), "33.3 %");
         assert_eq!(percent(0, 0), "0.0 %");
         assert_eq!(moment(1_611_280_025), "2021-01-22 01:47 UTC");

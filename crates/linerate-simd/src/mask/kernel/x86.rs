@@ -1,6 +1,6 @@
 //! The masking kernels that not every x86-64 processor supports. The first use selects one.
 //!
-//! The reason for two kernels, in ns on a Sapphire Rapids Xeon (`linerate-microbench`, in place):
+//! The reason for two kernels, in ns on a Sapphire Rapids Xeon (benchmark `kernels`, in place):
 //!
 //! | bytes | portable | AVX2 | AVX-512 |
 //! | ----: | -------: | ---: | ------: |

@@ -1,7 +1,6 @@
 //! Finds the source files of the contenders' kernels, which are private, where Cargo unpacked them.
 //!
-//! They are compiled into this crate unchanged and with its flags. The repository contains no copy
-//! of them.
+//! The benchmark `kernels` compiles them unchanged. The repository contains no copy of them.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -17,13 +16,13 @@ mod contenders {
 
     use serde_json::Value;
 
-    /// Name of the module in this crate, name of the package, and path of the file in the package.
+    /// Name of the module, name of the package, and path of the file in the package.
     const FILES: [[&str; 3]; 2] = [
         ["tokio_websockets", "tokio-websockets", "src/mask.rs"],
         ["tungstenite", "tungstenite", "src/protocol/frame/mask.rs"],
     ];
 
-    /// Writes a file with one module per contender, which `src/lib.rs` includes.
+    /// Writes a file with one module per contender, which the benchmark includes.
     pub(super) fn write_modules() {
         let metadata = metadata();
         let modules: String = FILES

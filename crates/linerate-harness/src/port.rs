@@ -1,22 +1,23 @@
-//! Allocation of free ports.
+//! Free ports.
 
-use std::io;
-use std::net::{Ipv4Addr, TcpListener};
-use std::ops::Range;
-use std::process;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::{
+    io,
+    net::{Ipv4Addr, TcpListener},
+    ops::Range,
+    process,
+    sync::atomic::{AtomicU16, Ordering},
+};
 
-/// These ports are below those that kernels assign to clients by default, so that none of the
-/// load's thousands of connections can occupy a server's port.
-const PORTS: Range<u16> = 20_000..32_000;
+/// These ports are below those that kernels assign to clients by default, so that none of thousands
+/// of connections can occupy the port of a server that is about to be started or restarted.
+const PORTS: Range<u16> = 15_000..32_000;
 
 /// Returns a port of the loopback interface that is not in use and was not returned recently.
 /// Connections of the last server on a port may linger, and not every server tolerates that.
 ///
 /// # Errors
-///
 /// Returns an error if no port is free.
-pub(super) fn free() -> io::Result<u16> {
+pub fn free() -> io::Result<u16> {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     // Concurrent runs, such as those of tests, start at different ports.
     let start = (process::id() as u16).wrapping_mul(61);

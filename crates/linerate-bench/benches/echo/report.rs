@@ -1,5 +1,7 @@
 //! Prints the method and the tables of results.
 
+use linerate_harness::table::grouped;
+
 use crate::contender::Contender;
 use crate::load::{Measurement, Times};
 use crate::process::{Cores, Server};
@@ -78,7 +80,10 @@ fn cells(rounds: &[Measurement], linerate: Option<&Vec<Measurement>>, figure: Fi
         let ratio = Summary::of(pairs.map(|(ours, theirs)| figure(ours) / figure(theirs)));
         format!("{:.2} ({:.2}–{:.2})", ratio.median, ratio.min, ratio.max)
     });
-    format!("{:>11} {spread:>4.0}%  {ratio:<19}", grouped(own.median))
+    format!(
+        "{:>11} {spread:>4.0}%  {ratio:<19}",
+        grouped(own.median.round_ties_even() as u64)
+    )
 }
 
 /// The median and the range of some figures.
@@ -100,16 +105,4 @@ impl Summary {
             max: figures[figures.len() - 1],
         }
     }
-}
-
-/// Formats a count in groups of three digits.
-fn grouped(count: f64) -> String {
-    let digits = format!("{count:.0}");
-    let groups: Vec<&str> = digits
-        .as_bytes()
-        .rchunks(3)
-        .rev()
-        .map(|group| std::str::from_utf8(group).unwrap_or_default())
-        .collect();
-    groups.join(",")
 }

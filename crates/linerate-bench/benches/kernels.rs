@@ -7,9 +7,18 @@
 //! timed.
 
 use divan::{Bencher, black_box};
-use linerate_microbench::contenders;
 use linerate_simd::utf8::Validator;
 use linerate_simd::{mask, newline, utf8};
+
+/// The masking kernels of other libraries, compiled from their own source files.
+///
+/// They are private in those libraries. The build script finds the files that Cargo has unpacked.
+#[allow(clippy::all, clippy::undocumented_unsafe_blocks, missing_docs, unused, unexpected_cfgs)]
+#[allow(unreachable_pub)]
+#[rustfmt::skip]
+mod contenders {
+    include!(concat!(env!("OUT_DIR"), "/contenders.rs"));
+}
 
 const LENGTHS: [usize; 12] = [
     5, 16, 20, 40, 64, 125, 240, 512, 1_024, 4_096, 16_384, 65_536,
@@ -233,6 +242,16 @@ mod lines {
     /// A line of an access log.
     const LINE: &str = "192.0.2.7 - - [20/Nov/2026:18:00:00 +0000] \"GET /favicon.ico HTTP/1.1\" \
         200 4286 \"-\" \"Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0\"\n";
+    /// The masking kernels of other libraries, compiled from their own source files.
+///
+/// They are private in those libraries. The build script finds the files that Cargo has unpacked.
+#[allow(clippy::all, clippy::undocumented_unsafe_blocks, missing_docs, unused, unexpected_cfgs)]
+#[allow(unreachable_pub)]
+#[rustfmt::skip]
+mod contenders {
+    include!(concat!(env!("OUT_DIR"), "/contenders.rs"));
+}
+
     const LENGTHS: [usize; 4] = [125, 1_024, 16_384, 65_536];
 
     /// Checks every search at every length.

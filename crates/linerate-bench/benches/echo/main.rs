@@ -6,7 +6,7 @@
 //! alternate, so that other work on the machine affects all of them, and the ratio within a round
 //! is what counts.
 //!
-//! `cargo bench -p linerate-microbench --features contenders --bench echo` takes about 80 seconds,
+//! `cargo bench -p linerate-bench --features contenders --bench echo` takes about 80 seconds,
 //! or about ten with `LINERATE_BENCH_QUICK=1`, and requires Linux. Arguments select scenarios by a
 //! part of their name.
 
@@ -20,6 +20,8 @@ mod scenario;
 
 use std::env;
 use std::time::Duration;
+
+use linerate_harness::cores::pin;
 
 use contender::Contender;
 use load::Times;
@@ -61,7 +63,7 @@ fn compare(arguments: &[String]) -> anyhow::Result<()> {
         }
     };
     let cores = Cores::choose()?;
-    process::pin(cores.client)?;
+    pin(&[cores.client])?;
     report::print_method(&times, cores);
     let servers = Contender::ALL
         .into_iter()

@@ -1,16 +1,15 @@
-//! A client's socket: TCP without delays, with or without TLS, that never blocks.
+//! A client's socket: with or without TLS, blocking or not.
 
-use std::io::{self, Read as _, Write as _};
-use std::net::{Shutdown, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
-use std::time::Duration;
+use std::{
+    io::{self, Read, Write},
+    net::{Shutdown, SocketAddr, TcpStream},
+    os::fd::{AsFd, BorrowedFd},
+    sync::Arc,
+    time::Duration,
+};
 
-use rustls::ClientConnection;
-use socket2::{Domain, Protocol, Type};
-
-use super::error::system;
-use super::{LoadError, Target};
+use rustls::{ClientConfig, ClientConnection, pki_types::ServerName};
+use socket2::{Domain, Protocol, SockRef, Type};
 
 /// Number of bytes of ciphertext to read at once.
 const CIPHERTEXT_BYTES: usize = 64 << 10;
@@ -19,54 +18,112 @@ const CIPHERTEXT_BYTES: usize = 64 << 10;
 /// accepted, so this also bounds the bytes queued between the client and the kernel.
 const PLAINTEXT_BYTES_MAX: usize = 64 << 10;
 
-/// A TCP connection to the server that reads and writes plaintext.
+/// The TLS configuration of a client, and the name that the server's certificate must be valid for.
+pub type TlsOptions = (Arc<ClientConfig>, ServerName<'static>);
+
+/// A connection to a server that reads and writes plaintext.
 ///
-/// No method blocks: what cannot be done now fails with [`io::ErrorKind::WouldBlock`]. The socket
-/// is meant to be watched edge-triggered: after an edge, read until [`drained`](Self::drained).
+/// If the stream blocks, so do reads and writes. Otherwise, what cannot be done now fails with
+/// [`io::ErrorKind::WouldBlock`]. Such a socket is meant to be watched edge-triggered: after an
+/// edge, read until [`drained`](Self::drained).
 #[derive(Debug)]
-pub(crate) struct Socket {
-    stream: TcpStream,
+pub struct Socket<S = TcpStream> {
+    stream: S,
     tls: Option<Box<Tls>>,
     drained: bool,
 }
 
 impl Socket {
-    /// Starts to connect. Writes fail with `WouldBlock` until the connection is established.
+    /// Starts to connect, without blocking and without delays (`TCP_NODELAY`). Writes fail with
+    /// `WouldBlock` until the connection is established.
     ///
     /// # Errors
-    ///
     /// Returns an error if the server is already known to refuse, or if no socket can be created.
-    pub(crate) fn connect(target: &Target) -> Result<Self, LoadError> {
-        let domain = Domain::for_address(target.address);
-        let socket = socket2::Socket::new(domain, Type::STREAM.nonblocking(), Some(Protocol::TCP))
-            .map_err(system("cannot create a socket"))?;
-        socket
-            .set_tcp_nodelay(true)
-            .map_err(system("cannot set TCP_NODELAY"))?;
-        match socket.connect(&target.address.into()) {
-            Err(error) if error.raw_os_error() != Some(IN_PROGRESS) => {
-                return Err(LoadError::of_socket(error));
-            }
-            _ => {}
+    pub fn connect(address: SocketAddr, tls: Option<&TlsOptions>) -> io::Result<Self> {
+        let domain = Domain::for_address(address);
+        let kind = Type::STREAM.nonblocking();
+        let socket = socket2::Socket::new(domain, kind, Some(Protocol::TCP))?;
+        socket.set_tcp_nodelay(true)?;
+        match socket.connect(&address.into()) {
+            Err(error) if error.raw_os_error() != Some(IN_PROGRESS) => Err(error),
+            _ => Self::new(socket.into(), tls),
         }
-        let tls = match &target.tls {
-            None => None,
-            Some((config, name)) => {
-                let mut session = ClientConnection::new(Arc::clone(config), name.clone())
-                    .map_err(LoadError::Tls)?;
-                session.set_buffer_limit(Some(2 * PLAINTEXT_BYTES_MAX));
-                Some(Box::new(Tls::new(session)))
-            }
-        };
+    }
+
+    /// Shuts down the sending side of the connection.
+    ///
+    /// # Errors
+    /// Returns an error if the connection is broken.
+    pub fn end(&self) -> io::Result<()> {
+        self.stream.shutdown(Shutdown::Write)
+    }
+
+    /// Closes the connection with a reset, so that neither end keeps any state of it.
+    ///
+    /// # Errors
+    /// Returns an error if the socket option cannot be set.
+    pub fn abandon(self) -> io::Result<()> {
+        SockRef::from(&self.stream).set_linger(Some(Duration::ZERO))
+    }
+}
+
+impl<S: Read + Write> Socket<S> {
+    /// Takes over a connected stream on which nothing has been sent.
+    ///
+    /// # Errors
+    /// Returns an error if the TLS configuration is not usable.
+    pub fn new(stream: S, tls: Option<&TlsOptions>) -> io::Result<Self> {
+        let session = tls.map(|(config, name)| {
+            let session = ClientConnection::new(Arc::clone(config), name.clone());
+            session.map_err(io::Error::other)
+        });
         Ok(Self {
-            stream: socket.into(),
-            tls,
+            stream,
+            tls: session.transpose()?.map(Tls::new).map(Box::new),
             drained: false,
         })
     }
 
+    /// Returns the stream that carries the plaintext or ciphertext.
+    pub fn stream(&self) -> &S {
+        &self.stream
+    }
+
+    /// Returns the server's certificate, if the connection uses TLS.
+    pub fn certificate(&self) -> Option<&[u8]> {
+        let certificates = self.tls.as_ref()?.session.peer_certificates()?;
+        Some(certificates.first()?)
+    }
+
+    /// Returns whether the connection uses TLS.
+    pub fn is_encrypted(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// Returns whether ciphertext waits for the socket to become writable.
+    pub fn wants_write(&self) -> bool {
+        self.tls
+            .as_ref()
+            .is_some_and(|tls| tls.session.wants_write())
+    }
+
+    /// Returns whether the TLS handshake is in progress, so that nothing can be written yet.
+    pub fn is_handshaking(&self) -> bool {
+        self.tls
+            .as_ref()
+            .is_some_and(|tls| tls.session.is_handshaking())
+    }
+
+    /// Returns whether the last read returned everything that had arrived. Later input causes a new
+    /// edge.
+    pub fn drained(&self) -> bool {
+        self.drained
+    }
+}
+
+impl<S: Read + Write> Read for Socket<S> {
     /// Reads plaintext into `buffer` and returns the number of bytes; 0 is the end of the stream.
-    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let result = match &mut self.tls {
             None => self.stream.read(buffer),
             Some(tls) => tls.read(&mut self.stream, buffer),
@@ -82,10 +139,12 @@ impl Socket {
         };
         result
     }
+}
 
+impl<S: Read + Write> Write for Socket<S> {
     /// Writes plaintext and returns how many of `bytes` were accepted. With TLS, some of them may
     /// still be queued as ciphertext that [`flush`](Self::flush) has to send.
-    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.tls {
             None => self.stream.write(bytes),
             Some(tls) => tls.write(&mut self.stream, bytes),
@@ -94,59 +153,18 @@ impl Socket {
 
     /// Sends as much queued ciphertext as the socket accepts, and continues the TLS handshake. Call
     /// this whenever the socket is ready.
-    pub(crate) fn flush(&mut self) -> io::Result<()> {
+    fn flush(&mut self) -> io::Result<()> {
         match &mut self.tls {
-            None => Ok(()),
+            None => self.stream.flush(),
             Some(tls) => match tls.drive(&mut self.stream) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
                 result => result,
             },
         }
     }
-
-    /// Returns whether the connection uses TLS.
-    pub(crate) fn is_encrypted(&self) -> bool {
-        self.tls.is_some()
-    }
-
-    /// Returns whether ciphertext waits for the socket to become writable.
-    pub(crate) fn wants_write(&self) -> bool {
-        self.tls
-            .as_ref()
-            .is_some_and(|tls| tls.session.wants_write())
-    }
-
-    /// Returns whether the TLS handshake is in progress, so that nothing can be written yet.
-    pub(crate) fn is_handshaking(&self) -> bool {
-        self.tls
-            .as_ref()
-            .is_some_and(|tls| tls.session.is_handshaking())
-    }
-
-    /// Returns whether the last read returned everything that had arrived. Later input causes a new
-    /// edge.
-    pub(crate) fn drained(&self) -> bool {
-        self.drained
-    }
-
-    /// Shuts down the sending side of the connection.
-    pub(crate) fn end(&self) -> io::Result<()> {
-        self.stream.shutdown(Shutdown::Write)
-    }
-
-    /// Closes the connection with a reset, so that neither end keeps any state of it.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the socket option cannot be set.
-    pub(crate) fn abandon(self) -> Result<(), LoadError> {
-        socket2::SockRef::from(&self.stream)
-            .set_linger(Some(Duration::ZERO))
-            .map_err(system("cannot set SO_LINGER"))
-    }
 }
 
-impl AsFd for Socket {
+impl<S: AsFd> AsFd for Socket<S> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }
@@ -170,7 +188,8 @@ struct Tls {
 }
 
 impl Tls {
-    fn new(session: ClientConnection) -> Self {
+    fn new(mut session: ClientConnection) -> Self {
+        session.set_buffer_limit(Some(2 * PLAINTEXT_BYTES_MAX));
         Self {
             session,
             ciphertext: vec![0; CIPHERTEXT_BYTES].into_boxed_slice(),
@@ -181,7 +200,7 @@ impl Tls {
         }
     }
 
-    fn read(&mut self, stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
+    fn read<S: Read + Write>(&mut self, stream: &mut S, buffer: &mut [u8]) -> io::Result<usize> {
         let mut filled = 0;
         loop {
             match self.session.reader().read(&mut buffer[filled..]) {
@@ -194,19 +213,15 @@ impl Tls {
                     _ => return Err(error),
                 },
             }
-            if filled == buffer.len() || (filled > 0 && self.start == self.end && self.drained) {
+            // A stream that blocks must not be read while there is plaintext to return.
+            if filled == buffer.len() || (filled > 0 && self.start == self.end) {
                 return Ok(filled);
             }
-            match self.fill(stream) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock && filled > 0 => {
-                    return Ok(filled);
-                }
-                result => result?,
-            }
+            self.fill(stream)?;
         }
     }
 
-    fn write(&mut self, stream: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
+    fn write<S: Read + Write>(&mut self, stream: &mut S, bytes: &[u8]) -> io::Result<usize> {
         self.drive(stream)?;
         let bytes = &bytes[..bytes.len().min(PLAINTEXT_BYTES_MAX)];
         let taken = self.session.writer().write(bytes)?;
@@ -217,7 +232,7 @@ impl Tls {
     }
 
     /// Sends all ciphertext and proceeds until the TLS handshake is complete.
-    fn drive(&mut self, stream: &mut TcpStream) -> io::Result<()> {
+    fn drive<S: Read + Write>(&mut self, stream: &mut S) -> io::Result<()> {
         loop {
             self.send(stream)?;
             if !self.session.is_handshaking() {
@@ -227,7 +242,7 @@ impl Tls {
         }
     }
 
-    fn send(&mut self, stream: &mut TcpStream) -> io::Result<()> {
+    fn send<S: Read + Write>(&mut self, stream: &mut S) -> io::Result<()> {
         while self.session.wants_write() {
             self.session.write_tls(stream)?;
         }
@@ -236,7 +251,7 @@ impl Tls {
 
     /// Passes up to about 4 KiB of ciphertext to the session, after reading more if the buffer is
     /// empty.
-    fn fill(&mut self, stream: &mut TcpStream) -> io::Result<()> {
+    fn fill<S: Read + Write>(&mut self, stream: &mut S) -> io::Result<()> {
         if self.start == self.end {
             self.start = 0;
             self.end = 0;
