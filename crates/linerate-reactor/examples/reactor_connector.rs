@@ -17,7 +17,7 @@ use std::{
 };
 
 use linerate_reactor::{
-    Closed, ConnectError, Connector, Destination, Handler, Message, Opened, Turn, Tx,
+    Closed, ConnectError, Connector, Destination, Handler, Message, Opened, Tx, WorkerContext,
 };
 
 #[derive(Clone)]
@@ -39,9 +39,14 @@ impl Handler for Load {
         _ = tx.send(message);
     }
 
-    fn failed(&mut self, turn: &mut Turn<'_>, destination: &Destination, error: ConnectError) {
+    fn failed(
+        &mut self,
+        worker: &mut WorkerContext<'_>,
+        destination: &Destination,
+        error: ConnectError,
+    ) {
         eprintln!("{}: {error}", destination.tag());
-        _ = turn.connect(&later(destination));
+        _ = worker.connect(&later(destination));
     }
 
     fn close(&mut self, data: Self::Data, tx: &mut Tx<'_>, closed: Closed) {

@@ -3,10 +3,14 @@
 use std::{fmt, io, sync::Arc};
 
 use crate::{
-    ConnectError, Destination, DriverKind, Handler, Options, Remote,
-    crew::{self, Routing},
-    remote::Shared,
+    driver::DriverKind,
+    handler::Handler,
+    options::Options,
+    outbound::{destination::Destination, error::ConnectError},
+    reactor::Reactor,
+    remote::Remote,
     topics::options::TopicRules,
+    workers::{self, Routing},
 };
 
 /// Configures a connector; see [`Connector::builder`].
@@ -19,7 +23,7 @@ pub struct ConnectorBuilder {
 impl ConnectorBuilder {
     /// Sets the number of worker threads, 1 to 1,024. Default: one for each core.
     pub fn workers(mut self, workers: usize) -> Self {
-        self.workers = crew::clamp_workers(workers);
+        self.workers = workers::clamp_workers(workers);
         self
     }
 
@@ -38,7 +42,7 @@ impl ConnectorBuilder {
         let mut routing = Routing::default();
         routing.outbound = Some(routing.add(handler));
         Ok(Connector {
-            shared: crew::share(
+            reactor: Reactor::new(
                 self.options,
                 TopicRules::default(),
                 self.workers,
@@ -87,11 +91,11 @@ impl ConnectorBuilder {
 ///
 /// A connection that has ended is not reopened automatically. The handler can reconnect with
 /// [`Tx::connect`](crate::Tx::connect) in [`close`](Handler::close), and with
-/// [`Turn::connect`](crate::Turn::connect) in [`failed`](Handler::failed). Use a
+/// [`WorkerContext::connect`](crate::WorkerContext::connect) in [`failed`](Handler::failed). Use a
 /// [delay](Destination::with_delay) that grows with each failure and differs between clients, so
 /// that a server that restarts is not overwhelmed.
 pub struct Connector {
-    shared: Arc<Shared>,
+    reactor: Arc<Reactor>,
     routing: Routing,
 }
 
@@ -99,7 +103,7 @@ impl Connector {
     /// Returns a builder with safe defaults.
     pub fn builder() -> ConnectorBuilder {
         ConnectorBuilder {
-            workers: crew::workers_default(),
+            workers: workers::workers_default(),
             options: Options::default(),
         }
     }
@@ -114,12 +118,12 @@ impl Connector {
 
     /// Returns the driver that the connector uses, which is never [`DriverKind::Auto`].
     pub fn driver(&self) -> DriverKind {
-        self.shared.options.driver
+        self.reactor.options.driver
     }
 
     /// Returns a handle that other threads can use.
     pub fn remote(&self) -> Remote {
-        Remote(self.shared.clone())
+        Remote(self.reactor.clone())
     }
 
     /// Runs until [`Remote::shut_down`] is called. One worker runs on this thread, the others on
@@ -131,16 +135,16 @@ impl Connector {
     /// # Panics
     /// If a callback panics on this thread.
     pub fn run(self) -> io::Result<()> {
-        let workers = self.shared.mailboxes.iter().map(|_| None);
-        crew::run(&self.shared, &self.routing, workers.collect())
+        let workers = self.reactor.mailboxes.iter().map(|_| None);
+        workers::run(&self.reactor, &self.routing, workers.collect())
     }
 }
 
 impl fmt::Debug for Connector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connector")
-            .field("workers", &self.shared.mailboxes.len())
-            .field("options", &self.shared.options)
+            .field("workers", &self.reactor.mailboxes.len())
+            .field("options", &self.reactor.options)
             .finish_non_exhaustive()
     }
 }

@@ -5,7 +5,11 @@ use linerate_proto::{
     handshake::{Acceptance, Negotiated, Refusal, Request, Upgrade},
 };
 
-use crate::{ConnectError, Destination, Turn, Tx};
+use crate::{
+    outbound::{destination::Destination, error::ConnectError},
+    tx::Tx,
+    worker_context::WorkerContext,
+};
 
 /// How a connection was opened.
 #[derive(Clone, Copy, Debug)]
@@ -37,23 +41,6 @@ impl<'a> Opened<'a> {
             Self::Accepted(_) => None,
             Self::Connected { destination, .. } => Some(destination),
         }
-    }
-}
-
-/// Identifies a connection among all connections that a server or a connector ever has; used by
-/// [`Remote`](crate::Remote) and [`Tx::to`].
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub struct ConnectionId {
-    pub(crate) worker: u16,
-    pub(crate) index: u32,
-    /// Distinguishes connections that had the same index.
-    pub(crate) serial: u32,
-}
-
-impl ConnectionId {
-    /// Returns the token under which the driver reports the connection.
-    pub(crate) const fn token(self) -> u64 {
-        (self.serial as u64) << 32 | self.index as u64
     }
 }
 
@@ -113,10 +100,15 @@ pub trait Handler: Clone + Send + 'static {
 
     /// Called when a requested connection could not be opened, with the reason.
     ///
-    /// Retrying is up to the handler: call [`Turn::connect`] with the same destination and, to
-    /// spare a server that has just restarted, [a delay](Destination::with_delay).
-    fn failed(&mut self, turn: &mut Turn<'_>, destination: &Destination, error: ConnectError) {
-        _ = (turn, destination, error);
+    /// Retrying is up to the handler: call [`WorkerContext::connect`] with the same destination
+    /// and, to spare a server that has just restarted, [a delay](Destination::with_delay).
+    fn failed(
+        &mut self,
+        worker: &mut WorkerContext<'_>,
+        destination: &Destination,
+        error: ConnectError,
+    ) {
+        _ = (worker, destination, error);
     }
 
     /// Called when a slow peer's backlog has reached

@@ -65,28 +65,34 @@
 mod adoption;
 mod connection;
 mod connector;
+mod core;
 mod counters;
-mod crew;
 mod driver;
 mod handler;
 mod mailbox;
 mod memory;
 mod options;
 mod outbound;
+mod reactor;
 mod remote;
+mod resolver;
 mod route;
 mod server;
 mod tls;
 mod topics;
-mod turn;
 mod tx;
+mod wheel;
 mod worker;
+mod worker_context;
+mod workers;
 
+pub use self::core::commands::ConnectionHandle;
 pub use adoption::{AdoptError, Adoption};
+pub use connection::id::ConnectionId;
 pub use connector::{Connector, ConnectorBuilder};
 pub use counters::Counters;
 pub use driver::{DriverKind, UnknownDriver};
-pub use handler::{ConnectionId, Handler, Opened};
+pub use handler::{Handler, Opened};
 #[cfg(feature = "deflate")]
 pub use linerate_proto::deflate::{Budget, Deflate};
 pub use linerate_proto::{
@@ -96,13 +102,15 @@ pub use linerate_proto::{
     handshake,
 };
 pub use options::Options;
-pub use outbound::{ConnectError, Destination, DestinationError};
+pub use outbound::{
+    destination::{Destination, DestinationError},
+    error::ConnectError,
+};
 pub use remote::Remote;
 #[cfg(feature = "rustls")]
 pub use rustls;
 pub use server::{Builder, Server};
 pub use topics::SubscribeError;
 pub use topics::options::{Overflow, TopicOptions};
-pub use turn::Turn;
 pub use tx::Tx;
-pub use worker::letters::To;
+pub use worker_context::WorkerContext;

@@ -2,17 +2,14 @@
 
 use std::{
     io,
+    net::SocketAddr,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::{
-    adoption::Adoption,
-    outbound::{Answer, Pending},
-    topics::burst::Burst,
-};
+use crate::{adoption::Adoption, outbound::dialer::Pending, topics::burst::Burst};
 
 /// Maximum number of pending requests to resume connections of one worker.
 const RESUMES_MAX: usize = 65_536;
@@ -40,11 +37,18 @@ pub(crate) struct Mail {
     pub(crate) connects: Vec<Pending>,
     /// Connections that another server has accepted; their number is limited in the same way.
     pub(crate) adoptions: Vec<Adoption>,
-    /// Results of name lookups that this worker has requested.
-    pub(crate) answers: Vec<Answer>,
+    pub(crate) lookups: Vec<LookupResult>,
     pub(crate) shutdown: bool,
     /// True if the worker has been woken for this mail.
     woken: bool,
+}
+
+/// The result of a name lookup that the worker has requested.
+#[derive(Debug)]
+pub(crate) struct LookupResult {
+    /// The number of the lookup.
+    pub(crate) number: u64,
+    pub(crate) found: io::Result<Arc<[SocketAddr]>>,
 }
 
 impl Mailbox {
@@ -98,8 +102,8 @@ impl Mailbox {
     }
 
     /// Delivers the result of a lookup that the worker has requested.
-    pub(crate) fn answer(&self, answer: Answer) {
-        self.leave(|mail| mail.answers.push(answer));
+    pub(crate) fn finish_lookup(&self, result: LookupResult) {
+        self.leave(|mail| mail.lookups.push(result));
     }
 
     /// Asks the worker to close its connections and stop.
@@ -120,7 +124,7 @@ impl Mailbox {
             .shrink_to(KEPT_BYTES_MAX / size_of::<(u32, u32)>());
         mail.connects = Vec::new();
         mail.adoptions = Vec::new();
-        mail.answers = Vec::new();
+        mail.lookups = Vec::new();
         (mail.shutdown, mail.woken) = (false, false);
         std::mem::swap(&mut *self.lock(), mail);
     }

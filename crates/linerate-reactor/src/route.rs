@@ -1,6 +1,7 @@
 //! From the input of a connection to the callbacks of its route's handler.
 
 mod event;
+pub(crate) mod routes;
 
 use std::ops::Range;
 
@@ -12,10 +13,13 @@ use linerate_proto::{
 
 use self::event::{Seen, Streamed};
 use crate::{
-    ConnectError, Destination, Handler, Opened, Turn, Tx,
-    connection::{Connection, gather::Gather},
+    connection::{Connection, partial::PartialMessage},
+    core::Core,
+    handler::{Handler, Opened},
     memory::user_data::UserData,
-    worker::Core,
+    outbound::{destination::Destination, error::ConnectError},
+    tx::Tx,
+    worker_context::WorkerContext,
 };
 
 /// Maximum number of Pings in one input that are answered individually; of further ones only the
@@ -43,7 +47,12 @@ pub(crate) trait Serve {
         input: &mut [u8],
     ) -> usize;
 
-    fn failed(&mut self, turn: &mut Turn<'_>, destination: &Destination, error: ConnectError);
+    fn failed(
+        &mut self,
+        worker: &mut WorkerContext<'_>,
+        destination: &Destination,
+        error: ConnectError,
+    );
 
     fn congested(&mut self, data: u32, core: &mut Core, connection: &mut Connection);
 
@@ -91,18 +100,18 @@ impl<H: Handler> Route<H> {
 
 impl<H: Handler> Callee<'_, H> {
     /// Passes a message that arrived in pieces to the handler, now that it is complete.
-    fn piece(
+    fn whole(
         &mut self,
         core: &mut Core,
         connection: &mut Connection,
-        mut gather: Box<Gather>,
+        mut whole: Box<PartialMessage>,
         input: &[u8],
         last_in_input: bool,
     ) {
-        let message = match &*gather {
-            Gather::Binary(bytes) => Some(Message::Binary(bytes)),
-            Gather::Text(text) => text.as_str().map(Message::Text),
-            Gather::Streamed(_) => None,
+        let message = match &*whole {
+            PartialMessage::Binary(bytes) => Some(Message::Binary(bytes)),
+            PartialMessage::Text(text) => text.as_str().map(Message::Text),
+            PartialMessage::Streamed(_) => None,
         };
         let mut tail = 0..0;
         if let Some(message) = message {
@@ -110,16 +119,16 @@ impl<H: Handler> Callee<'_, H> {
                 core,
                 connection,
                 input,
-                gathered: gather.as_bytes(),
+                gathered: whole.as_bytes(),
                 tail: 0..0,
                 last_in_input,
             };
             self.handler.message(self.data, &mut tx, message);
             tail = std::mem::take(&mut tx.tail);
         }
-        let memory = gather.take();
-        core.spare.give(gather);
-        send_tail(core, connection, input, memory, tail);
+        let bytes = whole.take();
+        core.io.memory.messages.give(whole);
+        send_tail(core, connection, input, bytes, tail);
     }
 
     /// Handles `input` in the given role, up to [`FRAMES_MAX`]; returns how many bytes have been
@@ -215,22 +224,19 @@ impl<H: Handler> Callee<'_, H> {
         at: usize,
         share: &mut Share,
     ) -> usize {
-        let Core {
-            pool, spare, now, ..
-        } = core;
         let from = &mut input[at..];
         let (seen, bytes) = event::next(
             connection,
             from,
             H::STREAMED_BYTES_MIN,
-            (pool, spare),
+            &mut core.io.memory,
             (&mut share.frames, FRAMES_MAX),
-            *now,
+            core.now,
         );
-        let rest = input.len() - at;
+        let remaining = input.len() - at;
         match seen {
-            Seen::Gathered(gather) => {
-                self.piece(core, connection, gather, input, bytes == rest);
+            Seen::Whole(whole) => {
+                self.whole(core, connection, whole, input, bytes == remaining);
             }
             Seen::Streamed(streamed) => {
                 let end = at + bytes;
@@ -239,7 +245,7 @@ impl<H: Handler> Callee<'_, H> {
             Seen::Ping(payload) => {
                 if share.pongs < PONGS_MAX {
                     share.pongs += 1;
-                    connection.engine.poll_transmit(&mut core.output.cork);
+                    connection.engine.poll_transmit(&mut core.io.cork.bytes);
                 }
                 self.call(core, connection, input, |handler, data, tx| {
                     handler.ping(data, tx, payload.as_slice());
@@ -250,10 +256,10 @@ impl<H: Handler> Callee<'_, H> {
             }),
             Seen::Error(error) => {
                 connection.engine.fail(&error);
-                return rest;
+                return remaining;
             }
             Seen::Pieces => {}
-            Seen::Nothing => return rest,
+            Seen::Nothing => return remaining,
         }
         bytes
     }
@@ -287,13 +293,13 @@ fn send_tail(
     tail: Range<usize>,
 ) {
     if tail.is_empty() {
-        core.pool.give(memory);
+        core.io.memory.pool.give(memory);
     } else if tail.start == 0 {
         memory.truncate(tail.end);
-        core.flush_owned(connection, input, memory);
+        core.io.flush_owned(connection, input, memory);
     } else {
-        core.flush(connection, input, &memory[tail]);
-        core.pool.give(memory);
+        core.io.flush(connection, input, &memory[tail]);
+        core.io.memory.pool.give(memory);
     }
 }
 
@@ -333,8 +339,13 @@ impl<H: Handler> Serve for Route<H> {
         }
     }
 
-    fn failed(&mut self, turn: &mut Turn<'_>, destination: &Destination, error: ConnectError) {
-        self.handler.failed(turn, destination, error);
+    fn failed(
+        &mut self,
+        worker: &mut WorkerContext<'_>,
+        destination: &Destination,
+        error: ConnectError,
+    ) {
+        self.handler.failed(worker, destination, error);
     }
 
     fn congested(&mut self, data: u32, core: &mut Core, connection: &mut Connection) {

@@ -3,12 +3,14 @@
 use std::{fmt, io, net::SocketAddr, os::fd::OwnedFd, sync::Arc};
 
 use crate::{
-    DriverKind, Handler, Options, Remote, TopicOptions,
-    crew::{self, Routing},
-    driver::socket,
-    remote::Shared,
+    driver::{DriverKind, socket},
+    handler::Handler,
+    options::Options,
+    reactor::Reactor,
+    remote::Remote,
     tls,
-    topics::options::TopicRules,
+    topics::options::{TopicOptions, TopicRules},
+    workers::{self, Routing},
 };
 
 /// Configures a server; see [`Server::builder`].
@@ -23,7 +25,7 @@ pub struct Builder {
 impl Builder {
     /// Sets the number of worker threads, 1 to 1,024. Default: one for each core.
     pub fn workers(mut self, workers: usize) -> Self {
-        self.workers = crew::clamp_workers(workers);
+        self.workers = workers::clamp_workers(workers);
         self
     }
 
@@ -100,7 +102,7 @@ impl Builder {
     /// # Errors
     /// If the address cannot be bound, or the driver is not available; see [`DriverKind::resolve`].
     pub fn listen(self, address: SocketAddr) -> io::Result<Server> {
-        let shared = crew::share(
+        let reactor = Reactor::new(
             self.options,
             self.topic_rules,
             self.workers,
@@ -111,7 +113,7 @@ impl Builder {
         Ok(Server {
             address,
             listeners,
-            shared,
+            reactor,
             routing: self.routing,
         })
     }
@@ -131,7 +133,7 @@ impl fmt::Debug for Builder {
 pub struct Server {
     address: SocketAddr,
     listeners: Vec<OwnedFd>,
-    shared: Arc<Shared>,
+    reactor: Arc<Reactor>,
     routing: Routing,
 }
 
@@ -139,7 +141,7 @@ impl Server {
     /// Returns a builder with safe defaults.
     pub fn builder() -> Builder {
         Builder {
-            workers: crew::workers_default(),
+            workers: workers::workers_default(),
             options: Options::default(),
             tls: None,
             topic_rules: TopicRules::default(),
@@ -154,12 +156,12 @@ impl Server {
 
     /// Returns the driver that the server uses, which is never [`DriverKind::Auto`].
     pub fn driver(&self) -> DriverKind {
-        self.shared.options.driver
+        self.reactor.options.driver
     }
 
     /// Returns a handle that other threads can use.
     pub fn remote(&self) -> Remote {
-        Remote(self.shared.clone())
+        Remote(self.reactor.clone())
     }
 
     /// Serves until [`Remote::shut_down`] is called. One worker runs on this thread, the others on
@@ -172,7 +174,7 @@ impl Server {
     /// If a callback panics on this thread.
     pub fn run(self) -> io::Result<()> {
         let listeners = self.listeners.into_iter().map(Some).collect();
-        crew::run(&self.shared, &self.routing, listeners)
+        workers::run(&self.reactor, &self.routing, listeners)
     }
 }
 
@@ -181,7 +183,7 @@ impl fmt::Debug for Server {
         f.debug_struct("Server")
             .field("address", &self.address)
             .field("workers", &self.listeners.len())
-            .field("options", &self.shared.options)
+            .field("options", &self.reactor.options)
             .finish_non_exhaustive()
     }
 }

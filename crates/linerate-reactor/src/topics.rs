@@ -5,7 +5,7 @@ pub(crate) mod options;
 
 use std::{collections::HashMap, error::Error, fmt};
 
-use crate::TopicOptions;
+use self::options::TopicOptions;
 
 /// The error returned when a subscription is refused.
 ///

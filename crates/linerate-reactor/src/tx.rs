@@ -3,14 +3,18 @@
 use std::{fmt, ops::Range};
 
 use linerate_proto::{
-    CloseCode, MaskKey, Role, SendError, engine::MessageKind, frame::BulkEncoder,
+    CloseCode, MaskKey, Role, SendError,
+    engine::{Message, MessageKind},
+    frame::BulkEncoder,
 };
 use linerate_simd::mask;
 
 use crate::{
-    ConnectError, ConnectionId, Destination, Message, Remote, SubscribeError, To,
-    connection::{Connection, Stage, side},
-    worker::Core,
+    connection::{Connection, Stage, endpoint, id::ConnectionId},
+    core::{Core, commands::ConnectionHandle},
+    outbound::{destination::Destination, error::ConnectError},
+    remote::Remote,
+    topics::SubscribeError,
 };
 
 /// A payload of this many bytes or more is written without a copy. A shorter one is copied into the
@@ -84,7 +88,7 @@ impl<'a> Tx<'a> {
         let Self {
             core, connection, ..
         } = self;
-        let cork = &mut core.output.cork;
+        let cork = &mut core.io.cork.bytes;
         connection.engine.send_uncompressed(cork, kind, payload)?;
         self.limit_cork();
         Ok(())
@@ -137,7 +141,7 @@ impl<'a> Tx<'a> {
         let Self {
             core, connection, ..
         } = self;
-        let cork = &mut core.output.cork;
+        let cork = &mut core.io.cork.bytes;
         if connection.deflates() {
             connection.engine.send_fragment(cork, kind, bytes, ends)?;
             self.limit_cork();
@@ -175,7 +179,7 @@ impl<'a> Tx<'a> {
             });
         }
         let key = self.begin(kind, bytes)?;
-        let cork = &mut self.core.output.cork;
+        let cork = &mut self.core.io.cork.bytes;
         let start = cork.len();
         cork.resize(start + bytes, 0);
         fill(&mut cork[start..]);
@@ -201,7 +205,7 @@ impl<'a> Tx<'a> {
         if !self.connection.is_open() {
             return Err(SendError::Closed);
         }
-        let cork = &mut self.core.output.cork;
+        let cork = &mut self.core.io.cork.bytes;
         let start = cork.len();
         cork.resize(start + bytes_max, 0);
         let mut encoder = BulkEncoder::new(&mut cork[start..]);
@@ -210,7 +214,7 @@ impl<'a> Tx<'a> {
         cork.truncate(end);
         if self.connection.role() == Role::Client {
             let frames = cork.split_off(start);
-            side::append_masked(&frames, cork);
+            endpoint::append_masked(&frames, cork);
         }
         self.limit_cork();
         Ok(())
@@ -227,7 +231,7 @@ impl<'a> Tx<'a> {
         } = self;
         connection
             .engine
-            .send_ping(&mut core.output.cork, payload)?;
+            .send_ping(&mut core.io.cork.bytes, payload)?;
         self.limit_cork();
         Ok(())
     }
@@ -257,17 +261,19 @@ impl<'a> Tx<'a> {
     /// # Errors
     /// If the name is too long, or the connection has too many subscriptions.
     pub fn subscribe(&mut self, topic: &str) -> Result<bool, SubscribeError> {
-        let Core { shared, topics, .. } = &mut *self.core;
-        let bytes_max = shared.options.topic_bytes_max;
+        let Core {
+            reactor, topics, ..
+        } = &mut *self.core;
+        let bytes_max = reactor.options.topic_bytes_max;
         if topic.len() > bytes_max {
             let bytes = topic.len();
             return Err(SubscribeError::NameTooLong { bytes, bytes_max });
         }
-        let subscriptions_max = shared.options.subscriptions_max;
+        let subscriptions_max = reactor.options.subscriptions_max;
         let connection = self.connection.id.index;
         topics.subscribe(connection, topic, subscriptions_max, || {
-            let options = shared.topic_rules.find(topic);
-            options.unwrap_or(shared.options.topic)
+            let options = reactor.topic_rules.find(topic);
+            options.unwrap_or(reactor.options.topic)
         })
     }
 
@@ -308,8 +314,8 @@ impl<'a> Tx<'a> {
     /// Returns a handle to send to another connection of this worker, or to pause or close it;
     /// `None` if the connection belongs to another worker. Connections opened by
     /// [`connect`](Self::connect) belong to this worker.
-    pub fn to(&mut self, connection: ConnectionId) -> Option<To<'_>> {
-        To::new(self.core, connection)
+    pub fn to(&mut self, connection: ConnectionId) -> Option<ConnectionHandle<'_>> {
+        self.core.handle_to(connection)
     }
 
     /// Returns whether the message ends the input that has been read, so that nothing more will be
@@ -334,7 +340,7 @@ impl<'a> Tx<'a> {
 
     /// Returns the handle on the server or connector.
     pub fn remote(&self) -> Remote {
-        Remote(self.core.shared.clone())
+        Remote(self.core.reactor.clone())
     }
 
     #[inline]
@@ -348,7 +354,7 @@ impl<'a> Tx<'a> {
         } = self;
         connection
             .engine
-            .send(&mut core.output.cork, kind, payload)?;
+            .send(&mut core.io.cork.bytes, kind, payload)?;
         self.limit_cork();
         Ok(())
     }
@@ -366,10 +372,12 @@ impl<'a> Tx<'a> {
         if !connection.is_open() {
             return Err(SendError::Closed);
         }
-        let mut whole = core.pool.take(bytes);
+        let mut whole = core.io.memory.pool.take(bytes);
         append(&mut whole);
-        let sent = connection.engine.send(&mut core.output.cork, kind, &whole);
-        core.pool.give(whole);
+        let sent = connection
+            .engine
+            .send(&mut core.io.cork.bytes, kind, &whole);
+        core.io.memory.pool.give(whole);
         self.limit_cork();
         sent
     }
@@ -390,14 +398,14 @@ impl<'a> Tx<'a> {
         let Self {
             core, connection, ..
         } = self;
-        let cork = &mut core.output.cork;
+        let cork = &mut core.io.cork.bytes;
         connection.engine.send_prefix(cork, kind, bytes as u64)
     }
 
     /// Adds a part of a payload, masked; `phase` bytes of the payload precede it.
     fn add_masked(&mut self, MaskKey(key): MaskKey, mut phase: usize, part: &[u8]) {
         for piece in part.chunks(CORK_BYTES_MAX) {
-            mask::append(key, phase, piece, &mut self.core.output.cork);
+            mask::append(key, phase, piece, &mut self.core.io.cork.bytes);
             phase += piece.len();
             self.limit_cork();
         }
@@ -405,12 +413,12 @@ impl<'a> Tx<'a> {
 
     /// Adds a part of a payload that is not masked.
     fn add(&mut self, part: &[u8]) {
-        let output = &mut self.core.output;
+        let cork = &mut self.core.io.cork;
         if part.len() < COPIED_BYTES_MAX {
-            output.cork.extend_from_slice(part);
+            cork.bytes.extend_from_slice(part);
         } else if let Some(part) = place(part, self.input) {
-            output.splice(part);
-            if output.len() >= OUTPUT_BYTES_MAX {
+            cork.splice(part);
+            if cork.len() >= OUTPUT_BYTES_MAX {
                 self.flush_output();
             }
         } else {
@@ -420,7 +428,7 @@ impl<'a> Tx<'a> {
                 input,
                 ..
             } = self;
-            core.flush(connection, input, part);
+            core.io.flush(connection, input, part);
         }
     }
 
@@ -436,14 +444,14 @@ impl<'a> Tx<'a> {
                 gathered,
                 ..
             } = self;
-            core.flush(connection, input, &gathered[part]);
+            core.io.flush(connection, input, &gathered[part]);
         }
     }
 
     /// Flushes the output if the cork buffer is full.
     #[inline]
     fn limit_cork(&mut self) {
-        if self.core.output.cork.len() >= CORK_BYTES_MAX {
+        if self.core.io.cork.bytes.len() >= CORK_BYTES_MAX {
             self.flush_output();
         }
     }
@@ -455,7 +463,7 @@ impl<'a> Tx<'a> {
             input,
             ..
         } = self;
-        core.flush(connection, input, &[]);
+        core.io.flush(connection, input, &[]);
     }
 }
 

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use linerate_reactor::{
-    CloseCode, Closed, ConnectError, ConnectionId, Destination, Handler, Message, Opened, Turn, Tx,
+    CloseCode, Closed, ConnectError, ConnectionId, Destination, Handler, Message, Opened, Tx,
+    WorkerContext,
 };
 
 /// The handler of both ends: the clients, and the connections opened for them.
@@ -95,11 +96,16 @@ impl Handler for Relay {
         }
     }
 
-    fn failed(&mut self, turn: &mut Turn<'_>, destination: &Destination, error: ConnectError) {
+    fn failed(
+        &mut self,
+        worker: &mut WorkerContext<'_>,
+        destination: &Destination,
+        error: ConnectError,
+    ) {
         eprintln!("upstream: {error}");
         let link = self.links.remove(&destination.tag());
         if let Some(id) = link.and_then(|link| link.inbound)
-            && let Some(mut inbound) = turn.to(id)
+            && let Some(mut inbound) = worker.to(id)
         {
             inbound.close(CloseCode::TRY_AGAIN_LATER, "no upstream");
             inbound.resume();

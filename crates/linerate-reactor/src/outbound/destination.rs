@@ -278,7 +278,7 @@ impl fmt::Debug for Destination {
 }
 
 /// Looks a name up.
-pub(super) fn look_up(name: &str, port: u16) -> io::Result<Arc<[SocketAddr]>> {
+pub(crate) fn look_up(name: &str, port: u16) -> io::Result<Arc<[SocketAddr]>> {
     let found: Arc<[SocketAddr]> = (name, port).to_socket_addrs()?.collect();
     if found.is_empty() {
         return Err(io::Error::from(io::ErrorKind::NotFound));

@@ -10,7 +10,8 @@ use linerate_proto::{
 use crate::{
     connection::{
         Connection,
-        gather::{Gather, Spare, Stream},
+        memory::Memory,
+        partial::{PartialMessage, Stream},
     },
     memory::pool::Pool,
 };
@@ -33,7 +34,7 @@ pub(super) enum Seen {
     /// Pieces of a message that is not complete yet.
     Pieces,
     /// The last piece of a message that was joined.
-    Gathered(Box<Gather>),
+    Whole(Box<PartialMessage>),
     /// A piece of a streamed message.
     Streamed(Streamed),
     Ping(Control),
@@ -81,11 +82,13 @@ pub(super) fn next(
     connection: &mut Connection,
     input: &mut [u8],
     streamed_bytes_min: u64,
-    (pool, spare): (&mut Pool, &mut Spare),
+    memory: &mut Memory,
     (frames, frames_max): (&mut u32, u32),
     now: Duration,
 ) -> (Seen, usize) {
-    let Connection { engine, gather, .. } = connection;
+    let Connection {
+        engine, partial, ..
+    } = connection;
     let input_bytes = input.len();
     let mut events = engine.handle_input(input, now);
     let seen = loop {
@@ -94,7 +97,7 @@ pub(super) fn next(
                 if data.inflated {
                     *frames += (data.len() / INFLATED_BYTES_PER_FRAME) as u32;
                 }
-                match add(data, streamed_bytes_min, gather, pool, spare) {
+                match add(data, streamed_bytes_min, partial, memory) {
                     Some(seen) => seen,
                     None if *frames < frames_max => {
                         *frames += 1;
@@ -121,29 +124,30 @@ pub(super) fn next(
 fn add(
     data: Data<'_>,
     streamed_bytes_min: u64,
-    gathering: &mut Option<Box<Gather>>,
-    pool: &mut Pool,
-    spare: &mut Spare,
+    partial: &mut Option<Box<PartialMessage>>,
+    memory: &mut Memory,
 ) -> Option<Seen> {
     let ends = data.ends;
-    let gather = match gathering {
-        Some(gather) => gather,
-        None => gathering.insert(spare.begin(&data, streamed_bytes_min, pool)),
-    };
-    let taken = match &mut **gather {
-        Gather::Streamed(stream) => stream_piece(data, stream, pool),
-        gather => gather_piece(data, gather, pool).map(|()| None),
+    let Memory { pool, messages, .. } = memory;
+    let message = partial.get_or_insert_with(|| {
+        let mut message = messages.take();
+        *message = PartialMessage::begin(&data, streamed_bytes_min, pool);
+        message
+    });
+    let taken = match &mut **message {
+        PartialMessage::Streamed(stream) => stream_piece(data, stream, pool),
+        message => join_piece(data, message, pool).map(|()| None),
     };
     let failed = taken.is_err();
-    let whole = gathering.take_if(|_| ends || failed);
+    let whole = partial.take_if(|_| ends || failed);
     let seen = match taken {
         Ok(Some(streamed)) => Seen::Streamed(streamed),
-        Ok(None) => return whole.map(Seen::Gathered),
+        Ok(None) => return whole.map(Seen::Whole),
         Err(error) => Seen::Error(error),
     };
     if let Some(mut done) = whole {
         pool.give(done.take());
-        spare.give(done);
+        messages.give(done);
     }
     Some(seen)
 }
@@ -179,16 +183,20 @@ fn stream_piece(
 }
 
 /// Unmasks a piece into the memory of its message and, if it is text, validates it.
-fn gather_piece(data: Data<'_>, gather: &mut Gather, pool: &mut Pool) -> Result<(), ProtocolError> {
-    match gather {
-        Gather::Text(text) => {
+fn join_piece(
+    data: Data<'_>,
+    message: &mut PartialMessage,
+    pool: &mut Pool,
+) -> Result<(), ProtocolError> {
+    match message {
+        PartialMessage::Text(text) => {
             if text.capacity() - text.len() < data.len() {
                 let larger = pool.take((text.len() + data.len()).max(2 * text.len()));
                 pool.give(text.move_into(larger));
             }
             data.append_text_to(text)
         }
-        Gather::Binary(bytes) | Gather::Streamed(Stream { held: bytes, .. }) => {
+        PartialMessage::Binary(bytes) | PartialMessage::Streamed(Stream { held: bytes, .. }) => {
             pool.reserve(bytes, data.len());
             data.append_to(bytes);
             Ok(())

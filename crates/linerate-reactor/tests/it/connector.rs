@@ -9,8 +9,8 @@ use std::{
 
 use linerate_proto::Role;
 use linerate_reactor::{
-    Closed, ConnectError, Connector, Destination, Handler, Message, Opened, Options, Remote, Turn,
-    Tx, handshake::HandshakeError,
+    Closed, ConnectError, Connector, Destination, Handler, Message, Opened, Options, Remote, Tx,
+    WorkerContext, handshake::HandshakeError,
 };
 use linerate_testkit::Frame;
 use rustix::net::{AddressFamily, SocketType};
@@ -58,11 +58,16 @@ impl Handler for Watch {
         _ = self.seen.send(Seen::Message(*tag, text));
     }
 
-    fn failed(&mut self, turn: &mut Turn<'_>, destination: &Destination, error: ConnectError) {
+    fn failed(
+        &mut self,
+        worker: &mut WorkerContext<'_>,
+        destination: &Destination,
+        error: ConnectError,
+    ) {
         _ = self.seen.send(Seen::Failed(destination.tag(), error));
         if self.tries > 0 {
             self.tries -= 1;
-            turn.connect(destination).unwrap();
+            worker.connect(destination).unwrap();
         }
     }
 

@@ -11,7 +11,7 @@ use std::{
 
 use linerate_reactor::{
     Closed, ConnectError, Connector, Destination, DestinationError, Handler, Message, Opened,
-    Options, Remote, Turn, Tx,
+    Options, Remote, Tx, WorkerContext,
     rustls::{
         RootCertStore, SupportedProtocolVersion,
         crypto::ring,
@@ -53,7 +53,12 @@ impl Handler for Exchange {
         }
     }
 
-    fn failed(&mut self, _turn: &mut Turn<'_>, _destination: &Destination, error: ConnectError) {
+    fn failed(
+        &mut self,
+        _worker: &mut WorkerContext<'_>,
+        _destination: &Destination,
+        error: ConnectError,
+    ) {
         _ = self.0.send(Seen::Failed(error));
     }
 

@@ -2,18 +2,23 @@
 
 use std::fmt;
 
+use linerate_proto::engine::Message;
+
 use crate::{
-    ConnectError, ConnectionId, Destination, Message, Remote, To, outbound::Pending, worker::Core,
+    connection::id::ConnectionId,
+    core::{Core, commands::ConnectionHandle},
+    outbound::{destination::Destination, error::ConnectError},
+    remote::Remote,
 };
 
 /// The handle passed to [`Handler::failed`](crate::Handler::failed), a callback without a
 /// connection.
-pub struct Turn<'a> {
+pub struct WorkerContext<'a> {
     pub(crate) core: &'a mut Core,
     pub(crate) route: u16,
 }
 
-impl Turn<'_> {
+impl WorkerContext<'_> {
     /// Opens another connection; see [`Tx::connect`](crate::Tx::connect). Without
     /// [`Destination::with_delay`], an attempt that fails immediately is repeated immediately.
     ///
@@ -24,8 +29,8 @@ impl Turn<'_> {
     }
 
     /// Returns a handle for another connection of this worker; see [`Tx::to`](crate::Tx::to).
-    pub fn to(&mut self, connection: ConnectionId) -> Option<To<'_>> {
-        To::new(self.core, connection)
+    pub fn to(&mut self, connection: ConnectionId) -> Option<ConnectionHandle<'_>> {
+        self.core.handle_to(connection)
     }
 
     /// Publishes a message to all subscribers of a topic; see [`Tx::publish`](crate::Tx::publish).
@@ -37,32 +42,12 @@ impl Turn<'_> {
 
     /// Returns the handle on the server or connector.
     pub fn remote(&self) -> Remote {
-        Remote(self.core.shared.clone())
+        Remote(self.core.reactor.clone())
     }
 }
 
-impl fmt::Debug for Turn<'_> {
+impl fmt::Debug for WorkerContext<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Turn").finish_non_exhaustive()
-    }
-}
-
-impl Core {
-    /// Requests a connection whose handler is that of `route`.
-    pub(crate) fn connect(
-        &mut self,
-        destination: &Destination,
-        route: u16,
-    ) -> Result<(), ConnectError> {
-        if self.dialer.is_shut {
-            return Err(ConnectError::ShutDown);
-        }
-        self.shared.count_attempt()?;
-        let pending = Pending {
-            destination: destination.clone(),
-            route,
-        };
-        self.dialer.push(pending, self.now);
-        Ok(())
+        f.debug_struct("WorkerContext").finish_non_exhaustive()
     }
 }

@@ -1,23 +1,13 @@
 //! The threads of a server or a connector, and the routes that all of them share.
 
-use std::{
-    collections::HashMap,
-    io,
-    os::fd::OwnedFd,
-    sync::{Arc, atomic::AtomicUsize},
-    thread,
-};
+use std::{collections::HashMap, io, os::fd::OwnedFd, sync::Arc, thread};
 
 use crate::{
-    Handler, Options, Remote,
-    counters::Counters,
-    mailbox::Mailbox,
-    outbound::Resolver,
-    remote::Shared,
-    route::{Route, Serve},
-    tls,
-    topics::options::TopicRules,
-    worker::{Routes, Worker},
+    handler::Handler,
+    reactor::Reactor,
+    remote::Remote,
+    route::{Route, Serve, routes::Routes},
+    worker::Worker,
 };
 
 /// Maximum number of worker threads.
@@ -76,42 +66,19 @@ pub(crate) fn clamp_workers(workers: usize) -> usize {
     workers.clamp(1, WORKERS_MAX)
 }
 
-/// Makes the state that `workers` workers share.
-pub(crate) fn share(
-    mut options: Options,
-    topic_rules: TopicRules,
-    workers: usize,
-    outbound: Option<u16>,
-    tls: Option<Arc<tls::ServerConfig>>,
-) -> io::Result<Arc<Shared>> {
-    options.driver = options.driver.resolve()?;
-    let mailboxes = (0..workers).map(|_| Mailbox::new());
-    Ok(Arc::new(Shared {
-        config: Arc::new(options.config),
-        options,
-        topic_rules,
-        tls,
-        counters: Counters::default(),
-        mailboxes: mailboxes.collect::<io::Result<_>>()?,
-        outbound,
-        turn: AtomicUsize::new(0),
-        resolver: Resolver::default(),
-    }))
-}
-
 /// Runs one worker for each element of `listeners` until the end: one worker on this thread, the
 /// others on threads of their own.
 pub(crate) fn run(
-    shared: &Arc<Shared>,
+    reactor: &Arc<Reactor>,
     routing: &Routing,
     listeners: Vec<Option<OwnedFd>>,
 ) -> io::Result<()> {
     let mut workers = listeners.into_iter().enumerate().map(|(number, listener)| {
-        let (shared, make_routes) = (shared.clone(), routing.for_worker());
-        let stop = StopOnDrop(Remote(shared.clone()));
+        let (reactor, make_routes) = (reactor.clone(), routing.for_worker());
+        let stop = StopOnDrop(Remote(reactor.clone()));
         move || {
             let _stop = stop;
-            Worker::new(number as u16, listener, shared, make_routes())?.run()
+            Worker::new(number as u16, listener, reactor, make_routes())?.run()
         }
     });
     let here = workers.next();

@@ -1,4 +1,4 @@
-//! Our side of a connection, chosen at run time.
+//! Our role in a connection, chosen at run time.
 
 use linerate_proto::{Endpoint, Header, MaskKey, Role};
 use linerate_simd::mask;
@@ -6,9 +6,9 @@ use linerate_simd::mask;
 /// The role of a connection. Masking keys come from the thread's generator (ChaCha, seeded by the
 /// kernel, generated in blocks), so that a connection does not need a generator of its own.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Side(pub(crate) Role);
+pub(crate) struct RuntimeRole(pub(crate) Role);
 
-impl Endpoint for Side {
+impl Endpoint for RuntimeRole {
     #[inline]
     fn role(&self) -> Role {
         self.0
@@ -60,8 +60,8 @@ mod tests {
 
     #[test]
     fn only_clients_mask_and_never_twice_with_the_same_key() {
-        assert_eq!(Side(Role::Server).next_mask_key(), None);
-        let mut client = Side(Role::Client);
+        assert_eq!(RuntimeRole(Role::Server).next_mask_key(), None);
+        let mut client = RuntimeRole(Role::Client);
         let keys: BTreeSet<_> = (0..1_000)
             .filter_map(|_| client.next_mask_key().map(|MaskKey(key)| key))
             .collect();
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn masked_frames_say_the_same() {
-        let mut server = Engine::new(Side(Role::Server), Arc::default(), Duration::ZERO);
+        let mut server = Engine::new(RuntimeRole(Role::Server), Arc::default(), Duration::ZERO);
         let payloads = [vec![], vec![1; 5], vec![2; 126], vec![3; 70_000]];
         let mut frames = Vec::new();
         for payload in &payloads {

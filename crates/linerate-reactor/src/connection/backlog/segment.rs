@@ -1,15 +1,25 @@
-//! A piece of a backlog.
+//! A segment of a backlog.
 
 use std::{ops::Range, sync::Arc};
 
 use linerate_proto::Header;
 
-use super::{MEMORY_FACTOR_MAX, PIECE_BYTES_MAX, SHARED_BYTES_MIN};
 use crate::{memory::pool::Pool, topics::burst::Burst};
+
+/// A smaller part of a burst is copied, because that costs less than one more slice for the kernel.
+pub(super) const SHARED_BYTES_MIN: usize = 4 << 10;
+
+/// A part of a burst is also copied if it is smaller than the burst's memory divided by this
+/// factor, and so is the remainder of a segment once it becomes that small. Pending output
+/// therefore keeps at most this many times its own size from being reused.
+const MEMORY_FACTOR_MAX: usize = 4;
+
+/// Maximum size in bytes to which segments with copied bytes grow.
+const SEGMENT_BYTES_MAX: usize = 64 << 10;
 
 /// Waiting bytes, in memory of their own or in that of a burst.
 #[derive(Debug)]
-pub(super) struct Piece {
+pub(super) struct Segment {
     memory: Memory,
     /// The part of the memory that waits, at least one byte.
     range: Range<usize>,
@@ -40,7 +50,7 @@ impl Memory {
     }
 }
 
-impl Piece {
+impl Segment {
     /// Takes over `bytes` without the first `done` bytes.
     pub(super) const fn owned(bytes: Vec<u8>, done: usize) -> Self {
         Self {
@@ -56,9 +66,9 @@ impl Piece {
         Self::owned(memory, 0)
     }
 
-    /// Returns a piece with the frames of a burst without the first `done` bytes, which must not be
-    /// all of them. The frames are held by reference if that pays and does not keep a large block
-    /// of memory for a small part of it, and copied otherwise.
+    /// Returns a segment with the frames of a burst without the first `done` bytes, which must not
+    /// be all of them. The frames are held by reference if that pays and does not keep a large
+    /// block of memory for a small part of it, and copied otherwise.
     pub(super) fn frames(
         burst: &Arc<Burst>,
         frames: Range<usize>,
@@ -67,24 +77,24 @@ impl Piece {
         pool: &mut Pool,
     ) -> Self {
         let range = frames.start + done..frames.end;
-        let mut piece = Self {
+        let mut segment = Self {
             memory: Memory::Shared(burst.clone()),
             next_frame: droppable.then_some(frames.start),
             range,
         };
-        piece.find_next_frame();
-        if piece.len() < SHARED_BYTES_MIN || is_wasteful(piece.len(), burst.capacity()) {
-            piece.move_out(pool);
+        segment.find_next_frame();
+        if segment.len() < SHARED_BYTES_MIN || is_wasteful(segment.len(), burst.capacity()) {
+            segment.move_out(pool);
         }
-        piece
+        segment
     }
 
-    /// Adds a copy of `bytes` if the piece owns its memory, has room, and is droppable exactly if
+    /// Adds a copy of `bytes` if the segment owns its memory, has room, and is droppable exactly if
     /// `bytes` are; returns whether it did.
     pub(super) fn extend(&mut self, bytes: &[u8], droppable: bool, pool: &mut Pool) -> bool {
         match &mut self.memory {
             Memory::Owned(memory)
-                if memory.len() + bytes.len() <= PIECE_BYTES_MAX
+                if memory.len() + bytes.len() <= SEGMENT_BYTES_MAX
                     && self.next_frame.is_some() == droppable =>
             {
                 pool.reserve(memory, bytes.len());
@@ -103,8 +113,8 @@ impl Piece {
         self.save_memory(pool);
     }
 
-    /// Removes frames from the front until the piece is shorter by `bytes` or no more frames can be
-    /// removed. The last frame stays if `last_stays`.
+    /// Removes frames from the front until the segment is shorter by `bytes` or no more frames can
+    /// be removed. The last frame stays if `last_stays`.
     pub(super) fn drop_frames(
         &mut self,
         bytes: usize,
@@ -194,14 +204,14 @@ impl Piece {
     }
 }
 
-/// What was dropped from a piece.
+/// What was dropped from a segment.
 #[derive(Debug, Default)]
 pub(super) struct Dropped {
     pub(super) frames: u64,
     pub(super) bytes: usize,
     /// The remainder of the frame before the dropped ones, which has been written in part; it is
     /// kept.
-    pub(super) begun: Option<Piece>,
+    pub(super) begun: Option<Segment>,
 }
 
 /// Returns whether `bytes` are too few to keep `capacity` in use.

@@ -3,7 +3,6 @@
 
 use std::{
     io,
-    net::SocketAddr,
     sync::{
         Arc, Mutex, PoisonError, Weak,
         mpsc::{Receiver, SyncSender, sync_channel},
@@ -11,8 +10,10 @@ use std::{
     thread,
 };
 
-use super::destination::look_up;
-use crate::remote::Shared;
+use crate::{
+    mailbox::{LookupResult, Mailbox},
+    outbound::destination::look_up,
+};
 
 /// Maximum number of pending lookups; further ones fail.
 const LOOKUPS_MAX: usize = 1_024;
@@ -30,14 +31,6 @@ struct Lookup {
     port: u16,
 }
 
-/// The result of a lookup.
-#[derive(Debug)]
-pub(crate) struct Answer {
-    /// The number of the lookup.
-    pub(crate) number: u64,
-    pub(crate) found: io::Result<Arc<[SocketAddr]>>,
-}
-
 impl Resolver {
     /// Starts to look a name up; the result goes to the worker's mailbox.
     ///
@@ -45,7 +38,7 @@ impl Resolver {
     /// If 1,024 lookups are pending, or the thread cannot be started.
     pub(crate) fn look_up(
         &self,
-        shared: &Arc<Shared>,
+        mailboxes: &Arc<[Mailbox]>,
         worker: u16,
         number: u64,
         (name, port): (&str, u16),
@@ -53,7 +46,7 @@ impl Resolver {
         let mut lookups = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let lookups = match &mut *lookups {
             Some(lookups) => lookups,
-            none => none.insert(start(Arc::downgrade(shared))?),
+            none => none.insert(start(Arc::downgrade(mailboxes))?),
         };
         let lookup = Lookup {
             worker,
@@ -68,20 +61,20 @@ impl Resolver {
 }
 
 /// Starts the thread, which ends when the last handle on the reactor is dropped.
-fn start(shared: Weak<Shared>) -> io::Result<SyncSender<Lookup>> {
+fn start(mailboxes: Weak<[Mailbox]>) -> io::Result<SyncSender<Lookup>> {
     let (sender, lookups) = sync_channel(LOOKUPS_MAX);
     let thread = thread::Builder::new().name("reactor-lookup".to_owned());
-    thread.spawn(move || answer(&lookups, &shared))?;
+    thread.spawn(move || serve(&lookups, &mailboxes))?;
     Ok(sender)
 }
 
-fn answer(lookups: &Receiver<Lookup>, shared: &Weak<Shared>) {
+fn serve(lookups: &Receiver<Lookup>, mailboxes: &Weak<[Mailbox]>) {
     for lookup in lookups {
         let found = look_up(&lookup.name, lookup.port);
-        let Some(shared) = shared.upgrade() else {
+        let Some(mailboxes) = mailboxes.upgrade() else {
             return;
         };
-        shared.mailboxes[usize::from(lookup.worker)].answer(Answer {
+        mailboxes[usize::from(lookup.worker)].finish_lookup(LookupResult {
             number: lookup.number,
             found,
         });
