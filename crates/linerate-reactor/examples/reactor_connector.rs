@@ -17,7 +17,7 @@ use std::{
 };
 
 use linerate_reactor::{
-    Closed, ConnectError, Connector, Destination, Handler, Message, Opened, Tx, WorkerContext,
+    Closed, ConnectError, Connector, Context, Destination, Handler, Message, Opened, WorkerContext,
 };
 
 #[derive(Clone)]
@@ -29,14 +29,14 @@ impl Handler for Load {
     /// The destination of the connection, used to reconnect.
     type Data = Option<Destination>;
 
-    fn open(&mut self, tx: &mut Tx<'_>, opened: Opened<'_>) -> Option<Destination> {
-        _ = tx.send_text("ping");
+    fn open(&mut self, cx: &mut Context<'_>, opened: Opened<'_>) -> Option<Destination> {
+        _ = cx.send_text("ping");
         opened.destination().cloned()
     }
 
-    fn message(&mut self, _data: &mut Self::Data, tx: &mut Tx<'_>, message: Message<'_>) {
+    fn message(&mut self, _data: &mut Self::Data, cx: &mut Context<'_>, message: Message<'_>) {
         self.round_trips.fetch_add(1, Ordering::Relaxed);
-        _ = tx.send(message);
+        _ = cx.send(message);
     }
 
     fn failed(
@@ -49,10 +49,10 @@ impl Handler for Load {
         _ = worker.connect(&later(destination));
     }
 
-    fn close(&mut self, data: Self::Data, tx: &mut Tx<'_>, closed: Closed) {
+    fn close(&mut self, data: Self::Data, cx: &mut Context<'_>, closed: Closed) {
         // No connection can be opened if this one ended because the connector is shutting down.
         if let Some(destination) = data
-            && tx.connect(&later(&destination)).is_ok()
+            && cx.connect(&later(&destination)).is_ok()
         {
             eprintln!("{}: closed with {}", destination.tag(), closed.code);
         }

@@ -58,7 +58,7 @@ impl ConnectorBuilder {
 /// server.
 ///
 /// ```
-/// use linerate_reactor::{Connector, Destination, Handler, Message, Opened, Tx};
+/// use linerate_reactor::{Connector, Destination, Handler, Message, Opened, Context};
 ///
 /// #[derive(Clone)]
 /// struct Feed;
@@ -67,12 +67,12 @@ impl ConnectorBuilder {
 ///     /// The tag of the destination.
 ///     type Data = u64;
 ///
-///     fn open(&mut self, tx: &mut Tx<'_>, opened: Opened<'_>) -> u64 {
-///         _ = tx.send_text("subscribe");
+///     fn open(&mut self, cx: &mut Context<'_>, opened: Opened<'_>) -> u64 {
+///         _ = cx.send_text("subscribe");
 ///         opened.destination().map_or(0, Destination::tag)
 ///     }
 ///
-///     fn message(&mut self, tag: &mut u64, _tx: &mut Tx<'_>, message: Message<'_>) {
+///     fn message(&mut self, tag: &mut u64, _cx: &mut Context<'_>, message: Message<'_>) {
 ///         println!("{tag}: {} bytes", message.as_bytes().len());
 ///     }
 /// }
@@ -90,7 +90,7 @@ impl ConnectorBuilder {
 /// ```
 ///
 /// A connection that has ended is not reopened automatically. The handler can reconnect with
-/// [`Tx::connect`](crate::Tx::connect) in [`close`](Handler::close), and with
+/// [`Context::connect`](crate::Context::connect) in [`close`](Handler::close), and with
 /// [`WorkerContext::connect`](crate::WorkerContext::connect) in [`failed`](Handler::failed). Use a
 /// [delay](Destination::with_delay) that grows with each failure and differs between clients, so
 /// that a server that restarts is not overwhelmed.

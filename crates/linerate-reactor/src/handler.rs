@@ -6,8 +6,8 @@ use linerate_proto::{
 };
 
 use crate::{
+    context::Context,
     outbound::{destination::Destination, error::ConnectError},
-    tx::Tx,
     worker_context::WorkerContext,
 };
 
@@ -53,8 +53,8 @@ impl<'a> Opened<'a> {
 /// All output of the callbacks that result from one read is written at once, after the last
 /// callback.
 ///
-/// The connections that a [`Tx`] of this handler [opens](Tx::connect) also belong to this handler,
-/// as do those of a [`Connector`](crate::Connector). Each is first announced by
+/// The connections that a [`Context`] of this handler [opens](Context::connect) also belong to this
+/// handler, as do those of a [`Connector`](crate::Connector). Each is first announced by
 /// [`open`](Self::open) or [`failed`](Self::failed).
 pub trait Handler: Clone + Send + 'static {
     /// The data kept for each connection.
@@ -81,10 +81,10 @@ pub trait Handler: Clone + Send + 'static {
     }
 
     /// Starts a connection and returns its data. Messages sent here precede all others.
-    fn open(&mut self, tx: &mut Tx<'_>, opened: Opened<'_>) -> Self::Data;
+    fn open(&mut self, cx: &mut Context<'_>, opened: Opened<'_>) -> Self::Data;
 
     /// Handles a whole message.
-    fn message(&mut self, data: &mut Self::Data, tx: &mut Tx<'_>, message: Message<'_>);
+    fn message(&mut self, data: &mut Self::Data, cx: &mut Context<'_>, message: Message<'_>);
 
     /// Handles a piece of a long message; see [`STREAMED_BYTES_MIN`](Self::STREAMED_BYTES_MIN).
     ///
@@ -94,8 +94,8 @@ pub trait Handler: Clone + Send + 'static {
     /// Text is validated up to the end of each piece, which may be in the middle of a code point.
     /// If a later piece is not valid UTF-8 or the connection ends, the next call is
     /// [`close`](Self::close).
-    fn chunk(&mut self, data: &mut Self::Data, tx: &mut Tx<'_>, chunk: Chunk<'_>) {
-        _ = (data, tx, chunk);
+    fn chunk(&mut self, data: &mut Self::Data, cx: &mut Context<'_>, chunk: Chunk<'_>) {
+        _ = (data, cx, chunk);
     }
 
     /// Called when a requested connection could not be opened, with the reason.
@@ -115,28 +115,28 @@ pub trait Handler: Clone + Send + 'static {
     /// [`Options::backlog_bytes_max`](crate::Options::backlog_bytes_max). The connection's input is
     /// not read until [`drain`](Self::drain). Any other source that feeds the connection should
     /// also stop.
-    fn congested(&mut self, data: &mut Self::Data, tx: &mut Tx<'_>) {
-        _ = (data, tx);
+    fn congested(&mut self, data: &mut Self::Data, cx: &mut Context<'_>) {
+        _ = (data, cx);
     }
 
     /// Called when the whole backlog of a slow peer has been written.
-    fn drain(&mut self, data: &mut Self::Data, tx: &mut Tx<'_>) {
-        _ = (data, tx);
+    fn drain(&mut self, data: &mut Self::Data, cx: &mut Context<'_>) {
+        _ = (data, cx);
     }
 
     /// Called for each Ping. The reactor answers Pings itself.
-    fn ping(&mut self, data: &mut Self::Data, tx: &mut Tx<'_>, payload: &[u8]) {
-        _ = (data, tx, payload);
+    fn ping(&mut self, data: &mut Self::Data, cx: &mut Context<'_>, payload: &[u8]) {
+        _ = (data, cx, payload);
     }
 
     /// Called for each Pong.
-    fn pong(&mut self, data: &mut Self::Data, tx: &mut Tx<'_>, payload: &[u8]) {
-        _ = (data, tx, payload);
+    fn pong(&mut self, data: &mut Self::Data, cx: &mut Context<'_>, payload: &[u8]) {
+        _ = (data, cx, payload);
     }
 
     /// Called when the connection has ended, once for each [`open`](Self::open); hands the data
     /// back. Nothing can be sent any more, but publishing still works.
-    fn close(&mut self, data: Self::Data, tx: &mut Tx<'_>, closed: Closed) {
-        _ = (data, tx, closed);
+    fn close(&mut self, data: Self::Data, cx: &mut Context<'_>, closed: Closed) {
+        _ = (data, cx, closed);
     }
 }

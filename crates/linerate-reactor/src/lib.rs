@@ -8,7 +8,7 @@
 //! it.
 //!
 //! ```
-//! use linerate_reactor::{Handler, Message, Opened, Server, Tx};
+//! use linerate_reactor::{Handler, Message, Opened, Server, Context};
 //!
 //! #[derive(Clone)]
 //! struct Chat;
@@ -17,14 +17,14 @@
 //!     /// The messages that this client has sent.
 //!     type Data = u64;
 //!
-//!     fn open(&mut self, tx: &mut Tx<'_>, _opened: Opened<'_>) -> u64 {
-//!         _ = tx.subscribe("room");
+//!     fn open(&mut self, cx: &mut Context<'_>, _opened: Opened<'_>) -> u64 {
+//!         _ = cx.subscribe("room");
 //!         0
 //!     }
 //!
-//!     fn message(&mut self, sent: &mut u64, tx: &mut Tx<'_>, message: Message<'_>) {
+//!     fn message(&mut self, sent: &mut u64, cx: &mut Context<'_>, message: Message<'_>) {
 //!         *sent += 1;
-//!         tx.publish("room", message);
+//!         cx.publish("room", message);
 //!     }
 //! }
 //!
@@ -46,9 +46,9 @@
 //! topic by topic, what happens to publications for such a client.
 //!
 //! A [`Connector`] is the counterpart: it runs many outbound connections on each thread, with the
-//! same [`Handler`] trait. A server's handler can also open connections ([`Tx::connect`]) and send
-//! on other connections of its worker ([`Tx::to`]), which is how a relay works. Another HTTP server
-//! can hand over its sockets ([`Remote::adopt`]).
+//! same [`Handler`] trait. A server's handler can also open connections ([`Context::connect`]) and
+//! send on other connections of its worker ([`Context::to`]), which is how a relay works. Another
+//! HTTP server can hand over its sockets ([`Remote::adopt`]).
 //!
 //! The examples are small programs:
 //!
@@ -65,6 +65,7 @@
 mod adoption;
 mod connection;
 mod connector;
+mod context;
 mod core;
 mod counters;
 mod driver;
@@ -80,7 +81,6 @@ mod route;
 mod server;
 mod tls;
 mod topics;
-mod tx;
 mod wheel;
 mod worker;
 mod worker_context;
@@ -90,6 +90,7 @@ pub use self::core::commands::ConnectionHandle;
 pub use adoption::{AdoptError, Adoption};
 pub use connection::id::ConnectionId;
 pub use connector::{Connector, ConnectorBuilder};
+pub use context::Context;
 pub use counters::Counters;
 pub use driver::{DriverKind, UnknownDriver};
 pub use handler::{Handler, Opened};
@@ -112,5 +113,4 @@ pub use rustls;
 pub use server::{Builder, Server};
 pub use topics::SubscribeError;
 pub use topics::options::{Overflow, TopicOptions};
-pub use tx::Tx;
 pub use worker_context::WorkerContext;

@@ -22,15 +22,15 @@ pub struct Remote(pub(crate) Arc<Reactor>);
 impl Remote {
     /// Publishes a message to all subscribers of a topic.
     ///
-    /// Handlers should use [`Tx::publish`](crate::Tx::publish), which is cheaper.
+    /// Handlers should use [`Context::publish`](crate::Context::publish), which is cheaper.
     pub fn publish(&self, topic: &str, message: Message<'_>) {
         let mut burst = Burst::default();
         burst.push(topic, message.kind(), message.as_bytes());
         self.0.publish(&*self.0.mailboxes, &Arc::new(burst));
     }
 
-    /// Resumes reading from a connection after [`Tx::pause`](crate::Tx::pause). Does nothing if the
-    /// connection no longer exists.
+    /// Resumes reading from a connection after [`Context::pause`](crate::Context::pause). Does
+    /// nothing if the connection no longer exists.
     ///
     /// Returns whether the request was delivered to the worker; it is not if 65,536 such requests
     /// are pending.

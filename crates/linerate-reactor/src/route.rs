@@ -14,11 +14,11 @@ use linerate_proto::{
 use self::event::{Seen, Streamed};
 use crate::{
     connection::{Connection, partial::PartialMessage},
+    context::Context,
     core::Core,
     handler::{Handler, Opened},
     memory::user_data::UserData,
     outbound::{destination::Destination, error::ConnectError},
-    tx::Tx,
     worker_context::WorkerContext,
 };
 
@@ -115,7 +115,7 @@ impl<H: Handler> Callee<'_, H> {
         };
         let mut tail = 0..0;
         if let Some(message) = message {
-            let mut tx = Tx {
+            let mut cx = Context {
                 core,
                 connection,
                 input,
@@ -123,8 +123,8 @@ impl<H: Handler> Callee<'_, H> {
                 tail: 0..0,
                 last_in_input,
             };
-            self.handler.message(self.data, &mut tx, message);
-            tail = std::mem::take(&mut tx.tail);
+            self.handler.message(self.data, &mut cx, message);
+            tail = std::mem::take(&mut cx.tail);
         }
         let bytes = whole.take();
         core.io.memory.messages.give(whole);
@@ -153,7 +153,7 @@ impl<H: Handler> Callee<'_, H> {
                 }
             };
             at = taken.end;
-            let mut tx = Tx {
+            let mut cx = Context {
                 core: &mut *core,
                 connection: &mut *connection,
                 input: taken.input,
@@ -161,7 +161,7 @@ impl<H: Handler> Callee<'_, H> {
                 tail: 0..0,
                 last_in_input: at == taken.input.len(),
             };
-            self.handler.message(self.data, &mut tx, taken.message);
+            self.handler.message(self.data, &mut cx, taken.message);
         }
         at
     }
@@ -202,7 +202,7 @@ impl<H: Handler> Callee<'_, H> {
                 &held
             },
         };
-        let mut tx = Tx {
+        let mut cx = Context {
             core,
             connection,
             input,
@@ -210,8 +210,8 @@ impl<H: Handler> Callee<'_, H> {
             tail: 0..0,
             last_in_input: end == input.len(),
         };
-        self.handler.chunk(self.data, &mut tx, chunk);
-        let tail = std::mem::take(&mut tx.tail);
+        self.handler.chunk(self.data, &mut cx, chunk);
+        let tail = std::mem::take(&mut cx.tail);
         send_tail(core, connection, input, held, tail);
     }
 
@@ -247,12 +247,12 @@ impl<H: Handler> Callee<'_, H> {
                     share.pongs += 1;
                     connection.engine.poll_transmit(&mut core.io.cork.bytes);
                 }
-                self.call(core, connection, input, |handler, data, tx| {
-                    handler.ping(data, tx, payload.as_slice());
+                self.call(core, connection, input, |handler, data, cx| {
+                    handler.ping(data, cx, payload.as_slice());
                 });
             }
-            Seen::Pong(payload) => self.call(core, connection, input, |handler, data, tx| {
-                handler.pong(data, tx, payload.as_slice());
+            Seen::Pong(payload) => self.call(core, connection, input, |handler, data, cx| {
+                handler.pong(data, cx, payload.as_slice());
             }),
             Seen::Error(error) => {
                 connection.engine.fail(&error);
@@ -270,9 +270,9 @@ impl<H: Handler> Callee<'_, H> {
         core: &mut Core,
         connection: &mut Connection,
         input: &[u8],
-        callback: impl FnOnce(&mut H, &mut H::Data, &mut Tx<'_>),
+        callback: impl FnOnce(&mut H, &mut H::Data, &mut Context<'_>),
     ) {
-        let mut tx = Tx {
+        let mut cx = Context {
             core,
             connection,
             input,
@@ -280,7 +280,7 @@ impl<H: Handler> Callee<'_, H> {
             tail: 0..0,
             last_in_input: false,
         };
-        callback(self.handler, self.data, &mut tx);
+        callback(self.handler, self.data, &mut cx);
     }
 }
 
@@ -309,7 +309,7 @@ impl<H: Handler> Serve for Route<H> {
     }
 
     fn open(&mut self, core: &mut Core, connection: &mut Connection, opened: Opened<'_>) -> u32 {
-        let mut tx = Tx {
+        let mut cx = Context {
             core,
             connection,
             input: &[],
@@ -317,7 +317,7 @@ impl<H: Handler> Serve for Route<H> {
             tail: 0..0,
             last_in_input: false,
         };
-        let data = self.handler.open(&mut tx, opened);
+        let data = self.handler.open(&mut cx, opened);
         self.data.insert(data)
     }
 
@@ -350,15 +350,15 @@ impl<H: Handler> Serve for Route<H> {
 
     fn congested(&mut self, data: u32, core: &mut Core, connection: &mut Connection) {
         self.callee(data)
-            .call(core, connection, &[], |handler, data, tx| {
-                handler.congested(data, tx)
+            .call(core, connection, &[], |handler, data, cx| {
+                handler.congested(data, cx)
             });
     }
 
     fn drain(&mut self, data: u32, core: &mut Core, connection: &mut Connection) {
         self.callee(data)
-            .call(core, connection, &[], |handler, data, tx| {
-                handler.drain(data, tx)
+            .call(core, connection, &[], |handler, data, cx| {
+                handler.drain(data, cx)
             });
     }
 
@@ -366,7 +366,7 @@ impl<H: Handler> Serve for Route<H> {
         let Some(data) = self.data.remove(data) else {
             return;
         };
-        let mut tx = Tx {
+        let mut cx = Context {
             core,
             connection,
             input: &[],
@@ -374,6 +374,6 @@ impl<H: Handler> Serve for Route<H> {
             tail: 0..0,
             last_in_input: false,
         };
-        self.handler.close(data, &mut tx, closed);
+        self.handler.close(data, &mut cx, closed);
     }
 }

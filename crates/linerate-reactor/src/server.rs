@@ -86,8 +86,8 @@ impl Builder {
     }
 
     /// Handles the connections opened by [`Remote::connect`] with `handler`. Connections that a
-    /// callback opens with [`Tx::connect`](crate::Tx::connect) belong to the handler that opened
-    /// them.
+    /// callback opens with [`Context::connect`](crate::Context::connect) belong to the handler that
+    /// opened them.
     ///
     /// # Panics
     /// If there are more than 65,535 routes.

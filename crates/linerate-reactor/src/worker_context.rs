@@ -19,7 +19,7 @@ pub struct WorkerContext<'a> {
 }
 
 impl WorkerContext<'_> {
-    /// Opens another connection; see [`Tx::connect`](crate::Tx::connect). Without
+    /// Opens another connection; see [`Context::connect`](crate::Context::connect). Without
     /// [`Destination::with_delay`], an attempt that fails immediately is repeated immediately.
     ///
     /// # Errors
@@ -28,12 +28,14 @@ impl WorkerContext<'_> {
         self.core.connect(destination, self.route)
     }
 
-    /// Returns a handle for another connection of this worker; see [`Tx::to`](crate::Tx::to).
+    /// Returns a handle for another connection of this worker; see
+    /// [`Context::to`](crate::Context::to).
     pub fn to(&mut self, connection: ConnectionId) -> Option<ConnectionHandle<'_>> {
         self.core.handle_to(connection)
     }
 
-    /// Publishes a message to all subscribers of a topic; see [`Tx::publish`](crate::Tx::publish).
+    /// Publishes a message to all subscribers of a topic; see
+    /// [`Context::publish`](crate::Context::publish).
     pub fn publish(&mut self, topic: &str, message: Message<'_>) {
         self.core
             .burst

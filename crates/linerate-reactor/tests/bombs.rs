@@ -5,7 +5,7 @@
 
 use std::thread;
 
-use linerate_reactor::{Deflate, DriverKind, Handler, Message, Opened, Options, Server, Tx};
+use linerate_reactor::{Context, Deflate, DriverKind, Handler, Message, Opened, Options, Server};
 use linerate_testkit::bombs;
 
 /// Accepts whole messages without a reply.
@@ -15,9 +15,9 @@ struct Take;
 impl Handler for Take {
     type Data = ();
 
-    fn open(&mut self, _: &mut Tx<'_>, _: Opened<'_>) {}
+    fn open(&mut self, _: &mut Context<'_>, _: Opened<'_>) {}
 
-    fn message(&mut self, (): &mut (), _: &mut Tx<'_>, message: Message<'_>) {
+    fn message(&mut self, (): &mut (), _: &mut Context<'_>, message: Message<'_>) {
         panic!("a bomb was accepted as a message: {message:?}");
     }
 }

@@ -16,8 +16,8 @@ use std::{
 
 use allocation_counter::measure;
 use linerate_reactor::{
-    Builder, ConnectionId, Destination, DriverKind, Handler, Message, Opened, Options, Overflow,
-    Server, TopicOptions, Tx,
+    Builder, ConnectionId, Context, Destination, DriverKind, Handler, Message, Opened, Options,
+    Overflow, Server, TopicOptions,
 };
 use support::{Echo, Raw, fragment, masked};
 
@@ -149,15 +149,15 @@ struct Publish;
 impl Handler for Publish {
     type Data = ();
 
-    fn open(&mut self, tx: &mut Tx<'_>, _opened: Opened<'_>) {
-        tx.subscribe("one").unwrap();
-        tx.subscribe("two").unwrap();
+    fn open(&mut self, cx: &mut Context<'_>, _opened: Opened<'_>) {
+        cx.subscribe("one").unwrap();
+        cx.subscribe("two").unwrap();
     }
 
-    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
-        tx.publish("one", message);
+    fn message(&mut self, (): &mut (), cx: &mut Context<'_>, message: Message<'_>) {
+        cx.publish("one", message);
         if message.as_bytes().len() > 10 {
-            tx.publish("two", message);
+            cx.publish("two", message);
         }
     }
 }
@@ -206,12 +206,12 @@ struct NewestState;
 impl Handler for NewestState {
     type Data = ();
 
-    fn open(&mut self, tx: &mut Tx<'_>, _opened: Opened<'_>) {
-        tx.subscribe("newest state").unwrap();
+    fn open(&mut self, cx: &mut Context<'_>, _opened: Opened<'_>) {
+        cx.subscribe("newest state").unwrap();
     }
 
-    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
-        tx.publish("newest state", message);
+    fn message(&mut self, (): &mut (), cx: &mut Context<'_>, message: Message<'_>) {
+        cx.publish("newest state", message);
     }
 }
 
@@ -253,29 +253,29 @@ impl Handler for Detour {
     /// True if the client opened the connection.
     type Data = bool;
 
-    fn open(&mut self, tx: &mut Tx<'_>, opened: Opened<'_>) -> bool {
+    fn open(&mut self, cx: &mut Context<'_>, opened: Opened<'_>) -> bool {
         if let Some(inbound) = self.inbound
             && opened.destination().is_some()
         {
-            self.outbound = Some(tx.id());
-            tx.to(inbound).unwrap().resume();
+            self.outbound = Some(cx.id());
+            cx.to(inbound).unwrap().resume();
             return false;
         }
-        self.inbound = Some(tx.id());
+        self.inbound = Some(cx.id());
         let server = self.server.lock().unwrap().unwrap();
         let echo = Destination::parse(&format!("ws://{server}/echo")).unwrap();
-        tx.connect(&echo).unwrap();
-        tx.pause();
+        cx.connect(&echo).unwrap();
+        cx.pause();
         true
     }
 
-    fn message(&mut self, is_inbound: &mut bool, tx: &mut Tx<'_>, message: Message<'_>) {
+    fn message(&mut self, is_inbound: &mut bool, cx: &mut Context<'_>, message: Message<'_>) {
         let other = if *is_inbound {
             self.outbound
         } else {
             self.inbound
         };
-        tx.to(other.unwrap()).unwrap().send(message);
+        cx.to(other.unwrap()).unwrap().send(message);
     }
 }
 
@@ -316,11 +316,11 @@ mod over_tls {
     impl Handler for Sink {
         type Data = ();
 
-        fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
+        fn open(&mut self, _cx: &mut Context<'_>, _opened: Opened<'_>) {}
 
-        fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
+        fn message(&mut self, (): &mut (), cx: &mut Context<'_>, message: Message<'_>) {
             if message.as_bytes() == b"answer" {
-                tx.send(message).unwrap();
+                cx.send(message).unwrap();
             }
         }
     }

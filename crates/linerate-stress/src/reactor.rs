@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
-use linerate_reactor::{DriverKind, Handler, Message, Opened, Options, Server, Tx};
+use linerate_reactor::{Context, DriverKind, Handler, Message, Opened, Options, Server};
 
 use crate::{
     Row,
@@ -148,10 +148,10 @@ struct Echo;
 impl Handler for Echo {
     type Data = ();
 
-    fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
+    fn open(&mut self, _cx: &mut Context<'_>, _opened: Opened<'_>) {}
 
-    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
+    fn message(&mut self, (): &mut (), cx: &mut Context<'_>, message: Message<'_>) {
         // Sending fails if the peer has disconnected.
-        _ = tx.send(message);
+        _ = cx.send(message);
     }
 }

@@ -4,7 +4,7 @@
 use kit::{Arguments, MESSAGE_BYTES_MAX, Service};
 pub use linerate_reactor::DriverKind;
 use linerate_reactor::{
-    Chunk, Deflate, Handler, Message, Opened, Options, Server, Tx, handshake::OriginPolicy,
+    Chunk, Context, Deflate, Handler, Message, Opened, Options, Server, handshake::OriginPolicy,
 };
 
 /// The topic that all connections subscribe to.
@@ -64,19 +64,19 @@ impl Handler for Acknowledge {
 
     const STREAMED_BYTES_MIN: u64 = COUNTED_BYTES_MIN;
 
-    fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) -> usize {
+    fn open(&mut self, _cx: &mut Context<'_>, _opened: Opened<'_>) -> usize {
         0
     }
 
-    fn message(&mut self, _bytes: &mut usize, tx: &mut Tx<'_>, message: Message<'_>) {
+    fn message(&mut self, _bytes: &mut usize, cx: &mut Context<'_>, message: Message<'_>) {
         // A send fails only where the connection is closing, and nobody waits for it.
-        _ = tx.send_text(&message.as_bytes().len().to_string());
+        _ = cx.send_text(&message.as_bytes().len().to_string());
     }
 
-    fn chunk(&mut self, bytes: &mut usize, tx: &mut Tx<'_>, chunk: Chunk<'_>) {
+    fn chunk(&mut self, bytes: &mut usize, cx: &mut Context<'_>, chunk: Chunk<'_>) {
         *bytes += chunk.bytes.len();
         if chunk.ends {
-            _ = tx.send_text(&std::mem::take(bytes).to_string());
+            _ = cx.send_text(&std::mem::take(bytes).to_string());
         }
     }
 }
@@ -90,15 +90,15 @@ impl Handler for Echo {
 
     const STREAMED_BYTES_MIN: u64 = ECHOED_BYTES_MIN;
 
-    fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
+    fn open(&mut self, _cx: &mut Context<'_>, _opened: Opened<'_>) {}
 
     #[inline]
-    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
-        _ = tx.send(message);
+    fn message(&mut self, (): &mut (), cx: &mut Context<'_>, message: Message<'_>) {
+        _ = cx.send(message);
     }
 
-    fn chunk(&mut self, (): &mut (), tx: &mut Tx<'_>, chunk: Chunk<'_>) {
-        _ = tx.send_chunk(chunk.kind, chunk.bytes, chunk.ends);
+    fn chunk(&mut self, (): &mut (), cx: &mut Context<'_>, chunk: Chunk<'_>) {
+        _ = cx.send_chunk(chunk.kind, chunk.bytes, chunk.ends);
     }
 }
 
@@ -109,11 +109,11 @@ struct Fanout;
 impl Handler for Fanout {
     type Data = ();
 
-    fn open(&mut self, tx: &mut Tx<'_>, _opened: Opened<'_>) {
-        _ = tx.subscribe(ALL);
+    fn open(&mut self, cx: &mut Context<'_>, _opened: Opened<'_>) {
+        _ = cx.subscribe(ALL);
     }
 
-    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
-        tx.publish(ALL, message);
+    fn message(&mut self, (): &mut (), cx: &mut Context<'_>, message: Message<'_>) {
+        cx.publish(ALL, message);
     }
 }

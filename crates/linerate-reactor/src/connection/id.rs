@@ -1,7 +1,7 @@
 //! The identifiers of connections.
 
 /// Identifies a connection among all connections that a server or a connector ever has; used by
-/// [`Remote`](crate::Remote) and [`Tx::to`](crate::Tx::to).
+/// [`Remote`](crate::Remote) and [`Context::to`](crate::Context::to).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct ConnectionId {
     pub(crate) worker: u16,

@@ -87,7 +87,8 @@ impl Commands {
     }
 }
 
-/// A handle on another connection of the same worker, returned by [`Tx::to`](crate::Tx::to).
+/// A handle on another connection of the same worker, returned by
+/// [`Context::to`](crate::Context::to).
 ///
 /// Requests are carried out in order, once the worker has handled all pending input. Consecutive
 /// messages to one connection are sent in one write. Nothing happens if the connection is gone or
@@ -125,7 +126,7 @@ impl<'a> ConnectionHandle<'a> {
         self.commands.push(self.id, Stored::Close(code, reason));
     }
 
-    /// Pauses the input; see [`Tx::pause`](crate::Tx::pause).
+    /// Pauses the input; see [`Context::pause`](crate::Context::pause).
     pub fn pause(&mut self) {
         self.commands.push(self.id, Stored::Pause);
     }

@@ -132,8 +132,8 @@ impl Destination {
     /// has already been looked up. All connections to this destination then use the addresses
     /// found: the first address that accepts the connection.
     ///
-    /// This may take seconds. [`Tx::connect`](crate::Tx::connect), in contrast, has names looked up
-    /// on a separate thread, again for each connection.
+    /// This may take seconds. [`Context::connect`](crate::Context::connect), in contrast, has names
+    /// looked up on a separate thread, again for each connection.
     ///
     /// # Errors
     /// If the name has no address, or the lookup fails.

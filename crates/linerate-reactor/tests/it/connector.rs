@@ -9,8 +9,8 @@ use std::{
 
 use linerate_proto::Role;
 use linerate_reactor::{
-    Closed, ConnectError, Connector, Destination, Handler, Message, Opened, Options, Remote, Tx,
-    WorkerContext, handshake::HandshakeError,
+    Closed, ConnectError, Connector, Context, Destination, Handler, Message, Opened, Options,
+    Remote, WorkerContext, handshake::HandshakeError,
 };
 use linerate_testkit::Frame;
 use rustix::net::{AddressFamily, SocketType};
@@ -39,7 +39,7 @@ struct Watch {
 impl Handler for Watch {
     type Data = u64;
 
-    fn open(&mut self, tx: &mut Tx<'_>, opened: Opened<'_>) -> u64 {
+    fn open(&mut self, cx: &mut Context<'_>, opened: Opened<'_>) -> u64 {
         let Opened::Connected {
             destination,
             response,
@@ -47,13 +47,13 @@ impl Handler for Watch {
         else {
             panic!("unexpected inbound connection");
         };
-        tx.send_text("hello").unwrap();
+        cx.send_text("hello").unwrap();
         let subprotocol = response.subprotocol().map(str::to_owned);
         _ = self.seen.send(Seen::Open(destination.tag(), subprotocol));
         destination.tag()
     }
 
-    fn message(&mut self, tag: &mut u64, _tx: &mut Tx<'_>, message: Message<'_>) {
+    fn message(&mut self, tag: &mut u64, _cx: &mut Context<'_>, message: Message<'_>) {
         let text = String::from_utf8_lossy(message.as_bytes()).into_owned();
         _ = self.seen.send(Seen::Message(*tag, text));
     }
@@ -71,7 +71,7 @@ impl Handler for Watch {
         }
     }
 
-    fn close(&mut self, _tag: u64, _tx: &mut Tx<'_>, closed: Closed) {
+    fn close(&mut self, _tag: u64, _cx: &mut Context<'_>, closed: Closed) {
         _ = self.seen.send(Seen::Closed(closed));
     }
 }
@@ -462,29 +462,29 @@ struct Lavish;
 impl Handler for Lavish {
     type Data = ();
 
-    fn open(&mut self, tx: &mut Tx<'_>, opened: Opened<'_>) {
+    fn open(&mut self, cx: &mut Context<'_>, opened: Opened<'_>) {
         let kind = linerate_reactor::MessageKind::Binary;
         let long: Vec<u8> = (0..300_001_u32).map(|byte| byte as u8).collect();
-        tx.send_binary(&long).unwrap();
-        tx.send_parts(kind, &[&long[..5], &long[5..200_002], &long[200_002..]])
+        cx.send_binary(&long).unwrap();
+        cx.send_parts(kind, &[&long[..5], &long[5..200_002], &long[200_002..]])
             .unwrap();
-        tx.send_with(kind, long.len(), |out| out.copy_from_slice(&long))
+        cx.send_with(kind, long.len(), |out| out.copy_from_slice(&long))
             .unwrap();
-        tx.send_frames(2 * long.len(), |frames| {
+        cx.send_frames(2 * long.len(), |frames| {
             assert!(frames.push(kind.opcode(), &long, None));
         })
         .unwrap();
-        tx.subscribe("all").unwrap();
-        tx.publish("all", Message::Binary(&long));
+        cx.subscribe("all").unwrap();
+        cx.publish("all", Message::Binary(&long));
         // Publishing to two topics in one delivery uses another code path.
         if opened.destination().map(Destination::tag) == Some(1) {
-            tx.subscribe("some").unwrap();
-            tx.publish("some", Message::Binary(&long));
+            cx.subscribe("some").unwrap();
+            cx.publish("some", Message::Binary(&long));
         }
     }
 
-    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
-        tx.send(message).unwrap();
+    fn message(&mut self, (): &mut (), cx: &mut Context<'_>, message: Message<'_>) {
+        cx.send(message).unwrap();
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 
 use linerate_proto::{Header, Role};
 use linerate_reactor::{
-    Builder, DriverKind, Handler, Message, Opened, Options, Remote, Server, Tx,
+    Builder, Context, DriverKind, Handler, Message, Opened, Options, Remote, Server,
 };
 use linerate_testkit::Frame;
 
@@ -39,10 +39,10 @@ pub(crate) struct Echo;
 impl Handler for Echo {
     type Data = ();
 
-    fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
+    fn open(&mut self, _cx: &mut Context<'_>, _opened: Opened<'_>) {}
 
-    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
-        _ = tx.send(message);
+    fn message(&mut self, (): &mut (), cx: &mut Context<'_>, message: Message<'_>) {
+        _ = cx.send(message);
     }
 }
 

@@ -31,7 +31,7 @@ const OUTPUT_BYTES_MAX: usize = 256 << 10;
 
 /// The handle passed to the callbacks of a connection: it sends, subscribes, publishes, pauses the
 /// input, and closes the connection.
-pub struct Tx<'a> {
+pub struct Context<'a> {
     pub(crate) core: &'a mut Core,
     pub(crate) connection: &'a mut Connection,
     /// The bytes that the last read returned.
@@ -43,7 +43,7 @@ pub struct Tx<'a> {
     pub(crate) last_in_input: bool,
 }
 
-impl<'a> Tx<'a> {
+impl<'a> Context<'a> {
     /// Sends a message.
     ///
     /// To send back a message that is being received, or a part of it, pass the borrowed data: it
@@ -474,9 +474,9 @@ fn place(part: &[u8], whole: &[u8]) -> Option<Range<usize>> {
     (end <= whole.len()).then_some(start..end)
 }
 
-impl fmt::Debug for Tx<'_> {
+impl fmt::Debug for Context<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tx")
+        f.debug_struct("Context")
             .field("id", &self.id())
             .field("backlog_bytes", &self.backlog_bytes())
             .field("last_in_input", &self.last_in_input)
