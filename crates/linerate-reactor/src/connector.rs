@@ -3,7 +3,6 @@
 use std::{fmt, io, sync::Arc};
 
 use crate::{
-    driver::DriverKind,
     handler::Handler,
     options::Options,
     outbound::{destination::Destination, error::ConnectError},
@@ -36,7 +35,7 @@ impl ConnectorBuilder {
     /// Sets the handler of all connections and returns the connector.
     ///
     /// # Errors
-    /// If the driver is not available (see [`DriverKind::resolve`]), or the process is out of file
+    /// If the driver is not available (see [`DriverKind::check`](crate::DriverKind::check)), or the process is out of file
     /// descriptors.
     pub fn handler<H: Handler>(self, handler: H) -> io::Result<Connector> {
         let mut routing = Routing::default();
@@ -114,11 +113,6 @@ impl Connector {
     /// If the name has no address, or the connection limit is reached.
     pub fn connect(&self, destination: Destination) -> Result<(), ConnectError> {
         self.remote().connect(destination)
-    }
-
-    /// Returns the driver that the connector uses, which is never [`DriverKind::Auto`].
-    pub fn driver(&self) -> DriverKind {
-        self.reactor.options.driver
     }
 
     /// Returns a handle that other threads can use.

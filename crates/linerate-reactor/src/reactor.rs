@@ -42,13 +42,13 @@ impl Reactor {
     /// # Errors
     /// If the driver is not available, or the process is out of file descriptors.
     pub(crate) fn new(
-        mut options: Options,
+        options: Options,
         topic_rules: TopicRules,
         workers: usize,
         outbound: Option<u16>,
         tls: Option<Arc<tls::ServerConfig>>,
     ) -> io::Result<Arc<Self>> {
-        options.driver = options.driver.resolve()?;
+        options.driver.check()?;
         let mailboxes = (0..workers).map(|_| Mailbox::new());
         Ok(Arc::new(Self {
             config: Arc::new(options.config),

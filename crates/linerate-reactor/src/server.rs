@@ -3,7 +3,7 @@
 use std::{fmt, io, net::SocketAddr, os::fd::OwnedFd, sync::Arc};
 
 use crate::{
-    driver::{DriverKind, socket},
+    driver::socket,
     handler::Handler,
     options::Options,
     reactor::Reactor,
@@ -100,7 +100,7 @@ impl Builder {
     /// is called.
     ///
     /// # Errors
-    /// If the address cannot be bound, or the driver is not available; see [`DriverKind::resolve`].
+    /// If the address cannot be bound, or the driver is not available; see [`DriverKind::check`](crate::DriverKind::check).
     pub fn listen(self, address: SocketAddr) -> io::Result<Server> {
         let reactor = Reactor::new(
             self.options,
@@ -152,11 +152,6 @@ impl Server {
     /// Returns the address that the server listens on, including the port that was picked.
     pub const fn local_addr(&self) -> SocketAddr {
         self.address
-    }
-
-    /// Returns the driver that the server uses, which is never [`DriverKind::Auto`].
-    pub fn driver(&self) -> DriverKind {
-        self.reactor.options.driver
     }
 
     /// Returns a handle that other threads can use.

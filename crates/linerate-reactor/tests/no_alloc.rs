@@ -54,7 +54,7 @@ fn assert_allocations(
     client: impl Fn(SocketAddr, usize) + Sync,
 ) {
     for driver in [DriverKind::Epoll, DriverKind::IoUring] {
-        if let Err(missing) = driver.resolve() {
+        if let Err(missing) = driver.check() {
             linerate_testkit::skip(missing);
             continue;
         }

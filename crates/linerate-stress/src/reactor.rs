@@ -57,7 +57,7 @@ pub(crate) fn rows() -> Vec<Row> {
 }
 
 fn run(driver: DriverKind, abuse: Abuse, effort: &Effort) -> Result<Outcome> {
-    driver.resolve()?;
+    driver.check()?;
     let peers = peers(abuse);
     let mut server = Child::start(&[SERVE, driver.as_str()])?;
     let address = server.answer()?;

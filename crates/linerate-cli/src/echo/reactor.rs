@@ -47,7 +47,7 @@ pub(super) fn run(
     tls_self_signed: bool,
 ) -> anyhow::Result<()> {
     driver
-        .resolve()
+        .check()
         .with_context(|| format!("driver {driver} is not available"))?;
     let mut options = Options::default();
     options.driver = driver;
