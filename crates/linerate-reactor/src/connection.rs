@@ -50,7 +50,7 @@ pub(crate) struct Connection {
     /// True if the backlog has reached its limit and has not been written since.
     pub(crate) congested: bool,
     /// True if the handler knows that the connection is congested.
-    pub(crate) congestion_told: bool,
+    pub(crate) congestion_reported: bool,
     /// True if the backlog holds publications that have not been passed to the kernel yet.
     pub(crate) gathering: bool,
     /// True if the socket failed; nothing can be written or read.
@@ -115,7 +115,7 @@ impl Connection {
             paused: false,
             connecting: false,
             congested: false,
-            congestion_told: false,
+            congestion_reported: false,
             gathering: false,
             lost: false,
             ended: false,

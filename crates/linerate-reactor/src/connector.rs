@@ -35,8 +35,8 @@ impl ConnectorBuilder {
     /// Sets the handler of all connections and returns the connector.
     ///
     /// # Errors
-    /// If the driver is not available (see [`DriverKind::check`](crate::DriverKind::check)), or the process is out of file
-    /// descriptors.
+    /// If the driver is not available (see [`DriverKind::check`](crate::DriverKind::check)), or the
+    /// process is out of file descriptors.
     pub fn handler<H: Handler>(self, handler: H) -> io::Result<Connector> {
         let mut routing = Routing::default();
         routing.outbound = Some(routing.add(handler));

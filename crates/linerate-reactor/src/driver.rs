@@ -152,15 +152,16 @@ impl Watch {
         self.state.input_is_over();
     }
 
-    /// Returns whether input arrives as [`What::Input`]; the socket must then not be read directly.
+    /// Returns whether input arrives as [`EventKind::Input`]; the socket must then not be read
+    /// directly.
     pub(crate) fn is_receiving(&self) -> bool {
         self.state.is_receiving()
     }
 
     /// Records how many bytes arrived at once, and whether they continue a message.
     #[inline]
-    pub(crate) const fn learn(&mut self, bytes: usize, goes_on: bool) {
-        self.state.learn(bytes, goes_on);
+    pub(crate) const fn learn(&mut self, bytes: usize, continues: bool) {
+        self.state.learn(bytes, continues);
     }
 
     /// Returns whether output may be queued. If false, there certainly is none.
@@ -175,7 +176,7 @@ impl Watch {
 pub(crate) struct Event {
     /// The token with which the socket was added.
     pub(crate) token: u64,
-    pub(crate) what: What,
+    pub(crate) kind: EventKind,
     /// True if the operation that waits for the socket must be started again: call
     /// [`Watch::input_is_over`], then [`Driver::update`].
     pub(crate) is_over: bool,
@@ -183,7 +184,7 @@ pub(crate) struct Event {
 
 /// What can happen to a socket.
 #[derive(Debug)]
-pub(crate) enum What {
+pub(crate) enum EventKind {
     /// A connection was accepted.
     Connection(OwnedFd),
     /// The stream from the peer has ended.

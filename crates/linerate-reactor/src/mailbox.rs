@@ -68,7 +68,7 @@ impl Mailbox {
     pub(crate) fn publish(&self, burst: &Arc<Burst>, bytes_max: usize) -> bool {
         let bytes = burst.bytes();
         let mut fits = false;
-        self.leave(|mail| {
+        self.post(|mail| {
             fits = mail.bursts.is_empty() || mail.bytes + bytes <= bytes_max;
             if fits {
                 mail.bytes += bytes;
@@ -82,7 +82,7 @@ impl Mailbox {
     /// request.
     pub(crate) fn resume(&self, index: u32, serial: u32) -> bool {
         let mut room = false;
-        self.leave(|mail| {
+        self.post(|mail| {
             room = mail.resumes.len() < RESUMES_MAX;
             if room {
                 mail.resumes.push((index, serial));
@@ -93,22 +93,22 @@ impl Mailbox {
 
     /// Requests a connection, which must have been counted.
     pub(crate) fn connect(&self, pending: Pending) {
-        self.leave(|mail| mail.connects.push(pending));
+        self.post(|mail| mail.connects.push(pending));
     }
 
     /// Hands over a connection, which must have been counted.
     pub(crate) fn adopt(&self, adoption: Adoption) {
-        self.leave(|mail| mail.adoptions.push(adoption));
+        self.post(|mail| mail.adoptions.push(adoption));
     }
 
     /// Delivers the result of a lookup that the worker has requested.
     pub(crate) fn finish_lookup(&self, result: LookupResult) {
-        self.leave(|mail| mail.lookups.push(result));
+        self.post(|mail| mail.lookups.push(result));
     }
 
     /// Asks the worker to close its connections and stop.
     pub(crate) fn shut_down(&self) {
-        self.leave(|mail| mail.shutdown = true);
+        self.post(|mail| mail.shutdown = true);
     }
 
     /// Takes the content; `mail` is emptied and becomes the new mailbox.
@@ -129,9 +129,9 @@ impl Mailbox {
         std::mem::swap(&mut *self.lock(), mail);
     }
 
-    fn leave(&self, leave: impl FnOnce(&mut Mail)) {
+    fn post(&self, add: impl FnOnce(&mut Mail)) {
         let mut mail = self.lock();
-        leave(&mut mail);
+        add(&mut mail);
         if !std::mem::replace(&mut mail.woken, true) {
             // This fails only if the counter is at its maximum, and then the worker wakes up
             // anyway.

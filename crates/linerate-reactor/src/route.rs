@@ -11,7 +11,7 @@ use linerate_proto::{
     handshake::{Acceptance, Refusal, Upgrade},
 };
 
-use self::event::{Seen, Streamed};
+use self::event::{InputEvent, Streamed};
 use crate::{
     connection::{Connection, partial::PartialMessage},
     context::Context,
@@ -31,7 +31,7 @@ const PONGS_MAX: u32 = 64;
 const FRAMES_MAX: u32 = 512;
 
 /// A handler with the data of its connections, independent of their type.
-pub(crate) trait Serve {
+pub(crate) trait AnyRoute {
     fn accept<'u>(&mut self, upgrade: &'u Upgrade<'_>) -> Result<Acceptance<'u>, Refusal>;
 
     /// Starts a connection; returns the place of its data.
@@ -76,7 +76,7 @@ struct Share {
 }
 
 /// A handler with the data of the connection for which it is called.
-struct Callee<'h, H: Handler> {
+struct BoundHandler<'h, H: Handler> {
     handler: &'h mut H,
     data: &'h mut H::Data,
 }
@@ -90,15 +90,15 @@ impl<H: Handler> Route<H> {
     }
 
     /// Returns the handler with the data at place `data`.
-    fn callee(&mut self, data: u32) -> Callee<'_, H> {
-        Callee {
+    fn bind(&mut self, data: u32) -> BoundHandler<'_, H> {
+        BoundHandler {
             handler: &mut self.handler,
             data: self.data.at(data),
         }
     }
 }
 
-impl<H: Handler> Callee<'_, H> {
+impl<H: Handler> BoundHandler<'_, H> {
     /// Passes a message that arrived in pieces to the handler, now that it is complete.
     fn whole(
         &mut self,
@@ -115,16 +115,9 @@ impl<H: Handler> Callee<'_, H> {
         };
         let mut tail = 0..0;
         if let Some(message) = message {
-            let mut cx = Context {
-                core,
-                connection,
-                input,
-                gathered: whole.as_bytes(),
-                tail: 0..0,
-                last_in_input,
-            };
+            let mut cx = Context::new(core, connection, input, whole.as_bytes(), last_in_input);
             self.handler.message(self.data, &mut cx, message);
-            tail = std::mem::take(&mut cx.tail);
+            tail = cx.take_tail();
         }
         let bytes = whole.take();
         core.io.memory.messages.give(whole);
@@ -153,14 +146,7 @@ impl<H: Handler> Callee<'_, H> {
                 }
             };
             at = taken.end;
-            let mut cx = Context {
-                core: &mut *core,
-                connection: &mut *connection,
-                input: taken.input,
-                gathered: &[],
-                tail: 0..0,
-                last_in_input: at == taken.input.len(),
-            };
+            let mut cx = Context::new(core, connection, taken.input, &[], at == taken.input.len());
             self.handler.message(self.data, &mut cx, taken.message);
         }
         at
@@ -202,16 +188,9 @@ impl<H: Handler> Callee<'_, H> {
                 &held
             },
         };
-        let mut cx = Context {
-            core,
-            connection,
-            input,
-            gathered: &held,
-            tail: 0..0,
-            last_in_input: end == input.len(),
-        };
+        let mut cx = Context::new(core, connection, input, &held, end == input.len());
         self.handler.chunk(self.data, &mut cx, chunk);
-        let tail = std::mem::take(&mut cx.tail);
+        let tail = cx.take_tail();
         send_tail(core, connection, input, held, tail);
     }
 
@@ -235,14 +214,14 @@ impl<H: Handler> Callee<'_, H> {
         );
         let remaining = input.len() - at;
         match seen {
-            Seen::Whole(whole) => {
+            InputEvent::Whole(whole) => {
                 self.whole(core, connection, whole, input, bytes == remaining);
             }
-            Seen::Streamed(streamed) => {
+            InputEvent::Streamed(streamed) => {
                 let end = at + bytes;
                 self.streamed(core, connection, streamed, input, end);
             }
-            Seen::Ping(payload) => {
+            InputEvent::Ping(payload) => {
                 if share.pongs < PONGS_MAX {
                     share.pongs += 1;
                     connection.engine.poll_transmit(&mut core.io.cork.bytes);
@@ -251,15 +230,15 @@ impl<H: Handler> Callee<'_, H> {
                     handler.ping(data, cx, payload.as_slice());
                 });
             }
-            Seen::Pong(payload) => self.call(core, connection, input, |handler, data, cx| {
+            InputEvent::Pong(payload) => self.call(core, connection, input, |handler, data, cx| {
                 handler.pong(data, cx, payload.as_slice());
             }),
-            Seen::Error(error) => {
+            InputEvent::Error(error) => {
                 connection.engine.fail(&error);
                 return remaining;
             }
-            Seen::Pieces => {}
-            Seen::Nothing => return remaining,
+            InputEvent::Incomplete => {}
+            InputEvent::Nothing => return remaining,
         }
         bytes
     }
@@ -272,14 +251,7 @@ impl<H: Handler> Callee<'_, H> {
         input: &[u8],
         callback: impl FnOnce(&mut H, &mut H::Data, &mut Context<'_>),
     ) {
-        let mut cx = Context {
-            core,
-            connection,
-            input,
-            gathered: &[],
-            tail: 0..0,
-            last_in_input: false,
-        };
+        let mut cx = Context::new(core, connection, input, &[], false);
         callback(self.handler, self.data, &mut cx);
     }
 }
@@ -303,20 +275,13 @@ fn send_tail(
     }
 }
 
-impl<H: Handler> Serve for Route<H> {
+impl<H: Handler> AnyRoute for Route<H> {
     fn accept<'u>(&mut self, upgrade: &'u Upgrade<'_>) -> Result<Acceptance<'u>, Refusal> {
         self.handler.accept(upgrade)
     }
 
     fn open(&mut self, core: &mut Core, connection: &mut Connection, opened: Opened<'_>) -> u32 {
-        let mut cx = Context {
-            core,
-            connection,
-            input: &[],
-            gathered: &[],
-            tail: 0..0,
-            last_in_input: false,
-        };
+        let mut cx = Context::new(core, connection, &[], &[], false);
         let data = self.handler.open(&mut cx, opened);
         self.data.insert(data)
     }
@@ -332,10 +297,8 @@ impl<H: Handler> Serve for Route<H> {
         _ = connection.engine.handle_input(&mut [], core.now);
         // The loop is compiled once for each role, so that a server's loop does not check the role.
         match connection.role() {
-            Role::Client => self.callee(data).client_input(core, connection, input),
-            Role::Server => self
-                .callee(data)
-                .input(Role::Server, core, connection, input),
+            Role::Client => self.bind(data).client_input(core, connection, input),
+            Role::Server => self.bind(data).input(Role::Server, core, connection, input),
         }
     }
 
@@ -349,14 +312,14 @@ impl<H: Handler> Serve for Route<H> {
     }
 
     fn congested(&mut self, data: u32, core: &mut Core, connection: &mut Connection) {
-        self.callee(data)
+        self.bind(data)
             .call(core, connection, &[], |handler, data, cx| {
                 handler.congested(data, cx)
             });
     }
 
     fn drain(&mut self, data: u32, core: &mut Core, connection: &mut Connection) {
-        self.callee(data)
+        self.bind(data)
             .call(core, connection, &[], |handler, data, cx| {
                 handler.drain(data, cx)
             });
@@ -366,14 +329,7 @@ impl<H: Handler> Serve for Route<H> {
         let Some(data) = self.data.remove(data) else {
             return;
         };
-        let mut cx = Context {
-            core,
-            connection,
-            input: &[],
-            gathered: &[],
-            tail: 0..0,
-            last_in_input: false,
-        };
+        let mut cx = Context::new(core, connection, &[], &[], false);
         self.handler.close(data, &mut cx, closed);
     }
 }

@@ -100,7 +100,8 @@ impl Builder {
     /// is called.
     ///
     /// # Errors
-    /// If the address cannot be bound, or the driver is not available; see [`DriverKind::check`](crate::DriverKind::check).
+    /// If the address cannot be bound, or the driver is not available; see
+    /// [`DriverKind::check`](crate::DriverKind::check).
     pub fn listen(self, address: SocketAddr) -> io::Result<Server> {
         let reactor = Reactor::new(
             self.options,

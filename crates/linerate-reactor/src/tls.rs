@@ -14,7 +14,7 @@
 use std::io;
 
 #[cfg(feature = "rustls")]
-mod end;
+mod connection;
 #[cfg(feature = "rustls")]
 mod handshake;
 #[cfg(feature = "rustls")]
@@ -24,14 +24,14 @@ mod session;
 
 #[cfg(not(feature = "rustls"))]
 #[path = "tls/absent.rs"]
-mod end;
+mod connection;
 
 #[cfg(all(test, feature = "rustls"))]
 mod tests;
 
-pub(crate) use end::{Peer, ServerConfig, Tls};
+pub(crate) use connection::{Peer, ServerConfig, Tls};
 #[cfg(feature = "rustls")]
-pub(crate) use end::{prepare_client, prepare_server};
+pub(crate) use connection::{prepare_client, prepare_server};
 
 /// Ciphertext to be written; each element contains one record or more.
 pub(crate) type Sealed = Vec<Vec<u8>>;
@@ -55,7 +55,7 @@ pub(crate) struct Failed {
 }
 
 /// The result of processing a part of the input.
-pub(crate) struct Taken {
+pub(crate) struct Processed {
     /// How many bytes of the input were processed.
     pub(crate) bytes: usize,
     pub(crate) plaintext: Plaintext,

@@ -6,7 +6,7 @@ use crate::{
     handler::Handler,
     reactor::Reactor,
     remote::Remote,
-    route::{Route, Serve, routes::Routes},
+    route::{AnyRoute, Route, routes::Routes},
     worker::Worker,
 };
 
@@ -15,7 +15,7 @@ const WORKERS_MAX: usize = 1_024;
 
 /// Makes a route on the thread of its worker, because the data of its connections need not be
 /// `Send`.
-type MakeRoute = Box<dyn FnOnce() -> Box<dyn Serve> + Send>;
+type MakeRoute = Box<dyn FnOnce() -> Box<dyn AnyRoute> + Send>;
 
 /// Makes a [`MakeRoute`] for another worker.
 type CloneRoute = Box<dyn Fn() -> MakeRoute + Send>;

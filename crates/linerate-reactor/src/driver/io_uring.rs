@@ -18,7 +18,7 @@ use std::{
 use linerate_uring::{Completion, Ring, SendKey, Sending, Setup};
 use rustix::io::Errno;
 
-use super::{Event, Interest, Outlet, Source, Watch, What, epoll::Epoll};
+use super::{Event, EventKind, Interest, Outlet, Source, Watch, epoll::Epoll};
 use crate::driver::socket::{self, Accepted};
 
 /// The token that the ring reports for the epoll instance; nothing else uses it.
@@ -77,8 +77,8 @@ impl State {
 
     /// Records how many bytes arrived at once, and whether they continue a message.
     #[inline]
-    pub(super) const fn learn(&mut self, bytes: usize, goes_on: bool) {
-        if (goes_on || bytes >= BULK_BYTES_MIN) == self.is_bulk {
+    pub(super) const fn learn(&mut self, bytes: usize, continues: bool) {
+        if (continues || bytes >= BULK_BYTES_MIN) == self.is_bulk {
             self.unlike = 0;
             return;
         }
@@ -181,7 +181,7 @@ impl IoUring {
                     more,
                 } => Event {
                     token,
-                    what: received_as(received),
+                    kind: received_as(received),
                     is_over: !more,
                 },
                 Completion::Polled { token: EPOLL } => {
@@ -190,7 +190,7 @@ impl IoUring {
                         Ok(()) => continue,
                         Err(error) => Event {
                             token: EPOLL,
-                            what: What::Failed(error),
+                            kind: EventKind::Failed(error),
                             is_over: true,
                         },
                     }
@@ -302,17 +302,17 @@ fn event_of(completion: Completion) -> Option<Event> {
             more,
         } => Event {
             token,
-            what: match socket::accepted(accepted.map_err(errno)) {
-                Ok(Accepted::Connection(socket)) => What::Connection(socket),
-                Ok(Accepted::Nothing) => What::Nothing,
-                Ok(Accepted::Shortage) => What::Shortage,
-                Err(error) => What::Failed(error),
+            kind: match socket::accepted(accepted.map_err(errno)) {
+                Ok(Accepted::Connection(socket)) => EventKind::Connection(socket),
+                Ok(Accepted::Nothing) => EventKind::Nothing,
+                Ok(Accepted::Shortage) => EventKind::Shortage,
+                Err(error) => EventKind::Failed(error),
             },
             is_over: !more,
         },
         Completion::Polled { token } => Event {
             token,
-            what: What::Ready {
+            kind: EventKind::Ready {
                 read: true,
                 write: false,
                 lost: false,
@@ -321,12 +321,12 @@ fn event_of(completion: Completion) -> Option<Event> {
         },
         Completion::Unsent { token, sent, bytes } => Event {
             token,
-            what: match sent.map_err(errno) {
-                Ok(sent) => What::Unsent(bytes, sent),
+            kind: match sent.map_err(errno) {
+                Ok(sent) => EventKind::Unsent(bytes, sent),
                 Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS | Errno::NOMEM) => {
-                    What::Unsent(bytes, 0)
+                    EventKind::Unsent(bytes, 0)
                 }
-                Err(_) => What::Lost,
+                Err(_) => EventKind::Lost,
             },
             is_over: false,
         },
@@ -335,16 +335,16 @@ fn event_of(completion: Completion) -> Option<Event> {
 }
 
 #[inline]
-fn received_as(received: io::Result<Option<linerate_uring::Input>>) -> What {
+fn received_as(received: io::Result<Option<linerate_uring::Input>>) -> EventKind {
     match received {
-        Ok(Some(input)) => What::Input(input),
-        Ok(None) => What::End,
+        Ok(Some(input)) => EventKind::Input(input),
+        Ok(None) => EventKind::End,
         Err(error) => match errno(error) {
             // Buffers become free again once their content has been processed.
             Errno::NOBUFS | Errno::CANCELED | Errno::AGAIN | Errno::INTR | Errno::NOMEM => {
-                What::Nothing
+                EventKind::Nothing
             }
-            _ => What::Lost,
+            _ => EventKind::Lost,
         },
     }
 }

@@ -28,17 +28,17 @@ const HELD_BYTES_MAX: usize = 64 << 10;
 const INFLATED_BYTES_PER_FRAME: usize = 256;
 
 /// An event, without references into the engine.
-pub(super) enum Seen {
+pub(super) enum InputEvent {
     /// No event that needs attention, and no more events in the input.
     Nothing,
     /// Pieces of a message that is not complete yet.
-    Pieces,
+    Incomplete,
     /// The last piece of a message that was joined.
     Whole(Box<PartialMessage>),
     /// A piece of a streamed message.
     Streamed(Streamed),
-    Ping(Control),
-    Pong(Control),
+    Ping(ControlPayload),
+    Pong(ControlPayload),
     /// The peer violated the protocol; the engine may not know yet.
     Error(ProtocolError),
 }
@@ -55,12 +55,12 @@ pub(super) struct Streamed {
 }
 
 /// A copy of the payload of a control frame.
-pub(super) struct Control {
+pub(super) struct ControlPayload {
     bytes: [u8; 125],
     len: usize,
 }
 
-impl Control {
+impl ControlPayload {
     fn new(payload: &[u8]) -> Self {
         let mut control = Self {
             bytes: [0; 125],
@@ -85,7 +85,7 @@ pub(super) fn next(
     memory: &mut Memory,
     (frames, frames_max): (&mut u32, u32),
     now: Duration,
-) -> (Seen, usize) {
+) -> (InputEvent, usize) {
     let Connection {
         engine, partial, ..
     } = connection;
@@ -103,14 +103,14 @@ pub(super) fn next(
                         *frames += 1;
                         continue;
                     }
-                    None => Seen::Pieces,
+                    None => InputEvent::Incomplete,
                 }
             }
-            Some(Ok(RawEvent::Ping(payload))) => Seen::Ping(Control::new(payload)),
-            Some(Ok(RawEvent::Pong(payload))) => Seen::Pong(Control::new(payload)),
-            Some(Err(error)) => Seen::Error(error),
+            Some(Ok(RawEvent::Ping(payload))) => InputEvent::Ping(ControlPayload::new(payload)),
+            Some(Ok(RawEvent::Pong(payload))) => InputEvent::Pong(ControlPayload::new(payload)),
+            Some(Err(error)) => InputEvent::Error(error),
             // Everything after a Close frame is ignored; our Close frame is queued.
-            Some(Ok(RawEvent::Close(_))) | None => Seen::Nothing,
+            Some(Ok(RawEvent::Close(_))) | None => InputEvent::Nothing,
         };
     };
     let bytes = events.consumed();
@@ -126,7 +126,7 @@ fn add(
     streamed_bytes_min: u64,
     partial: &mut Option<Box<PartialMessage>>,
     memory: &mut Memory,
-) -> Option<Seen> {
+) -> Option<InputEvent> {
     let ends = data.ends;
     let Memory { pool, messages, .. } = memory;
     let message = partial.get_or_insert_with(|| {
@@ -141,9 +141,9 @@ fn add(
     let failed = taken.is_err();
     let whole = partial.take_if(|_| ends || failed);
     let seen = match taken {
-        Ok(Some(streamed)) => Seen::Streamed(streamed),
-        Ok(None) => return whole.map(Seen::Whole),
-        Err(error) => Seen::Error(error),
+        Ok(Some(streamed)) => InputEvent::Streamed(streamed),
+        Ok(None) => return whole.map(InputEvent::Whole),
+        Err(error) => InputEvent::Error(error),
     };
     if let Some(mut done) = whole {
         pool.give(done.take());

@@ -7,7 +7,7 @@ use linerate_proto::{
     handshake::{Acceptance, Refusal, Upgrade},
 };
 
-use super::Serve;
+use super::AnyRoute;
 use crate::{
     connection::{Connection, Stage},
     core::Core,
@@ -20,7 +20,7 @@ use crate::{
 pub(crate) struct Routes {
     pub(crate) by_path: HashMap<String, u16>,
     pub(crate) fallback: Option<u16>,
-    pub(crate) handlers: Vec<Box<dyn Serve>>,
+    pub(crate) handlers: Vec<Box<dyn AnyRoute>>,
 }
 
 impl Routes {
@@ -108,7 +108,7 @@ impl Routes {
     }
 
     #[inline]
-    fn handler(&mut self, route: u16) -> &mut dyn Serve {
+    fn handler(&mut self, route: u16) -> &mut dyn AnyRoute {
         &mut *self.handlers[usize::from(route)]
     }
 }

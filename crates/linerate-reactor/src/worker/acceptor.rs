@@ -9,7 +9,7 @@ use std::{
 use super::service::Service;
 use crate::{
     driver::{
-        Driver, Event, Interest, Source, TOKEN_MAX, Watch, What,
+        Driver, Event, EventKind, Interest, Source, TOKEN_MAX, Watch,
         socket::{self, Accepted},
     },
     wheel::{Tick, tick_after, tick_at},
@@ -69,11 +69,13 @@ impl Acceptor {
         {
             listener.watch.input_is_over();
         }
-        match event.what {
-            What::Connection(socket) if self.listener.is_some() => self.arrivals.push_back(socket),
-            What::Failed(error) => return Err(error),
-            What::Ready { .. } => return self.accept(service),
-            What::Shortage => return self.wait_for_files(service),
+        match event.kind {
+            EventKind::Connection(socket) if self.listener.is_some() => {
+                self.arrivals.push_back(socket)
+            }
+            EventKind::Failed(error) => return Err(error),
+            EventKind::Ready { .. } => return self.accept(service),
+            EventKind::Shortage => return self.wait_for_files(service),
             _ => {}
         }
         self.watch(service)

@@ -63,7 +63,7 @@ impl Delivery {
             self.linger = Linger::new(now, bytes, self.writes(core));
         }
         let linger = self.linger.as_mut();
-        if !linger.is_some_and(|linger| linger.goes_on(now, bytes)) {
+        if !linger.is_some_and(|linger| linger.continues(now, bytes)) {
             self.run(service);
         }
     }
@@ -136,7 +136,7 @@ impl Delivery {
         let subscribers = bursts
             .flat_map(Burst::iter)
             .take(SAMPLE)
-            .map(|publications| core.topics.audience(publications.topic).1.len());
+            .map(|publications| core.topics.subscribers(publications.topic).1.len());
         subscribers.max().unwrap_or(0)
     }
 
@@ -168,8 +168,8 @@ impl Delivery {
             count += 1;
             total += stretch.count;
         }
-        let (TopicOptions { overflow, .. }, audience) = service.parts.core.topics.audience(topic);
-        self.subscribers.extend(audience);
+        let (TopicOptions { overflow, .. }, keys) = service.parts.core.topics.subscribers(topic);
+        self.subscribers.extend(keys);
         for key in self.subscribers.drain(..) {
             let core = &mut service.parts.core;
             let Some(connection) = service.connections.get_mut(key as usize) else {
@@ -199,8 +199,8 @@ impl Delivery {
         } = self;
         for (burst, publications) in publications(bursts) {
             let topics = &service.parts.core.topics;
-            let (options, audience) = topics.audience(publications.topic);
-            subscribers.extend(audience);
+            let (options, keys) = topics.subscribers(publications.topic);
+            subscribers.extend(keys);
             for key in subscribers.drain(..) {
                 let gathers = gather(service, key, options.overflow, burst, &publications);
                 if gathers {

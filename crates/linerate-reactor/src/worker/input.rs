@@ -43,11 +43,15 @@ impl Input {
             if !connection.wanted().read {
                 break;
             }
-            let goes_on = connection.partial.is_some();
-            let bytes_max = if goes_on { LONG_READ_BYTES } else { READ_BYTES };
+            let continues = connection.partial.is_some();
+            let bytes_max = if continues {
+                LONG_READ_BYTES
+            } else {
+                READ_BYTES
+            };
             match socket::receive(&connection.socket, &mut buffer[..bytes_max]) {
                 Received::Bytes(bytes) => {
-                    connection.watch.learn(bytes, goes_on);
+                    connection.watch.learn(bytes, continues);
                     self.handle(parts, connection, &mut buffer[..bytes]);
                     if bytes < bytes_max {
                         break;
@@ -138,7 +142,7 @@ impl Input {
                 return;
             }
             let was_open = tls.is_open();
-            let taken = tls.take(&mut input[at..], &mut io.sealed, &mut io.memory.pool);
+            let taken = tls.handle_input(&mut input[at..], &mut io.sealed, &mut io.memory.pool);
             if tls.is_open() && !was_open {
                 request::send(&mut parts.core, connection);
             }
@@ -173,8 +177,8 @@ impl Input {
     /// Appends a connection to the queue if it has input left and is not stopped. It has its turn
     /// after all connections that are already in the queue.
     fn defer_held(&mut self, connection: &mut Connection) {
-        let goes_on = !connection.held.is_empty() && !connection.is_stopped();
-        if goes_on && !connection.held.is_deferred() {
+        let continues = !connection.held.is_empty() && !connection.is_stopped();
+        if continues && !connection.held.is_deferred() {
             connection.held.set_deferred(true);
             self.deferred.push_back(connection.id.token());
         }

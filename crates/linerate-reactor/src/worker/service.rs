@@ -12,7 +12,7 @@ use crate::{
     adoption::Adoption,
     connection::{Connection, Stage, id::ConnectionId},
     core::Core,
-    driver::{Event, Interest, What, socket},
+    driver::{Event, EventKind, Interest, socket},
     handler::Opened,
     outbound::error::ConnectError,
     reactor::Reactor,
@@ -131,7 +131,7 @@ impl Service {
     /// If the driver failed.
     #[inline]
     pub(super) fn handle_event(&mut self, event: Event) -> io::Result<()> {
-        if let What::Failed(error) = event.what {
+        if let EventKind::Failed(error) = event.kind {
             return Err(error);
         }
         if let Some(key) = self.connections.find(event.token) {
@@ -142,7 +142,7 @@ impl Service {
             if connection.connecting {
                 self.handle_connected(key);
             } else {
-                self.handle(key, event.what);
+                self.handle(key, event.kind);
             }
         }
         Ok(())
@@ -247,23 +247,26 @@ impl Service {
         }
     }
 
-    fn handle(&mut self, key: usize, what: What) {
+    fn handle(&mut self, key: usize, kind: EventKind) {
         let connection = &mut self.connections[key];
-        match what {
-            What::Ready { read, write, lost } => {
+        match kind {
+            EventKind::Ready { read, write, lost } => {
                 self.handle_ready(key, read, write, lost);
             }
-            What::Input(mut input) => {
-                let goes_on = connection.partial.is_some();
-                connection.watch.learn(input.len(), goes_on);
+            EventKind::Input(mut input) => {
+                let continues = connection.partial.is_some();
+                connection.watch.learn(input.len(), continues);
                 self.input.handle(&mut self.parts, connection, &mut input);
             }
-            What::End => connection.ended = true,
-            What::Lost => connection.lost = true,
-            What::Unsent(bytes, sent) => {
+            EventKind::End => connection.ended = true,
+            EventKind::Lost => connection.lost = true,
+            EventKind::Unsent(bytes, sent) => {
                 self.parts.core.io.keep_unsent(connection, bytes, sent);
             }
-            What::Connection(_) | What::Failed(_) | What::Nothing | What::Shortage => {}
+            EventKind::Connection(_)
+            | EventKind::Failed(_)
+            | EventKind::Nothing
+            | EventKind::Shortage => {}
         }
         self.settle(key);
     }
@@ -369,6 +372,6 @@ impl Service {
 /// Ends congestion and tells the handler that the backlog has been written.
 fn end_congestion(Parts { core, routes, .. }: &mut Parts, connection: &mut Connection) {
     connection.congested = false;
-    connection.congestion_told = false;
+    connection.congestion_reported = false;
     routes.drain(core, connection);
 }

@@ -22,8 +22,8 @@ pub(super) fn settle(input: &mut Input, parts: &mut Parts, connection: &mut Conn
     if !core.io.is_flushed() {
         core.io.flush(connection, &[], &[]);
     }
-    if connection.congested && !connection.congestion_told {
-        connection.congestion_told = true;
+    if connection.congested && !connection.congestion_reported {
+        connection.congestion_reported = true;
         routes.congested(core, connection);
         core.io.flush(connection, &[], &[]);
     }

@@ -50,7 +50,7 @@ impl Linger {
     }
 
     /// Returns whether to continue waiting, now that there are `bytes` bytes to deliver.
-    pub(super) fn goes_on(&mut self, now: Duration, bytes: usize) -> bool {
+    pub(super) fn continues(&mut self, now: Duration, bytes: usize) -> bool {
         if bytes != self.bytes {
             (self.bytes, self.newest) = (bytes, now);
         }
@@ -75,19 +75,19 @@ mod tests {
     #[test]
     fn a_wait_ends_when_nothing_more_comes() {
         let mut linger = Linger::new(micros(1_000), 100, 100).unwrap();
-        assert!(linger.goes_on(micros(1_004), 100));
-        assert!(linger.goes_on(micros(1_008), 200));
-        assert!(linger.goes_on(micros(1_012), 200));
-        assert!(!linger.goes_on(micros(1_013), 200));
+        assert!(linger.continues(micros(1_004), 100));
+        assert!(linger.continues(micros(1_008), 200));
+        assert!(linger.continues(micros(1_012), 200));
+        assert!(!linger.continues(micros(1_013), 200));
     }
 
     #[test]
     fn a_wait_is_bounded_by_what_it_may_save() {
         let mut linger = Linger::new(micros(0), 0, 100).unwrap();
-        let waited = (1..).take_while(|at| linger.goes_on(micros(*at), *at as usize));
+        let waited = (1..).take_while(|at| linger.continues(micros(*at), *at as usize));
         assert_eq!(waited.count(), 19);
         let mut linger = Linger::new(micros(0), 100, 1_000_000).unwrap();
-        assert!(linger.goes_on(micros(9), 100));
-        assert!(!linger.goes_on(micros(10), 100));
+        assert!(linger.continues(micros(9), 100));
+        assert!(!linger.continues(micros(10), 100));
     }
 }

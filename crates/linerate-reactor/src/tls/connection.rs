@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustls::{ClientConfig, pki_types::ServerName};
 
 use super::{
-    Alert, Failed, Outcome, Plaintext, Sealed, Taken,
+    Alert, Failed, Outcome, Plaintext, Processed, Sealed,
     handshake::{Handshake, Progress},
     record,
     session::Session,
@@ -65,10 +65,17 @@ impl Tls {
     /// of the TLS protocol itself are added to `sealed`.
     ///
     /// Must be called again with the input that was not processed.
-    pub(crate) fn take(&mut self, input: &mut [u8], sealed: &mut Sealed, pool: &mut Pool) -> Taken {
+    pub(crate) fn handle_input(
+        &mut self,
+        input: &mut [u8],
+        sealed: &mut Sealed,
+        pool: &mut Pool,
+    ) -> Processed {
         match &mut self.stage {
-            Stage::Handshake(_) => self.take_handshake(input, sealed, pool),
-            Stage::Open(_) if !self.unfinished.is_empty() => self.take_rest(input, sealed, pool),
+            Stage::Handshake(_) => self.handle_handshake(input, sealed, pool),
+            Stage::Open(_) if !self.unfinished.is_empty() => {
+                self.finish_record(input, sealed, pool)
+            }
             Stage::Open(session) => {
                 let (bytes, plaintext, outcome) = session.open(input, sealed);
                 let rest = &input[bytes..];
@@ -76,13 +83,13 @@ impl Tls {
                     pool.reserve(&mut self.unfinished, rest.len());
                     self.unfinished.extend_from_slice(rest);
                 }
-                Taken {
+                Processed {
                     bytes: input.len(),
                     plaintext: Plaintext::InPlace(plaintext),
                     outcome,
                 }
             }
-            Stage::Closed => Taken::nothing(input.len(), Outcome::Continues),
+            Stage::Closed => Processed::nothing(input.len(), Outcome::Continues),
         }
     }
 
@@ -137,20 +144,25 @@ impl Tls {
     }
 
     /// Takes the missing bytes of a handshake record.
-    fn take_handshake(&mut self, input: &mut [u8], sealed: &mut Sealed, pool: &mut Pool) -> Taken {
+    fn handle_handshake(
+        &mut self,
+        input: &mut [u8],
+        sealed: &mut Sealed,
+        pool: &mut Pool,
+    ) -> Processed {
         let Stage::Handshake(handshake) = &mut self.stage else {
-            return Taken::nothing(0, Outcome::Continues);
+            return Processed::nothing(0, Outcome::Continues);
         };
         let (bytes, is_whole) =
             record::join(&mut self.unfinished, handshake.seen_bytes(), input, pool);
         if let Err(failed) = handshake.look_at(&input[..bytes], sealed) {
-            return Taken::nothing(bytes, Outcome::Failed(failed));
+            return Processed::nothing(bytes, Outcome::Failed(failed));
         }
         if self.unfinished.len() > HANDSHAKE_BYTES_MAX {
-            return Taken::nothing(bytes, Outcome::Failed(Failed::default()));
+            return Processed::nothing(bytes, Outcome::Failed(Failed::default()));
         }
         if !is_whole {
-            return Taken::nothing(bytes, Outcome::Continues);
+            return Processed::nothing(bytes, Outcome::Continues);
         }
         let outcome = match handshake.advance(&mut self.unfinished, sealed) {
             Ok(Progress::Goes) => Outcome::Continues,
@@ -158,7 +170,7 @@ impl Tls {
             Ok(Progress::Done) => self.start_session(pool),
             Err(failed) => Outcome::Failed(failed),
         };
-        Taken::nothing(bytes, outcome)
+        Processed::nothing(bytes, outcome)
     }
 
     /// Continues after the handshake.
@@ -177,17 +189,22 @@ impl Tls {
     }
 
     /// Takes the missing bytes of the record that is arriving in pieces.
-    fn take_rest(&mut self, input: &mut [u8], sealed: &mut Sealed, pool: &mut Pool) -> Taken {
+    fn finish_record(
+        &mut self,
+        input: &mut [u8],
+        sealed: &mut Sealed,
+        pool: &mut Pool,
+    ) -> Processed {
         let (bytes, is_whole) = record::join(&mut self.unfinished, 0, input, pool);
         let Stage::Open(session) = &mut self.stage else {
-            return Taken::nothing(bytes, Outcome::Continues);
+            return Processed::nothing(bytes, Outcome::Continues);
         };
         if !is_whole {
-            return Taken::nothing(bytes, Outcome::Continues);
+            return Processed::nothing(bytes, Outcome::Continues);
         }
         let mut record = std::mem::take(&mut self.unfinished);
         let (_, plaintext, outcome) = session.open(&mut record, sealed);
-        Taken {
+        Processed {
             bytes,
             plaintext: Plaintext::Joined(record, plaintext),
             outcome,
@@ -195,7 +212,7 @@ impl Tls {
     }
 }
 
-impl Taken {
+impl Processed {
     const fn nothing(bytes: usize, outcome: Outcome) -> Self {
         Self {
             bytes,
