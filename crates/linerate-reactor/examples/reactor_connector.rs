@@ -77,7 +77,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         round_trips: Arc::default(),
     };
     let round_trips = load.round_trips.clone();
-    let connector = Connector::builder().handler(load)?;
+    let connector = Connector::new().prepare(load)?;
     // One lookup for all connections.
     let destination = Destination::parse(&url)?.resolve()?;
     for tag in 0..connections {

@@ -19,7 +19,7 @@ impl Handler for Echo {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let address = std::env::args().nth(1);
     let address = address.as_deref().unwrap_or("127.0.0.1:9001").parse()?;
-    let server = Server::builder().fallback(Echo).listen(address)?;
+    let server = Server::new().with_fallback(Echo).listen(address)?;
     println!("ws://{}", server.local_addr());
     Ok(server.run()?)
 }

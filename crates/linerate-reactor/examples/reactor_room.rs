@@ -49,9 +49,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let address = address.as_deref().unwrap_or("127.0.0.1:9003").parse()?;
     // A client that does not keep up misses old messages, not new ones.
     let forgetful = TopicOptions::default().with_overflow(Overflow::DropOldest);
-    let server = Server::builder()
-        .topic(ROOM, forgetful)
-        .fallback(Room)
+    let server = Server::new()
+        .with_topic(ROOM, forgetful)
+        .with_fallback(Room)
         .listen(address)?;
     println!("ws://{}", server.local_addr());
     Ok(server.run()?)

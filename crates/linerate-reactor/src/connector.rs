@@ -12,47 +12,6 @@ use crate::{
     workers::{self, Routing},
 };
 
-/// Configures a connector; see [`Connector::builder`].
-#[derive(Debug)]
-pub struct ConnectorBuilder {
-    workers: usize,
-    options: Options,
-}
-
-impl ConnectorBuilder {
-    /// Sets the number of worker threads, 1 to 1,024. Default: one for each core.
-    pub fn workers(mut self, workers: usize) -> Self {
-        self.workers = workers::clamp_workers(workers);
-        self
-    }
-
-    /// Sets the options of the connector. [`Options::origins`] has no effect.
-    pub fn options(mut self, options: Options) -> Self {
-        self.options = options;
-        self
-    }
-
-    /// Sets the handler of all connections and returns the connector.
-    ///
-    /// # Errors
-    /// If the driver is not available (see [`DriverKind::check`](crate::DriverKind::check)), or the
-    /// process is out of file descriptors.
-    pub fn handler<H: Handler>(self, handler: H) -> io::Result<Connector> {
-        let mut routing = Routing::default();
-        routing.outbound = Some(routing.add(handler));
-        Ok(Connector {
-            reactor: Reactor::new(
-                self.options,
-                TopicRules::default(),
-                self.workers,
-                routing.outbound,
-                None,
-            )?,
-            routing,
-        })
-    }
-}
-
 /// A client with many connections on each of its threads, using the same [`Handler`] trait as a
 /// server.
 ///
@@ -77,7 +36,7 @@ impl ConnectorBuilder {
 /// }
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let connector = Connector::builder().workers(1).handler(Feed)?;
+/// let connector = Connector::new().with_workers(1).prepare(Feed)?;
 /// let feed = Destination::parse("ws://127.0.0.1:9001/feed")?;
 /// for tag in 0..10 {
 ///     connector.connect(feed.clone().with_tag(tag))?;
@@ -93,20 +52,68 @@ impl ConnectorBuilder {
 /// [`WorkerContext::connect`](crate::WorkerContext::connect) in [`failed`](Handler::failed). Use a
 /// [delay](Destination::with_delay) that grows with each failure and differs between clients, so
 /// that a server that restarts is not overwhelmed.
+#[derive(Debug)]
 pub struct Connector {
-    reactor: Arc<Reactor>,
-    routing: Routing,
+    workers: usize,
+    options: Options,
 }
 
 impl Connector {
-    /// Returns a builder with safe defaults.
-    pub fn builder() -> ConnectorBuilder {
-        ConnectorBuilder {
+    /// Creates a connector. The defaults are safe.
+    pub fn new() -> Self {
+        Self {
             workers: workers::workers_default(),
             options: Options::default(),
         }
     }
 
+    /// Sets the number of worker threads, 1 to 1,024. Default: one for each core.
+    pub fn with_workers(mut self, workers: usize) -> Self {
+        self.workers = workers::clamp_workers(workers);
+        self
+    }
+
+    /// Sets the options of the connector. [`Options::origins`] has no effect.
+    pub fn with_options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Sets the handler of all connections. Connections can be requested then, and are opened once
+    /// the connector runs.
+    ///
+    /// # Errors
+    /// If the driver is not available (see [`DriverKind::check`](crate::DriverKind::check)), or the
+    /// process is out of file descriptors.
+    pub fn prepare<H: Handler>(self, handler: H) -> io::Result<PreparedConnector> {
+        let mut routing = Routing::default();
+        routing.outbound = Some(routing.add(handler));
+        Ok(PreparedConnector {
+            reactor: Reactor::new(
+                self.options,
+                TopicRules::default(),
+                self.workers,
+                routing.outbound,
+                None,
+            )?,
+            routing,
+        })
+    }
+}
+
+impl Default for Connector {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A connector with its handler, which is ready to [run](Self::run).
+pub struct PreparedConnector {
+    reactor: Arc<Reactor>,
+    routing: Routing,
+}
+
+impl PreparedConnector {
     /// Opens a connection once the connector runs; see [`Remote::connect`].
     ///
     /// # Errors
@@ -134,9 +141,9 @@ impl Connector {
     }
 }
 
-impl fmt::Debug for Connector {
+impl fmt::Debug for PreparedConnector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connector")
+        f.debug_struct("PreparedConnector")
             .field("workers", &self.reactor.mailboxes.len())
             .field("options", &self.reactor.options)
             .finish_non_exhaustive()

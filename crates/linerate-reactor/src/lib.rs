@@ -29,9 +29,9 @@
 //! }
 //!
 //! # fn main() -> std::io::Result<()> {
-//! let server = Server::builder()
-//!     .workers(2)
-//!     .route("/chat", Chat)
+//! let server = Server::new()
+//!     .with_workers(2)
+//!     .with_route("/chat", Chat)
 //!     .listen(([127, 0, 0, 1], 0).into())?;
 //! println!("ws://{}/chat", server.local_addr());
 //! # let remote = server.remote();
@@ -89,7 +89,7 @@ mod workers;
 pub use self::core::commands::ConnectionHandle;
 pub use adoption::{AdoptError, Adoption};
 pub use connection::id::ConnectionId;
-pub use connector::{Connector, ConnectorBuilder};
+pub use connector::{Connector, PreparedConnector};
 pub use context::Context;
 pub use counters::Counters;
 pub use driver::{DriverKind, UnknownDriver};
@@ -110,7 +110,7 @@ pub use outbound::{
 pub use remote::Remote;
 #[cfg(feature = "rustls")]
 pub use rustls;
-pub use server::{Builder, Server};
+pub use server::{ListeningServer, Server};
 pub use topics::SubscribeError;
 pub use topics::options::{Overflow, TopicOptions};
 pub use worker_context::WorkerContext;

@@ -58,7 +58,7 @@ pub struct Options {
     /// dropped. Default: 30 s.
     pub write_timeout: Duration,
     /// The options of all topics without options of their own; see
-    /// [`Builder::topic`](crate::Builder::topic).
+    /// [`Server::with_topic`](crate::Server::with_topic).
     pub topic: TopicOptions,
     /// Maximum number of topics that one connection may subscribe to. Default: 128.
     pub subscriptions_max: usize,

@@ -41,8 +41,8 @@ impl Remote {
 
     /// Opens a connection on the next worker in turn. Its handler is that of the
     /// [`Connector`](crate::Connector) or the one set by
-    /// [`Builder::outbound`](crate::Builder::outbound). The handler is told the result, even if the
-    /// workers are not running yet.
+    /// [`Server::with_outbound`](crate::Server::with_outbound). The handler is told the result,
+    /// even if the workers are not running yet.
     ///
     /// A host name is looked up on the calling thread, which may take seconds; see
     /// [`Destination::resolve`] for opening many connections to one host.
@@ -79,9 +79,9 @@ impl Remote {
     }
 
     /// Shuts down gracefully: no further connection is accepted or opened, and open connections are
-    /// closed with 1001. [`Server::run`](crate::Server::run) or
-    /// [`Connector::run`](crate::Connector::run) returns once all of them have ended, at the latest
-    /// one second after the closing handshake times out.
+    /// closed with 1001. [`ListeningServer::run`](crate::ListeningServer::run) or
+    /// [`PreparedConnector::run`](crate::PreparedConnector::run) returns once all of them have
+    /// ended, at the latest one second after the closing handshake times out.
     pub fn shut_down(&self) {
         self.0.mailboxes.iter().for_each(Mailbox::shut_down);
     }

@@ -32,8 +32,11 @@ fn x01_a_hundred_bombs_are_answered_1009_in_bounded_memory() {
         let mut options = Options::default();
         options.driver = driver;
         options.deflate = Some(Deflate::default());
-        let builder = Server::builder().workers(1).options(options).fallback(Take);
-        let server = builder.listen(([127, 0, 0, 1], 0).into()).unwrap();
+        let server = Server::new()
+            .with_workers(1)
+            .with_options(options)
+            .with_fallback(Take);
+        let server = server.listen(([127, 0, 0, 1], 0).into()).unwrap();
         let (address, remote) = (server.local_addr(), server.remote());
         let serving = thread::spawn(move || server.run());
         bombs::assert_bounded(address, "/");

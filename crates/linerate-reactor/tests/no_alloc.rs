@@ -16,8 +16,8 @@ use std::{
 
 use allocation_counter::measure;
 use linerate_reactor::{
-    Builder, ConnectionId, Context, Destination, DriverKind, Handler, Message, Opened, Options,
-    Overflow, Server, TopicOptions,
+    ConnectionId, Context, Destination, DriverKind, Handler, Message, Opened, Options, Overflow,
+    Server, TopicOptions,
 };
 use support::{Echo, Raw, fragment, masked};
 
@@ -42,7 +42,7 @@ fn assert_no_allocations<H: Handler>(
     handler: H,
     client: impl Fn(SocketAddr, usize) + Sync,
 ) {
-    let serve = |builder: Builder| builder.route("/chat", handler.clone());
+    let serve = |server: Server| server.with_route("/chat", handler.clone());
     assert_allocations(0, workers, serve, client);
 }
 
@@ -50,7 +50,7 @@ fn assert_no_allocations<H: Handler>(
 fn assert_allocations(
     per_message: u64,
     workers: usize,
-    serve: impl Fn(Builder) -> Builder,
+    serve: impl Fn(Server) -> Server,
     client: impl Fn(SocketAddr, usize) + Sync,
 ) {
     for driver in [DriverKind::Epoll, DriverKind::IoUring] {
@@ -61,8 +61,8 @@ fn assert_allocations(
         let [few, many] = MESSAGES.map(|messages| {
             let mut options = Options::default();
             options.driver = driver;
-            let builder = Server::builder().options(options).workers(workers);
-            allocations(serve(builder).fallback(Echo), |address| {
+            let server = Server::new().with_options(options).with_workers(workers);
+            allocations(serve(server).with_fallback(Echo), |address| {
                 client(address, messages);
             })
         });
@@ -79,10 +79,10 @@ fn assert_allocations(
     }
 }
 
-fn allocations(builder: Builder, client: impl Fn(SocketAddr) + Sync) -> u64 {
+fn allocations(server: Server, client: impl Fn(SocketAddr) + Sync) -> u64 {
     let oldest = TopicOptions::default().with_overflow(Overflow::DropOldest);
-    let builder = builder.topic("newest state", oldest);
-    let server = builder.listen(([127, 0, 0, 1], 0).into()).unwrap();
+    let server = server.with_topic("newest state", oldest);
+    let server = server.listen(([127, 0, 0, 1], 0).into()).unwrap();
     let (address, remote) = (server.local_addr(), server.remote());
     thread::scope(|scope| {
         let client = &client;
@@ -354,9 +354,9 @@ mod over_tls {
         talk: impl Fn(&mut Client, usize) + Sync,
     ) {
         let (server, client) = configs();
-        let serve = |builder: Builder| {
-            let builder = builder.tls(server.clone());
-            builder.route("/chat", handler.clone())
+        let serve = |reactor: Server| {
+            let reactor = reactor.with_tls(server.clone());
+            reactor.with_route("/chat", handler.clone())
         };
         assert_allocations(per_message, 1, serve, |address, messages| {
             let name = ServerName::try_from("localhost").unwrap();

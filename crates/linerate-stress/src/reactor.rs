@@ -127,10 +127,10 @@ pub(crate) fn serve(driver: DriverKind) -> Result<()> {
     options.config.ping_interval = Some(PATIENCE);
     options.config.ping_timeout = PATIENCE;
     options.config.close_timeout = PATIENCE;
-    let server = Server::builder()
-        .workers(1)
-        .options(options)
-        .fallback(Echo)
+    let server = Server::new()
+        .with_workers(1)
+        .with_options(options)
+        .with_fallback(Echo)
         .listen((Ipv4Addr::LOCALHOST, 0).into())?;
     println!("{}", server.local_addr());
     let remote = server.remote();

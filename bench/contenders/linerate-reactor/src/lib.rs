@@ -21,16 +21,16 @@ pub fn run(driver: DriverKind) -> kit::Result {
     options.deflate = arguments.deflate.map(deflate);
     options.config.limits.message_bytes_max = MESSAGE_BYTES_MAX as u64;
     options.origins = OriginPolicy::DangerAny;
-    let mut server = Server::builder()
-        .workers(arguments.threads.into())
-        .options(options);
+    let mut server = Server::new()
+        .with_workers(arguments.threads.into())
+        .with_options(options);
     if let Some(tls) = kit::server_config(&arguments)? {
-        server = server.tls(tls);
+        server = server.with_tls(tls);
     }
     let server = match arguments.service {
-        Service::Acknowledge => server.fallback(Acknowledge),
-        Service::Echo => server.fallback(Echo),
-        Service::Fanout => server.fallback(Fanout),
+        Service::Acknowledge => server.with_fallback(Acknowledge),
+        Service::Echo => server.with_fallback(Echo),
+        Service::Fanout => server.with_fallback(Fanout),
     };
     let address = ([127, 0, 0, 1], arguments.port).into();
     Ok(server.listen(address)?.run()?)

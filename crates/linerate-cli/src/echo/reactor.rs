@@ -54,16 +54,16 @@ pub(super) fn run(
     options.deflate = compression.deflate();
     options.config.limits.message_bytes_max = MESSAGE_BYTES_MAX;
     options.origins = OriginPolicy::DangerAny;
-    let mut builder = Server::builder()
-        .workers(arguments.workers())
-        .options(options)
-        .fallback(Echo);
+    let mut server = Server::new()
+        .with_workers(arguments.workers())
+        .with_options(options)
+        .with_fallback(Echo);
     let mut scheme = "ws";
     if tls_self_signed {
-        builder = builder.tls(certificate::self_signed()?);
+        server = server.with_tls(certificate::self_signed()?);
         scheme = "wss";
     }
-    let server = builder
+    let server = server
         .listen(arguments.listen)
         .with_context(|| format!("cannot listen on {}", arguments.listen))?;
     let remote = server.remote();

@@ -91,8 +91,8 @@ impl Connecting {
             seen: sender,
             tries,
         };
-        let builder = Connector::builder().workers(workers).options(options);
-        let connector = builder.handler(watch).unwrap();
+        let connector = Connector::new().with_workers(workers).with_options(options);
+        let connector = connector.prepare(watch).unwrap();
         let remote = connector.remote();
         Self {
             remote,
@@ -492,8 +492,8 @@ impl Handler for Lavish {
 fn whatever_a_client_sends_is_masked() {
     let mut options = Options::default();
     options.driver = driver();
-    let connector = Connector::builder().workers(1).options(options);
-    let connector = connector.handler(Lavish).unwrap();
+    let connector = Connector::new().with_workers(1).with_options(options);
+    let connector = connector.prepare(Lavish).unwrap();
     let remote = connector.remote();
     let thread = thread::spawn(move || connector.run().unwrap());
     let long: Vec<u8> = (0..300_001_u32).map(|byte| byte as u8).collect();
@@ -522,10 +522,10 @@ fn a_server_connects_by_a_handler_of_its_own() {
         seen: sender,
         tries: 0,
     };
-    let builder = linerate_reactor::Server::builder()
-        .workers(2)
-        .options(options);
-    let server = Running::serve(builder.route("/chat", Echo).outbound(watch));
+    let server = linerate_reactor::Server::new()
+        .with_workers(2)
+        .with_options(options);
+    let server = Running::serve(server.with_route("/chat", Echo).with_outbound(watch));
     let url = format!("ws://{}/chat", server.address);
     let destination = Destination::parse(&url).unwrap();
     server.remote.connect(destination.clone()).unwrap();

@@ -352,8 +352,8 @@ fn both_ends_may_be_reactors() {
     };
     let mut options = options(Some(Deflate::default()));
     options.driver = driver();
-    let builder = Connector::builder().options(options);
-    let connector = builder.handler(asking).unwrap();
+    let connector = Connector::new().with_options(options);
+    let connector = connector.prepare(asking).unwrap();
     let remote = connector.remote();
     let running = thread::spawn(move || connector.run());
     let url = format!("ws://{}/chat", server.address);

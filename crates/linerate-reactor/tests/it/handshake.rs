@@ -86,12 +86,12 @@ impl Handler for Choosy {
 fn routes_have_handlers_and_data_of_their_own() {
     let mut options = Options::default();
     options.driver = driver();
-    let server = Server::builder()
-        .workers(1)
-        .options(options)
-        .route("/a", Choosy("this is a"))
-        .route("/b", Choosy("this is b"))
-        .fallback(Echo)
+    let server = Server::new()
+        .with_workers(1)
+        .with_options(options)
+        .with_route("/a", Choosy("this is a"))
+        .with_route("/b", Choosy("this is b"))
+        .with_fallback(Echo)
         .listen(([127, 0, 0, 1], 0).into())
         .unwrap();
     let (address, remote) = (server.local_addr(), server.remote());

@@ -44,19 +44,19 @@ impl Handler for Feed {
 fn start() -> Running {
     let mut options = Options::default();
     options.driver = driver();
-    let builder = Server::builder()
-        .workers(1)
-        .options(options)
-        .topic(
+    let server = Server::new()
+        .with_workers(1)
+        .with_options(options)
+        .with_topic(
             "prices/*",
             TopicOptions::default().with_overflow(Overflow::DropOldest),
         )
-        .topic(
+        .with_topic(
             "trades",
             TopicOptions::default().with_overflow(Overflow::Close),
         )
-        .route("/chat", Feed);
-    Running::serve(builder)
+        .with_route("/chat", Feed);
+    Running::serve(server)
 }
 
 fn join(server: &Running, topics: &[&str]) -> Raw {

@@ -8,9 +8,7 @@ use std::{
 };
 
 use linerate_proto::{Header, Role};
-use linerate_reactor::{
-    Builder, Context, DriverKind, Handler, Message, Opened, Options, Remote, Server,
-};
+use linerate_reactor::{Context, DriverKind, Handler, Message, Opened, Options, Remote, Server};
 use linerate_testkit::Frame;
 
 /// The time limit for a response, even on a busy machine.
@@ -69,13 +67,13 @@ impl Running {
     /// Starts a server with the driver of the test binary.
     pub(crate) fn start<H: Handler>(handler: H, workers: usize, mut options: Options) -> Self {
         options.driver = driver();
-        let builder = Server::builder().workers(workers).options(options);
-        Self::serve(builder.route("/chat", handler))
+        let server = Server::new().with_workers(workers).with_options(options);
+        Self::serve(server.with_route("/chat", handler))
     }
 
     /// Starts the configured server.
-    pub(crate) fn serve(builder: Builder) -> Self {
-        let server = builder.listen(([127, 0, 0, 1], 0).into()).unwrap();
+    pub(crate) fn serve(server: Server) -> Self {
+        let server = server.listen(([127, 0, 0, 1], 0).into()).unwrap();
         let (address, remote) = (server.local_addr(), server.remote());
         let thread = Some(std::thread::spawn(move || server.run()));
         Self {

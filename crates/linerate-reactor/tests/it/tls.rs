@@ -125,10 +125,14 @@ impl Encrypted {
 
     fn start_as(identity: Identity, mut options: Options, config: ServerConfig) -> Self {
         options.driver = driver();
-        let builder = Server::builder().workers(1).options(options);
+        let server = Server::new().with_workers(1).with_options(options);
         let handler = Obedient::default();
         let log = handler.0.clone();
-        let running = Running::serve(builder.tls(Arc::new(config)).route("/chat", handler));
+        let running = Running::serve(
+            server
+                .with_tls(Arc::new(config))
+                .with_route("/chat", handler),
+        );
         Self {
             running,
             identity,

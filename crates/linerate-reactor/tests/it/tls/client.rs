@@ -80,8 +80,8 @@ impl Connecting {
         options.driver = driver();
         options.handshake.time_max = Duration::from_millis(500);
         let (sender, seen) = channel();
-        let builder = Connector::builder().workers(1).options(options);
-        let connector = builder.handler(Exchange(sender)).unwrap();
+        let connector = Connector::new().with_workers(1).with_options(options);
+        let connector = connector.prepare(Exchange(sender)).unwrap();
         let remote = connector.remote();
         Self {
             remote,
