@@ -16,7 +16,7 @@ use self::{
     partial::PartialMessage,
 };
 use crate::{
-    driver::{Interest, Watch},
+    driver::{Watch, event::Interest},
     outbound::dialer::Attempt,
     tls::Tls,
     wheel::Tick,

@@ -92,7 +92,7 @@ pub use connection::id::ConnectionId;
 pub use connector::{Connector, PreparedConnector};
 pub use context::Context;
 pub use counters::Counters;
-pub use driver::{DriverKind, UnknownDriver};
+pub use driver::kind::{DriverKind, UnknownDriver};
 pub use handler::{Handler, Opened};
 #[cfg(feature = "deflate")]
 pub use linerate_proto::deflate::{Budget, Deflate};

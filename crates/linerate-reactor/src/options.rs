@@ -9,7 +9,7 @@ use linerate_proto::{
     handshake::{HandshakeLimits, OriginPolicy},
 };
 
-use crate::{driver::DriverKind, topics::options::TopicOptions};
+use crate::{driver::kind::DriverKind, topics::options::TopicOptions};
 
 /// The options of a server or a connector; the defaults are safe.
 ///

@@ -22,7 +22,7 @@ use self::{
     inbox::{Inbox, MAILBOX},
     service::Service,
 };
-use crate::{driver::Event, reactor::Reactor, route::routes::Routes, wheel::TICK};
+use crate::{driver::event::Event, reactor::Reactor, route::routes::Routes, wheel::TICK};
 
 /// One worker: the loop that connects its parts.
 pub(crate) struct Worker {

@@ -16,11 +16,12 @@ use self::cork::Cork;
 use crate::{
     connection::{Connection, Stage, backlog::SLICES_MAX, memory::Memory},
     driver::{
-        Driver, InFlight, Outlet,
+        Driver,
+        event::{InFlight, Outlet},
         socket::{self, Lost},
     },
     reactor::Reactor,
-    tls::Sealed,
+    tls::outcome::Sealed,
     wheel::Tick,
 };
 

@@ -14,7 +14,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Event, EventKind, Interest};
+use super::event::{Event, EventKind, Interest};
 
 /// Maximum number of events taken from the kernel at once.
 const EVENTS: usize = 512;

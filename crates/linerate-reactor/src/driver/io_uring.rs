@@ -18,7 +18,10 @@ use std::{
 use linerate_uring::{Completion, Ring, SendKey, Sending, Setup};
 use rustix::io::Errno;
 
-use super::{Event, EventKind, Interest, Outlet, Source, Watch, epoll::Epoll};
+use super::{
+    epoll::Epoll,
+    event::{Event, EventKind, InFlight, Interest, Outlet, Source},
+};
 use crate::driver::socket::{self, Accepted};
 
 /// The token that the ring reports for the epoll instance; nothing else uses it.
@@ -124,16 +127,16 @@ impl IoUring {
 
     pub(super) fn update(
         &mut self,
+        source: Source,
         socket: BorrowedFd<'_>,
         token: u64,
-        watch: &mut Watch,
+        state: &mut State,
         interest: Interest,
     ) -> io::Result<()> {
-        let state = &mut watch.state;
         match (interest.read && !state.is_bulk, state.input) {
             (true, Input::Idle) => {
                 state.input = Input::Started;
-                match watch.source {
+                match source {
                     Source::Listener => self.ring.accept(socket, token),
                     Source::Socket => self.ring.receive(socket, token),
                     Source::Wake => self.ring.poll(socket, token),
@@ -141,21 +144,21 @@ impl IoUring {
             }
             (false, Input::Started) => {
                 state.input = Input::Cancelled;
-                self.cancel(watch.source, token);
+                self.cancel(source, token);
             }
             _ => {}
         }
-        let polled = watch.state.to_be_polled(interest);
-        if polled != watch.state.polled && watch.source == Source::Socket {
-            self.poll(socket, token, watch.state.polled, polled)?;
-            watch.state.polled = polled;
+        let polled = state.to_be_polled(interest);
+        if polled != state.polled && source == Source::Socket {
+            self.poll(socket, token, state.polled, polled)?;
+            state.polled = polled;
         }
         Ok(())
     }
 
-    pub(super) fn close(&mut self, socket: OwnedFd, token: u64, watch: &Watch) {
-        if watch.state.input == Input::Started {
-            self.cancel(watch.source, token);
+    pub(super) fn close(&mut self, source: Source, socket: OwnedFd, token: u64, state: &State) {
+        if state.input == Input::Started {
+            self.cancel(source, token);
         }
         self.ring.close(socket);
     }
@@ -242,12 +245,12 @@ impl IoUring {
         &mut self,
         token: u64,
         state: &mut State,
-    ) -> Result<Option<Vec<u8>>, super::InFlight> {
+    ) -> Result<Option<Vec<u8>>, InFlight> {
         let Some(key) = state.sending else {
             return Ok(None);
         };
         if self.ring.sending(key, token) == Sending::Unsure {
-            return Err(super::InFlight);
+            return Err(InFlight);
         }
         state.sending = None;
         Ok(self.ring.withdraw(key, token))

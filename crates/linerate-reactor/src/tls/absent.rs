@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Alert, Failed, Processed, Sealed};
+use super::outcome::{Alert, Failed, Processed, Sealed};
 use crate::memory::pool::Pool;
 
 #[derive(Debug)]

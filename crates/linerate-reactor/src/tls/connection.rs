@@ -5,8 +5,8 @@ use std::sync::Arc;
 use rustls::{ClientConfig, pki_types::ServerName};
 
 use super::{
-    Alert, Failed, Outcome, Plaintext, Processed, Sealed,
     handshake::{Handshake, Progress},
+    outcome::{Alert, Failed, Outcome, Plaintext, Processed, Sealed},
     record,
     session::Session,
 };

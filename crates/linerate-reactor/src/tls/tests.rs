@@ -10,7 +10,10 @@ use rustls::{
 
 use std::sync::Arc;
 
-use super::*;
+use super::{
+    connection::{Peer, Tls, prepare_client, prepare_server},
+    outcome::*,
+};
 use crate::memory::pool::Pool;
 
 /// A client and a server that have completed the handshake.

@@ -9,7 +9,8 @@ use std::{
 use super::service::Service;
 use crate::{
     driver::{
-        Driver, Event, EventKind, Interest, Source, TOKEN_MAX, Watch,
+        Driver, Watch,
+        event::{Event, EventKind, Interest, Source, TOKEN_MAX},
         socket::{self, Accepted},
     },
     wheel::{Tick, tick_after, tick_at},

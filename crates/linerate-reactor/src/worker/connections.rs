@@ -11,7 +11,7 @@ use linerate_proto::Role;
 use crate::{
     connection::{Connection, Stage, id::ConnectionId},
     core::Core,
-    driver::{Interest, Source},
+    driver::event::{Interest, Source},
     memory::table::Table,
 };
 

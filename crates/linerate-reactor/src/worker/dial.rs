@@ -8,7 +8,7 @@ use super::connections::Connections;
 use crate::{
     connection::Stage,
     core::Core,
-    driver::{Interest, socket},
+    driver::{event::Interest, socket},
     mailbox::LookupResult,
     outbound::{
         dialer::{Attempt, Pending},

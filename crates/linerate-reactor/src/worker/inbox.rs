@@ -4,7 +4,10 @@ use std::{io, os::fd::AsFd};
 
 use crate::{
     core::Core,
-    driver::{Interest, Source, TOKEN_MAX, Watch},
+    driver::{
+        Watch,
+        event::{Interest, Source, TOKEN_MAX},
+    },
     mailbox::Mail,
 };
 

@@ -6,7 +6,7 @@ use super::{parts::Parts, request, tls};
 use crate::{
     connection::{Connection, Stage, memory::Memory},
     driver::socket::{self, Received},
-    tls::{Outcome, Plaintext},
+    tls::outcome::{Outcome, Plaintext},
 };
 
 /// The size of a read in bytes: enough for many small messages or a good part of a large one, and

@@ -12,7 +12,10 @@ use crate::{
     adoption::Adoption,
     connection::{Connection, Stage, id::ConnectionId},
     core::Core,
-    driver::{Event, EventKind, Interest, socket},
+    driver::{
+        event::{Event, EventKind, Interest},
+        socket,
+    },
     handler::Opened,
     outbound::error::ConnectError,
     reactor::Reactor,

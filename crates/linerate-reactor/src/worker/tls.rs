@@ -6,7 +6,7 @@ use super::{parts::Parts, request};
 use crate::{
     connection::{Connection, Stage},
     outbound::error::ConnectError,
-    tls::{Failed, Tls},
+    tls::{Tls, outcome::Failed},
 };
 
 /// Starts TLS on an outbound connection or, for `ws://`, the opening handshake.

@@ -3,8 +3,8 @@
 use super::{Io, outlet, write_slices};
 use crate::{
     connection::{Connection, memory::Memory},
-    driver::{Outlet, socket::Lost},
-    tls::{Alert, Failed},
+    driver::{event::Outlet, socket::Lost},
+    tls::outcome::{Alert, Failed},
 };
 
 /// Maximum number of records whose slots are kept; the list may have held a message of any size.

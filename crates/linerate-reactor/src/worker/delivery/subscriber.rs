@@ -11,7 +11,7 @@ use crate::{
         io::{Io, outlet},
     },
     driver::{
-        Outlet,
+        event::Outlet,
         socket::{self, Lost},
     },
     topics::{
