@@ -42,8 +42,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = Engine::Tokio)]
     engine: Engine,
 
-    /// The kernel interface of the reactor: epoll, io-uring, or auto for the best choice in most
-    /// cases.
+    /// The kernel interface of the reactor. epoll, the default, is the best choice in most cases.
     #[arg(long, value_name = "DRIVER", value_parser = driver())]
     driver: Option<DriverKind>,
 

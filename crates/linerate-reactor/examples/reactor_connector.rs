@@ -17,7 +17,7 @@ use std::{
 };
 
 use linerate_reactor::{
-    Closed, ConnectError, Connector, Destination, Handler, Message, Opened, Turn, Tx,
+    Closed, ConnectError, Connector, Context, Destination, Handler, Message, Opened, WorkerContext,
 };
 
 #[derive(Clone)]
@@ -29,25 +29,30 @@ impl Handler for Load {
     /// The destination of the connection, used to reconnect.
     type Data = Option<Destination>;
 
-    fn open(&mut self, tx: &mut Tx<'_>, opened: Opened<'_>) -> Option<Destination> {
-        _ = tx.send_text("ping");
+    fn open(&mut self, cx: &mut Context<'_>, opened: Opened<'_>) -> Option<Destination> {
+        _ = cx.send_text("ping");
         opened.destination().cloned()
     }
 
-    fn message(&mut self, _data: &mut Self::Data, tx: &mut Tx<'_>, message: Message<'_>) {
+    fn message(&mut self, _data: &mut Self::Data, cx: &mut Context<'_>, message: Message<'_>) {
         self.round_trips.fetch_add(1, Ordering::Relaxed);
-        _ = tx.send(message);
+        _ = cx.send(message);
     }
 
-    fn failed(&mut self, turn: &mut Turn<'_>, destination: &Destination, error: ConnectError) {
+    fn failed(
+        &mut self,
+        worker: &mut WorkerContext<'_>,
+        destination: &Destination,
+        error: ConnectError,
+    ) {
         eprintln!("{}: {error}", destination.tag());
-        _ = turn.connect(&later(destination));
+        _ = worker.connect(&later(destination));
     }
 
-    fn close(&mut self, data: Self::Data, tx: &mut Tx<'_>, closed: Closed) {
+    fn close(&mut self, data: Self::Data, cx: &mut Context<'_>, closed: Closed) {
         // No connection can be opened if this one ended because the connector is shutting down.
         if let Some(destination) = data
-            && tx.connect(&later(&destination)).is_ok()
+            && cx.connect(&later(&destination)).is_ok()
         {
             eprintln!("{}: closed with {}", destination.tag(), closed.code);
         }
@@ -72,7 +77,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         round_trips: Arc::default(),
     };
     let round_trips = load.round_trips.clone();
-    let connector = Connector::builder().handler(load)?;
+    let connector = Connector::new().prepare(load)?;
     // One lookup for all connections.
     let destination = Destination::parse(&url)?.resolve()?;
     for tag in 0..connections {

@@ -1,6 +1,6 @@
 //! Echoes each message, on any path: `cargo run --release --example reactor_echo -- 127.0.0.1:9001`
 
-use linerate_reactor::{Handler, Message, Opened, Server, Tx};
+use linerate_reactor::{Context, Handler, Message, Opened, Server};
 
 #[derive(Clone)]
 struct Echo;
@@ -8,18 +8,18 @@ struct Echo;
 impl Handler for Echo {
     type Data = ();
 
-    fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
+    fn open(&mut self, _cx: &mut Context<'_>, _opened: Opened<'_>) {}
 
-    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
+    fn message(&mut self, (): &mut (), cx: &mut Context<'_>, message: Message<'_>) {
         // The connection may be closing; the client then does not expect a reply.
-        _ = tx.send(message);
+        _ = cx.send(message);
     }
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let address = std::env::args().nth(1);
     let address = address.as_deref().unwrap_or("127.0.0.1:9001").parse()?;
-    let server = Server::builder().fallback(Echo).listen(address)?;
+    let server = Server::new().with_fallback(Echo).listen(address)?;
     println!("ws://{}", server.local_addr());
     Ok(server.run()?)
 }

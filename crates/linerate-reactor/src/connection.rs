@@ -1,32 +1,25 @@
 //! The state of one connection.
 
 pub(crate) mod backlog;
-pub(crate) mod gather;
-pub(crate) mod output;
-pub(crate) mod remainder;
-pub(crate) mod side;
+pub(crate) mod endpoint;
+pub(crate) mod held;
+pub(crate) mod id;
+pub(crate) mod memory;
+pub(crate) mod partial;
 
-use std::{
-    io::IoSlice,
-    os::fd::{AsFd, OwnedFd},
-    time::Duration,
-};
+use std::{os::fd::OwnedFd, time::Duration};
 
 use linerate_proto::{Engine, Role, engine::State, handshake::RequestReader};
 
+use self::{
+    backlog::Backlog, endpoint::RuntimeRole, held::HeldInput, id::ConnectionId, memory::Memory,
+    partial::PartialMessage,
+};
 use crate::{
-    ConnectionId,
-    connection::{
-        backlog::{Backlog, SLICES_MAX},
-        gather::Gather,
-        remainder::Remainder,
-        side::Side,
-    },
-    driver::{Driver, InFlight, Interest, Outlet, Watch, socket},
-    memory::pool::Pool,
-    outbound::Attempt,
+    driver::{Watch, event::Interest},
+    outbound::dialer::Attempt,
     tls::Tls,
-    worker::wheel::Tick,
+    wheel::Tick,
 };
 
 /// The state of a connection while it is open.
@@ -37,13 +30,13 @@ pub(crate) struct Connection {
     pub(crate) tls: Option<Box<Tls>>,
     pub(crate) stage: Stage,
     /// Meaningful once the stage is [`Stage::Open`].
-    pub(crate) engine: Engine<Side>,
+    pub(crate) engine: Engine<RuntimeRole>,
     /// The message that is arriving in pieces, if there is one.
-    pub(crate) gather: Option<Box<Gather>>,
+    pub(crate) partial: Option<Box<PartialMessage>>,
     /// Output that the kernel has not accepted yet.
     pub(crate) backlog: Backlog,
     /// Input that was read but must not be processed yet.
-    pub(crate) held: Remainder,
+    pub(crate) held: HeldInput,
     /// When the connection is dropped if the peer accepts none of its backlog. Postponed whenever
     /// the peer accepts a byte.
     pub(crate) stall_due: Tick,
@@ -57,7 +50,7 @@ pub(crate) struct Connection {
     /// True if the backlog has reached its limit and has not been written since.
     pub(crate) congested: bool,
     /// True if the handler knows that the connection is congested.
-    pub(crate) congestion_told: bool,
+    pub(crate) congestion_reported: bool,
     /// True if the backlog holds publications that have not been passed to the kernel yet.
     pub(crate) gathering: bool,
     /// True if the socket failed; nothing can be written or read.
@@ -104,7 +97,7 @@ impl Connection {
         socket: OwnedFd,
         id: ConnectionId,
         stage: Stage,
-        engine: Engine<Side>,
+        engine: Engine<RuntimeRole>,
         watch: Watch,
     ) -> Self {
         Self {
@@ -113,16 +106,16 @@ impl Connection {
             tls: None,
             stage,
             engine,
-            gather: None,
+            partial: None,
             backlog: Backlog::default(),
-            held: Remainder::default(),
+            held: HeldInput::default(),
             stall_due: 0,
             alarm: 0,
             watch,
             paused: false,
             connecting: false,
             congested: false,
-            congestion_told: false,
+            congestion_reported: false,
             gathering: false,
             lost: false,
             ended: false,
@@ -144,6 +137,12 @@ impl Connection {
     /// Returns whether the WebSocket is open in both directions.
     pub(crate) fn is_open(&self) -> bool {
         matches!(self.stage, Stage::Open { .. }) && self.engine.state() == State::Open
+    }
+
+    /// Returns whether the engine's deadlines apply. A peer whose input is not read cannot prove
+    /// that it is alive, but it has to complete the closing handshake in time.
+    pub(crate) fn engine_has_deadline(&self) -> bool {
+        !self.is_stopped() || self.engine.is_output_over()
     }
 
     /// Returns whether the messages that we send may be compressed.
@@ -175,46 +174,22 @@ impl Connection {
         }
     }
 
-    /// Returns where the next `bytes` bytes of output go. The backlog must be empty.
-    #[inline]
-    pub(crate) fn outlet<'d>(&mut self, driver: &'d mut Driver, bytes: usize) -> Outlet<'d> {
-        let token = self.id.token();
-        driver.outlet(self.socket.as_fd(), token, &mut self.watch, bytes)
-    }
-
-    /// Writes as much of the backlog as the kernel accepts, after any queued output.
-    pub(crate) fn write_backlog(&mut self, driver: &mut Driver, pool: &mut Pool, stall_due: Tick) {
-        match driver.withdraw(self.id.token(), &mut self.watch) {
-            Ok(Some(bytes)) => {
-                if self.backlog.is_empty() {
-                    self.stall_due = stall_due;
-                }
-                self.backlog.prepend(bytes, 0, pool);
-            }
-            Ok(None) => {}
-            // Output that the kernel is sending goes first.
-            Err(InFlight) => return,
+    /// Gives the memory of everything that waits back.
+    pub(crate) fn free(&mut self, memory: &mut Memory) {
+        let Memory {
+            pool,
+            queues,
+            held,
+            messages,
+        } = memory;
+        self.backlog.clear(pool, queues);
+        self.held.clear(pool, held);
+        if let Some(mut partial) = self.partial.take() {
+            pool.give(partial.take());
+            messages.give(partial);
         }
-        while !self.backlog.is_empty() {
-            let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-            let count = self.backlog.slices(&mut slices);
-            let slices = &slices[..count];
-            let written = match slices {
-                [only] => socket::write(&self.socket, only),
-                all => socket::write_slices(&self.socket, all),
-            };
-            let Ok(bytes) = written else {
-                self.lost = true;
-                return;
-            };
-            let all = bytes == slices.iter().map(|slice| slice.len()).sum();
-            if bytes > 0 {
-                self.stall_due = stall_due;
-                self.backlog.skip(bytes, pool);
-            }
-            if !all {
-                return;
-            }
+        if let Some(tls) = self.tls.take() {
+            tls.give_memory(pool);
         }
     }
 }

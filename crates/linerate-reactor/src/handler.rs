@@ -5,7 +5,11 @@ use linerate_proto::{
     handshake::{Acceptance, Negotiated, Refusal, Request, Upgrade},
 };
 
-use crate::{ConnectError, Destination, Turn, Tx};
+use crate::{
+    context::Context,
+    outbound::{destination::Destination, error::ConnectError},
+    worker_context::WorkerContext,
+};
 
 /// How a connection was opened.
 #[derive(Clone, Copy, Debug)]
@@ -40,23 +44,6 @@ impl<'a> Opened<'a> {
     }
 }
 
-/// Identifies a connection among all connections that a server or a connector ever has; used by
-/// [`Remote`](crate::Remote) and [`Tx::to`].
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub struct ConnectionId {
-    pub(crate) worker: u16,
-    pub(crate) index: u32,
-    /// Distinguishes connections that had the same index.
-    pub(crate) serial: u32,
-}
-
-impl ConnectionId {
-    /// Returns the token under which the driver reports the connection.
-    pub(crate) const fn token(self) -> u64 {
-        (self.serial as u64) << 32 | self.index as u64
-    }
-}
-
 /// The callbacks of one route.
 ///
 /// Each worker thread has its own clone of the handler and passes it the data of the connection
@@ -66,8 +53,8 @@ impl ConnectionId {
 /// All output of the callbacks that result from one read is written at once, after the last
 /// callback.
 ///
-/// The connections that a [`Tx`] of this handler [opens](Tx::connect) also belong to this handler,
-/// as do those of a [`Connector`](crate::Connector). Each is first announced by
+/// The connections that a [`Context`] of this handler [opens](Context::connect) also belong to this
+/// handler, as do those of a [`Connector`](crate::Connector). Each is first announced by
 /// [`open`](Self::open) or [`failed`](Self::failed).
 pub trait Handler: Clone + Send + 'static {
     /// The data kept for each connection.
@@ -94,10 +81,10 @@ pub trait Handler: Clone + Send + 'static {
     }
 
     /// Starts a connection and returns its data. Messages sent here precede all others.
-    fn open(&mut self, tx: &mut Tx<'_>, opened: Opened<'_>) -> Self::Data;
+    fn open(&mut self, cx: &mut Context<'_>, opened: Opened<'_>) -> Self::Data;
 
     /// Handles a whole message.
-    fn message(&mut self, data: &mut Self::Data, tx: &mut Tx<'_>, message: Message<'_>);
+    fn message(&mut self, data: &mut Self::Data, cx: &mut Context<'_>, message: Message<'_>);
 
     /// Handles a piece of a long message; see [`STREAMED_BYTES_MIN`](Self::STREAMED_BYTES_MIN).
     ///
@@ -107,44 +94,49 @@ pub trait Handler: Clone + Send + 'static {
     /// Text is validated up to the end of each piece, which may be in the middle of a code point.
     /// If a later piece is not valid UTF-8 or the connection ends, the next call is
     /// [`close`](Self::close).
-    fn chunk(&mut self, data: &mut Self::Data, tx: &mut Tx<'_>, chunk: Chunk<'_>) {
-        _ = (data, tx, chunk);
+    fn chunk(&mut self, data: &mut Self::Data, cx: &mut Context<'_>, chunk: Chunk<'_>) {
+        _ = (data, cx, chunk);
     }
 
     /// Called when a requested connection could not be opened, with the reason.
     ///
-    /// Retrying is up to the handler: call [`Turn::connect`] with the same destination and, to
-    /// spare a server that has just restarted, [a delay](Destination::with_delay).
-    fn failed(&mut self, turn: &mut Turn<'_>, destination: &Destination, error: ConnectError) {
-        _ = (turn, destination, error);
+    /// Retrying is up to the handler: call [`WorkerContext::connect`] with the same destination
+    /// and, to spare a server that has just restarted, [a delay](Destination::with_delay).
+    fn failed(
+        &mut self,
+        worker: &mut WorkerContext<'_>,
+        destination: &Destination,
+        error: ConnectError,
+    ) {
+        _ = (worker, destination, error);
     }
 
     /// Called when a slow peer's backlog has reached
     /// [`Options::backlog_bytes_max`](crate::Options::backlog_bytes_max). The connection's input is
     /// not read until [`drain`](Self::drain). Any other source that feeds the connection should
     /// also stop.
-    fn congested(&mut self, data: &mut Self::Data, tx: &mut Tx<'_>) {
-        _ = (data, tx);
+    fn congested(&mut self, data: &mut Self::Data, cx: &mut Context<'_>) {
+        _ = (data, cx);
     }
 
     /// Called when the whole backlog of a slow peer has been written.
-    fn drain(&mut self, data: &mut Self::Data, tx: &mut Tx<'_>) {
-        _ = (data, tx);
+    fn drain(&mut self, data: &mut Self::Data, cx: &mut Context<'_>) {
+        _ = (data, cx);
     }
 
     /// Called for each Ping. The reactor answers Pings itself.
-    fn ping(&mut self, data: &mut Self::Data, tx: &mut Tx<'_>, payload: &[u8]) {
-        _ = (data, tx, payload);
+    fn ping(&mut self, data: &mut Self::Data, cx: &mut Context<'_>, payload: &[u8]) {
+        _ = (data, cx, payload);
     }
 
     /// Called for each Pong.
-    fn pong(&mut self, data: &mut Self::Data, tx: &mut Tx<'_>, payload: &[u8]) {
-        _ = (data, tx, payload);
+    fn pong(&mut self, data: &mut Self::Data, cx: &mut Context<'_>, payload: &[u8]) {
+        _ = (data, cx, payload);
     }
 
     /// Called when the connection has ended, once for each [`open`](Self::open); hands the data
     /// back. Nothing can be sent any more, but publishing still works.
-    fn close(&mut self, data: Self::Data, tx: &mut Tx<'_>, closed: Closed) {
-        _ = (data, tx, closed);
+    fn close(&mut self, data: Self::Data, cx: &mut Context<'_>, closed: Closed) {
+        _ = (data, cx, closed);
     }
 }

@@ -8,7 +8,7 @@
 //! it.
 //!
 //! ```
-//! use linerate_reactor::{Handler, Message, Opened, Server, Tx};
+//! use linerate_reactor::{Handler, Message, Opened, Server, Context};
 //!
 //! #[derive(Clone)]
 //! struct Chat;
@@ -17,21 +17,21 @@
 //!     /// The messages that this client has sent.
 //!     type Data = u64;
 //!
-//!     fn open(&mut self, tx: &mut Tx<'_>, _opened: Opened<'_>) -> u64 {
-//!         _ = tx.subscribe("room");
+//!     fn open(&mut self, cx: &mut Context<'_>, _opened: Opened<'_>) -> u64 {
+//!         _ = cx.subscribe("room");
 //!         0
 //!     }
 //!
-//!     fn message(&mut self, sent: &mut u64, tx: &mut Tx<'_>, message: Message<'_>) {
+//!     fn message(&mut self, sent: &mut u64, cx: &mut Context<'_>, message: Message<'_>) {
 //!         *sent += 1;
-//!         tx.publish("room", message);
+//!         cx.publish("room", message);
 //!     }
 //! }
 //!
 //! # fn main() -> std::io::Result<()> {
-//! let server = Server::builder()
-//!     .workers(2)
-//!     .route("/chat", Chat)
+//! let server = Server::new()
+//!     .with_workers(2)
+//!     .with_route("/chat", Chat)
 //!     .listen(([127, 0, 0, 1], 0).into())?;
 //! println!("ws://{}/chat", server.local_addr());
 //! # let remote = server.remote();
@@ -46,9 +46,9 @@
 //! topic by topic, what happens to publications for such a client.
 //!
 //! A [`Connector`] is the counterpart: it runs many outbound connections on each thread, with the
-//! same [`Handler`] trait. A server's handler can also open connections ([`Tx::connect`]) and send
-//! on other connections of its worker ([`Tx::to`]), which is how a relay works. Another HTTP server
-//! can hand over its sockets ([`Remote::adopt`]).
+//! same [`Handler`] trait. A server's handler can also open connections ([`Context::connect`]) and
+//! send on other connections of its worker ([`Context::to`]), which is how a relay works. Another
+//! HTTP server can hand over its sockets ([`Remote::adopt`]).
 //!
 //! The examples are small programs:
 //!
@@ -65,28 +65,35 @@
 mod adoption;
 mod connection;
 mod connector;
+mod context;
+mod core;
 mod counters;
-mod crew;
 mod driver;
 mod handler;
 mod mailbox;
 mod memory;
 mod options;
 mod outbound;
+mod reactor;
 mod remote;
+mod resolver;
 mod route;
 mod server;
 mod tls;
 mod topics;
-mod turn;
-mod tx;
+mod wheel;
 mod worker;
+mod worker_context;
+mod workers;
 
+pub use self::core::commands::ConnectionHandle;
 pub use adoption::{AdoptError, Adoption};
-pub use connector::{Connector, ConnectorBuilder};
+pub use connection::id::ConnectionId;
+pub use connector::{Connector, PreparedConnector};
+pub use context::Context;
 pub use counters::Counters;
-pub use driver::{DriverKind, UnknownDriver};
-pub use handler::{ConnectionId, Handler, Opened};
+pub use driver::kind::{DriverKind, UnknownDriver};
+pub use handler::{Handler, Opened};
 #[cfg(feature = "deflate")]
 pub use linerate_proto::deflate::{Budget, Deflate};
 pub use linerate_proto::{
@@ -96,13 +103,14 @@ pub use linerate_proto::{
     handshake,
 };
 pub use options::Options;
-pub use outbound::{ConnectError, Destination, DestinationError};
+pub use outbound::{
+    destination::{Destination, DestinationError},
+    error::ConnectError,
+};
 pub use remote::Remote;
 #[cfg(feature = "rustls")]
 pub use rustls;
-pub use server::{Builder, Server};
+pub use server::{ListeningServer, Server};
 pub use topics::SubscribeError;
 pub use topics::options::{Overflow, TopicOptions};
-pub use turn::Turn;
-pub use tx::Tx;
-pub use worker::letters::To;
+pub use worker_context::WorkerContext;

@@ -2,17 +2,14 @@
 
 use std::{
     io,
+    net::SocketAddr,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::{
-    adoption::Adoption,
-    outbound::{Answer, Pending},
-    topics::burst::Burst,
-};
+use crate::{adoption::Adoption, outbound::dialer::Pending, topics::burst::Burst};
 
 /// Maximum number of pending requests to resume connections of one worker.
 const RESUMES_MAX: usize = 65_536;
@@ -40,11 +37,18 @@ pub(crate) struct Mail {
     pub(crate) connects: Vec<Pending>,
     /// Connections that another server has accepted; their number is limited in the same way.
     pub(crate) adoptions: Vec<Adoption>,
-    /// Results of name lookups that this worker has requested.
-    pub(crate) answers: Vec<Answer>,
+    pub(crate) lookups: Vec<LookupResult>,
     pub(crate) shutdown: bool,
     /// True if the worker has been woken for this mail.
     woken: bool,
+}
+
+/// The result of a name lookup that the worker has requested.
+#[derive(Debug)]
+pub(crate) struct LookupResult {
+    /// The number of the lookup.
+    pub(crate) number: u64,
+    pub(crate) found: io::Result<Arc<[SocketAddr]>>,
 }
 
 impl Mailbox {
@@ -64,7 +68,7 @@ impl Mailbox {
     pub(crate) fn publish(&self, burst: &Arc<Burst>, bytes_max: usize) -> bool {
         let bytes = burst.bytes();
         let mut fits = false;
-        self.leave(|mail| {
+        self.post(|mail| {
             fits = mail.bursts.is_empty() || mail.bytes + bytes <= bytes_max;
             if fits {
                 mail.bytes += bytes;
@@ -78,7 +82,7 @@ impl Mailbox {
     /// request.
     pub(crate) fn resume(&self, index: u32, serial: u32) -> bool {
         let mut room = false;
-        self.leave(|mail| {
+        self.post(|mail| {
             room = mail.resumes.len() < RESUMES_MAX;
             if room {
                 mail.resumes.push((index, serial));
@@ -89,22 +93,22 @@ impl Mailbox {
 
     /// Requests a connection, which must have been counted.
     pub(crate) fn connect(&self, pending: Pending) {
-        self.leave(|mail| mail.connects.push(pending));
+        self.post(|mail| mail.connects.push(pending));
     }
 
     /// Hands over a connection, which must have been counted.
     pub(crate) fn adopt(&self, adoption: Adoption) {
-        self.leave(|mail| mail.adoptions.push(adoption));
+        self.post(|mail| mail.adoptions.push(adoption));
     }
 
     /// Delivers the result of a lookup that the worker has requested.
-    pub(crate) fn answer(&self, answer: Answer) {
-        self.leave(|mail| mail.answers.push(answer));
+    pub(crate) fn finish_lookup(&self, result: LookupResult) {
+        self.post(|mail| mail.lookups.push(result));
     }
 
     /// Asks the worker to close its connections and stop.
     pub(crate) fn shut_down(&self) {
-        self.leave(|mail| mail.shutdown = true);
+        self.post(|mail| mail.shutdown = true);
     }
 
     /// Takes the content; `mail` is emptied and becomes the new mailbox.
@@ -120,14 +124,14 @@ impl Mailbox {
             .shrink_to(KEPT_BYTES_MAX / size_of::<(u32, u32)>());
         mail.connects = Vec::new();
         mail.adoptions = Vec::new();
-        mail.answers = Vec::new();
+        mail.lookups = Vec::new();
         (mail.shutdown, mail.woken) = (false, false);
         std::mem::swap(&mut *self.lock(), mail);
     }
 
-    fn leave(&self, leave: impl FnOnce(&mut Mail)) {
+    fn post(&self, add: impl FnOnce(&mut Mail)) {
         let mut mail = self.lock();
-        leave(&mut mail);
+        add(&mut mail);
         if !std::mem::replace(&mut mail.woken, true) {
             // This fails only if the counter is at its maximum, and then the worker wakes up
             // anyway.

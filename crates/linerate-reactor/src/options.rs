@@ -9,7 +9,7 @@ use linerate_proto::{
     handshake::{HandshakeLimits, OriginPolicy},
 };
 
-use crate::{DriverKind, TopicOptions};
+use crate::{driver::kind::DriverKind, topics::options::TopicOptions};
 
 /// The options of a server or a connector; the defaults are safe.
 ///
@@ -49,15 +49,16 @@ pub struct Options {
     /// its limit in memory. To guarantee that, each piece that cannot be joined with the one before
     /// it counts as an additional 512 bytes. Default: 64 KiB.
     pub backlog_bytes_max: usize,
-    /// Maximum number of bytes that may wait for the socket of a connection that [`To`](crate::To)
-    /// sends to. Beyond that, the connection is dropped, because whatever feeds it ignores
+    /// Maximum number of bytes that may wait for the socket of a connection that
+    /// [`ConnectionHandle`](crate::ConnectionHandle) sends to. Beyond that, the connection is
+    /// dropped, because whatever feeds it ignores
     /// [`Handler::congested`](crate::Handler::congested). Default: 16 MiB.
     pub relayed_bytes_max: usize,
     /// How long the peer may accept none of the bytes that wait for it before the connection is
     /// dropped. Default: 30 s.
     pub write_timeout: Duration,
     /// The options of all topics without options of their own; see
-    /// [`Builder::topic`](crate::Builder::topic).
+    /// [`Server::with_topic`](crate::Server::with_topic).
     pub topic: TopicOptions,
     /// Maximum number of topics that one connection may subscribe to. Default: 128.
     pub subscriptions_max: usize,

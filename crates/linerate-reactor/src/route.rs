@@ -1,6 +1,7 @@
 //! From the input of a connection to the callbacks of its route's handler.
 
 mod event;
+pub(crate) mod routes;
 
 use std::ops::Range;
 
@@ -10,12 +11,15 @@ use linerate_proto::{
     handshake::{Acceptance, Refusal, Upgrade},
 };
 
-use self::event::{Seen, Streamed};
+use self::event::{InputEvent, Streamed};
 use crate::{
-    ConnectError, Destination, Handler, Opened, Turn, Tx,
-    connection::{Connection, gather::Gather},
+    connection::{Connection, partial::PartialMessage},
+    context::Context,
+    core::Core,
+    handler::{Handler, Opened},
     memory::user_data::UserData,
-    worker::Core,
+    outbound::{destination::Destination, error::ConnectError},
+    worker_context::WorkerContext,
 };
 
 /// Maximum number of Pings in one input that are answered individually; of further ones only the
@@ -27,7 +31,7 @@ const PONGS_MAX: u32 = 64;
 const FRAMES_MAX: u32 = 512;
 
 /// A handler with the data of its connections, independent of their type.
-pub(crate) trait Serve {
+pub(crate) trait AnyRoute {
     fn accept<'u>(&mut self, upgrade: &'u Upgrade<'_>) -> Result<Acceptance<'u>, Refusal>;
 
     /// Starts a connection; returns the place of its data.
@@ -43,7 +47,12 @@ pub(crate) trait Serve {
         input: &mut [u8],
     ) -> usize;
 
-    fn failed(&mut self, turn: &mut Turn<'_>, destination: &Destination, error: ConnectError);
+    fn failed(
+        &mut self,
+        worker: &mut WorkerContext<'_>,
+        destination: &Destination,
+        error: ConnectError,
+    );
 
     fn congested(&mut self, data: u32, core: &mut Core, connection: &mut Connection);
 
@@ -67,7 +76,7 @@ struct Share {
 }
 
 /// A handler with the data of the connection for which it is called.
-struct Callee<'h, H: Handler> {
+struct BoundHandler<'h, H: Handler> {
     handler: &'h mut H,
     data: &'h mut H::Data,
 }
@@ -81,45 +90,38 @@ impl<H: Handler> Route<H> {
     }
 
     /// Returns the handler with the data at place `data`.
-    fn callee(&mut self, data: u32) -> Callee<'_, H> {
-        Callee {
+    fn bind(&mut self, data: u32) -> BoundHandler<'_, H> {
+        BoundHandler {
             handler: &mut self.handler,
             data: self.data.at(data),
         }
     }
 }
 
-impl<H: Handler> Callee<'_, H> {
+impl<H: Handler> BoundHandler<'_, H> {
     /// Passes a message that arrived in pieces to the handler, now that it is complete.
-    fn piece(
+    fn whole(
         &mut self,
         core: &mut Core,
         connection: &mut Connection,
-        mut gather: Box<Gather>,
+        mut whole: Box<PartialMessage>,
         input: &[u8],
         last_in_input: bool,
     ) {
-        let message = match &*gather {
-            Gather::Binary(bytes) => Some(Message::Binary(bytes)),
-            Gather::Text(text) => text.as_str().map(Message::Text),
-            Gather::Streamed(_) => None,
+        let message = match &*whole {
+            PartialMessage::Binary(bytes) => Some(Message::Binary(bytes)),
+            PartialMessage::Text(text) => text.as_str().map(Message::Text),
+            PartialMessage::Streamed(_) => None,
         };
         let mut tail = 0..0;
         if let Some(message) = message {
-            let mut tx = Tx {
-                core,
-                connection,
-                input,
-                gathered: gather.as_bytes(),
-                tail: 0..0,
-                last_in_input,
-            };
-            self.handler.message(self.data, &mut tx, message);
-            tail = std::mem::take(&mut tx.tail);
+            let mut cx = Context::new(core, connection, input, whole.as_bytes(), last_in_input);
+            self.handler.message(self.data, &mut cx, message);
+            tail = cx.take_tail();
         }
-        let memory = gather.take();
-        core.spare.give(gather);
-        send_tail(core, connection, input, memory, tail);
+        let bytes = whole.take();
+        core.io.memory.messages.give(whole);
+        send_tail(core, connection, input, bytes, tail);
     }
 
     /// Handles `input` in the given role, up to [`FRAMES_MAX`]; returns how many bytes have been
@@ -144,15 +146,8 @@ impl<H: Handler> Callee<'_, H> {
                 }
             };
             at = taken.end;
-            let mut tx = Tx {
-                core: &mut *core,
-                connection: &mut *connection,
-                input: taken.input,
-                gathered: &[],
-                tail: 0..0,
-                last_in_input: at == taken.input.len(),
-            };
-            self.handler.message(self.data, &mut tx, taken.message);
+            let mut cx = Context::new(core, connection, taken.input, &[], at == taken.input.len());
+            self.handler.message(self.data, &mut cx, taken.message);
         }
         at
     }
@@ -193,16 +188,9 @@ impl<H: Handler> Callee<'_, H> {
                 &held
             },
         };
-        let mut tx = Tx {
-            core,
-            connection,
-            input,
-            gathered: &held,
-            tail: 0..0,
-            last_in_input: end == input.len(),
-        };
-        self.handler.chunk(self.data, &mut tx, chunk);
-        let tail = std::mem::take(&mut tx.tail);
+        let mut cx = Context::new(core, connection, input, &held, end == input.len());
+        self.handler.chunk(self.data, &mut cx, chunk);
+        let tail = cx.take_tail();
         send_tail(core, connection, input, held, tail);
     }
 
@@ -215,45 +203,42 @@ impl<H: Handler> Callee<'_, H> {
         at: usize,
         share: &mut Share,
     ) -> usize {
-        let Core {
-            pool, spare, now, ..
-        } = core;
         let from = &mut input[at..];
         let (seen, bytes) = event::next(
             connection,
             from,
             H::STREAMED_BYTES_MIN,
-            (pool, spare),
+            &mut core.io.memory,
             (&mut share.frames, FRAMES_MAX),
-            *now,
+            core.now,
         );
-        let rest = input.len() - at;
+        let remaining = input.len() - at;
         match seen {
-            Seen::Gathered(gather) => {
-                self.piece(core, connection, gather, input, bytes == rest);
+            InputEvent::Whole(whole) => {
+                self.whole(core, connection, whole, input, bytes == remaining);
             }
-            Seen::Streamed(streamed) => {
+            InputEvent::Streamed(streamed) => {
                 let end = at + bytes;
                 self.streamed(core, connection, streamed, input, end);
             }
-            Seen::Ping(payload) => {
+            InputEvent::Ping(payload) => {
                 if share.pongs < PONGS_MAX {
                     share.pongs += 1;
-                    connection.engine.poll_transmit(&mut core.output.cork);
+                    connection.engine.poll_transmit(&mut core.io.cork.bytes);
                 }
-                self.call(core, connection, input, |handler, data, tx| {
-                    handler.ping(data, tx, payload.as_slice());
+                self.call(core, connection, input, |handler, data, cx| {
+                    handler.ping(data, cx, payload.as_slice());
                 });
             }
-            Seen::Pong(payload) => self.call(core, connection, input, |handler, data, tx| {
-                handler.pong(data, tx, payload.as_slice());
+            InputEvent::Pong(payload) => self.call(core, connection, input, |handler, data, cx| {
+                handler.pong(data, cx, payload.as_slice());
             }),
-            Seen::Error(error) => {
+            InputEvent::Error(error) => {
                 connection.engine.fail(&error);
-                return rest;
+                return remaining;
             }
-            Seen::Pieces => {}
-            Seen::Nothing => return rest,
+            InputEvent::Incomplete => {}
+            InputEvent::Nothing => return remaining,
         }
         bytes
     }
@@ -264,17 +249,10 @@ impl<H: Handler> Callee<'_, H> {
         core: &mut Core,
         connection: &mut Connection,
         input: &[u8],
-        callback: impl FnOnce(&mut H, &mut H::Data, &mut Tx<'_>),
+        callback: impl FnOnce(&mut H, &mut H::Data, &mut Context<'_>),
     ) {
-        let mut tx = Tx {
-            core,
-            connection,
-            input,
-            gathered: &[],
-            tail: 0..0,
-            last_in_input: false,
-        };
-        callback(self.handler, self.data, &mut tx);
+        let mut cx = Context::new(core, connection, input, &[], false);
+        callback(self.handler, self.data, &mut cx);
     }
 }
 
@@ -287,31 +265,24 @@ fn send_tail(
     tail: Range<usize>,
 ) {
     if tail.is_empty() {
-        core.pool.give(memory);
+        core.io.memory.pool.give(memory);
     } else if tail.start == 0 {
         memory.truncate(tail.end);
-        core.flush_owned(connection, input, memory);
+        core.io.flush_owned(connection, input, memory);
     } else {
-        core.flush(connection, input, &memory[tail]);
-        core.pool.give(memory);
+        core.io.flush(connection, input, &memory[tail]);
+        core.io.memory.pool.give(memory);
     }
 }
 
-impl<H: Handler> Serve for Route<H> {
+impl<H: Handler> AnyRoute for Route<H> {
     fn accept<'u>(&mut self, upgrade: &'u Upgrade<'_>) -> Result<Acceptance<'u>, Refusal> {
         self.handler.accept(upgrade)
     }
 
     fn open(&mut self, core: &mut Core, connection: &mut Connection, opened: Opened<'_>) -> u32 {
-        let mut tx = Tx {
-            core,
-            connection,
-            input: &[],
-            gathered: &[],
-            tail: 0..0,
-            last_in_input: false,
-        };
-        let data = self.handler.open(&mut tx, opened);
+        let mut cx = Context::new(core, connection, &[], &[], false);
+        let data = self.handler.open(&mut cx, opened);
         self.data.insert(data)
     }
 
@@ -326,28 +297,31 @@ impl<H: Handler> Serve for Route<H> {
         _ = connection.engine.handle_input(&mut [], core.now);
         // The loop is compiled once for each role, so that a server's loop does not check the role.
         match connection.role() {
-            Role::Client => self.callee(data).client_input(core, connection, input),
-            Role::Server => self
-                .callee(data)
-                .input(Role::Server, core, connection, input),
+            Role::Client => self.bind(data).client_input(core, connection, input),
+            Role::Server => self.bind(data).input(Role::Server, core, connection, input),
         }
     }
 
-    fn failed(&mut self, turn: &mut Turn<'_>, destination: &Destination, error: ConnectError) {
-        self.handler.failed(turn, destination, error);
+    fn failed(
+        &mut self,
+        worker: &mut WorkerContext<'_>,
+        destination: &Destination,
+        error: ConnectError,
+    ) {
+        self.handler.failed(worker, destination, error);
     }
 
     fn congested(&mut self, data: u32, core: &mut Core, connection: &mut Connection) {
-        self.callee(data)
-            .call(core, connection, &[], |handler, data, tx| {
-                handler.congested(data, tx)
+        self.bind(data)
+            .call(core, connection, &[], |handler, data, cx| {
+                handler.congested(data, cx)
             });
     }
 
     fn drain(&mut self, data: u32, core: &mut Core, connection: &mut Connection) {
-        self.callee(data)
-            .call(core, connection, &[], |handler, data, tx| {
-                handler.drain(data, tx)
+        self.bind(data)
+            .call(core, connection, &[], |handler, data, cx| {
+                handler.drain(data, cx)
             });
     }
 
@@ -355,14 +329,7 @@ impl<H: Handler> Serve for Route<H> {
         let Some(data) = self.data.remove(data) else {
             return;
         };
-        let mut tx = Tx {
-            core,
-            connection,
-            input: &[],
-            gathered: &[],
-            tail: 0..0,
-            last_in_input: false,
-        };
-        self.handler.close(data, &mut tx, closed);
+        let mut cx = Context::new(core, connection, &[], &[], false);
+        self.handler.close(data, &mut cx, closed);
     }
 }

@@ -3,16 +3,18 @@
 use std::{fmt, io, net::SocketAddr, os::fd::OwnedFd, sync::Arc};
 
 use crate::{
-    DriverKind, Handler, Options, Remote, TopicOptions,
-    crew::{self, Routing},
     driver::socket,
-    remote::Shared,
+    handler::Handler,
+    options::Options,
+    reactor::Reactor,
+    remote::Remote,
     tls,
-    topics::options::TopicRules,
+    topics::options::{TopicOptions, TopicRules},
+    workers::{self, Routing},
 };
 
-/// Configures a server; see [`Server::builder`].
-pub struct Builder {
+/// A server: its routes and options. The defaults are safe.
+pub struct Server {
     workers: usize,
     options: Options,
     tls: Option<Arc<tls::ServerConfig>>,
@@ -20,15 +22,26 @@ pub struct Builder {
     routing: Routing,
 }
 
-impl Builder {
+impl Server {
+    /// Creates a server without routes.
+    pub fn new() -> Self {
+        Self {
+            workers: workers::workers_default(),
+            options: Options::default(),
+            tls: None,
+            topic_rules: TopicRules::default(),
+            routing: Routing::default(),
+        }
+    }
+
     /// Sets the number of worker threads, 1 to 1,024. Default: one for each core.
-    pub fn workers(mut self, workers: usize) -> Self {
-        self.workers = crew::clamp_workers(workers);
+    pub fn with_workers(mut self, workers: usize) -> Self {
+        self.workers = workers::clamp_workers(workers);
         self
     }
 
     /// Sets the options of the server.
-    pub fn options(mut self, options: Options) -> Self {
+    pub fn with_options(mut self, options: Options) -> Self {
         self.options = options;
         self
     }
@@ -41,12 +54,12 @@ impl Builder {
     /// use linerate_reactor::{Overflow, Server, TopicOptions};
     ///
     /// // A client that is too slow for prices gets the newest; one that misses a trade must know.
-    /// let builder = Server::builder()
-    ///     .topic("prices/*", TopicOptions::default().with_overflow(Overflow::DropOldest))
-    ///     .topic("trades", TopicOptions::default().with_overflow(Overflow::Close));
-    /// # _ = builder;
+    /// let server = Server::new()
+    ///     .with_topic("prices/*", TopicOptions::default().with_overflow(Overflow::DropOldest))
+    ///     .with_topic("trades", TopicOptions::default().with_overflow(Overflow::Close));
+    /// # _ = server;
     /// ```
-    pub fn topic(mut self, name: &str, options: TopicOptions) -> Self {
+    pub fn with_topic(mut self, name: &str, options: TopicOptions) -> Self {
         self.topic_rules.set(name, options);
         self
     }
@@ -57,7 +70,7 @@ impl Builder {
     /// HTTP/1.1. To change certificates while the server runs, use a certificate resolver in
     /// `config`.
     #[cfg(feature = "rustls")]
-    pub fn tls(mut self, config: Arc<rustls::ServerConfig>) -> Self {
+    pub fn with_tls(mut self, config: Arc<rustls::ServerConfig>) -> Self {
         self.tls = Some(tls::prepare_server(&config));
         self
     }
@@ -67,7 +80,7 @@ impl Builder {
     ///
     /// # Panics
     /// If there are more than 65,535 routes.
-    pub fn route<H: Handler>(mut self, path: &str, handler: H) -> Self {
+    pub fn with_route<H: Handler>(mut self, path: &str, handler: H) -> Self {
         let route = self.routing.add(handler);
         self.routing.by_path.insert(path.to_owned(), route);
         self
@@ -78,29 +91,30 @@ impl Builder {
     ///
     /// # Panics
     /// If there are more than 65,535 routes.
-    pub fn fallback<H: Handler>(mut self, handler: H) -> Self {
+    pub fn with_fallback<H: Handler>(mut self, handler: H) -> Self {
         self.routing.fallback = Some(self.routing.add(handler));
         self
     }
 
     /// Handles the connections opened by [`Remote::connect`] with `handler`. Connections that a
-    /// callback opens with [`Tx::connect`](crate::Tx::connect) belong to the handler that opened
-    /// them.
+    /// callback opens with [`Context::connect`](crate::Context::connect) belong to the handler that
+    /// opened them.
     ///
     /// # Panics
     /// If there are more than 65,535 routes.
-    pub fn outbound<H: Handler>(mut self, handler: H) -> Self {
+    pub fn with_outbound<H: Handler>(mut self, handler: H) -> Self {
         self.routing.outbound = Some(self.routing.add(handler));
         self
     }
 
-    /// Listens on `address`; port 0 picks a free port. Connections wait until [`run`](Server::run)
-    /// is called.
+    /// Listens on `address`; port 0 picks a free port. Connections wait until
+    /// [`run`](ListeningServer::run) is called.
     ///
     /// # Errors
-    /// If the address cannot be bound, or the driver is not available; see [`DriverKind::resolve`].
-    pub fn listen(self, address: SocketAddr) -> io::Result<Server> {
-        let shared = crew::share(
+    /// If the address cannot be bound, or the driver is not available; see
+    /// [`DriverKind::check`](crate::DriverKind::check).
+    pub fn listen(self, address: SocketAddr) -> io::Result<ListeningServer> {
+        let reactor = Reactor::new(
             self.options,
             self.topic_rules,
             self.workers,
@@ -108,18 +122,24 @@ impl Builder {
             self.tls,
         )?;
         let (address, listeners) = socket::listen_on(address, self.workers)?;
-        Ok(Server {
+        Ok(ListeningServer {
             address,
             listeners,
-            shared,
+            reactor,
             routing: self.routing,
         })
     }
 }
 
-impl fmt::Debug for Builder {
+impl Default for Server {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder")
+        f.debug_struct("Server")
             .field("workers", &self.workers)
             .field("options", &self.options)
             .field("paths", &self.routing.by_path.keys())
@@ -127,39 +147,23 @@ impl fmt::Debug for Builder {
     }
 }
 
-/// A listening server.
-pub struct Server {
+/// A server that listens and is ready to [run](Self::run).
+pub struct ListeningServer {
     address: SocketAddr,
     listeners: Vec<OwnedFd>,
-    shared: Arc<Shared>,
+    reactor: Arc<Reactor>,
     routing: Routing,
 }
 
-impl Server {
-    /// Returns a builder with safe defaults.
-    pub fn builder() -> Builder {
-        Builder {
-            workers: crew::workers_default(),
-            options: Options::default(),
-            tls: None,
-            topic_rules: TopicRules::default(),
-            routing: Routing::default(),
-        }
-    }
-
+impl ListeningServer {
     /// Returns the address that the server listens on, including the port that was picked.
     pub const fn local_addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// Returns the driver that the server uses, which is never [`DriverKind::Auto`].
-    pub fn driver(&self) -> DriverKind {
-        self.shared.options.driver
-    }
-
     /// Returns a handle that other threads can use.
     pub fn remote(&self) -> Remote {
-        Remote(self.shared.clone())
+        Remote(self.reactor.clone())
     }
 
     /// Serves until [`Remote::shut_down`] is called. One worker runs on this thread, the others on
@@ -172,16 +176,16 @@ impl Server {
     /// If a callback panics on this thread.
     pub fn run(self) -> io::Result<()> {
         let listeners = self.listeners.into_iter().map(Some).collect();
-        crew::run(&self.shared, &self.routing, listeners)
+        workers::run(&self.reactor, &self.routing, listeners)
     }
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for ListeningServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server")
+        f.debug_struct("ListeningServer")
             .field("address", &self.address)
             .field("workers", &self.listeners.len())
-            .field("options", &self.shared.options)
+            .field("options", &self.reactor.options)
             .finish_non_exhaustive()
     }
 }

@@ -5,7 +5,7 @@ pub(crate) mod options;
 
 use std::{collections::HashMap, error::Error, fmt};
 
-use crate::TopicOptions;
+use self::options::TopicOptions;
 
 /// The error returned when a subscription is refused.
 ///
@@ -138,7 +138,7 @@ impl Topics {
     }
 
     /// Returns the options of a topic and the connections that subscribe to it.
-    pub(crate) fn audience(
+    pub(crate) fn subscribers(
         &self,
         name: &str,
     ) -> (TopicOptions, impl ExactSizeIterator<Item = u32>) {
@@ -211,7 +211,7 @@ mod tests {
             topics.subscribe(7, "b", 2, TopicOptions::default),
             Ok(false)
         );
-        assert_eq!(topics.audience("c").1.len(), 0);
+        assert_eq!(topics.subscribers("c").1.len(), 0);
         assert!(topics.unsubscribe(7, "a"));
         assert!(!topics.unsubscribe(7, "a"));
         assert_eq!(topics.subscribe(7, "c", 2, TopicOptions::default), Ok(true));
@@ -241,7 +241,7 @@ mod tests {
                 }
             }
             for name in names {
-                let seen: BTreeSet<_> = topics.audience(name).1.collect();
+                let seen: BTreeSet<_> = topics.subscribers(name).1.collect();
                 let expected = pairs
                     .iter()
                     .filter(|pair| pair.0 == name)

@@ -5,7 +5,7 @@
 
 use std::thread;
 
-use linerate_reactor::{Deflate, DriverKind, Handler, Message, Opened, Options, Server, Tx};
+use linerate_reactor::{Context, Deflate, DriverKind, Handler, Message, Opened, Options, Server};
 use linerate_testkit::bombs;
 
 /// Accepts whole messages without a reply.
@@ -15,9 +15,9 @@ struct Take;
 impl Handler for Take {
     type Data = ();
 
-    fn open(&mut self, _: &mut Tx<'_>, _: Opened<'_>) {}
+    fn open(&mut self, _: &mut Context<'_>, _: Opened<'_>) {}
 
-    fn message(&mut self, (): &mut (), _: &mut Tx<'_>, message: Message<'_>) {
+    fn message(&mut self, (): &mut (), _: &mut Context<'_>, message: Message<'_>) {
         panic!("a bomb was accepted as a message: {message:?}");
     }
 }
@@ -25,15 +25,18 @@ impl Handler for Take {
 #[test]
 fn x01_a_hundred_bombs_are_answered_1009_in_bounded_memory() {
     for driver in [DriverKind::Epoll, DriverKind::IoUring] {
-        if let Err(missing) = driver.resolve() {
+        if let Err(missing) = driver.check() {
             linerate_testkit::skip(missing);
             continue;
         }
         let mut options = Options::default();
         options.driver = driver;
         options.deflate = Some(Deflate::default());
-        let builder = Server::builder().workers(1).options(options).fallback(Take);
-        let server = builder.listen(([127, 0, 0, 1], 0).into()).unwrap();
+        let server = Server::new()
+            .with_workers(1)
+            .with_options(options)
+            .with_fallback(Take);
+        let server = server.listen(([127, 0, 0, 1], 0).into()).unwrap();
         let (address, remote) = (server.local_addr(), server.remote());
         let serving = thread::spawn(move || server.run());
         bombs::assert_bounded(address, "/");

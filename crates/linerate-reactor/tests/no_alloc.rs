@@ -16,8 +16,8 @@ use std::{
 
 use allocation_counter::measure;
 use linerate_reactor::{
-    Builder, ConnectionId, Destination, DriverKind, Handler, Message, Opened, Options, Overflow,
-    Server, TopicOptions, Tx,
+    ConnectionId, Context, Destination, DriverKind, Handler, Message, Opened, Options, Overflow,
+    Server, TopicOptions,
 };
 use support::{Echo, Raw, fragment, masked};
 
@@ -42,7 +42,7 @@ fn assert_no_allocations<H: Handler>(
     handler: H,
     client: impl Fn(SocketAddr, usize) + Sync,
 ) {
-    let serve = |builder: Builder| builder.route("/chat", handler.clone());
+    let serve = |server: Server| server.with_route("/chat", handler.clone());
     assert_allocations(0, workers, serve, client);
 }
 
@@ -50,19 +50,19 @@ fn assert_no_allocations<H: Handler>(
 fn assert_allocations(
     per_message: u64,
     workers: usize,
-    serve: impl Fn(Builder) -> Builder,
+    serve: impl Fn(Server) -> Server,
     client: impl Fn(SocketAddr, usize) + Sync,
 ) {
     for driver in [DriverKind::Epoll, DriverKind::IoUring] {
-        if let Err(missing) = driver.resolve() {
+        if let Err(missing) = driver.check() {
             linerate_testkit::skip(missing);
             continue;
         }
         let [few, many] = MESSAGES.map(|messages| {
             let mut options = Options::default();
             options.driver = driver;
-            let builder = Server::builder().options(options).workers(workers);
-            allocations(serve(builder).fallback(Echo), |address| {
+            let server = Server::new().with_options(options).with_workers(workers);
+            allocations(serve(server).with_fallback(Echo), |address| {
                 client(address, messages);
             })
         });
@@ -79,10 +79,10 @@ fn assert_allocations(
     }
 }
 
-fn allocations(builder: Builder, client: impl Fn(SocketAddr) + Sync) -> u64 {
+fn allocations(server: Server, client: impl Fn(SocketAddr) + Sync) -> u64 {
     let oldest = TopicOptions::default().with_overflow(Overflow::DropOldest);
-    let builder = builder.topic("newest state", oldest);
-    let server = builder.listen(([127, 0, 0, 1], 0).into()).unwrap();
+    let server = server.with_topic("newest state", oldest);
+    let server = server.listen(([127, 0, 0, 1], 0).into()).unwrap();
     let (address, remote) = (server.local_addr(), server.remote());
     thread::scope(|scope| {
         let client = &client;
@@ -149,15 +149,15 @@ struct Publish;
 impl Handler for Publish {
     type Data = ();
 
-    fn open(&mut self, tx: &mut Tx<'_>, _opened: Opened<'_>) {
-        tx.subscribe("one").unwrap();
-        tx.subscribe("two").unwrap();
+    fn open(&mut self, cx: &mut Context<'_>, _opened: Opened<'_>) {
+        cx.subscribe("one").unwrap();
+        cx.subscribe("two").unwrap();
     }
 
-    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
-        tx.publish("one", message);
+    fn message(&mut self, (): &mut (), cx: &mut Context<'_>, message: Message<'_>) {
+        cx.publish("one", message);
         if message.as_bytes().len() > 10 {
-            tx.publish("two", message);
+            cx.publish("two", message);
         }
     }
 }
@@ -206,12 +206,12 @@ struct NewestState;
 impl Handler for NewestState {
     type Data = ();
 
-    fn open(&mut self, tx: &mut Tx<'_>, _opened: Opened<'_>) {
-        tx.subscribe("newest state").unwrap();
+    fn open(&mut self, cx: &mut Context<'_>, _opened: Opened<'_>) {
+        cx.subscribe("newest state").unwrap();
     }
 
-    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
-        tx.publish("newest state", message);
+    fn message(&mut self, (): &mut (), cx: &mut Context<'_>, message: Message<'_>) {
+        cx.publish("newest state", message);
     }
 }
 
@@ -253,29 +253,29 @@ impl Handler for Detour {
     /// True if the client opened the connection.
     type Data = bool;
 
-    fn open(&mut self, tx: &mut Tx<'_>, opened: Opened<'_>) -> bool {
+    fn open(&mut self, cx: &mut Context<'_>, opened: Opened<'_>) -> bool {
         if let Some(inbound) = self.inbound
             && opened.destination().is_some()
         {
-            self.outbound = Some(tx.id());
-            tx.to(inbound).unwrap().resume();
+            self.outbound = Some(cx.id());
+            cx.to(inbound).unwrap().resume();
             return false;
         }
-        self.inbound = Some(tx.id());
+        self.inbound = Some(cx.id());
         let server = self.server.lock().unwrap().unwrap();
         let echo = Destination::parse(&format!("ws://{server}/echo")).unwrap();
-        tx.connect(&echo).unwrap();
-        tx.pause();
+        cx.connect(&echo).unwrap();
+        cx.pause();
         true
     }
 
-    fn message(&mut self, is_inbound: &mut bool, tx: &mut Tx<'_>, message: Message<'_>) {
+    fn message(&mut self, is_inbound: &mut bool, cx: &mut Context<'_>, message: Message<'_>) {
         let other = if *is_inbound {
             self.outbound
         } else {
             self.inbound
         };
-        tx.to(other.unwrap()).unwrap().send(message);
+        cx.to(other.unwrap()).unwrap().send(message);
     }
 }
 
@@ -316,11 +316,11 @@ mod over_tls {
     impl Handler for Sink {
         type Data = ();
 
-        fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
+        fn open(&mut self, _cx: &mut Context<'_>, _opened: Opened<'_>) {}
 
-        fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
+        fn message(&mut self, (): &mut (), cx: &mut Context<'_>, message: Message<'_>) {
             if message.as_bytes() == b"answer" {
-                tx.send(message).unwrap();
+                cx.send(message).unwrap();
             }
         }
     }
@@ -354,9 +354,9 @@ mod over_tls {
         talk: impl Fn(&mut Client, usize) + Sync,
     ) {
         let (server, client) = configs();
-        let serve = |builder: Builder| {
-            let builder = builder.tls(server.clone());
-            builder.route("/chat", handler.clone())
+        let serve = |reactor: Server| {
+            let reactor = reactor.with_tls(server.clone());
+            reactor.with_route("/chat", handler.clone())
         };
         assert_allocations(per_message, 1, serve, |address, messages| {
             let name = ServerName::try_from("localhost").unwrap();

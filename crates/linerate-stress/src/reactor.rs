@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::Result;
 use linerate_harness::process::Process;
-use linerate_reactor::{DriverKind, Handler, Message, Opened, Options, Server, Tx};
+use linerate_reactor::{Context, DriverKind, Handler, Message, Opened, Options, Server};
 
 use crate::{
     Row,
@@ -57,7 +57,7 @@ pub(crate) fn rows() -> Vec<Row> {
 }
 
 fn run(driver: DriverKind, abuse: Abuse, effort: &Effort) -> Result<Outcome> {
-    driver.resolve()?;
+    driver.check()?;
     let peers = peers(abuse);
     let mut server = Child::start(&[SERVE, driver.as_str()])?;
     let address = server.answer()?;
@@ -124,10 +124,10 @@ pub(crate) fn serve(driver: DriverKind) -> Result<()> {
     options.config.ping_interval = Some(PATIENCE);
     options.config.ping_timeout = PATIENCE;
     options.config.close_timeout = PATIENCE;
-    let server = Server::builder()
-        .workers(1)
-        .options(options)
-        .fallback(Echo)
+    let server = Server::new()
+        .with_workers(1)
+        .with_options(options)
+        .with_fallback(Echo)
         .listen((Ipv4Addr::LOCALHOST, 0).into())?;
     println!("{}", server.local_addr());
     let remote = server.remote();
@@ -145,10 +145,10 @@ struct Echo;
 impl Handler for Echo {
     type Data = ();
 
-    fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
+    fn open(&mut self, _cx: &mut Context<'_>, _opened: Opened<'_>) {}
 
-    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
+    fn message(&mut self, (): &mut (), cx: &mut Context<'_>, message: Message<'_>) {
         // Sending fails if the peer has disconnected.
-        _ = tx.send(message);
+        _ = cx.send(message);
     }
 }

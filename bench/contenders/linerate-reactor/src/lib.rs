@@ -4,7 +4,7 @@
 use kit::{Arguments, MESSAGE_BYTES_MAX, Service};
 pub use linerate_reactor::DriverKind;
 use linerate_reactor::{
-    Chunk, Deflate, Handler, Message, Opened, Options, Server, Tx, handshake::OriginPolicy,
+    Chunk, Context, Deflate, Handler, Message, Opened, Options, Server, handshake::OriginPolicy,
 };
 
 /// The topic that all connections subscribe to.
@@ -21,16 +21,16 @@ pub fn run(driver: DriverKind) -> kit::Result {
     options.deflate = arguments.deflate.map(deflate);
     options.config.limits.message_bytes_max = MESSAGE_BYTES_MAX as u64;
     options.origins = OriginPolicy::DangerAny;
-    let mut server = Server::builder()
-        .workers(arguments.threads.into())
-        .options(options);
+    let mut server = Server::new()
+        .with_workers(arguments.threads.into())
+        .with_options(options);
     if let Some(tls) = kit::server_config(&arguments)? {
-        server = server.tls(tls);
+        server = server.with_tls(tls);
     }
     let server = match arguments.service {
-        Service::Acknowledge => server.fallback(Acknowledge),
-        Service::Echo => server.fallback(Echo),
-        Service::Fanout => server.fallback(Fanout),
+        Service::Acknowledge => server.with_fallback(Acknowledge),
+        Service::Echo => server.with_fallback(Echo),
+        Service::Fanout => server.with_fallback(Fanout),
     };
     let address = ([127, 0, 0, 1], arguments.port).into();
     Ok(server.listen(address)?.run()?)
@@ -65,19 +65,19 @@ impl Handler for Acknowledge {
 
     const STREAMED_BYTES_MIN: u64 = COUNTED_BYTES_MIN;
 
-    fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) -> usize {
+    fn open(&mut self, _cx: &mut Context<'_>, _opened: Opened<'_>) -> usize {
         0
     }
 
-    fn message(&mut self, _bytes: &mut usize, tx: &mut Tx<'_>, message: Message<'_>) {
+    fn message(&mut self, _bytes: &mut usize, cx: &mut Context<'_>, message: Message<'_>) {
         // A send fails only if the connection is closing, and then nothing waits for the message.
-        _ = tx.send_text(&message.as_bytes().len().to_string());
+        _ = cx.send_text(&message.as_bytes().len().to_string());
     }
 
-    fn chunk(&mut self, bytes: &mut usize, tx: &mut Tx<'_>, chunk: Chunk<'_>) {
+    fn chunk(&mut self, bytes: &mut usize, cx: &mut Context<'_>, chunk: Chunk<'_>) {
         *bytes += chunk.bytes.len();
         if chunk.ends {
-            _ = tx.send_text(&std::mem::take(bytes).to_string());
+            _ = cx.send_text(&std::mem::take(bytes).to_string());
         }
     }
 }
@@ -91,15 +91,15 @@ impl Handler for Echo {
 
     const STREAMED_BYTES_MIN: u64 = ECHOED_BYTES_MIN;
 
-    fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
+    fn open(&mut self, _cx: &mut Context<'_>, _opened: Opened<'_>) {}
 
     #[inline]
-    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
-        _ = tx.send(message);
+    fn message(&mut self, (): &mut (), cx: &mut Context<'_>, message: Message<'_>) {
+        _ = cx.send(message);
     }
 
-    fn chunk(&mut self, (): &mut (), tx: &mut Tx<'_>, chunk: Chunk<'_>) {
-        _ = tx.send_chunk(chunk.kind, chunk.bytes, chunk.ends);
+    fn chunk(&mut self, (): &mut (), cx: &mut Context<'_>, chunk: Chunk<'_>) {
+        _ = cx.send_chunk(chunk.kind, chunk.bytes, chunk.ends);
     }
 }
 
@@ -110,11 +110,11 @@ struct Fanout;
 impl Handler for Fanout {
     type Data = ();
 
-    fn open(&mut self, tx: &mut Tx<'_>, _opened: Opened<'_>) {
-        _ = tx.subscribe(ALL);
+    fn open(&mut self, cx: &mut Context<'_>, _opened: Opened<'_>) {
+        _ = cx.subscribe(ALL);
     }
 
-    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
-        tx.publish(ALL, message);
+    fn message(&mut self, (): &mut (), cx: &mut Context<'_>, message: Message<'_>) {
+        cx.publish(ALL, message);
     }
 }

@@ -2,9 +2,9 @@
 
 use std::{sync::Arc, thread};
 
-use anyhow::Context;
+use anyhow::Context as _;
 use linerate_reactor::{
-    Chunk, DriverKind, Handler, Message, Opened, Options, Server, Tx, handshake::OriginPolicy,
+    Chunk, Context, DriverKind, Handler, Message, Opened, Options, Server, handshake::OriginPolicy,
 };
 use tokio::sync::Notify;
 
@@ -25,16 +25,16 @@ impl Handler for Echo {
     /// cheaper to wait for the whole message.
     const STREAMED_BYTES_MIN: u64 = 4 << 20;
 
-    fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
+    fn open(&mut self, _cx: &mut Context<'_>, _opened: Opened<'_>) {}
 
     #[inline]
-    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
+    fn message(&mut self, (): &mut (), cx: &mut Context<'_>, message: Message<'_>) {
         // Sending fails only if the connection is closing, and then the client expects no reply.
-        _ = tx.send(message);
+        _ = cx.send(message);
     }
 
-    fn chunk(&mut self, (): &mut (), tx: &mut Tx<'_>, chunk: Chunk<'_>) {
-        _ = tx.send_chunk(chunk.kind, chunk.bytes, chunk.ends);
+    fn chunk(&mut self, (): &mut (), cx: &mut Context<'_>, chunk: Chunk<'_>) {
+        _ = cx.send_chunk(chunk.kind, chunk.bytes, chunk.ends);
     }
 }
 
@@ -47,23 +47,23 @@ pub(super) fn run(
     tls_self_signed: bool,
 ) -> anyhow::Result<()> {
     driver
-        .resolve()
+        .check()
         .with_context(|| format!("driver {driver} is not available"))?;
     let mut options = Options::default();
     options.driver = driver;
     options.deflate = compression.deflate();
     options.config.limits.message_bytes_max = MESSAGE_BYTES_MAX;
     options.origins = OriginPolicy::DangerAny;
-    let mut builder = Server::builder()
-        .workers(arguments.workers())
-        .options(options)
-        .fallback(Echo);
+    let mut server = Server::new()
+        .with_workers(arguments.workers())
+        .with_options(options)
+        .with_fallback(Echo);
     let mut scheme = "ws";
     if tls_self_signed {
-        builder = builder.tls(certificate::self_signed()?);
+        server = server.with_tls(certificate::self_signed()?);
         scheme = "wss";
     }
-    let server = builder
+    let server = server
         .listen(arguments.listen)
         .with_context(|| format!("cannot listen on {}", arguments.listen))?;
     let remote = server.remote();

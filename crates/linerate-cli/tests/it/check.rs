@@ -54,7 +54,7 @@ fn the_library_on_tokio_is_right() {
 #[test]
 fn the_reactor_is_right_with_both_drivers() {
     for driver in ["epoll", "io-uring"] {
-        if let Err(missing) = driver.parse::<DriverKind>().unwrap().resolve() {
+        if let Err(missing) = driver.parse::<DriverKind>().unwrap().check() {
             linerate_testkit::skip(missing);
             continue;
         }

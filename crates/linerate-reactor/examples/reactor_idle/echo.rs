@@ -1,6 +1,6 @@
 //! The handler of the measured servers.
 
-use linerate_reactor::{Handler, Message, Opened, Tx};
+use linerate_reactor::{Context, Handler, Message, Opened};
 
 /// Echoes each message.
 #[derive(Clone)]
@@ -9,10 +9,10 @@ pub(crate) struct Echo;
 impl Handler for Echo {
     type Data = ();
 
-    fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
+    fn open(&mut self, _cx: &mut Context<'_>, _opened: Opened<'_>) {}
 
-    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
+    fn message(&mut self, (): &mut (), cx: &mut Context<'_>, message: Message<'_>) {
         // The connection may be closing; the client then does not expect a reply.
-        _ = tx.send(message);
+        _ = cx.send(message);
     }
 }

@@ -40,9 +40,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     match arguments[..] {
         [SERVE, workers, driver] => server::serve(workers.parse()?, driver.parse()?),
         [CONNECT, address, number] => clients::obey(address.parse()?, number.parse()?),
-        [] => measure(10_000, "1", "auto"),
-        [connections] => measure(connections.parse()?, "1", "auto"),
-        [connections, workers] => measure(connections.parse()?, workers, "auto"),
+        [] => measure(10_000, "1", "epoll"),
+        [connections] => measure(connections.parse()?, "1", "epoll"),
+        [connections, workers] => measure(connections.parse()?, workers, "epoll"),
         [connections, workers, driver] => measure(connections.parse()?, workers, driver),
         _ => Err("usage: reactor_idle [CONNECTIONS [WORKERS [DRIVER]]]".into()),
     }

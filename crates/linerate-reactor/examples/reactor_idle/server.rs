@@ -18,10 +18,10 @@ pub(crate) fn serve(workers: usize, driver: DriverKind) -> Result<(), Box<dyn Er
     options.connections_max = usize::MAX;
     // The clients do not answer Pings while they wait for others.
     options.config.ping_interval = None;
-    let server = Server::builder()
-        .workers(workers)
-        .options(options)
-        .fallback(Echo)
+    let server = Server::new()
+        .with_workers(workers)
+        .with_options(options)
+        .with_fallback(Echo)
         .listen((Ipv4Addr::LOCALHOST, 0).into())?;
     println!("{}", server.local_addr());
     let remote = server.remote();

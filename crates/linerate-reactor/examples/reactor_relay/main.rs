@@ -23,7 +23,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .next()
         .unwrap_or("ws://127.0.0.1:9001/".to_owned());
     let relay = Relay::new(Destination::parse(&upstream)?);
-    let server = Server::builder().fallback(relay).listen(address.parse()?)?;
+    let server = Server::new()
+        .with_fallback(relay)
+        .listen(address.parse()?)?;
     println!("ws://{} to {upstream}", server.local_addr());
     Ok(server.run()?)
 }

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use linerate_reactor::{
-    CloseCode, Closed, ConnectError, ConnectionId, Destination, Handler, Message, Opened, Turn, Tx,
+    CloseCode, Closed, ConnectError, ConnectionId, Context, Destination, Handler, Message, Opened,
+    WorkerContext,
 };
 
 /// The handler of both ends: the clients, and the connections opened for them.
@@ -50,17 +51,17 @@ impl Relay {
     }
 
     /// Accepts a client and pauses its input until the upstream connection is open.
-    fn open_inbound(&mut self, tx: &mut Tx<'_>) -> End {
+    fn open_inbound(&mut self, cx: &mut Context<'_>) -> End {
         self.last_tag += 1;
         let tag = self.last_tag;
         let link = Link {
-            inbound: Some(tx.id()),
+            inbound: Some(cx.id()),
             outbound: None,
         };
-        tx.pause();
-        match tx.connect(&self.upstream.clone().with_tag(tag)) {
+        cx.pause();
+        match cx.connect(&self.upstream.clone().with_tag(tag)) {
             Ok(()) => _ = self.links.insert(tag, link),
-            Err(_) => _ = tx.close(CloseCode::TRY_AGAIN_LATER, "relay is full"),
+            Err(_) => _ = cx.close(CloseCode::TRY_AGAIN_LATER, "relay is full"),
         }
         End {
             tag,
@@ -68,15 +69,15 @@ impl Relay {
         }
     }
 
-    fn open_outbound(&mut self, tx: &mut Tx<'_>, tag: u64) -> End {
+    fn open_outbound(&mut self, cx: &mut Context<'_>, tag: u64) -> End {
         let inbound = self.links.get_mut(&tag).and_then(|link| {
-            link.outbound = Some(tx.id());
+            link.outbound = Some(cx.id());
             link.inbound
         });
-        match inbound.and_then(|inbound| tx.to(inbound)) {
+        match inbound.and_then(|inbound| cx.to(inbound)) {
             Some(mut inbound) => inbound.resume(),
             // The client has disconnected in the meantime.
-            None => _ = tx.close(CloseCode::GOING_AWAY, ""),
+            None => _ = cx.close(CloseCode::GOING_AWAY, ""),
         }
         End {
             tag,
@@ -88,46 +89,51 @@ impl Relay {
 impl Handler for Relay {
     type Data = End;
 
-    fn open(&mut self, tx: &mut Tx<'_>, opened: Opened<'_>) -> End {
+    fn open(&mut self, cx: &mut Context<'_>, opened: Opened<'_>) -> End {
         match opened.destination() {
-            Some(destination) => self.open_outbound(tx, destination.tag()),
-            None => self.open_inbound(tx),
+            Some(destination) => self.open_outbound(cx, destination.tag()),
+            None => self.open_inbound(cx),
         }
     }
 
-    fn failed(&mut self, turn: &mut Turn<'_>, destination: &Destination, error: ConnectError) {
+    fn failed(
+        &mut self,
+        worker: &mut WorkerContext<'_>,
+        destination: &Destination,
+        error: ConnectError,
+    ) {
         eprintln!("upstream: {error}");
         let link = self.links.remove(&destination.tag());
         if let Some(id) = link.and_then(|link| link.inbound)
-            && let Some(mut inbound) = turn.to(id)
+            && let Some(mut inbound) = worker.to(id)
         {
             inbound.close(CloseCode::TRY_AGAIN_LATER, "no upstream");
             inbound.resume();
         }
     }
 
-    fn message(&mut self, end: &mut End, tx: &mut Tx<'_>, message: Message<'_>) {
-        if let Some(mut other) = self.other(end).and_then(|other| tx.to(other)) {
+    fn message(&mut self, end: &mut End, cx: &mut Context<'_>, message: Message<'_>) {
+        if let Some(mut other) = self.other(end).and_then(|other| cx.to(other)) {
             other.send(message);
         }
     }
 
     /// Pauses the other end while this one cannot accept more messages.
-    fn congested(&mut self, end: &mut End, tx: &mut Tx<'_>) {
-        if let Some(mut other) = self.other(end).and_then(|other| tx.to(other)) {
+    fn congested(&mut self, end: &mut End, cx: &mut Context<'_>) {
+        if let Some(mut other) = self.other(end).and_then(|other| cx.to(other)) {
             other.pause();
         }
     }
 
     /// Resumes the other end.
-    fn drain(&mut self, end: &mut End, tx: &mut Tx<'_>) {
-        if let Some(mut other) = self.other(end).and_then(|other| tx.to(other)) {
+    fn drain(&mut self, end: &mut End, cx: &mut Context<'_>) {
+        if let Some(mut other) = self.other(end).and_then(|other| cx.to(other)) {
             other.resume();
         }
     }
 
-    fn close(&mut self, end: End, tx: &mut Tx<'_>, closed: Closed) {
-        if let Some(mut other) = self.other(&end).and_then(|other| tx.to(other)) {
+    fn close(&mut self, end: End, cx: &mut Context<'_>, closed: Closed) {
+        if let Some(mut other) = self.other(&end).and_then(|other| cx.to(other)) {
             // 1005 and 1006 stand for a missing code and are never sent in a frame.
             let code = match closed.code {
                 Closed::NO_STATUS => CloseCode::NORMAL,

@@ -1,73 +1,71 @@
-//! Output that waits for one socket: pieces in order, with shared publications held by reference.
+//! Output that waits for one socket: segments in order, with shared publications held by reference.
 
-mod piece;
+mod segment;
 
 use std::{collections::VecDeque, io::IoSlice, ops::Range, sync::Arc};
 
-use self::piece::Piece;
-use crate::{memory::pool::Pool, topics::burst::Burst};
+use self::segment::{SHARED_BYTES_MIN, Segment};
+use crate::{
+    memory::{boxes::Boxes, pool::Pool},
+    topics::burst::Burst,
+};
 
-/// Maximum number of pieces that one system call writes.
+/// Maximum number of segments that one system call writes.
 pub(crate) const SLICES_MAX: usize = 64;
 
-/// A smaller part of a burst is copied, because that costs less than one more slice for the kernel.
-const SHARED_BYTES_MIN: usize = 4 << 10;
-
-/// A part of a burst is also copied if it is smaller than the burst's memory divided by this
-/// factor, and so is the remainder of a piece once it becomes that small. Pending output therefore
-/// keeps at most this many times its own size from being reused.
-const MEMORY_FACTOR_MAX: usize = 4;
-
-/// What each piece except the first counts in addition to its bytes: about the memory of the
-/// smallest piece.
-const PIECE_CHARGE: usize = 512;
-
-/// Maximum size in bytes to which pieces with copied bytes grow.
-const PIECE_BYTES_MAX: usize = 64 << 10;
+/// What each segment except the first counts in addition to its bytes: about the memory of the
+/// smallest segment.
+const SEGMENT_CHARGE: usize = 512;
 
 /// The output that waits for one socket. An empty backlog is a null pointer.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog(Option<Box<Queue>>);
 
-/// The pieces of a backlog. [`Pool`] recycles empty queues.
+/// The segments of a backlog. [`Boxes`] recycles empty queues.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    pieces: VecDeque<Piece>,
-    /// The total length of all pieces in bytes.
+    segments: VecDeque<Segment>,
+    /// The total length of all segments in bytes.
     bytes: usize,
-    /// The number of pieces whose frames may be dropped.
+    /// The number of segments whose frames may be dropped.
     droppable: usize,
 }
 
 impl Backlog {
     /// Adds a copy of `bytes`.
-    pub(crate) fn append(&mut self, bytes: &[u8], pool: &mut Pool) {
+    pub(crate) fn append(&mut self, bytes: &[u8], pool: &mut Pool, boxes: &mut Boxes<Queue>) {
         if bytes.is_empty() {
             return;
         }
-        let queue = self.queue(pool);
-        let last = queue.pieces.back_mut();
+        let queue = self.queue(boxes);
+        let last = queue.segments.back_mut();
         if last.is_some_and(|last| last.extend(bytes, false, pool)) {
             queue.bytes += bytes.len();
         } else {
-            queue.push(Piece::copy(bytes, pool));
+            queue.push(Segment::copy(bytes, pool));
         }
     }
 
     /// Adds `bytes` without the first `done` bytes, taking over the memory. `done` must be less
     /// than the length.
-    pub(crate) fn append_owned(&mut self, bytes: Vec<u8>, done: usize, pool: &mut Pool) {
-        self.queue(pool).push(Piece::owned(bytes, done));
+    pub(crate) fn append_owned(&mut self, bytes: Vec<u8>, done: usize, boxes: &mut Boxes<Queue>) {
+        self.queue(boxes).push(Segment::owned(bytes, done));
     }
 
     /// Puts `bytes` without the first `done` bytes before everything else.
-    pub(crate) fn prepend(&mut self, bytes: Vec<u8>, done: usize, pool: &mut Pool) {
+    pub(crate) fn prepend(
+        &mut self,
+        bytes: Vec<u8>,
+        done: usize,
+        pool: &mut Pool,
+        boxes: &mut Boxes<Queue>,
+    ) {
         if done == bytes.len() {
             return pool.give(bytes);
         }
-        let queue = self.queue(pool);
+        let queue = self.queue(boxes);
         queue.bytes += bytes.len() - done;
-        queue.pieces.push_front(Piece::owned(bytes, done));
+        queue.segments.push_front(Segment::owned(bytes, done));
     }
 
     /// Adds the frames of a burst without the first `done` bytes, which have been written. The
@@ -80,20 +78,21 @@ impl Backlog {
         done: usize,
         droppable: bool,
         pool: &mut Pool,
+        boxes: &mut Boxes<Queue>,
     ) {
         if done == frames.len() {
             return;
         }
-        let queue = self.queue(pool);
+        let queue = self.queue(boxes);
         if done == 0
             && frames.len() < SHARED_BYTES_MIN
-            && let Some(last) = queue.pieces.back_mut()
+            && let Some(last) = queue.segments.back_mut()
             && last.extend(burst.slice(frames.clone()), droppable, pool)
         {
             queue.bytes += frames.len();
             return;
         }
-        queue.push(Piece::frames(burst, frames, done, droppable, pool));
+        queue.push(Segment::frames(burst, frames, done, droppable, pool));
     }
 
     /// Drops the oldest droppable frames until the [charge](Self::charge) is less than `bytes_max`,
@@ -107,19 +106,19 @@ impl Backlog {
         let mut left = queue.droppable;
         while left > 0 && queue.charge() >= bytes_max {
             let excess = queue.charge() - bytes_max + 1;
-            let piece = &mut queue.pieces[at];
-            left -= usize::from(piece.is_droppable());
-            let dropped = piece.drop_frames(excess, left == 0, pool);
+            let segment = &mut queue.segments[at];
+            left -= usize::from(segment.is_droppable());
+            let dropped = segment.drop_frames(excess, left == 0, pool);
             queue.bytes -= dropped.bytes;
             frames += dropped.frames;
-            let is_empty = piece.len() == 0;
+            let is_empty = segment.len() == 0;
             if let Some(begun) = dropped.begun {
-                queue.pieces.insert(at, begun);
+                queue.segments.insert(at, begun);
                 at += 1;
             }
-            if is_empty && let Some(piece) = queue.pieces.remove(at) {
+            if is_empty && let Some(segment) = queue.segments.remove(at) {
                 queue.droppable -= 1;
-                piece.free(pool);
+                segment.free(pool);
             } else {
                 at += 1;
             }
@@ -127,45 +126,49 @@ impl Backlog {
         frames
     }
 
-    /// Fills `places` with the first pieces; returns how many it filled.
+    /// Fills `places` with the first segments; returns how many it filled.
     pub(crate) fn slices<'a>(&'a self, places: &mut [IoSlice<'a>]) -> usize {
-        let pieces = self.0.iter().flat_map(|queue| &queue.pieces);
+        let segments = self.0.iter().flat_map(|queue| &queue.segments);
         let mut count = 0;
-        for (place, piece) in places.iter_mut().zip(pieces) {
-            *place = IoSlice::new(piece.as_bytes());
+        for (place, segment) in places.iter_mut().zip(segments) {
+            *place = IoSlice::new(segment.as_bytes());
             count += 1;
         }
         count
     }
 
     /// Removes the first `bytes` bytes and gives memory that is no longer needed to the pool.
-    pub(crate) fn skip(&mut self, mut bytes: usize, pool: &mut Pool) {
+    pub(crate) fn skip(&mut self, mut bytes: usize, pool: &mut Pool, boxes: &mut Boxes<Queue>) {
         let Some(queue) = &mut self.0 else {
             return;
         };
         queue.bytes -= bytes;
-        while let Some(piece) = queue.pieces.front_mut() {
-            if bytes < piece.len() {
-                piece.skip(bytes, pool);
+        while let Some(segment) = queue.segments.front_mut() {
+            if bytes < segment.len() {
+                segment.skip(bytes, pool);
                 break;
             }
-            bytes -= piece.len();
-            if let Some(piece) = queue.pieces.pop_front() {
-                queue.droppable -= usize::from(piece.is_droppable());
-                piece.free(pool);
+            bytes -= segment.len();
+            if let Some(segment) = queue.segments.pop_front() {
+                queue.droppable -= usize::from(segment.is_droppable());
+                segment.free(pool);
             }
         }
-        if queue.pieces.is_empty() {
-            self.clear(pool);
+        if queue.segments.is_empty() {
+            self.clear(pool, boxes);
         }
     }
 
     /// Removes everything and gives the memory to the pool.
-    pub(crate) fn clear(&mut self, pool: &mut Pool) {
+    pub(crate) fn clear(&mut self, pool: &mut Pool, boxes: &mut Boxes<Queue>) {
         if let Some(mut queue) = self.0.take() {
             (queue.bytes, queue.droppable) = (0, 0);
-            queue.pieces.drain(..).for_each(|piece| piece.free(pool));
-            pool.give_queue(queue);
+            queue
+                .segments
+                .drain(..)
+                .for_each(|segment| segment.free(pool));
+            queue.shrink();
+            boxes.give(queue);
         }
     }
 
@@ -174,8 +177,8 @@ impl Backlog {
         self.0.as_ref().map_or(0, |queue| queue.bytes)
     }
 
-    /// Returns what counts against the limit: the waiting bytes plus a surcharge for each piece, so
-    /// that many small pieces cannot occupy a multiple of their bytes.
+    /// Returns what counts against the limit: the waiting bytes plus a surcharge for each segment,
+    /// so that many small segments cannot occupy a multiple of their bytes.
     pub(crate) fn charge(&self) -> usize {
         self.0.as_ref().map_or(0, |queue| queue.charge())
     }
@@ -185,25 +188,25 @@ impl Backlog {
         self.0.is_none()
     }
 
-    fn queue(&mut self, pool: &mut Pool) -> &mut Queue {
-        self.0.get_or_insert_with(|| pool.take_queue())
+    fn queue(&mut self, boxes: &mut Boxes<Queue>) -> &mut Queue {
+        self.0.get_or_insert_with(|| boxes.take())
     }
 }
 
 impl Queue {
     fn charge(&self) -> usize {
-        self.bytes + self.pieces.len().saturating_sub(1) * PIECE_CHARGE
+        self.bytes + self.segments.len().saturating_sub(1) * SEGMENT_CHARGE
     }
 
-    fn push(&mut self, piece: Piece) {
-        self.bytes += piece.len();
-        self.droppable += usize::from(piece.is_droppable());
-        self.pieces.push_back(piece);
+    fn push(&mut self, segment: Segment) {
+        self.bytes += segment.len();
+        self.droppable += usize::from(segment.is_droppable());
+        self.segments.push_back(segment);
     }
 
     /// Limits the memory that the queue keeps while it is empty.
-    pub(crate) fn shrink(&mut self) {
-        self.pieces.shrink_to(SLICES_MAX);
+    fn shrink(&mut self) {
+        self.segments.shrink_to(SLICES_MAX);
     }
 }
 
@@ -238,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_backlog_keeps_order_over_all_ways_to_append() {
-        let mut pool = Pool::default();
+        let (mut pool, mut boxes) = (Pool::default(), Boxes::default());
         let mut rng = Rng::new(4);
         let mut backlog = Backlog::default();
         let mut expected = VecDeque::new();
@@ -247,34 +250,41 @@ mod tests {
             let payload = vec![round as u8; bytes];
             match rng.below(9) {
                 0 => {
-                    backlog.append(&payload, &mut pool);
+                    backlog.append(&payload, &mut pool, &mut boxes);
                     expected.extend(payload);
                 }
                 1 => {
                     let (bytes, done) = (bytes + 1, bytes.min(7));
                     let payload = vec![round as u8; bytes];
                     expected.extend(&payload[done..]);
-                    backlog.append_owned(payload, done, &mut pool);
+                    backlog.append_owned(payload, done, &mut boxes);
                 }
                 2 => {
                     let (burst, range) = burst(&payload);
                     let done = rng.below(3);
                     let rest = range.start + done..range.end;
                     expected.extend(burst.slice(rest));
-                    backlog.append_shared(&burst, range, done, bytes % 2 == 0, &mut pool);
+                    backlog.append_shared(
+                        &burst,
+                        range,
+                        done,
+                        bytes % 2 == 0,
+                        &mut pool,
+                        &mut boxes,
+                    );
                 }
                 3 => {
                     let done = bytes.min(7);
                     for byte in payload[done..].iter().rev() {
                         expected.push_front(*byte);
                     }
-                    backlog.prepend(payload, done, &mut pool);
+                    backlog.prepend(payload, done, &mut pool, &mut boxes);
                 }
                 _ => {
                     let bytes = rng.below(backlog.len().min(60_000) + 1);
                     let written: Vec<u8> = expected.drain(..bytes).collect();
                     assert!(content(&backlog).starts_with(&written));
-                    backlog.skip(bytes, &mut pool);
+                    backlog.skip(bytes, &mut pool, &mut boxes);
                 }
             }
             assert_eq!(backlog.len(), expected.len());
@@ -284,27 +294,27 @@ mod tests {
 
     #[test]
     fn a_burst_is_shared_until_little_of_it_is_left() {
-        let mut pool = Pool::default();
+        let (mut pool, mut boxes) = (Pool::default(), Boxes::default());
         let (burst, range) = burst(&[7; 100_000]);
         let mut backlog = Backlog::default();
-        backlog.append_shared(&burst, range.clone(), 0, false, &mut pool);
+        backlog.append_shared(&burst, range.clone(), 0, false, &mut pool, &mut boxes);
         assert_eq!(Arc::strong_count(&burst), 2);
-        backlog.skip(range.len() - 30_000, &mut pool);
+        backlog.skip(range.len() - 30_000, &mut pool, &mut boxes);
         assert_eq!(Arc::strong_count(&burst), 2);
-        backlog.skip(29_999, &mut pool);
+        backlog.skip(29_999, &mut pool, &mut boxes);
         assert_eq!(Arc::strong_count(&burst), 1);
         assert_eq!(content(&backlog), [7]);
-        backlog.skip(1, &mut pool);
+        backlog.skip(1, &mut pool, &mut boxes);
         assert!(backlog.is_empty());
     }
 
     #[test]
     fn a_small_part_of_a_burst_is_copied() {
-        let mut pool = Pool::default();
+        let (mut pool, mut boxes) = (Pool::default(), Boxes::default());
         let (burst, range) = burst(&[7; 100_000]);
         let mut backlog = Backlog::default();
         let small = range.end - 10_000..range.end;
-        backlog.append_shared(&burst, small, 0, false, &mut pool);
+        backlog.append_shared(&burst, small, 0, false, &mut pool, &mut boxes);
         assert_eq!(Arc::strong_count(&burst), 1);
         assert_eq!(content(&backlog), [7; 10_000]);
     }
@@ -322,20 +332,25 @@ mod tests {
     }
 
     /// Appends a burst with one frame of 102 bytes for each of `numbers`.
-    fn append(backlog: &mut Backlog, numbers: Range<u8>, droppable: bool, pool: &mut Pool) {
+    fn append(
+        backlog: &mut Backlog,
+        numbers: Range<u8>,
+        droppable: bool,
+        (pool, boxes): (&mut Pool, &mut Boxes<Queue>),
+    ) {
         let mut burst = Burst::default();
         numbers.for_each(|number| burst.push("t", MessageKind::Binary, &[number; 100]));
         let frames = burst.iter().next().unwrap().frames;
-        backlog.append_shared(&Arc::new(burst), frames, 0, droppable, pool);
+        backlog.append_shared(&Arc::new(burst), frames, 0, droppable, pool, boxes);
     }
 
     #[test]
     fn the_oldest_frames_are_dropped_whole() {
         // Held by reference, and copied.
         for count in [10, 100] {
-            let mut pool = Pool::default();
+            let (mut pool, mut boxes) = (Pool::default(), Boxes::default());
             let mut backlog = Backlog::default();
-            append(&mut backlog, 0..count, true, &mut pool);
+            append(&mut backlog, 0..count, true, (&mut pool, &mut boxes));
             assert_eq!(backlog.drop_oldest(1_000_000, &mut pool), 0);
             assert_eq!(
                 backlog.drop_oldest(5 * 102, &mut pool),
@@ -348,7 +363,7 @@ mod tests {
             // The newest frame stays, whatever the limit.
             assert_eq!(backlog.drop_oldest(0, &mut pool), 3);
             assert_eq!(frames(&backlog), [count - 1]);
-            backlog.skip(102, &mut pool);
+            backlog.skip(102, &mut pool, &mut boxes);
             assert!(backlog.is_empty());
         }
     }
@@ -357,11 +372,11 @@ mod tests {
     fn a_frame_that_has_begun_is_not_torn() {
         for count in [10, 100] {
             for written in [1, 2, 101, 102, 103, 300] {
-                let mut pool = Pool::default();
+                let (mut pool, mut boxes) = (Pool::default(), Boxes::default());
                 let mut backlog = Backlog::default();
-                append(&mut backlog, 0..count, true, &mut pool);
+                append(&mut backlog, 0..count, true, (&mut pool, &mut boxes));
                 let before = content(&backlog);
-                backlog.skip(written, &mut pool);
+                backlog.skip(written, &mut pool, &mut boxes);
                 let begun = (102 - written % 102) % 102;
                 let dropped = backlog.drop_oldest(begun + 2 * 102, &mut pool);
                 let whole = (before.len() - written) / 102;
@@ -376,45 +391,50 @@ mod tests {
 
     #[test]
     fn what_may_not_be_dropped_keeps_its_place() {
-        let mut pool = Pool::default();
+        let (mut pool, mut boxes) = (Pool::default(), Boxes::default());
         let mut backlog = Backlog::default();
-        append(&mut backlog, 0..3, true, &mut pool);
-        append(&mut backlog, 3..5, false, &mut pool);
-        append(&mut backlog, 5..70, true, &mut pool);
-        backlog.append(b"\x82\x01\x47", &mut pool);
-        append(&mut backlog, 72..74, true, &mut pool);
-        let dropped = backlog.drop_oldest(6 * 102 + 3 * PIECE_CHARGE, &mut pool);
+        append(&mut backlog, 0..3, true, (&mut pool, &mut boxes));
+        append(&mut backlog, 3..5, false, (&mut pool, &mut boxes));
+        append(&mut backlog, 5..70, true, (&mut pool, &mut boxes));
+        backlog.append(b"\x82\x01\x47", &mut pool, &mut boxes);
+        append(&mut backlog, 72..74, true, (&mut pool, &mut boxes));
+        let dropped = backlog.drop_oldest(6 * 102 + 3 * SEGMENT_CHARGE, &mut pool);
         assert_eq!(frames(&backlog), [3, 4, 69, 71, 72, 73]);
         assert_eq!(dropped, 3 + 64);
         assert_eq!(backlog.drop_oldest(0, &mut pool), 2);
         assert_eq!(frames(&backlog), [3, 4, 71, 73]);
-        backlog.clear(&mut pool);
-        append(&mut backlog, 0..1, false, &mut pool);
+        backlog.clear(&mut pool, &mut boxes);
+        append(&mut backlog, 0..1, false, (&mut pool, &mut boxes));
         assert_eq!(backlog.drop_oldest(0, &mut pool), 0);
     }
 
     #[test]
-    fn small_pieces_count_more_than_their_bytes() {
-        let mut pool = Pool::default();
+    fn small_segments_count_more_than_their_bytes() {
+        let (mut pool, mut boxes) = (Pool::default(), Boxes::default());
         let mut backlog = Backlog::default();
         for number in 0..10 {
-            append(&mut backlog, number..number + 1, number % 2 == 0, &mut pool);
+            append(
+                &mut backlog,
+                number..number + 1,
+                number % 2 == 0,
+                (&mut pool, &mut boxes),
+            );
         }
         assert_eq!(backlog.len(), 10 * 102);
-        assert_eq!(backlog.charge(), 10 * 102 + 9 * PIECE_CHARGE);
+        assert_eq!(backlog.charge(), 10 * 102 + 9 * SEGMENT_CHARGE);
         assert_eq!(backlog.drop_oldest(4_000, &mut pool), 3);
-        assert_eq!(backlog.charge(), 7 * 102 + 6 * PIECE_CHARGE);
+        assert_eq!(backlog.charge(), 7 * 102 + 6 * SEGMENT_CHARGE);
     }
 
     #[test]
     fn a_frame_written_in_part_before_it_waits_stays_too() {
-        let mut pool = Pool::default();
+        let (mut pool, mut boxes) = (Pool::default(), Boxes::default());
         let mut burst = Burst::default();
         (0..100).for_each(|number| burst.push("t", MessageKind::Binary, &[number; 100]));
         let all = burst.iter().next().unwrap().frames;
         let burst = Arc::new(burst);
         let mut backlog = Backlog::default();
-        backlog.append_shared(&burst, all.clone(), 102 + 40, true, &mut pool);
+        backlog.append_shared(&burst, all.clone(), 102 + 40, true, &mut pool, &mut boxes);
         assert_eq!(backlog.drop_oldest(0, &mut pool), 97);
         let rest = [
             &burst.slice(all.clone())[142..204],

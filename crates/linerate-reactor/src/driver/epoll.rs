@@ -14,7 +14,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Event, Interest, What};
+use super::event::{Event, EventKind, Interest};
 
 /// Maximum number of events taken from the kernel at once.
 const EVENTS: usize = 512;
@@ -82,7 +82,7 @@ impl Epoll {
         self.next += 1;
         Some(Event {
             token: data.u64(),
-            what: What::Ready {
+            kind: EventKind::Ready {
                 // Reading reports why the connection was lost.
                 read: flags.intersects(EventFlags::IN | EventFlags::ERR | EventFlags::HUP),
                 write: flags.intersects(EventFlags::OUT),

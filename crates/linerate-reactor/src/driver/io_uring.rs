@@ -18,7 +18,10 @@ use std::{
 use linerate_uring::{Completion, Ring, SendKey, Sending, Setup};
 use rustix::io::Errno;
 
-use super::{Event, Interest, Outlet, Source, Watch, What, epoll::Epoll};
+use super::{
+    epoll::Epoll,
+    event::{Event, EventKind, InFlight, Interest, Outlet, Source},
+};
 use crate::driver::socket::{self, Accepted};
 
 /// The token that the ring reports for the epoll instance; nothing else uses it.
@@ -77,8 +80,8 @@ impl State {
 
     /// Records how many bytes arrived at once, and whether they continue a message.
     #[inline]
-    pub(super) const fn learn(&mut self, bytes: usize, goes_on: bool) {
-        if (goes_on || bytes >= BULK_BYTES_MIN) == self.is_bulk {
+    pub(super) const fn learn(&mut self, bytes: usize, continues: bool) {
+        if (continues || bytes >= BULK_BYTES_MIN) == self.is_bulk {
             self.unlike = 0;
             return;
         }
@@ -124,16 +127,16 @@ impl IoUring {
 
     pub(super) fn update(
         &mut self,
+        source: Source,
         socket: BorrowedFd<'_>,
         token: u64,
-        watch: &mut Watch,
+        state: &mut State,
         interest: Interest,
     ) -> io::Result<()> {
-        let state = &mut watch.state;
         match (interest.read && !state.is_bulk, state.input) {
             (true, Input::Idle) => {
                 state.input = Input::Started;
-                match watch.source {
+                match source {
                     Source::Listener => self.ring.accept(socket, token),
                     Source::Socket => self.ring.receive(socket, token),
                     Source::Wake => self.ring.poll(socket, token),
@@ -141,21 +144,21 @@ impl IoUring {
             }
             (false, Input::Started) => {
                 state.input = Input::Cancelled;
-                self.cancel(watch.source, token);
+                self.cancel(source, token);
             }
             _ => {}
         }
-        let polled = watch.state.to_be_polled(interest);
-        if polled != watch.state.polled && watch.source == Source::Socket {
-            self.poll(socket, token, watch.state.polled, polled)?;
-            watch.state.polled = polled;
+        let polled = state.to_be_polled(interest);
+        if polled != state.polled && source == Source::Socket {
+            self.poll(socket, token, state.polled, polled)?;
+            state.polled = polled;
         }
         Ok(())
     }
 
-    pub(super) fn close(&mut self, socket: OwnedFd, token: u64, watch: &Watch) {
-        if watch.state.input == Input::Started {
-            self.cancel(watch.source, token);
+    pub(super) fn close(&mut self, source: Source, socket: OwnedFd, token: u64, state: &State) {
+        if state.input == Input::Started {
+            self.cancel(source, token);
         }
         self.ring.close(socket);
     }
@@ -181,7 +184,7 @@ impl IoUring {
                     more,
                 } => Event {
                     token,
-                    what: received_as(received),
+                    kind: received_as(received),
                     is_over: !more,
                 },
                 Completion::Polled { token: EPOLL } => {
@@ -190,7 +193,7 @@ impl IoUring {
                         Ok(()) => continue,
                         Err(error) => Event {
                             token: EPOLL,
-                            what: What::Failed(error),
+                            kind: EventKind::Failed(error),
                             is_over: true,
                         },
                     }
@@ -242,12 +245,12 @@ impl IoUring {
         &mut self,
         token: u64,
         state: &mut State,
-    ) -> Result<Option<Vec<u8>>, super::InFlight> {
+    ) -> Result<Option<Vec<u8>>, InFlight> {
         let Some(key) = state.sending else {
             return Ok(None);
         };
         if self.ring.sending(key, token) == Sending::Unsure {
-            return Err(super::InFlight);
+            return Err(InFlight);
         }
         state.sending = None;
         Ok(self.ring.withdraw(key, token))
@@ -302,17 +305,17 @@ fn event_of(completion: Completion) -> Option<Event> {
             more,
         } => Event {
             token,
-            what: match socket::accepted(accepted.map_err(errno)) {
-                Ok(Accepted::Connection(socket)) => What::Connection(socket),
-                Ok(Accepted::Nothing) => What::Nothing,
-                Ok(Accepted::Shortage) => What::Shortage,
-                Err(error) => What::Failed(error),
+            kind: match socket::accepted(accepted.map_err(errno)) {
+                Ok(Accepted::Connection(socket)) => EventKind::Connection(socket),
+                Ok(Accepted::Nothing) => EventKind::Nothing,
+                Ok(Accepted::Shortage) => EventKind::Shortage,
+                Err(error) => EventKind::Failed(error),
             },
             is_over: !more,
         },
         Completion::Polled { token } => Event {
             token,
-            what: What::Ready {
+            kind: EventKind::Ready {
                 read: true,
                 write: false,
                 lost: false,
@@ -321,12 +324,12 @@ fn event_of(completion: Completion) -> Option<Event> {
         },
         Completion::Unsent { token, sent, bytes } => Event {
             token,
-            what: match sent.map_err(errno) {
-                Ok(sent) => What::Unsent(bytes, sent),
+            kind: match sent.map_err(errno) {
+                Ok(sent) => EventKind::Unsent(bytes, sent),
                 Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS | Errno::NOMEM) => {
-                    What::Unsent(bytes, 0)
+                    EventKind::Unsent(bytes, 0)
                 }
-                Err(_) => What::Lost,
+                Err(_) => EventKind::Lost,
             },
             is_over: false,
         },
@@ -335,16 +338,16 @@ fn event_of(completion: Completion) -> Option<Event> {
 }
 
 #[inline]
-fn received_as(received: io::Result<Option<linerate_uring::Input>>) -> What {
+fn received_as(received: io::Result<Option<linerate_uring::Input>>) -> EventKind {
     match received {
-        Ok(Some(input)) => What::Input(input),
-        Ok(None) => What::End,
+        Ok(Some(input)) => EventKind::Input(input),
+        Ok(None) => EventKind::End,
         Err(error) => match errno(error) {
             // Buffers become free again once their content has been processed.
             Errno::NOBUFS | Errno::CANCELED | Errno::AGAIN | Errno::INTR | Errno::NOMEM => {
-                What::Nothing
+                EventKind::Nothing
             }
-            _ => What::Lost,
+            _ => EventKind::Lost,
         },
     }
 }

@@ -1,7 +1,5 @@
 //! Recycled memory of a worker for unfinished messages and pending output.
 
-use crate::connection::{backlog::Queue, remainder::Rest};
-
 /// Buffers are grouped into classes by capacity, rounded down to a power of two. This is the
 /// capacity of the first class in bytes.
 const BYTES_MIN: usize = 256;
@@ -22,23 +20,10 @@ const BUFFERS_MAX: usize = 256;
 /// Buffers with a larger capacity, in bytes, are freed instead of kept.
 const KEPT_BYTES_MAX: usize = 32 << 20;
 
-/// Maximum number of queues, and of remainders, that are kept.
-const BOXES_MAX: usize = 64;
-
 /// The free buffers.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     free: [Vec<Vec<u8>>; CLASSES],
-    #[allow(
-        clippy::vec_box,
-        reason = "the allocation that a backlog points to is reused"
-    )]
-    queues: Vec<Box<Queue>>,
-    #[allow(
-        clippy::vec_box,
-        reason = "the allocation that a remainder points to is reused"
-    )]
-    rests: Vec<Box<Rest>>,
 }
 
 impl Pool {
@@ -70,31 +55,6 @@ impl Pool {
         if self.free[class].len() < buffers_max {
             buffer.clear();
             self.free[class].push(buffer);
-        }
-    }
-
-    /// Returns an empty queue.
-    pub(crate) fn take_queue(&mut self) -> Box<Queue> {
-        self.queues.pop().unwrap_or_default()
-    }
-
-    /// Keeps an empty queue for reuse, or frees it if there are enough.
-    pub(crate) fn give_queue(&mut self, mut queue: Box<Queue>) {
-        if self.queues.len() < BOXES_MAX {
-            queue.shrink();
-            self.queues.push(queue);
-        }
-    }
-
-    /// Returns an empty remainder.
-    pub(crate) fn take_rest(&mut self) -> Box<Rest> {
-        self.rests.pop().unwrap_or_default()
-    }
-
-    /// Keeps an empty remainder for reuse, or frees it if there are enough.
-    pub(crate) fn give_rest(&mut self, rest: Box<Rest>) {
-        if self.rests.len() < BOXES_MAX {
-            self.rests.push(rest);
         }
     }
 

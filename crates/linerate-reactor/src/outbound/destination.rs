@@ -132,8 +132,8 @@ impl Destination {
     /// has already been looked up. All connections to this destination then use the addresses
     /// found: the first address that accepts the connection.
     ///
-    /// This may take seconds. [`Tx::connect`](crate::Tx::connect), in contrast, has names looked up
-    /// on a separate thread, again for each connection.
+    /// This may take seconds. [`Context::connect`](crate::Context::connect), in contrast, has names
+    /// looked up on a separate thread, again for each connection.
     ///
     /// # Errors
     /// If the name has no address, or the lookup fails.
@@ -278,7 +278,7 @@ impl fmt::Debug for Destination {
 }
 
 /// Looks a name up.
-pub(super) fn look_up(name: &str, port: u16) -> io::Result<Arc<[SocketAddr]>> {
+pub(crate) fn look_up(name: &str, port: u16) -> io::Result<Arc<[SocketAddr]>> {
     let found: Arc<[SocketAddr]> = (name, port).to_socket_addrs()?.collect();
     if found.is_empty() {
         return Err(io::Error::from(io::ErrorKind::NotFound));

@@ -9,7 +9,7 @@ use std::{
 
 use linerate_proto::handshake::ClientHandshake;
 
-use super::{ConnectError, Destination};
+use super::{destination::Destination, error::ConnectError};
 
 /// A requested connection.
 #[derive(Debug)]
@@ -45,8 +45,6 @@ pub(crate) struct Dialer {
     next_number: u64,
     /// The number of attempts that have begun and not ended.
     pub(crate) under_way: usize,
-    /// True if no further attempt may begin.
-    pub(crate) is_shut: bool,
 }
 
 impl Dialer {
@@ -87,14 +85,14 @@ impl Dialer {
         }
     }
 
-    /// Keeps an attempt until the lookup with this number is answered. It counts as in progress.
+    /// Keeps an attempt until the lookup with this number has a result. It counts as in progress.
     pub(crate) fn await_lookup(&mut self, number: u64, pending: Pending) {
         self.under_way += 1;
         self.lookups.insert(number, pending);
     }
 
     /// Removes and returns the attempt that waits for this lookup; `None` if it was cancelled.
-    pub(crate) fn answered(&mut self, number: u64) -> Option<Pending> {
+    pub(crate) fn end_lookup(&mut self, number: u64) -> Option<Pending> {
         let pending = self.lookups.remove(&number)?;
         self.under_way -= 1;
         Some(pending)
@@ -111,7 +109,7 @@ impl Dialer {
     }
 
     /// Removes and returns one of the attempts that have not begun, to cancel it.
-    pub(crate) fn give_up(&mut self) -> Option<Pending> {
+    pub(crate) fn cancel(&mut self) -> Option<Pending> {
         if let Some((_, pending)) = self.lookups.pop_first() {
             self.under_way -= 1;
             return Some(pending);
@@ -155,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_are_under_way_than_may_be_and_all_can_be_given_up() {
+    fn no_more_are_under_way_than_may_be_and_all_can_be_cancelled() {
         let mut dialer = Dialer::default();
         (0..4).for_each(|tag| dialer.push(pending(tag, 0), Duration::ZERO));
         dialer.push(pending(4, 1), Duration::ZERO);
@@ -163,13 +161,13 @@ mod tests {
         dialer.await_lookup(7, first);
         assert!(!dialer.is_ready(1) && dialer.next(1).is_none());
         assert!(dialer.is_ready(2));
-        assert_eq!(tag(dialer.answered(7)), Some(0));
-        assert_eq!(tag(dialer.answered(7)), None);
+        assert_eq!(tag(dialer.end_lookup(7)), Some(0));
+        assert_eq!(tag(dialer.end_lookup(7)), None);
         let second = dialer.next(1).unwrap();
         dialer.await_lookup(8, second);
-        let mut given_up: Vec<_> = std::iter::from_fn(|| tag(dialer.give_up())).collect();
-        given_up.sort_unstable();
-        assert_eq!(given_up, [1, 2, 3, 4]);
+        let mut cancelled: Vec<_> = std::iter::from_fn(|| tag(dialer.cancel())).collect();
+        cancelled.sort_unstable();
+        assert_eq!(cancelled, [1, 2, 3, 4]);
         assert_eq!(dialer.under_way, 0);
     }
 }

@@ -40,9 +40,9 @@ impl fmt::Display for ConnectError {
             Self::Handshake(_) => f.write_str("WebSocket handshake failed"),
             Self::Lookup(_) => f.write_str("cannot look up the host name"),
             Self::Network(_) => f.write_str("cannot connect to the server"),
-            Self::NoHandler => {
-                f.write_str("no handler for outbound connections: set one with `Builder::outbound`")
-            }
+            Self::NoHandler => f.write_str(
+                "no handler for outbound connections: set one with `Server::with_outbound`",
+            ),
             Self::ShutDown => f.write_str("reactor is shutting down"),
             Self::Tls(_) => f.write_str("TLS handshake failed"),
             Self::TimedOut { time_max } => write!(f, "cannot connect within {time_max:?}"),

@@ -10,7 +10,8 @@ use linerate_proto::{
 use crate::{
     connection::{
         Connection,
-        gather::{Gather, Spare, Stream},
+        memory::Memory,
+        partial::{PartialMessage, Stream},
     },
     memory::pool::Pool,
 };
@@ -27,17 +28,17 @@ const HELD_BYTES_MAX: usize = 64 << 10;
 const INFLATED_BYTES_PER_FRAME: usize = 256;
 
 /// An event, without references into the engine.
-pub(super) enum Seen {
+pub(super) enum InputEvent {
     /// No event that needs attention, and no more events in the input.
     Nothing,
     /// Pieces of a message that is not complete yet.
-    Pieces,
+    Incomplete,
     /// The last piece of a message that was joined.
-    Gathered(Box<Gather>),
+    Whole(Box<PartialMessage>),
     /// A piece of a streamed message.
     Streamed(Streamed),
-    Ping(Control),
-    Pong(Control),
+    Ping(ControlPayload),
+    Pong(ControlPayload),
     /// The peer violated the protocol; the engine may not know yet.
     Error(ProtocolError),
 }
@@ -54,12 +55,12 @@ pub(super) struct Streamed {
 }
 
 /// A copy of the payload of a control frame.
-pub(super) struct Control {
+pub(super) struct ControlPayload {
     bytes: [u8; 125],
     len: usize,
 }
 
-impl Control {
+impl ControlPayload {
     fn new(payload: &[u8]) -> Self {
         let mut control = Self {
             bytes: [0; 125],
@@ -81,11 +82,13 @@ pub(super) fn next(
     connection: &mut Connection,
     input: &mut [u8],
     streamed_bytes_min: u64,
-    (pool, spare): (&mut Pool, &mut Spare),
+    memory: &mut Memory,
     (frames, frames_max): (&mut u32, u32),
     now: Duration,
-) -> (Seen, usize) {
-    let Connection { engine, gather, .. } = connection;
+) -> (InputEvent, usize) {
+    let Connection {
+        engine, partial, ..
+    } = connection;
     let input_bytes = input.len();
     let mut events = engine.handle_input(input, now);
     let seen = loop {
@@ -94,20 +97,20 @@ pub(super) fn next(
                 if data.inflated {
                     *frames += (data.len() / INFLATED_BYTES_PER_FRAME) as u32;
                 }
-                match add(data, streamed_bytes_min, gather, pool, spare) {
+                match add(data, streamed_bytes_min, partial, memory) {
                     Some(seen) => seen,
                     None if *frames < frames_max => {
                         *frames += 1;
                         continue;
                     }
-                    None => Seen::Pieces,
+                    None => InputEvent::Incomplete,
                 }
             }
-            Some(Ok(RawEvent::Ping(payload))) => Seen::Ping(Control::new(payload)),
-            Some(Ok(RawEvent::Pong(payload))) => Seen::Pong(Control::new(payload)),
-            Some(Err(error)) => Seen::Error(error),
+            Some(Ok(RawEvent::Ping(payload))) => InputEvent::Ping(ControlPayload::new(payload)),
+            Some(Ok(RawEvent::Pong(payload))) => InputEvent::Pong(ControlPayload::new(payload)),
+            Some(Err(error)) => InputEvent::Error(error),
             // Everything after a Close frame is ignored; our Close frame is queued.
-            Some(Ok(RawEvent::Close(_))) | None => Seen::Nothing,
+            Some(Ok(RawEvent::Close(_))) | None => InputEvent::Nothing,
         };
     };
     let bytes = events.consumed();
@@ -121,29 +124,30 @@ pub(super) fn next(
 fn add(
     data: Data<'_>,
     streamed_bytes_min: u64,
-    gathering: &mut Option<Box<Gather>>,
-    pool: &mut Pool,
-    spare: &mut Spare,
-) -> Option<Seen> {
+    partial: &mut Option<Box<PartialMessage>>,
+    memory: &mut Memory,
+) -> Option<InputEvent> {
     let ends = data.ends;
-    let gather = match gathering {
-        Some(gather) => gather,
-        None => gathering.insert(spare.begin(&data, streamed_bytes_min, pool)),
-    };
-    let taken = match &mut **gather {
-        Gather::Streamed(stream) => stream_piece(data, stream, pool),
-        gather => gather_piece(data, gather, pool).map(|()| None),
+    let Memory { pool, messages, .. } = memory;
+    let message = partial.get_or_insert_with(|| {
+        let mut message = messages.take();
+        *message = PartialMessage::begin(&data, streamed_bytes_min, pool);
+        message
+    });
+    let taken = match &mut **message {
+        PartialMessage::Streamed(stream) => stream_piece(data, stream, pool),
+        message => join_piece(data, message, pool).map(|()| None),
     };
     let failed = taken.is_err();
-    let whole = gathering.take_if(|_| ends || failed);
+    let whole = partial.take_if(|_| ends || failed);
     let seen = match taken {
-        Ok(Some(streamed)) => Seen::Streamed(streamed),
-        Ok(None) => return whole.map(Seen::Gathered),
-        Err(error) => Seen::Error(error),
+        Ok(Some(streamed)) => InputEvent::Streamed(streamed),
+        Ok(None) => return whole.map(InputEvent::Whole),
+        Err(error) => InputEvent::Error(error),
     };
     if let Some(mut done) = whole {
         pool.give(done.take());
-        spare.give(done);
+        messages.give(done);
     }
     Some(seen)
 }
@@ -179,16 +183,20 @@ fn stream_piece(
 }
 
 /// Unmasks a piece into the memory of its message and, if it is text, validates it.
-fn gather_piece(data: Data<'_>, gather: &mut Gather, pool: &mut Pool) -> Result<(), ProtocolError> {
-    match gather {
-        Gather::Text(text) => {
+fn join_piece(
+    data: Data<'_>,
+    message: &mut PartialMessage,
+    pool: &mut Pool,
+) -> Result<(), ProtocolError> {
+    match message {
+        PartialMessage::Text(text) => {
             if text.capacity() - text.len() < data.len() {
                 let larger = pool.take((text.len() + data.len()).max(2 * text.len()));
                 pool.give(text.move_into(larger));
             }
             data.append_text_to(text)
         }
-        Gather::Binary(bytes) | Gather::Streamed(Stream { held: bytes, .. }) => {
+        PartialMessage::Binary(bytes) | PartialMessage::Streamed(Stream { held: bytes, .. }) => {
             pool.reserve(bytes, data.len());
             data.append_to(bytes);
             Ok(())

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Alert, Failed, Sealed, Taken};
+use super::outcome::{Alert, Failed, Processed, Sealed};
 use crate::memory::pool::Pool;
 
 #[derive(Debug)]
@@ -23,7 +23,7 @@ impl Tls {
         match *peer {}
     }
 
-    pub(crate) fn take(&mut self, _: &mut [u8], _: &mut Sealed, _: &mut Pool) -> Taken {
+    pub(crate) fn handle_input(&mut self, _: &mut [u8], _: &mut Sealed, _: &mut Pool) -> Processed {
         match *self {}
     }
 

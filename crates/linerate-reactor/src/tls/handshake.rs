@@ -12,7 +12,7 @@ use rustls::{
 };
 
 use super::{
-    Failed, Sealed,
+    outcome::{Failed, Sealed},
     session::{Secrets, Session},
 };
 

@@ -8,7 +8,7 @@ use rustls::{
     },
 };
 
-use super::Failed;
+use super::outcome::Failed;
 use crate::memory::pool::Pool;
 
 /// The length of a record's header: its type, a version, its length.

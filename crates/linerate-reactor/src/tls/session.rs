@@ -7,7 +7,7 @@ use rustls::{
 };
 
 use super::{
-    Alert, Failed, Outcome, Sealed,
+    outcome::{Alert, Failed, Outcome, Sealed},
     record::{self, FILLED_BYTES_MAX, HEADER_BYTES, Opener, Sealer},
 };
 
@@ -311,13 +311,4 @@ fn alert_for(error: Error) -> Failed {
         Error::PeerMisbehaved(_) => AlertDescription::UnexpectedMessage,
         _ => AlertDescription::InternalError,
     })
-}
-
-impl Failed {
-    pub(super) fn telling(alert: AlertDescription) -> Self {
-        Self {
-            alert: Some(Alert(alert.into())),
-            cause: None,
-        }
-    }
 }

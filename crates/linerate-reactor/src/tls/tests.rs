@@ -10,7 +10,10 @@ use rustls::{
 
 use std::sync::Arc;
 
-use super::*;
+use super::{
+    connection::{Peer, Tls, prepare_client, prepare_server},
+    outcome::*,
+};
 use crate::memory::pool::Pool;
 
 /// A client and a server that have completed the handshake.
@@ -87,7 +90,7 @@ fn take_all(
 ) -> (Vec<u8>, Outcome) {
     let (mut wire, mut all, mut at) = (wire.to_vec(), Vec::new(), 0);
     while at < wire.len() {
-        let taken = tls.take(&mut wire[at..], sealed, pool);
+        let taken = tls.handle_input(&mut wire[at..], sealed, pool);
         match taken.plaintext {
             Plaintext::InPlace(bytes) => all.extend_from_slice(&wire[at..at + bytes]),
             Plaintext::Joined(record, bytes) => all.extend_from_slice(&record[..bytes]),

@@ -122,6 +122,15 @@ impl Burst {
     }
 }
 
+/// Returns the publications of all bursts, each with its burst.
+pub(crate) fn publications(
+    bursts: &[Arc<Burst>],
+) -> impl Iterator<Item = (&Arc<Burst>, Publications<'_>)> {
+    bursts
+        .iter()
+        .flat_map(|burst| burst.iter().map(move |publications| (burst, publications)))
+}
+
 /// The bursts of a worker that have been delivered. Their memory is reused once no slow subscriber
 /// and no other worker refers to them.
 #[derive(Debug, Default)]

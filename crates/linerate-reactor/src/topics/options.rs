@@ -31,7 +31,7 @@ pub enum Overflow {
     DropOldest,
 }
 
-/// The options of a topic; see [`Builder::topic`](crate::Builder::topic).
+/// The options of a topic; see [`Server::with_topic`](crate::Server::with_topic).
 ///
 /// ```
 /// use linerate_reactor::{Overflow, TopicOptions};

@@ -1,104 +1,78 @@
-//! Outbound connections.
+//! Attempts to connect, from their turn to a socket or an error.
 
-use std::{io, mem, net::SocketAddr, sync::Arc};
+use std::{io, net::SocketAddr, sync::Arc};
 
-use linerate_proto::{Role, handshake::Negotiated};
+use linerate_proto::Role;
 
-use super::Worker;
+use super::connections::Connections;
 use crate::{
-    ConnectError, Opened,
     connection::Stage,
-    driver::{Interest, socket},
-    outbound::{Answer, Attempt, Pending},
-    turn::Turn,
+    core::Core,
+    driver::{event::Interest, socket},
+    mailbox::LookupResult,
+    outbound::{
+        dialer::{Attempt, Pending},
+        error::ConnectError,
+    },
+    route::routes::Routes,
 };
 
-impl Worker {
+/// The parts of a worker that opening outbound connections needs.
+pub(super) struct Dial<'a> {
+    pub(super) core: &'a mut Core,
+    pub(super) routes: &'a mut Routes,
+    pub(super) connections: &'a mut Connections,
+}
+
+impl Dial<'_> {
     /// Begins the attempts whose turn it is. Attempts that are requested meanwhile have to wait,
     /// because an attempt that fails immediately may be repeated immediately.
-    pub(super) fn dial(&mut self) {
-        let max = self.core.shared.options.attempts_max;
+    pub(super) fn begin_attempts(&mut self) {
+        let max = self.core.reactor.options.attempts_max;
         for _ in 0..self.core.dialer.wake(self.core.now) {
             let Some(pending) = self.core.dialer.next(max) else {
                 break;
             };
             match pending.destination.addresses().cloned() {
-                Some(addresses) => self.attempt(pending, addresses),
+                Some(addresses) => self.begin(pending, addresses),
                 None => self.look_up(pending),
             }
         }
     }
 
-    /// Continues an attempt whose name has been looked up.
-    pub(super) fn take_answer(&mut self, answer: Answer) {
-        let Some(pending) = self.core.dialer.answered(answer.number) else {
-            return;
-        };
-        match answer.found {
-            Ok(addresses) => self.attempt(pending, addresses),
-            Err(error) => self.report(pending, ConnectError::Lookup(error)),
-        }
-    }
-
     /// Adds an attempt that another thread has requested.
-    pub(super) fn take_pending(&mut self, pending: Pending) {
-        if self.core.dialer.is_shut {
+    pub(super) fn request(&mut self, pending: Pending) {
+        if self.core.is_shutting_down {
             self.report(pending, ConnectError::ShutDown);
         } else {
             self.core.dialer.push(pending, self.core.now);
         }
     }
 
-    /// Cancels an attempt that has begun; the caller settles the connection.
-    pub(super) fn give_up(&mut self, key: usize, error: ConnectError) {
-        let connection = &mut self.connections[key];
-        if let Stage::Connecting(attempt) = &mut connection.stage {
-            attempt.failure = Some(error);
-            connection.lost = true;
-        }
-    }
-
-    /// Cancels all attempts that have not begun, and begins no more.
-    pub(super) fn stop_dialing(&mut self) {
-        self.core.dialer.is_shut = true;
-        while let Some(pending) = self.core.dialer.give_up() {
-            self.report(pending, ConnectError::ShutDown);
-        }
-    }
-
-    /// Continues once the network connection has been established or has failed.
-    pub(super) fn take_connected(&mut self, key: usize) {
-        let connection = &mut self.connections[key];
-        let outcome = socket::take_error(&connection.socket);
-        if let Err(error) = outcome {
-            return self.try_next(key, error);
-        }
-        connection.connecting = false;
-        self.begin_request(key);
-        self.settle(key);
-    }
-
-    /// Handles input of the opening handshake; returns how many bytes belonged to it.
-    pub(super) fn take_response(&mut self, key: usize, input: &[u8]) -> usize {
-        let connection = &mut self.connections[key];
-        let Stage::Connecting(attempt) = &mut connection.stage else {
-            return 0;
+    /// Continues an attempt whose name has been looked up.
+    pub(super) fn end_lookup(&mut self, result: LookupResult) {
+        let Some(pending) = self.core.dialer.end_lookup(result.number) else {
+            return;
         };
-        match attempt.handshake.handle_input(input) {
-            Ok(None) => input.len(),
-            Ok(Some((response, head_bytes))) => {
-                self.open_outbound(key, &response);
-                head_bytes
-            }
-            Err(error) => {
-                self.give_up(key, ConnectError::Handshake(error));
-                input.len()
-            }
+        match result.found {
+            Ok(addresses) => self.begin(pending, addresses),
+            Err(error) => self.report(pending, ConnectError::Lookup(error)),
+        }
+    }
+
+    /// Closes the socket of an attempt and continues with the next address.
+    pub(super) fn try_next(&mut self, key: usize, error: io::Error) {
+        let Some(connection) = self.connections.remove(self.core, key) else {
+            return;
+        };
+        if let Stage::Connecting(mut attempt) = self.core.io.close(connection) {
+            attempt.failure = Some(ConnectError::Network(error));
+            self.try_addresses(attempt);
         }
     }
 
     /// Tells the handler that an attempt has ended, and why.
-    pub(super) fn end_attempt(&mut self, attempt: Attempt, is_end_of_stream: bool) {
+    pub(super) fn end(&mut self, attempt: Attempt, is_end_of_stream: bool) {
         self.core.dialer.under_way -= 1;
         let Attempt {
             pending,
@@ -113,27 +87,34 @@ impl Worker {
         self.report(pending, error);
     }
 
+    /// Cancels all attempts that have not begun.
+    pub(super) fn cancel_pending(&mut self) {
+        while let Some(pending) = self.core.dialer.cancel() {
+            self.report(pending, ConnectError::ShutDown);
+        }
+    }
+
     fn look_up(&mut self, pending: Pending) {
-        let core = &mut self.core;
+        let core = &mut *self.core;
         let Some(name) = pending.destination.name() else {
             return;
         };
         let number = core.dialer.number();
-        let shared = &core.shared;
-        match shared.resolver.look_up(shared, core.number, number, name) {
+        let (resolver, mailboxes) = (&core.reactor.resolver, &core.reactor.mailboxes);
+        match resolver.look_up(mailboxes, core.number, number, name) {
             Ok(()) => core.dialer.await_lookup(number, pending),
             Err(error) => self.report(pending, ConnectError::Lookup(error)),
         }
     }
 
-    fn attempt(&mut self, pending: Pending, addresses: Arc<[SocketAddr]>) {
-        let core = &mut self.core;
-        let limits = core.shared.options.handshake;
+    fn begin(&mut self, pending: Pending, addresses: Arc<[SocketAddr]>) {
+        let core = &mut *self.core;
+        let limits = core.reactor.options.handshake;
         let time_max = pending.destination.time_max().unwrap_or(limits.time_max);
         core.dialer.under_way += 1;
         let handshake = pending.destination.handshake().with_limits(limits);
         #[cfg(feature = "deflate")]
-        let handshake = match core.shared.options.deflate {
+        let handshake = match core.reactor.options.deflate {
             Some(deflate) => handshake.with_deflate(deflate),
             None => handshake,
         };
@@ -169,7 +150,7 @@ impl Worker {
         }
         let none = || ConnectError::Lookup(io::ErrorKind::NotFound.into());
         attempt.failure.get_or_insert_with(none);
-        self.end_attempt(*attempt, false);
+        self.end(*attempt, false);
     }
 
     fn try_address(
@@ -177,18 +158,21 @@ impl Worker {
         address: SocketAddr,
         attempt: Box<Attempt>,
     ) -> Result<(), (Box<Attempt>, io::Error)> {
-        let core = &mut self.core;
-        let turn = core.dialer.number();
-        let source = attempt.pending.destination.source(address, turn);
+        let Self {
+            core, connections, ..
+        } = self;
+        let number = core.dialer.number();
+        let source = attempt.pending.destination.source(address, number);
         let socket = match socket::connect(address, source) {
             Ok(socket) => socket,
             Err(error) => return Err((attempt, error)),
         };
         let stage = Stage::Connecting(attempt);
-        match self.enter(socket, stage, Role::Client, Interest::WRITE) {
+        match connections.add(core, socket, stage, Role::Client, Interest::WRITE) {
             Ok(key) => {
-                self.connections[key].connecting = true;
-                self.set_alarm(key);
+                let connection = &mut connections[key];
+                connection.connecting = true;
+                core.deadlines.schedule(connection);
                 Ok(())
             }
             Err((Stage::Connecting(attempt), error)) => Err((attempt, error)),
@@ -196,47 +180,8 @@ impl Worker {
         }
     }
 
-    /// Closes the socket of an attempt and continues with the next address.
-    pub(super) fn try_next(&mut self, key: usize, error: io::Error) {
-        let Some(connection) = self.connections.remove(key) else {
-            return;
-        };
-        if connection.alarm != 0 {
-            self.wheel.remove(connection.alarm, key as u32);
-        }
-        let token = connection.id.token();
-        self.core
-            .driver
-            .close(connection.socket, token, &connection.watch);
-        if let Stage::Connecting(mut attempt) = connection.stage {
-            attempt.failure = Some(ConnectError::Network(error));
-            self.try_addresses(attempt);
-        }
-    }
-
-    fn open_outbound(&mut self, key: usize, response: &Negotiated) {
-        let stage = &mut self.connections[key].stage;
-        // A placeholder; `open` sets the stage below.
-        let Stage::Connecting(attempt) = mem::replace(stage, Stage::Refused { due: 0 }) else {
-            return;
-        };
-        self.core.dialer.under_way -= 1;
-        let opened = Opened::Connected {
-            destination: &attempt.pending.destination,
-            response,
-        };
-        self.begin(key);
-        #[cfg(feature = "deflate")]
-        self.compress(key, response.deflate());
-        self.open(key, attempt.pending.route, opened);
-    }
-
     /// Tells the handler that a connection could not be opened.
     fn report(&mut self, pending: Pending, error: ConnectError) {
-        self.core.count_closed();
-        let Pending { destination, route } = pending;
-        let handler = &mut self.routes.handlers[usize::from(route)];
-        let core = &mut self.core;
-        handler.failed(&mut Turn { core, route }, &destination, error);
+        self.routes.failed(self.core, pending, error);
     }
 }

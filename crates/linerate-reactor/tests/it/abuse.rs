@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use linerate_reactor::{Closed, Handler, Message, Opened, Options, Tx};
+use linerate_reactor::{Closed, Context, Handler, Message, Opened, Options};
 
 use crate::support::{Echo, PATIENCE, Raw, Running, fragment, masked, unmasked, wait_until};
 
@@ -60,19 +60,19 @@ impl Gate {
 impl Handler for Gate {
     type Data = ();
 
-    fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
+    fn open(&mut self, _cx: &mut Context<'_>, _opened: Opened<'_>) {}
 
-    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
+    fn message(&mut self, (): &mut (), cx: &mut Context<'_>, message: Message<'_>) {
         match message {
             Message::Text("gate") => {
                 self.reached.send(()).unwrap();
                 self.opened.lock().unwrap().recv_timeout(PATIENCE).unwrap();
             }
             Message::Text(text) => {
-                let connections = tx.remote().counters().connections();
+                let connections = cx.remote().counters().connections();
                 self.before[0].store(self.messages.load(Ordering::SeqCst), Ordering::SeqCst);
                 self.before[1].store(connections, Ordering::SeqCst);
-                tx.send_text(text).unwrap();
+                cx.send_text(text).unwrap();
             }
             Message::Binary(_) => _ = self.messages.fetch_add(1, Ordering::SeqCst),
         }
@@ -208,14 +208,14 @@ struct Noting(Arc<AtomicUsize>);
 impl Handler for Noting {
     type Data = ();
 
-    fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
+    fn open(&mut self, _cx: &mut Context<'_>, _opened: Opened<'_>) {}
 
-    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
-        _ = tx.send(message);
+    fn message(&mut self, (): &mut (), cx: &mut Context<'_>, message: Message<'_>) {
+        _ = cx.send(message);
     }
 
-    fn close(&mut self, (): (), tx: &mut Tx<'_>, _closed: Closed) {
-        self.0.fetch_max(tx.backlog_bytes(), Ordering::SeqCst);
+    fn close(&mut self, (): (), cx: &mut Context<'_>, _closed: Closed) {
+        self.0.fetch_max(cx.backlog_bytes(), Ordering::SeqCst);
     }
 }
 

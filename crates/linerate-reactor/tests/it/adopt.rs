@@ -8,7 +8,7 @@ use std::{
 };
 
 use linerate_reactor::{
-    Adoption, Handler, Message, Opened, Options, Remote, Tx,
+    Adoption, Context, Handler, Message, Opened, Options, Remote,
     handshake::{HandshakeLimits, HttpVersion, Request, RequestReader},
 };
 
@@ -137,12 +137,12 @@ struct Where;
 impl Handler for Where {
     type Data = ();
 
-    fn open(&mut self, tx: &mut Tx<'_>, _opened: Opened<'_>) {
+    fn open(&mut self, cx: &mut Context<'_>, _opened: Opened<'_>) {
         let thread: ThreadId = thread::current().id();
-        tx.send_text(&format!("{thread:?}")).unwrap();
+        cx.send_text(&format!("{thread:?}")).unwrap();
     }
 
-    fn message(&mut self, (): &mut (), _tx: &mut Tx<'_>, _message: Message<'_>) {}
+    fn message(&mut self, (): &mut (), _cx: &mut Context<'_>, _message: Message<'_>) {}
 }
 
 #[test]

@@ -9,8 +9,8 @@ use std::{
 
 use linerate_proto::Role;
 use linerate_reactor::{
-    Closed, ConnectError, Connector, Destination, Handler, Message, Opened, Options, Remote, Turn,
-    Tx, handshake::HandshakeError,
+    Closed, ConnectError, Connector, Context, Destination, Handler, Message, Opened, Options,
+    Remote, WorkerContext, handshake::HandshakeError,
 };
 use linerate_testkit::Frame;
 use rustix::net::{AddressFamily, SocketType};
@@ -39,7 +39,7 @@ struct Watch {
 impl Handler for Watch {
     type Data = u64;
 
-    fn open(&mut self, tx: &mut Tx<'_>, opened: Opened<'_>) -> u64 {
+    fn open(&mut self, cx: &mut Context<'_>, opened: Opened<'_>) -> u64 {
         let Opened::Connected {
             destination,
             response,
@@ -47,26 +47,31 @@ impl Handler for Watch {
         else {
             panic!("unexpected inbound connection");
         };
-        tx.send_text("hello").unwrap();
+        cx.send_text("hello").unwrap();
         let subprotocol = response.subprotocol().map(str::to_owned);
         _ = self.seen.send(Seen::Open(destination.tag(), subprotocol));
         destination.tag()
     }
 
-    fn message(&mut self, tag: &mut u64, _tx: &mut Tx<'_>, message: Message<'_>) {
+    fn message(&mut self, tag: &mut u64, _cx: &mut Context<'_>, message: Message<'_>) {
         let text = String::from_utf8_lossy(message.as_bytes()).into_owned();
         _ = self.seen.send(Seen::Message(*tag, text));
     }
 
-    fn failed(&mut self, turn: &mut Turn<'_>, destination: &Destination, error: ConnectError) {
+    fn failed(
+        &mut self,
+        worker: &mut WorkerContext<'_>,
+        destination: &Destination,
+        error: ConnectError,
+    ) {
         _ = self.seen.send(Seen::Failed(destination.tag(), error));
         if self.tries > 0 {
             self.tries -= 1;
-            turn.connect(destination).unwrap();
+            worker.connect(destination).unwrap();
         }
     }
 
-    fn close(&mut self, _tag: u64, _tx: &mut Tx<'_>, closed: Closed) {
+    fn close(&mut self, _tag: u64, _cx: &mut Context<'_>, closed: Closed) {
         _ = self.seen.send(Seen::Closed(closed));
     }
 }
@@ -86,8 +91,8 @@ impl Connecting {
             seen: sender,
             tries,
         };
-        let builder = Connector::builder().workers(workers).options(options);
-        let connector = builder.handler(watch).unwrap();
+        let connector = Connector::new().with_workers(workers).with_options(options);
+        let connector = connector.prepare(watch).unwrap();
         let remote = connector.remote();
         Self {
             remote,
@@ -457,29 +462,29 @@ struct Lavish;
 impl Handler for Lavish {
     type Data = ();
 
-    fn open(&mut self, tx: &mut Tx<'_>, opened: Opened<'_>) {
+    fn open(&mut self, cx: &mut Context<'_>, opened: Opened<'_>) {
         let kind = linerate_reactor::MessageKind::Binary;
         let long: Vec<u8> = (0..300_001_u32).map(|byte| byte as u8).collect();
-        tx.send_binary(&long).unwrap();
-        tx.send_parts(kind, &[&long[..5], &long[5..200_002], &long[200_002..]])
+        cx.send_binary(&long).unwrap();
+        cx.send_parts(kind, &[&long[..5], &long[5..200_002], &long[200_002..]])
             .unwrap();
-        tx.send_with(kind, long.len(), |out| out.copy_from_slice(&long))
+        cx.send_with(kind, long.len(), |out| out.copy_from_slice(&long))
             .unwrap();
-        tx.send_frames(2 * long.len(), |frames| {
+        cx.send_frames(2 * long.len(), |frames| {
             assert!(frames.push(kind.opcode(), &long, None));
         })
         .unwrap();
-        tx.subscribe("all").unwrap();
-        tx.publish("all", Message::Binary(&long));
+        cx.subscribe("all").unwrap();
+        cx.publish("all", Message::Binary(&long));
         // Publishing to two topics in one delivery uses another code path.
         if opened.destination().map(Destination::tag) == Some(1) {
-            tx.subscribe("some").unwrap();
-            tx.publish("some", Message::Binary(&long));
+            cx.subscribe("some").unwrap();
+            cx.publish("some", Message::Binary(&long));
         }
     }
 
-    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
-        tx.send(message).unwrap();
+    fn message(&mut self, (): &mut (), cx: &mut Context<'_>, message: Message<'_>) {
+        cx.send(message).unwrap();
     }
 }
 
@@ -487,8 +492,8 @@ impl Handler for Lavish {
 fn whatever_a_client_sends_is_masked() {
     let mut options = Options::default();
     options.driver = driver();
-    let connector = Connector::builder().workers(1).options(options);
-    let connector = connector.handler(Lavish).unwrap();
+    let connector = Connector::new().with_workers(1).with_options(options);
+    let connector = connector.prepare(Lavish).unwrap();
     let remote = connector.remote();
     let thread = thread::spawn(move || connector.run().unwrap());
     let long: Vec<u8> = (0..300_001_u32).map(|byte| byte as u8).collect();
@@ -517,10 +522,10 @@ fn a_server_connects_by_a_handler_of_its_own() {
         seen: sender,
         tries: 0,
     };
-    let builder = linerate_reactor::Server::builder()
-        .workers(2)
-        .options(options);
-    let server = Running::serve(builder.route("/chat", Echo).outbound(watch));
+    let server = linerate_reactor::Server::new()
+        .with_workers(2)
+        .with_options(options);
+    let server = Running::serve(server.with_route("/chat", Echo).with_outbound(watch));
     let url = format!("ws://{}/chat", server.address);
     let destination = Destination::parse(&url).unwrap();
     server.remote.connect(destination.clone()).unwrap();

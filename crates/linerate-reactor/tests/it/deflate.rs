@@ -13,7 +13,7 @@ use linerate_proto::{
     engine::{MessageKind, State},
 };
 use linerate_reactor::{
-    Budget, Chunk, Connector, Deflate, Destination, Handler, Message, Opened, Options, Tx,
+    Budget, Chunk, Connector, Context, Deflate, Destination, Handler, Message, Opened, Options,
 };
 use linerate_testkit::{Frame, Rng};
 
@@ -125,26 +125,26 @@ impl Handler for Ways {
 
     const STREAMED_BYTES_MIN: u64 = 10_000;
 
-    fn open(&mut self, tx: &mut Tx<'_>, _opened: Opened<'_>) {
-        tx.subscribe("all").unwrap();
+    fn open(&mut self, cx: &mut Context<'_>, _opened: Opened<'_>) {
+        cx.subscribe("all").unwrap();
     }
 
-    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
+    fn message(&mut self, (): &mut (), cx: &mut Context<'_>, message: Message<'_>) {
         let (kind, bytes) = (message.kind(), message.as_bytes());
         let (one, other) = bytes.split_at(bytes.len() / 2);
-        tx.send_uncompressed(message).unwrap();
-        tx.send(message).unwrap();
-        tx.send_parts(kind, &[one, b"", other]).unwrap();
+        cx.send_uncompressed(message).unwrap();
+        cx.send(message).unwrap();
+        cx.send_parts(kind, &[one, b"", other]).unwrap();
         let fill = |place: &mut [u8]| place.copy_from_slice(bytes);
-        tx.send_with(kind, bytes.len(), fill).unwrap();
-        tx.send_chunk(kind, one, false).unwrap();
-        tx.send_chunk(kind, other, true).unwrap();
-        let id = tx.id();
-        tx.to(id).unwrap().send(message);
+        cx.send_with(kind, bytes.len(), fill).unwrap();
+        cx.send_chunk(kind, one, false).unwrap();
+        cx.send_chunk(kind, other, true).unwrap();
+        let id = cx.id();
+        cx.to(id).unwrap().send(message);
     }
 
-    fn chunk(&mut self, (): &mut (), tx: &mut Tx<'_>, chunk: Chunk<'_>) {
-        tx.send_chunk(chunk.kind, chunk.bytes, chunk.ends).unwrap();
+    fn chunk(&mut self, (): &mut (), cx: &mut Context<'_>, chunk: Chunk<'_>) {
+        cx.send_chunk(chunk.kind, chunk.bytes, chunk.ends).unwrap();
     }
 }
 
@@ -190,14 +190,14 @@ struct Publishing;
 impl Handler for Publishing {
     type Data = ();
 
-    fn open(&mut self, tx: &mut Tx<'_>, _opened: Opened<'_>) {
-        tx.subscribe("all").unwrap();
+    fn open(&mut self, cx: &mut Context<'_>, _opened: Opened<'_>) {
+        cx.subscribe("all").unwrap();
     }
 
-    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
+    fn message(&mut self, (): &mut (), cx: &mut Context<'_>, message: Message<'_>) {
         match message {
-            Message::Binary(_) => tx.publish("all", message),
-            Message::Text(_) => tx.send(message).unwrap(),
+            Message::Binary(_) => cx.publish("all", message),
+            Message::Text(_) => cx.send(message).unwrap(),
         }
     }
 }
@@ -326,16 +326,16 @@ struct Asking {
 impl Handler for Asking {
     type Data = ();
 
-    fn open(&mut self, tx: &mut Tx<'_>, opened: Opened<'_>) {
+    fn open(&mut self, cx: &mut Context<'_>, opened: Opened<'_>) {
         let Opened::Connected { response, .. } = opened else {
             panic!("unexpected inbound connection");
         };
         let agreed = response.deflate().is_some();
         _ = self.answers.send((agreed, "opened".into()));
-        (0..3).for_each(|_| tx.send_text(&self.text).unwrap());
+        (0..3).for_each(|_| cx.send_text(&self.text).unwrap());
     }
 
-    fn message(&mut self, (): &mut (), _tx: &mut Tx<'_>, message: Message<'_>) {
+    fn message(&mut self, (): &mut (), _cx: &mut Context<'_>, message: Message<'_>) {
         let text = String::from_utf8_lossy(message.as_bytes()).into_owned();
         _ = self.answers.send((true, text));
     }
@@ -352,8 +352,8 @@ fn both_ends_may_be_reactors() {
     };
     let mut options = options(Some(Deflate::default()));
     options.driver = driver();
-    let builder = Connector::builder().options(options);
-    let connector = builder.handler(asking).unwrap();
+    let connector = Connector::new().with_options(options);
+    let connector = connector.prepare(asking).unwrap();
     let remote = connector.remote();
     let running = thread::spawn(move || connector.run());
     let url = format!("ws://{}/chat", server.address);

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use linerate_reactor::{Handler, Message, Opened, Options, Tx};
+use linerate_reactor::{Context, Handler, Message, Opened, Options};
 
 use crate::support::{PATIENCE, Raw, Running, masked};
 
@@ -34,12 +34,12 @@ impl Busy {
 impl Handler for Busy {
     type Data = ();
 
-    fn open(&mut self, tx: &mut Tx<'_>, _opened: Opened<'_>) {
-        tx.subscribe("room").unwrap();
-        tx.send_text("hello").unwrap();
+    fn open(&mut self, cx: &mut Context<'_>, _opened: Opened<'_>) {
+        cx.subscribe("room").unwrap();
+        cx.send_text("hello").unwrap();
     }
 
-    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
+    fn message(&mut self, (): &mut (), cx: &mut Context<'_>, message: Message<'_>) {
         match message {
             Message::Text("wait") => {
                 self.waits.send(()).unwrap();
@@ -47,7 +47,7 @@ impl Handler for Busy {
                 goes_on.recv_timeout(PATIENCE).unwrap();
             }
             Message::Text("nap") => thread::sleep(Duration::from_millis(2)),
-            message => tx.publish("room", message),
+            message => cx.publish("room", message),
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use linerate_reactor::{
-    CloseCode, Closed, ConnectionId, Handler, Message, MessageKind, Opened, Options, SendError, Tx,
+    CloseCode, Closed, ConnectionId, Context, Handler, Message, MessageKind, Opened, Options,
+    SendError,
 };
 
 use crate::support::{Raw, Running, fragment, masked, unmasked, wait_until};
@@ -30,65 +31,65 @@ struct Obedient(Seen);
 impl Handler for Obedient {
     type Data = ();
 
-    fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
+    fn open(&mut self, _cx: &mut Context<'_>, _opened: Opened<'_>) {}
 
-    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
+    fn message(&mut self, (): &mut (), cx: &mut Context<'_>, message: Message<'_>) {
         let mut log = self.0.0.lock().unwrap();
         log.messages += 1;
-        log.last_in_input.push(tx.last_in_input());
+        log.last_in_input.push(cx.last_in_input());
         match message {
-            Message::Text("large") => tx.send_binary(&[7; 300_000]).unwrap(),
+            Message::Text("large") => cx.send_binary(&[7; 300_000]).unwrap(),
             Message::Text("pause") => {
-                tx.pause();
-                log.paused = Some(tx.id());
+                cx.pause();
+                log.paused = Some(cx.id());
             }
             Message::Text("parts") => {
                 let large = [b'x'; 5_000];
-                tx.send_parts(MessageKind::Text, &[b"a", &large, b"", b"b"])
+                cx.send_parts(MessageKind::Text, &[b"a", &large, b"", b"b"])
                     .unwrap();
             }
             Message::Text("fill") => {
-                tx.send_with(MessageKind::Binary, 3, |payload| payload[1] = 9)
+                cx.send_with(MessageKind::Binary, 3, |payload| payload[1] = 9)
                     .unwrap();
             }
             Message::Text("frames") => {
-                tx.send_frames(20, |frames| {
+                cx.send_frames(20, |frames| {
                     while frames.push(linerate_proto::Opcode::Text, b"tick", None) {}
                 })
                 .unwrap();
             }
-            Message::Text("ping") => tx.ping(b"there?").unwrap(),
+            Message::Text("ping") => cx.ping(b"there?").unwrap(),
             Message::Text("close") => {
-                tx.send_text("before").unwrap();
-                tx.close(CloseCode::NORMAL, "enough").unwrap();
-                assert_eq!(tx.send_text("after"), Err(SendError::Closed));
+                cx.send_text("before").unwrap();
+                cx.close(CloseCode::NORMAL, "enough").unwrap();
+                assert_eq!(cx.send_text("after"), Err(SendError::Closed));
             }
             Message::Binary(bytes) => {
                 // The message without a copy, a part of it, and another message after them.
-                tx.send_binary(bytes).unwrap();
-                tx.send_binary(&bytes[1..]).unwrap();
-                tx.send_text("end").unwrap();
+                cx.send_binary(bytes).unwrap();
+                cx.send_binary(&bytes[1..]).unwrap();
+                cx.send_text("end").unwrap();
             }
-            Message::Text(text) => tx.send_text(text).unwrap(),
+            Message::Text(text) => cx.send_text(text).unwrap(),
         }
-        log.backlog_bytes_max = log.backlog_bytes_max.max(tx.backlog_bytes());
+        log.backlog_bytes_max = log.backlog_bytes_max.max(cx.backlog_bytes());
     }
 
-    fn drain(&mut self, (): &mut (), tx: &mut Tx<'_>) {
-        assert_eq!(tx.backlog_bytes(), 0);
+    fn drain(&mut self, (): &mut (), cx: &mut Context<'_>) {
+        assert_eq!(cx.backlog_bytes(), 0);
         self.0.0.lock().unwrap().drains += 1;
     }
 
-    fn pong(&mut self, (): &mut (), tx: &mut Tx<'_>, payload: &[u8]) {
-        tx.send_binary(payload).unwrap();
+    fn pong(&mut self, (): &mut (), cx: &mut Context<'_>, payload: &[u8]) {
+        cx.send_binary(payload).unwrap();
     }
 
-    fn ping(&mut self, (): &mut (), _tx: &mut Tx<'_>, payload: &[u8]) {
+    fn ping(&mut self, (): &mut (), _cx: &mut Context<'_>, payload: &[u8]) {
         self.0.0.lock().unwrap().pings.push(payload.to_vec());
     }
 
-    fn close(&mut self, (): (), tx: &mut Tx<'_>, closed: Closed) {
-        assert_eq!(tx.send_text("too late"), Err(SendError::Closed));
+    fn close(&mut self, (): (), cx: &mut Context<'_>, closed: Closed) {
+        assert_eq!(cx.send_text("too late"), Err(SendError::Closed));
         self.0.0.lock().unwrap().closed.push(closed);
     }
 }

@@ -1,7 +1,7 @@
 //! The opening handshake: requests that open a WebSocket, and requests that are refused.
 
 use linerate_reactor::{
-    Handler, Message, Opened, Options, Server, Tx,
+    Context, Handler, Message, Opened, Options, Server,
     handshake::{Acceptance, Refusal, Upgrade},
 };
 
@@ -68,8 +68,8 @@ impl Handler for Choosy {
             .map_err(|_| refused())
     }
 
-    fn open(&mut self, tx: &mut Tx<'_>, opened: Opened<'_>) -> String {
-        tx.send_text(self.0).unwrap();
+    fn open(&mut self, cx: &mut Context<'_>, opened: Opened<'_>) -> String {
+        cx.send_text(self.0).unwrap();
         opened
             .request()
             .and_then(|request| request.query())
@@ -77,8 +77,8 @@ impl Handler for Choosy {
             .to_owned()
     }
 
-    fn message(&mut self, query: &mut String, tx: &mut Tx<'_>, _message: Message<'_>) {
-        tx.send_text(query).unwrap();
+    fn message(&mut self, query: &mut String, cx: &mut Context<'_>, _message: Message<'_>) {
+        cx.send_text(query).unwrap();
     }
 }
 
@@ -86,12 +86,12 @@ impl Handler for Choosy {
 fn routes_have_handlers_and_data_of_their_own() {
     let mut options = Options::default();
     options.driver = driver();
-    let server = Server::builder()
-        .workers(1)
-        .options(options)
-        .route("/a", Choosy("this is a"))
-        .route("/b", Choosy("this is b"))
-        .fallback(Echo)
+    let server = Server::new()
+        .with_workers(1)
+        .with_options(options)
+        .with_route("/a", Choosy("this is a"))
+        .with_route("/b", Choosy("this is b"))
+        .with_fallback(Echo)
         .listen(([127, 0, 0, 1], 0).into())
         .unwrap();
     let (address, remote) = (server.local_addr(), server.remote());

@@ -3,7 +3,7 @@
 use std::{net::TcpStream, time::Duration};
 
 use linerate_proto::Role;
-use linerate_reactor::{Handler, Message, Opened, Options, SubscribeError, Tx};
+use linerate_reactor::{Context, Handler, Message, Opened, Options, SubscribeError};
 use linerate_testkit::Frame;
 
 use crate::support::{
@@ -126,18 +126,18 @@ struct Subscriber;
 impl Handler for Subscriber {
     type Data = ();
 
-    fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
+    fn open(&mut self, _cx: &mut Context<'_>, _opened: Opened<'_>) {}
 
-    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
+    fn message(&mut self, (): &mut (), cx: &mut Context<'_>, message: Message<'_>) {
         let Message::Text(topic) = message else {
             return;
         };
-        let answer = match tx.subscribe(topic) {
+        let answer = match cx.subscribe(topic) {
             Ok(new) => format!("new: {new}"),
             Err(error @ SubscribeError::NameTooLong { .. }) => format!("name: {error}"),
             Err(error) => error.to_string(),
         };
-        tx.send_text(&answer).unwrap();
+        cx.send_text(&answer).unwrap();
     }
 }
 

@@ -1,7 +1,7 @@
 //! Subscribers that do not keep up: what happens to publications, depending on the topic's options.
 
 use linerate_reactor::{
-    Closed, Handler, Message, Opened, Options, Overflow, Server, TopicOptions, Tx,
+    Closed, Context, Handler, Message, Opened, Options, Overflow, Server, TopicOptions,
 };
 
 use crate::support::{Raw, Running, driver, masked, wait_until};
@@ -14,49 +14,49 @@ struct Feed;
 impl Handler for Feed {
     type Data = Vec<String>;
 
-    fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) -> Vec<String> {
+    fn open(&mut self, _cx: &mut Context<'_>, _opened: Opened<'_>) -> Vec<String> {
         Vec::new()
     }
 
-    fn message(&mut self, topics: &mut Vec<String>, tx: &mut Tx<'_>, message: Message<'_>) {
+    fn message(&mut self, topics: &mut Vec<String>, cx: &mut Context<'_>, message: Message<'_>) {
         match message {
             Message::Text(topic) => {
-                tx.subscribe(topic).unwrap();
+                cx.subscribe(topic).unwrap();
                 topics.push(topic.to_owned());
-                tx.send_text("joined").unwrap();
+                cx.send_text("joined").unwrap();
             }
             Message::Binary(payload) => {
-                tx.publish(&topics[0], message);
+                cx.publish(&topics[0], message);
                 if let Some(second) = topics.get(1) {
                     let text: String = payload
                         .iter()
                         .map(|byte| char::from(byte % 10 + b'0'))
                         .collect();
-                    tx.publish(second, Message::Text(&text));
+                    cx.publish(second, Message::Text(&text));
                 }
             }
         }
     }
 
-    fn close(&mut self, _topics: Vec<String>, _tx: &mut Tx<'_>, _closed: Closed) {}
+    fn close(&mut self, _topics: Vec<String>, _cx: &mut Context<'_>, _closed: Closed) {}
 }
 
 fn start() -> Running {
     let mut options = Options::default();
     options.driver = driver();
-    let builder = Server::builder()
-        .workers(1)
-        .options(options)
-        .topic(
+    let server = Server::new()
+        .with_workers(1)
+        .with_options(options)
+        .with_topic(
             "prices/*",
             TopicOptions::default().with_overflow(Overflow::DropOldest),
         )
-        .topic(
+        .with_topic(
             "trades",
             TopicOptions::default().with_overflow(Overflow::Close),
         )
-        .route("/chat", Feed);
-    Running::serve(builder)
+        .with_route("/chat", Feed);
+    Running::serve(server)
 }
 
 fn join(server: &Running, topics: &[&str]) -> Raw {

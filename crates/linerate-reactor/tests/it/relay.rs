@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use linerate_reactor::{ConnectionId, Destination, Handler, Message, Opened, Options, Tx};
+use linerate_reactor::{ConnectionId, Context, Destination, Handler, Message, Opened, Options};
 
 use self::handler::Relay;
 use crate::{
@@ -147,15 +147,15 @@ struct Careless {
 impl Handler for Careless {
     type Data = ();
 
-    fn open(&mut self, tx: &mut Tx<'_>, _opened: Opened<'_>) {
-        self.connections.push(tx.id());
+    fn open(&mut self, cx: &mut Context<'_>, _opened: Opened<'_>) {
+        self.connections.push(cx.id());
     }
 
-    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
-        if let Some(mut second) = tx.to(self.connections[1]) {
+    fn message(&mut self, (): &mut (), cx: &mut Context<'_>, message: Message<'_>) {
+        if let Some(mut second) = cx.to(self.connections[1]) {
             second.send(message);
         }
-        _ = tx.send_text("done");
+        _ = cx.send_text("done");
     }
 }
 

@@ -41,8 +41,8 @@ fn a_client_that_does_not_answer_delays_the_end_by_a_bounded_time() {
 #[test]
 fn a_second_server_on_the_same_port_is_refused() {
     let server = Running::echo();
-    let second = linerate_reactor::Server::builder()
-        .fallback(Echo)
+    let second = linerate_reactor::Server::new()
+        .with_fallback(Echo)
         .listen(server.address);
     assert_eq!(second.unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
 }

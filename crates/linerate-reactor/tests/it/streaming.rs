@@ -1,6 +1,6 @@
 //! Messages that are passed to the handler in pieces, as they arrive.
 
-use linerate_reactor::{Chunk, Handler, Message, Opened, Options, Tx};
+use linerate_reactor::{Chunk, Context, Handler, Message, Opened, Options};
 
 use crate::support::{Raw, Running, close, fragment, masked, wait_until};
 
@@ -16,20 +16,20 @@ impl Handler for Streaming {
 
     const STREAMED_BYTES_MIN: u64 = 8;
 
-    fn open(&mut self, tx: &mut Tx<'_>, _opened: Opened<'_>) {
-        tx.subscribe("all").unwrap();
+    fn open(&mut self, cx: &mut Context<'_>, _opened: Opened<'_>) {
+        cx.subscribe("all").unwrap();
     }
 
-    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
+    fn message(&mut self, (): &mut (), cx: &mut Context<'_>, message: Message<'_>) {
         if message == Message::Text("publish") {
-            tx.publish("all", Message::Text("news"));
+            cx.publish("all", Message::Text("news"));
         } else {
-            tx.send(message).unwrap();
+            cx.send(message).unwrap();
         }
     }
 
-    fn chunk(&mut self, (): &mut (), tx: &mut Tx<'_>, chunk: Chunk<'_>) {
-        tx.send_chunk(chunk.kind, chunk.bytes, chunk.ends).unwrap();
+    fn chunk(&mut self, (): &mut (), cx: &mut Context<'_>, chunk: Chunk<'_>) {
+        cx.send_chunk(chunk.kind, chunk.bytes, chunk.ends).unwrap();
     }
 }
 

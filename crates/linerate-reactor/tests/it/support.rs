@@ -8,9 +8,7 @@ use std::{
 };
 
 use linerate_proto::{Header, Role};
-use linerate_reactor::{
-    Builder, DriverKind, Handler, Message, Opened, Options, Remote, Server, Tx,
-};
+use linerate_reactor::{Context, DriverKind, Handler, Message, Opened, Options, Remote, Server};
 use linerate_testkit::Frame;
 
 /// The time limit for a response, even on a busy machine.
@@ -39,21 +37,21 @@ pub(crate) struct Echo;
 impl Handler for Echo {
     type Data = ();
 
-    fn open(&mut self, _tx: &mut Tx<'_>, _opened: Opened<'_>) {}
+    fn open(&mut self, _cx: &mut Context<'_>, _opened: Opened<'_>) {}
 
-    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
-        _ = tx.send(message);
+    fn message(&mut self, (): &mut (), cx: &mut Context<'_>, message: Message<'_>) {
+        _ = cx.send(message);
     }
 }
 
 /// Returns the driver for the tests of this binary. There is one binary for each driver, which
 /// specifies it with its constant `DRIVER`.
 pub(crate) fn driver() -> DriverKind {
-    match crate::DRIVER.resolve() {
-        Ok(driver) => driver,
+    match crate::DRIVER.check() {
+        Ok(()) => crate::DRIVER,
         Err(missing) => {
             linerate_testkit::skip(format!("{missing}; using the default driver"));
-            DriverKind::Auto
+            DriverKind::default()
         }
     }
 }
@@ -69,13 +67,13 @@ impl Running {
     /// Starts a server with the driver of the test binary.
     pub(crate) fn start<H: Handler>(handler: H, workers: usize, mut options: Options) -> Self {
         options.driver = driver();
-        let builder = Server::builder().workers(workers).options(options);
-        Self::serve(builder.route("/chat", handler))
+        let server = Server::new().with_workers(workers).with_options(options);
+        Self::serve(server.with_route("/chat", handler))
     }
 
     /// Starts the configured server.
-    pub(crate) fn serve(builder: Builder) -> Self {
-        let server = builder.listen(([127, 0, 0, 1], 0).into()).unwrap();
+    pub(crate) fn serve(server: Server) -> Self {
+        let server = server.listen(([127, 0, 0, 1], 0).into()).unwrap();
         let (address, remote) = (server.local_addr(), server.remote());
         let thread = Some(std::thread::spawn(move || server.run()));
         Self {

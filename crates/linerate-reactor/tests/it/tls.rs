@@ -13,7 +13,7 @@ use std::{
 };
 
 use linerate_reactor::{
-    Closed, ConnectionId, Handler, Message, Opened, Options, Server, Tx,
+    Closed, ConnectionId, Context, Handler, Message, Opened, Options, Server,
     rustls::{
         self, ClientConfig, ClientConnection, RootCertStore, ServerConfig,
         SupportedProtocolVersion,
@@ -79,27 +79,27 @@ struct Obedient(Arc<Mutex<Log>>);
 impl Handler for Obedient {
     type Data = ();
 
-    fn open(&mut self, tx: &mut Tx<'_>, _opened: Opened<'_>) {
-        tx.subscribe("one").unwrap();
-        tx.subscribe("two").unwrap();
+    fn open(&mut self, cx: &mut Context<'_>, _opened: Opened<'_>) {
+        cx.subscribe("one").unwrap();
+        cx.subscribe("two").unwrap();
     }
 
-    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
+    fn message(&mut self, (): &mut (), cx: &mut Context<'_>, message: Message<'_>) {
         match message {
             Message::Text("pause") => {
-                tx.pause();
-                self.0.lock().unwrap().paused = Some(tx.id());
+                cx.pause();
+                self.0.lock().unwrap().paused = Some(cx.id());
             }
             Message::Text("publish") => {
-                tx.publish("one", Message::Binary(&[1; 6_000]));
-                tx.publish("two", Message::Text("second"));
+                cx.publish("one", Message::Binary(&[1; 6_000]));
+                cx.publish("two", Message::Text("second"));
             }
-            Message::Text("publish to one") => tx.publish("one", Message::Binary(&[1; 40_000])),
-            message => _ = tx.send(message),
+            Message::Text("publish to one") => cx.publish("one", Message::Binary(&[1; 40_000])),
+            message => _ = cx.send(message),
         }
     }
 
-    fn close(&mut self, (): (), _tx: &mut Tx<'_>, closed: Closed) {
+    fn close(&mut self, (): (), _cx: &mut Context<'_>, closed: Closed) {
         self.0.lock().unwrap().closed.push(closed);
     }
 }
@@ -125,10 +125,14 @@ impl Encrypted {
 
     fn start_as(identity: Identity, mut options: Options, config: ServerConfig) -> Self {
         options.driver = driver();
-        let builder = Server::builder().workers(1).options(options);
+        let server = Server::new().with_workers(1).with_options(options);
         let handler = Obedient::default();
         let log = handler.0.clone();
-        let running = Running::serve(builder.tls(Arc::new(config)).route("/chat", handler));
+        let running = Running::serve(
+            server
+                .with_tls(Arc::new(config))
+                .with_route("/chat", handler),
+        );
         Self {
             running,
             identity,

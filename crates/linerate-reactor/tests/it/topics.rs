@@ -1,6 +1,6 @@
 //! Publishing, within a worker and across workers.
 
-use linerate_reactor::{Closed, Handler, Message, Opened, Options, Tx};
+use linerate_reactor::{Closed, Context, Handler, Message, Opened, Options};
 
 use crate::support::{Raw, Running, masked, wait_until};
 
@@ -12,30 +12,30 @@ struct Room;
 impl Handler for Room {
     type Data = ();
 
-    fn open(&mut self, tx: &mut Tx<'_>, _opened: Opened<'_>) {
-        assert_eq!(tx.subscribe("room"), Ok(true));
-        tx.send_text("hello").unwrap();
+    fn open(&mut self, cx: &mut Context<'_>, _opened: Opened<'_>) {
+        assert_eq!(cx.subscribe("room"), Ok(true));
+        cx.send_text("hello").unwrap();
     }
 
-    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
+    fn message(&mut self, (): &mut (), cx: &mut Context<'_>, message: Message<'_>) {
         match message {
             Message::Text("leave") => {
-                assert!(tx.unsubscribe("room"));
-                tx.send_text("left").unwrap();
+                assert!(cx.unsubscribe("room"));
+                cx.send_text("left").unwrap();
             }
             Message::Text("two topics") => {
-                tx.subscribe("other").unwrap();
+                cx.subscribe("other").unwrap();
                 for number in ["1", "2", "3"] {
-                    tx.publish("room", Message::Text(number));
-                    tx.publish("other", Message::Text(number));
+                    cx.publish("room", Message::Text(number));
+                    cx.publish("other", Message::Text(number));
                 }
             }
-            message => tx.publish("room", message),
+            message => cx.publish("room", message),
         }
     }
 
-    fn close(&mut self, (): (), tx: &mut Tx<'_>, _closed: Closed) {
-        tx.publish("room", Message::Text("gone"));
+    fn close(&mut self, (): (), cx: &mut Context<'_>, _closed: Closed) {
+        cx.publish("room", Message::Text("gone"));
     }
 }
 

@@ -10,8 +10,8 @@ use std::{
 };
 
 use linerate_reactor::{
-    Closed, ConnectError, Connector, Destination, DestinationError, Handler, Message, Opened,
-    Options, Remote, Turn, Tx,
+    Closed, ConnectError, Connector, Context, Destination, DestinationError, Handler, Message,
+    Opened, Options, Remote, WorkerContext,
     rustls::{
         RootCertStore, SupportedProtocolVersion,
         crypto::ring,
@@ -40,24 +40,29 @@ struct Exchange(Sender<Seen>);
 impl Handler for Exchange {
     type Data = ();
 
-    fn open(&mut self, tx: &mut Tx<'_>, _opened: Opened<'_>) {
-        tx.send_text("short").unwrap();
-        tx.send_binary(&vec![7; LARGE_BYTES]).unwrap();
+    fn open(&mut self, cx: &mut Context<'_>, _opened: Opened<'_>) {
+        cx.send_text("short").unwrap();
+        cx.send_binary(&vec![7; LARGE_BYTES]).unwrap();
     }
 
-    fn message(&mut self, (): &mut (), tx: &mut Tx<'_>, message: Message<'_>) {
+    fn message(&mut self, (): &mut (), cx: &mut Context<'_>, message: Message<'_>) {
         let bytes = message.as_bytes().len();
         _ = self.0.send(Seen::Message(bytes));
         if bytes == LARGE_BYTES {
-            tx.close(linerate_reactor::CloseCode::NORMAL, "").unwrap();
+            cx.close(linerate_reactor::CloseCode::NORMAL, "").unwrap();
         }
     }
 
-    fn failed(&mut self, _turn: &mut Turn<'_>, _destination: &Destination, error: ConnectError) {
+    fn failed(
+        &mut self,
+        _worker: &mut WorkerContext<'_>,
+        _destination: &Destination,
+        error: ConnectError,
+    ) {
         _ = self.0.send(Seen::Failed(error));
     }
 
-    fn close(&mut self, (): (), _tx: &mut Tx<'_>, closed: Closed) {
+    fn close(&mut self, (): (), _cx: &mut Context<'_>, closed: Closed) {
         _ = self.0.send(Seen::Closed(closed));
     }
 }
@@ -75,8 +80,8 @@ impl Connecting {
         options.driver = driver();
         options.handshake.time_max = Duration::from_millis(500);
         let (sender, seen) = channel();
-        let builder = Connector::builder().workers(1).options(options);
-        let connector = builder.handler(Exchange(sender)).unwrap();
+        let connector = Connector::new().with_workers(1).with_options(options);
+        let connector = connector.prepare(Exchange(sender)).unwrap();
         let remote = connector.remote();
         Self {
             remote,

@@ -1,0 +1,220 @@
+//! A segment of a backlog.
+
+use std::{ops::Range, sync::Arc};
+
+use linerate_proto::Header;
+
+use crate::{memory::pool::Pool, topics::burst::Burst};
+
+/// A smaller part of a burst is copied, because that costs less than one more slice for the kernel.
+pub(super) const SHARED_BYTES_MIN: usize = 4 << 10;
+
+/// A part of a burst is also copied if it is smaller than the burst's memory divided by this
+/// factor, and so is the remainder of a segment once it becomes that small. Pending output
+/// therefore keeps at most this many times its own size from being reused.
+const MEMORY_FACTOR_MAX: usize = 4;
+
+/// Maximum size in bytes to which segments with copied bytes grow.
+const SEGMENT_BYTES_MAX: usize = 64 << 10;
+
+/// Waiting bytes, in memory of their own or in that of a burst.
+#[derive(Debug)]
+pub(super) struct Segment {
+    memory: Memory,
+    /// The part of the memory that waits, at least one byte.
+    range: Range<usize>,
+    /// The start of the first frame of which nothing has been written, or the end of the range if
+    /// there is none. `None` if the bytes must not be dropped or are not frames.
+    next_frame: Option<usize>,
+}
+
+#[derive(Debug)]
+enum Memory {
+    Owned(Vec<u8>),
+    Shared(Arc<Burst>),
+}
+
+impl Memory {
+    fn capacity(&self) -> usize {
+        match self {
+            Self::Owned(memory) => memory.capacity(),
+            Self::Shared(burst) => burst.capacity(),
+        }
+    }
+
+    fn slice(&self, range: Range<usize>) -> &[u8] {
+        match self {
+            Self::Owned(memory) => &memory[range],
+            Self::Shared(burst) => burst.slice(range),
+        }
+    }
+}
+
+impl Segment {
+    /// Takes over `bytes` without the first `done` bytes.
+    pub(super) const fn owned(bytes: Vec<u8>, done: usize) -> Self {
+        Self {
+            range: done..bytes.len(),
+            memory: Memory::Owned(bytes),
+            next_frame: None,
+        }
+    }
+
+    pub(super) fn copy(bytes: &[u8], pool: &mut Pool) -> Self {
+        let mut memory = pool.take(bytes.len());
+        memory.extend_from_slice(bytes);
+        Self::owned(memory, 0)
+    }
+
+    /// Returns a segment with the frames of a burst without the first `done` bytes, which must not
+    /// be all of them. The frames are held by reference if that pays and does not keep a large
+    /// block of memory for a small part of it, and copied otherwise.
+    pub(super) fn frames(
+        burst: &Arc<Burst>,
+        frames: Range<usize>,
+        done: usize,
+        droppable: bool,
+        pool: &mut Pool,
+    ) -> Self {
+        let range = frames.start + done..frames.end;
+        let mut segment = Self {
+            memory: Memory::Shared(burst.clone()),
+            next_frame: droppable.then_some(frames.start),
+            range,
+        };
+        segment.find_next_frame();
+        if segment.len() < SHARED_BYTES_MIN || is_wasteful(segment.len(), burst.capacity()) {
+            segment.move_out(pool);
+        }
+        segment
+    }
+
+    /// Adds a copy of `bytes` if the segment owns its memory, has room, and is droppable exactly if
+    /// `bytes` are; returns whether it did.
+    pub(super) fn extend(&mut self, bytes: &[u8], droppable: bool, pool: &mut Pool) -> bool {
+        match &mut self.memory {
+            Memory::Owned(memory)
+                if memory.len() + bytes.len() <= SEGMENT_BYTES_MAX
+                    && self.next_frame.is_some() == droppable =>
+            {
+                pool.reserve(memory, bytes.len());
+                memory.extend_from_slice(bytes);
+                self.range.end = memory.len();
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Removes the first `bytes` bytes, which must not be all of them.
+    pub(super) fn skip(&mut self, bytes: usize, pool: &mut Pool) {
+        self.range.start += bytes;
+        self.find_next_frame();
+        self.save_memory(pool);
+    }
+
+    /// Removes frames from the front until the segment is shorter by `bytes` or no more frames can
+    /// be removed. The last frame stays if `last_stays`.
+    pub(super) fn drop_frames(
+        &mut self,
+        bytes: usize,
+        last_stays: bool,
+        pool: &mut Pool,
+    ) -> Dropped {
+        let Some(first) = self.next_frame else {
+            return Dropped::default();
+        };
+        let (mut at, mut frames) = (first, 0);
+        while at < self.range.end && at - first < bytes {
+            let end = self.frame_end(at);
+            if last_stays && end == self.range.end {
+                break;
+            }
+            (at, frames) = (end, frames + 1);
+        }
+        let mut dropped = Dropped {
+            frames,
+            bytes: at - first,
+            begun: None,
+        };
+        if frames > 0 {
+            if first > self.range.start {
+                let begun = self.memory.slice(self.range.start..first);
+                dropped.begun = Some(Self::copy(begun, pool));
+            }
+            self.range.start = at;
+            self.next_frame = Some(at);
+            self.save_memory(pool);
+        }
+        dropped
+    }
+
+    pub(super) fn free(self, pool: &mut Pool) {
+        if let Memory::Owned(memory) = self.memory {
+            pool.give(memory);
+        }
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        self.memory.slice(self.range.clone())
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.range.end - self.range.start
+    }
+
+    /// Returns whether frames of which nothing has been written may be dropped.
+    pub(super) const fn is_droppable(&self) -> bool {
+        self.next_frame.is_some()
+    }
+
+    /// Skips the frames that have been written in part or completely.
+    fn find_next_frame(&mut self) {
+        while let Some(next) = self.next_frame
+            && next < self.range.start
+        {
+            self.next_frame = Some(self.frame_end(next));
+        }
+    }
+
+    /// Returns the end of the frame that begins at `start`.
+    fn frame_end(&self, start: usize) -> usize {
+        match Header::decode(self.memory.slice(start..self.range.end)) {
+            Ok(Some((header, prefix_bytes))) => {
+                start + prefix_bytes + header.payload_bytes as usize
+            }
+            // This cannot happen: we have encoded these frames.
+            _ => self.range.end,
+        }
+    }
+
+    /// Moves the remaining bytes if they keep too much memory in use.
+    fn save_memory(&mut self, pool: &mut Pool) {
+        let capacity = self.memory.capacity();
+        if self.len() > 0 && capacity > SHARED_BYTES_MIN && is_wasteful(self.len(), capacity) {
+            self.move_out(pool);
+        }
+    }
+
+    /// Moves the remaining bytes into memory of their own size.
+    fn move_out(&mut self, pool: &mut Pool) {
+        let mut copy = Self::copy(self.as_bytes(), pool);
+        copy.next_frame = self.next_frame.map(|next| next - self.range.start);
+        std::mem::replace(self, copy).free(pool);
+    }
+}
+
+/// What was dropped from a segment.
+#[derive(Debug, Default)]
+pub(super) struct Dropped {
+    pub(super) frames: u64,
+    pub(super) bytes: usize,
+    /// The remainder of the frame before the dropped ones, which has been written in part; it is
+    /// kept.
+    pub(super) begun: Option<Segment>,
+}
+
+/// Returns whether `bytes` are too few to keep `capacity` in use.
+const fn is_wasteful(bytes: usize, capacity: usize) -> bool {
+    bytes.saturating_mul(MEMORY_FACTOR_MAX) < capacity
+}

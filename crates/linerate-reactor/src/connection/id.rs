@@ -1,0 +1,18 @@
+//! The identifiers of connections.
+
+/// Identifies a connection among all connections that a server or a connector ever has; used by
+/// [`Remote`](crate::Remote) and [`Context::to`](crate::Context::to).
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct ConnectionId {
+    pub(crate) worker: u16,
+    pub(crate) index: u32,
+    /// Distinguishes connections that had the same index.
+    pub(crate) serial: u32,
+}
+
+impl ConnectionId {
+    /// Returns the token under which the driver reports the connection.
+    pub(crate) const fn token(self) -> u64 {
+        (self.serial as u64) << 32 | self.index as u64
+    }
+}

@@ -1,0 +1,15 @@
+//! The memory that the connections of a worker take when they need it and give back afterwards.
+
+use crate::{
+    connection::{backlog::Queue, held::HeldBytes, partial::PartialMessage},
+    memory::{boxes::Boxes, pool::Pool},
+};
+
+/// Recycled memory for unfinished messages, held input, and pending output.
+#[derive(Default)]
+pub(crate) struct Memory {
+    pub(crate) pool: Pool,
+    pub(crate) queues: Boxes<Queue>,
+    pub(crate) held: Boxes<HeldBytes>,
+    pub(crate) messages: Boxes<PartialMessage>,
+}

@@ -1,0 +1,380 @@
+//! The connections of a worker, from their first event to their end.
+
+use std::{io, os::fd::OwnedFd, sync::Arc};
+
+use linerate_proto::{CloseCode, Role, engine::Timeout};
+
+use super::{
+    connections::Connections, dial::Dial, handshakes::Handshakes, input::Input, parts::Parts,
+    request, settle::settle, tls,
+};
+use crate::{
+    adoption::Adoption,
+    connection::{Connection, Stage, id::ConnectionId},
+    core::Core,
+    driver::{
+        event::{Event, EventKind, Interest},
+        socket,
+    },
+    handler::Opened,
+    outbound::error::ConnectError,
+    reactor::Reactor,
+    route::routes::Routes,
+    tls::Tls,
+    wheel::{Tick, tick_at},
+};
+
+/// Maximum number of deadlines that are handled before connections have their turn again. Thousands
+/// of connections that opened together are due together, and each may take system calls of 10 µs.
+const DEADLINES_MAX: usize = 8;
+
+/// The connections of a worker, and everything that serving them needs.
+///
+/// Its methods are of four kinds: adding a connection, handling what happens to one, settling and
+/// ending it, and ending all of them.
+pub(super) struct Service {
+    pub(super) parts: Parts,
+    pub(super) connections: Connections,
+    input: Input,
+    /// True if a connection has ended since [`take_freed`](Self::take_freed) was last called.
+    has_freed: bool,
+}
+
+impl Service {
+    pub(super) fn new(number: u16, reactor: Arc<Reactor>, routes: Routes) -> io::Result<Self> {
+        Ok(Self {
+            parts: Parts {
+                core: Core::new(number, reactor)?,
+                routes,
+                handshakes: Handshakes::default(),
+            },
+            connections: Connections::new(),
+            input: Input::new(),
+            has_freed: false,
+        })
+    }
+
+    /// Starts an accepted connection.
+    pub(super) fn start(&mut self, socket: OwnedFd) {
+        let Parts {
+            core, handshakes, ..
+        } = &mut self.parts;
+        let config = core.reactor.tls.as_ref();
+        let Ok(tls) = config.map(Tls::server).transpose() else {
+            return;
+        };
+        let stage = Handshakes::begin(core);
+        let added = self
+            .connections
+            .add(core, socket, stage, Role::Server, Interest::READ);
+        let Ok(key) = added else {
+            return;
+        };
+        let connection = &mut self.connections[key];
+        connection.tls = tls;
+        if !core.reactor.count_accepted() {
+            handshakes.refuse_overload(core, connection);
+        }
+        self.settle(key);
+    }
+
+    /// Takes over a connection that another server has accepted and that has been counted.
+    pub(super) fn adopt(&mut self, adoption: Adoption) {
+        let Adoption {
+            socket,
+            request,
+            mut input,
+            path,
+            is_answered,
+        } = adoption;
+        let Parts {
+            core,
+            routes,
+            handshakes,
+        } = &mut self.parts;
+        let stage = Handshakes::begin(core);
+        let added = match socket::prepare(&socket) {
+            Ok(()) if !core.is_shutting_down => self
+                .connections
+                .add(core, socket, stage, Role::Server, Interest::READ)
+                .ok(),
+            _ => None,
+        };
+        let Some(key) = added else {
+            return core.reactor.count_closed();
+        };
+        let connection = &mut self.connections[key];
+        let route = routes.find(path.as_deref().unwrap_or(request.path()));
+        match (is_answered, route) {
+            (false, route) => handshakes.answer(core, routes, connection, route, &request),
+            (true, Some(route)) => {
+                core.renew_engine(connection);
+                routes.open(core, connection, route, Opened::Accepted(&request));
+            }
+            (true, None) => connection.lost = true,
+        }
+        if let Stage::Open { .. } = connection.stage {
+            self.input.handle(&mut self.parts, connection, &mut input);
+        }
+        self.settle(key);
+    }
+
+    /// Returns access to the parts that opening outbound connections needs.
+    pub(super) const fn dial(&mut self) -> Dial<'_> {
+        Dial {
+            core: &mut self.parts.core,
+            routes: &mut self.parts.routes,
+            connections: &mut self.connections,
+        }
+    }
+
+    /// Handles an event of a socket.
+    ///
+    /// # Errors
+    /// If the driver failed.
+    #[inline]
+    pub(super) fn handle_event(&mut self, event: Event) -> io::Result<()> {
+        if let EventKind::Failed(error) = event.kind {
+            return Err(error);
+        }
+        if let Some(key) = self.connections.find(event.token) {
+            let connection = &mut self.connections[key];
+            if event.is_over {
+                connection.watch.input_is_over();
+            }
+            if connection.connecting {
+                self.handle_connected(key);
+            } else {
+                self.handle(key, event.kind);
+            }
+        }
+        Ok(())
+    }
+
+    /// Handles some of the input of the connection that has waited the longest.
+    pub(super) fn handle_deferred(&mut self) {
+        if let Some(token) = self.input.pop_deferred()
+            && let Some(key) = self.connections.find(token)
+        {
+            self.connections[key].held.set_deferred(false);
+            self.settle(key);
+        }
+    }
+
+    /// Handles deadlines that have passed.
+    pub(super) fn handle_deadlines(&mut self) {
+        let now = tick_at(self.parts.core.now);
+        for _ in 0..DEADLINES_MAX {
+            let Some(key) = self.parts.core.deadlines.pop(now) else {
+                break;
+            };
+            self.connections[key].alarm = 0;
+            self.handle_deadline(key, now);
+        }
+    }
+
+    /// Resumes the input of a connection, if it still exists.
+    pub(super) fn resume(&mut self, token: u64) {
+        if let Some(key) = self.connections.find(token) {
+            self.connections[key].paused = false;
+            self.settle(key);
+        }
+    }
+
+    /// Settles a connection, if it still exists.
+    pub(super) fn settle_id(&mut self, id: ConnectionId) {
+        if let Some(key) = self.connections.find(id.token()) {
+            self.settle(key);
+        }
+    }
+
+    /// Writes the output that callbacks have left and updates everything that depends on the state
+    /// of the connection. Ends the connection if it is over.
+    pub(super) fn settle(&mut self, key: usize) {
+        let connection = &mut self.connections[key];
+        if settle(&mut self.input, &mut self.parts, connection) {
+            self.end(key);
+        }
+    }
+
+    /// Returns whether a connection has ended since this was last called.
+    pub(super) const fn take_freed(&mut self) -> bool {
+        std::mem::replace(&mut self.has_freed, false)
+    }
+
+    /// Returns whether something is to be done at once.
+    pub(super) fn has_work(&self) -> bool {
+        let core = &self.parts.core;
+        self.input.has_deferred()
+            || core.deadlines.is_behind()
+            || !core.commands.is_empty()
+            || core.dialer.is_ready(core.reactor.options.attempts_max)
+    }
+
+    /// Returns whether something is to be done later, even if nothing happens until then.
+    pub(super) fn has_deadlines(&self) -> bool {
+        let core = &self.parts.core;
+        !core.deadlines.is_empty() || core.dialer.has_delayed()
+    }
+
+    /// Starts to close all connections, and opens no more.
+    pub(super) fn close_all(&mut self) {
+        self.parts.core.is_shutting_down = true;
+        self.dial().cancel_pending();
+        for key in self.connections.keys() {
+            let connection = &mut self.connections[key];
+            match connection.stage {
+                Stage::Open { .. } => {
+                    // The reason is within the length limit, and there is no other error.
+                    let reason = match connection.role() {
+                        Role::Client => "client shuts down",
+                        Role::Server => "server shuts down",
+                    };
+                    let now = self.parts.core.now;
+                    _ = connection.engine.close(CloseCode::GOING_AWAY, reason, now);
+                    // Shutting down does not wait for a handler that has paused the input.
+                    connection.paused = false;
+                }
+                Stage::Connecting(_) => request::cancel(connection, ConnectError::ShutDown),
+                Stage::Opening(_) => connection.lost = true,
+                Stage::Refused { .. } => {}
+            }
+            self.settle(key);
+        }
+    }
+
+    /// Ends all connections at once.
+    pub(super) fn drop_all(&mut self) {
+        for key in self.connections.keys() {
+            self.end(key);
+        }
+    }
+
+    fn handle(&mut self, key: usize, kind: EventKind) {
+        let connection = &mut self.connections[key];
+        match kind {
+            EventKind::Ready { read, write, lost } => {
+                self.handle_ready(key, read, write, lost);
+            }
+            EventKind::Input(mut input) => {
+                let continues = connection.partial.is_some();
+                connection.watch.learn(input.len(), continues);
+                self.input.handle(&mut self.parts, connection, &mut input);
+            }
+            EventKind::End => connection.ended = true,
+            EventKind::Lost => connection.lost = true,
+            EventKind::Unsent(bytes, sent) => {
+                self.parts.core.io.keep_unsent(connection, bytes, sent);
+            }
+            EventKind::Connection(_)
+            | EventKind::Failed(_)
+            | EventKind::Nothing
+            | EventKind::Shortage => {}
+        }
+        self.settle(key);
+    }
+
+    fn handle_ready(&mut self, key: usize, read: bool, write: bool, lost: bool) {
+        let Self {
+            parts,
+            connections,
+            input,
+            ..
+        } = self;
+        let connection = &mut connections[key];
+        if write && !connection.backlog.is_empty() {
+            parts.core.io.write_backlog(connection);
+            if connection.backlog.is_empty() {
+                end_congestion(parts, connection);
+                input.handle_held(parts, connection);
+            }
+        }
+        if lost && !connection.wanted().read {
+            connection.lost = true;
+        } else if read && !connection.watch.is_receiving() {
+            input.read(parts, connection);
+        }
+    }
+
+    /// Continues once the network connection has been established or has failed.
+    fn handle_connected(&mut self, key: usize) {
+        let connection = &mut self.connections[key];
+        if let Err(error) = socket::take_error(&connection.socket) {
+            return self.dial().try_next(key, error);
+        }
+        connection.connecting = false;
+        tls::start_client(&mut self.parts, connection);
+        self.settle(key);
+    }
+
+    /// Checks the deadlines of one connection.
+    fn handle_deadline(&mut self, key: usize, now: Tick) {
+        let Parts {
+            core, handshakes, ..
+        } = &mut self.parts;
+        let connection = &mut self.connections[key];
+        if !connection.backlog.is_empty() && now >= connection.stall_due {
+            connection.lost = true;
+        }
+        match &connection.stage {
+            Stage::Connecting(attempt) if core.now >= attempt.due => {
+                let time_max = attempt.time_max;
+                request::cancel(connection, ConnectError::TimedOut { time_max });
+            }
+            Stage::Connecting(attempt)
+                if connection.connecting && core.now >= attempt.address_due =>
+            {
+                return self.dial().try_next(key, io::ErrorKind::TimedOut.into());
+            }
+            Stage::Opening(opening) if core.now >= opening.due => {
+                handshakes.refuse_late(core, connection);
+            }
+            Stage::Refused { due } if now >= *due => connection.lost = true,
+            Stage::Open { .. } if connection.engine_has_deadline() => {
+                match connection.engine.handle_timeout(core.now) {
+                    // A keepalive that failed has queued our Close frame.
+                    Ok(()) | Err(Timeout::Keepalive(_)) => {}
+                    Err(_) => connection.lost = true,
+                }
+            }
+            _ => {}
+        }
+        self.settle(key);
+    }
+
+    /// Ends a connection: tells the handler and releases the connection's resources.
+    fn end(&mut self, key: usize) {
+        let Parts {
+            core,
+            routes,
+            handshakes,
+        } = &mut self.parts;
+        let Some(mut connection) = self.connections.remove(core, key) else {
+            return;
+        };
+        match connection.stage {
+            Stage::Open { .. } => {
+                let closed = connection.engine.handle_eof();
+                routes.close(core, &mut connection, closed);
+                core.topics.unsubscribe_all(connection.id.index);
+                core.reactor.count_closed();
+            }
+            Stage::Refused { .. } => handshakes.end_refusal(),
+            Stage::Opening(_) => core.reactor.count_closed(),
+            Stage::Connecting(_) => {}
+        }
+        let has_ended = connection.ended;
+        let stage = core.io.close(connection);
+        self.has_freed = true;
+        if let Stage::Connecting(attempt) = stage {
+            self.dial().end(*attempt, has_ended);
+        }
+    }
+}
+
+/// Ends congestion and tells the handler that the backlog has been written.
+fn end_congestion(Parts { core, routes, .. }: &mut Parts, connection: &mut Connection) {
+    connection.congested = false;
+    connection.congestion_reported = false;
+    routes.drain(core, connection);
+}
