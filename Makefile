@@ -68,13 +68,13 @@ docs: web ## the Rust documentation; a broken link is an error
 
 # In release, since some tests are thorough and the release build of the dependencies is there anyway: linerate-web stays
 # out, since it has features of theirs changed and all of them built again. Examples have no tests, and `lint` has
-# compiled them. The two crates that do arithmetic on lengths once more with overflow checks and debug assertions.
+# compiled them. The crates that do arithmetic on lengths once more with overflow checks and debug assertions.
 UNIT := --workspace --exclude linerate-microbench --exclude linerate-web --all-features
 .PHONY: unit
 unit: web sdks ## the tests of all crates
 	scripts/steady-tests --locked --release $(UNIT) --tests
 	cargo test --locked --release --no-fail-fast $(UNIT) --doc
-	cargo test --locked -p linerate-simd -p linerate-proto -p linerate-web --lib --tests
+	cargo test --locked -p linerate-simd -p linerate-proto -p linerate-tls -p linerate-web --lib --tests
 
 # Rebuilt when one of its sources or lockfile changed, or when the result is gone.
 .PHONY: web

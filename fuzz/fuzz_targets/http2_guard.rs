@@ -10,7 +10,7 @@ use std::{
 
 use h2::Reason;
 use libfuzzer_sys::fuzz_target;
-use linerate::http2_guard_fuzzing::{Judged, OVERFLOWS_MAX, WINDOWS_MAX, judge};
+use linerate_h2::fuzzing::{Judged, OVERFLOWS_MAX, WINDOWS_MAX, judge};
 use linerate_testkit::Cuts;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 

@@ -2,7 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate::{Role, http3_fuzzing as http3};
+use linerate_h3::fuzzing as http3;
+use linerate_proto::Role;
 use linerate_testkit::Cuts;
 
 // However the bytes arrive, the same comes of them, and what we understand of fields we also write.
