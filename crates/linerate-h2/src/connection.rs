@@ -128,9 +128,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Serving<T> {
             tokio::select! {
                 biased;
                 () = places.changed() => self.note_change(deadline.as_mut()),
-                Ok(reason) = &mut self.findings.fault, if self.phase != Phase::Ended => {
-                    tracing::debug!(%reason, "closing the HTTP/2 connection: protocol error of the client");
-                    self.end(reason, deadline.as_mut());
+                Ok(()) = &mut self.findings.fault, if self.phase != Phase::Ended => {
+                    tracing::debug!("closing the HTTP/2 connection: the client sent no settings");
+                    self.end(Reason::PROTOCOL_ERROR, deadline.as_mut());
                 }
                 () = &mut goodbye, if self.phase == Phase::Open => self.leave(deadline.as_mut()),
                 () = &mut deadline, if self.has_deadline() => match self.phase {
@@ -160,8 +160,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Serving<T> {
     ) -> Option<Incoming> {
         let (mut head, body) = request.into_parts();
         let mut place = self.places.take();
-        let is_malformed = self.findings.malformed.take(respond.stream_id().into());
-        if is_malformed || head.headers.values().any(has_space_around) {
+        if head.headers.values().any(has_space_around) {
             respond.send_reset(Reason::PROTOCOL_ERROR);
             place.note_reset();
             return None;

@@ -54,7 +54,7 @@
 //! | `client` | one stream, from the client's side |
 //! | `connect` | passes a stream to the code that answers the CONNECT request |
 //! | `connection` | the streams of one connection, from the server's side |
-//! | `guard` | client input that must not reach h2 |
+//! | `guard` | faults of a client that h2 overlooks |
 //! | `incoming` | a request, until it becomes a WebSocket or is refused |
 //! | `limits` | the limits of a connection |
 //! | `linger` | requests that are answered before they have arrived completely |

@@ -49,6 +49,7 @@
 //! | `exchange` | header fields as they arrive on a stream |
 //! | `fault` | errors of the peer, and the codes that report them |
 //! | `frame` | frame headers |
+//! | `huffman` | decoding of Huffman-coded fields |
 //! | `incoming` | a stream opened by a client |
 //! | `limits` | the limits of a connection |
 //! | `message` | requests and responses as header fields |
@@ -69,6 +70,7 @@ mod fault;
 mod frame;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+mod huffman;
 mod incoming;
 mod limits;
 mod message;

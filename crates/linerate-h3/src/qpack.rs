@@ -7,7 +7,7 @@ mod integer;
 mod table;
 
 use crate::fault::{Code, Fault};
-use linerate_http::huffman;
+use crate::huffman;
 
 /// What each field counts in addition to its name and value (RFC 9114 §4.2.2).
 const FIELD_OVERHEAD_BYTES: usize = 32;

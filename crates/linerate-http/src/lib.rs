@@ -1,11 +1,9 @@
 //! What HTTP/2 and HTTP/3 connections that carry WebSockets have in common.
 //!
 //! This crate is for `linerate-h2` and `linerate-h3`: it counts the open streams of a connection,
-//! limits how many of them the peer may reset, and decodes the Huffman code of header fields.
+//! and limits how many of them the peer may reset.
 //!
 //! ```
-//! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() {
 //! use linerate_http::Places;
 //!
 //! // The client may reset one stream in a burst, and one per second in the long run.
@@ -16,12 +14,10 @@
 //! }
 //! assert!(places.is_idle());
 //! assert!(places.is_calm_wanted(), "the connection has to be closed");
-//! # }
 //! ```
 #![forbid(unsafe_code)]
 
 mod error;
-pub mod huffman;
 mod places;
 mod resets;
 

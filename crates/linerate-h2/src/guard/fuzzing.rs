@@ -21,10 +21,8 @@ pub const WINDOWS_MAX: usize = windows::STREAMS_MAX;
 pub struct Judged {
     /// The input that is passed on to h2.
     pub passed: Vec<u8>,
-    /// The error with which the connection must be closed.
-    pub reason: Option<h2::Reason>,
-    /// The streams of requests that were found malformed.
-    pub malformed: Vec<u32>,
+    /// True if the client's first frame is not its settings.
+    pub are_settings_missing: bool,
     /// The streams whose windows are open too far: at most the newest [`OVERFLOWS_MAX`] among the
     /// newest [`WINDOWS_MAX`] whose windows have grown.
     pub overflown: Vec<u32>,
@@ -36,7 +34,6 @@ pub fn judge<'a>(pieces: impl IntoIterator<Item = &'a [u8], IntoIter: Unpin>) ->
     let (mut guard, findings) = Guard::new(pieces);
     let Findings {
         mut fault,
-        malformed,
         overflows,
     } = findings;
     let mut context = Context::from_waker(Waker::noop());
@@ -55,8 +52,7 @@ pub fn judge<'a>(pieces: impl IntoIterator<Item = &'a [u8], IntoIter: Unpin>) ->
     }
     Judged {
         passed,
-        reason: fault.try_recv().ok(),
-        malformed: malformed.waiting(),
+        are_settings_missing: fault.try_recv().is_ok(),
         overflown: overflows.waiting(),
     }
 }

@@ -1,8 +1,6 @@
-//! Values of settings (RFC 9113 §6.5).
+//! Settings that change windows (RFC 9113 §6.5, §6.9.2).
 
-use h2::Reason;
-
-use super::windows::{WINDOW_BYTES_MAX, Windows};
+use super::windows::Windows;
 
 /// Size of a setting in bytes: an identifier of two bytes and a value of four.
 const SETTING_BYTES: usize = 6;
@@ -17,40 +15,23 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Handles part of the payload, and resizes the windows accordingly.
-    ///
-    /// # Errors
-    /// Returns `FLOW_CONTROL_ERROR` if a window exceeds the maximum. h2 rejects all other invalid
-    /// values.
-    pub(super) fn handle_input(
-        &mut self,
-        input: &[u8],
-        windows: &mut Windows,
-    ) -> Result<(), Reason> {
+    /// Handles part of the payload, and resizes the windows accordingly. h2 checks the values.
+    pub(super) fn handle_input(&mut self, input: &[u8], windows: &mut Windows) {
         for byte in input {
             self.setting[self.bytes] = *byte;
             self.bytes += 1;
             if self.bytes == SETTING_BYTES {
                 self.bytes = 0;
-                self.apply(windows)?;
+                self.apply(windows);
             }
         }
-        Ok(())
     }
 
     /// Applies a complete setting.
-    ///
-    /// §6.5.2: "Values above the maximum flow-control window size of 2^31-1 MUST be treated as a
-    /// connection error of type FLOW_CONTROL_ERROR."
-    fn apply(&self, windows: &mut Windows) -> Result<(), Reason> {
+    fn apply(&self, windows: &mut Windows) {
         let [a, b, value @ ..] = self.setting;
         if u16::from_be_bytes([a, b]) == INITIAL_WINDOW_SIZE {
-            let bytes = u32::from_be_bytes(value);
-            if bytes > WINDOW_BYTES_MAX {
-                return Err(Reason::FLOW_CONTROL_ERROR);
-            }
-            windows.resize(bytes);
+            windows.resize(u32::from_be_bytes(value));
         }
-        Ok(())
     }
 }

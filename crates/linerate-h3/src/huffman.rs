@@ -91,7 +91,7 @@ const fn short() -> [(u8, u8); 1 << SHORT_BITS] {
 
 /// A Huffman decoder, which keeps the bits since the last complete symbol.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Code {
+pub(crate) struct Code {
     /// The undecoded input, in the last `bits` bits.
     value: u64,
     bits: usize,
@@ -100,7 +100,7 @@ pub struct Code {
 impl Code {
     /// Adds a byte and passes the symbols that it completes to `take`; returns `None` at an
     /// end-of-string symbol, which must not occur.
-    pub fn push(&mut self, byte: u8, mut take: impl FnMut(u8)) -> Option<()> {
+    pub(crate) fn push(&mut self, byte: u8, mut take: impl FnMut(u8)) -> Option<()> {
         self.value = self.value << 8 | u64::from(byte);
         self.bits += 8;
         while self.bits >= LENGTH_MIN {
@@ -138,7 +138,7 @@ impl Code {
     /// RFC 7541 §5.2: "A padding strictly longer than 7 bits MUST be treated as a decoding error. A
     /// padding not corresponding to the most significant bits of the code for the EOS symbol MUST
     /// be treated as a decoding error."
-    pub fn is_padding(&self) -> bool {
+    pub(crate) fn is_padding(&self) -> bool {
         let ones = (1 << self.bits) - 1;
         self.bits < 8 && self.value & ones == ones
     }
