@@ -76,7 +76,7 @@ UNIT := --workspace --exclude linerate-web --all-features
 unit: web sdks ## test all crates
 	scripts/steady-tests --locked --release $(UNIT) --tests
 	cargo test --locked --release --no-fail-fast $(UNIT) --doc
-	cargo test --locked -p linerate-simd -p linerate-proto -p linerate-web --lib --tests
+	cargo test --locked -p linerate-simd -p linerate-proto -p linerate-tls -p linerate-web --lib --tests
 
 # Rebuilt if a source or the lockfile has changed, or if the result is missing.
 .PHONY: web

@@ -7,8 +7,8 @@ use std::sync::{
 };
 
 use libfuzzer_sys::fuzz_target;
-use linerate_proto::client_hello::{HelloError, HelloReader};
 use linerate_testkit::Cuts;
+use linerate_tls::{HelloError, HelloReader};
 use rustls::{
     Error, PeerIncompatible, ServerConfig,
     server::{Acceptor, ClientHello, ResolvesServerCert},

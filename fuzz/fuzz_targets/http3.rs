@@ -2,7 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate::{Role, http3_fuzzing as http3};
+use linerate_h3::fuzzing as http3;
+use linerate_proto::Role;
 use linerate_testkit::Cuts;
 
 // The result does not depend on how the bytes are split, and fields that we decode we also encode.

@@ -9,7 +9,6 @@
 //!   output appended to the caller's buffer. It does not buffer the payloads of messages; of an
 //!   unfinished frame it keeps at most a header or the payload of a control frame.
 //! - [`handshake`] is the opening handshake over HTTP/1.1, for clients and servers.
-//! - [`client_hello`] inspects the first message of a TLS client, for servers.
 //! - [`relay`] passes frames from one connection to another.
 //!
 //! The feature `deflate` adds compressed messages (RFC 7692). With `std` as well, all connections
@@ -43,7 +42,6 @@ extern crate alloc;
 #[cfg(any(test, feature = "std"))]
 extern crate std;
 
-pub mod client_hello;
 pub mod close;
 mod config;
 #[cfg(feature = "deflate")]

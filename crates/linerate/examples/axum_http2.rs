@@ -48,7 +48,7 @@ async fn main() -> io::Result<()> {
     }
 }
 
-async fn serve(stream: TcpStream, app: Router, limits: &Arc<Http2Limits>) -> io::Result<()> {
+async fn serve(stream: TcpStream, app: Router, limits: &Http2Limits) -> io::Result<()> {
     if timeout(HANDSHAKE_TIMEOUT, speaks_http2(&stream)).await?? {
         let never = std::future::pending();
         return serve_http2(stream, app, limits, HANDSHAKE_TIMEOUT, never).await;

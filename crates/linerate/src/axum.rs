@@ -32,20 +32,20 @@ use hyper::{
     upgrade::{OnUpgrade, Upgraded},
 };
 use hyper_util::rt::TokioIo;
+use linerate_h2::{Connect, Stream};
 use linerate_proto::{
     Role,
     handshake::{HandshakeError, HandshakeLimits, HttpVersion, OriginPolicy, Request, Scheme},
 };
 use tokio::{net::TcpStream, sync::oneshot};
 
-pub use crate::http2::{RequestBody, serve_http2, speaks_http2};
 use crate::{
     Options, Result, WebSocket,
-    http2::{self, Connect, Stream},
     link::{Agreed, Alarm, Driver, Link, Transport},
     options::Settings,
 };
 
+pub use linerate_h2::{RequestBody, serve_http2, speaks_http2};
 pub use service::{Answering, WebSocketService};
 
 /// A request for a WebSocket that follows all rules of the opening handshake.
@@ -242,7 +242,11 @@ fn request(parts: &Parts) -> std::result::Result<Request, HandshakeError> {
     let version = match parts.version {
         axum::http::Version::HTTP_10 => HttpVersion::Http10,
         axum::http::Version::HTTP_11 => HttpVersion::Http11,
-        axum::http::Version::HTTP_2 => return http2_request(parts, limits),
+        axum::http::Version::HTTP_2 => {
+            // The request was read by hyper or by linerate-h2.
+            let protocol = parts.extensions.get::<Protocol>().map(Protocol::as_str);
+            return linerate_h2::request(parts, protocol, limits);
+        }
         _ => return Err(HandshakeError::HttpVersionUnsupported),
     };
     let target = parts
@@ -254,18 +258,6 @@ fn request(parts: &Parts) -> std::result::Result<Request, HandshakeError> {
         .iter()
         .map(|(name, value)| (name.as_str(), value.as_bytes()));
     Request::from_parts(parts.method.as_str(), target, version, headers, limits)
-}
-
-/// Converts an HTTP/2 request that was read by either h2 (in this crate) or hyper.
-fn http2_request(
-    parts: &Parts,
-    limits: HandshakeLimits,
-) -> std::result::Result<Request, HandshakeError> {
-    let ours = parts.extensions.get::<h2::ext::Protocol>();
-    let hypers = parts.extensions.get::<Protocol>();
-    let protocol = ours.map(h2::ext::Protocol::as_str);
-    let protocol = protocol.or(hypers.map(Protocol::as_str));
-    http2::request(parts, protocol, limits)
 }
 
 #[cfg_attr(

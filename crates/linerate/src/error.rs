@@ -2,6 +2,8 @@
 
 use std::{fmt, io, time::Duration};
 
+#[cfg(any(feature = "http2", feature = "http3"))]
+use linerate_http::OpenError;
 use linerate_proto::{
     ProtocolError, SendError,
     handshake::{BuildError, HandshakeError},
@@ -220,6 +222,16 @@ impl From<SendError> for Error {
 impl From<HandshakeError> for Error {
     fn from(error: HandshakeError) -> Self {
         Self::Handshake(error)
+    }
+}
+
+#[cfg(any(feature = "http2", feature = "http3"))]
+impl From<OpenError> for Error {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Handshake(error) => Self::Handshake(error),
+            OpenError::Io(error) => Self::Io(error),
+        }
     }
 }
 

@@ -59,23 +59,13 @@ mod counters;
 pub mod dial;
 mod error;
 mod frames;
-#[cfg(feature = "http2")]
-mod http2;
-#[cfg(feature = "http3")]
-mod http3;
-#[cfg(any(feature = "http2", feature = "http3"))]
-mod huffman;
 mod link;
 mod memory;
 mod message;
 mod options;
 mod parts;
-#[cfg(any(feature = "http2", feature = "http3"))]
-mod places;
 mod pool;
 mod relay;
-#[cfg(any(feature = "http2", feature = "http3"))]
-mod resets;
 pub mod server;
 mod sink;
 mod split;
@@ -83,8 +73,6 @@ mod streaming;
 #[cfg(feature = "rustls")]
 pub mod tls;
 mod websocket;
-#[cfg(any(feature = "http2", feature = "rustls"))]
-mod write_through;
 
 pub use backoff::{AttemptsExhausted, Backoff};
 pub use client::{Client, connect};
@@ -92,13 +80,9 @@ pub use counters::Counters;
 pub use error::{Error, Result, TrySendError, UrlError};
 pub use frames::{Frames, FramesError};
 #[cfg(feature = "http2")]
-pub use http2::Http2Limits;
-#[cfg(all(fuzzing, feature = "http2"))]
-pub use http2::guard_fuzzing as http2_guard_fuzzing;
+pub use linerate_h2::Http2Limits;
 #[cfg(feature = "http3")]
-pub use http3::Http3Limits;
-#[cfg(all(fuzzing, feature = "http3"))]
-pub use http3::fuzzing as http3_fuzzing;
+pub use linerate_h3::Http3Limits;
 #[cfg(feature = "deflate")]
 pub use linerate_proto::deflate::{Agreement, Budget, Deflate};
 pub use linerate_proto::{

@@ -6,6 +6,8 @@ mod connections;
 mod http2;
 #[cfg(feature = "http3")]
 mod http3;
+#[cfg(any(feature = "http2", feature = "http3"))]
+mod streams;
 
 use std::{
     fmt,
@@ -231,14 +233,14 @@ impl Server {
                 Ok(Accepted::WebSocket(link, request)) => drive(link, request, slot, &*handler),
                 #[cfg(feature = "http2")]
                 Ok(Accepted::Http2(io, scheme)) => {
-                    let connection = http2::Connection {
+                    let streams = streams::Streams {
                         server: self,
                         scheme,
                         handler,
                         connections,
                     };
                     // This runs in its own task, so that the memory of the handshake is freed.
-                    tokio::spawn(connection.serve(io, slot));
+                    tokio::spawn(streams.serve_http2(io, slot));
                 }
                 Err(error) => tracing::debug!(%error, "opening handshake failed"),
             }

@@ -2,7 +2,6 @@
 
 mod accept;
 mod danger;
-mod provider;
 
 use std::{
     io,
@@ -20,7 +19,7 @@ use url::Host;
 
 pub use accept::{Greeted, accept};
 pub use danger::danger_client_config_trusting_anybody;
-pub use provider::{provider, strict};
+pub use linerate_tls::{provider, strict};
 pub use rustls;
 
 use crate::link::Transport;

@@ -24,6 +24,8 @@ pub enum Fate {
     /// The stream is reset with `PROTOCOL_ERROR`, possibly after an error response (RFC 9113
     /// §8.1.1).
     Malformed,
+    /// The same, or a WebSocket is opened.
+    MalformedOrOpened,
     /// The response has one of these statuses, and opens no WebSocket.
     Refused(&'static [u16]),
     /// The stream is reset with one of these codes, or the connection ends with one of them
@@ -34,7 +36,10 @@ pub enum Fate {
 impl Fate {
     /// Returns whether the server may end the whole connection instead of the stream.
     pub(super) fn may_end_connection(&self) -> bool {
-        matches!(self, Self::Malformed | Self::Reset(_))
+        matches!(
+            self,
+            Self::Malformed | Self::MalformedOrOpened | Self::Reset(_)
+        )
     }
 }
 

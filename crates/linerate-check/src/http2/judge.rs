@@ -47,7 +47,7 @@ fn judge_ended(fates: &[(u32, Fate)], outcome: &Outcome) -> Judgement {
     }
     let codes = fates.iter().find_map(|(_, fate)| match fate {
         Fate::Reset(codes) => Some(*codes),
-        Fate::Malformed => Some(&[PROTOCOL_ERROR][..]),
+        Fate::Malformed | Fate::MalformedOrOpened => Some(&[PROTOCOL_ERROR][..]),
         _ => None,
     });
     judge_goaway(codes.unwrap_or_default(), outcome)
@@ -111,6 +111,8 @@ fn judge_stream(fate: &Fate, stream: &SeenStream, ends: bool) -> Judgement {
         Fate::Ends if stream.end != End::Open => Judgement::right(),
         Fate::Ends => Judgement::permitted("the stream is not ended"),
         Fate::Malformed => judge_malformed(stream),
+        Fate::MalformedOrOpened if opens(stream) => Judgement::right(),
+        Fate::MalformedOrOpened => judge_malformed(stream),
         Fate::Refused(statuses) => judge_refusal(statuses, stream, ends),
         Fate::Reset(codes) => judge_reset(codes, stream),
     }
@@ -216,7 +218,9 @@ pub(crate) fn is_settled(expect: &Expect, outcome: &Outcome) -> bool {
 fn is_stream_settled(fate: &Fate, stream: &SeenStream) -> bool {
     let is_over = stream.end != End::Open;
     match fate {
-        Fate::Answered | Fate::Refused(_) | Fate::Malformed => is_over || stream.head.is_some(),
+        Fate::Answered | Fate::Refused(_) | Fate::Malformed | Fate::MalformedOrOpened => {
+            is_over || stream.head.is_some()
+        }
         Fate::Answers(answers) => is_over || stream.answers.len() >= answers.len() && opens(stream),
         Fate::Closes { .. } | Fate::Ends => is_over,
         Fate::Reset(_) => stream.reset.is_some(),
@@ -268,6 +272,15 @@ mod tests {
         };
         assert_eq!(judged(reset(PROTOCOL_ERROR)), Verdict::Right);
         assert_eq!(judged(reset(2)), Verdict::Permitted);
+    }
+
+    #[test]
+    fn a_request_that_may_be_opened_is_answered() {
+        let fates = [(1, Fate::MalformedOrOpened)];
+        let judged = |stream| judged(seen(stream), &fates, End::Open);
+        assert_eq!(judged(answered(200)), Verdict::Right);
+        assert_eq!(judged(answered(400)), Verdict::Right);
+        assert_eq!(judged(SeenStream::default()), Verdict::Wrong);
     }
 
     #[test]

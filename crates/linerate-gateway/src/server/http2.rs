@@ -3,7 +3,6 @@
 use std::{
     convert::Infallible,
     io,
-    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -33,14 +32,7 @@ where
     let visit = origin.visit.clone();
     let goodbye = visit.goodbye();
     let streams = Streams { origin, app };
-    serve_http2(
-        stream,
-        streams,
-        &Arc::new(limits),
-        HANDSHAKE_TIMEOUT,
-        goodbye,
-    )
-    .await
+    serve_http2(stream, streams, &limits, HANDSHAKE_TIMEOUT, goodbye).await
 }
 
 /// Answers the requests of a connection.

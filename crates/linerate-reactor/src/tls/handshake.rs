@@ -2,7 +2,7 @@
 
 use std::{io, sync::Arc};
 
-use linerate_proto::client_hello::HelloReader;
+use linerate_tls::HelloReader;
 use rustls::{
     ClientConfig, CommonState, Error, ServerConfig,
     client::UnbufferedClientConnection,

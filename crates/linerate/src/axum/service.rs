@@ -13,9 +13,9 @@ use std::{
 use axum::{
     body::Body,
     extract::FromRequestParts,
+    http::Request as HttpRequest,
     response::{IntoResponse, Response},
 };
-use http::Request as HttpRequest;
 use linerate_proto::handshake::{OriginPolicy, Request};
 use tower_service::Service;
 

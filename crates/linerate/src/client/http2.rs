@@ -1,13 +1,11 @@
 //! Opening WebSockets on HTTP/2 streams (RFC 8441).
 
-use http::Uri;
-use linerate_proto::Role;
+use linerate_proto::{Role, handshake::Scheme};
 
 use super::{Client, Outcome};
 use crate::{
-    Error, Result, WebSocket,
+    Result, WebSocket,
     dial::{Deadline, Phase, Target},
-    http2,
     link::{Agreed, Driver, Link, Transport},
 };
 
@@ -87,13 +85,20 @@ impl Client {
     async fn try_open_stream(&self, io: Transport, target: &Target) -> Result<Option<Outcome>> {
         let options = &self.settings.options;
         let mut handshake = self.handshake(target)?;
-        let uri = uri(target)?;
-        let Some(connection) = http2::connect(io, &options.http2).await? else {
+        let Some(connection) = linerate_h2::connect(io, &options.http2).await? else {
             return Ok(None);
         };
-        let (negotiated, stream) = match connection.open(uri, &mut handshake).await {
+        let scheme = match target.is_secure {
+            true => Scheme::Https,
+            false => Scheme::Http,
+        };
+        let (authority, path) = (&target.authority, &target.path_and_query);
+        let opened = connection
+            .open(scheme, authority, path, &mut handshake)
+            .await;
+        let (negotiated, stream) = match opened {
             Ok(opened) => opened,
-            Err(error) => return Outcome::refused(&handshake, error).map(Some),
+            Err(error) => return Outcome::refused(&handshake, error.into()).map(Some),
         };
         let io = Transport::Http2(Box::new(stream));
         let agreed = Agreed::from(&negotiated);
@@ -101,16 +106,4 @@ impl Client {
         tokio::spawn(Driver::without_handler(link.clone()));
         Ok(Some(Outcome::Opened(WebSocket::new(link))))
     }
-}
-
-/// RFC 8441 §5: "The scheme of the target URI … MUST be "https" for "wss"-schemed WebSockets and
-/// "http" for "ws"-schemed WebSockets."
-fn uri(target: &Target) -> Result<Uri> {
-    let scheme = if target.is_secure { "https" } else { "http" };
-    Uri::builder()
-        .scheme(scheme)
-        .authority(&*target.authority)
-        .path_and_query(&*target.path_and_query)
-        .build()
-        .map_err(|_| Error::Url(crate::UrlError::HostMissing))
 }

@@ -6,7 +6,6 @@ use super::{Client, Outcome};
 use crate::{
     Result, WebSocket,
     dial::{Deadline, Http3Error, Phase, Target},
-    http3,
     link::{Agreed, Driver, Link, Transport},
 };
 
@@ -40,7 +39,7 @@ impl Client {
     ) -> Result<Outcome> {
         let options = &self.settings.options;
         let mut handshake = self.handshake(target)?;
-        let outgoing = http3::connect(connection, &options.http3).await?;
+        let outgoing = linerate_h3::connect(connection, &options.http3).await?;
         let outgoing = outgoing.ok_or(Http3Error::WebSocketsMissing)?;
         let (authority, path) = (&target.authority, &target.path_and_query);
         let opened = outgoing
@@ -48,7 +47,7 @@ impl Client {
             .await;
         let (negotiated, stream) = match opened {
             Ok(opened) => opened,
-            Err(error) => return Outcome::refused(&handshake, error),
+            Err(error) => return Outcome::refused(&handshake, error.into()),
         };
         let io = Transport::Other(Box::new(stream));
         let agreed = Agreed::from(&negotiated);

@@ -9,7 +9,7 @@ use quinn::{ClientConfig, Connection, Endpoint};
 use url::Host;
 
 use super::{Deadline, DialError, Dialer, Phase, Target, eyeballs};
-use crate::{Http3Limits, Result, http3};
+use crate::{Http3Limits, Result};
 
 /// Why a server cannot be reached over HTTP/3.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -41,7 +41,7 @@ impl Dialer {
         if proxy.is_some() {
             return Err(Http3Error::Proxied.into());
         }
-        let config = http3::client_config(&self.tls_config(), limits)?;
+        let config = linerate_h3::client_config(&self.tls_config(), limits)?;
         let name = match self.server_name.as_ref().unwrap_or(&target.host) {
             Host::Domain(name) => name.clone(),
             Host::Ipv4(address) => address.to_string(),

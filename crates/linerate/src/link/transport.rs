@@ -19,7 +19,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 /// A byte stream. A plain socket, which is the common case, needs no allocation.
 pub(crate) enum Transport {
     #[cfg(feature = "http2")]
-    Http2(Box<crate::http2::Stream>),
+    Http2(Box<linerate_h2::Stream>),
     Other(Box<dyn Io>),
     Tcp(TcpStream),
 }

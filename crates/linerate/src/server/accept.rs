@@ -2,6 +2,8 @@
 
 use std::{future::poll_fn, pin::Pin, sync::Arc, time::Duration};
 
+#[cfg(feature = "http2")]
+use linerate_h2::speaks_http2;
 use linerate_proto::{
     Role,
     handshake::{Acceptance, HandshakeError, Refusal, Request, RequestReader, Scheme},
@@ -13,8 +15,6 @@ use tokio::{
 };
 
 use super::Server;
-#[cfg(feature = "http2")]
-use crate::http2::speaks_http2;
 use crate::{
     Error, Result,
     link::{Agreed, Link, Transport},

@@ -2,19 +2,13 @@
 
 use std::{future::Future, io, net::UdpSocket, pin::pin, sync::Arc, time::Duration};
 
-use linerate_proto::{
-    Role,
-    handshake::{HandshakeError, Refusal, Request, Scheme},
-};
+use linerate_h3::{Code, Incoming, response, serve_connection, server_config};
+use linerate_proto::handshake::{Request, Scheme};
 use quinn::{Endpoint, EndpointConfig, TokioRuntime};
 use tokio::time::timeout;
 
-use super::{Connections, Server, Slot, accept::decide, drive};
-use crate::{
-    Error, Result, WebSocket,
-    http3::{self, Asked, Code, Incoming, serve_connection},
-    link::{Agreed, Link, Transport},
-};
+use super::{Connections, Server, Slot, streams::Streams};
+use crate::{Result, WebSocket, link::Transport};
 
 /// How many connections may be in the handshake before further clients have to validate their
 /// address, which costs them one round trip (RFC 9000 §8.1.2).
@@ -63,8 +57,9 @@ impl Server {
         let endpoint = self.endpoint(socket)?;
         let connections = Connections::new(self.connections_max);
         let close_timeout = self.settings.config.close_timeout;
-        let serving = Arc::new(Serving {
+        let streams = Arc::new(Streams {
             server: Arc::new(self),
+            scheme: Scheme::Https,
             handler: Arc::new(handler),
             connections: connections.clone(),
         });
@@ -77,7 +72,7 @@ impl Server {
                 biased;
                 () = &mut shutdown => break,
                 incoming = endpoint.accept() => match incoming {
-                    Some(incoming) => serving.start(incoming, &beginning),
+                    Some(incoming) => streams.begin(incoming, &beginning),
                     None => break,
                 },
             }
@@ -97,26 +92,19 @@ impl Server {
             let missing = "HTTP/3 requires a TLS configuration";
             io::Error::new(io::ErrorKind::InvalidInput, missing)
         })?;
-        let config = http3::server_config(tls, &self.settings.options.http3)?;
+        let config = server_config(tls, &self.settings.options.http3)?;
         let runtime = Arc::new(TokioRuntime);
         Endpoint::new(EndpointConfig::default(), Some(config), socket, runtime)
     }
 }
 
-/// The data that the connections of a server share.
-struct Serving<H> {
-    server: Arc<Server>,
-    handler: Arc<H>,
-    connections: Connections,
-}
-
-impl<H, F> Serving<H>
+impl<H, F> Streams<H>
 where
     H: Fn(WebSocket, Request) -> F + Send + Sync + 'static,
     F: Future<Output = Result<()>> + Send + 'static,
 {
     /// Starts a task for a connection, unless there are too many.
-    fn start(self: &Arc<Self>, incoming: quinn::Incoming, beginning: &Arc<()>) {
+    fn begin(self: &Arc<Self>, incoming: quinn::Incoming, beginning: &Arc<()>) {
         let is_crowded = Arc::strong_count(beginning) > UNVALIDATED_MAX;
         if is_crowded && !incoming.remote_address_validated() && incoming.may_retry() {
             if let Err(error) = incoming.retry() {
@@ -129,16 +117,16 @@ where
             tracing::debug!(connections_max, "HTTP/3 connection refused");
             return incoming.refuse();
         };
-        let (serving, begun) = (self.clone(), beginning.clone());
+        let (streams, begun) = (self.clone(), beginning.clone());
         tokio::spawn(async move {
-            if let Err(error) = serving.serve(incoming, slot, begun).await {
+            if let Err(error) = streams.serve_http3(incoming, slot, begun).await {
                 tracing::debug!(%error, "HTTP/3 connection failed");
             }
         });
     }
 
     /// Opens WebSockets until the connection ends; `_slot` is the slot of the connection itself.
-    async fn serve(
+    async fn serve_http3(
         self: Arc<Self>,
         incoming: quinn::Incoming,
         _slot: Slot,
@@ -149,14 +137,18 @@ where
             .await
             .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
         drop(begun);
-        let limits = Arc::new(options.http3.clone());
         let goodbye = self.connections.shutdown();
         let start = |incoming| {
-            tokio::spawn(self.clone().attend(incoming));
+            let attended = self.clone().attend(incoming);
+            tokio::spawn(async move {
+                if let Err(error) = attended.await {
+                    tracing::debug!(%error, "opening handshake failed");
+                }
+            });
         };
         serve_connection(
             connection,
-            &limits,
+            &options.http3,
             options.handshake_timeout,
             goodbye,
             start,
@@ -165,62 +157,17 @@ where
     }
 
     /// Answers one request.
-    async fn attend(self: Arc<Self>, mut incoming: Incoming) {
-        let budget = self.server.settings.options.handshake_timeout;
-        let asked = match timeout(budget, incoming.read()).await {
-            Ok(Ok(asked)) => asked,
-            Ok(Err(failure)) => return incoming.fail(&failure),
-            Err(_) => return incoming.time_out(),
-        };
-        let opening = match self.judge(&asked) {
-            Ok(opening) => opening,
-            Err((refusal, error)) => {
-                tracing::debug!(%error, "opening handshake failed");
-                return incoming.refuse(&refusal).await;
+    async fn attend(self: Arc<Self>, incoming: Incoming) -> io::Result<()> {
+        let options = &self.server.settings.options;
+        let budget = options.handshake_timeout;
+        let (request, incoming) = incoming.read(budget, options.handshake).await?;
+        match self.judge(request, |acceptance| Ok(response(acceptance))) {
+            Ok((response, opening)) => {
+                let stream = incoming.accept(&response, budget).await?;
+                self.open(Transport::Other(Box::new(stream)), opening);
             }
-        };
-        match incoming.accept(&opening.response, budget).await {
-            Ok(stream) => {
-                let io = Transport::Other(Box::new(stream));
-                let settings = &self.server.settings;
-                let link = Link::new(io, Role::Server, settings, b"", opening.agreed);
-                drive(link, opening.request, opening.slot, &*self.handler);
-            }
-            Err(error) => tracing::debug!(%error, "opening handshake failed"),
+            Err(refusal) => incoming.refuse(&refusal).await,
         }
+        Ok(())
     }
-
-    fn judge(&self, asked: &Asked) -> std::result::Result<Opening, (Refusal, Error)> {
-        let Asked::Request(head) = asked else {
-            return Err(refusal(431, "request header fields too large"));
-        };
-        let slot = self.connections.take_slot();
-        let slot = slot.ok_or_else(|| refusal(503, "too many connections"))?;
-        let limits = self.server.settings.options.handshake;
-        let request = head.request(limits);
-        let request = request.map_err(|error: HandshakeError| (error.into(), error.into()))?;
-        let (response, agreed) = decide(&self.server, &request, Scheme::Https, |acceptance| {
-            (http3::acceptance(acceptance), Agreed::from(acceptance))
-        })?;
-        Ok(Opening {
-            request,
-            response,
-            slot,
-            agreed,
-        })
-    }
-}
-
-fn refusal(status: u16, text: &str) -> (Refusal, Error) {
-    let refusal = Refusal::new(status, text).expect("it is the status of a refusal");
-    (refusal, Error::Refused { status })
-}
-
-/// A WebSocket that is about to be opened.
-struct Opening {
-    request: Request,
-    /// The encoded header fields of the response.
-    response: Vec<u8>,
-    slot: Slot,
-    agreed: Agreed,
 }

@@ -1,9 +1,9 @@
 //! WebSockets over HTTP/2 (RFC 8441).
 
 mod choice;
+mod faults;
 mod floods;
 mod flow;
-mod guard;
 mod rules;
 #[cfg(feature = "axum")]
 mod service;

@@ -71,12 +71,14 @@ fn windows(maker: Maker<'_>) -> Row {
         let parts = vec![maker.open(1), update(1, bytes)];
         maker.beside(name, parts, vec![Fate::Reset(codes)])
     };
-    let size = &[FRAME_SIZE_ERROR];
+    // Left to h2, the library of linerate and of many other servers.
+    let size = &[FRAME_SIZE_ERROR, PROTOCOL_ERROR];
     Row {
         id: "S02",
         title: "invalid changes of windows",
         section: "RFC 9113 §6.9, §6.9.1",
-        required: "reset the stream, or end the connection if it is the connection's window",
+        required: "reset the stream, or end the connection if it is the connection's window; \
+            PROTOCOL_ERROR in place of FRAME_SIZE_ERROR, as h2 answers, is accepted",
         cases: vec![
             stream("stream-by-nothing", 0, &[PROTOCOL_ERROR]),
             stream("stream-beyond-the-most", 0x7FFF_FFFF, &[FLOW_CONTROL_ERROR]),
@@ -140,7 +142,9 @@ fn continuations(maker: Maker<'_>) -> Row {
 }
 
 fn misplaced(maker: Maker<'_>) -> Row {
-    let closed = &[STREAM_CLOSED];
+    // Left to h2, the library of linerate and of many other servers.
+    let closed = &[STREAM_CLOSED, PROTOCOL_ERROR];
+    let size = &[FRAME_SIZE_ERROR, PROTOCOL_ERROR];
     // §8.5: "MUST be treated as a stream error"; the standard does not name the error code.
     let any = &[PROTOCOL_ERROR, STREAM_CLOSED, CANCEL];
     let ended = || [spam(1), frame(DATA, END_STREAM, 1, b"")].concat();
@@ -153,7 +157,8 @@ fn misplaced(maker: Maker<'_>) -> Row {
         id: "S04",
         title: "frames that the state of the stream does not allow",
         section: "RFC 9113 §5.1, §6.1, §8.5",
-        required: "reset the stream, or end the connection",
+        required: "reset the stream, or end the connection; PROTOCOL_ERROR in place of \
+            FRAME_SIZE_ERROR or STREAM_CLOSED, as h2 answers, is accepted",
         cases: vec![
             maker.fatal("data-on-stream-0", spam(0), &[PROTOCOL_ERROR]),
             maker.fatal("data-on-an-idle-stream", spam(9), &[PROTOCOL_ERROR]),
@@ -162,7 +167,7 @@ fn misplaced(maker: Maker<'_>) -> Row {
             maker.fatal(
                 "reset-of-three-bytes",
                 frame(RST_STREAM, 0, 1, [0; 3]),
-                &[FRAME_SIZE_ERROR],
+                size,
             ),
             maker.fatal(
                 "goaway-on-a-stream",

@@ -28,11 +28,8 @@ pub(super) const PADDED: u8 = 0x8;
 
 pub(super) const PROTOCOL_ERROR: u32 = 0x1;
 pub(super) const FLOW_CONTROL_ERROR: u32 = 0x3;
-pub(super) const STREAM_CLOSED: u32 = 0x5;
-pub(super) const FRAME_SIZE_ERROR: u32 = 0x6;
 pub(super) const REFUSED_STREAM: u32 = 0x7;
 pub(super) const CANCEL: u32 = 0x8;
-pub(super) const COMPRESSION_ERROR: u32 = 0x9;
 pub(super) const ENHANCE_YOUR_CALM: u32 = 0xB;
 
 /// The fields of a request that opens a WebSocket.
