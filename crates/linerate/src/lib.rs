@@ -87,7 +87,7 @@ mod write_through;
 pub use backoff::{AttemptsExhausted, Backoff};
 pub use client::{Client, connect};
 pub use counters::Counters;
-pub use error::{Error, Result, TrySendError, UrlError};
+pub use error::{Error, Result, TrySendError};
 pub use frames::{Frames, FramesError};
 #[cfg(feature = "http2")]
 pub use http2::Http2Limits;
@@ -107,6 +107,7 @@ pub use linerate_proto::{
         Refusal, Request, Scheme, Upgrade,
     },
     relay::Pings,
+    url::UrlError,
 };
 pub use memory::{Accounts, free_buffers};
 pub use message::{Binary, Message, Text};

@@ -9,6 +9,7 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
+use linerate_proto::url::Host;
 use rustls::{
     ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier,
     pki_types::{CertificateDer, PrivateKeyDer, ServerName},
@@ -17,7 +18,6 @@ use rustls::{
 use rustls_platform_verifier::BuilderVerifierExt;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::{TlsConnector, client::TlsStream};
-use url::Host;
 
 pub use accept::{Greeted, accept};
 pub use danger::danger_client_config_trusting_anybody;
@@ -105,11 +105,11 @@ pub fn server_config(
 /// the protocol that ALPN selected.
 pub(crate) async fn connect(
     config: Arc<ClientConfig>,
-    host: &Host<String>,
+    host: &Host,
     io: Transport,
 ) -> io::Result<(Transport, Option<Vec<u8>>)> {
     let name = match host {
-        Host::Domain(name) => ServerName::try_from(name.clone())
+        Host::Name(name) => ServerName::try_from(name.clone())
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?,
         Host::Ipv4(address) => ServerName::IpAddress((*address).into()),
         Host::Ipv6(address) => ServerName::IpAddress((*address).into()),
