@@ -1,4 +1,10 @@
 //! Proxies for clients: HTTP CONNECT and SOCKS5.
+//!
+//! hyper-util has connectors for both and a matcher for the environment variables, which we do not
+//! use. The connectors do not export their errors, so that a refusal has no status and could not be
+//! told from a failure worth retrying, and they lose bytes that arrive after the proxy's response.
+//! The matcher ignores a malformed variable and connects directly. Together they would add 13
+//! crates to a default build, to replace about 200 lines.
 
 mod env;
 mod error;
