@@ -1,7 +1,7 @@
 //! Request and response heads of the opening handshake (RFC 6455 §4).
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use sha1::{Digest, Sha1};
+use sha1_smol::Sha1;
 
 /// The key in the example of the standard (RFC 6455 §1.3).
 pub(crate) const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
@@ -14,8 +14,8 @@ const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// Returns the value of `Sec-WebSocket-Accept` for a key (RFC 6455 §4.2.2).
 pub(crate) fn accept(key: &str) -> String {
-    let digest = Sha1::digest(format!("{key}{GUID}"));
-    BASE64_STANDARD.encode(digest)
+    let digest = Sha1::from(format!("{key}{GUID}")).digest();
+    BASE64_STANDARD.encode(digest.bytes())
 }
 
 /// The head of a request or a response.

@@ -362,11 +362,11 @@ impl Arguments {
 
     fn plan(&self, url: &str) -> anyhow::Result<Plan> {
         let config = if self.insecure {
-            linerate::tls::danger_client_config_trusting_anybody()
+            Arc::new(linerate::tls::danger_client_config_trusting_anybody())
         } else {
-            linerate::tls::client_config(linerate::tls::default_roots())
+            linerate::tls::default_client_config()
         };
-        let target = Target::new(url, &self.header, Arc::new(config));
+        let target = Target::new(url, &self.header, config);
         let target = target.with_context(|| format!("cannot check {url}"))?;
         if self.stress && !self.i_own_this_server && !target.is_loopback() {
             bail!("{url} is not on this machine; if you own it, add --i-own-this-server");

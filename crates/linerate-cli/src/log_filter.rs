@@ -5,7 +5,7 @@ use tracing_subscriber::{EnvFilter, filter::ParseError};
 
 /// Libraries that log a warning about a peer's behaviour for each connection, so that any client
 /// could fill the log.
-const OF_PEERS: [&str; 8] = [
+const OF_PEERS: [&str; 9] = [
     "h2",
     "hyper",
     "hyper_util",
@@ -13,6 +13,7 @@ const OF_PEERS: [&str; 8] = [
     "quinn_proto",
     "quinn_udp",
     "rustls",
+    "rustls_platform_verifier",
     "tokio_rustls",
 ];
 

@@ -8,11 +8,13 @@
 //! - [`Engine`] is the connection after the opening handshake (L1): bytes in, [`Event`]s out,
 //!   output appended to the caller's buffer. It does not buffer the payloads of messages; of an
 //!   unfinished frame it keeps at most a header or the payload of a control frame.
-//! - [`handshake`] is the opening handshake over HTTP/1.1, for clients and servers.
+//! - [`url`] parses the URLs of WebSockets, and [`handshake`] is the opening handshake over
+//!   HTTP/1.1, for clients and servers.
 //! - [`relay`] passes frames from one connection to another.
 //!
 //! The feature `deflate` adds compressed messages (RFC 7692). With `std` as well, all connections
-//! of a thread can share a pool of compression states.
+//! of a thread can share a pool of compression states. The feature `idna` allows host names in URLs
+//! that are not ASCII.
 //!
 //! ```
 //! use core::time::Duration;
@@ -52,6 +54,7 @@ pub mod frame;
 pub mod handshake;
 pub mod relay;
 mod role;
+pub mod url;
 
 pub use close::{CloseCode, CloseFrame};
 pub use config::{Config, Limits};

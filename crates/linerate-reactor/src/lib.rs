@@ -101,6 +101,7 @@ pub use linerate_proto::{
     engine::{Chunk, Closed, Message, MessageKind},
     frame::BulkEncoder,
     handshake,
+    url::UrlError,
 };
 pub use options::Options;
 pub use outbound::{

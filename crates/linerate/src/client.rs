@@ -37,6 +37,7 @@ use request::RequestParts;
 /// Opens a connection to a `ws://` or `wss://` URL with the default settings.
 ///
 /// A user and a password in the URL are sent to the server with Basic authentication (RFC 7617).
+/// Host names that are not ASCII require the feature `idna`.
 ///
 /// Must be called within a tokio runtime, where a background task maintains the connection.
 ///
@@ -144,8 +145,7 @@ impl Client {
     /// `name` is neither a host name nor an IP address.
     #[cfg(feature = "rustls")]
     pub fn with_server_name(mut self, name: &str) -> Result<Self, crate::UrlError> {
-        let host = url::Host::parse(name).map_err(crate::UrlError::Malformed)?;
-        self.dialer.server_name = Some(host);
+        self.dialer.server_name = Some(linerate_proto::url::Host::parse(name)?);
         Ok(self)
     }
 

@@ -18,12 +18,12 @@ use std::{
     sync::Arc,
 };
 
+use linerate_proto::url::Host;
 use tokio::net::TcpStream;
-use url::Host;
 
 use crate::{Result, link::Transport};
 
-pub(crate) use credentials::Credentials;
+pub(crate) use credentials::basic;
 pub(crate) use deadline::Deadline;
 pub use deadline::{Phase, Timeouts};
 pub use error::DialError;
@@ -51,7 +51,7 @@ pub(crate) struct Dialer {
     pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
     /// The host whose certificate is requested and verified, if it is not the host in the URL.
     #[cfg(feature = "rustls")]
-    pub(crate) server_name: Option<Host<String>>,
+    pub(crate) server_name: Option<Host>,
     /// The ALPN protocols to offer (RFC 7301), unless the TLS configuration has its own.
     #[cfg(feature = "rustls")]
     pub(crate) alpn: Vec<Vec<u8>>,
@@ -142,7 +142,7 @@ impl Dialer {
     /// Returns the addresses of a host.
     async fn resolve(
         &self,
-        host: &Host<String>,
+        host: &Host,
         port: u16,
         deadline: &Deadline,
     ) -> Result<Vec<SocketAddr>, DialError> {
@@ -210,7 +210,7 @@ impl Dialer {
         _target: &Target,
         _deadline: &Deadline,
     ) -> Result<Dialed> {
-        Err(crate::UrlError::TlsMissing.into())
+        Err(DialError::TlsMissing.into())
     }
 
     /// Returns whether the client presents a certificate to servers that request one.

@@ -7,6 +7,7 @@ use linerate_http::OpenError;
 use linerate_proto::{
     ProtocolError, SendError,
     handshake::{BuildError, HandshakeError},
+    url::UrlError,
 };
 
 use crate::{backoff::AttemptsExhausted, dial::DialError};
@@ -69,22 +70,6 @@ pub enum TrySendError {
     Send(SendError),
 }
 
-/// Why a string is not a WebSocket URL (RFC 6455 §3).
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum UrlError {
-    /// It has a fragment, which a WebSocket URL must not have.
-    Fragment,
-    /// It has no host.
-    HostMissing,
-    /// It is not a URL.
-    Malformed(url::ParseError),
-    /// The scheme is neither `ws` nor `wss`.
-    Scheme,
-    /// The scheme is `wss`, but this build has no TLS.
-    TlsMissing,
-}
-
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -136,20 +121,6 @@ impl From<SendError> for TrySendError {
         Self::Send(error)
     }
 }
-
-impl fmt::Display for UrlError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Fragment => f.write_str("WebSocket URL must not have a fragment"),
-            Self::HostMissing => f.write_str("URL has no host"),
-            Self::Malformed(error) => error.fmt(f),
-            Self::Scheme => f.write_str("WebSocket URL must start with ws:// or wss://"),
-            Self::TlsMissing => f.write_str("wss:// requires the feature `rustls`"),
-        }
-    }
-}
-
-impl std::error::Error for UrlError {}
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {

@@ -77,7 +77,7 @@ mod websocket;
 pub use backoff::{AttemptsExhausted, Backoff};
 pub use client::{Client, connect};
 pub use counters::Counters;
-pub use error::{Error, Result, TrySendError, UrlError};
+pub use error::{Error, Result, TrySendError};
 pub use frames::{Frames, FramesError};
 #[cfg(feature = "http2")]
 pub use linerate_h2::Http2Limits;
@@ -93,6 +93,7 @@ pub use linerate_proto::{
         Refusal, Request, Scheme, Upgrade,
     },
     relay::Pings,
+    url::UrlError,
 };
 pub use memory::{Accounts, free_buffers};
 pub use message::{Binary, Message, Text};

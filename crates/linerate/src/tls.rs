@@ -8,14 +8,15 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
+use linerate_proto::url::Host;
 use rustls::{
-    ClientConfig, ConfigBuilder, RootCertStore,
-    client::WantsClientCert,
+    ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier,
     pki_types::{CertificateDer, PrivateKeyDer, ServerName},
+    sign::{CertifiedKey, SingleCertAndKey},
 };
+use rustls_platform_verifier::BuilderVerifierExt;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::{TlsConnector, client::TlsStream};
-use url::Host;
 
 pub use accept::{Greeted, accept};
 pub use danger::danger_client_config_trusting_anybody;
@@ -24,31 +25,39 @@ pub use rustls;
 
 use crate::link::Transport;
 
-/// Returns the default client configuration, which trusts the system's root certificates, or the
-/// bundled ones if the system has none.
+/// Returns the default client configuration, which trusts what the operating system trusts, or the
+/// bundled root certificates if the system has none.
+///
+/// See [`system_client_config`] for what that means on each system.
 pub fn default_client_config() -> Arc<ClientConfig> {
-    static CONFIG: LazyLock<Arc<ClientConfig>> =
-        LazyLock::new(|| Arc::new(client_config(default_roots())));
+    static CONFIG: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| {
+        let config = system_client_config().unwrap_or_else(|error| {
+            tracing::debug!(%error, "trusting the bundled root certificates");
+            client_config(bundled_roots())
+        });
+        Arc::new(config)
+    });
     CONFIG.clone()
 }
 
-/// Returns the root certificates that clients trust by default: those of the system, or the bundled
-/// ones if the system has none.
-pub fn default_roots() -> RootCertStore {
-    let roots = Some(system_roots()).filter(|roots| !roots.is_empty());
-    roots.unwrap_or_else(bundled_roots)
+/// Returns a client configuration that trusts what the operating system trusts.
+///
+/// On Android, iOS, macOS and Windows, the system verifies certificates itself, including
+/// revocations and the restrictions that administrators have set. On other systems, its root
+/// certificates are loaded from the usual files once, now; the environment variables
+/// `SSL_CERT_FILE` and `SSL_CERT_DIR` select others.
+///
+/// # Errors
+/// The system has no root certificates, which is common in minimal containers.
+pub fn system_client_config() -> Result<ClientConfig, rustls::Error> {
+    Ok(builder().with_platform_verifier()?.with_no_client_auth())
 }
 
-/// Returns the root certificates that the system trusts; the environment variables `SSL_CERT_FILE`
-/// and `SSL_CERT_DIR` select others.
-pub fn system_roots() -> RootCertStore {
-    let mut roots = RootCertStore::empty();
-    let native = rustls_native_certs::load_native_certs();
-    for error in &native.errors {
-        tracing::debug!(%error, "cannot load the system's root certificates");
-    }
-    roots.add_parsable_certificates(native.certs);
-    roots
+/// Returns a client configuration that trusts `roots`.
+pub fn client_config(roots: RootCertStore) -> ClientConfig {
+    builder()
+        .with_root_certificates(roots)
+        .with_no_client_auth()
 }
 
 /// Returns the root certificates that Mozilla trusted when this version was built.
@@ -56,29 +65,25 @@ pub fn bundled_roots() -> RootCertStore {
     webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect()
 }
 
-/// Returns a client configuration that trusts `roots`.
-pub fn client_config(roots: RootCertStore) -> ClientConfig {
-    trusting(roots).with_no_client_auth()
-}
-
-/// Returns a client configuration that trusts `roots` and presents `chain`, starting with the
-/// client's certificate, to servers that request one.
+/// Returns `config`, changed so that it presents `chain`, starting with the client's certificate,
+/// to servers that request one.
 ///
 /// # Errors
 /// The key does not belong to the certificate, or its type is not supported.
-pub fn client_config_with_certificate(
-    roots: RootCertStore,
+pub fn with_client_certificate(
+    mut config: ClientConfig,
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
 ) -> Result<ClientConfig, rustls::Error> {
-    trusting(roots).with_client_auth_cert(chain, key)
+    let certified = CertifiedKey::from_der(chain, key, config.crypto_provider())?;
+    config.client_auth_cert_resolver = Arc::new(SingleCertAndKey::from(certified));
+    Ok(config)
 }
 
-fn trusting(roots: RootCertStore) -> ConfigBuilder<ClientConfig, WantsClientCert> {
+fn builder() -> ConfigBuilder<ClientConfig, WantsVerifier> {
     ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .expect("the provider supports the default versions")
-        .with_root_certificates(roots)
 }
 
 /// Returns a server configuration that presents `chain`, starting with the server's certificate.
@@ -99,11 +104,11 @@ pub fn server_config(
 /// the protocol that ALPN selected.
 pub(crate) async fn connect(
     config: Arc<ClientConfig>,
-    host: &Host<String>,
+    host: &Host,
     io: Transport,
 ) -> io::Result<(Transport, Option<Vec<u8>>)> {
     let name = match host {
-        Host::Domain(name) => ServerName::try_from(name.clone())
+        Host::Name(name) => ServerName::try_from(name.clone())
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?,
         Host::Ipv4(address) => ServerName::IpAddress((*address).into()),
         Host::Ipv6(address) => ServerName::IpAddress((*address).into()),

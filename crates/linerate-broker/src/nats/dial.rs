@@ -8,6 +8,7 @@ use rustls::{
     ClientConfig, RootCertStore,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
+use rustls_platform_verifier::BuilderVerifierExt;
 use url::Url;
 
 use super::subject::SubjectError;
@@ -244,11 +245,13 @@ impl Parameters {
             .authorities
             .as_ref()
             .or(options.tls_authorities.as_ref());
-        let roots = roots(authorities.map(Vec::as_slice))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots);
+        let config =
+            ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+        let config = match authorities {
+            Some(pem) => config.with_root_certificates(roots(pem)?),
+            None => config.with_platform_verifier()?,
+        };
         let (Some(certificate), Some(key)) = (&self.certificate, &self.key) else {
             return Ok(config.with_no_client_auth());
         };
@@ -308,13 +311,9 @@ fn read_text(parameter: &'static str, path: &str) -> Result<String, NatsConfigEr
     String::from_utf8(bytes).map_err(|_| NatsConfigError::Credentials { parameter })
 }
 
-fn roots(authorities: Option<&[u8]>) -> Result<RootCertStore, NatsConfigError> {
+fn roots(pem: &[u8]) -> Result<RootCertStore, NatsConfigError> {
     let mut roots = RootCertStore::empty();
-    let Some(authorities) = authorities else {
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        return Ok(roots);
-    };
-    for certificate in certificates(authorities)? {
+    for certificate in certificates(pem)? {
         roots.add(certificate)?;
     }
     Ok(roots)

@@ -1,9 +1,7 @@
 //! Channel names as NATS subjects, and our own subjects and streams.
 
-use std::fmt::Write as _;
-
 use linerate_hub::ChannelName;
-use sha1::{Digest, Sha1};
+use sha1_smol::Sha1;
 
 /// The subject on which nodes talk to each other.
 const CONTROL: &str = "_linerate.control";
@@ -88,7 +86,6 @@ impl Subjects {
     /// Returns the subject of the value that nodes store under the digest of `id`, or of all values
     /// if `id` is `None`.
     pub(super) fn kept(&self, id: Option<&str>) -> String {
-        let digest = |id: &str| hex(&Sha1::digest(id.as_bytes()));
         let last = id.map_or("*".to_owned(), digest);
         format!("{KEPT}{}{last}", self.prefix)
     }
@@ -122,16 +119,12 @@ pub(super) fn stream(subject: &str) -> String {
     let chars = subject.chars().take(STREAM_NAME_READABLE_MAX);
     let mut name: String = "linerate-".chars().chain(chars.map(readable)).collect();
     name.push('-');
-    name + &hex(&Sha1::digest(subject.as_bytes())[..12])
+    name + &digest(subject)[..24]
 }
 
-fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        // Writing into a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+/// Returns the SHA-1 digest of `text` in hexadecimal digits.
+fn digest(text: &str) -> String {
+    Sha1::from(text).digest().to_string()
 }
 
 /// Returns whether a name has a token that is a wildcard.

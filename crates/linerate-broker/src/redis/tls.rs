@@ -10,7 +10,8 @@ use rustls::{
 };
 
 /// The trusted CA certificates: as a configuration for our own connections, and as PEM for those
-/// that send commands.
+/// that send commands. The library of the latter only takes PEM, so the system's certificates have
+/// to be loaded instead of having the system verify servers.
 #[derive(Clone)]
 pub(super) struct Trust {
     pub(super) config: Arc<ClientConfig>,

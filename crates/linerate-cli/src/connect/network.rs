@@ -7,6 +7,10 @@ use clap::{Args, ValueEnum};
 use linerate::{
     Client,
     dial::{Proxy, Timeouts},
+    tls::{
+        bundled_roots, client_config, default_client_config, rustls::ClientConfig,
+        system_client_config,
+    },
 };
 
 use super::{seconds, tls};
@@ -121,23 +125,26 @@ impl Network {
             let config = linerate::tls::danger_client_config_trusting_anybody();
             return Ok(client.with_tls(Arc::new(config)));
         }
-        let roots = match (&self.tls_ca, self.tls_roots) {
-            (Some(file), _) => Some(tls::roots_in(file)?),
-            (None, Some(Roots::Bundled)) => Some(linerate::tls::bundled_roots()),
-            (None, Some(Roots::System)) => Some(linerate::tls::system_roots()),
+        let config = match (&self.tls_ca, self.tls_roots) {
+            (Some(file), _) => Some(client_config(tls::roots_in(file)?)),
+            (None, Some(Roots::Bundled)) => Some(client_config(bundled_roots())),
+            (None, Some(Roots::System)) => {
+                Some(system_client_config().context("cannot use the system's root certificates")?)
+            }
             (None, None) => None,
         };
         let identity = self.tls_cert.as_deref().zip(self.tls_key.as_deref());
-        Ok(match (roots, identity) {
-            (None, None) => client,
-            (roots, None) => {
-                let roots = roots.unwrap_or_else(linerate::tls::default_roots);
-                client.with_tls(Arc::new(linerate::tls::client_config(roots)))
+        let config = match identity {
+            None => config,
+            Some((certificate, key)) => {
+                let config =
+                    config.unwrap_or_else(|| ClientConfig::clone(&default_client_config()));
+                Some(tls::identified(config, certificate, key)?)
             }
-            (roots, Some((certificate, key))) => {
-                let roots = roots.unwrap_or_else(linerate::tls::default_roots);
-                client.with_tls(Arc::new(tls::identified(roots, certificate, key)?))
-            }
+        };
+        Ok(match config {
+            Some(config) => client.with_tls(Arc::new(config)),
+            None => client,
         })
     }
 }

@@ -24,20 +24,19 @@ pub(super) fn roots_in(file: &Path) -> anyhow::Result<RootCertStore> {
     Ok(roots)
 }
 
-/// Returns a configuration that trusts `roots` and presents a certificate to servers that ask for
-/// one.
+/// Returns `config`, changed so that it presents a certificate to servers that ask for one.
 ///
 /// # Errors
 /// Returns an error if a file cannot be read, or if the key does not belong to the certificate.
 pub(super) fn identified(
-    roots: RootCertStore,
+    config: ClientConfig,
     certificate: &Path,
     key: &Path,
 ) -> anyhow::Result<ClientConfig> {
     let chain = certificates(certificate)?;
     let read = PrivateKeyDer::from_pem_file(key);
     let read = read.with_context(|| format!("cannot read a private key from {}", key.display()))?;
-    let config = linerate::tls::client_config_with_certificate(roots, chain, read);
+    let config = linerate::tls::with_client_certificate(config, chain, read);
     config.with_context(|| {
         let (key, certificate) = (key.display(), certificate.display());
         format!("{key} is not the private key of {certificate}")

@@ -12,6 +12,7 @@ use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::TokioExecutor,
 };
+use linerate::tls::rustls::ClientConfig;
 use linerate_hub::{ChannelName, Epoch, StreamPosition};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -79,10 +80,9 @@ impl ServerTarget {
         if !matches!(uri.scheme_str(), Some("http" | "https")) {
             bail!("{url} does not start with http:// or https://");
         }
-        // The provider is given explicitly, because the process may not have a default one.
+        let tls = linerate::tls::default_client_config();
         let connector = HttpsConnectorBuilder::new()
-            .with_provider_and_native_roots(linerate::tls::provider())
-            .context("cannot load the system's root certificates")?
+            .with_tls_config(ClientConfig::clone(&tls))
             .https_or_http()
             .enable_http1()
             .build();

@@ -20,8 +20,13 @@ use crate::support::{Server, linerate, run_with_input};
 
 /// Runs `linerate connect` with an input that ends.
 async fn connect(arguments: &[&str], input: &[u8]) -> Output {
+    connect_with(&[], arguments, input).await
+}
+
+/// Runs `linerate connect` with these environment variables.
+async fn connect_with(variables: &[(&str, &str)], arguments: &[&str], input: &[u8]) -> Output {
     let mut command = linerate(&["connect"]);
-    command.args(arguments);
+    command.args(arguments).envs(variables.iter().copied());
     let input = input.to_vec();
     let run = tokio::task::spawn_blocking(move || run_with_input(&mut command, &input));
     run.await.unwrap()
@@ -325,9 +330,29 @@ async fn a_certificate_must_be_trusted() {
         "{}",
         text(&output.stderr)
     );
-    for trust in [&["--tls-ca", file][..], &["--tls-insecure"]] {
-        let output = connect(&[&[&*url], trust].concat(), b"hi\n").await;
+    let of_system = [("SSL_CERT_FILE", file)];
+    for (variables, trust) in [
+        (&[][..], &["--tls-ca", file][..]),
+        (&[], &["--tls-insecure"]),
+        (&of_system, &[]),
+        (&of_system, &["--tls-roots", "system"]),
+    ] {
+        let output = connect_with(variables, &[&[&*url], trust].concat(), b"hi\n").await;
         assert_eq!(text(&output.stdout), "hi\n", "{}", text(&output.stderr));
         assert!(output.status.success());
+    }
+
+    // As in a container without certificates.
+    for (arguments, expected) in [
+        (&[&*url][..], "certificate"),
+        (
+            &[&url, "--tls-roots", "system"],
+            "cannot use the system's root certificates",
+        ),
+    ] {
+        let output = connect_with(&[("SSL_CERT_FILE", "/dev/null")], arguments, b"").await;
+        assert_eq!(output.status.code(), Some(1));
+        let message = text(&output.stderr);
+        assert!(message.contains(expected), "{arguments:?}: {message}");
     }
 }

@@ -10,6 +10,7 @@ use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::TokioExecutor,
 };
+use rustls::ClientConfig;
 use tokio::time::timeout;
 
 /// Maximum time to fetch a document.
@@ -29,11 +30,9 @@ impl Fetcher {
         let uri = url
             .parse()
             .map_err(|error| format!("invalid URL: {error}"))?;
+        let tls = linerate::tls::default_client_config();
         let connector = HttpsConnectorBuilder::new()
-            .with_provider_and_native_roots(linerate::tls::provider())
-            .map_err(|error| {
-                format!("cannot load the certificate authorities of the system: {error}")
-            })?
+            .with_tls_config(ClientConfig::clone(&tls))
             .https_or_http()
             .enable_http1()
             .build();

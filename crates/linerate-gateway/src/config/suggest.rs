@@ -1,5 +1,7 @@
 //! Finds the known name that a misspelled one probably means.
 
+use strsim::levenshtein;
+
 /// Maximum number of wrong letters for a name to be suggested.
 const DISTANCE_MAX: usize = 3;
 
@@ -11,38 +13,14 @@ pub(super) fn nearest<'a>(
     let allowed = DISTANCE_MAX.min(name.chars().count() / 2);
     let distances = candidates
         .into_iter()
-        .map(|candidate| (distance(name, candidate), candidate));
+        .map(|candidate| (levenshtein(name, candidate), candidate));
     let near = distances.filter(|(distance, _)| *distance <= allowed);
     near.min().map(|(_, candidate)| candidate)
 }
 
-/// Returns the number of letters to insert, delete or replace to turn one name into the other
-/// (Levenshtein).
-fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (index, left) in from.chars().enumerate() {
-        let mut diagonal = index;
-        row[0] = index + 1;
-        for (column, right) in to.iter().enumerate() {
-            let replaced = diagonal + usize::from(left != *right);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[to.len()]
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{distance, nearest};
-
-    #[test]
-    fn distances_count_letters() {
-        assert_eq!(distance("kitten", "sitting"), 3);
-        assert_eq!(distance("", "abc"), 3);
-        assert_eq!(distance("same", "same"), 0);
-    }
+    use super::nearest;
 
     #[test]
     fn only_what_is_near_is_suggested() {

@@ -4,7 +4,7 @@ use core::str;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use sha1::{Digest as _, Sha1};
+use sha1_smol::Sha1;
 
 /// The length of an encoded key in bytes: the base64 of sixteen bytes.
 const KEY_TEXT_BYTES: usize = 24;
@@ -44,13 +44,11 @@ impl Key {
 
     /// Returns the accept value for this key.
     pub(super) fn accept(&self) -> Accept {
-        let digest = Sha1::new()
-            .chain_update(self.0)
-            .chain_update(GUID)
-            .finalize();
+        let mut hash = Sha1::from(self.0);
+        hash.update(GUID);
         let mut text = [0; ACCEPT_TEXT_BYTES];
         STANDARD
-            .encode_slice(digest, &mut text)
+            .encode_slice(hash.digest().bytes(), &mut text)
             .expect("20 bytes are 28 characters of base64");
         Accept(text)
     }

@@ -8,10 +8,12 @@ use std::{
     time::Duration,
 };
 
-use linerate_proto::handshake::{BuildError, ClientHandshake, Origin};
+use linerate_proto::{
+    handshake::{BuildError, ClientHandshake, Origin},
+    url::{Host, Url, UrlError},
+};
 #[cfg(feature = "rustls")]
 use rustls::pki_types::ServerName;
-use url::{Host, Url};
 
 #[cfg(feature = "rustls")]
 use crate::tls;
@@ -40,7 +42,7 @@ pub struct Destination {
 /// The parts that all clones share until one of them is changed.
 #[derive(Clone)]
 struct Target {
-    host: Host<String>,
+    host: Host,
     port: u16,
     /// The server to expect, for `wss://`.
     peer: Option<Peer>,
@@ -58,7 +60,7 @@ impl Destination {
     /// # Errors
     /// If it is not a valid `ws://` URL.
     pub fn parse(url: &str) -> Result<Self, DestinationError> {
-        Self::parse_with(url, "ws", 80)
+        Self::parse_with(url, false)
     }
 
     /// Parses a `wss://` URL. The server must present a certificate for the URL's host that
@@ -71,12 +73,11 @@ impl Destination {
     /// If it is not a valid `wss://` URL, or no certificate can be issued for its host.
     #[cfg(feature = "rustls")]
     pub fn parse_wss(url: &str, config: &rustls::ClientConfig) -> Result<Self, DestinationError> {
-        let mut destination = Self::parse_with(url, "wss", 443)?;
+        let mut destination = Self::parse_with(url, true)?;
         let target = destination.target_mut();
         let name = match &target.host {
-            Host::Domain(name) => {
-                ServerName::try_from(name.clone()).map_err(|_| DestinationError::HostMissing)?
-            }
+            Host::Name(name) => ServerName::try_from(name.clone())
+                .map_err(|_| DestinationError::Url(UrlError::HostInvalid))?,
             Host::Ipv4(address) => ServerName::IpAddress((*address).into()),
             Host::Ipv6(address) => ServerName::IpAddress((*address).into()),
         };
@@ -87,32 +88,18 @@ impl Destination {
         Ok(destination)
     }
 
-    fn parse_with(url: &str, scheme: &str, port_default: u16) -> Result<Self, DestinationError> {
-        let url = Url::parse(url).map_err(DestinationError::Malformed)?;
-        if url.scheme() != scheme {
+    fn parse_with(url: &str, is_secure: bool) -> Result<Self, DestinationError> {
+        let url = Url::parse(url)?;
+        if url.is_secure() != is_secure {
             return Err(DestinationError::Scheme);
         }
-        // RFC 6455 §3: "fragment identifiers are meaningless in the context of WebSocket URIs and
-        // MUST NOT be used on these URIs".
-        if url.fragment().is_some() {
-            return Err(DestinationError::Fragment);
-        }
-        let host = url.host().ok_or(DestinationError::HostMissing)?.to_owned();
-        let authority = match url.port() {
-            Some(port) => format!("{host}:{port}"),
-            None => host.to_string(),
-        };
-        let path_and_query = match url.query() {
-            Some(query) => format!("{}?{query}", url.path()),
-            None => url.path().to_owned(),
-        };
-        let port = url.port().unwrap_or(port_default);
+        let (host, port) = (url.host().clone(), url.port());
         let addresses = match host {
-            Host::Domain(_) => None,
+            Host::Name(_) => None,
             Host::Ipv4(address) => Some([SocketAddr::new(address.into(), port)].into()),
             Host::Ipv6(address) => Some([SocketAddr::new(address.into(), port)].into()),
         };
-        let handshake = ClientHandshake::new(&authority, &path_and_query, [0; 16])?;
+        let handshake = ClientHandshake::new(&url.authority(), &url.path_and_query(), [0; 16])?;
         Ok(Self {
             target: Arc::new(Target {
                 host,
@@ -217,7 +204,7 @@ impl Destination {
     /// Returns the host name and the port, if the host is a name.
     pub(crate) fn name(&self) -> Option<(&str, u16)> {
         match &self.target.host {
-            Host::Domain(name) => Some((name, self.target.port)),
+            Host::Name(name) => Some((name, self.target.port)),
             Host::Ipv4(_) | Host::Ipv6(_) => None,
         }
     }
@@ -290,16 +277,21 @@ pub(crate) fn look_up(name: &str, port: u16) -> io::Result<Arc<[SocketAddr]>> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum DestinationError {
-    /// The URL has a fragment.
-    Fragment,
-    /// The URL has no host.
-    HostMissing,
-    /// The URL cannot be parsed.
-    Malformed(url::ParseError),
     /// The handshake request cannot be built from these values.
     Request(BuildError),
     /// The URL has another scheme than the one expected.
     Scheme,
+    /// The URL is invalid.
+    Url(UrlError),
+}
+
+impl From<UrlError> for DestinationError {
+    fn from(error: UrlError) -> Self {
+        match error {
+            UrlError::Scheme => Self::Scheme,
+            error => Self::Url(error),
+        }
+    }
 }
 
 impl From<BuildError> for DestinationError {
@@ -311,13 +303,11 @@ impl From<BuildError> for DestinationError {
 impl fmt::Display for DestinationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Fragment => f.write_str("WebSocket URL cannot have a fragment"),
-            Self::HostMissing => f.write_str("URL has no host"),
-            Self::Malformed(_) => f.write_str("malformed URL"),
             Self::Request(_) => f.write_str("cannot build the handshake request"),
             Self::Scheme => {
                 f.write_str("wrong URL scheme: use `parse` for ws:// and `parse_wss` for wss://")
             }
+            Self::Url(error) => error.fmt(f),
         }
     }
 }
@@ -325,9 +315,8 @@ impl fmt::Display for DestinationError {
 impl Error for DestinationError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Malformed(error) => Some(error),
             Self::Request(error) => Some(error),
-            Self::Fragment | Self::HostMissing | Self::Scheme => None,
+            Self::Scheme | Self::Url(_) => None,
         }
     }
 }
@@ -360,11 +349,12 @@ mod tests {
     fn what_is_no_destination_is_refused() {
         let error = |url| Destination::parse(url).unwrap_err();
         assert_eq!(error("http://example.com/"), DestinationError::Scheme);
-        assert_eq!(error("ws://example.com/#top"), DestinationError::Fragment);
-        assert!(matches!(
-            error("example.com"),
-            DestinationError::Malformed(_)
-        ));
+        for (url, expected) in [
+            ("ws://example.com/#top", UrlError::Fragment),
+            ("example.com", UrlError::Malformed),
+        ] {
+            assert_eq!(error(url), DestinationError::Url(expected));
+        }
         let fine = Destination::parse("ws://example.com").unwrap();
         for refused in [
             fine.clone().with_header("Host", "other.example"),

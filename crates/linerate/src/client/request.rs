@@ -2,7 +2,7 @@
 
 use linerate_proto::handshake::{BuildError, ClientHandshake, HandshakeLimits, Origin};
 
-use crate::dial::Target;
+use crate::dial::{Target, basic};
 
 /// The parts of a request that the application sets.
 #[derive(Clone, Default)]
@@ -71,7 +71,7 @@ impl RequestParts {
             handshake = handshake.with_header(name, value)?;
         }
         if let Some(credentials) = target.credentials.as_ref().filter(|_| !is_authorized) {
-            handshake = handshake.with_header("Authorization", &credentials.to_basic())?;
+            handshake = handshake.with_header("Authorization", &basic(credentials))?;
         }
         if !cookies.is_empty() {
             handshake = handshake.with_header("Cookie", &cookies.join("; "))?;

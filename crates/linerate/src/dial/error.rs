@@ -44,6 +44,9 @@ pub enum DialError {
     },
     /// The TLS handshake failed, or the certificate is not trusted.
     Tls(io::Error),
+    /// The URL starts with `wss://`, but this build has no TLS.
+    #[cfg(not(feature = "rustls"))]
+    TlsMissing,
 }
 
 impl DialError {
@@ -53,6 +56,8 @@ impl DialError {
             Self::AddressesDenied { .. } | Self::ProtocolUnsupported | Self::Redirect(_) => false,
             #[cfg(feature = "http3")]
             Self::Http3(_) => false,
+            #[cfg(not(feature = "rustls"))]
+            Self::TlsMissing => false,
             Self::Proxy(error) => error.is_transient(),
             Self::ConnectFailed { .. }
             | Self::ResolveFailed(_)
@@ -91,6 +96,8 @@ impl fmt::Display for DialError {
                 "{phase} timed out after {elapsed:.3?}; the limit is {limit:?}"
             ),
             Self::Tls(error) => write!(f, "TLS handshake failed: {error}"),
+            #[cfg(not(feature = "rustls"))]
+            Self::TlsMissing => f.write_str("wss:// requires the feature `rustls`"),
         }
     }
 }
@@ -104,6 +111,8 @@ impl std::error::Error for DialError {
             Self::Proxy(error) => Some(error),
             Self::Redirect(error) => Some(error),
             Self::ResolveFailed(error) | Self::Tls(error) => Some(error),
+            #[cfg(not(feature = "rustls"))]
+            Self::TlsMissing => None,
             Self::AddressesDenied { .. } | Self::ProtocolUnsupported | Self::TimedOut { .. } => {
                 None
             }

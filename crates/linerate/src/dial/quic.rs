@@ -5,8 +5,8 @@ use std::{
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
 };
 
+use linerate_proto::url::Host;
 use quinn::{ClientConfig, Connection, Endpoint};
-use url::Host;
 
 use super::{Deadline, DialError, Dialer, Phase, Target, eyeballs};
 use crate::{Http3Limits, Result};
@@ -43,7 +43,7 @@ impl Dialer {
         }
         let config = linerate_h3::client_config(&self.tls_config(), limits)?;
         let name = match self.server_name.as_ref().unwrap_or(&target.host) {
-            Host::Domain(name) => name.clone(),
+            Host::Name(name) => name.clone(),
             Host::Ipv4(address) => address.to_string(),
             Host::Ipv6(address) => address.to_string(),
         };

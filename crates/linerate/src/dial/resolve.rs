@@ -7,7 +7,7 @@ use std::{
     pin::Pin,
 };
 
-use url::Host;
+use linerate_proto::url::Host;
 
 use super::DialError;
 
@@ -34,11 +34,11 @@ impl Resolve for SystemResolver {
 /// Returns the addresses of a host; an empty list is an error.
 pub(super) async fn resolve(
     resolver: &dyn Resolve,
-    host: &Host<String>,
+    host: &Host,
     port: u16,
 ) -> Result<Vec<SocketAddr>, DialError> {
     let address: IpAddr = match host {
-        Host::Domain(name) => {
+        Host::Name(name) => {
             let resolved = resolver.resolve(name, port).await;
             let addresses = resolved.map_err(DialError::ResolveFailed)?;
             if addresses.is_empty() {

@@ -86,7 +86,8 @@ fn client(
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
 ) -> Client {
-    let config = tls::client_config_with_certificate(roots.clone(), chain, key);
+    let config = tls::client_config(roots.clone());
+    let config = tls::with_client_certificate(config, chain, key);
     Client::new().with_tls(Arc::new(config.unwrap()))
 }
 

@@ -11,7 +11,7 @@ use std::{
 
 use linerate_reactor::{
     Closed, ConnectError, Connector, Context, Destination, DestinationError, Handler, Message,
-    Opened, Options, Remote, WorkerContext,
+    Opened, Options, Remote, UrlError, WorkerContext,
     rustls::{
         RootCertStore, SupportedProtocolVersion,
         crypto::ring,
@@ -194,7 +194,10 @@ fn a_url_says_whether_it_is_encrypted() {
     let config = Identity::new().client(ring::default_provider(), &[&TLS13]);
     let parse = |url| Destination::parse_wss(url, &config).unwrap_err();
     assert_eq!(parse("ws://example.com/"), DestinationError::Scheme);
-    assert_eq!(parse("wss://example.com/#x"), DestinationError::Fragment);
+    assert_eq!(
+        parse("wss://example.com/#x"),
+        DestinationError::Url(UrlError::Fragment)
+    );
     let plain = Destination::parse("wss://example.com/").unwrap_err();
     assert_eq!(plain, DestinationError::Scheme);
 }

@@ -11,7 +11,7 @@
 
 use std::net::IpAddr;
 
-use url::Host;
+use linerate_proto::url::Host;
 
 use super::{Proxy, ProxyError, Target, is_this_machine};
 
@@ -49,7 +49,7 @@ pub(super) fn proxy_for(
 }
 
 /// Returns whether `list` contains `host`, so that it is reached without a proxy.
-fn is_excepted(host: &Host<String>, list: &str) -> bool {
+fn is_excepted(host: &Host, list: &str) -> bool {
     if list.trim() == "*" {
         return true;
     }
@@ -57,7 +57,7 @@ fn is_excepted(host: &Host<String>, list: &str) -> bool {
         .split([',', ' ', '\t'])
         .filter(|entry| !entry.is_empty());
     match host {
-        Host::Domain(name) => entries.any(|entry| is_beneath(name, entry)),
+        Host::Name(name) => entries.any(|entry| is_beneath(name, entry)),
         Host::Ipv4(address) => entries.any(|entry| is_within((*address).into(), entry)),
         Host::Ipv6(address) => entries.any(|entry| is_within((*address).into(), entry)),
     }

@@ -2,7 +2,10 @@
 
 use std::{fmt, io};
 
-use linerate_proto::handshake::{BuildError, HandshakeError};
+use linerate_proto::{
+    handshake::{BuildError, HandshakeError},
+    url::UrlError,
+};
 
 /// Why a string is not a proxy URL.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -15,13 +18,11 @@ pub enum ProxyUrlError {
         /// The limit.
         bytes_max: usize,
     },
-    /// The URL has no host.
-    HostMissing,
-    /// It is not a URL.
-    Malformed(url::ParseError),
     /// The scheme is not one of `http`, `https` (which requires the feature `rustls`), `socks5` and
     /// `socks5h`.
     Scheme,
+    /// It is not a URL.
+    Url(UrlError),
 }
 
 /// Why a connection through a proxy failed.
@@ -92,16 +93,21 @@ impl fmt::Display for ProxyUrlError {
                 f,
                 "user or password has {bytes} bytes; the limit is {bytes_max}"
             ),
-            Self::HostMissing => f.write_str("proxy URL has no host"),
-            Self::Malformed(error) => error.fmt(f),
             Self::Scheme => {
                 f.write_str("proxy URL must start with http://, https://, socks5:// or socks5h://")
             }
+            Self::Url(error) => error.fmt(f),
         }
     }
 }
 
 impl std::error::Error for ProxyUrlError {}
+
+impl From<UrlError> for ProxyUrlError {
+    fn from(error: UrlError) -> Self {
+        Self::Url(error)
+    }
+}
 
 impl fmt::Display for ProxyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,9 +1,10 @@
 //! Tunnels through HTTP proxies with CONNECT (RFC 9110 §9.3.6).
 
-use linerate_proto::handshake::TunnelHandshake;
+use linerate_proto::{handshake::TunnelHandshake, url::Credentials};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::{Credentials, Destination, ProxyError};
+use super::{Destination, ProxyError};
+use crate::dial::basic;
 
 /// How many bytes of the response to read at once.
 const READ_BYTES: usize = 1 << 10;
@@ -22,7 +23,7 @@ where
 {
     let mut handshake = TunnelHandshake::new(&destination.to_string())?;
     if let Some(credentials) = credentials {
-        handshake = handshake.with_header("Proxy-Authorization", &credentials.to_basic())?;
+        handshake = handshake.with_header("Proxy-Authorization", &basic(credentials))?;
     }
     let mut request = Vec::new();
     handshake.encode(&mut request);

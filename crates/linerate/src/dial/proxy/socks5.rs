@@ -2,10 +2,10 @@
 
 use std::io;
 
+use linerate_proto::url::{Credentials, Host};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use url::Host;
 
-use super::{Credentials, Destination, ProxyError};
+use super::{Destination, ProxyError};
 
 const VERSION: u8 = 5;
 const METHOD_NONE: u8 = 0x00;
@@ -76,7 +76,7 @@ where
 fn request(destination: &Destination) -> Result<Vec<u8>, ProxyError> {
     let mut request = vec![VERSION, CONNECT, 0];
     match &destination.host {
-        Host::Domain(name) => {
+        Host::Name(name) => {
             let bytes = name.len();
             let length = u8::try_from(bytes).map_err(|_| ProxyError::NameTooLong {
                 bytes,
@@ -161,7 +161,7 @@ mod tests {
     }
 
     fn somewhere() -> Destination {
-        Destination::new(Host::Domain("example.com".into()), 443)
+        Destination::new(Host::Name("example.com".into()), 443)
     }
 
     fn somebody() -> Credentials {
@@ -177,7 +177,7 @@ mod tests {
     async fn names_and_addresses_are_asked_for_and_nothing_behind_the_reply_is_read() {
         let ipv6 = Ipv6Addr::LOCALHOST;
         for (host, asked_for) in [
-            (Host::Domain("abc".into()), &b"\x03\x03abc\x01\xbb"[..]),
+            (Host::Name("abc".into()), &b"\x03\x03abc\x01\xbb"[..]),
             (
                 Host::Ipv4([10, 0, 0, 7].into()),
                 b"\x01\x0a\0\0\x07\x01\xbb",
@@ -279,7 +279,7 @@ mod tests {
 
     #[tokio::test]
     async fn names_may_be_as_long_as_a_request_has_room_for() {
-        let destination = |bytes| Destination::new(Host::Domain("x".repeat(bytes)), 1);
+        let destination = |bytes| Destination::new(Host::Name("x".repeat(bytes)), 1);
         assert_eq!(request(&destination(255)).unwrap().len(), 7 + 255);
         assert!(matches!(
             request(&destination(256)),
