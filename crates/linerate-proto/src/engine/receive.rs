@@ -335,7 +335,7 @@ impl<E: Endpoint> Engine<E> {
             }));
         }
         let text = match whole.mask {
-            Some(MaskKey(key)) => mask::apply_text(key, input, start..end),
+            Some(MaskKey(key)) => utf8::validate_masked(key, input, start..end),
             None => utf8::validate(&input[start..end]).map(|text| (text, &*input)),
         };
         Some(match text {
@@ -396,7 +396,7 @@ impl<E: Endpoint> Engine<E> {
             (MessageKind::Binary, _) => return Ok(Event::Binary(piece.data(payload).unmask())),
             (MessageKind::Text, Some(MaskKey(key))) => {
                 let bytes = payload.len();
-                mask::apply_text(key, payload, 0..bytes).map(|(text, _)| text)
+                utf8::validate_masked(key, payload, 0..bytes).map(|(text, _)| text)
             }
             (MessageKind::Text, None) => utf8::validate(payload),
         };
