@@ -34,7 +34,7 @@ use hashbrown::HashMap;
 use linerate_filter::Evaluated;
 
 use self::{
-    arena::{Arena, Key},
+    arena::Arena,
     client::{Client, Readiness},
     freeze::Freezer,
     group::Group,
@@ -45,22 +45,13 @@ use self::{
 };
 pub use self::{
     held::Held,
-    join::Start,
     lag::Lag,
     membership::{IsChannelEmpty, SubscribeError},
     meter::{DELAY_BOUNDS_S, Deliveries, MESSAGES_BOUNDS},
+    subscription::Start,
     totals::Totals,
 };
-use crate::{ChannelName, Gap, GapCause, HubOptions, Publication, Transmit};
-
-/// Identifies a client of a hub. It refers to no client after that client has disconnected.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub struct ClientId(Key);
-
-/// Identifies a subscription of a hub. It refers to no subscription after that subscription has
-/// ended.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub struct SubscriptionId(Key);
+use crate::{ChannelName, ClientId, Gap, GapCause, HubOptions, Publication, Transmit, id::Key};
 
 /// The channels, subscriptions and clients of one worker.
 ///

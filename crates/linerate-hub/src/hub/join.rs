@@ -3,28 +3,16 @@
 use std::time::Instant;
 
 use crate::{
-    Gap, GapCause, Publication, StreamPosition, Transmit,
+    Gap, GapCause, Publication, Start, StreamPosition, SubscriptionId, Transmit,
     hub::{
-        Hub, SubscriptionId,
+        Hub,
         block::Block,
-        conflate,
-        freeze::Range,
+        conflate::{self, Span},
         ring::{Ring, weight},
         stream::Stream,
         subscription::{Skip, State},
     },
 };
-
-/// The point at which the live part of a subscription begins.
-#[derive(Clone, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum Start {
-    /// After this position, which the subscriber knows from elsewhere, such as from the history
-    /// that it was sent.
-    After(StreamPosition),
-    /// With the first publication after [`Hub::subscribe`].
-    Live,
-}
 
 /// Where the live publications continue after a known position.
 struct Seam {
@@ -60,14 +48,12 @@ impl<B: Clone> Hub<B> {
         arrival.replay.extend(seen);
         if let Some(conflate) = &group.kind.conflate {
             let count = arrival.replay.len() as u64;
-            let range = Range {
+            let span = Span {
                 from: 0,
                 limit: count,
                 bytes_max: usize::MAX,
-                conflate: Some(conflate),
-                overflow: None,
             };
-            let selection = conflate::select((0..).zip(&arrival.replay), range, conflate);
+            let selection = conflate::select((0..).zip(&arrival.replay), span, conflate);
             arrival.conflated += count - selection.publications.len() as u64;
             arrival.replay = selection.publications.into();
         }

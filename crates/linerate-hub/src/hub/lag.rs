@@ -2,7 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::hub::{ClientId, Hub, ring::weight, subscription::State};
+use crate::{
+    ClientId,
+    hub::{Hub, ring::weight, subscription::State},
+};
 
 /// Publications that were released to a client and not taken yet.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -7,9 +7,9 @@ use std::{
 };
 
 use crate::{
-    ChannelName, ChannelOptions, EncodingId, Filter, SubscriptionOptions,
+    ChannelName, ChannelOptions, ClientId, EncodingId, Filter, SubscriptionId, SubscriptionOptions,
     hub::{
-        ClientId, Deliveries, Hub, SubscriptionId, Totals,
+        Deliveries, Hub, Totals,
         group::{Group, Kind},
         room,
         stream::{ALL, Stream},

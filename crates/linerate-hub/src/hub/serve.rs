@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use crate::{
-    Conflate, Gap, GapCause, SlowPolicy, Transmit,
-    hub::{Hub, Readiness, SubscriptionId, block::Block, freeze::Range, subscription::State},
+    Conflate, Gap, GapCause, SlowPolicy, SubscriptionId, Transmit,
+    hub::{Hub, Readiness, block::Block, conflate::Span, freeze::Range, subscription::State},
 };
 
 /// The next step of a subscription.
@@ -160,9 +160,11 @@ impl<B: Clone> Hub<B> {
             return block.clone();
         }
         let range = Range {
-            from,
-            limit,
-            bytes_max: group.kind.batch_bytes_max,
+            span: Span {
+                from,
+                limit,
+                bytes_max: group.kind.batch_bytes_max,
+            },
             conflate,
             overflow: group.overflow.as_deref(),
         };
