@@ -5,14 +5,15 @@ use alloc::vec::Vec;
 use linerate_simd::{mask, utf8};
 
 use super::{
-    Arriving, Aside, Chunk, Direction, Engine, Event, Message, MessageKind, RawEvent, Taken,
+    Arriving, Aside, Chunk, Direction, Engine, Event, Message, RawEvent, Taken,
     framing::{ControlFrame, Piece, Step},
 };
 use crate::{
     close::CloseFrame,
     error::ProtocolError,
-    frame::{Header, MaskKey, Opcode},
-    role::{Endpoint, Role},
+    frame::Header,
+    opcode::{MessageKind, Opcode},
+    role::{Endpoint, MaskKey, Role},
 };
 
 /// The events in one input; a lending iterator.
