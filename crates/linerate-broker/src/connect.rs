@@ -4,7 +4,7 @@ use std::{io, sync::Arc};
 
 use crate::{
     broker::Broker,
-    event::Ingest,
+    ingest::Ingest,
     memory::Memory,
     nats::{Nats, NatsConfigError},
     options::BrokerOptions,

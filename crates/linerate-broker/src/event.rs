@@ -5,8 +5,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use linerate_hub::{ChannelName, Publication};
 
-use crate::broker::BoxFuture;
-
 /// An event that a broker reports to its node, in the order in which it happened.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -63,21 +61,4 @@ pub enum LinkState {
         /// The time between sending it and receiving it.
         round_trip: Duration,
     },
-}
-
-/// Receives the events of a broker.
-pub trait Ingest: Send + Sync + 'static {
-    /// Receives events that arrived together, in order. Completes when there is room for more; a
-    /// broker waits for that before it continues to read.
-    fn ingest(&self, events: Vec<Event>) -> BoxFuture<'_, ()>;
-
-    /// Notifies the node of a publication that the broker keeps in this process, even if no
-    /// subscribed channel receives it.
-    fn keep(&self, _publication: &Publication) {}
-
-    /// Returns how long publications may be delayed because all their recipients gather batches
-    /// anyway. A broker with little traffic may then read less often, which saves wake-ups.
-    fn patience(&self) -> Duration {
-        Duration::ZERO
-    }
 }

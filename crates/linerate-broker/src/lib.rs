@@ -11,6 +11,7 @@ pub mod connect;
 pub mod event;
 pub mod idempotency;
 pub mod incarnation;
+pub mod ingest;
 pub mod memory;
 pub mod nats;
 pub mod options;
@@ -21,7 +22,8 @@ pub mod sequencer;
 
 pub use broker::{BoxFuture, Broker, BrokerError};
 pub use connect::{ConnectError, connect};
-pub use event::{Event, Gap, GapReason, Ingest, LinkState};
+pub use event::{Event, Gap, GapReason, LinkState};
+pub use ingest::Ingest;
 pub use memory::Memory;
 pub use nats::Nats;
 pub use options::BrokerOptions;

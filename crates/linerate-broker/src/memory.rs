@@ -20,9 +20,10 @@ use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
     broker::{BoxFuture, Broker, BrokerError},
-    event::{Event, Ingest, LinkState},
+    event::{Event, LinkState},
     idempotency::IdempotencyKeys,
     incarnation,
+    ingest::Ingest,
     options::BrokerOptions,
     request::{History, HistoryRequest, Publish, Published, StreamOptions},
     runtime::BrokerThread,

@@ -22,14 +22,15 @@ use tokio::{
 
 use crate::{
     broker::{BoxFuture, Broker, BrokerError},
-    event::{Ingest, LinkState},
+    event::LinkState,
     idempotency::IdempotencyKeys,
+    ingest::Ingest,
     options::BrokerOptions,
     request::{History, HistoryRequest, Publish, Published, StreamOptions},
 };
 use dial::Dial;
+use link::Command;
 use loopback::LinkEnded;
-use pump::Command;
 use shared::{Current, Shared};
 use streams::Durable;
 

@@ -45,7 +45,8 @@ use self::{
 };
 use crate::{
     broker::{BoxFuture, Broker, BrokerError},
-    event::{Ingest, LinkState},
+    event::LinkState,
+    ingest::Ingest,
     options::BrokerOptions,
     request::{History, HistoryRequest, Publish, Published, StreamOptions},
     runtime::BrokerThread,

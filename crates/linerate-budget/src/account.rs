@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use crate::{Consumer, Lease, watch::lock};
+use crate::{Consumer, Lease, lock::lock};
 
 /// A lease that many buffers hold [shares](Share) of. Clones refer to the same account; the default
 /// account counts nothing.

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, Weak},
 };
 
-use crate::{Budget, Consumer, budget::Shared, watch::lock};
+use crate::{Consumer, lock::lock};
 
 /// Something that holds memory for a peer and can be ended: a request body, a connection, a
 /// session.
@@ -21,8 +21,10 @@ pub trait Holder: Send + Sync + 'static {
 }
 
 /// Keeps a [`Holder`] registered with its budget until it is dropped.
+#[derive(Default)]
 pub struct Registration {
-    shared: Option<Arc<Shared>>,
+    /// `None` if the budget is unbounded.
+    holders: Option<Arc<Holders>>,
     number: u64,
 }
 
@@ -36,39 +38,32 @@ struct Known {
     registered: u64,
 }
 
-impl Budget {
-    /// Registers something that can be ended to free memory.
-    pub fn register(&self, holder: &Arc<impl Holder>) -> Registration {
-        let shared = self.shared().cloned();
-        let number = shared.as_ref().map_or(0, |shared| {
-            let mut known = lock(&shared.holders.0);
-            known.registered += 1;
-            let number = known.registered;
-            let holder: Weak<dyn Holder> = Arc::downgrade(holder) as _;
-            known.holders.insert(number, holder);
-            number
-        });
-        Registration { shared, number }
+impl Holders {
+    pub(crate) fn register(self: &Arc<Self>, holder: &Arc<impl Holder>) -> Registration {
+        let holder: Weak<dyn Holder> = Arc::downgrade(holder) as _;
+        let mut known = lock(&self.0);
+        known.registered += 1;
+        let number = known.registered;
+        known.holders.insert(number, holder);
+        Registration {
+            holders: Some(Arc::clone(self)),
+            number,
+        }
     }
 
     /// Returns the registered holders, the oldest first.
-    pub fn holders(&self) -> Vec<Arc<dyn Holder>> {
-        let Some(shared) = self.shared() else {
-            return Vec::new();
-        };
-        let known = lock(&shared.holders.0);
+    pub(crate) fn all(&self) -> Vec<Arc<dyn Holder>> {
         // Upgrade after the lock is released: dropping the last reference to a holder may
         // unregister it.
-        let weak: Vec<_> = known.holders.values().cloned().collect();
-        drop(known);
+        let weak: Vec<_> = lock(&self.0).holders.values().cloned().collect();
         weak.iter().filter_map(Weak::upgrade).collect()
     }
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        if let Some(shared) = &self.shared {
-            lock(&shared.holders.0).holders.remove(&self.number);
+        if let Some(holders) = &self.holders {
+            lock(&holders.0).holders.remove(&self.number);
         }
     }
 }

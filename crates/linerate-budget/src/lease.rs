@@ -1,8 +1,14 @@
 //! A part of the budget that belongs to one buffer, or to all buffers of one worker.
 
-use std::{error, fmt, sync::Arc};
+use std::{fmt, sync::Arc};
 
-use crate::{Consumer, budget::Shared};
+use crate::{Consumer, Exhausted, counters::Counters};
+
+/// The minimum number of bytes of credit that a lease draws at once.
+const STEP_BYTES_MIN: u64 = 1 << 10;
+
+/// The maximum number of bytes of credit that a lease draws ahead.
+const STEP_BYTES_MAX: u64 = 256 << 10;
 
 /// The amount of credit that a lease draws ahead.
 ///
@@ -15,6 +21,21 @@ pub(crate) enum Slabs {
     Small,
 }
 
+impl Slabs {
+    /// Returns how many bytes of credit a lease draws at once if it holds `held` bytes of a budget
+    /// of `limit` bytes.
+    ///
+    /// For one buffer it is an eighth of the bytes held, so that accounting overstates only a
+    /// little. It is at least 1 KiB, and at most 256 KiB or a 64th of the budget.
+    fn step(self, held: u64, limit: u64) -> u64 {
+        let largest = (limit / 64).clamp(STEP_BYTES_MIN, STEP_BYTES_MAX);
+        match self {
+            Self::Whole => largest,
+            Self::Small => (held / 8).clamp(STEP_BYTES_MIN, largest),
+        }
+    }
+}
+
 /// A number of bytes of a budget, given back when dropped.
 ///
 /// A lease draws credit ahead, in steps of an eighth of the bytes it holds (1 KiB to 256 KiB), and
@@ -24,19 +45,19 @@ pub(crate) enum Slabs {
 /// To account for many small buffers of a worker, use one lease for all of them
 /// ([`Budget::worker_lease`](crate::Budget::worker_lease)).
 pub struct Lease {
-    shared: Option<Arc<Shared>>,
+    counters: Option<Arc<Counters>>,
     consumer: Consumer,
     slabs: Slabs,
     held: u64,
-    /// INVARIANT: at least `held`, and exactly the bytes that are counted in `shared` for this
-    /// lease. Unused without `shared`.
+    /// INVARIANT: at least `held`, and exactly the bytes that are counted in `counters` for this
+    /// lease. Unused without `counters`.
     drawn: u64,
 }
 
 impl Lease {
-    pub(crate) fn new(shared: Option<Arc<Shared>>, consumer: Consumer, slabs: Slabs) -> Self {
+    pub(crate) fn new(counters: Option<Arc<Counters>>, consumer: Consumer, slabs: Slabs) -> Self {
         Self {
-            shared,
+            counters,
             consumer,
             slabs,
             held: 0,
@@ -52,9 +73,9 @@ impl Lease {
     pub fn grow(&mut self, bytes: u64) -> Result<(), Exhausted> {
         let held = self.held.saturating_add(bytes);
         if held > self.drawn
-            && let Some(shared) = &self.shared
+            && let Some(counters) = &self.counters
         {
-            self.drawn += draw(shared, held, self)?;
+            self.drawn += draw(counters, held, self)?;
         }
         self.held = held;
         Ok(())
@@ -68,8 +89,8 @@ impl Lease {
     /// Returns an error if the budget is critical or has fewer bytes left. The lease is then
     /// unchanged.
     pub fn grow_unless_critical(&mut self, bytes: u64) -> Result<(), Exhausted> {
-        if let Some(shared) = &self.shared {
-            shared.refuse_critical(self.consumer, bytes)?;
+        if let Some(counters) = &self.counters {
+            counters.refuse_critical(self.consumer, bytes)?;
         }
         self.grow(bytes)
     }
@@ -79,14 +100,14 @@ impl Lease {
     pub fn force(&mut self, bytes: u64) {
         let held = self.held.saturating_add(bytes);
         if held > self.drawn
-            && let Some(shared) = &self.shared
+            && let Some(counters) = &self.counters
         {
             let needed = held - self.drawn;
-            let ahead = needed.saturating_add(shared.step(held, self.slabs));
-            let drawn = match shared.draw(self.consumer, ahead) {
+            let ahead = needed.saturating_add(self.slabs.step(held, counters.limit()));
+            let drawn = match counters.draw(self.consumer, ahead) {
                 Ok(()) => ahead,
                 Err(_) => {
-                    shared.force(self.consumer, needed);
+                    counters.force(self.consumer, needed);
                     needed
                 }
             };
@@ -98,13 +119,15 @@ impl Lease {
     /// Removes bytes. Removing more than the lease holds makes it empty.
     pub fn shrink(&mut self, bytes: u64) {
         self.held = self.held.saturating_sub(bytes);
-        let Some(shared) = &self.shared else { return };
-        let step = shared.step(self.held, self.slabs);
+        let Some(counters) = &self.counters else {
+            return;
+        };
+        let step = self.slabs.step(self.held, counters.limit());
         let empty = self.held == 0 && self.slabs == Slabs::Small;
         let (kept, tolerated) = if empty { (0, 0) } else { (step, 2 * step) };
         let unused = self.drawn - self.held;
         if unused > tolerated {
-            shared.give_back(self.consumer, unused - kept);
+            counters.give_back(self.consumer, unused - kept);
             self.drawn = self.held + kept;
         }
     }
@@ -139,7 +162,7 @@ impl Lease {
 
     /// Returns the number of bytes that the lease has drawn, which is at least the number it holds.
     pub(crate) fn drawn(&self) -> u64 {
-        match self.shared {
+        match self.counters {
             Some(_) => self.drawn,
             None => u64::MAX,
         }
@@ -147,8 +170,8 @@ impl Lease {
 
     /// Returns how many of the drawn bytes may be unused before some are given back.
     pub(crate) fn slack(&self) -> u64 {
-        let step = |shared: &Arc<Shared>| shared.step(self.held, self.slabs);
-        2 * self.shared.as_ref().map_or(0, step)
+        let step = |counters: &Arc<Counters>| self.slabs.step(self.held, counters.limit());
+        2 * self.counters.as_ref().map_or(0, step)
     }
 
     /// Returns the consumer.
@@ -159,10 +182,10 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if let Some(shared) = &self.shared
+        if let Some(counters) = &self.counters
             && self.drawn > 0
         {
-            shared.give_back(self.consumer, self.drawn);
+            counters.give_back(self.consumer, self.drawn);
         }
     }
 }
@@ -178,47 +201,20 @@ impl fmt::Debug for Lease {
 
 /// Draws the bytes that a lease lacks to hold `held`, and a further step if the budget has room for
 /// it. Returns the number of bytes drawn.
-fn draw(shared: &Shared, held: u64, lease: &Lease) -> Result<u64, Exhausted> {
+fn draw(counters: &Counters, held: u64, lease: &Lease) -> Result<u64, Exhausted> {
     let needed = held - lease.drawn;
-    let ahead = needed.saturating_add(shared.step(held, lease.slabs));
-    if shared.draw(lease.consumer, ahead).is_ok() {
+    let ahead = needed.saturating_add(lease.slabs.step(held, counters.limit()));
+    if counters.draw(lease.consumer, ahead).is_ok() {
         return Ok(ahead);
     }
-    match shared.draw(lease.consumer, needed) {
+    match counters.draw(lease.consumer, needed) {
         Ok(()) => Ok(needed),
         Err(error) => {
-            shared.note_refusal(lease.consumer);
+            counters.note_refusal(lease.consumer);
             Err(error)
         }
     }
 }
-
-/// The budget, or the consumer's share of it, has too few bytes left.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub struct Exhausted {
-    /// The consumer that asked.
-    pub consumer: Consumer,
-    /// The number of bytes it asked for.
-    pub asked: u64,
-    /// The number of bytes in use: by the consumer if its share is exhausted, otherwise by all
-    /// consumers.
-    pub used: u64,
-    /// The number of bytes that may be in use.
-    pub limit: u64,
-}
-
-impl fmt::Display for Exhausted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "memory budget exhausted: {} asked for {} bytes, but {} of {} bytes are in use; raise server.memory_bytes_max",
-            self.consumer, self.asked, self.used, self.limit
-        )
-    }
-}
-
-impl error::Error for Exhausted {}
 
 #[cfg(test)]
 mod tests;

@@ -26,8 +26,12 @@
 mod account;
 mod budget;
 mod consumer;
+mod counters;
+mod exhausted;
 mod holders;
 mod lease;
+mod lock;
+mod signal;
 mod state;
 mod watch;
 
@@ -35,8 +39,9 @@ pub use crate::{
     account::{Account, Share},
     budget::Budget,
     consumer::Consumer,
+    exhausted::Exhausted,
     holders::{Holder, Registration},
-    lease::{Exhausted, Lease},
+    lease::Lease,
     state::State,
     watch::Watch,
 };

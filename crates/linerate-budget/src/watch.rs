@@ -1,26 +1,29 @@
 //! Waits for a change of state, without a runtime.
 
 use std::{
+    fmt,
     future::poll_fn,
-    sync::{Mutex, MutexGuard, PoisonError},
-    task::{Context, Poll, Waker},
+    sync::Arc,
+    task::{Context, Poll},
 };
 
-use crate::{Budget, State};
+use crate::{State, counters::Counters, lock::lock};
 
 /// Waits for changes of a budget's state.
 ///
 /// It reports the newest state and may skip states in between. Only one task at a time can wait on
 /// a watch.
-#[derive(Debug)]
 pub struct Watch {
-    budget: Budget,
+    counters: Option<Arc<Counters>>,
     seen: State,
 }
 
 impl Watch {
-    pub(crate) fn new(budget: Budget, seen: State) -> Self {
-        Self { budget, seen }
+    pub(crate) fn new(counters: Option<Arc<Counters>>) -> Self {
+        let seen = counters
+            .as_ref()
+            .map_or(State::Normal, |counters| counters.state());
+        Self { counters, seen }
     }
 
     /// Waits until the state differs from the one last returned, and returns it. For an unbounded
@@ -33,15 +36,17 @@ impl Watch {
 
     /// Like [`Self::changed`], for callers that poll.
     pub fn poll_changed(&mut self, cx: &mut Context<'_>) -> Poll<State> {
-        if let Some(signal) = self.budget.signal() {
-            // The state changes under this lock, so no change can happen between this check and the
-            // registration.
-            let mut wakers = lock(signal.wakers());
-            if self.budget.state() == self.seen {
-                wakers.register(cx.waker());
-            }
+        let Some(counters) = &self.counters else {
+            return Poll::Pending;
+        };
+        // The state changes under this lock, so no change can happen between this check and the
+        // registration.
+        let mut wakers = lock(counters.signal().wakers());
+        if counters.state() == self.seen {
+            wakers.register(cx.waker());
         }
-        let state = self.budget.state();
+        drop(wakers);
+        let state = counters.state();
         if state == self.seen {
             return Poll::Pending;
         }
@@ -50,35 +55,12 @@ impl Watch {
     }
 }
 
-/// The wakers of the tasks that wait for a change of state.
-#[derive(Default)]
-pub(crate) struct Signal(Mutex<Wakers>);
-
-impl Signal {
-    pub(crate) fn wakers(&self) -> &Mutex<Wakers> {
-        &self.0
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch")
+            .field("seen", &self.seen)
+            .finish_non_exhaustive()
     }
-}
-
-#[derive(Default)]
-pub(crate) struct Wakers(Vec<Waker>);
-
-impl Wakers {
-    pub(crate) fn take(&mut self) -> Vec<Waker> {
-        std::mem::take(&mut self.0)
-    }
-
-    fn register(&mut self, waker: &Waker) {
-        if !self.0.iter().any(|known| known.will_wake(waker)) {
-            self.0.push(waker.clone());
-        }
-    }
-}
-
-/// Locks a mutex and ignores poisoning, because a panic leaves the lists behind these mutexes
-/// intact.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

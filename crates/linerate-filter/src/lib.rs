@@ -11,6 +11,7 @@
 //! | `lex`, `literal`, `parse` | parse a text into a [`tree`] |
 //! | `program` | compiles a tree to postfix operations over slots, and evaluates them |
 //! | `json` | reads JSON in place |
+//! | `value`, `container` | compare values, and look into lists and objects |
 //! | `scan`, `wanted` | find the values that filters name, in one pass over a payload |
 //! | `set`, `evaluated` | evaluate many filters with one scan, a lookup where possible, and in slices |
 //!
@@ -25,6 +26,7 @@
 
 #![forbid(unsafe_code)]
 
+mod container;
 mod cost;
 mod error;
 mod evaluated;

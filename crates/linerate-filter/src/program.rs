@@ -1,6 +1,7 @@
 //! Compiles an expression to postfix operations over slots, one slot for each path that it names.
 
 use crate::{
+    container,
     evaluated::Search,
     tree::{Comparison, Literal, Node, Path, TextTest},
     value::Value,
@@ -136,7 +137,9 @@ impl Program {
                 }
                 Operation::Negate => stack[top - 1] = stack[top - 1].negated(),
                 Operation::Not => stack[top - 1] = stack[top - 1].inverted(),
-                Operation::Size => stack[top - 1] = searches.search(|| stack[top - 1].size())?,
+                Operation::Size => {
+                    stack[top - 1] = searches.search(|| container::size(stack[top - 1]))?
+                }
                 Operation::Combine(decisive) => {
                     top -= 1;
                     stack[top - 1] = stack[top - 1].combined(stack[top], decisive);
@@ -248,6 +251,6 @@ fn apply(operation: Operation, left: Value<'_>, right: Value<'_>) -> Value<'stat
     match operation {
         Operation::Compare(comparison) => left.compare(comparison, &right),
         Operation::Text(test) => left.test(test, right),
-        _ => left.is_in(right),
+        _ => container::contains(right, left),
     }
 }

@@ -1,12 +1,9 @@
 //! Values during the evaluation of a filter, and how they compare.
 
-use std::{borrow::Cow, cmp::Ordering};
-
-use hashbrown::HashSet;
+use std::cmp::Ordering;
 
 use crate::{
     Number,
-    json::Reader,
     text::Text,
     tree::{Comparison, Literal, TextTest},
 };
@@ -76,16 +73,6 @@ impl<'v> Value<'v> {
         }
     }
 
-    /// Returns whether a list contains this value, or an object has a field of this name.
-    pub(crate) fn is_in(self, container: Self) -> Value<'static> {
-        match (self, container) {
-            (Self::Error, _) => Value::Error,
-            (value, Self::List(list)) => Self::truth(value.is_element_of(list)),
-            (value, Self::Map(map)) => Value::Bool(value.is_key_of(map)),
-            _ => Value::Error,
-        }
-    }
-
     pub(crate) fn is_in_list(self, list: &[Literal]) -> Self {
         match self {
             Self::Error => Self::Error,
@@ -108,24 +95,6 @@ impl<'v> Value<'v> {
             Self::Bool(bool) => Self::Bool(!bool),
             _ => Self::Error,
         }
-    }
-
-    pub(crate) fn size(self) -> Value<'static> {
-        let size = match self {
-            Self::List(list) => Reader::elements(list).count() as u64,
-            Self::Map(map) => {
-                // If several fields have the same name, only the last one counts.
-                let mut keys: HashSet<Cow<'_, [u8]>, foldhash::fast::RandomState> =
-                    HashSet::default();
-                Reader::keys(map, |key| {
-                    keys.insert(key.decoded());
-                });
-                keys.len() as u64
-            }
-            Self::Text(text) => text.size(),
-            _ => return Value::Error,
-        };
-        Value::Number(Number::from_unsigned(size))
     }
 
     pub(crate) fn test(self, test: TextTest, part: Self) -> Value<'static> {
@@ -155,32 +124,7 @@ impl<'v> Value<'v> {
         matches!(self, Self::Bool(own) if own == bool)
     }
 
-    fn truth(result: Option<bool>) -> Value<'static> {
+    pub(crate) fn truth(result: Option<bool>) -> Value<'static> {
         result.map_or(Value::Error, Value::Bool)
-    }
-
-    /// Behaves like a disjunction of comparisons: true if one of them holds, otherwise an error if
-    /// one of them is an error.
-    fn is_element_of(self, list: &[u8]) -> Option<bool> {
-        let mut result = Some(false);
-        for element in Reader::elements(list) {
-            match self.equals(&element) {
-                Some(true) => return Some(true),
-                Some(false) => {}
-                None => result = None,
-            }
-        }
-        result
-    }
-
-    fn is_key_of(self, map: &[u8]) -> bool {
-        match self {
-            Self::Text(text) => {
-                let mut is_key = false;
-                Reader::keys(map, |key| is_key |= key == text);
-                is_key
-            }
-            _ => false,
-        }
     }
 }

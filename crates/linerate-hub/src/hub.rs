@@ -1,66 +1,52 @@
 //! The fan-out of one worker.
 
+mod admission;
 mod arena;
 mod block;
+mod channels;
 mod class;
 mod client;
 mod conflate;
+mod delivery;
 mod flush;
 mod freeze;
 mod group;
 mod held;
-mod join;
 mod lag;
 mod marks;
 mod matcher;
+mod members;
 mod membership;
 mod meter;
 mod ring;
 mod room;
-mod serve;
 mod stream;
 mod subscription;
 mod tick;
 mod totals;
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    time::{Duration, Instant},
-};
+use std::time::Instant;
 
 use bytes::Bytes;
-use foldhash::fast::RandomState;
-use hashbrown::HashMap;
 use linerate_filter::Evaluated;
 
-use self::{
-    arena::{Arena, Key},
-    client::{Client, Readiness},
-    freeze::Freezer,
-    group::Group,
-    meter::Meters,
-    stream::{Continuity, Stream},
-    subscription::Subscription,
-    tick::Ticks,
-};
 pub use self::{
+    admission::SubscribeError,
     held::Held,
-    join::Start,
     lag::Lag,
-    membership::{IsChannelEmpty, SubscribeError},
+    membership::IsChannelEmpty,
     meter::{DELAY_BOUNDS_S, Deliveries, MESSAGES_BOUNDS},
+    subscription::Start,
     totals::Totals,
 };
-use crate::{ChannelName, Gap, GapCause, HubOptions, Publication, Transmit};
-
-/// Identifies a client of a hub. It refers to no client after that client has disconnected.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub struct ClientId(Key);
-
-/// Identifies a subscription of a hub. It refers to no subscription after that subscription has
-/// ended.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub struct SubscriptionId(Key);
+use self::{
+    channels::Channels,
+    delivery::{Delivery, Source},
+    flush::{Changes, Release},
+    members::Members,
+    stream::Continuity,
+};
+use crate::{ChannelName, ClientId, Gap, GapCause, HubOptions, Publication, Transmit};
 
 /// The channels, subscriptions and clients of one worker.
 ///
@@ -76,47 +62,27 @@ pub struct SubscriptionId(Key);
 #[derive(Debug)]
 pub struct Hub<B = Bytes> {
     options: HubOptions<B>,
-    freezer: Freezer<B>,
-    names: HashMap<ChannelName, u32, RandomState>,
-    streams: Arena<Stream>,
-    groups: Arena<Group<B>>,
-    subscriptions: Arena<Subscription>,
-    clients: Arena<Client>,
-    ready: VecDeque<Key>,
-    /// Channels with something new since the last flush, and the time of the first change.
-    dirty: Vec<u32>,
-    dirty_since: Option<Instant>,
-    ticks: Ticks,
-    meters: Meters,
-    /// The number of groups for each batch interval.
-    intervals: BTreeMap<Duration, usize>,
-    totals: Totals,
+    channels: Channels<B>,
+    members: Members,
+    changes: Changes,
+    delivery: Delivery<B>,
 }
 
 impl<B: Clone> Hub<B> {
     /// Creates a hub without clients.
     pub fn new(options: HubOptions<B>) -> Self {
         Self {
-            freezer: Freezer::new(options.encodings.clone(), options.blocks.clone()),
-            ticks: Ticks::new(options.seed),
+            channels: Channels::new(options.seed),
+            members: Members::new(),
+            changes: Changes::default(),
+            delivery: Delivery::new(&options),
             options,
-            names: HashMap::default(),
-            streams: Arena::new(),
-            groups: Arena::new(),
-            subscriptions: Arena::new(),
-            clients: Arena::new(),
-            ready: VecDeque::new(),
-            dirty: Vec::new(),
-            dirty_since: None,
-            meters: Meters::default(),
-            intervals: BTreeMap::new(),
-            totals: Totals::default(),
         }
     }
 
     /// Adds a client without subscriptions.
     pub fn connect(&mut self) -> ClientId {
-        ClientId(self.clients.insert(Client::default()))
+        self.members.connect()
     }
 
     /// Publishes in a channel. Does nothing if no client of this hub subscribes to it.
@@ -139,9 +105,10 @@ impl<B: Clone> Hub<B> {
     /// where each search counts the whole payload again. If this is large, evaluate the filters in
     /// slices with [`evaluate`](Self::evaluate).
     pub fn searched_bytes(&self, channel: &ChannelName, publication: &Publication) -> usize {
-        let index = self.names.get(channel.as_str());
+        let index = self.channels.find(channel.as_str());
         index.map_or(0, |index| {
-            self.streams[*index].matcher.searched_bytes(publication)
+            let matcher = &self.channels.streams[index].matcher;
+            matcher.searched_bytes(publication)
         })
     }
 
@@ -158,11 +125,10 @@ impl<B: Clone> Hub<B> {
         known: &mut Evaluated,
         is_over: impl FnMut() -> bool,
     ) -> bool {
-        let index = self.names.get(channel.as_str());
+        let index = self.channels.find(channel.as_str());
         index.is_none_or(|index| {
-            self.streams[*index]
-                .matcher
-                .evaluate(publication, known, is_over)
+            let matcher = &self.channels.streams[index].matcher;
+            matcher.evaluate(publication, known, is_over)
         })
     }
 
@@ -177,24 +143,25 @@ impl<B: Clone> Hub<B> {
         publication: Publication,
         known: &Evaluated,
     ) -> bool {
-        let Some(index) = self.names.get(channel.as_str()).copied() else {
+        let Some(index) = self.channels.find(channel.as_str()) else {
             return false;
         };
-        let stream = &mut self.streams[index];
+        let stream = &mut self.channels.streams[index];
         match stream.follow(&publication) {
             Continuity::Broken(gap) => stream.mark(gap),
             Continuity::Duplicate => {
-                self.totals.dropped_duplicate += 1;
+                self.delivery.totals.dropped_duplicate += 1;
                 return false;
             }
             Continuity::Next => {}
         }
-        self.totals.published_messages += 1;
-        self.totals.published_bytes += publication.payload().len() as u64;
+        self.delivery.totals.published_messages += 1;
+        self.delivery.totals.published_bytes += publication.payload().len() as u64;
         stream.push(since, publication, known);
         let is_pressing = stream.ring.is_half_full(stream.flushed);
-        self.evict(index);
-        self.touch(now, index);
+        self.channels.evict(index);
+        self.changes
+            .touch(now, index, &mut self.channels.streams[index]);
         is_pressing
     }
 
@@ -205,38 +172,29 @@ impl<B: Clone> Hub<B> {
             cause,
         };
         let indices: Vec<u32> = match channel {
-            Some(channel) => self
-                .names
-                .get(channel.as_str())
-                .copied()
-                .into_iter()
-                .collect(),
-            None => self.names.values().copied().collect(),
+            Some(channel) => self.channels.find(channel.as_str()).into_iter().collect(),
+            None => self.channels.indices().collect(),
         };
         for index in indices {
-            self.streams[index].mark(gap);
-            self.touch(now, index);
+            let stream = &mut self.channels.streams[index];
+            stream.mark(gap);
+            self.changes.touch(now, index, stream);
         }
     }
 
     /// Records that a client can take more output again.
     pub fn handle_writable(&mut self, client: ClientId) {
-        let Some(index) = self.clients.find(client.0) else {
-            return;
-        };
-        let client = &mut self.clients[index];
-        if client.readiness == Readiness::Told {
-            client.readiness = Readiness::Idle;
-            if client.front().is_some() {
-                self.wake(index);
-            }
-        }
+        self.members.handle_writable(client);
     }
 
     /// Releases the batches that are due.
     pub fn handle_timeout(&mut self, now: Instant) {
-        while let Some((at, group)) = self.ticks.pop(now) {
-            self.tick(at, group);
+        while let Some((at, group)) = self.channels.ticks.pop(now) {
+            let mut release = Release {
+                channels: &mut self.channels,
+                members: &mut self.members,
+            };
+            release.tick(at, group);
         }
     }
 
@@ -244,24 +202,14 @@ impl<B: Clone> Hub<B> {
     ///
     /// Ask again whenever [`poll_ready`](Self::poll_ready) has returned `None`.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.dirty_since.or_else(|| self.ticks.next())
+        self.changes.since().or_else(|| self.channels.ticks.next())
     }
 
     /// Returns a client that has output. Each client is returned once until it has taken everything
     /// or [becomes writable](Self::handle_writable) again.
     pub fn poll_ready(&mut self) -> Option<ClientId> {
-        self.flush();
-        while let Some(key) = self.ready.pop_front() {
-            let Some(index) = self.clients.find(key) else {
-                continue;
-            };
-            let client = &mut self.clients[index];
-            if client.readiness == Readiness::Queued {
-                client.readiness = Readiness::Told;
-                return Some(ClientId(key));
-            }
-        }
-        None
+        self.changes.flush(&mut self.channels, &mut self.members);
+        self.members.poll_ready()
     }
 
     /// Returns the next item to send to a client, or `None` if it has everything.
@@ -269,7 +217,11 @@ impl<B: Clone> Hub<B> {
     /// A caller that stops earlier because the client cannot take more must call
     /// [`handle_writable`](Self::handle_writable) once it can.
     pub fn poll_transmit(&mut self, now: Instant, client: ClientId) -> Option<Transmit<B>> {
-        let index = self.clients.find(client.0)?;
-        self.serve(now, index)
+        let index = self.members.find(client)?;
+        let mut source = Source {
+            channels: &mut self.channels,
+            members: &mut self.members,
+        };
+        self.delivery.serve(&mut source, now, index)
     }
 }

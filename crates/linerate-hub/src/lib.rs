@@ -64,6 +64,7 @@ pub mod encode;
 pub mod filter;
 pub mod gap;
 pub mod hub;
+pub mod id;
 pub mod options;
 pub mod pointer;
 pub mod position;
@@ -76,7 +77,8 @@ pub use channel::ChannelName;
 pub use encode::{Batch, Encode, Unencodable};
 pub use filter::Filter;
 pub use gap::{Gap, GapCause};
-pub use hub::{ClientId, Hub, Start, SubscribeError, SubscriptionId};
+pub use hub::{Hub, Start, SubscribeError};
+pub use id::{ClientId, SubscriptionId};
 pub use options::{
     ChannelOptions, Conflate, EncodingId, HubOptions, SlowPolicy, SubscriptionOptions,
 };

@@ -1,20 +1,21 @@
 //! Computes the figures of a log in bounded memory, as reported in a [`Summary`].
 
-pub(crate) mod bots;
-pub(crate) mod country_codes;
-pub(crate) mod counts;
-pub(crate) mod dictionary;
+mod batch;
+mod bots;
+mod country_codes;
+mod counts;
+mod dictionaries;
+mod dictionary;
 mod distinct;
-mod excerpt;
 mod figures;
+mod filter;
 mod latency;
 mod limits;
 mod overflow;
 mod peak;
-pub(crate) mod ranking;
+mod ranking;
 mod report;
-pub(crate) mod row;
-pub(crate) mod samples;
+mod samples;
 mod scan;
 mod tallies;
 mod tally;
@@ -22,9 +23,9 @@ mod timeline;
 
 use crate::format::{Format, Parser, Reason};
 use crate::lines::{Line, LineSplitter, Marks};
-use crate::parallel::Batch;
 use crate::query::{Query, QueryError, Rows};
 use crate::summary::Summary;
+pub use batch::Batch;
 use figures::Figures;
 pub use limits::Limits;
 

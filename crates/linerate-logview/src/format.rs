@@ -26,6 +26,7 @@ mod marked;
 mod moment;
 mod nginx;
 mod number;
+mod piece;
 mod quoted;
 mod reason;
 mod request;

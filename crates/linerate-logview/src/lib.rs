@@ -26,6 +26,7 @@
 pub mod aggregate;
 pub mod countries;
 pub mod decode;
+mod excerpt;
 pub mod format;
 pub mod input;
 pub mod lines;

@@ -2,18 +2,21 @@
 //!
 //! A log is cut at line feeds into pieces of about 1 MiB ([`Cutter`]). Any thread can turn a piece
 //! into a [`Batch`] ([`Worker`]): its lines are parsed, and its values get codes of the batch's
-//! own. Batches are merged in the order of the pieces
-//! ([`Aggregator::merge`](crate::aggregate::Aggregator::merge)), where each request is counted as
-//! if it came line by line. The figures, including estimates, therefore depend neither on the
-//! number of threads nor on where the log was cut. [`Pool`] does all of this with its own threads.
+//! own. Batches are merged in the order of the pieces ([`Aggregator::merge`]), where each request
+//! is counted as if it came line by line. The figures, including estimates, therefore depend
+//! neither on the number of threads nor on where the log was cut. [`Pool`] does all of this with
+//! its own threads.
+//!
+//! [`Aggregator::merge`]: crate::aggregate::Aggregator::merge
+//! [`Batch`]: crate::aggregate::Batch
 
-mod batch;
 mod cutter;
 mod pool;
+mod worker;
 
-pub use batch::{Batch, Worker};
 pub use cutter::{Cutter, Piece};
 pub use pool::Pool;
+pub use worker::Worker;
 
 #[cfg(test)]
 mod tests;

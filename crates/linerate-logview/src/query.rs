@@ -4,13 +4,12 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-mod condition;
+pub(crate) mod condition;
+pub(crate) mod encoding;
 mod error;
 mod field;
-pub(crate) mod filter;
 pub(crate) mod ranges;
-pub(crate) mod set;
-mod values;
+pub(crate) mod values;
 
 pub use error::{FilterError, FilterProblem, QueryError};
 pub use field::Field;
@@ -64,7 +63,7 @@ impl Query {
     }
 
     /// Returns the condition that combines all filters.
-    fn condition(&self) -> Result<Condition, QueryError> {
+    pub(crate) fn condition(&self) -> Result<Condition, QueryError> {
         if self.top_max > TOP_MAX {
             return Err(QueryError::TopTooLong {
                 top: self.top_max,

@@ -489,7 +489,7 @@ impl Session {
     }
 
     fn fail(&mut self, error: SessionError) {
-        let reply = Reply::of_error(&error);
+        let reply = error.to_json();
         self.end(Outcome::Failed(error), Some(reply));
     }
 

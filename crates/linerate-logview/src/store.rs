@@ -7,16 +7,15 @@
 mod bits;
 mod block;
 mod lines;
+mod row;
 
 use block::ROWS_MAX;
-pub(crate) use block::{
-    BYTES_SENT, Block, COLUMNS, DURATION, STATUS, TIME, durations, numbers, to_time,
-};
+pub(crate) use block::{BYTES_SENT, Block, COLUMNS, DURATION, STATUS, TIME};
 pub(crate) use lines::LineStore;
+pub(crate) use row::{ADDRESS, AGENT, HOST, METHOD, PATH, REFERRER, Row, TEXTS};
 
 use std::collections::VecDeque;
 
-use crate::aggregate::row::Row;
 use crate::summary::Filterable;
 
 /// The least that a request counts for, in bytes, so that with 40 MiB a query scans at most about
@@ -182,8 +181,7 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
-    use super::{ROWS_MAX, Store};
-    use crate::aggregate::row::Row;
+    use super::{ROWS_MAX, Row, Store};
 
     fn row(n: usize) -> Row {
         Row {

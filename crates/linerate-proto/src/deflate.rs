@@ -20,7 +20,7 @@ mod codec;
 mod compress;
 mod compressor;
 mod decompress;
-mod parameters;
+mod place;
 mod pool;
 mod prepared;
 mod short;
@@ -29,18 +29,14 @@ mod worth;
 
 pub use agreement::{Agreement, Context};
 pub use budget::Budget;
-pub use compressor::Compressor;
+pub use compressor::{Compressor, Wanted};
 pub use decompress::{Decompressor, Output};
 #[cfg(feature = "std")]
 pub use pool::ThreadPool;
-pub use pool::{Pool, Stock, Unpooled, Wanted};
+pub use pool::{Pool, Stock, Unpooled};
 pub use prepared::Prepared;
 
-pub(crate) use agreement::{choose, judge, offers};
 pub(crate) use codec::{Codec, Part, Round, Spent};
-
-/// The name of the extension (RFC 7692 §7).
-pub(crate) const NAME: &str = "permessage-deflate";
 
 /// The compression settings of an endpoint, for both roles.
 ///

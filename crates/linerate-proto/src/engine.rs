@@ -21,38 +21,19 @@ use core::time::Duration;
 use linerate_simd::utf8::Validator;
 
 use crate::{
-    close::{CloseCode, ControlPayload},
+    close::ControlPayload,
+    close_code::CloseCode,
     config::Config,
-    frame::{Header, MaskKey, Opcode},
-    role::Endpoint,
+    frame::Header,
+    opcode::Opcode,
+    role::{Endpoint, MaskKey},
 };
-
 pub use closing::{Closed, State};
 pub use event::{Chunk, Data, Event, Message, RawEvent, Taken};
 pub use keepalive::Timeout;
 pub use receive::Events;
 
-/// The kind of a message (RFC 6455 §5.6).
-///
-/// This enum is exhaustive: all other opcodes belong to control frames or are reserved.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum MessageKind {
-    /// Arbitrary bytes.
-    Binary,
-    /// UTF-8 text.
-    Text,
-}
-
-impl MessageKind {
-    /// Returns the opcode of the first frame of a message of this kind.
-    #[inline]
-    pub const fn opcode(self) -> Opcode {
-        match self {
-            Self::Binary => Opcode::Binary,
-            Self::Text => Opcode::Text,
-        }
-    }
-}
+pub use crate::opcode::MessageKind;
 
 /// One end of an open WebSocket connection, without I/O.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use core::{error::Error, fmt, time::Duration};
 
-use crate::{close::CloseCode, frame::Opcode};
+use crate::{close_code::CloseCode, opcode::Opcode};
 
 /// The peer violated the protocol or a limit; the connection must be failed (RFC 6455 §7.1.7).
 ///

@@ -12,68 +12,8 @@ mod factory;
 mod header;
 mod listen;
 
-use core::fmt;
-
 pub use append::{OpenFrame, append};
 pub use bulk::BulkEncoder;
 pub use factory::{FrameFactory, encode_in_place, head_room};
 pub use header::Header;
 pub use listen::{FrameListener, listen};
-
-/// The key with which a client masks one frame (RFC 6455 §5.3).
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct MaskKey(pub [u8; 4]);
-
-/// The kind of a frame (RFC 6455 §5.2).
-///
-/// Complete: the other ten values are reserved, and a frame that has one is an error.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Opcode {
-    /// 0x2: a binary message, or its first fragment.
-    Binary = 0x2,
-    /// 0x8: starts or answers the closing handshake.
-    Close = 0x8,
-    /// 0x0: a further fragment of a message.
-    Continuation = 0x0,
-    /// 0x9: asks for a Pong.
-    Ping = 0x9,
-    /// 0xA: answers a Ping.
-    Pong = 0xA,
-    /// 0x1: a text message, or its first fragment.
-    Text = 0x1,
-}
-
-impl Opcode {
-    /// Returns the opcode that has these four bits, `None` if they are reserved.
-    #[inline]
-    pub const fn from_bits(bits: u8) -> Option<Self> {
-        match bits {
-            0x0 => Some(Self::Continuation),
-            0x1 => Some(Self::Text),
-            0x2 => Some(Self::Binary),
-            0x8 => Some(Self::Close),
-            0x9 => Some(Self::Ping),
-            0xA => Some(Self::Pong),
-            _ => None,
-        }
-    }
-
-    /// Returns whether this is the opcode of a control frame (§5.5).
-    #[inline]
-    pub const fn is_control(self) -> bool {
-        self as u8 & 0x8 != 0
-    }
-}
-
-impl fmt::Display for Opcode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Binary => "binary",
-            Self::Close => "close",
-            Self::Continuation => "continuation",
-            Self::Ping => "ping",
-            Self::Pong => "pong",
-            Self::Text => "text",
-        })
-    }
-}

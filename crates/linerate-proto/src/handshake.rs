@@ -46,6 +46,8 @@ mod accept;
 mod answer;
 mod authority;
 mod client;
+#[cfg(feature = "deflate")]
+mod compression;
 mod error;
 mod extension;
 mod headers;

@@ -44,7 +44,8 @@ extern crate alloc;
 #[cfg(any(test, feature = "std"))]
 extern crate std;
 
-pub mod close;
+mod close;
+mod close_code;
 mod config;
 #[cfg(feature = "deflate")]
 pub mod deflate;
@@ -52,13 +53,16 @@ pub mod engine;
 mod error;
 pub mod frame;
 pub mod handshake;
+mod opcode;
 pub mod relay;
 mod role;
 pub mod url;
 
-pub use close::{CloseCode, CloseFrame};
+pub use close::CloseFrame;
+pub use close_code::CloseCode;
 pub use config::{Config, Limits};
 pub use engine::{Engine, Event};
 pub use error::{ProtocolError, SendError};
-pub use frame::{Header, MaskKey, Opcode};
-pub use role::{Client, Endpoint, Role, Server};
+pub use frame::Header;
+pub use opcode::Opcode;
+pub use role::{Client, Endpoint, MaskKey, Role, Server};

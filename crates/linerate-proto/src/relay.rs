@@ -10,8 +10,9 @@ use linerate_simd::mask;
 
 use crate::{
     error::ProtocolError,
-    frame::{Header, MaskKey, Opcode},
-    role::{Endpoint, Role},
+    frame::Header,
+    opcode::Opcode,
+    role::{Endpoint, MaskKey, Role},
 };
 
 /// Which endpoint answers Pings.

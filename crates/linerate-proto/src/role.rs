@@ -1,6 +1,4 @@
-//! The two roles of a connection (RFC 6455 §1.3, §5.1).
-
-use crate::frame::MaskKey;
+//! The two roles of a connection and the masking keys of clients (RFC 6455 §1.3, §5.1, §5.3).
 
 /// Which side of the connection an endpoint is.
 ///
@@ -19,6 +17,10 @@ impl Role {
         matches!(self, Self::Server)
     }
 }
+
+/// The key with which a client masks one frame (RFC 6455 §5.3).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct MaskKey(pub [u8; 4]);
 
 /// A role together with the source of its masking keys.
 ///

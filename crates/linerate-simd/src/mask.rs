@@ -15,9 +15,6 @@
 //! ```
 
 use alloc::vec::Vec;
-use core::ops::Range;
-
-use crate::utf8::{self, Utf8Error};
 
 mod block;
 mod kernel;
@@ -40,53 +37,6 @@ pub(crate) fn apply_seeing_ascii(key: [u8; 4], phase: usize, payload: &mut [u8])
     // SAFETY: `payload` is readable and writable for its length, and source and destination are
     // the same range.
     unsafe { mask_raw(Key::new(key, phase), dst.cast_const(), dst, payload.len()) }
-}
-
-/// XORs a whole payload at `range` of `input` with `key`, validates the result as UTF-8, and
-/// returns it as text together with all of `input`.
-///
-/// ASCII text is validated in the same pass.
-///
-/// # Errors
-///
-/// Returns the offset in the payload of the first byte that is not valid UTF-8; the payload has
-/// been XORed in this case as well.
-///
-/// # Panics
-///
-/// Panics if `range` is not within `input`.
-///
-/// ```
-/// use linerate_simd::mask;
-///
-/// let mut frame = *b"\x81\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58";
-/// let (text, _frame) = mask::apply_text([0x37, 0xfa, 0x21, 0x3d], &mut frame, 6..11)?;
-/// assert_eq!(text, "Hello");
-/// # Ok::<(), linerate_simd::utf8::Utf8Error>(())
-/// ```
-#[inline]
-pub fn apply_text(
-    key: [u8; 4],
-    input: &mut [u8],
-    range: Range<usize>,
-) -> Result<(&str, &[u8]), Utf8Error> {
-    let is_ascii = apply_seeing_ascii(key, 0, &mut input[range.clone()]);
-    let input = &*input;
-    let payload = &input[range];
-    let text = if is_ascii {
-        // SAFETY: ASCII is UTF-8.
-        unsafe { core::str::from_utf8_unchecked(payload) }
-    } else {
-        validate_beyond_ascii(payload)?
-    };
-    Ok((text, input))
-}
-
-/// Validates text that is not ASCII. A separate function, so that ASCII text does not pay for
-/// saving the registers that it uses.
-#[inline(never)]
-fn validate_beyond_ascii(bytes: &[u8]) -> Result<&str, Utf8Error> {
-    utf8::validate(bytes)
 }
 
 /// Copies `src`, masked with `key`, into `dst`.

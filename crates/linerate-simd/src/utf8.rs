@@ -4,10 +4,12 @@ mod ascii;
 mod text;
 mod validator;
 
-use core::fmt;
+use core::{fmt, ops::Range};
 
 pub use text::{Text, TextBuf};
 pub use validator::Validator;
+
+use crate::mask;
 
 /// The number of bytes that simdutf8 validates at once. It passes shorter input to the standard
 /// library.
@@ -66,6 +68,53 @@ pub fn validate(bytes: &[u8]) -> Result<&str, Utf8Error> {
     }
     // SAFETY: the bytes were just found to be valid.
     Ok(unsafe { core::str::from_utf8_unchecked(bytes) })
+}
+
+/// XORs a whole payload at `range` of `input` with `key` (RFC 6455 §5.3), validates the result as
+/// UTF-8, and returns it as text together with all of `input`.
+///
+/// ASCII text is validated in the same pass.
+///
+/// # Errors
+///
+/// Returns the offset in the payload of the first byte that is not valid UTF-8; the payload has
+/// been XORed in this case as well.
+///
+/// # Panics
+///
+/// Panics if `range` is not within `input`.
+///
+/// ```
+/// use linerate_simd::utf8;
+///
+/// let mut frame = *b"\x81\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58";
+/// let (text, _frame) = utf8::validate_masked([0x37, 0xfa, 0x21, 0x3d], &mut frame, 6..11)?;
+/// assert_eq!(text, "Hello");
+/// # Ok::<(), utf8::Utf8Error>(())
+/// ```
+#[inline]
+pub fn validate_masked(
+    key: [u8; 4],
+    input: &mut [u8],
+    range: Range<usize>,
+) -> Result<(&str, &[u8]), Utf8Error> {
+    let is_ascii = mask::apply_seeing_ascii(key, 0, &mut input[range.clone()]);
+    let input = &*input;
+    let payload = &input[range];
+    let text = if is_ascii {
+        // SAFETY: ASCII is UTF-8.
+        unsafe { core::str::from_utf8_unchecked(payload) }
+    } else {
+        validate_beyond_ascii(payload)?
+    };
+    Ok((text, input))
+}
+
+/// Validates text that is not ASCII. A separate function, so that ASCII text does not pay for
+/// saving the registers that it uses.
+#[inline(never)]
+fn validate_beyond_ascii(bytes: &[u8]) -> Result<&str, Utf8Error> {
+    validate(bytes)
 }
 
 /// Returns whether all of `bytes` are valid UTF-8.

@@ -28,15 +28,17 @@
 mod client;
 mod error;
 mod message;
+mod options;
 mod socket;
 mod state;
 mod timer;
 
-pub use client::{Client, Options, connect};
+pub use client::{Client, connect};
 pub use error::{Error, Result};
 pub use linerate_proto::{
     CloseCode,
     engine::{Closed, MessageKind},
 };
 pub use message::Message;
+pub use options::Options;
 pub use socket::WebSocket;

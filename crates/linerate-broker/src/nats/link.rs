@@ -20,10 +20,13 @@ use tokio::{
 use super::{
     dial::Dial,
     loopback::{LinkEnded, Loopback},
-    pump::Command,
     streams::Streams,
 };
-use crate::{broker::BrokerError, event::GapReason, options::BrokerOptions};
+use crate::{
+    broker::BrokerError,
+    event::{Event, GapReason},
+    options::BrokerOptions,
+};
 
 /// The maximum number of bytes that may have arrived and wait for the node. Beyond it, the link is
 /// closed because the node is too slow.
@@ -51,6 +54,19 @@ pub(super) struct Link {
     /// then.
     idle_bytes: AtomicU64,
     taken_bytes: AtomicU64,
+}
+
+/// A command to the pump of a link, which moves arriving messages to the node.
+#[derive(Debug)]
+pub(super) enum Command {
+    /// Subscribes, unless the channel is already subscribed. `done` is notified when the
+    /// subscription is in effect.
+    Subscribe {
+        channel: ChannelName,
+        done: oneshot::Sender<Result<(), BrokerError>>,
+    },
+    Tell(Event),
+    Unsubscribe(ChannelName),
 }
 
 /// The events that async-nats reports for the connection.

@@ -17,7 +17,7 @@ use tokio::{
 
 use super::{
     catch_up::{CatchUp, Delivered, Item, Next, Read},
-    link::Link,
+    link::{Command, Link},
     shared::{Kind, Shared, Wanted},
     streams::Durable,
     subject, wire,
@@ -32,19 +32,6 @@ const BURST_MAX: usize = 1_024;
 
 /// The delay before a stream that could not be read is read again.
 const READ_RETRY: Duration = Duration::from_millis(500);
-
-/// A command to a pump.
-#[derive(Debug)]
-pub(super) enum Command {
-    /// Subscribes, unless the channel is already subscribed. `done` is notified when the
-    /// subscription is in effect.
-    Subscribe {
-        channel: ChannelName,
-        done: oneshot::Sender<Result<(), BrokerError>>,
-    },
-    Tell(Event),
-    Unsubscribe(ChannelName),
-}
 
 /// Moves messages that arrive on a link to the node, in bursts.
 pub(super) struct Pump {

@@ -18,8 +18,8 @@ use tokio::{
 
 use super::{
     dial::Dial,
-    link::Link,
-    pump::{Command, Pump},
+    link::{Command, Link},
+    pump::Pump,
     servers::Servers,
     shared::{Current, Shared},
 };

@@ -18,8 +18,9 @@ use super::{
 };
 use crate::{
     broker::BrokerError,
-    event::{Event, Gap, GapReason, Ingest, LinkState},
+    event::{Event, Gap, GapReason, LinkState},
     incarnation,
+    ingest::Ingest,
     options::BrokerOptions,
     request::{History, HistoryRequest, StreamOptions},
     sequencer::Sequencer,

@@ -21,8 +21,9 @@ use super::{
 };
 use crate::{
     broker::BrokerError,
-    event::{Event, Ingest},
+    event::Event,
     incarnation,
+    ingest::Ingest,
     options::BrokerOptions,
     request::{History, HistoryRequest, StreamOptions},
     sequencer::Sequencer,

@@ -4,14 +4,7 @@ use std::ops::{Index, IndexMut};
 
 use slab::Slab;
 
-use crate::hub::room;
-
-/// Refers to an element while it exists, and to nothing afterwards.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(crate) struct Key {
-    pub(crate) index: u32,
-    generation: u32,
-}
+use crate::{hub::room, id::Key};
 
 /// Elements, each with an index that is fixed while it exists.
 #[derive(Debug)]

@@ -7,12 +7,18 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 use serde_json::Value;
 
-use crate::{
-    Conflate, JsonPointer, Publication,
-    hub::{freeze::Range, ring::weight},
-};
+use crate::{Conflate, JsonPointer, Publication, hub::ring::weight};
 
-/// The publications of a range that no other publication of the range replaces.
+/// Publications by their numbers, and how many bytes of them fit into a block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    pub(crate) from: u64,
+    /// The number after the last one.
+    pub(crate) limit: u64,
+    pub(crate) bytes_max: usize,
+}
+
+/// The publications of a span that no other publication of the span replaces.
 #[derive(Debug)]
 pub(crate) struct Selection {
     pub(crate) publications: Vec<Publication>,
@@ -24,7 +30,7 @@ pub(crate) struct Selection {
 /// block.
 pub(crate) fn select<'a>(
     publications: impl Iterator<Item = (u64, &'a Publication)>,
-    range: Range<'_>,
+    span: Span,
     conflate: &Conflate,
 ) -> Selection {
     match conflate {
@@ -34,27 +40,27 @@ pub(crate) fn select<'a>(
                 .map(|(_, last)| last.clone())
                 .into_iter()
                 .collect(),
-            to: range.limit,
+            to: span.limit,
         },
-        Conflate::LatestPerKey(pointer) => select_by_key(publications, range, pointer),
+        Conflate::LatestPerKey(pointer) => select_by_key(publications, span, pointer),
     }
 }
 
 fn select_by_key<'a>(
     publications: impl Iterator<Item = (u64, &'a Publication)>,
-    range: Range<'_>,
+    span: Span,
     pointer: &JsonPointer,
 ) -> Selection {
     let mut places: HashMap<&Value, usize, RandomState> = HashMap::default();
     let mut chosen: Vec<Option<&Publication>> = Vec::new();
     let mut bytes = 0;
-    let mut to = range.limit;
+    let mut to = span.limit;
     for (number, publication) in publications {
         let key = find_key(publication, pointer);
         let place = key.and_then(|key| places.get(key)).copied();
         let replaced = place.and_then(|place| chosen[place]);
         let bytes_new = bytes + weight(publication) - replaced.map_or(0, weight);
-        if bytes_new > range.bytes_max && number > range.from && bytes > 0 {
+        if bytes_new > span.bytes_max && number > span.from && bytes > 0 {
             to = number;
             break;
         }

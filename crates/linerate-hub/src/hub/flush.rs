@@ -4,35 +4,61 @@ use std::time::Instant;
 
 use crate::{
     SlowPolicy,
-    hub::{Hub, Readiness, subscription::State},
+    hub::{channels::Channels, members::Members, stream::Stream, subscription::State},
 };
 
-impl<B: Clone> Hub<B> {
+/// The channels with something new since the last flush, and the time of the first change.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    dirty: Vec<u32>,
+    since: Option<Instant>,
+}
+
+impl Changes {
     /// Marks a channel as changed since the last flush.
-    pub(super) fn touch(&mut self, now: Instant, index: u32) {
-        let stream = &mut self.streams[index];
+    #[inline]
+    pub(crate) fn touch(&mut self, now: Instant, index: u32, stream: &mut Stream) {
         if !std::mem::replace(&mut stream.is_dirty, true) {
             self.dirty.push(index);
-            self.dirty_since.get_or_insert(now);
+            self.note(now);
         }
+    }
+
+    /// Records that a client has something to take although no channel has changed.
+    #[inline]
+    pub(crate) fn note(&mut self, now: Instant) {
+        self.since.get_or_insert(now);
+    }
+
+    /// Returns when the first change since the last flush happened.
+    #[inline]
+    pub(crate) fn since(&self) -> Option<Instant> {
+        self.since
     }
 
     /// Releases new publications, or schedules a tick for them.
-    pub(super) fn flush(&mut self) {
-        let Some(now) = self.dirty_since.take() else {
+    pub(crate) fn flush<B>(&mut self, channels: &mut Channels<B>, members: &mut Members) {
+        let Some(now) = self.since.take() else {
             return;
         };
-        let mut dirty = std::mem::take(&mut self.dirty);
-        for index in dirty.drain(..) {
-            self.flush_stream(now, index);
+        let mut release = Release { channels, members };
+        for index in self.dirty.drain(..) {
+            release.stream(now, index);
         }
-        dirty.shrink_to(4_096);
-        self.dirty = dirty;
+        self.dirty.shrink_to(4_096);
     }
+}
 
+/// Releases publications to subscriptions.
+pub(crate) struct Release<'h, B> {
+    pub(crate) channels: &'h mut Channels<B>,
+    pub(crate) members: &'h mut Members,
+}
+
+impl<B> Release<'_, B> {
     /// Ends the batch of a group if its tick is still scheduled for `at`.
-    pub(super) fn tick(&mut self, at: Instant, index: u32) {
-        let Some(group) = self.groups.get_mut(index) else {
+    pub(crate) fn tick(&mut self, at: Instant, index: u32) {
+        let Some(group) = self.channels.groups.get_mut(index) else {
             return;
         };
         if group.tick.take_if(|tick| *tick == at).is_some() {
@@ -41,29 +67,8 @@ impl<B: Clone> Hub<B> {
         }
     }
 
-    /// Queues a client for [`Hub::poll_ready`] unless it is already queued or reported.
-    pub(super) fn wake(&mut self, index: u32) {
-        let client = &mut self.clients[index];
-        if client.readiness == Readiness::Idle && !client.is_over {
-            client.readiness = Readiness::Queued;
-            self.ready.push_back(self.clients.key(index));
-        }
-    }
-
-    /// Removes publications from the ring of a channel until it is within its limits.
-    pub(super) fn evict(&mut self, index: u32) {
-        let stream = &mut self.streams[index];
-        while let Some((ring_number, publication)) = stream.ring.evict() {
-            stream.evict(ring_number, |class, number| {
-                for group in &class.groups {
-                    self.groups[*group].keep(number, &publication);
-                }
-            });
-        }
-    }
-
-    fn flush_stream(&mut self, now: Instant, index: u32) {
-        let Some(stream) = self.streams.get_mut(index) else {
+    fn stream(&mut self, now: Instant, index: u32) {
+        let Some(stream) = self.channels.streams.get_mut(index) else {
             return;
         };
         if !std::mem::take(&mut stream.is_dirty) {
@@ -72,28 +77,34 @@ impl<B: Clone> Hub<B> {
         stream.flushed = stream.ring.head();
         let mut touched = std::mem::take(&mut stream.touched);
         for place in touched.drain(..) {
-            self.flush_class(now, index, place);
+            self.class(now, index, place);
         }
-        self.streams[index].touched = touched;
-        if self.streams[index].busy == 0 {
-            self.trim(index);
+        self.channels.streams[index].touched = touched;
+        if self.channels.streams[index].busy == 0 {
+            self.channels.trim(index);
         }
     }
 
-    fn flush_class(&mut self, now: Instant, index: u32, place: usize) {
-        let Some(class) = self.streams[index].classes.get_mut(place) else {
+    fn class(&mut self, now: Instant, index: u32, place: usize) {
+        let Some(class) = self.channels.streams[index].classes.get_mut(place) else {
             return;
         };
         class.is_touched = false;
         for at in 0..class.groups.len() {
-            let group = self.streams[index].classes[place].groups[at];
-            self.flush_group(now, group);
+            let group = self.channels.streams[index].classes[place].groups[at];
+            self.group(now, group);
         }
     }
 
-    fn flush_group(&mut self, now: Instant, index: u32) {
-        let group = &mut self.groups[index];
-        let stream = &self.streams[group.channel];
+    fn group(&mut self, now: Instant, index: u32) {
+        let Channels {
+            streams,
+            groups,
+            ticks,
+            ..
+        } = &mut *self.channels;
+        let group = &mut groups[index];
+        let stream = &streams[group.channel];
         let class = &stream.classes[group.class];
         if group.kind.conflate.is_none() {
             group.blocks.forget_before(class.base());
@@ -102,50 +113,39 @@ impl<B: Clone> Hub<B> {
             self.release(index);
         } else if group.has_unreleased(class) && group.tick.is_none() {
             let interval = group.kind.batch_interval;
-            group.tick = Some(self.ticks.arm(now, stream.phase, interval, index));
+            group.tick = Some(ticks.arm(now, stream.phase, interval, index));
         }
         self.end_slow(index);
     }
 
     fn release(&mut self, index: u32) {
-        let group = &mut self.groups[index];
-        let stream = &mut self.streams[group.channel];
+        let group = &mut self.channels.groups[index];
+        let stream = &mut self.channels.streams[group.channel];
         let woken = group.release(&stream.classes[group.class]);
         stream.busy += woken.len();
         for subscription in woken {
-            let client_index = self.subscriptions[*subscription].client;
-            let client = &mut self.clients[client_index];
-            client.enqueue(*subscription, &mut self.subscriptions);
-            if client.readiness == Readiness::Idle && !client.is_over {
-                client.readiness = Readiness::Queued;
-                self.ready.push_back(self.clients.key(client_index));
-            }
+            self.members.enqueue(*subscription);
         }
     }
 
     /// Marks clients that have fallen behind the ring for disconnection, if that is the policy.
     fn end_slow(&mut self, index: u32) {
-        let group = &mut self.groups[index];
-        let late_before = group.late_before(&self.streams[group.channel].classes[group.class]);
+        let Channels {
+            streams, groups, ..
+        } = &mut *self.channels;
+        let group = &mut groups[index];
+        let late_before = group.late_before(&streams[group.channel].classes[group.class]);
         let is_late = group.busy() > 0 && group.slowest < late_before;
         if group.kind.slow != SlowPolicy::Disconnect || !is_late {
             return;
         }
         let mut slowest = u64::MAX;
         for member in group.busy_members() {
-            let subscription = &self.subscriptions[*member];
+            let subscription = &self.members.subscriptions[*member];
             if subscription.cursor >= late_before {
                 slowest = slowest.min(subscription.cursor);
-                continue;
-            }
-            let client = &mut self.clients[subscription.client];
-            let is_new = client.slow.is_none() && !client.is_over;
-            if is_new && subscription.state == State::Live {
-                client.slow = Some(*member);
-                if std::mem::replace(&mut client.readiness, Readiness::Queued) != Readiness::Queued
-                {
-                    self.ready.push_back(self.clients.key(subscription.client));
-                }
+            } else if subscription.state == State::Live {
+                self.members.end_slow(*member);
             }
         }
         group.slowest = slowest;

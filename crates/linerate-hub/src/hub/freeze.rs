@@ -10,7 +10,7 @@ use crate::{
     hub::{
         block::{Block, Encoded},
         class::Class,
-        conflate::{self, Selection, overflow::Overflow},
+        conflate::{self, Selection, Span, overflow::Overflow},
         ring::Ring,
         stream::Stream,
     },
@@ -46,9 +46,7 @@ impl<O: AsRef<[u8]>> AsRef<[u8]> for Counted<O> {
 /// A range of publications to encode.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Range<'a> {
-    pub(crate) from: u64,
-    pub(crate) limit: u64,
-    pub(crate) bytes_max: usize,
+    pub(crate) span: Span,
     pub(crate) conflate: Option<&'a Conflate>,
     /// Publications of the range that the ring has lost.
     pub(crate) overflow: Option<&'a Overflow>,
@@ -77,31 +75,31 @@ impl<B> Freezer<B> {
         encoding: EncodingId,
         range: Range<'_>,
     ) -> Block<B> {
-        let ring = &stream.ring;
+        let (ring, span) = (&stream.ring, range.span);
         let channel = (channel_id, &stream.name);
-        let first = class.ring_number(range.from.max(class.base()), ring);
+        let first = class.ring_number(span.from.max(class.base()), ring);
         let published = ring.published(first).unwrap_or(now);
         if let Some(conflate) = range.conflate {
             let lost = range.overflow.into_iter();
             let lost =
-                lost.flat_map(|overflow| overflow.iter(range.from, class.base().min(range.limit)));
-            let held = class.iter(ring, range.from, range.limit);
-            let selection = conflate::select(lost.chain(held), range, conflate);
-            let selected = (range, selection, published);
+                lost.flat_map(|overflow| overflow.iter(span.from, class.base().min(span.limit)));
+            let held = class.iter(ring, span.from, span.limit);
+            let selection = conflate::select(lost.chain(held), span, conflate);
+            let selected = (span, selection, published);
             return self.freeze_selection(channel, encoding, selected);
         }
-        let to = class.fit(ring, range.from, range.limit, range.bytes_max);
-        let slice = class.is_all().then(|| ring.slice(range.from, to)).flatten();
+        let to = class.fit(ring, span.from, span.limit, span.bytes_max);
+        let slice = class.is_all().then(|| ring.slice(span.from, to)).flatten();
         let encoded = match slice {
             Some(publications) => self.encode(channel, encoding, publications, 0),
-            None => self.encode_scattered(channel, encoding, class, ring, (range.from, to)),
+            None => self.encode_scattered(channel, encoding, class, ring, (span.from, to)),
         };
         Block {
-            from: range.from,
+            from: span.from,
             to,
             published,
             encoded,
-            messages: (to - range.from) as u32,
+            messages: (to - span.from) as u32,
             conflated: 0,
         }
     }
@@ -167,13 +165,13 @@ impl<B> Freezer<B> {
         &mut self,
         channel: (u32, &ChannelName),
         encoding: EncodingId,
-        (range, selection, published): (Range<'_>, Selection, Instant),
+        (span, selection, published): (Span, Selection, Instant),
     ) -> Block<B> {
         let messages = selection.publications.len();
-        let conflated = selection.to - range.from - messages as u64;
+        let conflated = selection.to - span.from - messages as u64;
         let encoded = self.encode(channel, encoding, &selection.publications, conflated);
         Block {
-            from: range.from,
+            from: span.from,
             to: selection.to,
             published,
             encoded,

@@ -1,7 +1,5 @@
 //! Memory that a hub holds.
 
-use crate::hub::Hub;
-
 /// Publications and blocks that are held for subscribers that have not taken them.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Held {
@@ -12,24 +10,4 @@ pub struct Held {
     pub message_bytes: u64,
     /// The size of frozen blocks in bytes.
     pub block_bytes: u64,
-}
-
-impl<B: Clone> Hub<B> {
-    /// Returns what all channels hold at the moment. The cost is proportional to the number of
-    /// channels.
-    pub fn held(&self) -> Held {
-        let mut held = Held::default();
-        for (_, stream) in self.streams.iter() {
-            held.messages += stream.ring.len() as u64;
-            held.message_bytes += stream.ring.held_bytes();
-        }
-        for (_, group) in self.groups.iter() {
-            held.block_bytes += group.blocks.bytes() as u64;
-            if let Some(overflow) = &group.overflow {
-                held.messages += overflow.len() as u64;
-                held.message_bytes += overflow.bytes() as u64;
-            }
-        }
-        held
-    }
 }

@@ -2,7 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use crate::hub::{ClientId, Hub, ring::weight, subscription::State};
+use crate::hub::{
+    channels::Channels,
+    members::Members,
+    ring::weight,
+    subscription::{State, Subscription},
+};
 
 /// Publications that were released to a client and not taken yet.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -15,33 +20,35 @@ pub struct Lag {
     pub bytes: u64,
 }
 
-impl<B: Clone> Hub<B> {
-    /// Returns how far behind a client is; `None` if it is not connected.
-    pub fn lag(&self, now: Instant, client: ClientId) -> Option<Lag> {
-        let index = self.clients.find(client.0)?;
-        let mut lag = Lag::default();
-        for subscription in &self.clients[index].subscriptions {
-            self.add_lag(now, *subscription, &mut lag);
+impl Lag {
+    pub(crate) fn of<B>(
+        now: Instant,
+        channels: &Channels<B>,
+        members: &Members,
+        client: u32,
+    ) -> Self {
+        let mut lag = Self::default();
+        for index in &members.clients[client].subscriptions {
+            lag.add(now, channels, &members.subscriptions[*index]);
         }
-        Some(lag)
+        lag
     }
 
-    fn add_lag(&self, now: Instant, index: u32, lag: &mut Lag) {
-        let subscription = &self.subscriptions[index];
-        let group = &self.groups[subscription.group];
+    fn add<B>(&mut self, now: Instant, channels: &Channels<B>, subscription: &Subscription) {
+        let group = &channels.groups[subscription.group];
         let (from, to) = (subscription.cursor, group.limit);
         if subscription.state != State::Live || from >= to || group.is_idle(subscription) {
             return;
         }
-        let stream = &self.streams[group.channel];
+        let stream = &channels.streams[group.channel];
         let class = &stream.classes[group.class];
         let ring = &stream.ring;
         let held_from = from.max(class.base());
         let oldest = ring.published(class.ring_number(held_from, ring));
         let age = oldest.map(|oldest| now.saturating_duration_since(oldest));
-        lag.oldest = lag.oldest.max(age);
-        lag.messages += to - from;
-        lag.bytes += match class.is_all() {
+        self.oldest = self.oldest.max(age);
+        self.messages += to - from;
+        self.bytes += match class.is_all() {
             true => ring.bytes_before(to) - ring.bytes_before(held_from),
             false => {
                 let held = class.iter(ring, held_from, to);

@@ -190,7 +190,12 @@ impl Stream {
     }
 
     /// Adds a class and returns its place.
-    pub(crate) fn add_class(&mut self, options: &SubscriptionOptions) -> usize {
+    pub(crate) fn find_or_add_class(&mut self, options: &SubscriptionOptions) -> usize {
+        let found = self.find_class(options);
+        found.unwrap_or_else(|| self.add_class(options))
+    }
+
+    fn add_class(&mut self, options: &SubscriptionOptions) -> usize {
         let place = self.classes.insert(Class::of(options));
         self.matcher.add(place, &self.classes[place]);
         place

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::{Gap, GapCause, Publication, Start, StreamPosition};
+use crate::{Gap, GapCause, Publication, StreamPosition};
 
 /// One client's subscription to one channel.
 #[derive(Debug)]
@@ -32,6 +32,17 @@ pub(crate) enum State {
     /// Nothing more is delivered, after a gap in a positioned subscription or after a publication
     /// that cannot be encoded.
     Ended,
+}
+
+/// The point at which the live part of a subscription begins.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Start {
+    /// After this position, which the subscriber knows from elsewhere, such as from the history
+    /// that it was sent.
+    After(StreamPosition),
+    /// With the first publication after [`Hub::subscribe`](crate::Hub::subscribe).
+    Live,
 }
 
 /// What is delivered before the live publications of a subscription, and what is skipped.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::tally::Tally;
+use crate::query::encoding::STATUSES;
 
 /// The classes of status codes: 1xx to 5xx (RFC 9110 §15), and all others.
 pub(crate) const CLASSES: [&str; 6] = ["1xx", "2xx", "3xx", "4xx", "5xx", "other"];
@@ -15,9 +16,6 @@ pub(crate) fn class(status: u16) -> usize {
         _ => 5,
     }
 }
-
-/// The number of three-digit statuses.
-pub(crate) const STATUSES: usize = 1_000;
 
 /// Counters for each status.
 #[derive(Debug)]

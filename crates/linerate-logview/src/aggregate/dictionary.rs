@@ -5,7 +5,7 @@ use std::hash::BuildHasher;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
-use super::excerpt::excerpt;
+use crate::excerpt;
 
 mod recent;
 
@@ -21,9 +21,6 @@ pub(crate) const FIRST: u32 = 2;
 /// The name under which values without a code are summed. Methods, hosts and names of programs
 /// never contain brackets.
 pub(super) const OTHER_NAME: &str = "(other)";
-
-/// How many characters of a value are displayed.
-pub(crate) const VALUE_CHARS_MAX: usize = 1_000;
 
 /// Assigns codes to values, in the order of their first occurrence.
 ///
@@ -122,9 +119,9 @@ impl Dictionary {
         }
     }
 
-    /// Returns the value of a code for display, truncated to [`VALUE_CHARS_MAX`] characters.
+    /// Returns the value of a code for display; see [`excerpt::text`].
     pub(crate) fn text(&self, code: u32) -> String {
-        excerpt(self.value(code), VALUE_CHARS_MAX)
+        excerpt::text(self.value(code))
     }
 
     /// Returns all values in the order of their codes, from [`FIRST`].

@@ -1,20 +1,21 @@
 //! Everything that is kept of a log: counters, names and columns.
 
+use super::batch::Batch;
 use super::bots::BotNames;
 use super::country_codes::CountryCodes;
+use super::dictionaries::{Dictionaries, values};
 use super::dictionary::{NONE, OTHER};
-use super::excerpt::excerpt;
+use super::filter::{Filter, Names};
 use super::limits::Limits;
 use super::report::Report;
-use super::row::{ADDRESS, AGENT, Dictionaries, HOST, METHOD, Row, TEXTS, values};
 use super::samples::Samples;
 use super::scan::scan;
 use super::tallies::Tallies;
 use super::timeline::Timeline;
+use crate::excerpt::excerpt;
 use crate::format::{Reason, Record};
-use crate::parallel::Batch;
-use crate::query::filter::{Filter, Names};
 use crate::query::{Query, QueryError, Rows};
+use crate::store::{ADDRESS, AGENT, HOST, METHOD, Row, TEXTS};
 use crate::store::{LineStore, Store};
 use crate::summary::Summary;
 

@@ -3,10 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::dictionary::{Dictionary, FIRST, NONE, OTHER, VALUE_CHARS_MAX};
-use super::excerpt::excerpt;
+use super::dictionary::{Dictionary, FIRST, NONE, OTHER};
 use super::overflow::Overflow;
 use super::tally::Tally;
+use crate::excerpt::text;
 use crate::summary::{Panel, Ranked};
 
 /// The values of a dimension and their tallies.
@@ -104,11 +104,6 @@ pub(super) fn entry(value: String, tally: &Tally) -> Ranked {
         bytes: tally.bytes,
         errors: tally.errors(),
     }
-}
-
-/// Returns a value for display, truncated to [`VALUE_CHARS_MAX`] characters.
-pub(crate) fn text(value: &[u8]) -> String {
-    excerpt(value, VALUE_CHARS_MAX)
 }
 
 struct Candidate<'a, T> {

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use super::bots::BotNames;
 use super::country_codes::CountryCodes;
+use super::dictionaries::Dictionaries;
 use super::dictionary::{FIRST, OTHER, OTHER_NAME};
 use super::overflow::Overflow;
-use super::ranking::{Counted, entry, highest, text};
-use super::row::{ADDRESS, AGENT, Dictionaries, HOST, METHOD, PATH, REFERRER, TEXTS};
+use super::ranking::{Counted, entry, highest};
 use super::tallies::Tallies;
 use super::tally::Tally;
+use crate::excerpt::text;
+use crate::store::{ADDRESS, AGENT, HOST, METHOD, PATH, REFERRER, TEXTS};
 use crate::summary::{Bots, ErrorPaths, Firewall, Panel, Panels, Suspect};
 
 /// Counters, and the names of what they count.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::excerpt::excerpt;
+use crate::excerpt::excerpt;
 use crate::format::Reason;
 use crate::summary::UnparsedSample;
 

@@ -1,7 +1,7 @@
 //! Scans the requests that a query selects.
 
-use super::row::Row;
-use crate::query::filter::{Filter, Test};
+use super::filter::{Filter, Test};
+use crate::store::Row;
 use crate::store::{Block, COLUMNS, Store};
 
 /// Calls `each` with every selected request and its number among all requests, from 0.

@@ -5,9 +5,9 @@ use super::dictionary::OTHER;
 use super::latency::Durations;
 use super::overflow::Overflow;
 use super::peak::Peak;
-use super::row::{ADDRESS, METHOD, PATH, Row, TEXTS};
 use super::tally::Tally;
 use super::timeline::Timeline;
+use crate::store::{ADDRESS, METHOD, PATH, Row, TEXTS};
 
 /// The counters, indexed by the codes of values.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ mod series;
 
 use super::counts::{CLASSES, class};
 use super::dictionary::Dictionary;
-use super::row::{HOST, METHOD, Row};
+use crate::store::{HOST, METHOD, Row};
 use crate::summary;
 use series::{ByCode, Series};
 
@@ -267,7 +267,7 @@ mod tests {
 
     use super::{SECONDS_MAX, SECONDS_MIN, Timeline};
     use crate::aggregate::dictionary::Dictionary;
-    use crate::aggregate::row::{HOST, METHOD, Row};
+    use crate::store::{HOST, METHOD, Row};
     use crate::summary;
 
     fn row(time: i64, status: u16) -> Row {

@@ -2,9 +2,9 @@
 
 use super::FormatError;
 use super::fields::{Slot, Unit};
+use super::piece::{Kind, Piece, TimeText};
 use super::source::Placed;
 use super::strftime;
-use super::template::{Kind, Piece, TimeText};
 
 /// Splits a format into its directives and the text between them.
 pub(super) fn pieces(chars: &[Placed]) -> Result<Vec<Piece>, FormatError> {

@@ -2,8 +2,8 @@
 
 use super::FormatError;
 use super::fields::{Slot, Unit};
+use super::piece::{Kind, Piece, TimeText};
 use super::source::Placed;
-use super::template::{Kind, Piece, TimeText};
 
 /// Splits a format into its variables and the text between them.
 pub(super) fn pieces(chars: &[Placed]) -> Result<Vec<Piece>, FormatError> {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use super::{Batch, Cutter, Piece, Worker};
-use crate::aggregate::{Aggregator, Limits};
+use super::{Cutter, Piece, Worker};
+use crate::aggregate::{Aggregator, Batch, Limits};
 use crate::format::Format;
 
 /// How many pieces each thread may hold: one being parsed and one waiting.

@@ -7,11 +7,11 @@ use linerate_filter::{
     tree::{Comparison, Literal, Node, Path, Segment},
 };
 
+use super::encoding;
 use super::error::{FilterError, FilterProblem, QueryError};
 use super::field::Field;
 use super::ranges::Ranges;
 use super::values::Values;
-use crate::store;
 
 /// The longest filter in bytes: enough for any displayed value, which has at most 1,000 characters,
 /// each of them escaped.
@@ -26,7 +26,7 @@ pub(super) const CONDITIONS_MAX: usize = 64;
 /// Conditions contain no negation, because a missing field makes both a comparison and its opposite
 /// false.
 #[derive(Clone, Debug)]
-pub(super) enum Condition {
+pub(crate) enum Condition {
     /// All of these are true.
     All(Vec<Self>),
     /// Any of these is true.
@@ -148,7 +148,7 @@ impl Checker<'_> {
             Node::Has(path) => match self.field(path)? {
                 (_, Field::DurationUs) => Ok(Condition::Number(
                     Field::DurationUs,
-                    store::durations(!negated),
+                    encoding::durations(!negated),
                 )),
                 (column, field) => Err((column, FilterProblem::AlwaysThere { field })),
             },
@@ -330,7 +330,7 @@ const LOWEST: Number = Number::Int(i64::MIN);
 
 /// Returns the numbers of the field's column for which the comparison is true.
 fn of_column(field: Field, comparison: Comparison, than: Number) -> Ranges {
-    let (values, number) = store::numbers(field);
+    let (values, number) = encoding::numbers(field);
     Ranges::of(comparison, than, values, number)
 }
 

@@ -58,18 +58,18 @@ impl Ranges {
     }
 
     /// Returns the range if there is exactly one.
-    pub(super) fn only(&self) -> Option<(u64, u64)> {
+    pub(crate) fn only(&self) -> Option<(u64, u64)> {
         match *self.0 {
             [range] => Some(range),
             _ => None,
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(super) fn united(&self, other: &Self) -> Self {
+    pub(crate) fn united(&self, other: &Self) -> Self {
         Self::of_all([self.clone(), other.clone()])
     }
 
@@ -101,7 +101,7 @@ impl Ranges {
         Self(others)
     }
 
-    pub(super) fn intersected(&self, other: &Self) -> Self {
+    pub(crate) fn intersected(&self, other: &Self) -> Self {
         let (mut own, mut others) = (self.0.iter().peekable(), other.0.iter().peekable());
         let mut common = Vec::new();
         while let (Some(one), Some(two)) = (own.peek(), others.peek()) {

@@ -6,8 +6,7 @@ use linerate_filter::tree::{Comparison, TextTest};
 use memchr::memmem::Finder;
 
 use super::ranges::Ranges;
-use crate::aggregate::dictionary::VALUE_CHARS_MAX;
-use crate::aggregate::ranking::text;
+use crate::excerpt::{VALUE_CHARS_MAX, text};
 
 /// Returns whether a value matches.
 type Test<'a> = Box<dyn Fn(&[u8]) -> bool + 'a>;
@@ -16,7 +15,7 @@ type Test<'a> = Box<dyn Fn(&[u8]) -> bool + 'a>;
 ///
 /// Values that are not UTF-8 are compared as they are displayed, with invalid bytes replaced.
 #[derive(Clone, Debug)]
-pub(super) enum Values {
+pub(crate) enum Values {
     /// The value has this order relative to the string. Never used for equality or inequality.
     Ordered(Comparison, Box<str>),
     /// The value is one of these strings.
@@ -30,7 +29,7 @@ pub(super) enum Values {
 impl Values {
     /// Returns the only values that can match. Returns `None` if they cannot be enumerated, or if a
     /// value that is displayed in altered form may match as well.
-    pub(super) fn literals(&self) -> Option<impl Iterator<Item = &[u8]>> {
+    pub(crate) fn literals(&self) -> Option<impl Iterator<Item = &[u8]>> {
         match self {
             Self::OneOf(values) if !values.iter().any(|it| may_be_excerpt(it)) => {
                 Some(values.iter().map(|it| it.as_bytes()))
@@ -40,7 +39,7 @@ impl Values {
     }
 
     /// Returns a function that tests a value.
-    pub(super) fn test(&self) -> Test<'_> {
+    pub(crate) fn test(&self) -> Test<'_> {
         match self {
             Self::OneOf(values) => {
                 let has_excerpts = values.iter().any(|it| may_be_excerpt(it));

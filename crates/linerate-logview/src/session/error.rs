@@ -3,7 +3,6 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::message::Reply;
 use crate::{decode::DecodeError, format::FormatError};
 
 /// Why a session ended before its figures were complete.
@@ -151,13 +150,6 @@ impl SessionError {
             Self::UnknownSession => "unknown_session",
             Self::WindowExceeded { .. } => "window_exceeded",
         }
-    }
-}
-
-impl SessionError {
-    /// Returns the error message as JSON, for a caller that ends a session itself.
-    pub fn to_json(&self) -> String {
-        Reply::of_error(self)
     }
 }
 

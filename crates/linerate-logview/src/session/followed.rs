@@ -185,7 +185,7 @@ impl Viewer {
     }
 
     fn fail(&mut self, error: SessionError) {
-        let reply = Reply::of_error(&error);
+        let reply = error.to_json();
         self.end = Some((Outcome::Failed(error), Some(reply)));
     }
 }

@@ -129,15 +129,6 @@ pub(super) struct Place {
 }
 
 impl Reply {
-    /// Returns the message that tells the client why a session is over.
-    pub(super) fn of_error(error: &SessionError) -> String {
-        let reply = Self::Error {
-            code: error.code(),
-            message: error.to_string(),
-        };
-        reply.to_json()
-    }
-
     /// Returns the message if it is at most `bytes_max` bytes long. Stops serializing beyond that.
     pub(super) fn to_json_within(&self, bytes_max: usize) -> Option<String> {
         let mut json = Bounded {
@@ -150,6 +141,18 @@ impl Reply {
 
     pub(super) fn to_json(&self) -> String {
         serde_json::to_string(self).expect("all map keys are strings, so replies always serialize")
+    }
+}
+
+impl SessionError {
+    /// Returns the message that tells the client why the session is over, as JSON, for a caller
+    /// that ends a session itself.
+    pub fn to_json(&self) -> String {
+        let reply = Reply::Error {
+            code: self.code(),
+            message: self.to_string(),
+        };
+        reply.to_json()
     }
 }
 

@@ -1,10 +1,8 @@
 //! A few thousand requests stored in columns.
 
 use super::bits;
-use crate::aggregate::counts::STATUSES;
-use crate::aggregate::row::{Row, TEXTS};
-use crate::query::Field;
-use crate::query::ranges::Ranges;
+use super::row::{Row, TEXTS};
+use crate::query::encoding::{from_time, to_time};
 
 /// The number of requests in a block: few enough that their times and sizes are similar, but so
 /// many that the block header does not matter.
@@ -18,30 +16,6 @@ pub(crate) const DURATION: usize = TEXTS.len() + 1;
 pub(crate) const STATUS: usize = TEXTS.len() + 2;
 /// Offset so that unsigned numbers have the order of the times.
 pub(crate) const TIME: usize = TEXTS.len() + 3;
-
-/// Converts a value of a field to the number in its column.
-type ToNumber = fn(i128) -> u64;
-
-/// Returns the range of values of a number field, and the function that converts them to the
-/// numbers in its column.
-pub(crate) fn numbers(field: Field) -> ((i128, i128), ToNumber) {
-    match field {
-        Field::DurationUs => ((0, i128::from(u64::MAX - 1)), |it| it as u64 + 1),
-        Field::Status => ((0, STATUSES as i128 - 1), |it| it as u64),
-        Field::Time => ((i64::MIN.into(), i64::MAX.into()), |it| {
-            from_time(it as i64)
-        }),
-        _ => ((0, u64::MAX.into()), |it| it as u64),
-    }
-}
-
-/// Returns the column numbers of requests that have a duration, or of those that have none.
-pub(crate) fn durations(are_there: bool) -> Ranges {
-    match are_there {
-        true => Ranges::between(1, u64::MAX),
-        false => Ranges::between(0, 0),
-    }
-}
 
 /// Requests in columns.
 #[derive(Clone, Debug)]
@@ -248,24 +222,12 @@ fn duration(row: &Row) -> u64 {
         .map_or(0, |duration| duration.saturating_add(1))
 }
 
-const SIGN: u64 = 1 << 63;
-
-#[inline]
-fn from_time(time: i64) -> u64 {
-    time.cast_unsigned() ^ SIGN
-}
-
-#[inline]
-pub(crate) fn to_time(number: u64) -> i64 {
-    (number ^ SIGN) as i64
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::Block;
-    use crate::aggregate::row::{ADDRESS, Row};
+    use crate::store::{ADDRESS, Row};
 
     fn any_row() -> impl Strategy<Value = Row> {
         let durations = prop::option::of(0..u64::MAX);

@@ -52,7 +52,7 @@ impl Budget {
     }
 
     /// Returns whether `bytes` more bytes would fit.
-    pub(super) fn has_room(&self, bytes: usize) -> bool {
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
         self.used().saturating_add(bytes) <= self.bytes_max()
     }
 

@@ -9,7 +9,7 @@ use super::{
     decompress::{Bounds, PARKED_BYTES, Receiving},
     worth,
 };
-use crate::{config::Limits, error::ProtocolError, frame::MaskKey};
+use crate::{config::Limits, error::ProtocolError, role::MaskKey};
 
 /// The compression state of both directions of a connection.
 pub(crate) struct Codec {
@@ -126,8 +126,10 @@ impl Codec {
 
     /// Releases the memory that the arriving message does not need until there is more input.
     pub(crate) fn rest(&mut self) {
-        if let Some(message) = &mut self.message {
-            message.decompressor.rest(self.pool);
+        if let Some(message) = &mut self.message
+            && let Some(output) = message.decompressor.release_output()
+        {
+            self.pool.give_output(output);
         }
     }
 
@@ -156,7 +158,7 @@ impl Codec {
             Some(message) => message,
             none => none.insert(Message::start(self.pool, &self.receiving)),
         };
-        message.decompressor.prepare(self.pool);
+        message.decompressor.prepare(|| self.pool.take_output());
         let available = part.payload.len();
         let payload = part.payload;
         if let Some(MaskKey(key)) = part.mask {

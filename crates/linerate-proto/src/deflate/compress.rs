@@ -1,34 +1,11 @@
 //! The sending direction (RFC 7692 §7.2.1).
 
-use core::{
-    mem,
-    sync::atomic::{AtomicU64, Ordering},
-};
+use core::mem;
 
 use super::{
-    Budget, Compressor, Context, Pool, Wanted, budget::Share, compressor::Machine, short,
-    window::Window,
+    Budget, Compressor, Context, Pool, Wanted, budget::Share, compressor::Machine, place::Place,
+    short, window::Window,
 };
-
-/// A position in the messages that one connection sends.
-///
-/// A compressor that is at this position already knows the bytes that it may refer back to.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Place {
-    stream: u64,
-    messages: u64,
-}
-
-impl Place {
-    /// Returns the start of a new stream with a unique number.
-    pub(super) fn start() -> Self {
-        static STREAMS: AtomicU64 = AtomicU64::new(0);
-        Self {
-            stream: STREAMS.fetch_add(1, Ordering::Relaxed),
-            messages: 0,
-        }
-    }
-}
 
 /// The state of the sending direction: the window and the position of the next message.
 #[derive(Debug)]
@@ -116,7 +93,7 @@ impl Sending {
 
     fn remember(&mut self, payload: &[u8]) {
         self.is_idle = false;
-        self.place.messages += 1;
+        self.place.advance();
         if self.share.grow_to(self.window.bytes_for(payload.len())) {
             self.window.append(payload);
         } else {

@@ -5,7 +5,7 @@ use core::fmt;
 
 use zlib_rs::{Deflate, DeflateFlush};
 
-use super::{Wanted, compress::Place, short};
+use super::{place::Place, short};
 
 /// The end of a sync flush: an empty stored block without its first byte. It is removed from the
 /// end of each message.
@@ -35,6 +35,14 @@ struct Stream {
     window_bits: u8,
     /// The position up to which the state knows the bytes sent.
     place: Option<Place>,
+}
+
+/// Describes which compressor is requested.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Wanted {
+    pub(super) level: u8,
+    pub(super) window_bits: u8,
+    pub(super) machine: Machine,
 }
 
 /// Which kind of state is requested.

@@ -5,7 +5,7 @@ use core::fmt;
 
 use zlib_rs::{Inflate, InflateFlush, Status};
 
-use super::{Budget, Context, Pool, compressor::TAIL, window::Window};
+use super::{Budget, Context, compressor::TAIL, window::Window};
 use crate::error::ProtocolError;
 
 /// The size of the output buffer, in bytes: the largest piece that is returned at a time.
@@ -81,19 +81,18 @@ impl Decompressor {
         &mut self.0.output[..self.0.len]
     }
 
-    /// Ensures that there is an output buffer.
-    pub(super) fn prepare(&mut self, pool: &dyn Pool) {
+    /// Ensures that there is an output buffer: the one that `take` returns, or a new one.
+    pub(super) fn prepare(&mut self, take: impl FnOnce() -> Option<Output>) {
         if self.0.output.is_empty() {
-            self.0.output = pool.take_output().unwrap_or_default().0;
+            self.0.output = take().unwrap_or_default().0;
         }
     }
 
-    /// Returns the output buffer to the pool until there is more input; its content is lost.
-    pub(super) fn rest(&mut self, pool: &dyn Pool) {
+    /// Releases the output buffer until there is more input; its content is lost.
+    pub(super) fn release_output(&mut self) -> Option<Output> {
         self.0.len = 0;
-        if !self.0.output.is_empty() {
-            pool.give_output(Output(core::mem::take(&mut self.0.output)));
-        }
+        let output = core::mem::take(&mut self.0.output);
+        (!output.is_empty()).then_some(Output(output))
     }
 
     /// Returns how many bytes of the message have been inflated.

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Compressor, Decompressor, Output, compressor::Machine};
+use super::{Compressor, Decompressor, Output, Wanted};
 
 /// Lends compression states to connections.
 ///
@@ -33,14 +33,6 @@ pub trait Pool: Sync {
     fn give_output(&self, output: Output) {
         drop(output);
     }
-}
-
-/// Describes which compressor is requested.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Wanted {
-    pub(super) level: u8,
-    pub(super) window_bits: u8,
-    pub(super) machine: Machine,
 }
 
 /// A pool that keeps nothing: each message creates its own state.
@@ -172,8 +164,8 @@ impl Pool for ThreadPool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Compressor, Decompressor, Machine, Output, Stock, Wanted};
-    use crate::deflate::compress::Place;
+    use super::{Compressor, Decompressor, Output, Stock, Wanted};
+    use crate::deflate::{compressor::Machine, place::Place};
 
     fn wanted(machine: Machine) -> Wanted {
         Wanted {

@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, vec::Vec};
 
 use super::{Context, Deflate, Pool, compress::Sending, worth};
-use crate::engine::MessageKind;
+use crate::opcode::MessageKind;
 
 /// A message for many connections, compressed once.
 ///

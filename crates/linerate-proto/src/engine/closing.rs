@@ -4,7 +4,8 @@ use core::time::Duration;
 
 use super::{Arriving, Direction, Engine, Time, time};
 use crate::{
-    close::{CloseCode, ControlPayload},
+    close::ControlPayload,
+    close_code::CloseCode,
     error::{ProtocolError, SendError},
     role::{Endpoint, Role},
 };

@@ -5,14 +5,13 @@ use core::mem;
 
 use linerate_simd::mask;
 
-use super::{
-    Arriving, Aside, Chunk, Engine, Event, Events, MessageKind, framing::Piece, framing::Step,
-};
+use super::{Arriving, Aside, Chunk, Engine, Event, Events, framing::Piece, framing::Step};
 use crate::{
     deflate::{Agreement, Codec, Context, Deflate, Part, Pool, Prepared, Round},
     error::{ProtocolError, SendError},
-    frame::{Header, MaskKey, Opcode},
-    role::Endpoint,
+    frame::Header,
+    opcode::{MessageKind, Opcode},
+    role::{Endpoint, MaskKey},
 };
 
 /// RSV1, the bit of the first frame of a compressed message (RFC 7692 §7.2.3.1).

@@ -7,8 +7,7 @@ use linerate_simd::{
     utf8::{TextBuf, Validator},
 };
 
-use super::MessageKind;
-use crate::{close::CloseFrame, error::ProtocolError, frame::MaskKey};
+use crate::{close::CloseFrame, error::ProtocolError, opcode::MessageKind, role::MaskKey};
 
 /// A message, a piece of one, or a control frame; payloads borrow from the input.
 ///

@@ -5,13 +5,14 @@ use core::mem;
 
 use linerate_simd::mask;
 
-use super::{Arriving, Data, Frame, MessageKind, Receiving, Unfinished};
+use super::{Arriving, Data, Frame, Receiving, Unfinished};
 use crate::{
     close::ControlPayload,
     config::Limits,
     error::ProtocolError,
-    frame::{Header, MaskKey, Opcode},
-    role::Role,
+    frame::Header,
+    opcode::{MessageKind, Opcode},
+    role::{MaskKey, Role},
 };
 
 /// The meaning of the next bytes, determined before anything is borrowed for the caller.

@@ -5,14 +5,15 @@ use alloc::vec::Vec;
 use linerate_simd::{mask, utf8};
 
 use super::{
-    Arriving, Aside, Chunk, Direction, Engine, Event, Message, MessageKind, RawEvent, Taken,
+    Arriving, Aside, Chunk, Direction, Engine, Event, Message, RawEvent, Taken,
     framing::{ControlFrame, Piece, Step},
 };
 use crate::{
     close::CloseFrame,
     error::ProtocolError,
-    frame::{Header, MaskKey, Opcode},
-    role::{Endpoint, Role},
+    frame::Header,
+    opcode::{MessageKind, Opcode},
+    role::{Endpoint, MaskKey, Role},
 };
 
 /// The events in one input; a lending iterator.
@@ -335,7 +336,7 @@ impl<E: Endpoint> Engine<E> {
             }));
         }
         let text = match whole.mask {
-            Some(MaskKey(key)) => mask::apply_text(key, input, start..end),
+            Some(MaskKey(key)) => utf8::validate_masked(key, input, start..end),
             None => utf8::validate(&input[start..end]).map(|text| (text, &*input)),
         };
         Some(match text {
@@ -396,7 +397,7 @@ impl<E: Endpoint> Engine<E> {
             (MessageKind::Binary, _) => return Ok(Event::Binary(piece.data(payload).unmask())),
             (MessageKind::Text, Some(MaskKey(key))) => {
                 let bytes = payload.len();
-                mask::apply_text(key, payload, 0..bytes).map(|(text, _)| text)
+                utf8::validate_masked(key, payload, 0..bytes).map(|(text, _)| text)
             }
             (MessageKind::Text, None) => utf8::validate(payload),
         };

@@ -4,12 +4,13 @@ use alloc::vec::Vec;
 
 use linerate_simd::{append, mask};
 
-use super::{Direction, Engine, MessageKind};
+use super::{Direction, Engine};
 use crate::{
     close::ControlPayload,
     error::SendError,
-    frame::{Header, MaskKey, Opcode},
-    role::Endpoint,
+    frame::Header,
+    opcode::{MessageKind, Opcode},
+    role::{Endpoint, MaskKey},
 };
 
 impl<E: Endpoint> Engine<E> {

@@ -7,8 +7,9 @@ use linerate_simd::mask;
 use super::{Arriving, Engine, Frame};
 use crate::{
     close::ControlPayload,
-    frame::{Header, MaskKey, Opcode},
-    role::Endpoint,
+    frame::Header,
+    opcode::Opcode,
+    role::{Endpoint, MaskKey},
 };
 
 impl<E: Endpoint> Engine<E> {

@@ -2,7 +2,8 @@
 
 use alloc::vec::Vec;
 
-use super::{Header, Opcode};
+use super::Header;
+use crate::opcode::Opcode;
 
 /// The room that is left for a header, which fits a payload of 126 to 65,535 bytes. Shorter and
 /// longer payloads are moved by a few bytes.
@@ -70,7 +71,8 @@ pub fn append(out: &mut Vec<u8>, opcode: Opcode, payload: &[u8]) {
 mod tests {
     use alloc::{vec, vec::Vec};
 
-    use super::{Opcode, OpenFrame, append};
+    use super::{OpenFrame, append};
+    use crate::opcode::Opcode;
 
     fn both_ways(payload: &[u8]) -> Vec<u8> {
         let mut appended = b"before".to_vec();

@@ -2,7 +2,8 @@
 
 use linerate_simd::mask;
 
-use super::{FrameFactory, Header, MaskKey, Opcode};
+use super::{FrameFactory, Header};
+use crate::{opcode::Opcode, role::MaskKey};
 
 /// Writes frames one after the other into the caller's buffer.
 ///

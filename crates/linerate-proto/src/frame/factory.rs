@@ -4,7 +4,8 @@ use core::ops::Range;
 
 use linerate_simd::mask;
 
-use super::{Header, MaskKey, Opcode};
+use super::Header;
+use crate::{opcode::Opcode, role::MaskKey};
 
 /// A frame whose header is written and whose payload the caller fills.
 ///

@@ -1,7 +1,6 @@
 //! The frame header: 2 to 14 bytes (RFC 6455 §5.2).
 
-use super::{MaskKey, Opcode};
-use crate::error::ProtocolError;
+use crate::{error::ProtocolError, opcode::Opcode, role::MaskKey};
 
 /// A decoded frame header.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -2,8 +2,12 @@
 
 use linerate_simd::mask;
 
-use super::{Header, MaskKey, Opcode};
-use crate::{error::ProtocolError, role::Role};
+use super::Header;
+use crate::{
+    error::ProtocolError,
+    opcode::Opcode,
+    role::{MaskKey, Role},
+};
 
 /// Receives each frame in turn.
 pub trait FrameListener {

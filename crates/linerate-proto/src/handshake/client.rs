@@ -10,13 +10,15 @@ use super::accept::Key;
 use super::answer::{AnswerReader, parse};
 use super::authority::Authority;
 #[cfg(feature = "deflate")]
+use super::compression;
+#[cfg(feature = "deflate")]
 use super::extension::parse_offers;
 use super::headers::{ApplicationHeaders, Headers, append_header};
 use super::target::invalid_target_byte;
 use super::token::{elements, is_token, list_contains};
 use super::{BuildError, HandshakeError, HandshakeLimits, Origin};
 #[cfg(feature = "deflate")]
-use crate::deflate::{self, Agreement, Deflate};
+use crate::deflate::{Agreement, Deflate};
 
 /// Opens a WebSocket: writes the request, then checks the response.
 ///
@@ -170,7 +172,7 @@ impl ClientHandshake {
         let origin = self.origin.as_ref();
         let origin = origin.map(|origin| ("Origin", origin.to_string()));
         #[cfg(feature = "deflate")]
-        let extension = self.deflate.as_ref().map(deflate::offers);
+        let extension = self.deflate.as_ref().map(compression::offers);
         #[cfg(not(feature = "deflate"))]
         let extension: Option<String> = None;
         let application = self.headers.iter();
@@ -307,7 +309,7 @@ impl ClientHandshake {
             return check_no_extension(headers).map(|()| None);
         };
         let lines = headers.all("Sec-WebSocket-Extensions");
-        deflate::judge(&parse_offers(lines, &self.limits)?, options)
+        compression::judge(&parse_offers(lines, &self.limits)?, options)
     }
 }
 

@@ -9,9 +9,10 @@ use core::fmt;
 
 use super::authority::Authority;
 use super::headers::{Headers, Span, append_header, check_header};
+use super::scan::{HeadKind, HeadScanner};
 use super::target::{TargetParts, invalid_target_byte};
 use super::token::{is_token, list_contains};
-use super::{BuildError, HandshakeError, HandshakeLimits, RequestReader, Upgrade};
+use super::{BuildError, HandshakeError, HandshakeLimits};
 
 pub use pseudo::PseudoHeaders;
 
@@ -84,6 +85,8 @@ impl Request {
     ///
     /// Fails like [`RequestReader::handle_input`], also for parts that no parser could have
     /// produced. For requests of HTTP/2 and HTTP/3, use [`from_pseudo`](Self::from_pseudo).
+    ///
+    /// [`RequestReader::handle_input`]: super::RequestReader::handle_input
     pub fn from_parts<'a>(
         method: &str,
         target: &str,
@@ -116,25 +119,7 @@ impl Request {
             append_header(&mut head, name, value);
         }
         head.extend_from_slice(b"\r\n");
-        let mut reader = RequestReader::new(limits);
-        match reader.handle_input(&head)? {
-            Some((request, _)) => Ok(request),
-            None => Err(HandshakeError::HeadTruncated {
-                head_bytes: head.len(),
-            }),
-        }
-    }
-
-    /// Checks that the request opens a WebSocket (RFC 6455 §4.2.1).
-    ///
-    /// This does not check the origin; use [`OriginPolicy`](super::OriginPolicy) for that.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the request does not open a WebSocket; [`Refusal::from`](super::Refusal) turns the
-    /// error into a response.
-    pub fn websocket(&self) -> Result<Upgrade<'_>, HandshakeError> {
-        Upgrade::check(self, &self.limits)
+        Self::read(head, limits)
     }
 
     /// Returns whether the request asks for a WebSocket, correctly or not. Call this first on a
@@ -204,6 +189,24 @@ impl Request {
     /// Returns all headers.
     pub fn headers(&self) -> &Headers {
         &self.headers
+    }
+
+    pub(super) fn limits(&self) -> &HandshakeLimits {
+        &self.limits
+    }
+
+    /// Reads a head that was built here.
+    fn read(mut head: Vec<u8>, limits: HandshakeLimits) -> Result<Self, HandshakeError> {
+        let mut scanner = HeadScanner::new(HeadKind::Request);
+        match scanner.scan(&head, &limits)? {
+            Some(head_bytes) => {
+                head.truncate(head_bytes);
+                Self::parse(head, scanner.headers(), limits)
+            }
+            None => Err(HandshakeError::HeadTruncated {
+                head_bytes: head.len(),
+            }),
+        }
     }
 
     /// Parses a complete head with `header_lines` header lines, as counted by the scanner.

@@ -6,10 +6,12 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::accept::Accept;
+#[cfg(feature = "deflate")]
+use super::compression;
 use super::headers::{ApplicationHeaders, append_header};
 use super::{BuildError, ExtensionOffer, HandshakeError};
 #[cfg(feature = "deflate")]
-use crate::deflate::{self, Agreement, Deflate};
+use crate::deflate::{Agreement, Deflate};
 
 /// The response that opens a WebSocket.
 ///
@@ -89,7 +91,7 @@ impl<'u> Acceptance<'u> {
     /// Enables compression if the client offers it with parameters that `options` allows.
     #[cfg(feature = "deflate")]
     pub fn with_deflate(mut self, options: &Deflate) -> Self {
-        if let Some((agreement, answer)) = deflate::choose(self.extensions, options) {
+        if let Some((agreement, answer)) = compression::choose(self.extensions, options) {
             self.deflate = Some(agreement);
             self.extension = Some(answer);
         }

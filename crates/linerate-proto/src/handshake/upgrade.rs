@@ -20,12 +20,23 @@ pub struct Upgrade<'r> {
     extensions: Vec<ExtensionOffer<'r>>,
 }
 
+impl Request {
+    /// Checks that the request opens a WebSocket (RFC 6455 §4.2.1).
+    ///
+    /// This does not check the origin; use [`OriginPolicy`](super::OriginPolicy) for that.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the request does not open a WebSocket; [`Refusal::from`](super::Refusal) turns the
+    /// error into a response.
+    pub fn websocket(&self) -> Result<Upgrade<'_>, HandshakeError> {
+        Upgrade::check(self, self.limits())
+    }
+}
+
 impl<'r> Upgrade<'r> {
     /// Checks the rules, in an order that gives the client the most useful error.
-    pub(super) fn check(
-        request: &'r Request,
-        limits: &HandshakeLimits,
-    ) -> Result<Self, HandshakeError> {
+    fn check(request: &'r Request, limits: &HandshakeLimits) -> Result<Self, HandshakeError> {
         let accept = if request.version().has_streams() {
             check_connect(request)?;
             None

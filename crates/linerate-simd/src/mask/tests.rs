@@ -6,8 +6,7 @@ use std::vec;
 use proptest::prelude::*;
 
 use super::kernel::{self, INLINE_MAX, Key};
-use super::{append, apply, apply_text, copy, naive};
-use crate::utf8;
+use super::{append, apply, copy, naive};
 
 const KEY: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
 
@@ -199,30 +198,6 @@ fn one_non_ascii_byte_is_detected_at_every_position() {
                 check_long(kernel, 1, 5, &masked(1, &text));
                 text[at] = b'x';
             }
-        }
-    }
-}
-
-#[test]
-fn masked_text_is_validated_like_text() {
-    for len in (0..=LEN_MAX.min(700)).step_by(LEN_STEP) {
-        for (at, byte) in [
-            (len, 0),
-            (0, 0xff),
-            (len / 2, 0xff),
-            (len.wrapping_sub(1), 0xc3),
-        ] {
-            let mut payload = vec![b'x'; len];
-            if let Some(place) = payload.get_mut(at) {
-                *place = byte;
-            }
-            let mut input = vec![GUARD; 3];
-            input.extend_from_slice(&masked(0, &payload));
-            input.push(GUARD);
-            let text = apply_text(KEY, &mut input, 3..3 + len);
-            let expected = utf8::validate(&payload);
-            assert_eq!(text.map(|(text, _)| text), expected, "{len} bytes");
-            assert_holds(&input, 3, &payload);
         }
     }
 }

@@ -9,7 +9,7 @@ use std::vec;
 
 use proptest::prelude::*;
 
-use super::{BLOCK_LEN, Utf8Error, Validator, validate};
+use super::{BLOCK_LEN, Utf8Error, Validator, validate, validate_masked};
 use crate::mask;
 
 const KEY: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
@@ -200,6 +200,30 @@ fn texts() -> impl Strategy<Value = Vec<u8>> {
         1 => prop::collection::vec(any::<u8>(), 0..3),
     ];
     prop::collection::vec(piece, 0..crate::drawn_len(240) / 10).prop_map(|pieces| pieces.concat())
+}
+
+#[test]
+fn masked_text_is_validated_like_text() {
+    for len in (0..=700_usize).step_by(if cfg!(miri) { 97 } else { 1 }) {
+        for (at, byte) in [
+            (len, 0),
+            (0, 0xff),
+            (len / 2, 0xff),
+            (len.wrapping_sub(1), 0xc3),
+        ] {
+            let mut payload = vec![b'x'; len];
+            if let Some(place) = payload.get_mut(at) {
+                *place = byte;
+            }
+            let unmasked = [b"\xa5\xa5\xa5", &payload[..], b"\xa5"].concat();
+            let mut input = unmasked.clone();
+            mask::naive::apply(KEY, 0, &mut input[3..3 + len]);
+            let text = validate_masked(KEY, &mut input, 3..3 + len);
+            let expected = validate(&payload);
+            assert_eq!(text.map(|(text, _)| text), expected, "{len} bytes");
+            assert_eq!(input, unmasked, "{len} bytes");
+        }
+    }
 }
 
 proptest! {

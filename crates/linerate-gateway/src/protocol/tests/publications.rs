@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use linerate_hub::{Publication, Unencodable};
-use linerate_proto::frame::{Header, Opcode};
+use linerate_proto::{Header, Opcode};
 
 use super::{bytes, encode, full, publication};
 use crate::protocol::{Encoding, centrifuge::Format};

@@ -7,7 +7,7 @@ use super::super::authority::Authority;
 use super::super::headers::{append_header, check_header};
 use super::super::target::invalid_target_byte;
 use super::super::token::is_token;
-use super::{BuildError, HandshakeError, HandshakeLimits, HttpVersion, Request, RequestReader};
+use super::{BuildError, HandshakeError, HandshakeLimits, HttpVersion, Request};
 
 /// The pseudo-header fields of a request, and its HTTP version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +53,8 @@ impl Request {
     /// Fails like [`RequestReader::handle_input`], and also if `:authority` and `Host` name
     /// different hosts, so that no proxy in front of us can have routed the request by the other
     /// one.
+    ///
+    /// [`RequestReader::handle_input`]: crate::handshake::RequestReader::handle_input
     pub fn from_pseudo<'a>(
         pseudo: PseudoHeaders<'_>,
         headers: impl IntoIterator<Item = (&'a str, &'a [u8])>,
@@ -61,14 +63,7 @@ impl Request {
         if !pseudo.version.has_streams() {
             return Err(HandshakeError::HttpVersionUnsupported);
         }
-        let head = head(pseudo, headers)?;
-        let mut reader = RequestReader::new(limits);
-        let (mut request, _) =
-            reader
-                .handle_input(&head)?
-                .ok_or(HandshakeError::HeadTruncated {
-                    head_bytes: head.len(),
-                })?;
+        let mut request = Self::read(head(pseudo, headers)?, limits)?;
         request.version = pseudo.version;
         request.protocol = pseudo.protocol.map(Into::into);
         Ok(request)

@@ -1,14 +1,14 @@
-//! The requests of a piece, parsed but not counted yet.
+//! The lines of a piece of a log, parsed but not counted yet.
 
-use super::Piece;
-use crate::aggregate::Limits;
-use crate::aggregate::row::{Dictionaries, Row};
-use crate::aggregate::samples::Samples;
-use crate::format::{Format, Parser, Reason, Record};
-use crate::lines::{Line, LineSplitter, Marks};
+use super::Limits;
+use super::dictionaries::Dictionaries;
+use super::samples::Samples;
+use crate::format::{Parser, Reason, Record};
+use crate::lines::{Line, Marks};
+use crate::store::Row;
 
 /// The parsed lines of a piece, to be passed to
-/// [`Aggregator::merge`](crate::aggregate::Aggregator::merge).
+/// [`Aggregator::merge`](super::Aggregator::merge).
 #[derive(Debug)]
 pub struct Batch {
     /// The dictionaries of all values of this batch.
@@ -19,7 +19,7 @@ pub struct Batch {
     pub(crate) blank: u64,
     pub(crate) bytes_read: u64,
     /// The lines themselves.
-    pub(super) text: Vec<u8>,
+    pub(crate) text: Vec<u8>,
 }
 
 /// A request, with the batch's codes for its values.
@@ -33,7 +33,7 @@ pub(crate) struct Request {
 }
 
 impl Batch {
-    fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &Limits) -> Self {
         Self {
             dictionaries: Dictionaries::unlimited(),
             requests: Vec::new(),
@@ -53,7 +53,7 @@ impl Batch {
         self.requests.len() as u64 + self.samples.unparsed() + self.blank
     }
 
-    fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.dictionaries.clear();
         self.requests.clear();
         self.samples.clear();
@@ -62,7 +62,7 @@ impl Batch {
 
     /// Adds a line, using its marks if they are known.
     #[inline(always)]
-    fn note(
+    pub(crate) fn note(
         &mut self,
         parser: &mut Parser,
         line: Line<'_>,
@@ -102,50 +102,5 @@ impl Batch {
             start: (text.as_ptr().addr() - first_byte) as u32,
             len: text.len() as u32,
         });
-    }
-}
-
-/// Parses pieces into batches.
-#[derive(Debug)]
-pub struct Worker {
-    parser: Parser,
-    splitter: LineSplitter,
-    limits: Limits,
-}
-
-impl Worker {
-    /// Creates a worker for a log with these limits.
-    pub fn new(limits: Limits) -> Self {
-        Self {
-            parser: Parser::new(Format::default()),
-            splitter: LineSplitter::new(limits.line_bytes_max),
-            limits,
-        }
-    }
-
-    /// Parses a piece whose lines are in `format`. Reuses the memory of `spare` if given.
-    pub fn parse(&mut self, piece: Piece, format: &Format, spare: Option<Batch>) -> Batch {
-        if self.parser.format() != format {
-            self.parser = Parser::new(format.clone());
-        }
-        let mut batch = spare.unwrap_or_else(|| Batch::new(&self.limits));
-        batch.clear();
-        let Self {
-            parser, splitter, ..
-        } = self;
-        let first_byte = piece.text.as_ptr().addr();
-        // Pieces end with a line feed, so every line is borrowed from the piece.
-        if parser.wants_marks() {
-            splitter.handle_marked_input(&piece.text, |line, marks| {
-                batch.note(parser, line, marks, first_byte);
-            });
-        } else {
-            splitter.handle_input(&piece.text, |line| {
-                batch.note(parser, line, None, first_byte);
-            });
-        }
-        batch.text = piece.text;
-        batch.bytes_read = piece.bytes_read;
-        batch
     }
 }

@@ -1,7 +1,15 @@
 //! Excerpts of arbitrary bytes, for display.
 
+/// How many characters of a value are displayed.
+pub(crate) const VALUE_CHARS_MAX: usize = 1_000;
+
+/// Returns a value for display, truncated to [`VALUE_CHARS_MAX`] characters.
+pub(crate) fn text(value: &[u8]) -> String {
+    excerpt(value, VALUE_CHARS_MAX)
+}
+
 /// Returns the first characters. Bytes that are not UTF-8 are replaced.
-pub(super) fn excerpt(text: &[u8], chars_max: usize) -> String {
+pub(crate) fn excerpt(text: &[u8], chars_max: usize) -> String {
     /// The length of the longest character in UTF-8.
     const CHAR_BYTES_MAX: usize = 4;
     let head = &text[..text.len().min(chars_max.saturating_mul(CHAR_BYTES_MAX))];

@@ -17,33 +17,33 @@ impl Set {
         set
     }
 
-    pub(super) fn empty(length: usize) -> Self {
+    pub(crate) fn empty(length: usize) -> Self {
         Self {
             words: vec![0; length.div_ceil(64)],
             length,
         }
     }
 
-    pub(super) fn insert(&mut self, number: usize) {
+    pub(crate) fn insert(&mut self, number: usize) {
         self.words[number / 64] |= 1 << (number % 64);
     }
 
     /// Keeps only the numbers that are in both sets, which must have the same length.
-    pub(super) fn intersect(&mut self, other: &Self) {
+    pub(crate) fn intersect(&mut self, other: &Self) {
         for (word, other) in self.words.iter_mut().zip(&other.words) {
             *word &= other;
         }
     }
 
     /// Adds the numbers of another set of the same length.
-    pub(super) fn unite(&mut self, other: &Self) {
+    pub(crate) fn unite(&mut self, other: &Self) {
         for (word, other) in self.words.iter_mut().zip(&other.words) {
             *word |= other;
         }
     }
 
     /// Replaces the set by its complement.
-    pub(super) fn invert(&mut self) {
+    pub(crate) fn invert(&mut self) {
         self.words.iter_mut().for_each(|word| *word = !*word);
         let beyond = self.words.len() * 64 - self.length;
         if let Some(last) = self.words.last_mut() {

@@ -1,30 +1,17 @@
-//! The transition of a subscription from known history to live publications.
+//! The output of a subscription before its live publications.
 
 use std::time::Instant;
 
+use super::{Delivery, Source};
 use crate::{
     Gap, GapCause, Publication, StreamPosition, Transmit,
     hub::{
-        Hub, SubscriptionId,
         block::Block,
-        conflate,
-        freeze::Range,
         ring::{Ring, weight},
         stream::Stream,
         subscription::{Skip, State},
     },
 };
-
-/// The point at which the live part of a subscription begins.
-#[derive(Clone, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum Start {
-    /// After this position, which the subscriber knows from elsewhere, such as from the history
-    /// that it was sent.
-    After(StreamPosition),
-    /// With the first publication after [`Hub::subscribe`].
-    Live,
-}
 
 /// Where the live publications continue after a known position.
 struct Seam {
@@ -36,86 +23,32 @@ struct Seam {
     gap: Option<Gap>,
 }
 
-impl<B: Clone> Hub<B> {
-    /// Adds history, oldest first, to be delivered before the live publications. The scope, the
-    /// filter and the conflation of the subscription apply to it.
-    ///
-    /// Call this before [`activate`](Self::activate), which takes the position of the last of these
-    /// publications.
-    pub fn replay(
-        &mut self,
-        subscription: SubscriptionId,
-        history: impl IntoIterator<Item = Publication>,
-    ) {
-        let Some(index) = self.subscriptions.find(subscription.0) else {
-            return;
-        };
-        let subscription = &mut self.subscriptions[index];
-        let Some(arrival) = &mut subscription.arrival else {
-            return;
-        };
-        let group = &self.groups[subscription.group];
-        let class = &self.streams[group.channel].classes[group.class];
-        let seen = history.into_iter().filter(|found| class.sees(found));
-        arrival.replay.extend(seen);
-        if let Some(conflate) = &group.kind.conflate {
-            let count = arrival.replay.len() as u64;
-            let range = Range {
-                from: 0,
-                limit: count,
-                bytes_max: usize::MAX,
-                conflate: Some(conflate),
-                overflow: None,
-            };
-            let selection = conflate::select((0..).zip(&arrival.replay), range, conflate);
-            arrival.conflated += count - selection.publications.len() as u64;
-            arrival.replay = selection.publications.into();
-        }
-    }
-
-    /// Starts the delivery of publications that arrived after the subscription was made, except for
-    /// those already known. No publication between history and live delivery is missing or
-    /// delivered twice.
-    pub fn activate(&mut self, now: Instant, subscription: SubscriptionId, start: Start) {
-        let Some(index) = self.subscriptions.find(subscription.0) else {
-            return;
-        };
-        let subscription = &mut self.subscriptions[index];
-        if subscription.state != State::Joining {
-            return;
-        }
-        subscription.state = State::Live;
-        // The client is not to blame for publications that the ring lost before activation.
-        let group = &mut self.groups[subscription.group];
-        let class = &self.streams[group.channel].classes[group.class];
-        let late_before = group.late_before(class);
-        let missed = late_before.saturating_sub(subscription.cursor);
-        subscription.cursor = subscription.cursor.max(late_before);
-        group.slowest = group.slowest.min(subscription.cursor);
-        if let Some(arrival) = &mut subscription.arrival {
-            arrival.start(start, missed);
-        }
-        let client = subscription.client;
-        self.clients[client].enqueue(index, &mut self.subscriptions);
-        self.wake(client);
-        self.dirty_since.get_or_insert(now);
-    }
-
+impl<B: Clone> Delivery<B> {
     /// Returns the next item that precedes the live publications.
-    pub(super) fn step_arrival(&mut self, now: Instant, index: u32) -> Option<Transmit<B>> {
-        if let Some(block) = self.replay_block(now, index) {
+    pub(super) fn step_arrival(
+        &mut self,
+        source: &mut Source<'_, B>,
+        now: Instant,
+        index: u32,
+    ) -> Option<Transmit<B>> {
+        if let Some(block) = self.replay_block(source, now, index) {
             self.totals.conflated += block.conflated;
-            return Some(self.give(now, index, block));
+            return Some(self.give(source, now, index, block));
         }
-        let arrival = self.subscriptions[index].arrival.as_mut()?;
-        let gap = arrival.gap.take().or_else(|| self.settle(index))?;
-        Some(self.tell(index, gap))
+        let arrival = source.members.subscriptions[index].arrival.as_mut()?;
+        let gap = arrival.gap.take().or_else(|| self.settle(source, index))?;
+        Some(self.tell(source, index, gap))
     }
 
-    fn replay_block(&mut self, now: Instant, index: u32) -> Option<Block<B>> {
-        let subscription = &mut self.subscriptions[index];
+    fn replay_block(
+        &mut self,
+        source: &mut Source<'_, B>,
+        now: Instant,
+        index: u32,
+    ) -> Option<Block<B>> {
+        let subscription = &mut source.members.subscriptions[index];
         let arrival = subscription.arrival.as_mut()?;
-        let group = &self.groups[subscription.group];
+        let group = &source.channels.groups[subscription.group];
         let mut bytes = 0;
         let fits = |publication: &&Publication| {
             let is_first = bytes == 0;
@@ -128,7 +61,7 @@ impl<B: Clone> Hub<B> {
         }
         let publications: Vec<Publication> = arrival.replay.drain(..count).collect();
         let conflated = std::mem::take(&mut arrival.conflated);
-        let channel = (group.channel, &self.streams[group.channel].name);
+        let channel = (group.channel, &source.channels.streams[group.channel].name);
         let encoding = group.kind.encoding;
         let encoded = self
             .freezer
@@ -144,12 +77,12 @@ impl<B: Clone> Hub<B> {
     }
 
     /// Skips the publications that are already known; returns a gap if some are missing.
-    fn settle(&mut self, index: u32) -> Option<Gap> {
-        let subscription = &mut self.subscriptions[index];
+    fn settle(&mut self, source: &mut Source<'_, B>, index: u32) -> Option<Gap> {
+        let subscription = &mut source.members.subscriptions[index];
         let arrival = subscription.arrival.as_mut()?;
         let skip = arrival.skip.as_mut()?;
-        let group = &self.groups[subscription.group];
-        let stream = &self.streams[group.channel];
+        let group = &source.channels.groups[subscription.group];
+        let stream = &source.channels.streams[group.channel];
         let class = &stream.classes[group.class];
         let has_lost = class.base() > subscription.cursor;
         let seam = skip.seam(stream, has_lost);

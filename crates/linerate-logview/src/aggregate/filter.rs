@@ -1,30 +1,33 @@
 //! A query compiled to tests of columns: built once per query, then applied to every request.
 
-use super::condition::Condition;
-use super::ranges::Ranges;
-use super::set::Set;
-use super::values::Values;
-use super::{Field, Query, QueryError};
-use crate::aggregate::bots::BotNames;
-use crate::aggregate::country_codes::CountryCodes;
-use crate::aggregate::counts::{CLASSES, STATUSES, class};
-use crate::aggregate::dictionary::{Dictionary, FIRST};
-use crate::aggregate::row::{ADDRESS, AGENT, Dictionaries, TEXTS};
-use crate::store::{BYTES_SENT, DURATION, STATUS, TIME, to_time};
+mod set;
+
+use super::bots::BotNames;
+use super::country_codes::CountryCodes;
+use super::counts::{CLASSES, class};
+use super::dictionaries::Dictionaries;
+use super::dictionary::{Dictionary, FIRST};
+use crate::query::condition::Condition;
+use crate::query::encoding::{STATUSES, to_time};
+use crate::query::ranges::Ranges;
+use crate::query::values::Values;
+use crate::query::{Field, Query, QueryError};
+use crate::store::{ADDRESS, AGENT, BYTES_SENT, DURATION, STATUS, TEXTS, TIME};
+use set::Set;
 
 /// Selects the requests of a query.
 #[derive(Debug)]
-pub(crate) struct Filter {
-    pub(crate) from: i64,
+pub(super) struct Filter {
+    pub(super) from: i64,
     /// The last moment that is selected. If it is before `from`, nothing is selected.
-    pub(crate) last: i64,
+    pub(super) last: i64,
     /// The tests that must also be true.
-    pub(crate) tests: Vec<Test>,
+    pub(super) tests: Vec<Test>,
 }
 
 /// A test of columns.
 #[derive(Clone, Debug)]
-pub(crate) enum Test {
+pub(super) enum Test {
     /// True if all of these are true. Holds at least two.
     All(Vec<Self>),
     /// True if any of these is true. Holds at least two.
@@ -38,16 +41,16 @@ pub(crate) enum Test {
 }
 
 /// The names of the values of a log.
-pub(crate) struct Names<'a> {
-    pub(crate) dictionaries: &'a Dictionaries,
-    pub(crate) bots: &'a BotNames,
-    pub(crate) countries: Option<&'a CountryCodes>,
+pub(super) struct Names<'a> {
+    pub(super) dictionaries: &'a Dictionaries,
+    pub(super) bots: &'a BotNames,
+    pub(super) countries: Option<&'a CountryCodes>,
 }
 
 impl Filter {
     /// Resolves the codes and numbers that a query selects. `has_others` returns whether a column
     /// contains values without a code.
-    pub(crate) fn new(
+    pub(super) fn new(
         query: &Query,
         names: &Names<'_>,
         has_others: impl Fn(usize) -> bool,
@@ -264,9 +267,9 @@ mod tests {
     use super::{Filter, Names, Test};
     use crate::aggregate::Limits;
     use crate::aggregate::bots::BotNames;
-    use crate::aggregate::row::{Dictionaries, PATH};
+    use crate::aggregate::dictionaries::Dictionaries;
     use crate::query::{Field, Query, QueryError, TOP_MAX};
-    use crate::store::STATUS;
+    use crate::store::{PATH, STATUS};
 
     /// Compiles filters for a log with some paths.
     fn filter(query: &Query, others: bool) -> Result<Filter, QueryError> {
