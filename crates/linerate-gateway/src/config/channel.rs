@@ -110,7 +110,7 @@ pub enum SlowPolicy {
 #[error(
     "conflation must be \"latest\" or a JSON pointer such as \"/symbol\" of at most {POINTER_BYTES_MAX} bytes"
 )]
-pub(crate) struct ConflationError;
+pub struct ConflationError;
 
 /// Maximum length of a JSON pointer, in bytes.
 const POINTER_BYTES_MAX: usize = 256;

@@ -52,13 +52,6 @@ impl Namespaces {
         self.entry(channel).0
     }
 
-    /// Returns all options with the names of their namespaces; the name of the defaults is empty.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &ChannelOptions)> {
-        let named = self.named.iter();
-        let named = named.map(|(name, options)| (name.as_str(), options));
-        std::iter::once(("", &self.default)).chain(named)
-    }
-
     fn entry(&self, channel: &ChannelName) -> (&str, &ChannelOptions) {
         let namespace = channel.namespace();
         let named = namespace.and_then(|name| self.named.get_key_value(name));
