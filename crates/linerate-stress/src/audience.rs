@@ -18,8 +18,8 @@ use rustix::event::{
 use crate::{
     child::orders,
     cores,
-    figures::p99,
     live::wire::{receive, stamp},
+    waits::p99,
     websocket::{frame, request, wait_for_open, whole_frame},
 };
 

@@ -13,6 +13,7 @@ use crate::{
     attack::{HOW, OFF, ON, Tally, WELL, counted},
     child::Child,
     live::Live,
+    waits::median,
 };
 
 /// The length of a slice.
@@ -223,18 +224,4 @@ pub(crate) fn wait_until_back(
         thread::sleep(Duration::from_millis(50));
     }
     Ok(None)
-}
-
-/// Returns the 99th percentile; zero if there are no times. Changes the order of `times`.
-pub(crate) fn p99(times: &mut [Duration]) -> Duration {
-    let place = times.len() * 99 / 100;
-    match times.is_empty() {
-        true => Duration::ZERO,
-        false => *times.select_nth_unstable(place).1,
-    }
-}
-
-pub(crate) fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort_unstable();
-    times.get(times.len() / 2).copied().unwrap_or_default()
 }

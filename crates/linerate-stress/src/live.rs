@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use rustls::ClientConfig;
 
 use self::wire::Wire;
-use crate::{cores, figures::p99, websocket::frame};
+use crate::{cores, waits::p99, websocket::frame};
 
 /// The number of live clients.
 pub(crate) const CLIENTS: usize = 32;

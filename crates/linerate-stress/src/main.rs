@@ -24,6 +24,7 @@ mod roam;
 mod serve;
 mod table;
 mod trust;
+mod waits;
 mod websocket;
 
 use std::{env, fs, net::SocketAddr, path::PathBuf, process::ExitCode};

@@ -18,7 +18,7 @@ use serde_json::json;
 use tokio::runtime;
 
 use self::reply::{Publication, Reply, Subscribed};
-use crate::{child::orders, cores, figures::p99};
+use crate::{child::orders, cores, waits::p99};
 
 /// The first argument of such a process.
 pub(crate) const ROAM: &str = "roam";

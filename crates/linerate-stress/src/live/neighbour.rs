@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 
 use super::{PATIENCE, wire::Wire};
-use crate::{cores, figures::p99, websocket::frame};
+use crate::{cores, waits::p99, websocket::frame};
 
 /// The time between two lines.
 const INTERVAL: Duration = Duration::from_millis(5);

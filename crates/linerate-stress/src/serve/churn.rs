@@ -8,9 +8,10 @@ use super::{BOUNDS, process::Serve};
 use crate::{
     Row,
     attack::{self, Abuse, HOW, OFF, ON, Tally, counted},
-    figures::{Effort, Figures, SLICE, Watch, median},
+    figures::{Effort, Figures, SLICE, Watch},
     live::Live,
     outcome::{Finding, Outcome},
+    waits::median,
 };
 
 /// The number of connections, if the machine manages them in time.

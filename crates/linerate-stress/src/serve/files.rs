@@ -14,9 +14,10 @@ use crate::{
         self, Abuse, OFF, ON, Tally,
         waiting::{CLOSED, LONGEST},
     },
-    figures::{Effort, Figures, SLICE, Watch, alternate, median},
+    figures::{Effort, Figures, SLICE, Watch, alternate},
     live::{Live, visit},
     outcome::{Finding, Outcome},
+    waits::median,
 };
 
 /// How many connections the server has file descriptors for, besides the live clients.

@@ -11,9 +11,10 @@ use crate::{
         self, Abuse, HOW, OFF, ON, Tally, WELL,
         hoard::{BODY_BYTES, BODY_EVERY, MESSAGE_BYTES, SENT_AWAY},
     },
-    figures::{BACK_WITHIN, Effort, Figures, SLICE, Watch, median, wait_until_back},
+    figures::{BACK_WITHIN, Effort, Figures, SLICE, Watch, wait_until_back},
     live::Live,
     outcome::{Bounds, Finding, Outcome},
+    waits::median,
 };
 
 /// The server's memory budget for everything that clients can make grow, in bytes.

@@ -10,9 +10,10 @@ use super::{
 use crate::{
     Row,
     attack::{self, Abuse, OFF, ON},
-    figures::{Effort, Figures, SLICE, Watch, median},
+    figures::{Effort, Figures, SLICE, Watch},
     live::Live,
     outcome::{Finding, Outcome},
+    waits::median,
 };
 
 /// The number of reloads in a slice.

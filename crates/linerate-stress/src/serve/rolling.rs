@@ -19,10 +19,11 @@ use super::{process::Serve, publisher::Publisher};
 use crate::{
     Row,
     child::Child,
-    figures::{Effort, Figures, Span, median},
+    figures::{Effort, Figures, Span},
     live::{Target, visit},
     outcome::{Bounds, Finding, Outcome},
     roam::{CHANNEL, ROAM, Seen},
+    waits::median,
 };
 
 /// The number of clients of all nodes together.

@@ -12,9 +12,10 @@ use crate::{
     Row,
     attack::{self, Abuse, HOW, OFF, ON, Tally, counted},
     child::Child,
-    figures::{Effort, Figures, SLICE, Watch, median},
+    figures::{Effort, Figures, SLICE, Watch},
     live::Live,
     outcome::{Bounds, Finding, Outcome},
+    waits::median,
 };
 
 /// The number of attackers of each kind.

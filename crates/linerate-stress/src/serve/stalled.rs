@@ -14,8 +14,9 @@ use crate::{
     attack::{self, Abuse, HOW, OFF, ON, Tally, counted},
     audience::{AUDIENCE, CHANNEL, Heard, publication},
     child::Child,
-    figures::{Effort, Figures, Watch, median},
+    figures::{Effort, Figures, Watch},
     outcome::{Bounds, Finding, Outcome},
+    waits::median,
 };
 
 /// The number of subscribers of each kind, if the limit of open files allows it.

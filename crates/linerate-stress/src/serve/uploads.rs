@@ -8,9 +8,10 @@ use super::{BOUNDS, process::Serve};
 use crate::{
     Row,
     attack::{self, Abuse, HOW, OFF, ON, Tally, counted, upload::UPLOADS},
-    figures::{Effort, Figures, SLICE, Watch, median, wait_until_back},
+    figures::{Effort, Figures, SLICE, Watch, wait_until_back},
     live::{Live, neighbour::Neighbour},
     outcome::{Bounds, Finding, Outcome},
+    waits::median,
 };
 
 /// The memory that all uploads together may use in bytes, the default of `logs.memory_bytes_max`.
