@@ -13,22 +13,41 @@ export LINERATE_BIN := $(abspath $(TARGET)/release/linerate)
 export CHROMIUM_BIN := $(or $(CHROMIUM_BIN),$(shell command -v chromium),/usr/bin/chromium)
 # Only h2spec and the tests of centrifuge-go need Go; Debian's version is too old.
 GO := $(or $(shell command -v go),$(wildcard /usr/local/go/bin/go))
-DRIVER := $(abspath $(TARGET)/release/examples/autobahn_client)
+
+# Tests run programs of the profile `ci`, which is compiled faster than a release and optimised
+# enough for thorough tests. What people run, and what measures, is built for release.
+PROFILE := ci
+PROGRAMS = $(abspath $(TARGET)/$(PROFILE))
+PROGRAM_TESTS := browser-test sdk-test packaging-test conformance h2spec http3 interop bench-test
+$(PROGRAM_TESTS): export LINERATE_BIN = $(PROGRAMS)/linerate
 
 # The steps of continuous integration, in order. The pages precede all Rust: the binary embeds them.
-TEST_STEPS := setup web lint fuzz-check deny docs build unit web-test browser-test sdk-test packaging-test conformance h2spec http3 interop bench-test
+TEST_STEPS := setup web lint docs unit web-test
+ALL_STEPS := fuzz-check deny $(PROGRAM_TESTS)
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: run
 run: build ## start the server on 127.0.0.1:8080; ARGS="…" are passed to `linerate serve`
 	exec $(LINERATE_BIN) serve $(ARGS)
 
 .PHONY: test
-test: ## run all checks and tests, like continuous integration
+test: ## run the checks and the tests of all crates and pages
 	@scripts/steps $(TEST_STEPS)
+
+.PHONY: test-all
+test-all: ## run the rest: browsers, SDKs, packages, conformance, fuzz targets, dependencies
+	@scripts/steps $(ALL_STEPS)
+
+.PHONY: check
+check: web ## check only what differs from HEAD: formatting, lints and unit tests; SINCE=main
+	scripts/check-changed $(SINCE)
+
+.PHONY: program
+program: web ## build the binary that tests run, target/ci/linerate
+	cargo build --locked --profile $(PROFILE) -p linerate-cli
 
 .PHONY: setup
 setup: ## install missing dependencies (as root), or list them
@@ -67,15 +86,14 @@ lint: web ## check formatting, clippy, types of the pages, syntax of the scripts
 docs: web ## build the Rust documentation; a broken link is an error
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps --all-features
 
-# Release builds, because some tests are thorough and the dependencies are built for release anyway.
 # linerate-web is excluded, because it changes features of the dependencies and all would be built
 # again. Examples have no tests, and `lint` compiles them. The crates that do arithmetic on lengths
 # are tested again with overflow checks and debug assertions.
 UNIT := --workspace --exclude linerate-web --all-features
 .PHONY: unit
 unit: web sdks ## test all crates
-	scripts/steady-tests --locked --release $(UNIT) --tests
-	cargo test --locked --release --no-fail-fast $(UNIT) --doc
+	scripts/steady-tests --locked --profile $(PROFILE) $(UNIT) --tests
+	cargo test --locked --profile $(PROFILE) --no-fail-fast $(UNIT) --doc
 	cargo test --locked -p linerate-simd -p linerate-proto -p linerate-tls -p linerate-web --lib --tests
 
 # Rebuilt if a source or the lockfile has changed, or if the result is missing.
@@ -107,7 +125,7 @@ web-test: web/node_modules/.stamp ## test the pages, without a browser
 	cd web && npm test --silent
 
 .PHONY: browser-test
-browser-test: build wasm ## test the pages and linerate-web in Chromium, against the release binary
+browser-test: program wasm ## test the pages and linerate-web in Chromium, against the built binary
 	cd web && npm run --silent test:browser
 
 # The program must have the version of the crate. It is small enough to be built without
@@ -129,7 +147,7 @@ $(WASM_BINDGEN):
 sdks: sdk-tests/node_modules/.stamp .cache/sdk-python/.stamp ## install the published SDKs for the tests
 
 .PHONY: sdk-test
-sdk-test: build sdks ## test published SDKs of Centrifugo against the release binary
+sdk-test: program sdks ## test published SDKs of Centrifugo against the built binary
 	cd sdk-tests && npm test --silent
 	.cache/sdk-python/bin/python -B -m unittest discover -s sdk-tests/python
 ifeq ($(GO),)
@@ -148,16 +166,16 @@ sdk-tests/node_modules/.stamp: sdk-tests/package.json sdk-tests/package-lock.jso
 	@touch $@
 
 .PHONY: packaging-test
-packaging-test: build ## test the files in packaging/ with Prometheus, systemd and the release binary
+packaging-test: program ## test the files in packaging/ with Prometheus, systemd and the built binary
 	python3 -B -m unittest discover -s packaging/tests
 
 .PHONY: conformance
-conformance: build ## run the Autobahn suite: server and client, ws:// and wss://, server over HTTP/2; compression once per role
-	cargo build --locked --release -p linerate --example autobahn_client
-	conformance/run --quick --bin $(LINERATE_BIN) --driver $(DRIVER)
+conformance: program ## run the Autobahn suite: server and client, ws:// and wss://, server over HTTP/2; compression once per role
+	cargo build --locked --profile $(PROFILE) -p linerate --example autobahn_client
+	conformance/run --quick --bin $(LINERATE_BIN) --driver $(PROGRAMS)/examples/autobahn_client
 
 .PHONY: h2spec
-h2spec: build ## run h2spec in strict mode against all servers with HTTP/2
+h2spec: program ## run h2spec in strict mode against all servers with HTTP/2
 ifeq ($(GO),)
 	@scripts/skip 'h2spec: Go is not installed'
 else
@@ -165,14 +183,14 @@ else
 endif
 
 .PHONY: http3
-http3: build ## test WebSockets over HTTP/3 against aioquic, in both roles
+http3: program ## test WebSockets over HTTP/3 against aioquic, in both roles
 	conformance/http3/run $(LINERATE_BIN)
 
-INTEROP := $(abspath $(TARGET)/release/examples/interop) .cache/interop
+INTEROP = $(PROGRAMS)/examples/interop .cache/interop
 
 .PHONY: interop-peers
 interop-peers:
-	cargo build --locked --release -p linerate --example interop
+	cargo build --locked --profile $(PROFILE) -p linerate --example interop
 	conformance/interop/install
 
 .PHONY: interop
@@ -180,6 +198,7 @@ interop: interop-peers ## exchange random messages with other libraries and comp
 	$(INTEROP) --seed $(or $(SEED),1)
 
 .PHONY: soak
+soak: PROFILE := release
 soak: interop-peers simulation ## the same with 15 million frames per library (FRAMES=), at most an hour and a half each (SECONDS_MAX=5400); then the simulation
 	$(INTEROP) --frames $(or $(FRAMES),15000000) --seconds $(or $(SECONDS_MAX),5400) $(if $(SEED),--seed $(SEED))
 
@@ -243,7 +262,7 @@ figures: contenders build ## take the records that README.md and docs/ quote (tw
 
 # Checks answers, not figures: every kind of load against the programs that share our crates.
 .PHONY: bench-test
-bench-test: build ## run one short round of the benchmark, with raw-tcp and our two servers
+bench-test: program ## run one short round of the benchmark, with raw-tcp and our two servers
 	scripts/contenders linerate linerate-reactor raw-tcp
 	@mkdir -p .cache/bench-test && rm -f .cache/bench-test/*
 	$(LINERATE_BIN) bench --rounds 1 --measured-ms 20 --record .cache/bench-test/record.jsonl \
