@@ -5,7 +5,7 @@ mod tls;
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
-    net::{TcpListener, TcpStream},
+    net::{Shutdown, TcpListener, TcpStream},
     process::{Child, Output, Stdio},
     sync::Arc,
     thread,
@@ -196,10 +196,16 @@ fn open(stream: &mut (impl Read + Write)) -> Option<()> {
 fn parrot(mut stream: TcpStream) {
     while let Some((first, payload)) = short_frame(&mut stream) {
         let answer = [&[first, payload.len() as u8][..], &payload].concat();
-        if stream.write_all(&answer).is_err() || first & 0xF == 0x8 {
+        if stream.write_all(&answer).is_err() {
             return;
         }
+        if first & 0xF == 0x8 {
+            break;
+        }
     }
+    // Closing with unread input would reset the connection, and the echo might be lost.
+    _ = stream.shutdown(Shutdown::Write);
+    _ = std::io::copy(&mut stream, &mut std::io::sink());
 }
 
 /// Reads a frame of up to 125 bytes.

@@ -343,6 +343,11 @@ async fn a_certificate_must_be_trusted() {
     }
 
     // As in a container without certificates.
+    let empty = tempfile::tempdir().unwrap();
+    let no_roots = [
+        ("SSL_CERT_FILE", "/dev/null"),
+        ("SSL_CERT_DIR", empty.path().to_str().unwrap()),
+    ];
     for (arguments, expected) in [
         (&[&*url][..], "certificate"),
         (
@@ -350,7 +355,7 @@ async fn a_certificate_must_be_trusted() {
             "cannot use the system's root certificates",
         ),
     ] {
-        let output = connect_with(&[("SSL_CERT_FILE", "/dev/null")], arguments, b"").await;
+        let output = connect_with(&no_roots, arguments, b"").await;
         assert_eq!(output.status.code(), Some(1));
         let message = text(&output.stderr);
         assert!(message.contains(expected), "{arguments:?}: {message}");
