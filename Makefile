@@ -21,6 +21,11 @@ PROGRAMS = $(abspath $(TARGET)/$(PROFILE))
 PROGRAM_TESTS := browser-test sdk-test packaging-test conformance h2spec http3 interop bench-test
 $(PROGRAM_TESTS): export LINERATE_BIN = $(PROGRAMS)/linerate
 
+# What tests compile. All of them, and the programs that they run, are built with the same features,
+# so that nothing is compiled twice. linerate-web is excluded, because it changes features of the
+# dependencies. Examples have no tests, and `lint` compiles them.
+UNIT := --workspace --exclude linerate-web --all-features
+
 # The steps of continuous integration, in order. The pages precede all Rust: the binary embeds them.
 TEST_STEPS := setup web lint docs unit web-test
 ALL_STEPS := fuzz-check deny $(PROGRAM_TESTS)
@@ -47,7 +52,7 @@ check: web ## check only what differs from HEAD: formatting, lints and unit test
 
 .PHONY: program
 program: web ## build the binary that tests run, target/ci/linerate
-	cargo build --locked --profile $(PROFILE) -p linerate-cli
+	cargo build --locked --profile $(PROFILE) $(UNIT) --bin linerate
 
 .PHONY: setup
 setup: ## install missing dependencies (as root), or list them
@@ -86,10 +91,7 @@ lint: web ## check formatting, clippy, types of the pages, syntax of the scripts
 docs: web ## build the Rust documentation; a broken link is an error
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps --all-features
 
-# linerate-web is excluded, because it changes features of the dependencies and all would be built
-# again. Examples have no tests, and `lint` compiles them. The crates that do arithmetic on lengths
-# are tested again with overflow checks and debug assertions.
-UNIT := --workspace --exclude linerate-web --all-features
+# The crates that do arithmetic on lengths are tested again with overflow checks and debug assertions.
 .PHONY: unit
 unit: web sdks ## test all crates
 	scripts/steady-tests --locked --profile $(PROFILE) $(UNIT) --tests
@@ -171,7 +173,7 @@ packaging-test: program ## test the files in packaging/ with Prometheus, systemd
 
 .PHONY: conformance
 conformance: program ## run the Autobahn suite: server and client, ws:// and wss://, server over HTTP/2; compression once per role
-	cargo build --locked --profile $(PROFILE) -p linerate --example autobahn_client
+	cargo build --locked --profile $(PROFILE) $(UNIT) --example autobahn_client
 	conformance/run --quick --bin $(LINERATE_BIN) --driver $(PROGRAMS)/examples/autobahn_client
 
 .PHONY: h2spec
@@ -190,7 +192,7 @@ INTEROP = $(PROGRAMS)/examples/interop .cache/interop
 
 .PHONY: interop-peers
 interop-peers:
-	cargo build --locked --profile $(PROFILE) -p linerate --example interop
+	cargo build --locked --profile $(PROFILE) $(UNIT) --example interop
 	conformance/interop/install
 
 .PHONY: interop

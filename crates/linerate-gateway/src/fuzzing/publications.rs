@@ -4,7 +4,7 @@ use bytes::Bytes;
 use linerate_hub::{
     Batch, ChannelName, Encode, Epoch, Gap, GapCause, Publication, StreamPosition, Unencodable,
 };
-use linerate_proto::frame::{Header, Opcode};
+use linerate_proto::{Opcode, frame::Header};
 use serde_json::Value;
 
 use crate::protocol::{
