@@ -91,7 +91,8 @@ lint: web ## check formatting, clippy, types of the pages, syntax of the scripts
 docs: web ## build the Rust documentation; a broken link is an error
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps --all-features
 
-# The crates that do arithmetic on lengths are tested again with overflow checks and debug assertions.
+# The crates that do arithmetic on lengths are tested again with overflow checks and debug
+# assertions.
 .PHONY: unit
 unit: web sdks ## test all crates
 	scripts/steady-tests --locked --profile $(PROFILE) $(UNIT) --tests
