@@ -51,7 +51,7 @@ use tokio::time::Instant;
 use crate::{
     api::{Refusal, gate::Door, read},
     node::{Node, Whom, Worker},
-    protocol::centrifuge::{Disconnect, Unsubscribe},
+    protocol::codes::{Disconnect, Unsubscribe},
     session::Shared,
     transport::Peer,
 };

@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use linerate::{Config, HandshakeLimits, Http2Limits};
 
-use crate::{api::attempts, protocol::centrifuge, server, session, transport};
+use crate::{api::attempts, protocol, server, session, transport};
 
 /// A limit with its effective value.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -176,7 +176,7 @@ fn http2() -> Vec<Limit> {
 }
 
 fn commands() -> Vec<Limit> {
-    let limits = centrifuge::Limits::default();
+    let limits = protocol::decode::Limits::default();
     vec![
         count(
             "commands.frame_max",

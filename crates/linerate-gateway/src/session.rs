@@ -41,9 +41,12 @@ use linerate_hub::{ChannelName, ClientId};
 
 pub(crate) use crate::api::attempts::KeyRefusal;
 use crate::auth::Shown;
-use crate::protocol::centrifuge::{
-    Answer, ClientError, Command, Disconnect, Format, Limits, Push, Reply, Request, ServerMessage,
-    Unsubscribe, decode,
+use crate::protocol::{
+    centrifuge::{Format, decode},
+    codes::{ClientError, Disconnect, Unsubscribe},
+    command::{Command, Request},
+    decode::Limits,
+    reply::{Answer, Push, Reply, ServerMessage},
 };
 use budget::{Budget, Verdict};
 use deadlines::{Deadlines, Due};

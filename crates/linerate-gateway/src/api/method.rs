@@ -19,7 +19,7 @@ use super::{
 use crate::{
     auth::{Revocation, Target},
     node::{Node, Whom, seconds_now},
-    protocol::centrifuge::codes::{Disconnect, Unsubscribe},
+    protocol::codes::{Disconnect, Unsubscribe},
 };
 
 /// Maximum number of channels in a broadcast.

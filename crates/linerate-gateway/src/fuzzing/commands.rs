@@ -1,6 +1,10 @@
 //! Any bytes as commands from clients of the Centrifuge protocol.
 
-use crate::protocol::centrifuge::{DecodeError, Format, Limits, Request, decode, decode_emulation};
+use crate::protocol::{
+    centrifuge::{Format, decode, decode_emulation},
+    command::Request,
+    decode::{DecodeError, Limits},
+};
 
 const LIMITS: Limits = Limits {
     commands_max: 16,

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use linerate_hub::Publication;
 
-use crate::{protocol::centrifuge::command::TagsFilter, session};
+use crate::{protocol::command::TagsFilter, session};
 
 /// Applies the condition in the first line of `data` to the tag in the second. The result does not
 /// depend on earlier publications.

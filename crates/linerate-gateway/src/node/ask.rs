@@ -11,7 +11,7 @@ use bytes::Bytes;
 use linerate_hub::{ChannelName, ClientInfo};
 use tokio::{sync::oneshot, time::timeout};
 
-use crate::protocol::centrifuge::codes::{Disconnect, Unsubscribe};
+use crate::protocol::codes::{Disconnect, Unsubscribe};
 
 use super::{
     Node, Notice, Worker,

@@ -7,7 +7,7 @@ use linerate_hub::{ChannelName, ClientInfo};
 use super::Dialect;
 use crate::protocol::{
     Transmit,
-    centrifuge::codes::{Disconnect, Unsubscribe},
+    codes::{Disconnect, Unsubscribe},
 };
 
 /// The output side of one client, owned by its session.

@@ -17,7 +17,7 @@ use linerate_hub::ClientId;
 use tokio::time::{sleep, timeout};
 
 use super::{Node, Notice, Worker, subscribe::FOOTPRINT_BYTES};
-use crate::{protocol::centrifuge::Disconnect, quiet::Quiet};
+use crate::{protocol::codes::Disconnect, quiet::Quiet};
 
 /// How often the node checks while memory is short: the memory of closed connections takes a moment
 /// to be freed.

@@ -17,7 +17,7 @@ use super::{
     interest::Hold,
     outlet::{Connection, Notice, Outlet},
 };
-use crate::protocol::centrifuge::codes::Disconnect;
+use crate::protocol::codes::Disconnect;
 
 /// A worker of a [`Node`], used only on its own thread.
 ///

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::{
     config::DrainOptions,
     node::{Notice, Worker},
-    protocol::centrifuge::Disconnect,
+    protocol::codes::Disconnect,
 };
 
 /// Interval between two slices of clients.

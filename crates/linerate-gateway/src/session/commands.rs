@@ -16,10 +16,10 @@ use super::{
 use crate::{
     auth::{ConnectionClaims, SubscriptionClaims},
     config::ChannelOptions,
-    protocol::centrifuge::{
-        Answer, ClientError, Command, Disconnect, Push, Request, ServerMessage,
-        command::{Connect, History, Subscribe},
-        reply::{Connected, Refreshed},
+    protocol::{
+        codes::{ClientError, Disconnect},
+        command::{Command, Connect, History, Request, Subscribe},
+        reply::{Answer, Connected, Push, Refreshed, ServerMessage},
     },
 };
 
@@ -334,7 +334,7 @@ impl Session {
         channel: &ChannelName,
         standing: Standing,
         is_of_server: bool,
-    ) -> crate::protocol::centrifuge::reply::Subscribed {
+    ) -> crate::protocol::reply::Subscribed {
         let Standing {
             subscription,
             subscribed,

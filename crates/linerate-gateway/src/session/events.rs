@@ -9,7 +9,11 @@ use super::{Done, Job, Session, Stage, Work, identity::end_of};
 use crate::{
     auth::{Shown, SubscriptionClaims},
     node::Notice,
-    protocol::centrifuge::{Disconnect, Push, ServerMessage, Unsubscribe, command::Subscribe},
+    protocol::{
+        codes::{Disconnect, Unsubscribe},
+        command::Subscribe,
+        reply::{Push, ServerMessage},
+    },
     transport::Event,
 };
 

@@ -8,7 +8,10 @@ use super::{Context, Gate, Identity, Member, Refusal, deadlines::until};
 use crate::{
     auth::{Shown, SubscriptionClaims},
     node::Notice,
-    protocol::centrifuge::{ClientError, Disconnect, command::Subscribe},
+    protocol::{
+        codes::{ClientError, Disconnect},
+        command::Subscribe,
+    },
     transport::Event,
 };
 

@@ -3,7 +3,7 @@
 use linerate_hub::Publication;
 
 use super::tags;
-use crate::protocol::centrifuge::command::TagsFilter;
+use crate::protocol::command::TagsFilter;
 
 /// Compiles a filter and applies it. Returns `None` if the filter is invalid.
 pub(crate) fn matches(filter: &TagsFilter, publication: &Publication) -> Option<bool> {

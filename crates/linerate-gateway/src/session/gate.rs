@@ -14,7 +14,8 @@ use crate::{
     node::{Worker, seconds_now},
     protocol::{
         Encoding,
-        centrifuge::{ClientError, Disconnect, command},
+        codes::{ClientError, Disconnect},
+        command,
     },
 };
 

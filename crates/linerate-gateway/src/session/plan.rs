@@ -11,10 +11,7 @@ use crate::{
     auth::SubscriptionClaims,
     config::{self, ChannelOptions, Conflation, Gaps},
     node::{self, Node, Recovery},
-    protocol::{
-        Encoding,
-        centrifuge::{ClientError, command::Subscribe},
-    },
+    protocol::{Encoding, codes::ClientError, command::Subscribe},
 };
 
 /// The client that asks, and how publications are encoded for it.

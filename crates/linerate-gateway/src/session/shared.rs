@@ -11,7 +11,7 @@ use crate::{
     config::{ChannelOptions, Config, Namespaces},
     filter::Filters,
     metrics::{KeyResult, Metrics},
-    protocol::centrifuge::ClientError,
+    protocol::codes::ClientError,
     quiet::Quiet,
 };
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use linerate_hub::{Filter, Publication};
 
-use crate::protocol::centrifuge::command::TagsFilter;
+use crate::protocol::command::TagsFilter;
 
 /// The maximum number of comparisons, combinations and values in a filter.
 const NODES_MAX: usize = 64;

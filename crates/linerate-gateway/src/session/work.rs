@@ -13,11 +13,9 @@ use crate::{
     node::{Connection, Prepared, SubscribeError, fitting, weight},
     protocol::{
         Encoding,
-        centrifuge::{
-            Answer, ClientError,
-            command::{self, Connect},
-            reply::{HistoryPage, Recovery, Subscribed},
-        },
+        codes::ClientError,
+        command::{self, Connect},
+        reply::{Answer, HistoryPage, Recovery, Subscribed},
     },
     transport::ClientOutlet,
 };

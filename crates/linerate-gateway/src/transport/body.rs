@@ -13,7 +13,7 @@ use bytes::Bytes;
 use futures_util::Stream;
 
 use super::wire::Wire;
-use crate::protocol::{Block, centrifuge::Disconnect};
+use crate::protocol::{Block, codes::Disconnect};
 
 /// Converts a [`Disconnect`] to the last bytes of the body, if any.
 pub(crate) type Farewell = fn(&Disconnect) -> Option<Bytes>;

@@ -24,11 +24,10 @@ use crate::{
     node::EmulateError,
     protocol::{
         Encoding,
-        centrifuge::{
-            Disconnect, Format, Framing, PROTOBUF_SUBPROTOCOL, Push, ServerMessage,
-            decode_emulation, encode,
-        },
+        centrifuge::{Format, Framing, PROTOBUF_SUBPROTOCOL, decode_emulation, encode},
+        codes::Disconnect,
         native,
+        reply::{Push, ServerMessage},
     },
     session::{Context, Session, Settings},
 };

@@ -11,7 +11,10 @@ use tokio::sync::oneshot;
 use super::ClientOutlet;
 use crate::{
     node::{Emulation, Worker},
-    protocol::centrifuge::{Disconnect, Framing, encode},
+    protocol::{
+        centrifuge::{Framing, encode},
+        codes::Disconnect,
+    },
     server::Visit,
     session::{Done, Session},
 };

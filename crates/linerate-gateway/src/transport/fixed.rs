@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     node::{Connection, Worker},
-    protocol::{Encoding, centrifuge::Disconnect, event_stream as events},
+    protocol::{Encoding, codes::Disconnect, event_stream as events},
     session::{Context, FixedSession, Gate, Granted, Refusal},
 };
 

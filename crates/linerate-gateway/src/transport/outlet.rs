@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 use super::wire::Wire;
 use crate::{
     node::{Notice, Outlet, most_of},
-    protocol::{Block, Transmit, centrifuge::Disconnect, event_stream, native, raw},
+    protocol::{Block, Transmit, codes::Disconnect, event_stream, native, raw},
     server::CONNECTION_BYTES,
 };
 

@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, header};
 use linerate_hub::StreamPosition;
 
 use crate::{
-    protocol::{centrifuge::command::Subscribe, event_stream::position_of},
+    protocol::{command::Subscribe, event_stream::position_of},
     session::Wish,
 };
 

@@ -9,7 +9,7 @@ use std::{
 use linerate::{CloseCode, Deflate, Sender};
 use linerate_budget::Account;
 
-use crate::protocol::{Block, centrifuge::Disconnect};
+use crate::protocol::{Block, codes::Disconnect};
 
 /// The byte stream to one client. Its methods never block, and are called on the thread of the
 /// client's worker.

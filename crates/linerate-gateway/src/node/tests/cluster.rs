@@ -10,7 +10,7 @@ use crate::{
     auth::{Revocation, Target},
     config::{Loader, Namespaces},
     node::{EmulateError, Node, Notice, Whom, Worker, ask::PresenceStats},
-    protocol::centrifuge::{Disconnect, Unsubscribe},
+    protocol::codes::{Disconnect, Unsubscribe},
 };
 
 struct Pair {

@@ -1,11 +1,10 @@
 //! Encodes messages to one client as bytes for its transport.
 
-use std::time::Duration;
-
 use linerate_hub::Unencodable;
 use linerate_proto::{Opcode, frame::OpenFrame};
 
-use super::{Format, ServerMessage, json, protobuf};
+use super::{Format, json, protobuf};
+use crate::protocol::reply::ServerMessage;
 
 /// How messages are framed for a transport.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -91,10 +90,4 @@ fn text_frame(
     }
     frame.finish(out, Opcode::Text);
     Ok(())
-}
-
-/// Rounds up, so that the result is 0 only for a zero duration.
-pub(super) fn whole_seconds(duration: Duration) -> u32 {
-    let seconds = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
-    u32::try_from(seconds).unwrap_or(u32::MAX)
 }

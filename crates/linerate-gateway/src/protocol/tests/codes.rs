@@ -2,7 +2,7 @@
 
 use linerate_hub::GapCause;
 
-use crate::protocol::centrifuge::{ClientError, Disconnect, Unsubscribe};
+use crate::protocol::codes::{ClientError, Disconnect, Unsubscribe};
 
 /// Returns the rows of all tables whose first cell is a number.
 fn rows() -> Vec<(u32, String)> {

@@ -5,10 +5,10 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::{bytes, position};
-use crate::protocol::centrifuge::{
-    Command, DecodeError, Emulation, Format, Limits, Request,
-    command::{Connect, History, Subscribe, TagsFilter},
-    decode, decode_emulation,
+use crate::protocol::{
+    centrifuge::{Format, decode, decode_emulation},
+    command::{Command, Connect, History, Request, Subscribe, TagsFilter},
+    decode::{DecodeError, Emulation, Limits},
 };
 
 fn one(format: Format, frame: &[u8]) -> Command {

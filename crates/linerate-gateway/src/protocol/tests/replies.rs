@@ -6,10 +6,12 @@ use bytes::Bytes;
 use linerate_hub::{Publication, Unencodable};
 
 use super::{bytes, channel, full, info, position, publication};
-use crate::protocol::centrifuge::{
-    Answer, ClientError, Disconnect, Format, Framing, Push, Reply, ServerMessage, Unsubscribe,
-    encode,
-    reply::{Connected, HistoryPage, Recovery, Refreshed, Subscribed},
+use crate::protocol::{
+    centrifuge::{Format, Framing, encode},
+    codes::{ClientError, Disconnect, Unsubscribe},
+    reply::{
+        Answer, Connected, HistoryPage, Push, Recovery, Refreshed, Reply, ServerMessage, Subscribed,
+    },
 };
 
 const MINUTE: Option<Duration> = Some(Duration::from_secs(60));

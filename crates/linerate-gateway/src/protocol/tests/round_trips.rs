@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::{channel, native::Block, position, publications::frames};
 use crate::protocol::{
     Encoding,
-    centrifuge::{Format, Limits, decode, decode_emulation},
+    centrifuge::{Format, decode, decode_emulation},
+    decode::Limits,
 };
 
 fn publications() -> impl Strategy<Value = Vec<Publication>> {
@@ -122,7 +123,7 @@ proptest! {
         let frame = format!(r#"{{"id":1,"publish":{{"channel":"c","data": {payload} }}}}"#);
         let commands = decode(Format::Json, frame.as_bytes(), &Limits::default()).unwrap();
         let request = &commands[0].request;
-        let expected = crate::protocol::centrifuge::Request::Publish {
+        let expected = crate::protocol::command::Request::Publish {
             channel: "c".into(),
             data: Bytes::from(payload),
         };

@@ -22,7 +22,7 @@ use crate::{
         Dispatcher, From, Node, Recovery, Subscribe, Worker,
         tests::{channel, connect, options, run, subscription},
     },
-    protocol::{Encoding, centrifuge::command},
+    protocol::{Encoding, command},
     session::{Asker, Identity, Settings},
 };
 

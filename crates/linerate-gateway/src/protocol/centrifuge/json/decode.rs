@@ -8,9 +8,8 @@ use linerate_hub::{Epoch, StreamPosition};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::protocol::centrifuge::{
-    Command, Request,
-    command::{Connect, History, Subscribe, TagsFilter},
+use crate::protocol::{
+    command::{Command, Connect, History, Request, Subscribe, TagsFilter},
     decode::{DecodeError, Emulation, Limits},
 };
 

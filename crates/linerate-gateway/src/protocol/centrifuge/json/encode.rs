@@ -6,10 +6,11 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use linerate_hub::{ClientInfo, Publication, Unencodable};
 
 use super::write::{Object, scalar};
-use crate::protocol::centrifuge::{
-    Answer, ClientError, Push, Reply, ServerMessage, Unsubscribe,
-    encode::whole_seconds,
-    reply::{Connected, HistoryPage, Subscribed},
+use crate::protocol::{
+    codes::{ClientError, Unsubscribe},
+    reply::{
+        Answer, Connected, HistoryPage, Push, Reply, ServerMessage, Subscribed, whole_seconds,
+    },
 };
 
 /// How to handle a payload that is not JSON.

@@ -5,9 +5,8 @@ use linerate_hub::{Epoch, StreamPosition};
 use prost::Message;
 
 use super::schema;
-use crate::protocol::centrifuge::{
-    Command, Request,
-    command::{Connect, History, Subscribe, TagsFilter},
+use crate::protocol::{
+    command::{Command, Connect, History, Request, Subscribe, TagsFilter},
     decode::{DecodeError, Emulation, Limits},
 };
 

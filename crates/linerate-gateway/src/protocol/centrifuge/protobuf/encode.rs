@@ -6,10 +6,11 @@ use linerate_hub::{ClientInfo, Publication};
 use prost::Message;
 
 use super::schema;
-use crate::protocol::centrifuge::{
-    Answer, ClientError, Push, Reply, ServerMessage,
-    encode::whole_seconds,
-    reply::{Connected, HistoryPage, Subscribed},
+use crate::protocol::{
+    codes::ClientError,
+    reply::{
+        Answer, Connected, HistoryPage, Push, Reply, ServerMessage, Subscribed, whole_seconds,
+    },
 };
 
 /// Appends `message`, preceded by its length.

@@ -72,7 +72,7 @@ pub(crate) enum Request {
     /// Subscribes to a channel.
     Subscribe(Subscribe),
     /// An unknown command, to be answered with
-    /// [`METHOD_NOT_FOUND`](super::ClientError::METHOD_NOT_FOUND).
+    /// [`METHOD_NOT_FOUND`](super::codes::ClientError::METHOD_NOT_FOUND).
     Unknown,
     /// Ends a subscription.
     Unsubscribe {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use linerate_hub::{ChannelName, ClientInfo, Publication, StreamPosition};
 
-use super::{ClientError, Disconnect, Unsubscribe};
+use super::codes::{ClientError, Disconnect, Unsubscribe};
 
 /// A message to one client.
 #[derive(Clone, Debug)]
@@ -169,4 +169,10 @@ pub(crate) struct HistoryPage {
     pub publications: Vec<Publication>,
     /// The newest position of the stream.
     pub newest: StreamPosition,
+}
+
+/// Rounds up, so that the result is 0 only for a zero duration.
+pub(super) fn whole_seconds(duration: Duration) -> u32 {
+    let seconds = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
+    u32::try_from(seconds).unwrap_or(u32::MAX)
 }
