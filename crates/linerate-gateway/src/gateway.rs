@@ -26,7 +26,7 @@ use crate::{
     config::{Config, ServerOptions},
     node::{Dispatcher, Node, NodeInfo, NodeOptions},
     operations::Operations,
-    protocol::Encoding,
+    protocol,
     server::{Certificate, Front, Hosts, Phase, Stop, Threads, Workers, listen},
     session::{Settings, Shared},
 };
@@ -138,7 +138,7 @@ impl Gateway {
         let settings = Settings::new(config, None)?;
         let options = NodeOptions {
             name: host_name(),
-            encodings: Encoding::encoders(),
+            encodings: protocol::encoders(),
             namespaces: settings.namespaces.clone(),
             linger: LINGER,
             revocations_max: settings.config.auth.revocations_max,

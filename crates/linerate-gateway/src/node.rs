@@ -54,13 +54,13 @@ use crate::{
     auth::Revocations,
     config::{FilterOptions, Namespaces},
     metrics::PublishDurations,
-    protocol::{Block, encoding::Encoder},
+    protocol::{Block, Encoder},
 };
 use accounts::Accounts;
 pub use cluster::message::NodeInfo;
 pub(crate) use cluster::message::Whom;
 use cluster::{Cluster, message::Body};
-pub(crate) use counts::{Counts, Dialect};
+pub(crate) use counts::Counts;
 pub(crate) use dispatch::{Control, Dispatcher};
 pub(crate) use emulation::{EmulateError, Emulation, Emulations};
 use interest::Interests;

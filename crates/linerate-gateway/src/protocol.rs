@@ -1,17 +1,26 @@
-//! The wire formats of the client protocols; no other module knows a wire format.
-//! `docs/gateway/protocols.md` describes all of them.
+//! The client protocols; no other module knows a wire format. `docs/gateway/protocols.md` describes
+//! all of them, and `docs/internals/adding-a-protocol.md` shows how to add one.
+//!
+//! | module | responsibility |
+//! | --- | --- |
+//! | `centrifuge` | the protocol of Centrifuge, in JSON and Protobuf, on WebSockets and HTTP streams |
+//! | `event_stream` | `GET /sse`: each publication is an event |
+//! | `native` | blocks of publications, commands in JSON |
+//! | `raw` | `/raw`: each publication is a WebSocket message |
+//!
+//! What they share:
 //!
 //! | module | responsibility |
 //! | --- | --- |
 //! | `block` | encoded publications, shared by all their recipients |
-//! | `centrifuge` | commands, replies and pushes of the Centrifuge protocol |
 //! | `codes` | error, disconnect and unsubscribe codes: one table each |
 //! | `command` | the commands of clients |
 //! | `decode` | limits and errors that the decoders of commands share |
-//! | `encoding` | publications for the subscribers of each protocol: the hot path |
-//! | `event_stream` | what `GET /sse` sends besides publications |
-//! | `native` | blocks of the native protocol |
-//! | `raw` | what a raw WebSocket receives besides publications |
+//! | `dialect` | the parts of a client protocol: routes, sessions, encodings |
+//! | `gap` | gaps as JSON |
+//! | `pieces` | frames of several publications |
+//! | `position` | stream positions as text |
+//! | `query` | subscriptions in the URL of a request |
 //! | `reply` | the messages to clients |
 
 pub(crate) mod block;
@@ -19,14 +28,57 @@ pub(crate) mod centrifuge;
 pub(crate) mod codes;
 pub(crate) mod command;
 pub(crate) mod decode;
-pub(crate) mod encoding;
+pub(crate) mod dialect;
 pub(crate) mod event_stream;
+mod gap;
 pub(crate) mod native;
+mod pieces;
+pub(crate) mod position;
+pub(crate) mod query;
 pub(crate) mod raw;
 pub(crate) mod reply;
 
+use std::{ptr, sync::Arc};
+
+use linerate_hub::EncodingId;
+
 pub(crate) use block::{Block, Transmit};
-pub(crate) use encoding::Encoding;
+use dialect::Protocol;
+pub(crate) use dialect::{Dialect, Encoder};
+
+/// The client protocols.
+pub(crate) static PROTOCOLS: &[&Protocol] = &[
+    &native::PROTOCOL,
+    &centrifuge::PROTOCOL,
+    &event_stream::PROTOCOL,
+    &raw::PROTOCOL,
+];
+
+/// Returns the dialects of all protocols. The index of each is its ID in the hub.
+pub(crate) fn dialects() -> impl Iterator<Item = &'static Dialect> {
+    PROTOCOLS
+        .iter()
+        .flat_map(|protocol| protocol.dialects)
+        .copied()
+}
+
+/// Returns the encoders of all dialects in the form that the hub expects.
+pub(crate) fn encoders() -> Vec<Arc<Encoder>> {
+    dialects()
+        .map(|dialect| Arc::new(dialect) as Arc<Encoder>)
+        .collect()
+}
+
+/// Returns the ID of a dialect in the hub.
+pub(crate) fn encoding_id(dialect: &'static Dialect) -> EncodingId {
+    let index = dialects().position(|other| ptr::eq(other, dialect));
+    // The hub refuses an ID that it does not know.
+    EncodingId(
+        index
+            .and_then(|index| u8::try_from(index).ok())
+            .unwrap_or(u8::MAX),
+    )
+}
 
 #[cfg(test)]
 mod tests;

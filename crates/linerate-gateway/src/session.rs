@@ -42,15 +42,15 @@ use linerate_hub::{ChannelName, ClientId};
 pub(crate) use crate::api::attempts::KeyRefusal;
 use crate::auth::Shown;
 use crate::protocol::{
-    centrifuge::{Format, decode},
     codes::{ClientError, Disconnect, Unsubscribe},
     command::{Command, Request},
     decode::Limits,
+    dialect::Commands,
     reply::{Answer, Push, Reply, ServerMessage},
 };
 use budget::{Budget, Verdict};
 use deadlines::{Deadlines, Due};
-pub(crate) use fixed::{FixedSession, Granted, Wish};
+pub(crate) use fixed::{FixedSession, Granted};
 pub(crate) use gate::{Gate, Refusal};
 pub(crate) use identity::{Identity, Member};
 #[cfg(test)]
@@ -70,7 +70,7 @@ pub(crate) const VERSION: &str = concat!("linerate ", env!("CARGO_PKG_VERSION"))
 #[derive(Debug)]
 pub(crate) struct Session {
     context: Context,
-    format: Format,
+    commands: &'static Commands,
     /// Identifies the session to `/emulation`; empty if commands and replies share one connection.
     name: String,
     stage: Stage,
@@ -156,12 +156,17 @@ pub(crate) struct Subscription {
 
 impl Session {
     /// Creates a session that waits for its first command.
-    pub(crate) fn new(context: Context, format: Format, name: String, now: Instant) -> Self {
+    pub(crate) fn new(
+        context: Context,
+        commands: &'static Commands,
+        name: String,
+        now: Instant,
+    ) -> Self {
         let settings = context.gate.shared.settings_full();
         let options = &settings.config.client;
         context.outlet.hold();
         Self {
-            format,
+            commands,
             name,
             stage: Stage::Fresh,
             waiting: VecDeque::new(),
@@ -178,7 +183,7 @@ impl Session {
     /// Handles a frame of commands. Commands that cannot complete at once wait for
     /// [`poll_work`](Self::poll_work).
     pub(crate) fn handle_frame(&mut self, now: Instant, frame: &[u8]) {
-        match decode(self.format, frame, &Limits::default()) {
+        match self.commands.decode(frame, &Limits::default()) {
             Ok(commands) => {
                 for command in commands {
                     self.take(now, command);

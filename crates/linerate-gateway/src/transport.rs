@@ -3,44 +3,41 @@
 //! | module | responsibility |
 //! | --- | --- |
 //! | `body` | a streaming HTTP response body |
-//! | `centrifuge` | Centrifuge and native clients: `/connection/…` and `/emulation` |
+//! | `commands` | clients that send commands |
 //! | `cors` | response headers for pages of other origins |
 //! | `drive` | runs a session: input, work, events, deadlines, flow control |
-//! | `fixed` | `/raw` and `/sse` |
+//! | `fixed` | clients whose subscriptions are in the URL |
 //! | `outlet` | data, replies and events of one client |
-//! | `query` | parses the query of a request URL |
+//! | `routes` | the routes of all client protocols |
 //! | `wire` | writes bytes to one client |
 
 mod body;
-mod centrifuge;
+mod commands;
 mod cors;
 mod drive;
 mod fixed;
-#[cfg(fuzzing)]
-pub(crate) mod fuzzing;
 mod outlet;
-mod query;
+mod routes;
 mod wire;
 
 use std::{net::IpAddr, sync::Arc, time::SystemTime};
 
 use axum::{
-    Router,
     extract::FromRequestParts,
     http::{StatusCode, request::Parts},
     response::{IntoResponse, Response},
-    routing::{any, get, post},
 };
 use linerate::{Counters, Options, Scheme};
 use linerate_budget::Account;
 
 use crate::{
     node::{Connection, Worker},
-    protocol::Encoding,
+    protocol::Dialect,
     server::Visit,
     session::{Gate, Refusal, Settings, Shared},
 };
 pub(crate) use outlet::{ClientOutlet, Event};
+pub(crate) use routes::routes;
 
 /// The maximum number of data bytes queued for a socket. Further data stays in the channels' rings,
 /// where it can be conflated.
@@ -59,35 +56,6 @@ pub struct Peer {
     pub is_near: bool,
 }
 
-/// Returns the routes of all client protocols, for the connections of one worker. `counters` count
-/// the traffic of its WebSockets.
-pub(crate) fn routes(worker: Arc<Worker>, shared: Arc<Shared>, counters: Arc<Counters>) -> Router {
-    let endpoints = Endpoints {
-        worker,
-        shared,
-        counters,
-    };
-    Router::new()
-        .route("/connection/websocket", any(centrifuge::websocket))
-        .route(
-            "/connection/http_stream",
-            post(centrifuge::http_stream).options(cors::preflight),
-        )
-        .route(
-            "/connection/sse",
-            get(centrifuge::event_stream)
-                .post(centrifuge::event_stream_by_post)
-                .options(cors::preflight),
-        )
-        .route(
-            "/emulation",
-            post(centrifuge::emulation).options(cors::preflight),
-        )
-        .route("/raw", any(fixed::raw))
-        .route("/sse", get(fixed::event_stream).options(cors::preflight))
-        .with_state(endpoints)
-}
-
 /// What the request handlers of a worker need.
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoints {
@@ -97,11 +65,11 @@ pub(crate) struct Endpoints {
 }
 
 impl Endpoints {
-    fn gate(&self, encoding: Encoding) -> Gate {
+    fn gate(&self, dialect: &'static Dialect) -> Gate {
         Gate {
             worker: self.worker.clone(),
             shared: self.shared.clone(),
-            encoding,
+            dialect,
         }
     }
 }
@@ -144,12 +112,13 @@ impl Admitted {
     }
 
     /// Returns the description of this client for the node.
-    fn connection(&self, encoding: Encoding) -> Connection {
+    fn connection(&self, dialect: &Dialect) -> Connection {
+        let (protocol, transport) = dialect.name();
         Connection {
             client: uuid::Uuid::new_v4().to_string(),
             user: String::new(),
-            protocol: encoding.protocol(),
-            transport: encoding.transport(),
+            protocol,
+            transport,
             peer: self.peer.map(|peer| peer.address),
             agent: self.agent.clone(),
             since: SystemTime::now(),

@@ -1,9 +1,12 @@
 //! Any bytes as commands from clients of the Centrifuge protocol.
 
+use http::{HeaderMap, HeaderValue, header};
+
 use crate::protocol::{
-    centrifuge::{Format, decode, decode_emulation},
+    centrifuge::{PROTOCOL, websocket},
     command::Request,
     decode::{DecodeError, Limits},
+    dialect::{Dialect, SessionKind},
 };
 
 const LIMITS: Limits = Limits {
@@ -13,31 +16,40 @@ const LIMITS: Limits = Limits {
 
 /// Decodes `data` in both formats and checks what comes out.
 pub fn commands(data: &[u8]) {
-    for format in [Format::Json, Format::Protobuf] {
-        match decode(format, data, &LIMITS) {
-            Ok(commands) => {
-                assert!((1..=LIMITS.commands_max).contains(&commands.len()));
-                for command in commands {
-                    let has_reply =
-                        !matches!(command.request, Request::Pong | Request::Send { .. });
-                    assert!(command.id != 0 || !has_reply, "{command:?}");
-                }
+    check(&websocket::JSON, "application/json", data);
+    check(&websocket::PROTOBUF, "application/octet-stream", data);
+}
+
+fn check(dialect: &Dialect, content_type: &'static str, data: &[u8]) {
+    let SessionKind::Commands(commands) = &dialect.session else {
+        panic!("{} has no commands", dialect.protocol);
+    };
+    match commands.decode(data, &LIMITS) {
+        Ok(commands) => {
+            assert!((1..=LIMITS.commands_max).contains(&commands.len()));
+            for command in commands {
+                let has_reply = !matches!(command.request, Request::Pong | Request::Send { .. });
+                assert!(command.id != 0 || !has_reply, "{command:?}");
             }
-            Err(error) => assert!(is_expected(format, error), "{error}"),
         }
-        if let Err(error) = decode_emulation(format, data) {
-            assert!(is_expected(format, error), "{error}");
-        }
+        Err(error) => assert!(is_expected(dialect, error), "{error}"),
+    }
+    let emulation = PROTOCOL.emulation.as_ref().expect("Centrifuge has it");
+    let content_type = HeaderValue::from_static(content_type);
+    let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, content_type)]);
+    if let Err(error) = (emulation.read)(&headers, data) {
+        assert!(is_expected(dialect, error), "{error}");
     }
 }
 
 /// Each format has its own errors; those of the other format are findings.
-fn is_expected(format: Format, error: DecodeError) -> bool {
+fn is_expected(dialect: &Dialect, error: DecodeError) -> bool {
+    let is_json = dialect.protocol == websocket::JSON.protocol;
     match error {
         DecodeError::Empty
         | DecodeError::MissingId { .. }
         | DecodeError::TooManyCommands { .. } => true,
-        DecodeError::Json { .. } | DecodeError::TooDeep { .. } => format == Format::Json,
-        DecodeError::Protobuf { .. } => format == Format::Protobuf,
+        DecodeError::Json { .. } | DecodeError::TooDeep { .. } => is_json,
+        DecodeError::Protobuf { .. } => !is_json,
     }
 }

@@ -2,16 +2,16 @@
 
 use bytes::Bytes;
 use linerate_hub::{
-    Batch, ChannelName, Encode, Epoch, Gap, GapCause, Publication, StreamPosition, Unencodable,
+    Batch, ChannelName, Epoch, Gap, GapCause, Publication, StreamPosition, Unencodable,
 };
 use linerate_proto::{Opcode, frame::Header};
 use serde_json::Value;
 
 use crate::protocol::{
-    Encoding,
-    centrifuge::Format,
-    event_stream::position_of,
+    self, Dialect,
+    dialect::GapNotice,
     native::{self, Flags},
+    position,
 };
 
 /// Encodes publications to the channel that the first line of `data` names. Each begins with its
@@ -26,8 +26,8 @@ pub fn publications(data: &[u8]) {
     if publications.is_empty() {
         return;
     }
-    for encoding in Encoding::ALL {
-        check(encoding, &channel, &publications);
+    for dialect in protocol::dialects() {
+        check(dialect, &channel, &publications);
     }
     check_gap(publications.len() as u64);
 }
@@ -62,7 +62,7 @@ fn read(mut rest: &[u8], channel: &ChannelName) -> Vec<Publication> {
     publications
 }
 
-fn check(encoding: Encoding, channel: &ChannelName, publications: &[Publication]) {
+fn check(dialect: &Dialect, channel: &ChannelName, publications: &[Publication]) {
     let batch = Batch {
         channel,
         channel_id: 300,
@@ -70,15 +70,13 @@ fn check(encoding: Encoding, channel: &ChannelName, publications: &[Publication]
         conflated: 0,
     };
     let mut out = b"before".to_vec();
-    let encoded = encoding.encode(&batch, &mut out);
+    let encoded = (dialect.encode)(&batch, &mut out);
     assert!(out.starts_with(b"before"));
     let is_json = publications.iter().all(|one| one.line().is_some());
     let is_text = publications.iter().all(Publication::is_text);
-    let needs = match encoding {
-        Encoding::CentrifugeEventStream
-        | Encoding::CentrifugeHttpStream(Format::Json)
-        | Encoding::CentrifugeWebSocket(Format::Json) => is_json,
-        Encoding::EventStream => is_text,
+    let needs = match dialect.protocol {
+        "centrifuge-json" => is_json,
+        "sse" => is_text,
         _ => true,
     };
     assert_eq!(encoded, if needs { Ok(()) } else { Err(Unencodable) });
@@ -86,30 +84,29 @@ fn check(encoding: Encoding, channel: &ChannelName, publications: &[Publication]
         return;
     }
     let out = &out[b"before".len()..];
-    match encoding {
-        Encoding::CentrifugeEventStream => pushes(&lines(out, "data: ", "\n\n"), publications),
-        Encoding::CentrifugeHttpStream(Format::Json) => {
-            pushes(&lines(out, "", "\n"), publications);
-        }
-        Encoding::CentrifugeHttpStream(Format::Protobuf) => {}
-        Encoding::CentrifugeWebSocket(Format::Json) => {
+    match dialect.name() {
+        ("centrifuge-json", "http_stream") => pushes(&lines(out, "", "\n"), publications),
+        ("centrifuge-json", "sse") => pushes(&lines(out, "data: ", "\n\n"), publications),
+        ("centrifuge-json", "websocket") => {
             let frames = frames(out);
             let text = frames.iter().map(|(_, bytes)| str(bytes));
             let lines: Vec<&str> = text.flat_map(|text| text.split('\n')).collect();
             pushes(&lines, publications);
         }
-        Encoding::CentrifugeWebSocket(Format::Protobuf) => {
+        ("centrifuge-protobuf", "http_stream") => {}
+        ("centrifuge-protobuf", "websocket") => {
             let frames = frames(out);
             assert!(frames.iter().all(|(kind, _)| *kind == Opcode::Binary));
         }
-        Encoding::EventStream => events(str(out), publications),
-        Encoding::Native => blocks(&frames(out), publications),
-        Encoding::Raw => {
+        ("linerate.v1", _) => blocks(&frames(out), publications),
+        ("raw", _) => {
             let payloads: Vec<Vec<u8>> = frames(out).into_iter().map(|(_, bytes)| bytes).collect();
             let published = publications.iter().map(|one| one.payload().to_vec());
             let published: Vec<Vec<u8>> = published.collect();
             assert_eq!(payloads, published);
         }
+        ("sse", _) => events(str(out), publications),
+        name => panic!("{name:?} is not checked"),
     }
 }
 
@@ -168,7 +165,9 @@ fn events(text: &str, publications: &[Publication]) {
         for line in event.split('\n') {
             match line.split_once(": ") {
                 Some(("data", line)) => data.push(line),
-                Some(("id", id)) => assert_eq!(position_of(id).as_ref(), publication.position()),
+                Some(("id", id)) => {
+                    assert_eq!(position::parse(id).as_ref(), publication.position())
+                }
                 _ => panic!("{line:?}"),
             }
         }
@@ -222,7 +221,10 @@ fn check_gap(missed: u64) {
     for cause in GapCause::ALL {
         let mut out = Vec::new();
         let missed = (missed & 1 == 0).then_some(missed);
-        native::append_gap(300, Gap { missed, cause }, &mut out);
+        let GapNotice::ById(append) = native::BLOCKS.gaps else {
+            panic!("native blocks report gaps by ID");
+        };
+        append(300, Gap { missed, cause }, &mut out);
         assert_eq!(frames(&out).len(), 1);
     }
 }

@@ -1,6 +1,11 @@
 //! Any bytes before and in a request: proxy headers, hosts, addresses, event IDs.
 
-use crate::{protocol::event_stream::position_of, server, transport};
+use http::{HeaderMap, HeaderValue, header};
+
+use crate::{
+    protocol::{position, query},
+    server,
+};
 
 /// Reads `data` as one of these; its first byte says which.
 pub fn requests(data: &[u8]) {
@@ -55,11 +60,18 @@ fn address(data: &[u8]) {
     let mut line = || lines.next().unwrap_or_default();
     let (query, id, authorization) = (line(), line(), line());
     let query = String::from_utf8_lossy(query);
-    if let Some(channels) = transport::fuzzing::address(&query, id, authorization) {
-        assert!(channels <= query.split('&').count());
+    let last_event_id = header::HeaderName::from_static("last-event-id");
+    let mut headers = HeaderMap::new();
+    for (name, value) in [(last_event_id, id), (header::AUTHORIZATION, authorization)] {
+        if let Ok(value) = HeaderValue::from_bytes(value) {
+            headers.insert(name, value);
+        }
     }
-    if let Some(position) = std::str::from_utf8(id).ok().and_then(position_of) {
+    if let Ok(request) = query::read(&query, &headers) {
+        assert!(request.subscriptions.len() <= query.split('&').count());
+    }
+    if let Some(position) = std::str::from_utf8(id).ok().and_then(position::parse) {
         let again = format!("{}:{}", position.epoch.as_str(), position.offset);
-        assert_eq!(position_of(&again), Some(position));
+        assert_eq!(position::parse(&again), Some(position));
     }
 }

@@ -9,12 +9,12 @@ use super::{
     figure::{Figure, Kind, Labels, Value},
 };
 use crate::{
-    node::{Dialect, Node},
-    protocol::Encoding,
+    node::Node,
+    protocol::{self, Dialect, dialect::DialectName},
 };
 
-/// The labels of tails on the admin page; their encoding follows those of the client protocols.
-const TAIL: Dialect = ("tail", "admin");
+/// The labels of tails on the admin page; their encoding follows those of the dialects.
+const TAIL: DialectName = ("tail", "admin");
 
 /// Returns the delivery metrics of all hubs together. Histograms are by namespace only, because
 /// each consists of many series.
@@ -88,8 +88,8 @@ fn add<K: Ord>(sums: &mut BTreeMap<K, Deliveries>, key: K, one: &Deliveries) {
 }
 
 fn labels(namespace: Arc<str>, encoding: u8) -> Labels {
-    let encoding = Encoding::ALL.get(usize::from(encoding));
-    let (protocol, transport) = encoding.map_or(TAIL, |one| (one.protocol(), one.transport()));
+    let dialect = protocol::dialects().nth(usize::from(encoding));
+    let (protocol, transport) = dialect.map_or(TAIL, Dialect::name);
     vec![
         ("namespace", namespace),
         ("protocol", protocol.into()),

@@ -11,7 +11,7 @@ use crate::{
     auth::TokenError,
     config::{Config, Namespaces, ServerOptions},
     node::{Dispatcher, Node, NodeOptions},
-    protocol::Encoding,
+    protocol,
     server::{Front, Hosts, Stop},
 };
 
@@ -22,7 +22,7 @@ fn quiet_node() -> Arc<Node> {
     let broker = Memory::new(&BrokerOptions::default(), ingest).unwrap();
     let options = NodeOptions {
         name: "test".into(),
-        encodings: Encoding::encoders(),
+        encodings: protocol::encoders(),
         namespaces: Namespaces::default(),
         linger: Duration::ZERO,
         revocations_max: 100,

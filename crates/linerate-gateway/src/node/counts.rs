@@ -11,17 +11,16 @@ use std::{
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, hash_map::EntryRef};
 
+use crate::protocol::dialect::DialectName;
+
 /// The numbers of clients, users and subscriptions of a node, over all workers.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     clients: AtomicU64,
     subscriptions: AtomicU64,
     users: Mutex<HashMap<String, u64, RandomState>>,
-    dialects: Mutex<BTreeMap<Dialect, u64>>,
+    dialects: Mutex<BTreeMap<DialectName, u64>>,
 }
-
-/// A client protocol and its transport, as in [`Connection`](super::Connection).
-pub(crate) type Dialect = (&'static str, &'static str);
 
 impl Counts {
     /// Returns the number of connected clients.
@@ -30,7 +29,7 @@ impl Counts {
     }
 
     /// Returns the number of clients per protocol and transport, for those used since the start.
-    pub(crate) fn dialects(&self) -> BTreeMap<Dialect, u64> {
+    pub(crate) fn dialects(&self) -> BTreeMap<DialectName, u64> {
         self.dialects_table().clone()
     }
 
@@ -49,13 +48,13 @@ impl Counts {
         self.users_table().get(user).copied().unwrap_or(0)
     }
 
-    pub(super) fn client_came(&self, user: &str, dialect: Dialect) {
+    pub(super) fn client_came(&self, user: &str, dialect: DialectName) {
         self.clients.fetch_add(1, Ordering::Relaxed);
         *self.dialects_table().entry(dialect).or_insert(0) += 1;
         *self.users_table().entry_ref(user).or_insert(0) += 1;
     }
 
-    pub(super) fn client_left(&self, user: &str, dialect: Dialect) {
+    pub(super) fn client_left(&self, user: &str, dialect: DialectName) {
         self.clients.fetch_sub(1, Ordering::Relaxed);
         if let Some(count) = self.dialects_table().get_mut(&dialect) {
             *count -= 1;
@@ -81,16 +80,16 @@ impl Counts {
         self.users.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn dialects_table(&self) -> MutexGuard<'_, BTreeMap<Dialect, u64>> {
+    fn dialects_table(&self) -> MutexGuard<'_, BTreeMap<DialectName, u64>> {
         self.dialects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Counts, Dialect};
+    use super::{Counts, DialectName};
 
-    const LINES: Dialect = ("lines", "memory");
+    const LINES: DialectName = ("lines", "memory");
 
     #[test]
     fn users_are_counted_once() {

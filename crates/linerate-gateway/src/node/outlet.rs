@@ -4,10 +4,10 @@ use std::{fmt, net::IpAddr, time::SystemTime};
 
 use linerate_hub::{ChannelName, ClientInfo};
 
-use super::Dialect;
 use crate::protocol::{
     Transmit,
     codes::{Disconnect, Unsubscribe},
+    dialect::DialectName,
 };
 
 /// The output side of one client, owned by its session.
@@ -110,7 +110,7 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// Returns the protocol and transport of the client.
-    pub(crate) const fn dialect(&self) -> Dialect {
+    pub(crate) const fn dialect(&self) -> DialectName {
         (self.protocol, self.transport)
     }
 }

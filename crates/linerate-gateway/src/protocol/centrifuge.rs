@@ -2,17 +2,33 @@
 //!
 //! | module | responsibility |
 //! | --- | --- |
-//! | `decode` | decodes bytes to commands |
-//! | `encode` | encodes replies to bytes |
-//! | `json`, `protobuf` | the two formats |
+//! | `json`, `protobuf` | commands, replies and publications in the two formats |
+//! | `stream` | the dialects on HTTP streams |
+//! | `websocket` | the dialects on WebSockets |
 
-mod decode;
-mod encode;
 pub(super) mod json;
 pub(super) mod protobuf;
+pub(crate) mod stream;
+pub(crate) mod websocket;
 
-pub(crate) use decode::{Format, decode, decode_emulation};
-pub(crate) use encode::{Framing, encode};
+use super::dialect::{EmulationEndpoint, Protocol};
 
-/// The WebSocket subprotocol that selects Protobuf; without a subprotocol, JSON is used.
-pub(crate) const PROTOBUF_SUBPROTOCOL: &str = "centrifuge-protobuf";
+/// The name of the protocol in JSON, which is also its WebSocket subprotocol.
+const JSON: &str = "centrifuge-json";
+
+/// The name of the protocol in Protobuf, which is also its WebSocket subprotocol.
+const PROTOBUF: &str = "centrifuge-protobuf";
+
+pub(crate) static PROTOCOL: Protocol = Protocol {
+    dialects: &[
+        &websocket::PROTOBUF,
+        &websocket::JSON,
+        &stream::PROTOBUF,
+        &stream::JSON,
+        &stream::EVENTS,
+    ],
+    emulation: Some(EmulationEndpoint {
+        path: "/emulation",
+        read: stream::read_emulation,
+    }),
+};

@@ -1,64 +1,105 @@
-//! Event streams for `EventSource` (HTML Standard §9.2).
+//! Event streams for `EventSource` (HTML Standard §9.2): each publication is an event.
 
 use std::time::Duration;
 
-use linerate_hub::{ChannelName, Epoch, Gap, StreamPosition};
+use bytes::Bytes;
+use linerate_hub::{Batch, ChannelName, Gap, StreamPosition, Unencodable};
 use serde::Serialize;
 
-/// A comment that keeps the connection alive. `EventSource` does not report it to the page.
-pub(crate) const PING: &[u8] = b":\n\n";
+use super::{
+    codes::Disconnect,
+    dialect::{Dialect, Fixed, GapNotice, Protocol, SessionKind, StreamTransport, Transport},
+    gap, position, query,
+};
+
+/// The minimum delay before a browser reconnects; a random delay of up to the same length is added.
+const RETRY: Duration = Duration::from_secs(1);
+
+pub(crate) static PROTOCOL: Protocol = Protocol {
+    dialects: &[&EVENTS],
+    emulation: None,
+};
+
+/// One event per publication, with the payload as its data.
+pub(crate) static EVENTS: Dialect = Dialect {
+    protocol: "sse",
+    path: "/sse",
+    accepts: |_| true,
+    transport: Transport::Stream(StreamTransport {
+        name: "sse",
+        content_type: "text/event-stream",
+        farewell,
+    }),
+    session: SessionKind::Fixed(Fixed {
+        read: |query, headers| Ok(query::read(query, headers)?),
+        // A comment, which `EventSource` does not report to the page.
+        ping: b":\n\n",
+    }),
+    encode,
+    gaps: GapNotice::ByName(append_gap),
+};
+
+fn encode(batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
+    for publication in batch.publications {
+        let text = std::str::from_utf8(publication.payload()).map_err(|_| Unencodable)?;
+        if let Some(position) = publication.position() {
+            append_id(position, out);
+        }
+        append_data(text, out);
+    }
+    Ok(())
+}
+
+/// Returns the last event of a stream, with the reconnect delay if the client should reconnect.
+fn farewell(disconnect: &Disconnect) -> Option<Bytes> {
+    let mut bytes = Vec::new();
+    if disconnect.is_reconnect() {
+        append_retry(RETRY.mul_f32(1.0 + rand::random::<f32>()), &mut bytes);
+    }
+    append_disconnect(disconnect.code, &disconnect.reason, &mut bytes);
+    Some(bytes.into())
+}
 
 /// Appends the delay after which the client should reconnect when the connection is lost.
-pub(crate) fn append_retry(retry: Duration, out: &mut Vec<u8>) {
+pub(super) fn append_retry(retry: Duration, out: &mut Vec<u8>) {
     out.extend_from_slice(format!("retry: {}\n\n", retry.as_millis()).as_bytes());
 }
 
 /// Appends a `gap` event.
-pub(crate) fn append_gap(channel: &ChannelName, gap: Gap, out: &mut Vec<u8>) {
+pub(super) fn append_gap(channel: &ChannelName, gap: Gap, out: &mut Vec<u8>) {
     out.extend_from_slice(b"event: gap\ndata: ");
-    append_gap_json(channel, gap, out);
+    gap::append_json(channel, gap, out);
     out.extend_from_slice(b"\n\n");
 }
 
 /// Appends a `disconnect` event, after which the stream ends.
-pub(crate) fn append_disconnect(code: u16, reason: &str, out: &mut Vec<u8>) {
+pub(super) fn append_disconnect(code: u16, reason: &str, out: &mut Vec<u8>) {
     #[derive(Serialize)]
     struct Wire<'a> {
         code: u16,
         reason: &'a str,
     }
     out.extend_from_slice(b"event: disconnect\ndata: ");
-    append_json(&Wire { code, reason }, out);
+    serde_json::to_writer(&mut *out, &Wire { code, reason })
+        .expect("serializing strings and numbers to a Vec cannot fail");
     out.extend_from_slice(b"\n\n");
 }
 
-/// Returns the position for an event ID, which browsers send back as `Last-Event-ID`; `None` if
-/// this server did not create the ID.
-pub(crate) fn position_of(event_id: &str) -> Option<StreamPosition> {
-    let (epoch, offset) = event_id.rsplit_once(':')?;
-    let offset = offset.parse().ok()?;
-    is_id(epoch).then(|| StreamPosition {
-        epoch: Epoch::new(epoch),
-        offset,
-    })
-}
-
-/// Appends the line with the event's ID. An epoch that cannot be written on one line is left out.
-pub(super) fn append_id(position: &StreamPosition, out: &mut Vec<u8>) {
-    let epoch = position.epoch.as_str();
-    if is_id(epoch) {
-        out.extend_from_slice(b"id: ");
-        out.extend_from_slice(epoch.as_bytes());
-        out.push(b':');
-        append_json(&position.offset, out);
-        out.push(b'\n');
+/// Appends the line with the event's ID, which browsers send back as `Last-Event-ID`. An epoch that
+/// cannot be written on one line is left out.
+fn append_id(position: &StreamPosition, out: &mut Vec<u8>) {
+    let start = out.len();
+    out.extend_from_slice(b"id: ");
+    match position::append(position, out) {
+        true => out.push(b'\n'),
+        false => out.truncate(start),
     }
 }
 
 /// Appends the data lines of an event and the blank line that ends it.
 ///
-/// Lines may end in CR, LF or CRLF; the client receives LF for each.
-pub(super) fn append_data(text: &str, out: &mut Vec<u8>) {
+/// Lines may end in CR, LF or CRLF; `EventSource` joins them again, with LF.
+fn append_data(text: &str, out: &mut Vec<u8>) {
     let mut rest = text;
     loop {
         let end = rest.find(['\r', '\n']).unwrap_or(rest.len());
@@ -73,28 +114,4 @@ pub(super) fn append_data(text: &str, out: &mut Vec<u8>) {
         }
     }
     out.push(b'\n');
-}
-
-pub(super) fn append_gap_json(channel: &ChannelName, gap: Gap, out: &mut Vec<u8>) {
-    #[derive(Serialize)]
-    struct Wire<'a> {
-        channel: &'a str,
-        missed: Option<u64>,
-        cause: &'a str,
-    }
-    let wire = Wire {
-        channel: channel.as_str(),
-        missed: gap.missed,
-        cause: gap.cause.as_str(),
-    };
-    append_json(&wire, out);
-}
-
-fn append_json(value: &impl Serialize, out: &mut Vec<u8>) {
-    serde_json::to_writer(out, value)
-        .expect("serializing strings and numbers to a Vec cannot fail");
-}
-
-fn is_id(epoch: &str) -> bool {
-    !epoch.is_empty() && epoch.bytes().all(|byte| byte.is_ascii_graphic())
 }

@@ -1,48 +1,47 @@
-//! Blocks of the native protocol, subprotocol `linerate.v1` (`docs/gateway/protocols.md`).
+//! The native protocol, subprotocol `linerate.v1`: blocks of publications, and Centrifuge's
+//! commands in JSON (`docs/gateway/protocols.md`).
 
-use linerate_hub::{Gap, GapCause};
-use linerate_proto::{Opcode, frame::OpenFrame};
+mod blocks;
+
+use linerate_hub::Unencodable;
+
+use super::{
+    centrifuge::{json, websocket},
+    dialect::{Commands, Dialect, GapNotice, Protocol, SessionKind, Transport, WebSocketTransport},
+    reply::ServerMessage,
+};
+#[cfg(any(fuzzing, test))]
+pub(crate) use blocks::Flags;
+pub(super) use blocks::append_gap;
 
 /// The WebSocket subprotocol.
-pub(crate) const SUBPROTOCOL: &str = "linerate.v1";
+const SUBPROTOCOL: &str = "linerate.v1";
 
-/// The optional fields of a block. Each flag adds a field, in this order.
-#[derive(Debug)]
-pub(crate) struct Flags;
+pub(crate) static PROTOCOL: Protocol = Protocol {
+    dialects: &[&BLOCKS],
+    emulation: None,
+};
 
-impl Flags {
-    /// The offset of the first publication; each further one has the next offset.
-    pub(crate) const OFFSETS: u8 = 0x01;
-    /// The number of publications that were replaced by newer ones.
-    pub(crate) const CONFLATED: u8 = 0x02;
-    /// The number of missed publications plus one (0 if unknown), then the number of the cause.
-    pub(crate) const GAP: u8 = 0x04;
-    /// Before each publication: the number of offsets skipped.
-    pub(crate) const SPARSE: u8 = 0x08;
-    /// Before each publication: the channel in which it was published.
-    pub(crate) const SOURCES: u8 = 0x10;
-    /// Before each publication: its publisher and tags, as JSON.
-    pub(crate) const EXTRAS: u8 = 0x20;
-}
+/// Blocks in binary frames, replies in text frames.
+pub(crate) static BLOCKS: Dialect = Dialect {
+    protocol: SUBPROTOCOL,
+    path: websocket::PATH,
+    accepts: |opening| opening.subprotocol == Some(SUBPROTOCOL),
+    transport: Transport::WebSocket(WebSocketTransport {
+        subprotocol: Some(SUBPROTOCOL),
+        farewell: Clone::clone,
+    }),
+    session: SessionKind::Commands(Commands {
+        read: json::decode,
+        write,
+        first_in_query: None,
+        first_in_body: false,
+    }),
+    encode: blocks::encode,
+    gaps: GapNotice::ById(append_gap),
+};
 
-/// Appends the frame of a block without publications that reports a gap at its place in the stream.
-pub(crate) fn append_gap(channel_id: u32, gap: Gap, out: &mut Vec<u8>) {
-    let frame = OpenFrame::start(out);
-    append_varint(channel_id.into(), out);
-    out.push(Flags::GAP);
-    append_varint(gap.missed.map_or(0, |missed| missed.saturating_add(1)), out);
-    append_varint(cause_number(gap.cause), out);
-    append_varint(0, out);
-    frame.finish(out, Opcode::Binary);
-}
-
-/// Returns the number of a cause in a block; 0 for a cause without a number.
-fn cause_number(cause: GapCause) -> u64 {
-    let place = GapCause::ALL.iter().position(|known| *known == cause);
-    place.map_or(0, |place| place as u64 + 1)
-}
-
-/// Appends seven bits per byte, lowest first; all bytes but the last have the highest bit set.
-pub(super) fn append_varint(number: u64, out: &mut Vec<u8>) {
-    prost::encoding::encode_varint(number, out);
+/// Payloads that are not JSON are written as `b64data`.
+fn write(messages: &[ServerMessage], out: &mut Vec<u8>) -> Result<(), Unencodable> {
+    websocket::append_text(messages, json::Binary::Base64, out)
 }

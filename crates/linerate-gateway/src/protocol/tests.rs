@@ -1,4 +1,4 @@
-//! The wire formats, as literals.
+//! The client protocols: wire formats as literals.
 //!
 //! The Protobuf literals were written by the codec of the npm package `centrifuge`.
 
@@ -8,15 +8,21 @@ mod event_stream;
 mod gaps;
 mod native;
 mod publications;
+mod registry;
 mod replies;
 mod round_trips;
 
 use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, header};
 use linerate_hub::{
-    Batch, ChannelName, ClientInfo, Encode, Epoch, Publication, StreamPosition, Unencodable,
+    Batch, ChannelName, ClientInfo, Epoch, Publication, StreamPosition, Unencodable,
 };
 
-use super::Encoding;
+use super::{
+    Dialect, centrifuge,
+    decode::{DecodeError, Emulation},
+    dialect::{Commands, SessionKind},
+};
 
 fn channel(name: &str) -> ChannelName {
     ChannelName::new(name).unwrap()
@@ -54,7 +60,7 @@ fn full(payload: &'static [u8]) -> Publication {
 }
 
 fn encode(
-    encoding: Encoding,
+    dialect: &Dialect,
     name: &str,
     publications: &[Publication],
 ) -> Result<Vec<u8>, Unencodable> {
@@ -65,8 +71,24 @@ fn encode(
         conflated: 0,
     };
     let mut out = Vec::new();
-    encoding.encode(&batch, &mut out)?;
+    (dialect.encode)(&batch, &mut out)?;
     Ok(out)
+}
+
+/// Returns the commands of a dialect whose clients send some.
+fn commands(dialect: &'static Dialect) -> &'static Commands {
+    match &dialect.session {
+        SessionKind::Commands(commands) => commands,
+        SessionKind::Fixed(_) => panic!("{:?} has no commands", dialect.name()),
+    }
+}
+
+/// Decodes the body of a request to `/emulation`.
+fn emulation(content_type: &'static str, body: &[u8]) -> Result<Emulation, DecodeError> {
+    let content_type = HeaderValue::from_static(content_type);
+    let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, content_type)]);
+    let endpoint = centrifuge::PROTOCOL.emulation.as_ref().unwrap();
+    (endpoint.read)(&headers, body)
 }
 
 fn bytes(hex: &str) -> Vec<u8> {

@@ -11,25 +11,15 @@ use crate::{
     protocol::{
         codes::{ClientError, Disconnect},
         command::Subscribe,
+        query::FixedRequest,
     },
     transport::Event,
 };
 
-/// The tokens and subscriptions of a request.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Wish {
-    /// The connection token; empty if there is none.
-    pub(crate) token: String,
-    /// The requested channels. If empty, the client gets the channels that its tokens name.
-    pub(crate) subscriptions: Vec<Subscribe>,
-    /// Tokens for some of the channels.
-    pub(crate) channel_tokens: Vec<String>,
-}
-
 /// A subscription, with the claims of its token.
 type Wanted = (ChannelName, Subscribe, Option<SubscriptionClaims>);
 
-/// A wish that has been authorized.
+/// A request that has been authorized.
 #[derive(Debug)]
 pub(crate) struct Granted {
     identity: Identity,
@@ -55,7 +45,7 @@ pub(crate) struct FixedSession {
     unrecovered: Vec<ChannelName>,
 }
 
-impl Wish {
+impl FixedRequest {
     /// Authenticates the client and checks that it may subscribe to everything that it asks for.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use crate::{
     metrics::TokenKind,
     node::{Worker, seconds_now},
     protocol::{
-        Encoding,
+        Dialect,
         codes::{ClientError, Disconnect},
         command,
     },
@@ -28,12 +28,12 @@ pub(crate) enum Refusal {
     Error(ClientError),
 }
 
-/// Authenticates and authorizes the clients of one worker that use one encoding.
+/// Authenticates and authorizes the clients of one worker that use one dialect.
 #[derive(Clone, Debug)]
 pub(crate) struct Gate {
     pub(crate) worker: Arc<Worker>,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) encoding: Encoding,
+    pub(crate) dialect: &'static Dialect,
 }
 
 impl Gate {
@@ -164,7 +164,7 @@ impl Gate {
             settings,
             node: self.worker.node(),
             identity,
-            encoding: self.encoding,
+            dialect: self.dialect,
         };
         asker.plan(channel, wanted, claims)
     }

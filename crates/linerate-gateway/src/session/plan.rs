@@ -2,25 +2,23 @@
 
 use std::{sync::Arc, time::Duration};
 
-use linerate_hub::{
-    ChannelName, Conflate, EncodingId, Filter, JsonPointer, SlowPolicy, SubscriptionOptions,
-};
+use linerate_hub::{ChannelName, Conflate, Filter, JsonPointer, SlowPolicy, SubscriptionOptions};
 
 use super::{Identity, Settings, scope, tags};
 use crate::{
     auth::SubscriptionClaims,
     config::{self, ChannelOptions, Conflation, Gaps},
     node::{self, Node, Recovery},
-    protocol::{Encoding, codes::ClientError, command::Subscribe},
+    protocol::{self, Dialect, codes::ClientError, command::Subscribe},
 };
 
-/// The client that asks, and how publications are encoded for it.
+/// The client that asks, and the dialect that it uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asker<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) node: &'a Arc<Node>,
     pub(crate) identity: &'a Identity,
-    pub(crate) encoding: Encoding,
+    pub(crate) dialect: &'static Dialect,
 }
 
 /// How a subscription will be served.
@@ -59,14 +57,13 @@ impl Asker<'_> {
             || wanted.is_positioned
             || overrides.positioned.unwrap_or(options.positioned);
         // Conflated streams have intended gaps, and a client without commands cannot resubscribe.
-        let has_commands = !matches!(self.encoding, Encoding::EventStream | Encoding::Raw);
+        let has_commands = self.dialect.has_commands();
         let is_positioned =
             has_stream && wants_positions && delivery.conflate.is_none() && has_commands;
-        let ends_with_gap = match self.encoding {
-            Encoding::EventStream | Encoding::Raw => false,
-            // Native blocks report gaps themselves.
-            Encoding::Native => is_positioned,
-            _ => wants_positions || options.gaps == Gaps::Told,
+        let ends_with_gap = match self.dialect.reports_gaps() {
+            _ if !has_commands => false,
+            true => is_positioned,
+            false => wants_positions || options.gaps == Gaps::Told,
         };
         let has_presence = overrides.presence.unwrap_or(options.presence);
         let has_join_leave = overrides.join_leave.unwrap_or(options.join_leave);
@@ -126,11 +123,9 @@ impl Asker<'_> {
 
     fn recovery(&self, options: &ChannelOptions) -> Recovery {
         let publications_max = options.history_size;
-        match self.encoding {
-            Encoding::EventStream | Encoding::Native | Encoding::Raw => {
-                Recovery::Stream { publications_max }
-            }
-            _ => Recovery::Reply { publications_max },
+        match self.dialect.has_commands() && !self.dialect.reports_gaps() {
+            true => Recovery::Reply { publications_max },
+            false => Recovery::Stream { publications_max },
         }
     }
 
@@ -149,7 +144,7 @@ impl Asker<'_> {
                 config::SlowPolicy::Disconnect => SlowPolicy::Disconnect,
                 config::SlowPolicy::DropOldest => SlowPolicy::DropOldest,
             },
-            ..SubscriptionOptions::new(EncodingId(self.encoding.index()))
+            ..SubscriptionOptions::new(protocol::encoding_id(self.dialect))
         })
     }
 

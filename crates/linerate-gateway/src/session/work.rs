@@ -12,7 +12,6 @@ use crate::{
     auth::{ConnectionClaims, SubscriptionClaims},
     node::{Connection, Prepared, SubscribeError, fitting, weight},
     protocol::{
-        Encoding,
         codes::ClientError,
         command::{self, Connect},
         reply::{Answer, HistoryPage, Recovery, Subscribed},
@@ -196,9 +195,9 @@ impl Context {
         self.gate.shared.settings().config.client.reply_bytes_max
     }
 
-    /// Returns the channel's ID in native blocks, or `None` for other encodings.
+    /// Returns the channel's ID, or `None` if the dialect has no IDs of channels.
     fn number(&self, channel: &ChannelName) -> Option<u32> {
-        if self.gate.encoding != Encoding::Native {
+        if !self.gate.dialect.has_channel_ids() {
             return None;
         }
         let id = self.gate.worker.state().hub.channel_id(channel.as_str())?;

@@ -9,6 +9,11 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
+use axum::{
+    body::Body,
+    http::header,
+    response::{IntoResponse, Response},
+};
 use bytes::Bytes;
 use futures_util::Stream;
 
@@ -16,7 +21,7 @@ use super::wire::Wire;
 use crate::protocol::{Block, codes::Disconnect};
 
 /// Converts a [`Disconnect`] to the last bytes of the body, if any.
-pub(crate) type Farewell = fn(&Disconnect) -> Option<Bytes>;
+type Farewell = fn(&Disconnect) -> Option<Bytes>;
 
 /// Creates a body that holds up to `bytes_max` unsent bytes plus one piece.
 ///
@@ -165,6 +170,19 @@ impl fmt::Debug for BodyWire {
         f.debug_struct("BodyWire")
             .field("queued_bytes", &self.queued_bytes())
             .finish_non_exhaustive()
+    }
+}
+
+impl BodyStream {
+    /// Returns the response that streams the body.
+    pub(crate) fn into_response(self, content_type: &'static str) -> Response {
+        let headers = [
+            (header::CONTENT_TYPE, content_type),
+            (header::CACHE_CONTROL, "no-store, no-transform"),
+            // Otherwise nginx would buffer the response.
+            (header::HeaderName::from_static("x-accel-buffering"), "no"),
+        ];
+        (headers, Body::from_stream(self)).into_response()
     }
 }
 

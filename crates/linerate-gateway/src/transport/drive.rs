@@ -11,10 +11,7 @@ use tokio::sync::oneshot;
 use super::ClientOutlet;
 use crate::{
     node::{Emulation, Worker},
-    protocol::{
-        centrifuge::{Framing, encode},
-        codes::Disconnect,
-    },
+    protocol::{codes::Disconnect, dialect::Commands},
     server::Visit,
     session::{Done, Session},
 };
@@ -45,7 +42,7 @@ pub(crate) struct StreamInput {
 pub(crate) struct Track {
     pub(crate) worker: Arc<Worker>,
     pub(crate) outlet: Arc<ClientOutlet>,
-    pub(crate) framing: Framing,
+    pub(crate) commands: &'static Commands,
     /// Registers the session with the memory budget until the worker has registered the client.
     pub(crate) registration: Option<Registration>,
     /// The connection's reservation.
@@ -131,7 +128,7 @@ impl Track {
             return;
         }
         let mut bytes = Vec::new();
-        match encode(self.framing, &messages, &mut bytes) {
+        match self.commands.encode(&messages, &mut bytes) {
             Ok(()) => self.outlet.send(bytes.into()),
             Err(_) => session.end(Disconnect::INAPPROPRIATE_PROTOCOL),
         }

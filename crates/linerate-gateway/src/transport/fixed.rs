@@ -1,15 +1,13 @@
-//! Clients that send no commands: `/raw` and `/sse`.
+//! Clients that send no commands: their subscriptions are in the URL.
 
 use std::{convert::Infallible, future::Future, pin::pin, sync::Arc, time::Duration};
 
 use axum::{
-    body::Body,
-    extract::RawQuery,
-    http::{HeaderMap, StatusCode, header},
+    http::StatusCode,
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use linerate::{CloseCode, OriginPolicy, Receiver, axum::WebSocketUpgrade};
+use linerate::{Receiver, axum::WebSocketUpgrade};
 use linerate_hub::{Gap, GapCause};
 use tokio::sync::oneshot;
 
@@ -17,82 +15,75 @@ use super::{
     Admitted, ClientOutlet, DATA_BYTES_MAX,
     body::body,
     drive::now,
-    outlet::GapNotice,
-    query, refusal,
+    refusal,
     wire::{PendingWire, WebSocketWire, Wire},
 };
 use crate::{
     node::{Connection, Worker},
-    protocol::{Encoding, codes::Disconnect, event_stream as events},
+    protocol::{
+        Dialect,
+        codes::Disconnect,
+        dialect::{Fixed, GapNotice, Opening, StreamTransport, WebSocketTransport},
+    },
     session::{Context, FixedSession, Gate, Granted, Refusal},
 };
 
-/// The close code "Try Again Later" (registered with IANA), for an overloaded server.
-const TRY_AGAIN_LATER: u16 = 1013;
-
-/// The minimum delay before a browser reconnects; a random delay of up to the same length is added.
-const RETRY: Duration = Duration::from_secs(1);
-
-/// Handles `/raw`: each publication is a message.
-pub(super) async fn raw(
+/// Serves a client on a WebSocket.
+pub(super) async fn open_websocket(
     admitted: Admitted,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
+    dialect: &'static Dialect,
+    websocket: &'static WebSocketTransport,
+    fixed: &'static Fixed,
+    opening: Opening<'_>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    let connection = admitted.connection(Encoding::Raw);
     let client = &admitted.settings.config.client;
     let mut options = admitted.options();
     options.config.ping_interval = Some(client.ping_interval);
     options.config.ping_timeout = client.pong_timeout;
     let message_timeout = client.message_timeout;
     let (deflate, compressed) = (options.deflate, admitted.compressed());
-    let request = match Request::read(&admitted, query, &headers, connection, Encoding::Raw).await {
+    let request = match Request::read(&admitted, dialect, fixed, opening).await {
         Ok(request) => request,
         Err(refused) => return refused,
     };
-    let gap_notice = match request.wants_gaps {
-        true => GapNotice::Raw,
-        false => GapNotice::None,
-    };
     // Subscribe before the upgrade, so that an open connection misses nothing.
     let wire = PendingWire::default();
-    let rounds = match request.start(wire.clone(), gap_notice).await {
+    let rounds = match request.start(wire.clone()).await {
         Ok(rounds) => rounds,
         Err(refused) => return refused.into_response(),
     };
     upgrade
         .with_options(options)
-        // `Admitted` has already checked the origin.
-        .with_origin_policy(OriginPolicy::DangerAny)
         .on_upgrade(move |ws| async move {
             let (sender, receiver) = ws.split();
-            wire.open(WebSocketWire::new(sender, deflate, compressed));
+            let farewell = websocket.farewell;
+            wire.open(WebSocketWire::new(sender, farewell, deflate, compressed));
             rounds.run(discard(receiver, message_timeout)).await;
             drop(admitted);
             Ok(())
         })
 }
 
-/// Handles `GET /sse`: each publication is an event.
-pub(super) async fn event_stream(
+/// Serves a client on a stream.
+pub(super) async fn open_stream(
     admitted: Admitted,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
+    dialect: &'static Dialect,
+    transport: &'static StreamTransport,
+    fixed: &'static Fixed,
+    opening: Opening<'_>,
 ) -> Response {
     if let Some(refused) = admitted.refuse_to_stay() {
         return refused;
     }
     let cors = admitted.cors.clone();
-    let connection = admitted.connection(Encoding::EventStream);
-    let encoding = Encoding::EventStream;
-    let request = match Request::read(&admitted, query, &headers, connection, encoding).await {
+    let request = match Request::read(&admitted, dialect, fixed, opening).await {
         Ok(request) => request,
         Err(refused) => return cors.allow(refused),
     };
     let (still_there, gone) = oneshot::channel::<Infallible>();
-    let (wire, stream) = body(DATA_BYTES_MAX, farewell, still_there);
-    let rounds = match request.start(wire, GapNotice::EventStream).await {
+    let (wire, stream) = body(DATA_BYTES_MAX, transport.farewell, still_there);
+    let rounds = match request.start(wire).await {
         Ok(rounds) => rounds,
         Err(refused) => return cors.allow(refused.into_response()),
     };
@@ -104,13 +95,7 @@ pub(super) async fn event_stream(
         rounds.run(gone).await;
         drop(admitted);
     });
-    let headers = [
-        (header::CONTENT_TYPE, "text/event-stream"),
-        (header::CACHE_CONTROL, "no-store, no-transform"),
-        // Otherwise nginx would buffer the response.
-        (header::HeaderName::from_static("x-accel-buffering"), "no"),
-    ];
-    cors.allow((headers, Body::from_stream(stream)).into_response())
+    cors.allow(stream.into_response(transport.content_type))
 }
 
 /// Discards the client's messages until it disconnects or takes too long to send one. The time
@@ -128,23 +113,14 @@ async fn discard(mut receiver: Receiver, message_timeout: Duration) -> Option<Di
     None
 }
 
-/// Returns the last event of a stream, with the reconnect delay if the client should reconnect.
-fn farewell(disconnect: &Disconnect) -> Option<Bytes> {
-    let mut bytes = Vec::new();
-    if disconnect.is_reconnect() {
-        events::append_retry(RETRY.mul_f32(1.0 + rand::random::<f32>()), &mut bytes);
-    }
-    events::append_disconnect(disconnect.code, &disconnect.reason, &mut bytes);
-    Some(bytes.into())
-}
-
 /// An authorized request.
 struct Request {
     gate: Gate,
     connection: Connection,
     granted: Granted,
-    wants_gaps: bool,
+    gap_notice: GapNotice,
     control_bytes_max: usize,
+    ping: &'static [u8],
     ping_interval: Duration,
 }
 
@@ -152,21 +128,26 @@ impl Request {
     /// Parses and authorizes a request.
     async fn read(
         admitted: &Admitted,
-        query: Option<String>,
-        headers: &HeaderMap,
-        connection: Connection,
-        encoding: Encoding,
+        dialect: &'static Dialect,
+        fixed: &Fixed,
+        opening: Opening<'_>,
     ) -> Result<Self, Response> {
-        let asked = query::read(&query.unwrap_or_default(), headers)
+        let request = (fixed.read)(opening.query, opening.headers)
             .map_err(|error| refusal(StatusCode::BAD_REQUEST, &error.to_string()))?;
-        let gate = admitted.endpoints.gate(encoding);
-        let granted = asked.wish.grant(&gate, &connection.client).await;
+        let gap_notice = match dialect.gaps {
+            GapNotice::OnRequest(_) if !request.wants_gaps => GapNotice::None,
+            gaps => gaps,
+        };
+        let connection = admitted.connection(dialect);
+        let gate = admitted.endpoints.gate(dialect);
+        let granted = request.grant(&gate, &connection.client).await;
         let granted = granted.map_err(IntoResponse::into_response)?;
         let client = &admitted.settings.config.client;
         Ok(Self {
             granted,
-            wants_gaps: asked.wants_gaps,
+            gap_notice,
             control_bytes_max: client.queue_bytes_max,
+            ping: fixed.ping,
             ping_interval: client.ping_interval,
             gate,
             connection,
@@ -174,10 +155,9 @@ impl Request {
     }
 
     /// Subscribes the client.
-    async fn start(self, wire: impl Wire, gap_notice: GapNotice) -> Result<Rounds, Refusal> {
+    async fn start(self, wire: impl Wire) -> Result<Rounds, Refusal> {
         let backlogs = &self.gate.worker.accounts().backlogs;
-        let control_bytes_max = self.control_bytes_max;
-        let outlet = ClientOutlet::new(wire, gap_notice, control_bytes_max, backlogs);
+        let outlet = ClientOutlet::new(wire, self.gap_notice, self.control_bytes_max, backlogs);
         let outlet = Arc::new(outlet);
         let context = Context {
             gate: self.gate.clone(),
@@ -187,12 +167,7 @@ impl Request {
         Ok(Rounds {
             session: FixedSession::start(context, self.granted).await?,
             outlet,
-            ping: match self.gate.encoding {
-                Encoding::EventStream => events::PING,
-                // WebSocket pings are used instead.
-                _ => b"",
-            },
-            encoding: self.gate.encoding,
+            ping: self.ping,
             ping_interval: self.ping_interval,
             worker: self.gate.worker,
         })
@@ -204,7 +179,6 @@ struct Rounds {
     session: FixedSession,
     worker: Arc<Worker>,
     outlet: Arc<ClientOutlet>,
-    encoding: Encoding,
     ping: &'static [u8],
     ping_interval: Duration,
 }
@@ -246,27 +220,8 @@ impl Rounds {
                 () = until(self.session.poll_timeout()) => self.session.handle_timeout(now()),
             };
             if let Some(disconnect) = over {
-                return self.outlet.close(&self.farewell(disconnect));
+                return self.outlet.close(&disconnect);
             }
-        }
-    }
-
-    /// Returns the disconnect to send. A raw WebSocket client gets standard WebSocket close codes
-    /// where there is one, because it knows no higher-level protocol.
-    ///
-    /// RFC 6455 §7.4.1: "1001 indicates that an endpoint is "going away", such as a server going
-    /// down".
-    fn farewell(&self, disconnect: Disconnect) -> Disconnect {
-        match (self.encoding, disconnect) {
-            (Encoding::Raw, disconnect) if disconnect == Disconnect::OVERLOADED => Disconnect {
-                code: TRY_AGAIN_LATER,
-                ..disconnect
-            },
-            (Encoding::Raw, disconnect) if disconnect == Disconnect::SHUTDOWN => Disconnect {
-                code: CloseCode::GOING_AWAY.as_u16(),
-                reason: "server shuts down".into(),
-            },
-            (_, disconnect) => disconnect,
         }
     }
 

@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 use super::wire::Wire;
 use crate::{
     node::{Notice, Outlet, most_of},
-    protocol::{Block, Transmit, codes::Disconnect, event_stream, native, raw},
+    protocol::{Block, Transmit, codes::Disconnect, dialect::GapNotice},
     server::CONNECTION_BYTES,
 };
 
@@ -30,19 +30,6 @@ const EVENTS_MAX: usize = 4_096;
 
 /// Larger replies and pushes are passed on without a copy.
 const COPIED_BYTES_MAX: usize = 4 << 10;
-
-/// How a client is told of gaps.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum GapNotice {
-    /// By a `gap` event.
-    EventStream,
-    /// By a native block.
-    Native,
-    /// Not at all, or by the end of its subscription.
-    None,
-    /// By a message on its raw WebSocket.
-    Raw,
-}
 
 /// The output side of a client, shared by its session and its worker, both on the worker's thread.
 ///
@@ -66,7 +53,7 @@ struct State {
     /// The part of the account that the queued replies and pushes use.
     share: Share,
     events: VecDeque<Event>,
-    /// The IDs of channels in native blocks.
+    /// The IDs of channels, for protocols that report gaps by ID.
     channel_ids: HashMap<ChannelName, u32, RandomState>,
     /// True while data is held back because the client must receive something else first.
     is_held: bool,
@@ -152,9 +139,9 @@ impl ClientOutlet {
         self.wire.close(disconnect);
     }
 
-    /// Stores the ID of a channel in native blocks.
+    /// Stores the ID of a channel, if gaps are reported by ID.
     pub(crate) fn set_channel_id(&self, channel: &ChannelName, id: u32) {
-        if self.gap_notice == GapNotice::Native {
+        if matches!(self.gap_notice, GapNotice::ById(_)) {
             self.state().channel_ids.insert(channel.clone(), id);
         }
     }
@@ -168,14 +155,15 @@ impl ClientOutlet {
     pub(crate) fn tell_gap(&self, channel: &ChannelName, gap: Gap) {
         let mut notice = Vec::new();
         match self.gap_notice {
-            GapNotice::EventStream => event_stream::append_gap(channel, gap, &mut notice),
-            GapNotice::Native => {
+            GapNotice::ById(append) => {
                 if let Some(id) = self.state().channel_ids.get(channel) {
-                    native::append_gap(*id, gap, &mut notice);
+                    append(*id, gap, &mut notice);
                 }
             }
+            GapNotice::ByName(append) | GapNotice::OnRequest(append) => {
+                append(channel, gap, &mut notice);
+            }
             GapNotice::None => {}
-            GapNotice::Raw => raw::append_gap(channel, gap, &mut notice),
         }
         if !notice.is_empty() {
             self.wire.send(&Block::new(notice, 1));

@@ -45,10 +45,14 @@ pub(crate) trait Wire: fmt::Debug + Send + Sync + 'static {
     fn close(&self, disconnect: &Disconnect);
 }
 
+/// Converts a [`Disconnect`] to the code and reason of the Close frame.
+type Farewell = fn(&Disconnect) -> Disconnect;
+
 /// The sending half of a WebSocket.
 #[derive(Debug)]
 pub(crate) struct WebSocketWire {
     sender: Sender,
+    farewell: Farewell,
     /// The options for compressing blocks, if the client can decompress them.
     deflate: Option<Deflate>,
     /// The account that compressed blocks are charged to.
@@ -58,10 +62,16 @@ pub(crate) struct WebSocketWire {
 impl WebSocketWire {
     /// Creates a wire that sends through `sender` and compresses blocks with `deflate`, if
     /// compression was negotiated. Compressed blocks are charged to `compressed`.
-    pub(crate) fn new(sender: Sender, deflate: Option<Deflate>, compressed: Account) -> Self {
+    pub(crate) fn new(
+        sender: Sender,
+        farewell: Farewell,
+        deflate: Option<Deflate>,
+        compressed: Account,
+    ) -> Self {
         let deflate = deflate.filter(|_| sender.deflates().is_some());
         Self {
             sender,
+            farewell,
             deflate,
             compressed,
         }
@@ -159,6 +169,7 @@ impl Wire for WebSocketWire {
     }
 
     fn close(&self, disconnect: &Disconnect) {
+        let disconnect = (self.farewell)(disconnect);
         let code = CloseCode::new(disconnect.code).unwrap_or(CloseCode::INTERNAL_ERROR);
         let end = disconnect
             .reason

@@ -4,28 +4,31 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{bytes, position};
+use super::{bytes, commands, emulation, position};
 use crate::protocol::{
-    centrifuge::{Format, decode, decode_emulation},
+    Dialect,
+    centrifuge::websocket,
     command::{Command, Connect, History, Request, Subscribe, TagsFilter},
     decode::{DecodeError, Emulation, Limits},
 };
 
-fn one(format: Format, frame: &[u8]) -> Command {
-    let mut commands = decode(format, frame, &Limits::default()).unwrap();
+fn one(dialect: &'static Dialect, frame: &[u8]) -> Command {
+    let mut commands = commands(dialect).decode(frame, &Limits::default()).unwrap();
     assert_eq!(commands.len(), 1);
     commands.remove(0)
 }
 
 /// Decodes the same command from both formats and expects equal results.
 fn both(json: &str, protobuf: &str) -> Command {
-    let command = one(Format::Json, json.as_bytes());
-    assert_eq!(command, one(Format::Protobuf, &bytes(protobuf)));
+    let command = one(&websocket::JSON, json.as_bytes());
+    assert_eq!(command, one(&websocket::PROTOBUF, &bytes(protobuf)));
     command
 }
 
-fn fails(format: Format, frame: &[u8]) -> DecodeError {
-    decode(format, frame, &Limits::default()).unwrap_err()
+fn fails(dialect: &'static Dialect, frame: &[u8]) -> DecodeError {
+    commands(dialect)
+        .decode(frame, &Limits::default())
+        .unwrap_err()
 }
 
 #[test]
@@ -102,7 +105,7 @@ fn subscribe_takes_our_options_in_json() {
         conflate: Some("/k".into()),
         ..Subscribe::default()
     };
-    let Command { request, .. } = one(Format::Json, json);
+    let Command { request, .. } = one(&websocket::JSON, json);
     assert_eq!(request, Request::Subscribe(subscribe));
 }
 
@@ -186,7 +189,7 @@ fn history_without_a_bound_asks_for_all() {
     };
     assert_eq!(command.request, Request::History(history));
     let json = br#"{"id":7,"history":{"channel":"c","since":null}}"#;
-    let Request::History(history) = one(Format::Json, json).request else {
+    let Request::History(history) = one(&websocket::JSON, json).request else {
         panic!("expected a history request");
     };
     assert_eq!((history.limit, history.since), (Some(0), None));
@@ -194,7 +197,7 @@ fn history_without_a_bound_asks_for_all() {
 
 #[test]
 fn published_payloads_are_not_touched() {
-    let published = |format, frame: &[u8]| match one(format, frame).request {
+    let published = |dialect, frame: &[u8]| match one(dialect, frame).request {
         Request::Publish { channel, data } => {
             assert_eq!(channel, "c");
             data
@@ -209,29 +212,33 @@ fn published_payloads_are_not_touched() {
     ] {
         let frame = format!(r#"{{"id":4,"publish":{{"channel":"c","data":{payload}}}}}"#);
         assert_eq!(
-            published(Format::Json, frame.as_bytes()),
+            published(&websocket::JSON, frame.as_bytes()),
             payload.as_bytes()
         );
     }
     let frame = br#"{"id":4,"publish":{"channel":"c","b64data":"/wAK"}}"#;
-    assert_eq!(published(Format::Json, frame), &b"\xff\0\x0a"[..]);
+    assert_eq!(published(&websocket::JSON, frame), &b"\xff\0\x0a"[..]);
     let frame = bytes("0c08043a080a01631203ff000a");
-    assert_eq!(published(Format::Protobuf, &frame), &b"\xff\0\x0a"[..]);
+    assert_eq!(published(&websocket::PROTOBUF, &frame), &b"\xff\0\x0a"[..]);
 }
 
 #[test]
 fn what_is_new_to_us_is_unknown_and_nothing_else_is_lost() {
     let frame = b"{\"id\":1,\"dance\":{\"a\":[1]},\"subscribe\":null}\n\n  {\"id\":2,\"ping\":{\"x\":1},\"y\":{}}\r\n";
-    let commands = decode(Format::Json, frame, &Limits::default()).unwrap();
-    let requests: Vec<_> = commands
+    let found = commands(&websocket::JSON)
+        .decode(frame, &Limits::default())
+        .unwrap();
+    let requests: Vec<_> = found
         .iter()
         .map(|command| (command.id, &command.request))
         .collect();
     assert_eq!(requests, [(1, &Request::Unknown), (2, &Request::Ping)]);
     // A command with only an ID and field 60, then a ping with an unknown field 9.
     let frame = bytes("05 0801 e20300  06 0802 5a02 4801");
-    let commands = decode(Format::Protobuf, &frame, &Limits::default()).unwrap();
-    let requests: Vec<_> = commands
+    let found = commands(&websocket::PROTOBUF)
+        .decode(&frame, &Limits::default())
+        .unwrap();
+    let requests: Vec<_> = found
         .iter()
         .map(|command| (command.id, &command.request))
         .collect();
@@ -249,7 +256,10 @@ fn subscriptions_other_than_to_streams_are_unknown() {
         r#"{"id":2,"sub_refresh":{"channel":"c","type":1}}"#,
         r#"{"id":2,"publish":{"channel":"c","type":1,"key":"k"}}"#,
     ] {
-        assert_eq!(one(Format::Json, json.as_bytes()).request, Request::Unknown);
+        assert_eq!(
+            one(&websocket::JSON, json.as_bytes()).request,
+            Request::Unknown
+        );
     }
 }
 
@@ -257,7 +267,7 @@ fn subscriptions_other_than_to_streams_are_unknown() {
 fn the_first_of_several_requests_counts() {
     let json = br#"{"id":2,"presence":{"channel":"c"},"subscribe":{"channel":"c"}}"#;
     assert!(matches!(
-        one(Format::Json, json).request,
+        one(&websocket::JSON, json).request,
         Request::Subscribe(_)
     ));
 }
@@ -275,7 +285,7 @@ fn a_malformed_command_spoils_its_frame() {
         "\u{0}",
     ] {
         let frame = format!("{{\"id\":1,\"ping\":{{}}}}\n{second}");
-        let error = fails(Format::Json, frame.as_bytes());
+        let error = fails(&websocket::JSON, frame.as_bytes());
         assert!(
             matches!(error, DecodeError::Json { nth: 2, .. }),
             "{second}: {error}"
@@ -283,12 +293,12 @@ fn a_malformed_command_spoils_its_frame() {
     }
     let invalid = b"{\"id\":1,\"publish\":{\"channel\":\"c\",\"data\":\"\xff\"}}";
     assert!(matches!(
-        fails(Format::Json, invalid),
+        fails(&websocket::JSON, invalid),
         DecodeError::Json { nth: 1, .. }
     ));
     let base64 = br#"{"id":1,"publish":{"channel":"c","b64data":"?"}}"#;
     assert!(matches!(
-        fails(Format::Json, base64),
+        fails(&websocket::JSON, base64),
         DecodeError::Json { nth: 1, .. }
     ));
     for second in [
@@ -300,7 +310,7 @@ fn a_malformed_command_spoils_its_frame() {
     ] {
         let frame = bytes(&format!("0408085a00 {second}"));
         assert_eq!(
-            fails(Format::Protobuf, &frame),
+            fails(&websocket::PROTOBUF, &frame),
             DecodeError::Protobuf { nth },
             "{second}"
         );
@@ -311,20 +321,23 @@ fn a_malformed_command_spoils_its_frame() {
 fn commands_that_are_answered_need_an_id() {
     let nth = 1;
     assert_eq!(
-        fails(Format::Json, b"{\"ping\":{}}"),
+        fails(&websocket::JSON, b"{\"ping\":{}}"),
         DecodeError::MissingId { nth }
     );
     assert_eq!(
-        fails(Format::Protobuf, &bytes("025a00")),
+        fails(&websocket::PROTOBUF, &bytes("025a00")),
         DecodeError::MissingId { nth }
     );
 }
 
 #[test]
 fn an_empty_frame_is_no_command() {
-    assert_eq!(fails(Format::Json, b""), DecodeError::Empty);
-    assert_eq!(fails(Format::Json, &[b'\n'; 100_000]), DecodeError::Empty);
-    assert_eq!(fails(Format::Protobuf, b""), DecodeError::Empty);
+    assert_eq!(fails(&websocket::JSON, b""), DecodeError::Empty);
+    assert_eq!(
+        fails(&websocket::JSON, &[b'\n'; 100_000]),
+        DecodeError::Empty
+    );
+    assert_eq!(fails(&websocket::PROTOBUF, b""), DecodeError::Empty);
 }
 
 #[test]
@@ -333,9 +346,20 @@ fn commands_in_a_frame_are_limited() {
         commands_max: 3,
         ..Limits::default()
     };
-    for (format, pong) in [(Format::Json, &b"{}\n"[..]), (Format::Protobuf, b"\0")] {
-        assert_eq!(decode(format, &pong.repeat(3), &limits).unwrap().len(), 3);
-        let error = decode(format, &pong.repeat(4), &limits).unwrap_err();
+    for (dialect, pong) in [
+        (&websocket::JSON, &b"{}\n"[..]),
+        (&websocket::PROTOBUF, b"\0"),
+    ] {
+        assert_eq!(
+            commands(dialect)
+                .decode(&pong.repeat(3), &limits)
+                .unwrap()
+                .len(),
+            3
+        );
+        let error = commands(dialect)
+            .decode(&pong.repeat(4), &limits)
+            .unwrap_err();
         assert_eq!(error, DecodeError::TooManyCommands { commands_max: 3 });
         assert_eq!(error.to_string(), "frame has more than 3 commands");
     }
@@ -352,8 +376,14 @@ fn nesting_is_limited() {
         depth_max: 10,
         ..Limits::default()
     };
-    assert!(decode(Format::Json, nested(8).as_bytes(), &limits).is_ok());
-    let error = decode(Format::Json, nested(9).as_bytes(), &limits).unwrap_err();
+    assert!(
+        commands(&websocket::JSON)
+            .decode(nested(8).as_bytes(), &limits)
+            .is_ok()
+    );
+    let error = commands(&websocket::JSON)
+        .decode(nested(9).as_bytes(), &limits)
+        .unwrap_err();
     assert_eq!(
         error,
         DecodeError::TooDeep {
@@ -366,7 +396,7 @@ fn nesting_is_limited() {
         "command 1 is nested deeper than 10 levels"
     );
     assert!(
-        fails(Format::Json, nested(100_000).as_bytes())
+        fails(&websocket::JSON, nested(100_000).as_bytes())
             .to_string()
             .contains("64")
     );
@@ -394,7 +424,7 @@ fn nesting_is_limited() {
     prost::encoding::encode_varint(frame.len() as u64, &mut delimited);
     delimited.extend_from_slice(&frame);
     assert_eq!(
-        fails(Format::Protobuf, &delimited),
+        fails(&websocket::PROTOBUF, &delimited),
         DecodeError::Protobuf { nth: 1 }
     );
 }
@@ -404,7 +434,7 @@ fn a_frame_cut_short_is_refused_wherever_it_is_cut() {
     let json =
         br#"{"id":1,"connect":{"token":"t","data":{"a":[1,"x"]},"subs":{"c":{"recover":true}}}}"#;
     for end in 1..json.len() {
-        let error = fails(Format::Json, &json[..end]);
+        let error = fails(&websocket::JSON, &json[..end]);
         assert!(
             matches!(error, DecodeError::Json { nth: 1, .. }),
             "{end}: {error}"
@@ -413,7 +443,7 @@ fn a_frame_cut_short_is_refused_wherever_it_is_cut() {
     let protobuf = bytes("1b080752170a016338ffffffffffffffffff01420508031201654801");
     for end in 1..protobuf.len() {
         assert_eq!(
-            fails(Format::Protobuf, &protobuf[..end]),
+            fails(&websocket::PROTOBUF, &protobuf[..end]),
             DecodeError::Protobuf { nth: 1 }
         );
     }
@@ -422,19 +452,19 @@ fn a_frame_cut_short_is_refused_wherever_it_is_cut() {
 #[test]
 fn emulation_brings_a_frame_of_commands() {
     let json = br#"{"session":"s","node":"n","data":"{\"id\":1,\"ping\":{}}\n{}","x":1}"#;
-    let emulation = decode_emulation(Format::Json, json).unwrap();
-    assert_eq!(
-        (emulation.node.as_str(), emulation.session.as_str()),
-        ("n", "s")
-    );
-    assert_eq!(emulation.frame, b"{\"id\":1,\"ping\":{}}\n{}");
+    let found = emulation("application/json", json).unwrap();
+    assert_eq!((found.node.as_str(), found.session.as_str()), ("n", "s"));
+    assert_eq!(found.frame, b"{\"id\":1,\"ping\":{}}\n{}");
     let protobuf = bytes("0a016e1201731a0100");
     let expected = Emulation {
         node: "n".into(),
         session: "s".into(),
         frame: vec![0],
     };
-    assert_eq!(decode_emulation(Format::Protobuf, &protobuf), Ok(expected));
-    assert!(decode_emulation(Format::Json, b"{\"data\":{}}").is_err());
-    assert!(decode_emulation(Format::Protobuf, b"\x0a").is_err());
+    assert_eq!(
+        emulation("application/octet-stream", &protobuf),
+        Ok(expected)
+    );
+    assert!(emulation("application/json", b"{\"data\":{}}").is_err());
+    assert!(emulation("application/octet-stream", b"\x0a").is_err());
 }

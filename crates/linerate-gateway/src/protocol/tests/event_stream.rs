@@ -5,14 +5,11 @@ use std::time::Duration;
 use linerate_hub::Publication;
 
 use super::{encode, position};
-use crate::protocol::{Encoding, event_stream};
+use crate::protocol::{event_stream, position};
 
 #[test]
 fn an_id_stands_for_a_position() {
-    assert_eq!(
-        event_stream::position_of("a:b:41"),
-        Some(position("a:b", 41))
-    );
+    assert_eq!(position::parse("a:b:41"), Some(position("a:b", 41)));
     for id in [
         "",
         "41",
@@ -24,7 +21,7 @@ fn an_id_stands_for_a_position() {
         "a b:1",
         "a\0:1",
     ] {
-        assert_eq!(event_stream::position_of(id), None, "{id:?}");
+        assert_eq!(position::parse(id), None, "{id:?}");
     }
 }
 
@@ -32,7 +29,7 @@ fn an_id_stands_for_a_position() {
 fn an_epoch_that_is_no_word_gives_no_id() {
     let builder = Publication::build(b"1"[..].into());
     let publication = builder.with_position(position("a\nb", 1)).finish();
-    let out = encode(Encoding::EventStream, "c", &[publication]).unwrap();
+    let out = encode(&event_stream::EVENTS, "c", &[publication]).unwrap();
     assert_eq!(out, b"data: 1\n\n");
 }
 

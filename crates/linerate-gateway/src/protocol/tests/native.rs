@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use linerate_hub::{Batch, Encode, Publication};
+use linerate_hub::{Batch, Publication};
 
 use super::{bytes, channel, encode, full, publication, publications::frames};
-use crate::protocol::{Encoding, native::Flags};
+use crate::protocol::native::{BLOCKS, Flags};
 
 /// A block as a client decodes it.
 #[derive(Debug, Default, PartialEq)]
@@ -126,7 +126,7 @@ fn the_examples_of_the_documentation_are_what_is_written() {
             publications,
             conflated,
         };
-        Encoding::Native.encode(&batch, &mut out).unwrap();
+        (BLOCKS.encode)(&batch, &mut out).unwrap();
         out
     };
     let first = publication(b"{\"p\":1}", 300);
@@ -162,7 +162,7 @@ fn the_examples_of_the_documentation_are_what_is_written() {
 #[test]
 fn a_block_says_only_what_is_so() {
     let publications = [publication(b"a", 1), publication(b"b", 2)];
-    let out = encode(Encoding::Native, "c", &publications).unwrap();
+    let out = encode(&BLOCKS, "c", &publications).unwrap();
     // Channel 300, offsets from 1, two publications.
     assert_eq!(out, b"\x82\x09\xac\x02\x01\x01\x02\x01a\x01b");
 }
@@ -178,7 +178,7 @@ fn a_block_ends_where_offsets_go_back_or_come_or_go() {
         plain,
         publication(b"d", 9),
     ];
-    let out = encode(Encoding::Native, "c", &publications).unwrap();
+    let out = encode(&BLOCKS, "c", &publications).unwrap();
     let blocks = frames(&out).into_iter().map(|(_, mut payload)| {
         let block = Block::read(&mut payload);
         assert!(payload.is_empty());
@@ -197,13 +197,13 @@ fn a_block_ends_where_offsets_go_back_or_come_or_go() {
 #[test]
 fn many_publications_are_several_blocks() {
     let publications = vec![Publication::new(vec![0; 0x8000].into()); 5];
-    let out = encode(Encoding::Native, "c", &publications).unwrap();
+    let out = encode(&BLOCKS, "c", &publications).unwrap();
     let counts = frames(&out)
         .into_iter()
         .map(|(_, mut payload)| Block::read(&mut payload).publications.len());
     // Twice 32 KiB exceeds the limit by one byte.
     assert_eq!(counts.collect::<Vec<_>>(), [1, 1, 1, 1, 1]);
     let publications = vec![Publication::new(vec![0; 0x7FFF].into()); 5];
-    let out = encode(Encoding::Native, "c", &publications).unwrap();
+    let out = encode(&BLOCKS, "c", &publications).unwrap();
     assert_eq!(frames(&out).len(), 3);
 }

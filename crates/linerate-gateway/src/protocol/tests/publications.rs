@@ -5,10 +5,13 @@ use linerate_hub::{Publication, Unencodable};
 use linerate_proto::{Header, Opcode};
 
 use super::{bytes, encode, full, publication};
-use crate::protocol::{Encoding, centrifuge::Format};
-
-const JSON: Encoding = Encoding::CentrifugeWebSocket(Format::Json);
-const PROTOBUF: Encoding = Encoding::CentrifugeWebSocket(Format::Protobuf);
+use crate::protocol::{
+    centrifuge::{
+        stream,
+        websocket::{JSON, PROTOBUF},
+    },
+    event_stream, raw,
+};
 
 /// Splits server frames into opcodes and payloads.
 pub(super) fn frames(mut rest: &[u8]) -> Vec<(Opcode, &[u8])> {
@@ -24,46 +27,38 @@ pub(super) fn frames(mut rest: &[u8]) -> Vec<(Opcode, &[u8])> {
 }
 
 #[test]
-fn every_encoding_stands_at_its_place() {
-    for (place, encoding) in Encoding::ALL.into_iter().enumerate() {
-        assert_eq!(usize::from(encoding.index()), place);
-    }
-    assert_eq!(Encoding::encoders().len(), Encoding::ALL.len());
-}
-
-#[test]
 fn centrifuge_json_is_a_line_a_publication() {
     let publications = [publication(b"{\"p\":1}", 46), publication(b"[\n]", 47)];
     let lines = [
         r#"{"push":{"channel":"ticks:AAPL","pub":{"data":{"p":1},"offset":46}}}"#,
         r#"{"push":{"channel":"ticks:AAPL","pub":{"data":[ ],"offset":47}}}"#,
     ];
-    let encoded = |encoding| {
-        let out = encode(encoding, "ticks:AAPL", &publications).unwrap();
+    let encoded = |dialect| {
+        let out = encode(dialect, "ticks:AAPL", &publications).unwrap();
         String::from_utf8_lossy(&out).into_owned()
     };
-    let out = encode(JSON, "ticks:AAPL", &publications).unwrap();
+    let out = encode(&JSON, "ticks:AAPL", &publications).unwrap();
     assert_eq!(&out[..4], b"\x81\x7e\x00\x85");
     assert_eq!(String::from_utf8_lossy(&out[4..]), lines.join("\n"));
     assert_eq!(
-        encoded(Encoding::CentrifugeHttpStream(Format::Json)),
+        encoded(&stream::JSON),
         format!("{}\n{}\n", lines[0], lines[1])
     );
     assert_eq!(
-        encoded(Encoding::CentrifugeEventStream),
+        encoded(&stream::EVENTS),
         format!("data: {}\n\ndata: {}\n\n", lines[0], lines[1])
     );
 }
 
 #[test]
 fn centrifuge_json_holds_all_there_is() {
-    let out = encode(JSON, "ticks:*", &[full(b"1")]).unwrap();
+    let out = encode(&JSON, "ticks:*", &[full(b"1")]).unwrap();
     assert_eq!(
         String::from_utf8_lossy(&out[4..]),
         r#"{"push":{"channel":"ticks:*","pub":{"data":1,"offset":300,"info":{"user":"u","client":"x","conn_info":{},"chan_info":1},"tags":{"k":"v"},"channel":"ticks:A"}}}"#
     );
     let out = encode(
-        JSON,
+        &JSON,
         "a\"\\ü",
         &[Publication::new(Bytes::from_static(b"1"))],
     )
@@ -76,35 +71,32 @@ fn centrifuge_json_holds_all_there_is() {
 fn centrifuge_protobuf_is_what_its_codec_writes() {
     let expected = bytes("1b2219120a7469636b733a4141504c220b22077b2270223a317d302e");
     let publications = [publication(b"{\"p\":1}", 46), publication(b"{\"p\":1}", 46)];
-    let out = encode(PROTOBUF, "ticks:AAPL", &publications).unwrap();
+    let out = encode(&PROTOBUF, "ticks:AAPL", &publications).unwrap();
     assert_eq!(out, [b"\x82\x38", &expected[..], &expected].concat());
-    let encoding = Encoding::CentrifugeHttpStream(Format::Protobuf);
-    let out = encode(encoding, "ticks:AAPL", &publications).unwrap();
+    let dialect = &stream::PROTOBUF;
+    let out = encode(dialect, "ticks:AAPL", &publications).unwrap();
     assert_eq!(out, [&expected[..], &expected].concat());
 
     let expected = bytes(
         "33223112077469636b733a2a22262201ff2a0d0a01751201781a027b7d22013130ac023a060a016b1201765207\
          7469636b733a41",
     );
-    let out = encode(encoding, "ticks:*", &[full(b"\xff")]).unwrap();
+    let out = encode(dialect, "ticks:*", &[full(b"\xff")]).unwrap();
     assert_eq!(out, expected);
 }
 
 #[test]
 fn a_payload_that_is_no_json_has_no_place_in_centrifuge_json() {
     let publications = [publication(b"1", 1), publication(b"hello", 2)];
-    for encoding in [
-        JSON,
-        Encoding::CentrifugeHttpStream(Format::Json),
-        Encoding::CentrifugeEventStream,
-    ] {
+    for dialect in [&JSON, &stream::JSON, &stream::EVENTS] {
         assert_eq!(
-            encode(encoding, "c", &publications),
+            encode(dialect, "c", &publications),
             Err(Unencodable),
-            "{encoding:?}"
+            "{:?}",
+            dialect.name()
         );
     }
-    assert!(encode(PROTOBUF, "c", &publications).is_ok());
+    assert!(encode(&PROTOBUF, "c", &publications).is_ok());
 }
 
 #[test]
@@ -115,7 +107,7 @@ fn raw_is_a_frame_a_publication_byte_for_byte() {
         publication(b"", 3),
         publication("ü".as_bytes(), 4),
     ];
-    let out = encode(Encoding::Raw, "c", &publications).unwrap();
+    let out = encode(&raw::RAW, "c", &publications).unwrap();
     assert_eq!(
         out,
         b"\x81\x09{\n\"a\": 1}\x82\x02\xff\x00\x81\x00\x81\x02\xc3\xbc"
@@ -130,7 +122,7 @@ fn events_have_ids_and_a_data_line_for_each_line() {
         publication(b"", 43),
         Publication::new(Bytes::from_static(b" x")),
     ];
-    let out = encode(Encoding::EventStream, "c", &publications).unwrap();
+    let out = encode(&event_stream::EVENTS, "c", &publications).unwrap();
     let expected = "id: e:41\ndata: {\"a\":1}\n\n\
                     id: e:42\ndata: one\ndata: two\ndata: three\ndata: four\ndata: \n\n\
                     id: e:43\ndata: \n\n\
@@ -138,7 +130,7 @@ fn events_have_ids_and_a_data_line_for_each_line() {
     assert_eq!(String::from_utf8_lossy(&out), expected);
     let binary = [publication(b"\xff", 1)];
     assert_eq!(
-        encode(Encoding::EventStream, "c", &binary),
+        encode(&event_stream::EVENTS, "c", &binary),
         Err(Unencodable)
     );
 }
@@ -148,7 +140,7 @@ fn many_publications_are_several_frames() {
     // Each line is 105 bytes long, so 618 lines with their separators are 65,507 bytes.
     let payload: &'static [u8] = Box::leak(format!("\"{}\"", "x".repeat(63)).into_bytes().into());
     let publications = vec![Publication::new(Bytes::from_static(payload)); 1_400];
-    let out = encode(JSON, "c", &publications).unwrap();
+    let out = encode(&JSON, "c", &publications).unwrap();
     let frames = frames(&out);
     let lengths: Vec<_> = frames.iter().map(|(_, payload)| payload.len()).collect();
     assert_eq!(lengths, [65_507, 65_507, 17_383]);
@@ -175,7 +167,7 @@ fn a_frame_is_full_at_64_kib_and_a_longer_publication_has_its_own() {
     let first = payload(1_000);
     let rest = 0xFFFF - 1 - line_bytes(1_000) - line_bytes(0);
     let lengths = |publications: &[Publication]| {
-        let out = encode(JSON, "c", publications).unwrap();
+        let out = encode(&JSON, "c", publications).unwrap();
         frames(&out)
             .iter()
             .map(|(_, payload)| payload.len())

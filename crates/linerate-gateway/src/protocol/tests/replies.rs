@@ -5,10 +5,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use linerate_hub::{Publication, Unencodable};
 
-use super::{bytes, channel, full, info, position, publication};
+use super::{bytes, channel, commands, full, info, position, publication};
 use crate::protocol::{
-    centrifuge::{Format, Framing, encode},
+    Dialect,
+    centrifuge::{stream, websocket},
     codes::{ClientError, Disconnect, Unsubscribe},
+    native,
     reply::{
         Answer, Connected, HistoryPage, Push, Recovery, Refreshed, Reply, ServerMessage, Subscribed,
     },
@@ -21,18 +23,18 @@ fn answer(id: u32, answer: Answer) -> ServerMessage {
     ServerMessage::Reply(Reply { id, result })
 }
 
-fn encoded(framing: Framing, messages: &[ServerMessage]) -> Vec<u8> {
+fn encoded(dialect: &'static Dialect, messages: &[ServerMessage]) -> Vec<u8> {
     let mut out = Vec::new();
-    encode(framing, messages, &mut out).unwrap();
+    commands(dialect).encode(messages, &mut out).unwrap();
     out
 }
 
 /// Encodes `message` in both formats and compares the results.
 fn both(message: ServerMessage, json: &str, protobuf: &str) {
     let messages = [message];
-    let out = encoded(Framing::HttpStream(Format::Json), &messages);
+    let out = encoded(&stream::JSON, &messages);
     assert_eq!(String::from_utf8(out).unwrap(), format!("{json}\n"));
-    let out = encoded(Framing::HttpStream(Format::Protobuf), &messages);
+    let out = encoded(&stream::PROTOBUF, &messages);
     assert_eq!(out, bytes(protobuf), "{json}");
 }
 
@@ -65,10 +67,7 @@ fn an_error_has_its_code_and_says_whether_to_try_again() {
         id: 3,
         result: Err(ClientError::LIMIT_EXCEEDED.with_message("129 \"channels\"".into())),
     };
-    let out = encoded(
-        Framing::HttpStream(Format::Json),
-        &[ServerMessage::Reply(reply)],
-    );
+    let out = encoded(&stream::JSON, &[ServerMessage::Reply(reply)]);
     let expected = r#"{"id":3,"error":{"code":106,"message":"129 \"channels\""}}"#;
     assert_eq!(out, format!("{expected}\n").as_bytes());
 }
@@ -245,28 +244,24 @@ fn pushes_are_the_same_in_both_formats() {
 #[test]
 fn each_transport_packs_messages_its_way() {
     let messages = [ServerMessage::Ping, answer(4, Answer::Publish)];
-    let cases: [(Framing, &[u8]); 5] = [
+    let cases: [(&'static Dialect, &[u8]); 5] = [
+        (&websocket::JSON, b"\x81\x18{}\n{\"id\":4,\"publish\":{}}"),
+        (&native::BLOCKS, b"\x81\x18{}\n{\"id\":4,\"publish\":{}}"),
+        (&websocket::PROTOBUF, b"\x82\x06\x00\x04\x08\x04\x42\x00"),
+        (&stream::JSON, b"{}\n{\"id\":4,\"publish\":{}}\n"),
         (
-            Framing::WebSocket(Format::Json),
-            b"\x81\x18{}\n{\"id\":4,\"publish\":{}}",
-        ),
-        (Framing::Native, b"\x81\x18{}\n{\"id\":4,\"publish\":{}}"),
-        (
-            Framing::WebSocket(Format::Protobuf),
-            b"\x82\x06\x00\x04\x08\x04\x42\x00",
-        ),
-        (
-            Framing::HttpStream(Format::Json),
-            b"{}\n{\"id\":4,\"publish\":{}}\n",
-        ),
-        (
-            Framing::EventStream,
+            &stream::EVENTS,
             b"data: {}\n\ndata: {\"id\":4,\"publish\":{}}\n\n",
         ),
     ];
-    for (framing, expected) in cases {
-        assert_eq!(encoded(framing, &messages), expected, "{framing:?}");
-        assert_eq!(encoded(framing, &[]), b"", "{framing:?}");
+    for (dialect, expected) in cases {
+        assert_eq!(
+            encoded(dialect, &messages),
+            expected,
+            "{:?}",
+            dialect.name()
+        );
+        assert_eq!(encoded(dialect, &[]), b"", "{:?}", dialect.name());
     }
 }
 
@@ -277,16 +272,15 @@ fn what_is_no_json_is_refused_or_base64() {
         newest: position("e", 2),
     };
     let messages = [ServerMessage::Ping, answer(7, Answer::History(page))];
-    for framing in [
-        Framing::EventStream,
-        Framing::HttpStream(Format::Json),
-        Framing::WebSocket(Format::Json),
-    ] {
+    for dialect in [&stream::EVENTS, &stream::JSON, &websocket::JSON] {
         let mut out = b"before".to_vec();
-        assert_eq!(encode(framing, &messages, &mut out), Err(Unencodable));
+        assert_eq!(
+            commands(dialect).encode(&messages, &mut out),
+            Err(Unencodable)
+        );
         assert_eq!(out, b"before");
     }
-    let out = encoded(Framing::Native, &messages[1..]);
+    let out = encoded(&native::BLOCKS, &messages[1..]);
     assert_eq!(
         String::from_utf8_lossy(&out[2..]),
         r#"{"id":7,"history":{"publications":[{"data":1,"offset":1},{"b64data":"/wAK","offset":2}],"epoch":"e","offset":2}}"#,
@@ -303,10 +297,7 @@ fn json_that_we_pass_on_stays_on_its_line() {
             ..Subscribed::default()
         },
     };
-    let out = encoded(
-        Framing::HttpStream(Format::Json),
-        &[ServerMessage::Push(push)],
-    );
+    let out = encoded(&stream::JSON, &[ServerMessage::Push(push)]);
     assert!(
         out.ends_with(b"\"data\":{ \"a\":  1}}}}\n"),
         "{}",
@@ -316,7 +307,7 @@ fn json_that_we_pass_on_stays_on_its_line() {
         publications: vec![Publication::new(Bytes::from_static(b"[\n]"))],
         newest: position("e", 2),
     };
-    let out = encoded(Framing::EventStream, &[answer(7, Answer::History(page))]);
+    let out = encoded(&stream::EVENTS, &[answer(7, Answer::History(page))]);
     let lines = out.iter().filter(|byte| **byte == b'\n').count();
     assert_eq!(lines, 2);
 }

@@ -1,16 +1,12 @@
 //! What is published or sent arrives unchanged, in every encoding.
 
 use bytes::Bytes;
-use linerate_hub::{Batch, Encode, Publication};
+use linerate_hub::{Batch, Publication};
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::{channel, native::Block, position, publications::frames};
-use crate::protocol::{
-    Encoding,
-    centrifuge::{Format, decode, decode_emulation},
-    decode::Limits,
-};
+use super::{channel, commands, emulation, native::Block, position, publications::frames};
+use crate::protocol::{Dialect, centrifuge::websocket, decode::Limits, native, raw};
 
 fn publications() -> impl Strategy<Value = Vec<Publication>> {
     let payload = prop_oneof![
@@ -38,7 +34,7 @@ fn publications() -> impl Strategy<Value = Vec<Publication>> {
     })
 }
 
-fn encoded(encoding: Encoding, publications: &[Publication]) -> Option<Vec<u8>> {
+fn encoded(dialect: &Dialect, publications: &[Publication]) -> Option<Vec<u8>> {
     let batch = Batch {
         channel: &channel("c\"ü"),
         channel_id: 70_000,
@@ -46,7 +42,7 @@ fn encoded(encoding: Encoding, publications: &[Publication]) -> Option<Vec<u8>> 
         conflated: 0,
     };
     let mut out = Vec::new();
-    encoding.encode(&batch, &mut out).ok().map(|()| out)
+    (dialect.encode)(&batch, &mut out).ok().map(|()| out)
 }
 
 proptest! {
@@ -54,7 +50,7 @@ proptest! {
 
     #[test]
     fn native_blocks_hold_what_was_published(publications in publications()) {
-        let out = encoded(Encoding::Native, &publications).unwrap();
+        let out = encoded(&native::BLOCKS, &publications).unwrap();
         let mut found = Vec::new();
         for (_, mut payload) in frames(&out) {
             while !payload.is_empty() {
@@ -78,7 +74,7 @@ proptest! {
 
     #[test]
     fn raw_frames_hold_what_was_published(publications in publications()) {
-        let out = encoded(Encoding::Raw, &publications).unwrap();
+        let out = encoded(&raw::RAW, &publications).unwrap();
         let payloads: Vec<_> = frames(&out).into_iter().map(|(_, payload)| payload).collect();
         let published: Vec<_> = publications.iter().map(|one| &one.payload()[..]).collect();
         prop_assert_eq!(payloads, published);
@@ -89,7 +85,7 @@ proptest! {
         let publications: Vec<_> =
             publications.into_iter().filter(|one| one.value().is_some()).collect();
         prop_assume!(!publications.is_empty());
-        let out = encoded(Encoding::CentrifugeWebSocket(Format::Json), &publications).unwrap();
+        let out = encoded(&websocket::JSON, &publications).unwrap();
         let frames = frames(&out);
         let lines = frames.iter().flat_map(|(_, payload)| payload.split(|byte| *byte == b'\n'));
         let found: Vec<Value> = lines.map(|line| serde_json::from_slice(line).unwrap()).collect();
@@ -105,15 +101,17 @@ proptest! {
     #[test]
     fn what_is_sent_to_emulation_is_taken_out(commands in ".{0,200}") {
         let body = serde_json::json!({"session": "s", "node": "n", "data": commands});
-        let emulation = decode_emulation(Format::Json, body.to_string().as_bytes()).unwrap();
+        let emulation = emulation("application/json", body.to_string().as_bytes()).unwrap();
         prop_assert_eq!(emulation.frame, commands.into_bytes());
     }
 
     #[test]
     fn any_bytes_are_commands_or_an_error(frame in prop::collection::vec(any::<u8>(), 0..400)) {
-        for format in [Format::Json, Format::Protobuf] {
-            _ = decode(format, &frame, &Limits::default());
-            _ = decode_emulation(format, &frame);
+        for dialect in [&websocket::JSON, &websocket::PROTOBUF] {
+            _ = commands(dialect).decode(&frame, &Limits::default());
+        }
+        for content_type in ["application/json", "application/octet-stream"] {
+            _ = emulation(content_type, &frame);
         }
     }
 
@@ -121,7 +119,8 @@ proptest! {
     fn published_json_is_taken_byte_for_byte(value in any::<(String, Option<i64>, Vec<String>)>()) {
         let payload = serde_json::to_string(&value).unwrap();
         let frame = format!(r#"{{"id":1,"publish":{{"channel":"c","data": {payload} }}}}"#);
-        let commands = decode(Format::Json, frame.as_bytes(), &Limits::default()).unwrap();
+        let frame = frame.as_bytes();
+        let commands = commands(&websocket::JSON).decode(frame, &Limits::default()).unwrap();
         let request = &commands[0].request;
         let expected = crate::protocol::command::Request::Publish {
             channel: "c".into(),

@@ -8,7 +8,7 @@ use linerate_hub::{
 };
 
 use super::*;
-use crate::transport::body::body;
+use crate::{protocol::native::BLOCKS, transport::body::body};
 
 /// A wire with room for a given number of bytes.
 #[derive(Clone, Debug, Default)]
@@ -209,7 +209,7 @@ fn events_beyond_the_bound_make_a_client_slow() {
 fn a_gap_is_told_in_its_place_if_the_protocol_can() {
     for (notice, expected) in [
         (GapNotice::None, "onetwo"),
-        (GapNotice::Native, "one\u{2}\u{5}\u{7}\u{4}\u{4}\u{5}\0two"),
+        (BLOCKS.gaps, "one\u{2}\u{5}\u{7}\u{4}\u{4}\u{5}\0two"),
     ] {
         let pipe = Pipe::with_room(1_000);
         let outlet = ClientOutlet::new(pipe.clone(), notice, 100, &Account::default());

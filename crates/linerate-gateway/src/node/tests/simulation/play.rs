@@ -22,7 +22,7 @@ use crate::{
         Dispatcher, From, Node, Recovery, Subscribe, Worker,
         tests::{channel, connect, options, run, subscription},
     },
-    protocol::{Encoding, command},
+    protocol::{centrifuge::stream, command},
     session::{Asker, Identity, Settings},
 };
 
@@ -340,7 +340,7 @@ fn as_an_sdk(node: &Arc<Node>) -> Subscribe {
         settings: &settings,
         node,
         identity: &Identity::new("c", None),
-        encoding: Encoding::CentrifugeEventStream,
+        dialect: &stream::EVENTS,
     };
     let plan = asker.plan(channel(LIVE), &command::Subscribe::default(), None);
     let wanted = plan.unwrap().subscribe;

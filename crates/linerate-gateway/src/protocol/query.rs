@@ -1,19 +1,16 @@
-//! Parses the query of a request URL for `/raw` or `/sse`.
+//! Subscriptions in the URL of a request, for clients that send no commands.
 
 use std::time::Duration;
 
-use axum::http::{HeaderMap, header};
+use http::{HeaderMap, header};
 use linerate_hub::StreamPosition;
 
-use crate::{
-    protocol::{command::Subscribe, event_stream::position_of},
-    session::Wish,
-};
+use super::{command::Subscribe, position};
 
 /// Why a query is invalid.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub(super) enum QueryError {
+pub(crate) enum QueryError {
     /// The batch interval is not a number of milliseconds.
     #[error("batch_interval_ms must be a whole number of milliseconds")]
     BatchInterval,
@@ -34,7 +31,7 @@ pub(super) enum QueryError {
 }
 
 /// Parses the query of a URL, and the token and position that may be in headers.
-pub(super) fn read(query: &str, headers: &HeaderMap) -> Result<Asked, QueryError> {
+pub(crate) fn read(query: &str, headers: &HeaderMap) -> Result<FixedRequest, QueryError> {
     let mut parsed = Parsed::default();
     for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
         parsed.take(&key, &value)?;
@@ -42,7 +39,7 @@ pub(super) fn read(query: &str, headers: &HeaderMap) -> Result<Asked, QueryError
     let last_event_id = headers.get("last-event-id");
     if let Some(id) = last_event_id.and_then(|id| id.to_str().ok())
         && parsed.channels.len() == 1
-        && let Some(position) = position_of(id)
+        && let Some(position) = position::parse(id)
     {
         // More recent than the position in the URL, which the client has sent from the beginning.
         parsed.since = vec![position];
@@ -50,15 +47,20 @@ pub(super) fn read(query: &str, headers: &HeaderMap) -> Result<Asked, QueryError
     if parsed.token.is_none() {
         parsed.token = bearer(headers);
     }
-    parsed.into_asked()
+    parsed.into_request()
 }
 
-/// What a URL asks for.
-#[derive(Clone, Debug)]
-pub(super) struct Asked {
-    pub(super) wish: Wish,
+/// The tokens and subscriptions of a request.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FixedRequest {
+    /// The connection token; empty if there is none.
+    pub(crate) token: String,
+    /// The requested channels. If empty, the client gets the channels that its tokens name.
+    pub(crate) subscriptions: Vec<Subscribe>,
+    /// Tokens for some of the channels.
+    pub(crate) channel_tokens: Vec<String>,
     /// True if the client asks to be told of gaps, where the protocol makes that optional.
-    pub(super) wants_gaps: bool,
+    pub(crate) wants_gaps: bool,
 }
 
 #[derive(Debug, Default)]
@@ -79,7 +81,7 @@ impl Parsed {
             "channel" => self.channels.push(value.into()),
             "since" => self
                 .since
-                .push(position_of(value).ok_or(QueryError::Position)?),
+                .push(position::parse(value).ok_or(QueryError::Position)?),
             "channel_token" => self.channel_tokens.push(value.into()),
             "token" => once(&mut self.token, value.into())?,
             "filter" => once(&mut self.filter, value.into())?,
@@ -97,7 +99,7 @@ impl Parsed {
         Ok(())
     }
 
-    fn into_asked(self) -> Result<Asked, QueryError> {
+    fn into_request(self) -> Result<FixedRequest, QueryError> {
         let (positions, channels) = (self.since.len(), self.channels.len());
         if positions > 0 && positions != channels {
             return Err(QueryError::Positions {
@@ -114,13 +116,10 @@ impl Parsed {
             conflate: self.conflate.clone(),
             ..Subscribe::default()
         };
-        let wish = Wish {
+        Ok(FixedRequest {
             subscriptions: self.channels.into_iter().map(subscribe).collect(),
             token: self.token.unwrap_or_default(),
             channel_tokens: self.channel_tokens,
-        };
-        Ok(Asked {
-            wish,
             wants_gaps: self.wants_gaps.unwrap_or_default(),
         })
     }
@@ -145,30 +144,30 @@ fn bearer(headers: &HeaderMap) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn parse(query: &str) -> Result<Wish, QueryError> {
-        read(query, &HeaderMap::new()).map(|asked| asked.wish)
+    fn parse(query: &str) -> Result<FixedRequest, QueryError> {
+        read(query, &HeaderMap::new())
     }
 
     #[test]
     fn an_address_may_ask_for_several_channels_with_the_same_options() {
         let query =
             "channel=a%3Ab&channel=c&token=t&filter=x+%3E+1&batch_interval_ms=200&conflate=/k";
-        let wish = parse(query).unwrap();
-        assert_eq!(wish.token, "t");
-        for (subscribe, channel) in wish.subscriptions.iter().zip(["a:b", "c"]) {
+        let request = parse(query).unwrap();
+        assert_eq!(request.token, "t");
+        for (subscribe, channel) in request.subscriptions.iter().zip(["a:b", "c"]) {
             assert_eq!(subscribe.channel, channel);
             assert_eq!(subscribe.filter.as_deref(), Some("x > 1"));
             assert_eq!(subscribe.batch_interval, Some(Duration::from_millis(200)));
             assert_eq!(subscribe.conflate.as_deref(), Some("/k"));
             assert_eq!(subscribe.recover, None);
         }
-        assert_eq!(wish.subscriptions.len(), 2);
+        assert_eq!(request.subscriptions.len(), 2);
     }
 
     #[test]
     fn positions_belong_to_channels_in_order() {
-        let wish = parse("channel=a&channel=b&since=x:1&since=y:2").unwrap();
-        let offsets = wish
+        let request = parse("channel=a&channel=b&since=x:1&since=y:2").unwrap();
+        let offsets = request
             .subscriptions
             .iter()
             .map(|one| one.recover.as_ref().unwrap().offset);
@@ -203,10 +202,10 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert("last-event-id", "x:41".parse().unwrap());
         headers.insert(header::AUTHORIZATION, "Bearer abc".parse().unwrap());
-        let one = read("channel=a&since=x:7", &headers).unwrap().wish;
+        let one = read("channel=a&since=x:7", &headers).unwrap();
         assert_eq!(one.token, "abc");
         assert_eq!(one.subscriptions[0].recover.as_ref().unwrap().offset, 41);
-        let two = read("channel=a&channel=b&token=t", &headers).unwrap().wish;
+        let two = read("channel=a&channel=b&token=t", &headers).unwrap();
         assert_eq!(two.token, "t");
         assert!(two.subscriptions.iter().all(|one| one.recover.is_none()));
     }

@@ -1,0 +1,107 @@
+//! Centrifuge on WebSockets.
+
+use std::convert::Infallible;
+
+use linerate_hub::{Batch, Unencodable};
+use linerate_proto::{Opcode, frame::OpenFrame};
+
+use super::{json, protobuf};
+use crate::protocol::{
+    dialect::{Commands, Dialect, GapNotice, SessionKind, Transport, WebSocketTransport},
+    pieces::Frames,
+    reply::ServerMessage,
+};
+
+pub(in crate::protocol) const PATH: &str = "/connection/websocket";
+
+/// JSON in text frames, one line per command, reply or push. Used without a subprotocol as well.
+pub(crate) static JSON: Dialect = Dialect {
+    protocol: super::JSON,
+    path: PATH,
+    accepts: |_| true,
+    transport: Transport::WebSocket(WebSocketTransport {
+        subprotocol: Some(super::JSON),
+        farewell: Clone::clone,
+    }),
+    session: SessionKind::Commands(Commands {
+        read: json::decode,
+        write: |messages, out| append_text(messages, json::Binary::Refuse, out),
+        first_in_query: None,
+        first_in_body: false,
+    }),
+    encode: encode_json,
+    gaps: GapNotice::None,
+};
+
+/// Protobuf in binary frames, each message preceded by its length.
+pub(crate) static PROTOBUF: Dialect = Dialect {
+    protocol: super::PROTOBUF,
+    path: PATH,
+    accepts: |opening| opening.subprotocol == Some(super::PROTOBUF) || asks_protobuf(opening.query),
+    transport: Transport::WebSocket(WebSocketTransport {
+        subprotocol: Some(super::PROTOBUF),
+        farewell: Clone::clone,
+    }),
+    session: SessionKind::Commands(Commands {
+        read: protobuf::decode,
+        write: append_binary,
+        first_in_query: None,
+        first_in_body: false,
+    }),
+    encode: encode_protobuf,
+    gaps: GapNotice::None,
+};
+
+fn asks_protobuf(query: &str) -> bool {
+    url::form_urlencoded::parse(query.as_bytes())
+        .any(|(key, value)| matches!(&*key, "cf_protocol" | "format") && value == "protobuf")
+}
+
+/// Appends messages as one text frame with a line for each.
+pub(in crate::protocol) fn append_text(
+    messages: &[ServerMessage],
+    binary: json::Binary,
+    out: &mut Vec<u8>,
+) -> Result<(), Unencodable> {
+    let frame = OpenFrame::start(out);
+    for (index, message) in messages.iter().enumerate() {
+        if index > 0 {
+            out.push(b'\n');
+        }
+        json::message(message, binary, out)?;
+    }
+    frame.finish(out, Opcode::Text);
+    Ok(())
+}
+
+fn append_binary(messages: &[ServerMessage], out: &mut Vec<u8>) -> Result<(), Unencodable> {
+    let frame = OpenFrame::start(out);
+    for message in messages {
+        protobuf::message(message, out);
+    }
+    frame.finish(out, Opcode::Binary);
+    Ok(())
+}
+
+fn encode_json(batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
+    let channel = json::text(batch.channel.as_str());
+    let mut frames = Frames::open(out, Opcode::Text, b"\n");
+    for publication in batch.publications {
+        frames.piece(|out| json::publication_push(&channel, publication, out))?;
+    }
+    frames.close();
+    Ok(())
+}
+
+fn encode_protobuf(batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
+    let mut frames = Frames::open(out, Opcode::Binary, b"");
+    for publication in batch.publications {
+        let push = |out: &mut Vec<u8>| {
+            protobuf::publication_push(batch.channel.as_str(), publication, out);
+            Ok::<(), Infallible>(())
+        };
+        let Ok(()) = frames.piece(push);
+    }
+    frames.close();
+    Ok(())
+}

@@ -1,0 +1,236 @@
+//! What the rest of the gateway knows of a client protocol.
+
+use std::{error::Error, sync::Arc};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use linerate_hub::{Batch, ChannelName, Encode, Gap, Unencodable};
+
+use super::{
+    block::Block,
+    codes::Disconnect,
+    command::Command,
+    decode::{DecodeError, Emulation, Limits},
+    query::FixedRequest,
+    reply::ServerMessage,
+};
+
+/// A client protocol: a module in this folder and a line in [`PROTOCOLS`](super::PROTOCOLS).
+/// `docs/internals/adding-a-protocol.md` shows how to add one.
+#[derive(Debug)]
+pub(crate) struct Protocol {
+    /// The dialects of the protocol. If several have the same path, the first that accepts a
+    /// request serves it.
+    pub(crate) dialects: &'static [&'static Dialect],
+    /// Where clients of one-way streams send their commands, if they send any.
+    pub(crate) emulation: Option<EmulationEndpoint>,
+}
+
+/// A client protocol in one format on one transport. The hub encodes publications once for all
+/// subscribers of a dialect.
+#[derive(Debug)]
+pub(crate) struct Dialect {
+    /// The name of the protocol in metrics, in the server API and on the admin page.
+    pub(crate) protocol: &'static str,
+    /// The path that clients request. All dialects of a path are on WebSockets, or none is.
+    pub(crate) path: &'static str,
+    /// Returns whether a request for the path is for this dialect.
+    pub(crate) accepts: fn(&Opening<'_>) -> bool,
+    /// What carries the bytes.
+    pub(crate) transport: Transport,
+    /// Who decides on subscriptions: the client with its commands, or the URL.
+    pub(crate) session: SessionKind,
+    /// Appends publications, framing included.
+    ///
+    /// # Errors
+    /// The dialect cannot represent a publication. What was appended is not used then.
+    pub(crate) encode: fn(&Batch<'_>, &mut Vec<u8>) -> Result<(), Unencodable>,
+    /// How clients are told of gaps.
+    pub(crate) gaps: GapNotice,
+}
+
+/// The names of a client protocol and of its transport, as metrics and the admin page show them.
+pub(crate) type DialectName = (&'static str, &'static str);
+
+/// The parts of a request that select a dialect.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opening<'a> {
+    /// The query of the URL; empty if there is none.
+    pub(crate) query: &'a str,
+    pub(crate) headers: &'a HeaderMap,
+    /// The first of the path's WebSocket subprotocols that the client offers.
+    pub(crate) subprotocol: Option<&'a str>,
+}
+
+/// What carries the bytes of a dialect.
+#[derive(Debug)]
+pub(crate) enum Transport {
+    /// The streaming body of an HTTP response.
+    Stream(StreamTransport),
+    /// WebSocket messages.
+    WebSocket(WebSocketTransport),
+}
+
+/// How a dialect uses the streaming body of an HTTP response.
+#[derive(Debug)]
+pub(crate) struct StreamTransport {
+    /// The name of the transport in metrics and on the admin page.
+    pub(crate) name: &'static str,
+    /// The `Content-Type` of the response.
+    pub(crate) content_type: &'static str,
+    /// Returns the last bytes of the body when the server ends it.
+    pub(crate) farewell: fn(&Disconnect) -> Option<Bytes>,
+}
+
+/// How a dialect uses a WebSocket.
+#[derive(Debug)]
+pub(crate) struct WebSocketTransport {
+    /// The subprotocol, if the dialect has one. The server prefers those of earlier dialects.
+    pub(crate) subprotocol: Option<&'static str>,
+    /// Returns the code and reason of the Close frame.
+    pub(crate) farewell: fn(&Disconnect) -> Disconnect,
+}
+
+/// The kind of session that serves a client.
+#[derive(Debug)]
+pub(crate) enum SessionKind {
+    /// The client sends commands, and gets replies.
+    Commands(Commands),
+    /// The URL says what the client subscribes to; the client sends nothing else.
+    Fixed(Fixed),
+}
+
+/// Commands and replies as bytes.
+#[derive(Debug)]
+pub(crate) struct Commands {
+    /// Decodes the commands in a WebSocket message or in the body of a request.
+    pub(crate) read: fn(&[u8], &Limits) -> Result<Vec<Command>, DecodeError>,
+    /// Appends replies and pushes, of which there is at least one: one WebSocket frame that
+    /// contains all of them, header included, or a piece of a body.
+    ///
+    /// # Errors
+    /// The dialect cannot represent a payload. What was appended is not used then.
+    pub(crate) write: fn(&[ServerMessage], &mut Vec<u8>) -> Result<(), Unencodable>,
+    /// The parameter with the first commands, if a stream can be requested with `GET`.
+    pub(crate) first_in_query: Option<&'static str>,
+    /// True if a stream can be requested with `POST` and the first commands as the body.
+    pub(crate) first_in_body: bool,
+}
+
+/// A fixed subscription.
+#[derive(Debug)]
+pub(crate) struct Fixed {
+    /// Parses the query and the headers of a request; usually [`query::read`](super::query::read).
+    ///
+    /// # Errors
+    /// The request is invalid. The client gets the message.
+    pub(crate) read: fn(&str, &HeaderMap) -> Result<FixedRequest, Box<dyn Error + Send + Sync>>,
+    /// The bytes that begin a stream and then keep it alive; empty on a WebSocket, which has pings.
+    pub(crate) ping: &'static [u8],
+}
+
+/// How a client is told of gaps: what appends the report, framing included.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum GapNotice {
+    /// Each gap is reported with the ID that the reply to `subscribe` gave the channel.
+    ById(fn(u32, Gap, &mut Vec<u8>)),
+    /// Each gap is reported with the name of the channel.
+    ByName(fn(&ChannelName, Gap, &mut Vec<u8>)),
+    /// Like [`ByName`](Self::ByName), but only to clients that asked for it with `gaps=true`.
+    OnRequest(fn(&ChannelName, Gap, &mut Vec<u8>)),
+    /// Not at all; a client that sends commands is told by the end of its subscription.
+    None,
+}
+
+/// An endpoint that takes the commands of clients whose streams are one-way.
+#[derive(Debug)]
+pub(crate) struct EmulationEndpoint {
+    /// The path that clients `POST` to.
+    pub(crate) path: &'static str,
+    /// Decodes the body of a request.
+    pub(crate) read: fn(&HeaderMap, &[u8]) -> Result<Emulation, DecodeError>,
+}
+
+/// The type of the encoders in the gateway's hubs.
+pub(crate) type Encoder = dyn Encode<Block = Arc<Block>>;
+
+impl Dialect {
+    /// Returns the names of the protocol and of the transport.
+    pub(crate) const fn name(&self) -> DialectName {
+        let transport = match &self.transport {
+            Transport::Stream(stream) => stream.name,
+            Transport::WebSocket(_) => "websocket",
+        };
+        (self.protocol, transport)
+    }
+
+    /// Returns whether clients send commands.
+    pub(crate) const fn has_commands(&self) -> bool {
+        matches!(self.session, SessionKind::Commands(_))
+    }
+
+    /// Returns whether clients are told of gaps among the publications, so that their subscriptions
+    /// need not end.
+    pub(crate) const fn reports_gaps(&self) -> bool {
+        !matches!(self.gaps, GapNotice::None)
+    }
+
+    /// Returns whether the reply to `subscribe` gives the channel an ID.
+    pub(crate) const fn has_channel_ids(&self) -> bool {
+        matches!(self.gaps, GapNotice::ById(_))
+    }
+}
+
+impl Encode for &'static Dialect {
+    type Block = Arc<Block>;
+
+    fn encode(&self, batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
+        (self.encode)(batch, out)
+    }
+
+    fn seal(&self, bytes: Bytes, messages: u32) -> Arc<Block> {
+        Arc::new(Block::new(bytes, messages.into()))
+    }
+}
+
+impl Commands {
+    /// Decodes a frame of commands.
+    ///
+    /// Unknown fields are ignored. An unknown command becomes
+    /// [`Request::Unknown`](super::command::Request::Unknown).
+    ///
+    /// # Errors
+    /// Any part of the frame is not a valid command, or there is no command. In that case, none of
+    /// its commands may be executed.
+    pub(crate) fn decode(
+        &self,
+        frame: &[u8],
+        limits: &Limits,
+    ) -> Result<Vec<Command>, DecodeError> {
+        let commands = (self.read)(frame, limits)?;
+        if commands.is_empty() {
+            return Err(DecodeError::Empty);
+        }
+        Ok(commands)
+    }
+
+    /// Appends `messages` to `out` in their wire form. If `messages` is empty, nothing is appended.
+    ///
+    /// # Errors
+    /// The dialect cannot represent a payload. `out` is unchanged in this case.
+    pub(crate) fn encode(
+        &self,
+        messages: &[ServerMessage],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Unencodable> {
+        if messages.is_empty() {
+            return Ok(());
+        }
+        let start = out.len();
+        let result = (self.write)(messages, out);
+        if result.is_err() {
+            out.truncate(start);
+        }
+        result
+    }
+}

@@ -1,0 +1,64 @@
+//! The table of client protocols.
+
+use std::collections::HashSet;
+
+use linerate_hub::EncodingId;
+
+use crate::protocol::{
+    PROTOCOLS,
+    dialect::{SessionKind, Transport},
+    dialects, encoders, encoding_id,
+};
+
+#[test]
+fn every_dialect_has_its_own_name_and_encoding() {
+    let names: HashSet<_> = dialects().map(|dialect| dialect.name()).collect();
+    assert_eq!(names.len(), dialects().count());
+    for (index, dialect) in (0..).zip(dialects()) {
+        assert_eq!(
+            encoding_id(dialect),
+            EncodingId(index),
+            "{:?}",
+            dialect.name()
+        );
+    }
+    assert_eq!(encoders().len(), dialects().count());
+}
+
+#[test]
+fn every_path_has_one_transport() {
+    let is_websocket = |transport: &Transport| matches!(transport, Transport::WebSocket(_));
+    for one in dialects() {
+        for other in dialects().filter(|other| other.path == one.path) {
+            assert_eq!(is_websocket(&one.transport), is_websocket(&other.transport));
+        }
+        for protocol in PROTOCOLS {
+            let emulation = protocol.emulation.as_ref();
+            assert!(emulation.is_none_or(|endpoint| endpoint.path != one.path));
+        }
+    }
+}
+
+#[test]
+fn every_stream_can_be_requested() {
+    for dialect in dialects() {
+        if let (SessionKind::Commands(commands), Transport::Stream(_)) =
+            (&dialect.session, &dialect.transport)
+        {
+            assert!(commands.first_in_body || commands.first_in_query.is_some());
+        }
+    }
+}
+
+#[test]
+fn the_documentation_names_every_path_and_subprotocol() {
+    let text = include_str!("../../../../../docs/gateway/protocols.md");
+    for dialect in dialects().filter(|dialect| dialect.protocol != "lines") {
+        assert!(text.contains(dialect.path), "{}", dialect.path);
+        if let Transport::WebSocket(websocket) = &dialect.transport
+            && let Some(subprotocol) = websocket.subprotocol
+        {
+            assert!(text.contains(subprotocol), "{subprotocol}");
+        }
+    }
+}

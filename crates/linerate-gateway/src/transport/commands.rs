@@ -1,0 +1,190 @@
+//! Clients that send commands: on a WebSocket, or in separate requests next to a stream.
+
+use std::sync::Arc;
+
+use axum::{
+    body::{Body, to_bytes},
+    http::{HeaderMap, StatusCode},
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use linerate::axum::WebSocketUpgrade;
+use tokio::sync::oneshot;
+
+use super::{
+    Admitted, ClientOutlet, DATA_BYTES_MAX, Endpoints,
+    body::body,
+    drive::{StreamInput, Track, now},
+    refusal,
+    wire::{WebSocketWire, Wire},
+};
+use crate::{
+    node::EmulateError,
+    protocol::{
+        Dialect,
+        dialect::{Commands, EmulationEndpoint, Opening, StreamTransport, WebSocketTransport},
+    },
+    session::{Context, Session, Settings},
+};
+
+/// Serves a client on a WebSocket.
+pub(super) fn open_websocket(
+    admitted: Admitted,
+    dialect: &'static Dialect,
+    websocket: &'static WebSocketTransport,
+    commands: &'static Commands,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    let mut options = admitted.options();
+    // The session sends pings in its own protocol.
+    options.config.ping_interval = None;
+    let deflate = options.deflate;
+    upgrade
+        .with_options(options)
+        .on_upgrade(move |ws| async move {
+            let (sender, receiver) = ws.split();
+            let compressed = admitted.compressed();
+            let wire = WebSocketWire::new(sender, websocket.farewell, deflate, compressed);
+            let (track, session) = start(admitted, dialect, commands, wire, String::new());
+            track.run(session, receiver).await;
+            Ok(())
+        })
+}
+
+/// Serves a client on a stream. Its first commands are the body of the request, or a parameter.
+pub(super) async fn open_stream(
+    admitted: Admitted,
+    dialect: &'static Dialect,
+    transport: &'static StreamTransport,
+    commands: &'static Commands,
+    opening: Opening<'_>,
+    body: Option<Body>,
+) -> Response {
+    if let Some(refused) = admitted.refuse_to_stay() {
+        return refused;
+    }
+    let first = match body {
+        Some(body) => read(body, &admitted.settings).await,
+        None => find(commands, opening.query, &admitted.settings),
+    };
+    match first {
+        Ok(first) => stream(admitted, dialect, transport, commands, &first),
+        Err(refused) => admitted.cors.allow(refused),
+    }
+}
+
+/// Handles commands for a stream on any node of the cluster.
+pub(super) async fn emulate(
+    endpoint: &EmulationEndpoint,
+    endpoints: Endpoints,
+    admitted: Admitted,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let forwarded = forward(endpoint, &endpoints, &admitted.settings, &headers, body).await;
+    let response = forwarded.unwrap_or_else(|refused| refused);
+    admitted.cors.allow(response)
+}
+
+async fn forward(
+    endpoint: &EmulationEndpoint,
+    endpoints: &Endpoints,
+    settings: &Settings,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Response, Response> {
+    let body = read(body, settings).await?;
+    let emulation = (endpoint.read)(headers, &body)
+        .map_err(|error| refusal(StatusCode::BAD_REQUEST, &error.to_string()))?;
+    let node = endpoints.worker.node();
+    let emulated = node
+        .emulate(&emulation.node, &emulation.session, emulation.frame.into())
+        .await;
+    match emulated {
+        Ok(()) => Ok(StatusCode::NO_CONTENT.into_response()),
+        Err(error @ EmulateError::Busy) => {
+            Err(refusal(StatusCode::TOO_MANY_REQUESTS, &error.to_string()))
+        }
+        Err(error) => Err(refusal(StatusCode::NOT_FOUND, &error.to_string())),
+    }
+}
+
+/// Starts a session that answers on a stream, with the first commands already received.
+fn stream(
+    admitted: Admitted,
+    dialect: &'static Dialect,
+    transport: &'static StreamTransport,
+    commands: &'static Commands,
+    first: &[u8],
+) -> Response {
+    let name = uuid::Uuid::new_v4().to_string();
+    let (still_there, gone) = oneshot::channel::<()>();
+    let (wire, stream) = body(DATA_BYTES_MAX, transport.farewell, still_there);
+    let cors = admitted.cors.clone();
+    let emulations = admitted.endpoints.worker.node().emulations();
+    let input = StreamInput {
+        emulation: emulations.open(&name),
+        gone,
+    };
+    let (track, mut session) = start(admitted, dialect, commands, wire, name);
+    session.handle_frame(now(), first);
+    tokio::spawn(track.run(session, input));
+    cors.allow(stream.into_response(transport.content_type))
+}
+
+fn start(
+    admitted: Admitted,
+    dialect: &'static Dialect,
+    commands: &'static Commands,
+    wire: impl Wire,
+    name: String,
+) -> (Track, Session) {
+    let connection = admitted.connection(dialect);
+    let bytes_max = admitted.settings.config.client.queue_bytes_max;
+    let gate = admitted.endpoints.gate(dialect);
+    let backlogs = &gate.worker.accounts().backlogs;
+    let outlet = Arc::new(ClientOutlet::new(wire, dialect.gaps, bytes_max, backlogs));
+    let track = Track {
+        worker: gate.worker.clone(),
+        outlet: outlet.clone(),
+        commands,
+        registration: Some(gate.worker.node().budget().register(&outlet)),
+        _visit: admitted.visit,
+    };
+    let context = Context {
+        gate,
+        outlet,
+        connection,
+    };
+    (track, Session::new(context, commands, name, now()))
+}
+
+/// Returns the commands in the query of a request.
+fn find(commands: &Commands, query: &str, settings: &Settings) -> Result<Bytes, Response> {
+    let name = commands.first_in_query.unwrap_or_default();
+    let mut pairs = url::form_urlencoded::parse(query.as_bytes());
+    let Some((_, first)) = pairs.find(|(key, _)| key == name) else {
+        return Err(refusal(
+            StatusCode::BAD_REQUEST,
+            &format!("{name} is missing"),
+        ));
+    };
+    let bytes_max = settings.config.client.message_bytes_max;
+    if first.len() > bytes_max {
+        return Err(too_large(bytes_max));
+    }
+    Ok(first.into_owned().into())
+}
+
+/// Reads the commands in the body of a request.
+async fn read(body: Body, settings: &Settings) -> Result<Bytes, Response> {
+    let bytes_max = settings.config.client.message_bytes_max;
+    to_bytes(body, bytes_max)
+        .await
+        .map_err(|_| too_large(bytes_max))
+}
+
+fn too_large(bytes_max: usize) -> Response {
+    let text = format!("commands exceed the limit of {bytes_max} bytes");
+    refusal(StatusCode::PAYLOAD_TOO_LARGE, &text)
+}
