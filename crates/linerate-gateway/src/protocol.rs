@@ -31,6 +31,8 @@ pub(crate) mod decode;
 pub(crate) mod dialect;
 pub(crate) mod event_stream;
 mod gap;
+#[cfg(test)]
+mod lines;
 pub(crate) mod native;
 mod pieces;
 pub(crate) mod position;
@@ -52,6 +54,8 @@ pub(crate) static PROTOCOLS: &[&Protocol] = &[
     &centrifuge::PROTOCOL,
     &event_stream::PROTOCOL,
     &raw::PROTOCOL,
+    #[cfg(test)]
+    &lines::PROTOCOL,
 ];
 
 /// Returns the dialects of all protocols. The index of each is its ID in the hub.

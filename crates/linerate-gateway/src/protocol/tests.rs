@@ -6,6 +6,7 @@ mod codes;
 mod commands;
 mod event_stream;
 mod gaps;
+mod lines;
 mod native;
 mod publications;
 mod registry;
