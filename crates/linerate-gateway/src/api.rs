@@ -11,7 +11,6 @@
 //! wrong key, 403 if no key is configured, 404 for an unknown method, 413 for a body that is too
 //! long.
 
-pub(crate) mod attempts;
 #[cfg(fuzzing)]
 pub(crate) mod fuzzing;
 pub(crate) mod gate;

@@ -41,8 +41,7 @@ mod server;
 mod session;
 mod transport;
 
-pub use api::attempts::KeyRefusal;
-pub use auth::{AuthSetupError, TokenMaker, TokenMakerError};
+pub use auth::{AuthSetupError, KeyRefusal, TokenMaker, TokenMakerError};
 pub use gateway::{Access, BindError, Gateway, LogsAccess, ReloadError, Running};
 pub use node::NodeInfo;
 pub use server::{CertificateError, Visit};

@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use linerate::{Config, HandshakeLimits, Http2Limits};
 
-use crate::{api::attempts, protocol::centrifuge, server, session, transport};
+use crate::{auth, protocol::centrifuge, server, session, transport};
 
 /// A limit with its effective value.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -94,12 +94,12 @@ fn requests() -> Vec<Limit> {
         ),
         count(
             "request.wrong_keys_max",
-            attempts::WRONG_KEYS_MAX.into(),
+            auth::WRONG_KEYS_MAX.into(),
             "Maximum number of wrong keys from one address for the server API, /admin and /logs",
         ),
         seconds(
             "request.wrong_keys_s",
-            attempts::WRONG_KEYS_WINDOW,
+            auth::WRONG_KEYS_WINDOW,
             "Time that wrong keys are remembered; beyond the maximum, keys from the address are refused until it ends",
         ),
         seconds(

@@ -39,7 +39,6 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use linerate_hub::{ChannelName, ClientId};
 
-pub(crate) use crate::api::attempts::KeyRefusal;
 use crate::auth::Shown;
 use crate::protocol::centrifuge::{
     Answer, ClientError, Command, Disconnect, Format, Limits, Push, Reply, Request, ServerMessage,

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use http::{HeaderMap, StatusCode, header};
 
-use super::attempts::KeyRefusal;
 use crate::{
+    auth::KeyRefusal,
     server::names_this_machine,
     session::{Settings, Shared},
     transport::Peer,
