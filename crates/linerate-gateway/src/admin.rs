@@ -52,8 +52,8 @@ use crate::{
     api::{Refusal, gate::Door, read},
     node::{Node, Whom, Worker},
     protocol::centrifuge::{Disconnect, Unsubscribe},
+    server::Peer,
     session::Shared,
-    transport::Peer,
 };
 use rates::Rates;
 pub(crate) use tail::TailEncoding;

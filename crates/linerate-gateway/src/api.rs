@@ -34,7 +34,7 @@ use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
 use serde_json::json;
 
-use crate::{node::Node, session::Shared, transport::Peer};
+use crate::{node::Node, server::Peer, session::Shared};
 use gate::{Denied, Door};
 use reply::{ApiError, Reply};
 

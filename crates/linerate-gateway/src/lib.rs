@@ -44,5 +44,4 @@ mod transport;
 pub use auth::{AuthSetupError, KeyRefusal, TokenMaker, TokenMakerError};
 pub use gateway::{Access, BindError, Gateway, LogsAccess, ReloadError, Running};
 pub use node::NodeInfo;
-pub use server::{CertificateError, Visit};
-pub use transport::Peer;
+pub use server::{CertificateError, Peer, Visit};

@@ -25,9 +25,8 @@ use crate::{
     },
     metrics::Snapshot,
     node::Node,
-    server::{Front, Phase},
+    server::{Front, Peer, Phase},
     session::Shared,
-    transport::Peer,
 };
 
 /// The content type of OpenMetrics.

@@ -10,6 +10,7 @@
 //! | `http2` | requests and WebSockets on HTTP/2 streams |
 //! | `listener` | listening sockets |
 //! | `newcomer` | connections before their first request |
+//! | `peer` | the origin of a request |
 //! | `proxy` | client addresses reported by trusted proxies |
 //! | `spares` | spare file descriptors |
 //! | `staying` | response bodies that keep their place among the connections |
@@ -28,6 +29,7 @@ mod hosts;
 mod http2;
 mod listener;
 mod newcomer;
+mod peer;
 mod proxy;
 mod spares;
 mod staying;
@@ -54,6 +56,7 @@ pub(crate) use drain::send_away;
 pub(crate) use hosts::Hosts;
 pub(crate) use hosts::names_this_machine;
 pub(crate) use listener::listen;
+pub use peer::Peer;
 pub(crate) use spares::Spares;
 pub(crate) use stop::{Phase, Stop, Stopped};
 pub(crate) use timed::BODY_TIMEOUT;
@@ -121,7 +124,7 @@ impl Front {
     /// Serves `app` on a listener until the server stops, and then until all connections are
     /// closed.
     ///
-    /// Each request has a [`Peer`](crate::transport::Peer) and a [`Visit`] among its extensions.
+    /// Each request has a [`Peer`] and a [`Visit`] among its extensions.
     ///
     /// # Errors
     /// Fails if accepting connections fails permanently because the socket is not a listener.

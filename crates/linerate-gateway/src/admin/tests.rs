@@ -22,8 +22,8 @@ use crate::{
         Node, Notice, Worker,
         tests::{Bus, connect, node_on, publish, subscription, until},
     },
+    server::Peer,
     session::{Settings, Shared},
-    transport::Peer,
 };
 
 const KEY: &str = "Bearer 0123456789abcdef";

@@ -6,9 +6,8 @@ use http::{HeaderMap, StatusCode, header};
 
 use crate::{
     auth::KeyRefusal,
-    server::names_this_machine,
+    server::{Peer, names_this_machine},
     session::{Settings, Shared},
-    transport::Peer,
 };
 
 /// Headers that proxies add to the requests that they forward.

@@ -14,8 +14,8 @@ use crate::{
         Notice, Worker,
         tests::{Memo, connect, node_in_memory, present, subscription},
     },
+    server::Peer,
     session::{Settings, Shared},
-    transport::Peer,
 };
 
 const KEY: &str = "0123456789abcdef";

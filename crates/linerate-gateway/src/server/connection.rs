@@ -30,7 +30,7 @@ use tokio::{
 use tower_service::Service;
 
 use super::{
-    Front, Full, Visit,
+    Front, Full, Peer, Visit,
     admission::AddressPlace,
     http2,
     newcomer::Newcomer,
@@ -38,7 +38,6 @@ use super::{
     staying::Staying,
     timed::{Held, Timed},
 };
-use crate::transport::Peer;
 
 /// Maximum time to receive the header section of a request, including the wait for its first byte.
 pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
