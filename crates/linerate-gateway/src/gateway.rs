@@ -2,6 +2,7 @@
 
 mod access;
 mod error;
+mod limits;
 mod reload;
 mod seat;
 

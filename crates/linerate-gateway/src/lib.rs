@@ -10,7 +10,7 @@
 //! | `config` | the configuration: file, environment, flags; channel namespaces |
 //! | `auth` | tokens, origins, API keys |
 //! | `filter` | expressions that select publications |
-//! | `limits` | every limit by name |
+//! | `limits` | limits by name |
 //! | `protocol` | the client protocols as bytes: raw, Centrifuge, native blocks, SSE |
 //! | `session` | a client's session: executes commands, sends replies |
 //! | `node` | the workers' shards of the hub, dispatch from broker to shards, presence, cluster |
@@ -31,7 +31,7 @@ mod filter;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod gateway;
-pub mod limits;
+mod limits;
 mod metrics;
 mod node;
 mod operations;
@@ -43,5 +43,6 @@ mod transport;
 
 pub use auth::{AuthSetupError, KeyRefusal, TokenMaker, TokenMakerError};
 pub use gateway::{Access, BindError, Gateway, LogsAccess, ReloadError, Running};
+pub use limits::{Limit, Unit};
 pub use node::NodeInfo;
 pub use server::{CertificateError, Peer, Visit};
