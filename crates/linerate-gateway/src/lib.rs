@@ -17,7 +17,7 @@
 //! | `transport` | WebSocket, HTTP streaming and SSE, all serving the same session |
 //! | `api` | the server API |
 //! | `admin` | the API for the admin page |
-//! | `metrics` | counters and their Prometheus exposition |
+//! | `metrics` | counters of events |
 //! | `operations` | `/live`, `/ready`, `/metrics` |
 //! | `quiet` | log lines that clients cannot flood |
 //! | `server` | listeners, TLS, admission, drain |

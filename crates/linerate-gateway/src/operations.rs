@@ -4,6 +4,11 @@
 //! restarts failed processes must not restart all nodes when the broker is unavailable. `/ready`
 //! reports whether new clients should be routed to this node.
 
+mod deliveries;
+mod figure;
+mod process;
+mod snapshot;
+
 use std::sync::Arc;
 
 use axum::{
@@ -23,11 +28,11 @@ use crate::{
         Refusal,
         gate::{Denied, Door, is_local},
     },
-    metrics::Snapshot,
     node::Node,
     server::{Front, Peer, Phase},
     session::Shared,
 };
+use snapshot::Snapshot;
 
 /// The content type of OpenMetrics.
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -117,7 +122,7 @@ async fn ready(State(operations): State<Arc<Operations>>) -> Response {
 
 async fn metrics(State(operations): State<Arc<Operations>>) -> Response {
     let snapshot = Snapshot::take(&operations.node, &operations.front).await;
-    match operations.shared.metrics().to_text(snapshot) {
+    match snapshot.into_text(operations.shared.metrics()) {
         Ok(text) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
@@ -163,3 +168,6 @@ pub(crate) fn refuse_diagnostics(shared: &Shared, parts: &Parts) -> Option<Respo
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,10 +6,11 @@ use linerate_broker::{BrokerOptions, Ingest, Publish, memory::Memory};
 use linerate_hub::ChannelName;
 use tokio::runtime::Handle;
 
-use super::{Metrics, Snapshot, TokenKind};
+use super::Snapshot;
 use crate::{
     auth::TokenError,
     config::{Config, Namespaces, ServerOptions},
+    metrics::{Metrics, TokenKind},
     node::{Dispatcher, Node, NodeOptions},
     protocol::Encoding,
     server::{Front, Hosts, Stop},
@@ -52,9 +53,8 @@ async fn text(metrics: &Metrics) -> String {
         stopped,
     )
     .unwrap();
-    metrics
-        .to_text(Snapshot::take(&node, &front).await)
-        .unwrap()
+    let snapshot = Snapshot::take(&node, &front).await;
+    snapshot.into_text(metrics).unwrap()
 }
 
 /// Returns the names that samples have or can have in an OpenMetrics text.

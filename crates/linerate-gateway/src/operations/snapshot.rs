@@ -1,26 +1,35 @@
-//! The counts of the node, its workers and its listeners.
+//! All metrics in the text format that Prometheus reads.
 
 use std::{fmt, time::Duration};
 
 use linerate_broker::LinkState;
 use linerate_budget::{Budget, Consumer};
 use linerate_hub::{GapCause, hub::Totals};
-use prometheus_client::{collector::Collector, encoding::DescriptorEncoder};
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, text},
+    registry::Registry,
+};
 
 use super::{
-    PublishDurations, deliveries,
+    deliveries,
     figure::{Figure, Kind, Labels, Value},
+    process::Process,
 };
 use crate::{
+    metrics::{Metrics, PublishDurations},
     node::{Node, Tally},
     server::Front,
 };
 
-/// The values of all metrics at one moment.
+/// Prefix of all metric names.
+const PREFIX: &str = "linerate";
+
+/// The counts of the node, its workers and its listeners at one moment.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     figures: Vec<Figure>,
-    pub(super) publishes: PublishDurations,
+    publishes: PublishDurations,
 }
 
 impl Snapshot {
@@ -37,6 +46,25 @@ impl Snapshot {
         snapshot.add_broker(node);
         snapshot.add_hubs(node, node.tallies().await);
         snapshot
+    }
+
+    /// Returns these counts, those in `metrics` and those of the process in the OpenMetrics text
+    /// format, which Prometheus reads.
+    ///
+    /// # Errors
+    /// Never fails in practice, because writing to a string cannot fail.
+    pub(crate) fn into_text(self, metrics: &Metrics) -> Result<String, fmt::Error> {
+        let mut ours = Registry::with_prefix(PREFIX);
+        metrics.register(&mut ours);
+        self.publishes.register(&mut ours);
+        ours.register_collector(Box::new(self));
+        let mut process = Registry::default();
+        process.register_collector(Box::new(Process::look()));
+        let mut text = String::new();
+        text::encode_registry(&mut text, &ours)?;
+        text::encode_registry(&mut text, &process)?;
+        text::encode_eof(&mut text)?;
+        Ok(text)
     }
 
     fn add_front(&mut self, front: &Front) {

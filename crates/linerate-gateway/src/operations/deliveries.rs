@@ -4,10 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use linerate_hub::hub::{DELAY_BOUNDS_S, Deliveries, MESSAGES_BOUNDS};
 
-use super::{
-    durations::buckets,
-    figure::{Figure, Kind, Labels, Value},
-};
+use super::figure::{Figure, Kind, Labels, Value, buckets};
 use crate::{
     node::{Dialect, Node},
     protocol::Encoding,
