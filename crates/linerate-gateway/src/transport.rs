@@ -40,7 +40,7 @@ use crate::{
     server::{Peer, Visit},
     session::{Gate, Refusal, Settings, Shared},
 };
-pub(crate) use outlet::{ClientOutlet, Event};
+use outlet::ClientOutlet;
 
 /// The maximum number of data bytes queued for a socket. Further data stays in the channels' rings,
 /// where it can be conflated.

@@ -7,7 +7,10 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use linerate_broker::{BrokerError, HistoryRequest, Publish};
 use linerate_hub::{ChannelName, ClientId, SubscribeError as HubError};
 
-use super::{Gate, Identity, Member, Refusal, Subscription, deadlines::until, identity::end_of};
+use super::{
+    Gate, Identity, Member, Refusal, SessionOutlet, Subscription, deadlines::until,
+    identity::end_of,
+};
 use crate::{
     auth::{ConnectionClaims, SubscriptionClaims},
     node::{Connection, Prepared, SubscribeError, fitting, weight},
@@ -19,7 +22,6 @@ use crate::{
             reply::{HistoryPage, Recovery, Subscribed},
         },
     },
-    transport::ClientOutlet,
 };
 
 /// The maximum number of subscriptions that a client makes concurrently.
@@ -72,7 +74,7 @@ pub(crate) struct Candidate {
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
     pub(crate) gate: Gate,
-    pub(crate) outlet: Arc<ClientOutlet>,
+    pub(crate) outlet: Arc<dyn SessionOutlet>,
     pub(crate) connection: Connection,
 }
 
