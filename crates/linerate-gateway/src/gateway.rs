@@ -23,7 +23,7 @@ use tokio::{
 };
 
 use crate::{
-    admin::Admin,
+    admin::{Admin, TailEncoding},
     config::{Config, ServerOptions},
     node::{Dispatcher, Node, NodeInfo, NodeOptions},
     operations::Operations,
@@ -140,6 +140,7 @@ impl Gateway {
         let options = NodeOptions {
             name: host_name(),
             encodings: Encoding::encoders(),
+            tail_encoding: Arc::new(TailEncoding),
             namespaces: settings.namespaces.clone(),
             linger: LINGER,
             revocations_max: settings.config.auth.revocations_max,

@@ -50,7 +50,6 @@ use tokio::{
 };
 
 use crate::{
-    admin::TailEncoding,
     auth::Revocations,
     config::{FilterOptions, Namespaces},
     metrics::PublishDurations,
@@ -90,6 +89,8 @@ pub(crate) struct NodeOptions {
     pub name: String,
     /// The encodings that subscriptions may use; the index is the ID.
     pub encodings: Vec<Arc<Encoder>>,
+    /// The encoding of tails, which administrators read. Its ID follows those of `encodings`.
+    pub tail_encoding: Arc<Encoder>,
     /// The options of channels; [`Node::set_namespaces`] changes them.
     pub namespaces: Namespaces,
     /// How long a channel stays subscribed at the broker after its last subscriber has left.
@@ -212,7 +213,7 @@ impl Node {
     /// The dispatcher was created for fewer workers.
     pub(crate) fn worker(self: &Arc<Self>, index: u16) -> Worker {
         let mut encodings = self.options.encodings.clone();
-        encodings.push(Arc::new(TailEncoding));
+        encodings.push(self.options.tail_encoding.clone());
         let accounts = Accounts::new(self.budget());
         let hub = Hub::new(HubOptions {
             encodings,
@@ -342,7 +343,7 @@ impl Node {
         self.labels.number(self.namespaces.load().label(channel))
     }
 
-    /// Returns the encoding of tails, which follows those of clients.
+    /// Returns the encoding of tails.
     pub(crate) fn tail_encoding(&self) -> EncodingId {
         // There are far fewer than 255 encodings; the hub refuses an ID that it does not know.
         EncodingId(u8::try_from(self.options.encodings.len()).unwrap_or(u8::MAX))

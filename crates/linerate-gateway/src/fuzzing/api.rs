@@ -10,6 +10,7 @@ use serde_json::Value;
 use tokio::runtime::{Builder, Handle};
 
 use crate::{
+    admin::TailEncoding,
     api::fuzzing::perform,
     auth::{Revocation, Revocations, Shown, Target},
     config::{Config, FilterOptions, Namespaces},
@@ -48,6 +49,7 @@ fn node() -> Arc<Node> {
     let options = NodeOptions {
         name: "fuzz".to_owned(),
         encodings: Vec::new(),
+        tail_encoding: Arc::new(TailEncoding),
         namespaces: Namespaces::new(&Config::default()),
         linger: std::time::Duration::ZERO,
         revocations_max: REVOCATIONS_MAX,

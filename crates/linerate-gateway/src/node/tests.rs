@@ -33,6 +33,7 @@ use super::{
     Connection, Dispatcher, From, Node, NodeOptions, Notice, Outlet, Recovery, Subscribe, Worker,
 };
 use crate::{
+    admin::TailEncoding,
     config::{Config, FilterOptions, Namespaces},
     protocol::{Block, Transmit},
 };
@@ -268,6 +269,7 @@ pub(crate) fn options() -> NodeOptions {
     NodeOptions {
         name: "test".to_owned(),
         encodings: vec![Arc::new(Lines)],
+        tail_encoding: Arc::new(TailEncoding),
         namespaces: Namespaces::new(&Config::default()),
         linger: Duration::from_secs(5),
         revocations_max: 100,

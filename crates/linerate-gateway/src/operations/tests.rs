@@ -8,6 +8,7 @@ use tokio::runtime::Handle;
 
 use super::Snapshot;
 use crate::{
+    admin::TailEncoding,
     auth::TokenError,
     config::{Config, Namespaces, ServerOptions},
     metrics::{Metrics, TokenKind},
@@ -24,6 +25,7 @@ fn quiet_node() -> Arc<Node> {
     let options = NodeOptions {
         name: "test".into(),
         encodings: Encoding::encoders(),
+        tail_encoding: Arc::new(TailEncoding),
         namespaces: Namespaces::default(),
         linger: Duration::ZERO,
         revocations_max: 100,
