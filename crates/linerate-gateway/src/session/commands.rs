@@ -10,7 +10,6 @@ use super::{
     Context, Done, Identity, Pending, Refusal, Session, Stage, Subscription, VERSION, Work,
     deadlines::until,
     identity::end_of,
-    plan::is_allowed,
     work::{Joined, Standing},
 };
 use crate::{
@@ -232,7 +231,7 @@ impl Session {
         let settings = context.gate.shared.settings_full();
         let channel = settings.channel_name(channel)?;
         let options = settings.channel(&channel);
-        if !is_allowed(options.allow_publish, options, identity.is_anonymous()) {
+        if !options.allow_publish || !options.is_open_to(identity.is_anonymous()) {
             return Err(Refusal::Error(ClientError::PERMISSION_DENIED));
         }
         if context.gate.worker.node().broker().is_pattern(&channel) {

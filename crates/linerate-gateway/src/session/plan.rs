@@ -111,13 +111,8 @@ impl Asker<'_> {
         options: &ChannelOptions,
         has_token: bool,
     ) -> Result<(), ClientError> {
-        if !has_token
-            && !is_allowed(
-                options.allow_subscribe,
-                options,
-                self.identity.is_anonymous(),
-            )
-        {
+        let is_open = options.allow_subscribe && options.is_open_to(self.identity.is_anonymous());
+        if !has_token && !is_open {
             return Err(ClientError::PERMISSION_DENIED);
         }
         if self.node.broker().is_pattern(channel) && !options.allow_pattern {
@@ -177,11 +172,6 @@ impl Asker<'_> {
             (payload, tags) => payload.or(tags),
         })
     }
-}
-
-/// Returns whether a client may use a feature that the options open to clients.
-pub(crate) fn is_allowed(is_open: bool, options: &ChannelOptions, is_anonymous: bool) -> bool {
-    is_open && (options.allow_anonymous || !is_anonymous)
 }
 
 fn batch_interval(
