@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `accept` | accepts connections at a limited rate, even when file descriptors run out |
 //! | `admission` | limits on connections, in total and per address |
-//! | `connection` | a single connection: proxy header, TLS, requests, shutdown |
+//! | `connection` | a single connection: proxy header, TLS, HTTP version, shutdown |
 //! | `drain` | disconnects clients gradually |
 //! | `hosts` | host names that the server accepts |
 //! | `http2` | requests and WebSockets on HTTP/2 streams |
@@ -12,6 +12,8 @@
 //! | `newcomer` | connections before their first request |
 //! | `peer` | the origin of a request |
 //! | `proxy` | client addresses reported by trusted proxies |
+//! | `refusal` | refuses connections for which there is no place |
+//! | `request` | answers requests, which know where they come from |
 //! | `spares` | spare file descriptors |
 //! | `staying` | response bodies that keep their place among the connections |
 //! | `stop` | the phases of shutting down |
@@ -31,6 +33,8 @@ mod listener;
 mod newcomer;
 mod peer;
 mod proxy;
+mod refusal;
+mod request;
 mod spares;
 mod staying;
 mod stop;
@@ -49,14 +53,13 @@ use crate::config::ServerOptions;
 pub(crate) use admission::CONNECTION_BYTES;
 pub use admission::Visit;
 pub(crate) use admission::{Admission, Full};
-pub(crate) use connection::{
-    DEAD_PEER_TIMEOUT, HANDSHAKE_TIMEOUT, HEAD_BYTES_MAX, HEAD_TIMEOUT, REQUESTS_TIMEOUT,
-};
+pub(crate) use connection::{DEAD_PEER_TIMEOUT, HANDSHAKE_TIMEOUT, HEAD_TIMEOUT};
 pub(crate) use drain::send_away;
 pub(crate) use hosts::Hosts;
 pub(crate) use hosts::names_this_machine;
 pub(crate) use listener::listen;
 pub use peer::Peer;
+pub(crate) use request::{HEAD_BYTES_MAX, REQUESTS_TIMEOUT};
 pub(crate) use spares::Spares;
 pub(crate) use stop::{Phase, Stop, Stopped};
 pub(crate) use timed::BODY_TIMEOUT;
