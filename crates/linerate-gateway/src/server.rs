@@ -1,11 +1,10 @@
-//! Everything between a socket and a request: listeners, TLS, admission, draining.
+//! Everything between a socket and a request: listeners, TLS, admission, shutting down.
 //!
 //! | module | contents |
 //! | --- | --- |
 //! | `accept` | accepts connections at a limited rate, even when file descriptors run out |
 //! | `admission` | limits on connections, in total and per address |
 //! | `connection` | a single connection: proxy header, TLS, HTTP version, shutdown |
-//! | `drain` | disconnects clients gradually |
 //! | `hosts` | host names that the server accepts |
 //! | `http2` | requests and WebSockets on HTTP/2 streams |
 //! | `listener` | listening sockets |
@@ -24,7 +23,6 @@
 mod accept;
 mod admission;
 mod connection;
-mod drain;
 #[cfg(fuzzing)]
 pub(crate) mod fuzzing;
 mod hosts;
@@ -54,7 +52,6 @@ pub(crate) use admission::CONNECTION_BYTES;
 pub use admission::Visit;
 pub(crate) use admission::{Admission, Full};
 pub(crate) use connection::{DEAD_PEER_TIMEOUT, HANDSHAKE_TIMEOUT, HEAD_TIMEOUT};
-pub(crate) use drain::send_away;
 pub(crate) use hosts::Hosts;
 pub(crate) use hosts::names_this_machine;
 pub(crate) use listener::listen;
@@ -65,7 +62,7 @@ pub(crate) use stop::{Phase, Stop, Stopped};
 pub(crate) use timed::BODY_TIMEOUT;
 pub(crate) use tls::Certificate;
 pub use tls::CertificateError;
-pub(crate) use workers::{Seat, Threads, Workers};
+pub(crate) use workers::{Threads, Workers};
 
 /// State shared by the listeners of all workers.
 #[derive(Debug)]
