@@ -65,7 +65,6 @@ pub(crate) use emulation::{EmulateError, Emulation, Emulations};
 use interest::Interests;
 use labels::Labels;
 pub(crate) use outlet::{Connection, Notice, Outlet};
-pub(crate) use overload::most_of;
 use presence::People;
 use reads::Reads;
 pub(crate) use recovered::{fitting, weight};

@@ -62,14 +62,6 @@ enum Whom {
     Holder(Arc<dyn Holder>),
 }
 
-/// Returns the consumer with the largest part, and the sum of all parts.
-pub(crate) fn most_of<const N: usize>(parts: [(Consumer, u64); N]) -> (Consumer, u64) {
-    let bytes = parts.iter().map(|(_, bytes)| bytes).sum();
-    let largest = parts.into_iter().max_by_key(|(_, bytes)| *bytes);
-    let consumer = largest.map_or(Consumer::Connections, |(consumer, _)| consumer);
-    (consumer, bytes)
-}
-
 impl Node {
     /// Keeps the node within its memory budget. Never returns.
     pub(super) async fn run_overload(self: Arc<Self>) {
@@ -197,7 +189,7 @@ impl Worker {
                     State::Critical => known.channels.len() * FOOTPRINT_BYTES,
                     _ => 0,
                 };
-                let (consumer, bytes) = most_of([
+                let (consumer, bytes) = Consumer::largest_of([
                     (Consumer::Backlogs, known.outlet.pending_bytes() as u64),
                     (Consumer::Messages, known.outlet.received_bytes() as u64),
                     (Consumer::Publications, lag.bytes),
@@ -276,9 +268,9 @@ impl Report {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use linerate_budget::{Consumer, State};
+    use linerate_budget::State;
 
-    use super::{Report, most_of};
+    use super::Report;
 
     #[test]
     fn a_state_that_goes_to_and_fro_is_told_every_ten_seconds() {
@@ -297,17 +289,5 @@ mod tests {
             report.due(State::Normal, end + Duration::from_secs(60)),
             None
         );
-    }
-
-    #[test]
-    fn a_client_is_named_by_what_it_takes_most_of() {
-        let parts = |backlog, received| {
-            most_of([
-                (Consumer::Backlogs, backlog),
-                (Consumer::Messages, received),
-            ])
-        };
-        assert_eq!(parts(5, 3), (Consumer::Backlogs, 8));
-        assert_eq!(parts(3, 5), (Consumer::Messages, 8));
     }
 }

@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 
 use super::wire::Wire;
 use crate::{
-    node::{Notice, Outlet, most_of},
+    node::{Notice, Outlet},
     protocol::{Block, Transmit, centrifuge::Disconnect, event_stream, native, raw},
     server::CONNECTION_BYTES,
     session::{Event, SessionOutlet},
@@ -338,7 +338,7 @@ impl Holder for ClientOutlet {
             (Consumer::Connections, CONNECTION_BYTES),
             (Consumer::Messages, self.received_bytes() as u64),
         ];
-        most_of(parts)
+        Consumer::largest_of(parts)
     }
 
     fn end(&self) {
