@@ -17,6 +17,7 @@ mod dispatch;
 mod emulation;
 mod history;
 mod inbox;
+mod inboxes;
 mod interest;
 mod labels;
 pub(crate) mod outlet;
@@ -27,6 +28,7 @@ mod recovered;
 mod reports;
 mod revoke;
 mod routes;
+mod shard;
 mod subscribe;
 mod tally;
 mod timeline;
@@ -62,6 +64,7 @@ use cluster::{Cluster, message::Body};
 pub(crate) use counts::{Counts, Dialect};
 pub(crate) use dispatch::{Control, Dispatcher};
 pub(crate) use emulation::{EmulateError, Emulation, Emulations};
+use inboxes::Inboxes;
 use interest::Interests;
 use labels::Labels;
 pub(crate) use outlet::{Connection, Notice, Outlet};
@@ -71,6 +74,7 @@ pub(crate) use recovered::{fitting, weight};
 pub(crate) use revoke::RevokeError;
 pub(crate) use revoke::now as seconds_now;
 pub(crate) use routes::Traffic;
+pub(crate) use shard::Shard;
 pub(crate) use subscribe::{From, Prepared, Recovery, Subscribe, SubscribeError};
 use tally::Tallies;
 pub(crate) use tally::Tally;
@@ -119,7 +123,7 @@ pub(crate) struct Node {
     emulations: Emulations,
     counts: Counts,
     labels: Labels,
-    tallies: Tallies,
+    tallies: Arc<Tallies>,
     publishes: PublishDurations,
     /// The account for publications read from streams.
     histories: Account,
@@ -162,7 +166,7 @@ impl Node {
             options,
             started: Instant::now(),
             namespaces: ArcSwap::from_pointee(namespaces),
-            tallies: Tallies::new(dispatcher.inboxes.len()),
+            tallies: Arc::new(Tallies::new(dispatcher.inboxes.count())),
             dispatcher,
             broker,
             interests,
@@ -320,6 +324,11 @@ impl Node {
     /// Returns the dispatcher, which receives the events of the broker.
     pub(crate) fn dispatcher(&self) -> &Arc<Dispatcher> {
         &self.dispatcher
+    }
+
+    /// Returns the inboxes of the workers.
+    pub(crate) fn inboxes(&self) -> &Inboxes {
+        &self.dispatcher.inboxes
     }
 
     /// Returns the state of durable writes: whether the broker accepts them.

@@ -70,8 +70,8 @@ pub(super) async fn send_away_when_told(
 /// Clients that connect in the meantime may stay, unless [`Worker::turn_away`] was called before.
 async fn send_away(worker: Arc<Worker>, window: Duration) {
     let mut outlets: Vec<_> = {
-        let state = worker.state();
-        let clients = state.clients.values();
+        let shard = worker.shard();
+        let clients = shard.clients.values();
         clients.map(|client| client.outlet.clone()).collect()
     };
     outlets.shuffle(&mut rand::rng());

@@ -9,18 +9,15 @@ use std::{
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
 use linerate_hub::{ChannelName, ClientInfo};
-use tokio::{sync::oneshot, time::timeout};
 
 use crate::protocol::centrifuge::codes::{Disconnect, Unsubscribe};
 
 use super::{
-    Node, Notice, Worker,
+    Node, Notice,
     cluster::message::{Answer, Ask, Person, Whom},
     presence::weight,
+    shard::Shard,
 };
-
-/// How long to wait for a worker before leaving it out of an answer.
-const WORKER_DEADLINE: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// The maximum number of people, channels or users in one part of an answer, so that messages
 /// between nodes stay small.
@@ -209,47 +206,21 @@ impl Node {
     /// Returns the matching channels of this node, each with its number of subscribers on one
     /// worker. A channel with subscribers on several workers occurs several times.
     pub(crate) async fn subscribers(&self, pattern: String) -> Vec<(ChannelName, u64)> {
-        let lists = self.on_workers(move |worker| worker.subscribers(&pattern));
+        let lists = self.inboxes().run(move |shard| shard.subscribers(&pattern));
         lists.await.into_iter().flatten().collect()
     }
 
     /// Notifies the connections that a request is about. Returns how many.
     async fn notify_all(&self, ask: Ask) -> u64 {
-        let counts = self.on_workers(move |worker| worker.notify(&ask)).await;
+        let counts = self.inboxes().run(move |shard| shard.notify(&ask)).await;
         counts.into_iter().sum()
-    }
-
-    /// Runs a job on all workers and returns the results. Workers that are too busy are left out.
-    pub(crate) async fn on_workers<T, F>(&self, job: F) -> Vec<T>
-    where
-        T: Send + 'static,
-        F: Fn(&Worker) -> T + Clone + Send + 'static,
-    {
-        let mut pending = Vec::new();
-        for inbox in &self.dispatcher.inboxes {
-            let (done, result) = oneshot::channel();
-            let job = job.clone();
-            // An error means that the caller no longer waits; a busy worker drops `done`.
-            let job = Box::new(move |worker: &Worker| _ = done.send(job(worker)));
-            if inbox.submit(job).is_ok() {
-                pending.push(result);
-            }
-        }
-        let mut results = Vec::new();
-        for result in pending {
-            if let Ok(Ok(result)) = timeout(WORKER_DEADLINE, result).await {
-                results.push(result);
-            }
-        }
-        results
     }
 }
 
-impl Worker {
+impl Shard {
     /// Returns the matching channels, with their number of subscribers on this worker.
     fn subscribers(&self, pattern: &str) -> Vec<(ChannelName, u64)> {
-        let state = self.state();
-        let channels = state.hub.channels();
+        let channels = self.hub.channels();
         let matching = channels.filter(|(channel, _)| matches(pattern, channel.as_str()));
         let owned = |(channel, count): (&ChannelName, usize)| (channel.clone(), count as u64);
         matching.map(owned).collect()
@@ -257,9 +228,8 @@ impl Worker {
 
     /// Notifies the clients that a request is about. Returns how many.
     fn notify(&self, ask: &Ask) -> u64 {
-        let state = self.state();
         let mut notified = 0;
-        for client in state.clients.values() {
+        for client in self.clients.values() {
             let Some(whom) = ask.whom() else {
                 return 0;
             };

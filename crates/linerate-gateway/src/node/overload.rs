@@ -16,7 +16,7 @@ use linerate_budget::{Consumer, Holder, State};
 use linerate_hub::ClientId;
 use tokio::time::{sleep, timeout};
 
-use super::{Node, Notice, Worker, subscribe::FOOTPRINT_BYTES};
+use super::{Node, Notice, shard::Shard, subscribe::FOOTPRINT_BYTES};
 use crate::{protocol::centrifuge::Disconnect, quiet::Quiet};
 
 /// How often the node checks while memory is short: the memory of closed connections takes a moment
@@ -85,14 +85,14 @@ impl Node {
                 continue;
             }
             if short_since.is_none() {
-                self.on_workers(|_| linerate::free_buffers()).await;
+                self.inboxes().run(|_| linerate::free_buffers()).await;
             }
             let since = *short_since.get_or_insert(now);
             if state == State::Critical || since.elapsed() >= PATIENCE {
                 self.shed(state).await;
                 // Wait until closed connections are gone, so that they are not counted again.
                 sleep(LOOK).await;
-                self.on_workers(|_| linerate::free_buffers()).await;
+                self.inboxes().run(|_| linerate::free_buffers()).await;
             }
         }
     }
@@ -113,7 +113,12 @@ impl Node {
     async fn shed(&self, state: State) {
         let excess = self.budget().excess();
         let mut costs = self.holder_costs();
-        costs.extend(self.on_workers(move |it| it.costs(state)).await.concat());
+        costs.extend(
+            self.inboxes()
+                .run(move |shard| shard.costs(state))
+                .await
+                .concat(),
+        );
         costs.sort_by_key(|cost| Reverse(cost.bytes));
         let mut freed = 0;
         costs.retain(|cost| {
@@ -153,7 +158,7 @@ impl Node {
             }
         }
         if !clients.is_empty() {
-            self.on_workers(move |worker| worker.close(&clients)).await;
+            self.inboxes().run(move |shard| shard.close(&clients)).await;
         }
     }
 
@@ -173,18 +178,17 @@ impl Node {
     }
 }
 
-impl Worker {
+impl Shard {
     /// Returns the clients that use the most memory. Their subscriptions count only while memory is
     /// critical: serving many clients with a few subscriptions each is normal, and no reason to
     /// close some of them in favor of others.
     fn costs(&self, shortage: State) -> Vec<Cost> {
         let now = Instant::now();
-        let state = self.state();
-        let mut costs: Vec<_> = state
+        let mut costs: Vec<_> = self
             .clients
             .iter()
             .map(|(client, known)| {
-                let lag = state.hub.lag(now, *client).unwrap_or_default();
+                let lag = self.hub.lag(now, *client).unwrap_or_default();
                 let subscriptions = match shortage {
                     State::Critical => known.channels.len() * FOOTPRINT_BYTES,
                     _ => 0,
@@ -198,12 +202,11 @@ impl Worker {
                 Cost {
                     bytes,
                     consumer,
-                    whom: Whom::Client(self.index(), *client),
+                    whom: Whom::Client(self.index, *client),
                 }
             })
             .filter(|cost| cost.bytes >= COST_BYTES_MIN)
             .collect();
-        drop(state);
         costs.sort_unstable_by_key(|cost| Reverse(cost.bytes));
         costs.truncate(CLIENTS_A_LOOK);
         costs
@@ -211,9 +214,8 @@ impl Worker {
 
     /// Closes those of the given clients that belong to this worker.
     fn close(&self, clients: &[(u16, ClientId)]) {
-        let state = self.state();
-        let here = clients.iter().filter(|(worker, _)| *worker == self.index());
-        for client in here.filter_map(|(_, client)| state.clients.get(client)) {
+        let here = clients.iter().filter(|(worker, _)| *worker == self.index);
+        for client in here.filter_map(|(_, client)| self.clients.get(client)) {
             client
                 .outlet
                 .notify(Notice::Disconnect(Disconnect::OVERLOADED));

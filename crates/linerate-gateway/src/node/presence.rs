@@ -14,10 +14,10 @@ use tokio::sync::Notify;
 use tracing::warn;
 
 use super::{
-    Node, Notice, Worker,
+    Node, Notice,
     cluster::message::{Body, Move, Person},
     inbox::Declined,
-    worker::Member,
+    shard::{Member, Shard},
 };
 use crate::quiet::Quiet;
 
@@ -177,9 +177,9 @@ impl Node {
     }
 
     fn tell_moves(&self, moves: Arc<[Moved]>) {
-        for inbox in &self.dispatcher.inboxes {
+        for inbox in self.inboxes().iter() {
             let moves = moves.clone();
-            let told = inbox.submit(Box::new(move |worker| worker.tell_moves(&moves)));
+            let told = inbox.submit(Box::new(move |shard| shard.tell_moves(&moves)));
             // A worker that has ended, as in a shutdown, has no clients.
             if let Err(error @ Declined::Busy) = told
                 && let Some(times) = BUSY_WORKERS.ask(Instant::now())
@@ -190,15 +190,14 @@ impl Node {
     }
 }
 
-impl Worker {
+impl Shard {
     fn tell_moves(&self, moves: &[Moved]) {
-        let state = self.state();
         for moved in moves {
-            let Some(channel) = state.channels.get(&moved.channel) else {
+            let Some(channel) = self.channels.get(&moved.channel) else {
                 continue;
             };
             for follower in &channel.followers {
-                if let Some(client) = state.clients.get(follower) {
+                if let Some(client) = self.clients.get(follower) {
                     client.outlet.notify(moved.notice());
                 }
             }

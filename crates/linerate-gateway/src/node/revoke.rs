@@ -85,11 +85,7 @@ impl Node {
     pub(super) fn take_revocation(&self, revocation: Revocation) {
         match self.revocations.insert(revocation, now()) {
             Ok(None) => {}
-            Ok(Some(_)) => {
-                for inbox in &self.dispatcher.inboxes {
-                    inbox.wake();
-                }
-            }
+            Ok(Some(_)) => self.inboxes().wake(),
             Err(error) => tracing::warn!(%error, "cannot store a revocation from another node"),
         }
     }
@@ -149,7 +145,7 @@ impl Worker {
             return;
         }
         let (concerned, changes) = revocations.concerned_since(*seen);
-        let clients = &self.state().clients;
+        let clients = &self.shard().clients;
         let meant = clients.values();
         for client in meant.filter(|client| concerned.has(&client.connection.user)) {
             client.outlet.notify(Notice::Revoked);

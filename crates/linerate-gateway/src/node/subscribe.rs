@@ -11,7 +11,7 @@ use linerate_hub::{
     SubscriptionId, SubscriptionOptions,
 };
 
-use super::{Worker, interest::Hold, reads::Wish, recovered::Recovered, worker::Member};
+use super::{Worker, interest::Hold, reads::Wish, recovered::Recovered, shard::Member};
 
 /// The parameters of a subscription.
 #[derive(Clone, Debug)]
@@ -194,12 +194,12 @@ impl Worker {
             label: self.node.label_of(channel),
             ..subscribe.options.clone()
         };
-        let mut state = self.state();
-        let state = &mut *state;
-        let Some(known) = state.clients.get_mut(&client) else {
+        let mut shard = self.shard();
+        let shard = &mut *shard;
+        let Some(known) = shard.clients.get_mut(&client) else {
             return Err(SubscribeError::Gone);
         };
-        let subscription = state.hub.subscribe(
+        let subscription = shard.hub.subscribe(
             Instant::now(),
             client,
             channel.clone(),
@@ -207,7 +207,7 @@ impl Worker {
             options,
         )?;
         self.inbox
-            .set_batch_interval(state.hub.batch_interval_min());
+            .set_batch_interval(shard.hub.batch_interval_min());
         let member = Member {
             subscription,
             presence: None,
@@ -219,8 +219,8 @@ impl Worker {
         };
         known.channels.insert(channel.clone(), member);
         self.node.counts().subscribed();
-        if !state.channels.contains_key(channel) {
-            state.channels.insert(channel.clone(), Default::default());
+        if !shard.channels.contains_key(channel) {
+            shard.channels.insert(channel.clone(), Default::default());
             self.node.dispatcher().routes.add(channel, self.index);
         }
         Ok(subscription)
@@ -258,13 +258,13 @@ impl Worker {
         hold: Hold,
         recovered: Recovered,
     ) -> Result<Subscribed, SubscribeError> {
-        let mut state = self.state();
-        let state = &mut *state;
+        let mut shard = self.shard();
+        let shard = &mut *shard;
         let channel = &subscribe.channel;
-        let member = state.clients.get_mut(&client);
+        let member = shard.clients.get_mut(&client);
         let member = member.and_then(|client| client.channels.get_mut(channel));
         let member = member.filter(|member| member.subscription == subscription);
-        let (Some(member), Some(local)) = (member, state.channels.get_mut(channel)) else {
+        let (Some(member), Some(local)) = (member, shard.channels.get_mut(channel)) else {
             return Err(SubscribeError::Gone);
         };
         member.presence.clone_from(&subscribe.presence);
@@ -281,9 +281,9 @@ impl Worker {
             None => Start::Live,
         };
         if !recovered.streamed.is_empty() {
-            state.hub.replay(subscription, recovered.streamed);
+            shard.hub.replay(subscription, recovered.streamed);
         }
-        state.hub.activate(now, subscription, start);
+        shard.hub.activate(now, subscription, start);
         Ok(Subscribed {
             position: recovered.position,
             is_recovered: recovered.is_complete,

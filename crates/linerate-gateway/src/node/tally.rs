@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use linerate_hub::hub::{Deliveries, Totals};
 
-use super::{Node, Worker};
+use super::{Node, shard::Shard};
 
 /// The counters of a worker's hub.
 #[derive(Clone, Debug, Default)]
@@ -25,10 +25,17 @@ impl Tallies {
         Self((0..workers).map(|_| Mutex::default()).collect())
     }
 
-    fn of(&self, worker: usize) -> MutexGuard<'_, Tally> {
-        self.0[worker]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    /// Stores the tally of a worker, on its thread.
+    fn store(&self, shard: &Shard) {
+        let tally = Tally {
+            totals: shard.hub.totals(),
+            deliveries: shard.hub.deliveries(),
+        };
+        *lock(&self.0[usize::from(shard.index)]) = tally;
+    }
+
+    fn all(&self) -> Vec<Tally> {
+        self.0.iter().map(|tally| lock(tally).clone()).collect()
     }
 }
 
@@ -36,11 +43,9 @@ impl Node {
     /// Returns the current counters of each worker's hub, or the last known ones for a worker that
     /// is too busy to answer.
     pub(crate) async fn tallies(&self) -> Vec<Tally> {
-        self.on_workers(Worker::store_tally).await;
-        let workers = 0..self.tallies.0.len();
-        workers
-            .map(|worker| self.tallies.of(worker).clone())
-            .collect()
+        let tallies = self.tallies.clone();
+        self.inboxes().run(move |shard| tallies.store(shard)).await;
+        self.tallies.all()
     }
 
     /// Returns the current totals of each worker's hub.
@@ -50,14 +55,6 @@ impl Node {
     }
 }
 
-impl Worker {
-    fn store_tally(&self) {
-        let state = self.state();
-        let tally = Tally {
-            totals: state.hub.totals(),
-            deliveries: state.hub.deliveries(),
-        };
-        drop(state);
-        *self.node.tallies.of(usize::from(self.index)) = tally;
-    }
+fn lock(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
+    tally.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -205,7 +205,7 @@ impl Context {
         if self.gate.encoding != Encoding::Native {
             return None;
         }
-        let id = self.gate.worker.state().hub.channel_id(channel.as_str())?;
+        let id = self.gate.worker.shard().hub.channel_id(channel.as_str())?;
         self.outlet.set_channel_id(channel, id);
         Some(id)
     }

@@ -175,7 +175,7 @@ async fn a_worker_that_is_too_busy_for_jobs_tells_of_revocations_all_the_same() 
     let pair = pair().await;
     let (_, ada) = connect(&pair.workers[0], "ada", "1");
     let (_, bob) = connect(&pair.workers[0], "bob", "2");
-    let inbox = &pair.nodes[0].dispatcher().inboxes[0];
+    let inbox = pair.nodes[0].inboxes().of(0);
     while inbox.submit(Box::new(|_| {})).is_ok() {}
     for user in ["eve", "ada"] {
         let revocation = Revocation::new(Target::User(user.to_owned()), 100, None);

@@ -185,7 +185,7 @@ async fn a_worker_that_takes_nothing_holds_up_nobody_else() {
         });
         dispatcher.ingest(burst.collect()).await;
         let mut taken = VecDeque::new();
-        dispatcher.inboxes[1].take(&mut taken);
+        dispatcher.inboxes.of(1).take(&mut taken);
         arrived += taken.len();
     }
     assert_eq!(arrived, 100_000);
@@ -194,7 +194,7 @@ async fn a_worker_that_takes_nothing_holds_up_nobody_else() {
         "the dispatcher waits only once"
     );
     let mut stuck = VecDeque::new();
-    dispatcher.inboxes[0].take(&mut stuck);
+    dispatcher.inboxes.of(0).take(&mut stuck);
     let kept = stuck.len() as u64 - 1;
     assert_eq!(dispatcher.arrived().overflowed, 100_000 - kept);
 }
