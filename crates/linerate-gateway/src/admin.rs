@@ -197,9 +197,9 @@ async fn publish(
         info: None,
         tags: Vec::new(),
         idempotency_key: None,
-        options: node.namespaces().options(&channel).stream(),
+        options: node.namespaces.current().options(&channel).stream(),
     };
-    match node.publish(&channel, publish).await {
+    match node.publisher.publish(&channel, publish).await {
         Ok(_) => Ok(Json(view::Done::default())),
         Err(error) => Err(Refusal::new(StatusCode::BAD_GATEWAY, 100, error)),
     }

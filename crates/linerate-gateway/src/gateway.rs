@@ -290,7 +290,7 @@ impl Running {
             idempotency_key: None,
             options,
         };
-        self.parts.node.publish(channel, publish).await?;
+        self.parts.node.publisher.publish(channel, publish).await?;
         Ok(())
     }
 

@@ -15,14 +15,16 @@ mod cluster;
 mod counts;
 mod dispatch;
 mod emulation;
-mod history;
+mod histories;
 mod inbox;
 mod inboxes;
 mod interest;
 mod labels;
+mod namespaces;
 pub(crate) mod outlet;
 mod overload;
 mod presence;
+mod publisher;
 mod reads;
 mod recovered;
 mod reports;
@@ -42,9 +44,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use arc_swap::ArcSwap;
-use linerate_broker::{Broker, BrokerError, Publish, Published};
-use linerate_budget::{Account, Budget, Consumer};
+use linerate_broker::Broker;
+use linerate_budget::Budget;
 use linerate_hub::{ChannelName, EncodingId, HubOptions};
 use tokio::{
     runtime::Handle,
@@ -55,7 +56,6 @@ use tokio::{
 use crate::{
     auth::Revocations,
     config::{FilterOptions, Namespaces},
-    metrics::PublishDurations,
     protocol::{Block, encoding::Encoder},
 };
 use accounts::Accounts;
@@ -65,12 +65,13 @@ use cluster::{Cluster, message::Body};
 pub(crate) use counts::{Counts, Dialect};
 pub(crate) use dispatch::{Control, Dispatcher};
 pub(crate) use emulation::{EmulateError, Emulation, Emulations};
+use histories::Histories;
 use inboxes::Inboxes;
 use interest::Interests;
-use labels::Labels;
+use namespaces::NamespaceTable;
 pub(crate) use outlet::{Connection, Notice, Outlet};
 use presence::People;
-use reads::Reads;
+use publisher::Publisher;
 pub(crate) use recovered::{fitting, weight};
 pub(crate) use revoke::RevokeError;
 pub(crate) use revoke::now as seconds_now;
@@ -82,7 +83,6 @@ use tally::Tallies;
 pub(crate) use tally::Tally;
 pub(crate) use timeline::{Change, Entry, Timeline};
 pub(crate) use worker::Worker;
-pub(crate) use writes::Writes;
 
 /// The fan-out of a worker.
 type Hub = linerate_hub::Hub<Arc<Block>>;
@@ -96,7 +96,7 @@ pub(crate) struct NodeOptions {
     pub encodings: Vec<Arc<Encoder>>,
     /// The encoding of tails, which administrators read. Its ID follows those of `encodings`.
     pub tail_encoding: Arc<Encoder>,
-    /// The options of channels; [`Node::set_namespaces`] changes them.
+    /// The options of channels; [`NamespaceTable::replace`] changes them.
     pub namespaces: Namespaces,
     /// How long a channel stays subscribed at the broker after its last subscriber has left.
     pub linger: Duration,
@@ -109,14 +109,18 @@ pub(crate) struct NodeOptions {
 /// A node of the service.
 #[derive(Debug)]
 pub(crate) struct Node {
+    /// The histories of channels.
+    pub(crate) histories: Histories,
+    /// The options of channels.
+    pub(crate) namespaces: Arc<NamespaceTable>,
+    /// Publishes to channels.
+    pub(crate) publisher: Publisher,
     id: String,
     options: NodeOptions,
     started: Instant,
-    namespaces: ArcSwap<Namespaces>,
     dispatcher: Arc<Dispatcher>,
     broker: Arc<dyn Broker>,
     interests: Arc<Interests>,
-    reads: Arc<Reads>,
     cluster: Cluster,
     revocations: Revocations,
     /// True once the revocations stored by the broker have been read.
@@ -124,12 +128,7 @@ pub(crate) struct Node {
     people: People,
     emulations: Emulations,
     counts: Counts,
-    labels: Labels,
     tallies: Arc<Tallies>,
-    publishes: PublishDurations,
-    /// The account for publications read from streams.
-    histories: Account,
-    writes: Arc<Writes>,
     is_draining: watch::Sender<bool>,
     runtime: Handle,
     tasks: Mutex<Vec<AbortHandle>>,
@@ -144,43 +143,26 @@ impl Node {
         runtime: Handle,
     ) -> Arc<Self> {
         let interests = Interests::new(broker.clone(), runtime.clone(), options.linger);
-        let histories = dispatcher.budget().account(Consumer::Histories);
-        let reads = Reads::new(runtime.clone(), {
-            let (broker, histories) = (broker.clone(), histories.clone());
-            let budget = dispatcher.budget().clone();
-            move |channel, stream, request| {
-                let (broker, histories) = (broker.clone(), histories.clone());
-                let checked = accounts::check_read(&budget, stream, &request);
-                Box::pin(async move {
-                    checked?;
-                    let history = broker.history(&channel, stream, request).await?;
-                    Ok(accounts::counted(history, &histories))
-                })
-            }
-        });
-        let namespaces = options.namespaces.clone();
+        let budget = dispatcher.budget().clone();
+        let namespaces = Arc::new(NamespaceTable::new(options.namespaces.clone()));
         dispatcher.name_broker(broker.name());
-        let writes = Writes::new(broker.clone(), runtime.clone());
         let node = Arc::new(Self {
             id: uuid::Uuid::new_v4().to_string(),
             revocations: Revocations::new(options.revocations_max),
             knows_revocations: watch::Sender::new(false),
             options,
             started: Instant::now(),
-            namespaces: ArcSwap::from_pointee(namespaces),
+            histories: Histories::new(broker.clone(), budget, runtime.clone()),
+            publisher: Publisher::new(broker.clone(), namespaces.clone(), runtime.clone()),
+            namespaces,
             tallies: Arc::new(Tallies::new(dispatcher.inboxes.count())),
             dispatcher,
             broker,
             interests,
-            reads,
             cluster: Cluster::new(),
             people: People::default(),
             emulations: Emulations::default(),
             counts: Counts::default(),
-            labels: Labels::default(),
-            publishes: PublishDurations::default(),
-            histories,
-            writes,
             is_draining: watch::Sender::new(false),
             runtime,
             tasks: Mutex::default(),
@@ -230,38 +212,6 @@ impl Node {
             ..HubOptions::default()
         });
         Worker::new(self.clone(), index, hub, accounts)
-    }
-
-    /// Publishes to a channel.
-    ///
-    /// # Errors
-    /// The broker is unavailable or refuses the publication.
-    pub(crate) async fn publish(
-        &self,
-        channel: &ChannelName,
-        publish: Publish,
-    ) -> Result<Published, BrokerError> {
-        let since = Instant::now();
-        let is_durable = publish.options.is_durable;
-        let published = self.broker.publish(channel, publish).await;
-        if let (true, Err(error)) = (is_durable, &published) {
-            self.writes.failed(error);
-        }
-        let label = self.label_of(channel);
-        let namespace = self.labels.name(label);
-        self.publishes
-            .observe(namespace, published.is_ok(), since.elapsed());
-        published
-    }
-
-    /// Replaces the options of channels. Existing subscriptions keep theirs.
-    pub(crate) fn set_namespaces(&self, namespaces: Namespaces) {
-        self.namespaces.store(Arc::new(namespaces));
-    }
-
-    /// Returns the options of channels.
-    pub(crate) fn namespaces(&self) -> Arc<Namespaces> {
-        self.namespaces.load_full()
     }
 
     /// Returns the ID of this run of the node, unique in the cluster.
@@ -333,26 +283,6 @@ impl Node {
         &self.dispatcher.inboxes
     }
 
-    /// Returns the state of durable writes: whether the broker accepts them.
-    pub(crate) fn writes(&self) -> &Writes {
-        &self.writes
-    }
-
-    /// Returns how long the broker took to publish.
-    pub(crate) fn publishes(&self) -> &PublishDurations {
-        &self.publishes
-    }
-
-    /// Returns the name of the namespace that the hubs' counters identify by `label`.
-    pub(crate) fn namespace(&self, label: u16) -> Arc<str> {
-        self.labels.name(label)
-    }
-
-    /// Returns the label under which a channel is counted.
-    fn label_of(&self, channel: &ChannelName) -> u16 {
-        self.labels.number(self.namespaces.load().label(channel))
-    }
-
     /// Returns the encoding of tails.
     pub(crate) fn tail_encoding(&self) -> EncodingId {
         // There are far fewer than 255 encodings; the hub refuses an ID that it does not know.
@@ -361,10 +291,6 @@ impl Node {
 
     fn interests(&self) -> &Arc<Interests> {
         &self.interests
-    }
-
-    fn reads(&self) -> &Arc<Reads> {
-        &self.reads
     }
 
     /// Runs a long task outside the workers, on the node's runtime.

@@ -82,7 +82,7 @@ impl Operations {
         if !self.node.knows_revocations_now() {
             reasons.push("revoked tokens have not been read from the broker");
         }
-        if self.node.writes().are_refused() {
+        if self.node.publisher.writes.are_refused() {
             reasons.push("the broker refuses durable publications");
         }
         if self.front.stopped.phase() != Phase::Serving || *self.node.draining().borrow() {

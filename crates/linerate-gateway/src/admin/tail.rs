@@ -100,7 +100,7 @@ pub(super) async fn open(
     let worker = desk.worker;
     let (tail, outlet) = Tail::new(&worker, asked.rate);
     let node = worker.node();
-    let options = node.namespaces();
+    let options = node.namespaces.current();
     let options = options.options(&channel);
     let subscribe = Subscribe {
         channel,

@@ -121,7 +121,7 @@ async fn publish(node: &Arc<Node>, request: request::Publish) -> Answer {
         ));
     }
     let payload = payload(request.data.as_deref(), &request.b64data)?;
-    let mut options = node.namespaces().options(&channel).stream();
+    let mut options = node.namespaces.current().options(&channel).stream();
     if request.skip_history {
         options.size_max = 0;
     }
@@ -133,7 +133,7 @@ async fn publish(node: &Arc<Node>, request: request::Publish) -> Answer {
         idempotency_key: (!key.is_empty()).then_some(key),
         options,
     };
-    Ok(node.publish(&channel, publish).await?.into())
+    Ok(node.publisher.publish(&channel, publish).await?.into())
 }
 
 async fn broadcast(node: &Arc<Node>, request: request::Broadcast) -> Answer {
@@ -172,7 +172,7 @@ async fn presence_stats(node: &Arc<Node>, request: request::Channel) -> Answer {
 
 async fn history(node: &Arc<Node>, request: request::History) -> Answer {
     let channel = ChannelName::new(&request.channel)?;
-    let stream = node.namespaces().options(&channel).stream();
+    let stream = node.namespaces.current().options(&channel).stream();
     let limit = usize::try_from(request.limit).unwrap_or(PUBLICATIONS_MAX);
     let since = request.since.map(|since| StreamPosition {
         epoch: Epoch::new(&since.epoch),
@@ -183,7 +183,7 @@ async fn history(node: &Arc<Node>, request: request::History) -> Answer {
         limit: Some(limit.min(PUBLICATIONS_MAX)),
         is_reverse: request.reverse,
     };
-    let history = node.history(&channel, stream, asked).await?;
+    let history = node.histories.read(&channel, stream, asked).await?;
     if since.is_some_and(|since| since.epoch != history.newest.epoch) {
         return Err(ApiError::unrecoverable("epoch has changed"));
     }
@@ -200,7 +200,7 @@ async fn history(node: &Arc<Node>, request: request::History) -> Answer {
 
 async fn history_remove(node: &Arc<Node>, request: request::Channel) -> Answer {
     let channel = ChannelName::new(&request.channel)?;
-    let stream = node.namespaces().options(&channel).stream();
+    let stream = node.namespaces.current().options(&channel).stream();
     node.broker().remove_history(&channel, stream).await?;
     Ok(Outcome::Empty {})
 }
@@ -326,7 +326,7 @@ fn revocations(node: &Arc<Node>) -> Outcome {
 /// Parses the name of a channel that tracks presence.
 fn present(node: &Node, channel: &str) -> Result<ChannelName, ApiError> {
     let channel = ChannelName::new(channel)?;
-    match node.namespaces().options(&channel).presence {
+    match node.namespaces.current().options(&channel).presence {
         true => Ok(channel),
         false => Err(ApiError::not_available(
             "presence is not enabled for this channel",

@@ -44,7 +44,7 @@ impl Rig {
         let config = Loader::new().with_text("test.toml", config).load().unwrap();
         let settings = Settings::new(config, None).unwrap();
         let (node, worker) = node_in_memory();
-        node.set_namespaces(settings.namespaces.clone());
+        node.namespaces.replace(settings.namespaces.clone());
         let routes = super::routes(node, Arc::new(Shared::new(settings)));
         Self { worker, routes }
     }

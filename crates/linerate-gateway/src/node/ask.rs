@@ -51,7 +51,11 @@ impl Node {
         self: &Arc<Self>,
         channel: &ChannelName,
     ) -> Result<Vec<ClientInfo>, PresenceTooLarge> {
-        let bytes_max = self.namespaces().options(channel).presence_bytes_max;
+        let bytes_max = self
+            .namespaces
+            .current()
+            .options(channel)
+            .presence_bytes_max;
         let ask = Ask::Presence {
             channel: channel.to_string(),
             bytes_max,

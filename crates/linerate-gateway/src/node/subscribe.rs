@@ -143,7 +143,7 @@ impl Worker {
     ) -> Result<SubscriptionId, SubscribeError> {
         let channel = &subscribe.channel;
         let options = SubscriptionOptions {
-            label: self.node.label_of(channel),
+            label: self.node.namespaces.label_of(channel),
             ..subscribe.options.clone()
         };
         let mut shard = self.shard();
@@ -193,7 +193,12 @@ impl Worker {
             // Ask for one more, to detect whether there are more.
             limit: publications_max.saturating_add(1),
         };
-        let history = self.node.reads().read(&subscribe.channel, wish).await;
+        let history = self
+            .node
+            .histories
+            .reads
+            .read(&subscribe.channel, wish)
+            .await;
         match history {
             Ok(history) => Ok(Some(history)),
             Err(BrokerError::NoHistory) => Ok(None),

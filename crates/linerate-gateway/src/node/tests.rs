@@ -424,7 +424,10 @@ pub(crate) async fn publish(node: &Node, name: &str, payload: &str) {
         idempotency_key: None,
         options: PLAIN,
     };
-    node.publish(&channel(name), publish).await.unwrap();
+    node.publisher
+        .publish(&channel(name), publish)
+        .await
+        .unwrap();
 }
 
 /// Waits until a condition holds.

@@ -38,7 +38,7 @@ impl Snapshot {
     pub(crate) async fn take(node: &Node, front: &Front) -> Self {
         let mut snapshot = Self {
             figures: Vec::new(),
-            publishes: node.publishes().clone(),
+            publishes: node.publisher.durations.clone(),
         };
         snapshot.add_front(front);
         snapshot.add_node(node);
@@ -154,10 +154,10 @@ impl Snapshot {
         let help = "Publications from the broker queued for the workers";
         self.gauge("broker_waiting_messages", help, dispatcher.waiting() as f64);
         let help = "Durable publications that the broker refused";
-        let refused = node.writes().refused() as f64;
+        let refused = node.publisher.writes.refused() as f64;
         self.counter("broker_writes_refused", help, refused);
         let help = "1 while the broker refuses durable publications";
-        let are_refused = f64::from(u8::from(node.writes().are_refused()));
+        let are_refused = f64::from(u8::from(node.publisher.writes.are_refused()));
         self.gauge("broker_refuses_writes", help, are_refused);
         let (is_up, round_trip) = match node.broker().link() {
             LinkState::Up { round_trip } => (1.0, round_trip),

@@ -44,9 +44,9 @@ async fn text(metrics: &Metrics) -> String {
         info: None,
         tags: Vec::new(),
         idempotency_key: None,
-        options: node.namespaces().options(&channel).stream(),
+        options: node.namespaces.current().options(&channel).stream(),
     };
-    node.publish(&channel, publish).await.unwrap();
+    node.publisher.publish(&channel, publish).await.unwrap();
     let (_stop, stopped) = Stop::new();
     let front = Front::new(
         &ServerOptions::default(),

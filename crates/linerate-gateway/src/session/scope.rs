@@ -64,6 +64,9 @@ impl Scope for Readable {
 
     fn admits(&self, source: Option<&ChannelName>) -> bool {
         // A publication without a channel name belongs to no namespace that could allow it.
-        source.is_some_and(|source| self.kind.may_read(self.node.namespaces().options(source)))
+        source.is_some_and(|source| {
+            self.kind
+                .may_read(self.node.namespaces.current().options(source))
+        })
     }
 }

@@ -215,7 +215,13 @@ impl Context {
         channel: ChannelName,
         publish: Publish,
     ) -> Result<Answer, ClientError> {
-        let published = self.gate.worker.node().publish(&channel, publish).await;
+        let published = self
+            .gate
+            .worker
+            .node()
+            .publisher
+            .publish(&channel, publish)
+            .await;
         published.map_err(of_broker)?;
         Ok(Answer::Publish)
     }
@@ -236,7 +242,8 @@ impl Context {
             .gate
             .worker
             .node()
-            .history(&channel, stream, request)
+            .histories
+            .read(&channel, stream, request)
             .await;
         let mut history = history.map_err(of_broker)?;
         let is_other = |epoch: linerate_hub::Epoch| {

@@ -252,7 +252,7 @@ async fn presence_that_is_too_large_is_an_error_and_its_numbers_are_not() {
     let text = "[channel]\npresence = true\npresence_bytes_max = 1024";
     let config = Loader::new().with_text("test.toml", text).load().unwrap();
     for node in &pair.nodes {
-        node.set_namespaces(Namespaces::new(&config));
+        node.namespaces.replace(Namespaces::new(&config));
     }
     let come = async |worker: &Arc<Worker>, client: String| {
         let (id, memo) = connect(worker, "ada", &client);

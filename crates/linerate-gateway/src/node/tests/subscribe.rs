@@ -14,7 +14,10 @@ async fn newest(node: &Node) -> StreamPosition {
         limit: Some(0),
         ..HistoryRequest::default()
     };
-    let history = node.history(&channel("news"), PLAIN, position_only).await;
+    let history = node
+        .histories
+        .read(&channel("news"), PLAIN, position_only)
+        .await;
     history.unwrap().newest
 }
 
