@@ -128,26 +128,26 @@ impl FromRequestParts<Desk> for Administrator {
 async fn overview(_: Administrator, State(desk): State<Desk>) -> Json<view::Overview> {
     let node = &desk.admin.node;
     desk.admin.rates.refresh(node, Instant::now()).await;
-    let totals = node.totals().await;
+    let totals = node.tallies.totals().await;
     let is_draining = *node.draining().borrow();
     let rates = desk.admin.rates.node();
     Json(view::Overview {
-        node: node.info(),
+        node: node.status.info(),
         is_draining,
-        nodes: node.nodes_count(),
-        link: node.broker().link().into(),
+        nodes: node.cluster.nodes_count(),
+        link: node.broker.link().into(),
         publications_per_s: rates.publications,
         publication_bytes_per_s: rates.publication_bytes,
         deliveries_per_s: rates.deliveries,
         delivery_bytes_per_s: rates.delivery_bytes,
-        waiting: node.dispatcher().waiting(),
+        waiting: node.dispatcher.waiting(),
         dropped: totals.iter().map(|totals| totals.dropped_evicted).sum(),
         conflated: totals.iter().map(|totals| totals.conflated).sum(),
     })
 }
 
 async fn nodes(_: Administrator, State(node): State<Arc<Node>>) -> Json<view::Nodes> {
-    let nodes = node.nodes();
+    let nodes = node.cluster.nodes();
     Json(view::Nodes { nodes })
 }
 
@@ -162,7 +162,7 @@ async fn disconnect(
         true => Disconnect::FORCE_RECONNECT,
         false => Disconnect::FORCE_NO_RECONNECT,
     };
-    let clients = desk.admin.node.disconnect(whom, why).await;
+    let clients = desk.admin.node.all_nodes.disconnect(whom, why).await;
     Ok(Json(view::Done { clients }))
 }
 
@@ -176,6 +176,7 @@ async fn unsubscribe(
     let whom = whom(asked.user, asked.client)?;
     let node = &desk.admin.node;
     let clients = node
+        .all_nodes
         .unsubscribe(whom, Some(&channel), Unsubscribe::SERVER)
         .await;
     Ok(Json(view::Done { clients }))
@@ -189,7 +190,7 @@ async fn publish(
     let asked: view::Publish = json(&desk, request).await?;
     let channel = channel_name(&asked.channel)?;
     let node = &desk.admin.node;
-    if node.broker().is_pattern(&channel) {
+    if node.broker.is_pattern(&channel) {
         return Err(bad_request("cannot publish to a pattern"));
     }
     let publish = Publish {
@@ -207,13 +208,13 @@ async fn publish(
 
 async fn drain(_: Administrator, State(node): State<Arc<Node>>) -> Json<view::Done> {
     node.drain();
-    let clients = node.counts().clients();
+    let clients = node.counts.clients();
     Json(view::Done { clients })
 }
 
 async fn undrain(_: Administrator, State(node): State<Arc<Node>>) -> Json<view::Done> {
     node.undrain();
-    let clients = node.counts().clients();
+    let clients = node.counts.clients();
     Json(view::Done { clients })
 }
 

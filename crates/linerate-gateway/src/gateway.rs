@@ -194,7 +194,7 @@ impl Gateway {
 
     /// Returns the ID of this node, which is new each time a gateway is bound.
     pub fn node_id(&self) -> &str {
-        self.parts.node.id()
+        self.parts.node.status.id()
     }
 
     /// Returns what decides who may use the routes that the application adds.
@@ -204,7 +204,7 @@ impl Gateway {
 
     /// Returns the memory budget of the process.
     pub fn budget(&self) -> &Budget {
-        self.parts.node.budget()
+        &self.parts.node.budget
     }
 
     /// Returns the counters of the traffic of all WebSockets, to which the application's own may be
@@ -296,7 +296,7 @@ impl Running {
 
     /// Returns what this node tells other nodes about itself: its ID and how much it serves.
     pub fn info(&self) -> NodeInfo {
-        self.parts.node.info()
+        self.parts.node.status.info()
     }
 
     /// Waits until a worker has ended, which happens before a shutdown only if it failed.

@@ -76,10 +76,10 @@ impl Operations {
     /// Returns whether new clients should be routed to this node, and the reasons if not.
     pub(crate) fn readiness(&self) -> Readiness {
         let mut reasons = Vec::new();
-        if self.node.broker().link() == LinkState::Deaf {
+        if self.node.broker.link() == LinkState::Deaf {
             reasons.push("nothing arrives from the broker");
         }
-        if !self.node.knows_revocations_now() {
+        if !self.node.revocations.are_known() {
             reasons.push("revoked tokens have not been read from the broker");
         }
         if self.node.publisher.writes.are_refused() {
@@ -88,7 +88,7 @@ impl Operations {
         if self.front.stopped.phase() != Phase::Serving || *self.node.draining().borrow() {
             reasons.push("draining");
         }
-        if self.node.budget().state() != Memory::Normal {
+        if self.node.budget.state() != Memory::Normal {
             reasons.push("memory");
         }
         if !self.front.admission.has_room() {

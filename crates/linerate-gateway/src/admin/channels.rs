@@ -68,7 +68,7 @@ impl Admin {
     async fn channels(&self, asked: &Asked) -> view::Channels {
         self.rates.refresh(&self.node, Instant::now()).await;
         let subscribers = self.subscribers().await;
-        let traffic = self.node.traffic();
+        let traffic = self.node.dispatcher.routes.traffic();
         let matching = traffic.into_iter();
         let matching = matching.filter(|(name, _)| name.as_str().contains(&asked.contains));
         let mut channels: Vec<_> = matching
@@ -92,7 +92,7 @@ impl Admin {
 
     async fn subscribers(&self) -> HashMap<ChannelName, u64> {
         let mut subscribers = HashMap::new();
-        for (channel, count) in self.node.subscribers(String::new()).await {
+        for (channel, count) in self.node.responder.subscribers(String::new()).await {
             *subscribers.entry(channel).or_insert(0) += count;
         }
         subscribers

@@ -60,7 +60,7 @@ pub(super) async fn list(
     let (sort, limit) = (asked.sort, asked.limit);
     let node = &desk.admin.node;
     let found = node
-        .inboxes()
+        .inboxes
         .run(move |shard| connections(shard, &asked))
         .await;
     let total = found.iter().map(|found| found.total).sum();

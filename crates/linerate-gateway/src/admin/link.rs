@@ -13,9 +13,9 @@ pub(super) async fn show(_: Administrator, State(desk): State<Desk>) -> Json<vie
     let settings = desk.admin.shared.settings_full();
     let broker = settings.config.broker.url.expose();
     let broker = broker.split([':', '+']).next().unwrap_or_default();
-    let timeline = node.timeline();
+    let timeline = &node.dispatcher.timeline;
     let (gaps, gap_time) = timeline.gaps();
-    let link = node.broker().link();
+    let link = node.broker.link();
     let round_trip = match link {
         broker::LinkState::Up { round_trip } => Some(round_trip.as_secs_f64() * 1_000.0),
         broker::LinkState::Deaf => None,

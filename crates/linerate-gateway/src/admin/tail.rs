@@ -109,7 +109,7 @@ pub(super) async fn open(
             ring_messages_max: options.ring_messages_max,
             ring_bytes_max: options.ring_bytes_max,
         },
-        options: SubscriptionOptions::new(node.tail_encoding()),
+        options: SubscriptionOptions::new(node.tail_encoding),
         from: From::Live,
         recovery: Recovery::Reply {
             publications_max: 0,

@@ -324,7 +324,7 @@ async fn malformed_requests_change_nothing() {
         .send(request.body(Body::from("x".repeat(8_193))).unwrap())
         .await;
     assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
-    assert_eq!(rig.worker.node().dispatcher().arrived().publications, 0);
+    assert_eq!(rig.worker.node().dispatcher.arrived().publications, 0);
 }
 
 #[tokio::test]

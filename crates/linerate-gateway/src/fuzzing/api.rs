@@ -60,7 +60,7 @@ fn node() -> Arc<Node> {
 
 /// A refused request changes nothing, and an accepted revocation is in force.
 async fn request(node: &Arc<Node>, method: &str, body: &[u8]) {
-    let list = || node.revocations().list(now());
+    let list = || node.revocations.in_force().list(now());
     let before = list();
     let Some(answer) = perform(node, method, body).await else {
         return;
@@ -100,7 +100,7 @@ async fn request(node: &Arc<Node>, method: &str, body: &[u8]) {
         let still = after.iter().any(|other| other.target == one.target);
         assert!(still || one.expires_at.is_some(), "another one ended");
     }
-    in_force(node.revocations(), found);
+    in_force(node.revocations.in_force(), found);
 }
 
 /// A revocation survives the round trip through a broker, and applies to its tokens.

@@ -12,11 +12,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use linerate_budget::{Consumer, Holder, State};
+use linerate_budget::{Budget, Consumer, Holder, State};
 use linerate_hub::ClientId;
 use tokio::time::{sleep, timeout};
 
-use super::{Node, Notice, shard::Shard, subscribe::FOOTPRINT_BYTES};
+use super::{Notice, inboxes::Inboxes, shard::Shard, subscribe::FOOTPRINT_BYTES};
 use crate::{protocol::centrifuge::Disconnect, quiet::Quiet};
 
 /// How often the node checks while memory is short: the memory of closed connections takes a moment
@@ -62,11 +62,18 @@ enum Whom {
     Holder(Arc<dyn Holder>),
 }
 
-impl Node {
+/// Keeps a node within its memory budget.
+#[derive(Debug)]
+pub(super) struct Overload {
+    pub(super) budget: Budget,
+    pub(super) inboxes: Inboxes,
+}
+
+impl Overload {
     /// Keeps the node within its memory budget. Never returns.
-    pub(super) async fn run_overload(self: Arc<Self>) {
-        let mut inflaters = self.budget().lease(Consumer::Inflaters);
-        let mut watch = self.budget().watch();
+    pub(super) async fn run(self) {
+        let mut inflaters = self.budget.lease(Consumer::Inflaters);
+        let mut watch = self.budget.watch();
         let mut report = Report::default();
         let mut short_since = None;
         loop {
@@ -76,7 +83,7 @@ impl Node {
             };
             _ = timeout(pause, watch.changed()).await;
             inflaters.set(linerate::Budget::global().used() as u64);
-            let (state, now) = (self.budget().state(), Instant::now());
+            let (state, now) = (self.budget.state(), Instant::now());
             if let Some(changes) = report.due(state, now) {
                 self.tell_state(state, changes);
             }
@@ -85,20 +92,20 @@ impl Node {
                 continue;
             }
             if short_since.is_none() {
-                self.inboxes().run(|_| linerate::free_buffers()).await;
+                self.inboxes.run(|_| linerate::free_buffers()).await;
             }
             let since = *short_since.get_or_insert(now);
             if state == State::Critical || since.elapsed() >= PATIENCE {
                 self.shed(state).await;
                 // Wait until closed connections are gone, so that they are not counted again.
                 sleep(LOOK).await;
-                self.inboxes().run(|_| linerate::free_buffers()).await;
+                self.inboxes.run(|_| linerate::free_buffers()).await;
             }
         }
     }
 
     fn tell_state(&self, state: State, changes: u64) {
-        let budget = self.budget();
+        let budget = &self.budget;
         let (used, bytes_max) = (budget.used_total(), budget.bytes_max());
         let largest = Consumer::ALL.into_iter().max_by_key(|it| budget.used(*it));
         let largest = largest.map_or("", Consumer::name);
@@ -111,10 +118,10 @@ impl Node {
 
     /// Ends the largest users of memory until about as much is freed as is in excess.
     async fn shed(&self, state: State) {
-        let excess = self.budget().excess();
+        let excess = self.budget.excess();
         let mut costs = self.holder_costs();
         costs.extend(
-            self.inboxes()
+            self.inboxes
                 .run(move |shard| shard.costs(state))
                 .await
                 .concat(),
@@ -151,21 +158,21 @@ impl Node {
     async fn end(&self, costs: impl Iterator<Item = Cost>) {
         let mut clients = Vec::new();
         for cost in costs {
-            self.budget().note_shed(cost.consumer, cost.bytes);
+            self.budget.note_shed(cost.consumer, cost.bytes);
             match cost.whom {
                 Whom::Client(worker, client) => clients.push((worker, client)),
                 Whom::Holder(holder) => holder.end(),
             }
         }
         if !clients.is_empty() {
-            self.inboxes().run(move |shard| shard.close(&clients)).await;
+            self.inboxes.run(move |shard| shard.close(&clients)).await;
         }
     }
 
     /// Returns the costs of the budget's own holders, newest first. Of those with equal costs, the
     /// ones that existed before a flood are kept.
     fn holder_costs(&self) -> Vec<Cost> {
-        let holders = self.budget().holders().into_iter().rev();
+        let holders = self.budget.holders().into_iter().rev();
         let costs = holders.map(|holder| {
             let (consumer, bytes) = holder.holds();
             Cost {

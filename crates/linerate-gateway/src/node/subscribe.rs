@@ -76,7 +76,7 @@ impl Prepared {
         if let Some(info) = &subscribe.presence {
             let channel = subscribe.channel.clone();
             let is_announced = subscribe.is_announced;
-            worker.node.member_came(channel, info, is_announced);
+            worker.node.presence.came(channel, info, is_announced);
         }
         self.is_pending = false;
         worker.inbox.wake();
@@ -128,7 +128,7 @@ impl Worker {
             found: None,
         };
         let subscribe = &prepared.subscribe;
-        let interests = self.node.interests();
+        let interests = &self.node.interests;
         let hold = interests.hold(&subscribe.channel, subscribe.stream).await?;
         let history = self.read_history(subscribe).await?;
         prepared.found = Some((hold, history));
@@ -170,10 +170,10 @@ impl Worker {
                 .share(footprint(channel, None)),
         };
         known.channels.insert(channel.clone(), member);
-        self.node.counts().subscribed();
+        self.node.counts.subscribed();
         if !shard.channels.contains_key(channel) {
             shard.channels.insert(channel.clone(), Default::default());
-            self.node.dispatcher().routes.add(channel, self.index);
+            self.node.dispatcher.routes.add(channel, self.index);
         }
         Ok(subscription)
     }

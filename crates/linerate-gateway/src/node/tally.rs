@@ -1,10 +1,10 @@
 //! Counters of the workers' hubs.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use linerate_hub::hub::{Deliveries, Totals};
 
-use super::{Node, shard::Shard};
+use super::{inboxes::Inboxes, shard::Shard};
 
 /// The counters of a worker's hub.
 #[derive(Clone, Debug, Default)]
@@ -18,39 +18,39 @@ pub(crate) struct Tally {
 /// The newest tally of each worker. For a worker that is too busy to answer, its last tally is
 /// used, because counters must not decrease.
 #[derive(Debug)]
-pub(super) struct Tallies(Vec<Mutex<Tally>>);
-
-impl Tallies {
-    pub(super) fn new(workers: usize) -> Self {
-        Self((0..workers).map(|_| Mutex::default()).collect())
-    }
-
-    /// Stores the tally of a worker, on its thread.
-    fn store(&self, shard: &Shard) {
-        let tally = Tally {
-            totals: shard.hub.totals(),
-            deliveries: shard.hub.deliveries(),
-        };
-        *lock(&self.0[usize::from(shard.index)]) = tally;
-    }
-
-    fn all(&self) -> Vec<Tally> {
-        self.0.iter().map(|tally| lock(tally).clone()).collect()
-    }
+pub(crate) struct Tallies {
+    inboxes: Inboxes,
+    /// By the index of the worker.
+    newest: Arc<[Mutex<Tally>]>,
 }
 
-impl Node {
+impl Tallies {
+    pub(super) fn new(inboxes: Inboxes) -> Self {
+        let newest = inboxes.iter().map(|_| Mutex::default()).collect();
+        Self { inboxes, newest }
+    }
+
     /// Returns the current counters of each worker's hub, or the last known ones for a worker that
     /// is too busy to answer.
-    pub(crate) async fn tallies(&self) -> Vec<Tally> {
-        let tallies = self.tallies.clone();
-        self.inboxes().run(move |shard| tallies.store(shard)).await;
-        self.tallies.all()
+    pub(crate) async fn all(&self) -> Vec<Tally> {
+        let newest = self.newest.clone();
+        let store = move |shard: &Shard| {
+            let tally = Tally {
+                totals: shard.hub.totals(),
+                deliveries: shard.hub.deliveries(),
+            };
+            *lock(&newest[usize::from(shard.index)]) = tally;
+        };
+        self.inboxes.run(store).await;
+        self.newest
+            .iter()
+            .map(|tally| lock(tally).clone())
+            .collect()
     }
 
     /// Returns the current totals of each worker's hub.
     pub(crate) async fn totals(&self) -> Vec<Totals> {
-        let tallies = self.tallies().await.into_iter();
+        let tallies = self.all().await.into_iter();
         tallies.map(|tally| tally.totals).collect()
     }
 }

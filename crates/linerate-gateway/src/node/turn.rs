@@ -12,7 +12,7 @@ use linerate_hub::{ChannelName, GapCause, Publication};
 use tokio::{task::yield_now, time::sleep};
 
 use super::{
-    Hub, Worker,
+    Hub, Notice, Worker,
     inbox::{Arrival, Inbox},
 };
 use crate::protocol::Transmit;
@@ -70,6 +70,21 @@ impl Worker {
                 self.wait().await;
             }
         }
+    }
+
+    /// Notifies the clients that revocations since `seen` may affect, and updates `seen`.
+    fn tell_of_revocations(&self, seen: &mut u64) {
+        let revocations = self.node.revocations.in_force();
+        if revocations.changes() == *seen {
+            return;
+        }
+        let (concerned, changes) = revocations.concerned_since(*seen);
+        let clients = &self.shard().clients;
+        let meant = clients.values();
+        for client in meant.filter(|client| concerned.has(&client.connection.user)) {
+            client.outlet.notify(Notice::Revoked);
+        }
+        *seen = changes;
     }
 
     async fn do_jobs(&self) {

@@ -32,7 +32,7 @@ pub(crate) struct Worker {
 impl Worker {
     pub(super) fn new(node: Arc<Node>, index: u16, hub: Hub, accounts: Accounts) -> Self {
         Self {
-            inbox: node.dispatcher().inboxes.of(index).clone(),
+            inbox: node.inboxes.of(index).clone(),
             node,
             index,
             accounts,
@@ -51,7 +51,7 @@ impl Worker {
             channels: HashMap::default(),
         };
         let connection = &client.connection;
-        let counts = self.node.counts();
+        let counts = &self.node.counts;
         counts.client_came(&connection.user, connection.dialect());
         if shard.turns_away {
             client
@@ -83,11 +83,11 @@ impl Worker {
             self.forget(&mut shard, channel);
         }
         drop(shard);
-        let (counts, connection) = (self.node.counts(), &gone.connection);
+        let (counts, connection) = (&self.node.counts, &gone.connection);
         counts.client_left(&connection.user, connection.dialect());
         counts.unsubscribed(gone.channels.len());
         for (channel, member) in gone.channels {
-            self.node.member_left(channel, member);
+            self.node.presence.left(channel, member);
         }
     }
 
@@ -105,8 +105,8 @@ impl Worker {
         }
         drop(shard);
         if let Some(member) = member {
-            self.node.counts().unsubscribed(1);
-            self.node.member_left(channel.clone(), member);
+            self.node.counts.unsubscribed(1);
+            self.node.presence.left(channel.clone(), member);
         }
         ended.is_some()
     }
@@ -145,7 +145,7 @@ impl Worker {
 
     /// Cleans up after a channel has lost its last subscriber on this worker.
     fn forget(&self, shard: &mut Shard, channel: &ChannelName) {
-        self.node.dispatcher().routes.remove(channel, self.index);
+        self.node.dispatcher.routes.remove(channel, self.index);
         shard.channels.remove(channel);
     }
 }

@@ -42,9 +42,9 @@ impl Snapshot {
         };
         snapshot.add_front(front);
         snapshot.add_node(node);
-        snapshot.add_memory(node.budget());
+        snapshot.add_memory(&node.budget);
         snapshot.add_broker(node);
-        snapshot.add_hubs(node, node.tallies().await);
+        snapshot.add_hubs(node, node.tallies.all().await);
         snapshot
     }
 
@@ -77,7 +77,7 @@ impl Snapshot {
     }
 
     fn add_node(&mut self, node: &Node) {
-        let info = node.info();
+        let info = node.status.info();
         self.push(Figure {
             name: "clients",
             help: "Connected clients",
@@ -93,7 +93,7 @@ impl Snapshot {
         self.gauge(
             "nodes",
             "Known nodes, including this one",
-            node.nodes_count() as f64,
+            node.cluster.nodes_count() as f64,
         );
         let is_draining = *node.draining().borrow();
         self.gauge(
@@ -104,7 +104,7 @@ impl Snapshot {
         self.gauge(
             "uptime_seconds",
             "Time since the start",
-            node.uptime().as_secs_f64(),
+            node.status.uptime().as_secs_f64(),
         );
         let version = vec![("version", env!("CARGO_PKG_VERSION").into())];
         self.push(Figure {
@@ -137,7 +137,7 @@ impl Snapshot {
     }
 
     fn add_broker(&mut self, node: &Node) {
-        let dispatcher = node.dispatcher();
+        let dispatcher = &node.dispatcher;
         let arrived = dispatcher.arrived();
         let messages = arrived.publications as f64;
         self.counter("broker_messages", "Publications from the broker", messages);
@@ -159,7 +159,7 @@ impl Snapshot {
         let help = "1 while the broker refuses durable publications";
         let are_refused = f64::from(u8::from(node.publisher.writes.are_refused()));
         self.gauge("broker_refuses_writes", help, are_refused);
-        let (is_up, round_trip) = match node.broker().link() {
+        let (is_up, round_trip) = match node.broker.link() {
             LinkState::Up { round_trip } => (1.0, round_trip),
             LinkState::Deaf => (0.0, Duration::ZERO),
         };
@@ -296,7 +296,7 @@ impl Collector for Snapshot {
 
 /// Returns the number of clients by protocol and transport.
 fn dialects(node: &Node) -> Vec<(Labels, Value)> {
-    let dialects = node.counts().dialects().into_iter();
+    let dialects = node.counts.dialects().into_iter();
     dialects
         .map(|((protocol, transport), clients)| {
             let labels = vec![

@@ -54,7 +54,7 @@ impl Asker<'_> {
         let overrides = claims.map(|claims| claims.overrides).unwrap_or_default();
         let has_stream = options.history_size > 0;
         let is_recoverable = has_stream && overrides.recover.unwrap_or(options.recover);
-        let is_pattern = self.node.broker().is_pattern(&channel);
+        let is_pattern = self.node.broker.is_pattern(&channel);
         let scope =
             is_pattern.then(|| scope::of_pattern(self.node, self.identity, claims.is_some()));
         let delivery = self.delivery(options, wanted)?;
@@ -115,7 +115,7 @@ impl Asker<'_> {
         if !has_token && !is_open {
             return Err(ClientError::PERMISSION_DENIED);
         }
-        if self.node.broker().is_pattern(channel) && !options.allow_pattern {
+        if self.node.broker.is_pattern(channel) && !options.allow_pattern {
             let message = "permission denied: patterns are not allowed here";
             return Err(ClientError::PERMISSION_DENIED.with_message(message.into()));
         }

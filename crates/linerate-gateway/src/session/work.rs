@@ -263,14 +263,20 @@ impl Context {
     }
 
     pub(super) async fn presence(self, channel: ChannelName) -> Result<Answer, ClientError> {
-        match self.gate.worker.node().presence(&channel).await {
+        match self.gate.worker.node().all_nodes.presence(&channel).await {
             Ok(people) => Ok(Answer::Presence(people)),
             Err(error) => Err(ClientError::LIMIT_EXCEEDED.with_message(error.to_string())),
         }
     }
 
     pub(super) async fn presence_stats(self, channel: ChannelName) -> Result<Answer, ClientError> {
-        let stats = self.gate.worker.node().presence_stats(&channel).await;
+        let stats = self
+            .gate
+            .worker
+            .node()
+            .all_nodes
+            .presence_stats(&channel)
+            .await;
         let count = |count| u32::try_from(count).unwrap_or(u32::MAX);
         Ok(Answer::PresenceStats {
             clients: count(stats.clients),

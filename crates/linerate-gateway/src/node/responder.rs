@@ -1,178 +1,40 @@
-//! Requests to a node, from itself and from other nodes: the answers, and how callers combine them.
+//! Answers requests to this node, from itself and from other nodes.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::Arc,
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
-use linerate_hub::{ChannelName, ClientInfo};
-
-use crate::protocol::centrifuge::codes::{Disconnect, Unsubscribe};
+use linerate_hub::ChannelName;
 
 use super::{
-    Node, Notice,
+    Notice,
     cluster::message::{Answer, Ask, Person, Whom},
-    presence::weight,
+    emulation::Emulations,
+    inboxes::Inboxes,
+    presence::Presence,
     shard::Shard,
 };
+use crate::protocol::centrifuge::codes::{Disconnect, Unsubscribe};
 
 /// The maximum number of people, channels or users in one part of an answer, so that messages
 /// between nodes stay small.
 const PART_LEN: usize = 1_000;
 
-/// The presence information of a channel does not fit into an answer.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[error(
-    "limit exceeded: presence information is larger than {bytes_max} bytes (presence_bytes_max); use presence_stats for the counts"
-)]
-pub(crate) struct PresenceTooLarge {
-    /// The maximum number of bytes.
-    pub bytes_max: usize,
+/// Answers requests on behalf of this node.
+#[derive(Debug)]
+pub(crate) struct Responder {
+    pub(super) emulations: Emulations,
+    pub(super) inboxes: Inboxes,
+    pub(super) presence: Arc<Presence>,
 }
 
-/// The number of clients present in a channel, in the whole cluster.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct PresenceStats {
-    /// The number of connections.
-    pub clients: u64,
-    /// The number of distinct users.
-    pub users: u64,
-}
-
-impl Node {
-    /// Returns the clients present in a channel, on all nodes.
-    ///
-    /// # Errors
-    /// The answer would exceed the channel's `presence_bytes_max`.
-    pub(crate) async fn presence(
-        self: &Arc<Self>,
-        channel: &ChannelName,
-    ) -> Result<Vec<ClientInfo>, PresenceTooLarge> {
-        let bytes_max = self
-            .namespaces
-            .current()
-            .options(channel)
-            .presence_bytes_max;
-        let ask = Ask::Presence {
-            channel: channel.to_string(),
-            bytes_max,
-        };
-        let (mut people, mut bytes_left) = (Vec::new(), bytes_max);
-        for answer in self.survey(ask).await {
-            let part = match answer {
-                Answer::Presence(part) => part,
-                Answer::PresenceTooLarge => return Err(PresenceTooLarge { bytes_max }),
-                _ => continue,
-            };
-            for info in part.into_iter().map(ClientInfo::from) {
-                let left = bytes_left.checked_sub(weight(&info));
-                bytes_left = left.ok_or(PresenceTooLarge { bytes_max })?;
-                people.push(info);
-            }
-        }
-        Ok(people)
-    }
-
-    /// Returns how many clients and users are present in a channel, on all nodes.
-    pub(crate) async fn presence_stats(self: &Arc<Self>, channel: &ChannelName) -> PresenceStats {
-        let channel = channel.to_string();
-        let (mut stats, mut hashes) = (PresenceStats::default(), HashSet::new());
-        for answer in self.survey(Ask::PresenceStats { channel }).await {
-            if let Answer::PresenceStats { clients, users } = answer {
-                stats.clients += clients;
-                hashes.extend(users);
-            }
-        }
-        stats.users = hashes.len() as u64;
-        stats
-    }
-
-    /// Returns the channels with subscribers on any node, sorted by name, with their number of
-    /// subscribers. `*` in `pattern` matches any text; an empty pattern matches all channels.
-    pub(crate) async fn channels(self: &Arc<Self>, pattern: &str) -> Vec<(String, u64)> {
-        let pattern = pattern.to_owned();
-        let mut channels = HashMap::new();
-        for answer in self.survey(Ask::Channels { pattern }).await {
-            if let Answer::Channels(part) = answer {
-                for (channel, subscribers) in part {
-                    *channels.entry(channel).or_insert(0) += subscribers;
-                }
-            }
-        }
-        let mut channels: Vec<_> = channels.into_iter().collect();
-        channels.sort_unstable();
-        channels
-    }
-
-    /// Closes connections on all nodes. Returns how many.
-    pub(crate) async fn disconnect(self: &Arc<Self>, whom: Whom, why: Disconnect) -> u64 {
-        let (code, reason) = (why.code, why.reason.into_owned());
-        self.count(Ask::Disconnect { whom, code, reason }).await
-    }
-
-    /// Ends subscriptions on all nodes, to all channels if `channel` is `None`. Returns the number
-    /// of affected connections.
-    pub(crate) async fn unsubscribe(
-        self: &Arc<Self>,
-        whom: Whom,
-        channel: Option<&ChannelName>,
-        why: Unsubscribe,
-    ) -> u64 {
-        let ask = Ask::Unsubscribe {
-            whom,
-            channel: channel.map_or(String::new(), ToString::to_string),
-            code: why.code,
-            reason: why.reason.into_owned(),
-        };
-        self.count(ask).await
-    }
-
-    /// Subscribes connections on all nodes. Returns how many.
-    pub(crate) async fn subscribe(
-        self: &Arc<Self>,
-        whom: Whom,
-        channel: &ChannelName,
-        info: Option<String>,
-    ) -> u64 {
-        let channel = channel.to_string();
-        let ask = Ask::Subscribe {
-            whom,
-            channel,
-            info,
-        };
-        self.count(ask).await
-    }
-
-    /// Changes the expiry of connections on all nodes. Returns how many.
-    pub(crate) async fn refresh(
-        self: &Arc<Self>,
-        whom: Whom,
-        expires: Option<SystemTime>,
-        is_expired: bool,
-    ) -> u64 {
-        let since = |at: SystemTime| at.duration_since(SystemTime::UNIX_EPOCH);
-        let expires_s = expires.map(|at| since(at).map_or(0, |since| since.as_secs()));
-        let ask = Ask::Refresh {
-            whom,
-            expires_s,
-            is_expired,
-        };
-        self.count(ask).await
-    }
-
-    async fn count(self: &Arc<Self>, ask: Ask) -> u64 {
-        let count = |answer| match answer {
-            Answer::Count(count) => count,
-            _ => 0,
-        };
-        self.survey(ask).await.into_iter().map(count).sum()
-    }
-
+impl Responder {
     /// Answers a request for this node, in parts.
-    pub(crate) async fn answer(self: &Arc<Self>, ask: Ask) -> Vec<Answer> {
+    pub(crate) async fn answer(&self, ask: Ask) -> Vec<Answer> {
         match ask {
             Ask::Channels { pattern } => self.answer_channels(pattern).await,
             Ask::Emulate { session, data } => {
@@ -180,15 +42,17 @@ impl Node {
                 let is_taken = self.emulations.deliver(&session, data.into()).is_ok();
                 vec![Answer::Count(u64::from(is_taken))]
             }
-            Ask::Presence { channel, bytes_max } => match self.people.all(&channel, bytes_max) {
-                Some(people) => {
-                    let people: Vec<_> = people.iter().map(Person::from).collect();
-                    parts(people, Answer::Presence)
+            Ask::Presence { channel, bytes_max } => {
+                match self.presence.clients(&channel, bytes_max) {
+                    Some(people) => {
+                        let people: Vec<_> = people.iter().map(Person::from).collect();
+                        parts(people, Answer::Presence)
+                    }
+                    None => vec![Answer::PresenceTooLarge],
                 }
-                None => vec![Answer::PresenceTooLarge],
-            },
+            }
             Ask::PresenceStats { channel } => {
-                let (clients, users) = self.people.stats(&channel);
+                let (clients, users) = self.presence.stats(&channel);
                 let stats = |users| Answer::PresenceStats { clients: 0, users };
                 let mut answers = parts(users, stats);
                 let users = Vec::new();
@@ -210,13 +74,13 @@ impl Node {
     /// Returns the matching channels of this node, each with its number of subscribers on one
     /// worker. A channel with subscribers on several workers occurs several times.
     pub(crate) async fn subscribers(&self, pattern: String) -> Vec<(ChannelName, u64)> {
-        let lists = self.inboxes().run(move |shard| shard.subscribers(&pattern));
+        let lists = self.inboxes.run(move |shard| shard.subscribers(&pattern));
         lists.await.into_iter().flatten().collect()
     }
 
     /// Notifies the connections that a request is about. Returns how many.
     async fn notify_all(&self, ask: Ask) -> u64 {
-        let counts = self.inboxes().run(move |shard| shard.notify(&ask)).await;
+        let counts = self.inboxes.run(move |shard| shard.notify(&ask)).await;
         counts.into_iter().sum()
     }
 }
@@ -312,7 +176,7 @@ impl Ask {
 
 /// Returns a time in seconds since the Unix epoch; `None` if the system clock cannot represent it.
 fn since_1970(seconds: u64) -> Option<SystemTime> {
-    SystemTime::UNIX_EPOCH.checked_add(std::time::Duration::from_secs(seconds))
+    SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
 }
 
 /// Returns whether `text` matches `pattern`, in which `*` stands for any text. An empty pattern
