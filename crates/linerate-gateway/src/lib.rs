@@ -4,23 +4,25 @@
 //! addresses; [`Gateway::start`] serves clients, applications and administrators until
 //! [`Running::drain`] and [`Running::shut_down`].
 //!
+//! A module imports only from those that are listed below it:
+//!
 //! | module | contents |
 //! | --- | --- |
 //! | `gateway` | a gateway as a whole: binds, serves, reloads and drains |
-//! | `config` | the configuration: file, environment, flags; channel namespaces |
-//! | `auth` | tokens, origins, API keys |
-//! | `filter` | expressions that select publications |
-//! | `limits` | limits by name |
-//! | `protocol` | the client protocols as bytes: raw, Centrifuge, native blocks, SSE |
+//! | `operations` | `/live`, `/ready`, `/metrics` |
+//! | `admin` | the API for the admin page |
+//! | `api` | the server API |
+//! | `transport` | WebSocket, HTTP streaming and SSE, all serving the same session |
 //! | `session` | a client's session: executes commands, sends replies |
 //! | `node` | the workers' shards of the hub, dispatch from broker to shards, presence, cluster |
-//! | `transport` | WebSocket, HTTP streaming and SSE, all serving the same session |
-//! | `api` | the server API |
-//! | `admin` | the API for the admin page |
+//! | `server` | listeners, TLS, admission, shutting down |
 //! | `metrics` | counters of events |
-//! | `operations` | `/live`, `/ready`, `/metrics` |
+//! | `protocol` | the client protocols as bytes: raw, Centrifuge, native blocks, SSE |
+//! | `filter` | expressions that select publications |
+//! | `auth` | tokens, origins, API keys |
+//! | `config` | the configuration: file, environment, flags; channel namespaces |
+//! | `limits` | limits by name |
 //! | `quiet` | log lines that clients cannot flood |
-//! | `server` | listeners, TLS, admission, drain |
 #![forbid(unsafe_code)]
 
 mod admin;
