@@ -35,7 +35,7 @@ use http::{HeaderValue, StatusCode, header};
 use serde_json::json;
 
 use crate::{node::Node, server::Peer, session::Shared};
-use gate::{Denied, Door};
+use gate::{Denied, KeyedApi};
 use reply::{ApiError, Reply};
 
 /// Returns the routes of the server API.
@@ -58,7 +58,7 @@ async fn handle(
 ) -> Result<Response, Refusal> {
     let settings = api.shared.settings_full();
     let peer = request.extensions().get::<Peer>().copied();
-    Door::Api.check(&api.shared, request.headers(), peer)?;
+    KeyedApi::Server.check(&api.shared, request.headers(), peer)?;
     let bytes_max = settings.config.server.request_bytes_max;
     let body = read(request.into_body(), bytes_max).await?;
     let since = Instant::now();

@@ -26,7 +26,7 @@ use serde::Serialize;
 use crate::{
     api::{
         Refusal,
-        gate::{Denied, Door, is_local},
+        gate::{Denied, KeyedApi, is_local},
     },
     node::Node,
     server::{Front, Peer, Phase},
@@ -139,7 +139,7 @@ async fn only_near(
     if is_local(headers, peer) {
         return next.run(request).await;
     }
-    match Door::Admin.check(&operations.shared, headers, peer) {
+    match KeyedApi::Admin.check(&operations.shared, headers, peer) {
         Ok(()) => next.run(request).await,
         Err(denied @ Denied::Limited(_)) => Refusal::from(denied).into_response(),
         Err(_) => {
@@ -158,7 +158,7 @@ pub(crate) fn refuse_diagnostics(shared: &Shared, parts: &Parts) -> Option<Respo
         return None;
     }
     let peer = parts.extensions.get::<Peer>().copied();
-    match Door::Admin.check(shared, &parts.headers, peer) {
+    match KeyedApi::Admin.check(shared, &parts.headers, peer) {
         Ok(()) => None,
         Err(denied @ Denied::Limited(_)) => Some(Refusal::from(denied).into_response()),
         Err(_) => {

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::api::Refusal;
 
-use super::{Admin, Administrator, Desk, bad_request, query, view};
+use super::{Admin, AdminState, Administrator, bad_request, query, view};
 
 /// Maximum number of channels in a reply.
 const LIMIT_MAX: usize = 1_000;
@@ -43,7 +43,7 @@ impl Default for Asked {
 
 pub(super) async fn list(
     _: Administrator,
-    State(desk): State<Desk>,
+    State(state): State<AdminState>,
     parts: Parts,
 ) -> Result<Json<view::Channels>, Refusal> {
     let asked: Asked = query(&parts)?;
@@ -52,9 +52,9 @@ pub(super) async fn list(
         let message = format!("limit is {limit}; at most {LIMIT_MAX} is allowed");
         return Err(bad_request(message));
     }
-    let admin = desk.admin.clone();
+    let admin = state.admin.clone();
     // This runs on another thread than the worker's, because there can be very many channels.
-    let listing = desk
+    let listing = state
         .admin
         .node
         .spawn_task(async move { admin.channels(&asked).await });

@@ -7,7 +7,7 @@ use http::request::Parts;
 use linerate_hub::ClientId;
 use serde::Deserialize;
 
-use super::{Administrator, Desk, bad_request, milliseconds, query, view};
+use super::{AdminState, Administrator, bad_request, milliseconds, query, view};
 use crate::{api::Refusal, node::Shard};
 
 /// Maximum number of clients in a reply.
@@ -48,7 +48,7 @@ impl Default for Asked {
 
 pub(super) async fn list(
     _: Administrator,
-    State(desk): State<Desk>,
+    State(state): State<AdminState>,
     parts: Parts,
 ) -> Result<Json<view::Connections>, Refusal> {
     let asked: Asked = query(&parts)?;
@@ -58,7 +58,7 @@ pub(super) async fn list(
         return Err(bad_request(message));
     }
     let (sort, limit) = (asked.sort, asked.limit);
-    let node = &desk.admin.node;
+    let node = &state.admin.node;
     let found = node
         .inboxes
         .run(move |shard| connections(shard, &asked))

@@ -20,7 +20,7 @@ use linerate_hub::{Batch, ChannelOptions, ClientId, Encode, SubscriptionOptions,
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, mpsc};
 
-use super::{Administrator, Desk, bad_request, channel_name, milliseconds, query, view};
+use super::{AdminState, Administrator, bad_request, channel_name, milliseconds, query, view};
 use crate::{
     api::Refusal,
     node::{Connection, From, Notice, Outlet, Recovery, Subscribe, Worker},
@@ -87,7 +87,7 @@ const fn usual_rate() -> u32 {
 
 pub(super) async fn open(
     _: Administrator,
-    State(desk): State<Desk>,
+    State(state): State<AdminState>,
     parts: Parts,
 ) -> Result<Response, Refusal> {
     let asked: Asked = query(&parts)?;
@@ -97,7 +97,7 @@ pub(super) async fn open(
         return Err(bad_request(message));
     }
     let channel = channel_name(&asked.channel)?;
-    let worker = desk.worker;
+    let worker = state.worker;
     let (tail, outlet) = Tail::new(&worker, asked.rate);
     let node = worker.node();
     let options = node.namespaces.current();
