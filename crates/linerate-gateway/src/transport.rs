@@ -20,7 +20,7 @@ mod outlet;
 mod routes;
 mod wire;
 
-use std::{net::IpAddr, sync::Arc, time::SystemTime};
+use std::{sync::Arc, time::SystemTime};
 
 use axum::{
     extract::FromRequestParts,
@@ -33,28 +33,15 @@ use linerate_budget::Account;
 use crate::{
     node::{Connection, Worker},
     protocol::Dialect,
-    server::Visit,
+    server::{Peer, Visit},
     session::{Gate, Refusal, Settings, Shared},
 };
-pub(crate) use outlet::{ClientOutlet, Event};
+use outlet::ClientOutlet;
 pub(crate) use routes::routes;
 
 /// The maximum number of data bytes queued for a socket. Further data stays in the channels' rings,
 /// where it can be conflated.
 pub(crate) const DATA_BYTES_MAX: usize = 64 << 10;
-
-/// Where a request came from, as the listener knows it. The listener adds it to the extensions of
-/// each request.
-#[derive(Clone, Copy, Debug)]
-pub struct Peer {
-    /// The address of the client; if the request came through trusted proxies, the one that they
-    /// report.
-    pub address: IpAddr,
-    /// The scheme with which the request reached this server or a trusted proxy.
-    pub scheme: Scheme,
-    /// True if the peer of the socket is a program on this machine that is not a trusted proxy.
-    pub is_near: bool,
-}
 
 /// What the request handlers of a worker need.
 #[derive(Clone, Debug)]

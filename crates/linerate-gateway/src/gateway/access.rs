@@ -6,8 +6,9 @@ use axum::response::Response;
 use http::request::Parts;
 
 use crate::{
+    auth::KeyRefusal,
     operations::refuse_diagnostics,
-    session::{KeyRefusal, Settings, Shared},
+    session::{Settings, Shared},
 };
 
 /// Checks clients against the current configuration of a gateway.

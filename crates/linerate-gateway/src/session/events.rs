@@ -5,7 +5,7 @@ use std::time::{Instant, SystemTime};
 use bytes::Bytes;
 use linerate_hub::ChannelName;
 
-use super::{Done, Job, Session, Stage, Work, identity::end_of};
+use super::{Done, Event, Job, Session, Stage, Work, identity::end_of};
 use crate::{
     auth::{Shown, SubscriptionClaims},
     node::Notice,
@@ -14,7 +14,6 @@ use crate::{
         command::Subscribe,
         reply::{Push, ServerMessage},
     },
-    transport::Event,
 };
 
 impl Session {

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use linerate_hub::{ChannelName, ClientId};
 
-use super::{Context, Gate, Identity, Member, Refusal, deadlines::until};
+use super::{Context, Event, Gate, Identity, Member, Refusal, deadlines::until};
 use crate::{
     auth::{Shown, SubscriptionClaims},
     node::Notice,
@@ -13,7 +13,6 @@ use crate::{
         command::Subscribe,
         query::FixedRequest,
     },
-    transport::Event,
 };
 
 /// A subscription, with the claims of its token.

@@ -98,6 +98,7 @@ async fn forward(
         .map_err(|error| refusal(StatusCode::BAD_REQUEST, &error.to_string()))?;
     let node = endpoints.worker.node();
     let emulated = node
+        .all_nodes
         .emulate(&emulation.node, &emulation.session, emulation.frame.into())
         .await;
     match emulated {
@@ -121,7 +122,7 @@ fn stream(
     let (still_there, gone) = oneshot::channel::<()>();
     let (wire, stream) = body(DATA_BYTES_MAX, transport.farewell, still_there);
     let cors = admitted.cors.clone();
-    let emulations = admitted.endpoints.worker.node().emulations();
+    let emulations = &admitted.endpoints.worker.node().emulations;
     let input = StreamInput {
         emulation: emulations.open(&name),
         gone,
@@ -148,7 +149,7 @@ fn start(
         worker: gate.worker.clone(),
         outlet: outlet.clone(),
         commands,
-        registration: Some(gate.worker.node().budget().register(&outlet)),
+        registration: Some(gate.worker.node().budget.register(&outlet)),
         _visit: admitted.visit,
     };
     let context = Context {
