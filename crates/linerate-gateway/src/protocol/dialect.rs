@@ -1,6 +1,6 @@
 //! What the rest of the gateway knows of a client protocol.
 
-use std::{error::Error, sync::Arc};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -11,7 +11,7 @@ use super::{
     codes::Disconnect,
     command::Command,
     decode::{DecodeError, Emulation, Limits},
-    query::FixedRequest,
+    query::{FixedRequest, QueryError},
     reply::ServerMessage,
 };
 
@@ -124,7 +124,7 @@ pub(crate) struct Fixed {
     ///
     /// # Errors
     /// The request is invalid. The client gets the message.
-    pub(crate) read: fn(&str, &HeaderMap) -> Result<FixedRequest, Box<dyn Error + Send + Sync>>,
+    pub(crate) read: fn(&str, &HeaderMap) -> Result<FixedRequest, QueryError>,
     /// The bytes that begin a stream and then keep it alive; empty on a WebSocket, which has pings.
     pub(crate) ping: &'static [u8],
 }

@@ -31,7 +31,7 @@ pub(crate) static EVENTS: Dialect = Dialect {
         farewell,
     }),
     session: SessionKind::Fixed(Fixed {
-        read: |query, headers| Ok(query::read(query, headers)?),
+        read: query::read,
         // A comment, which `EventSource` does not report to the page.
         ping: b":\n\n",
     }),

@@ -26,7 +26,7 @@ static LINES: Dialect = Dialect {
         farewell,
     }),
     session: SessionKind::Fixed(Fixed {
-        read: |query, headers| Ok(query::read(query, headers)?),
+        read: query::read,
         ping: b"\n",
     }),
     encode,

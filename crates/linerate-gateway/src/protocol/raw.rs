@@ -31,7 +31,7 @@ pub(crate) static RAW: Dialect = Dialect {
         farewell,
     }),
     session: SessionKind::Fixed(Fixed {
-        read: |query, headers| Ok(query::read(query, headers)?),
+        read: query::read,
         ping: b"",
     }),
     encode,

@@ -69,7 +69,7 @@ pub(super) async fn open_stream(
     };
     match first {
         Ok(first) => stream(admitted, dialect, transport, commands, &first),
-        Err(refused) => admitted.cors.allow(refused),
+        Err((status, text)) => admitted.cors.allow(refusal(status, &text)),
     }
 }
 
@@ -93,7 +93,9 @@ async fn forward(
     headers: &HeaderMap,
     body: Body,
 ) -> Result<Response, Response> {
-    let body = read(body, settings).await?;
+    let body = read(body, settings)
+        .await
+        .map_err(|(status, text)| refusal(status, &text))?;
     let emulation = (endpoint.read)(headers, &body)
         .map_err(|error| refusal(StatusCode::BAD_REQUEST, &error.to_string()))?;
     let node = endpoints.worker.node();
@@ -161,14 +163,15 @@ fn start(
 }
 
 /// Returns the commands in the query of a request.
-fn find(commands: &Commands, query: &str, settings: &Settings) -> Result<Bytes, Response> {
+fn find(
+    commands: &Commands,
+    query: &str,
+    settings: &Settings,
+) -> Result<Bytes, (StatusCode, String)> {
     let name = commands.first_in_query.unwrap_or_default();
     let mut pairs = url::form_urlencoded::parse(query.as_bytes());
     let Some((_, first)) = pairs.find(|(key, _)| key == name) else {
-        return Err(refusal(
-            StatusCode::BAD_REQUEST,
-            &format!("{name} is missing"),
-        ));
+        return Err((StatusCode::BAD_REQUEST, format!("{name} is missing")));
     };
     let bytes_max = settings.config.client.message_bytes_max;
     if first.len() > bytes_max {
@@ -178,14 +181,14 @@ fn find(commands: &Commands, query: &str, settings: &Settings) -> Result<Bytes, 
 }
 
 /// Reads the commands in the body of a request.
-async fn read(body: Body, settings: &Settings) -> Result<Bytes, Response> {
+async fn read(body: Body, settings: &Settings) -> Result<Bytes, (StatusCode, String)> {
     let bytes_max = settings.config.client.message_bytes_max;
     to_bytes(body, bytes_max)
         .await
         .map_err(|_| too_large(bytes_max))
 }
 
-fn too_large(bytes_max: usize) -> Response {
+fn too_large(bytes_max: usize) -> (StatusCode, String) {
     let text = format!("commands exceed the limit of {bytes_max} bytes");
-    refusal(StatusCode::PAYLOAD_TOO_LARGE, &text)
+    (StatusCode::PAYLOAD_TOO_LARGE, text)
 }
