@@ -78,8 +78,10 @@ mod tests {
     use super::{Access, LogsAccess};
     use crate::{
         config::{Config, Secret},
-        session::{Settings, Shared},
+        session::{KeyRefusal, Settings, Shared},
     };
+
+    const RIGHT: &[u8] = b"0123456789abcdef-logs";
 
     fn access(keys: &[&str]) -> Access {
         let mut config = Config::default();
@@ -123,5 +125,16 @@ mod tests {
         assert!(opens(&both, "admin") && opens(&both, "logs"));
         assert!(!opens(&both, "api") && !opens(&both, "") && !opens(&both, "logs2"));
         assert!(!opens(&access(&["api"]), "api"));
+    }
+
+    #[test]
+    fn address_that_presents_wrong_keys_waits_and_others_do_not() {
+        let access = access(&["logs"]);
+        for _ in 0..20 {
+            assert!(!opens(&access, "guess"));
+        }
+        let judge = |address: [u8; 4]| access.judge_logs_key(RIGHT, address.into());
+        assert!(matches!(judge([192, 0, 2, 1]), Err(KeyRefusal::Limited(_))));
+        assert_eq!(judge([192, 0, 2, 2]), Ok(()));
     }
 }
