@@ -65,6 +65,14 @@ impl Consumer {
         }
     }
 
+    /// Returns the consumer with the largest part, and the sum of all parts.
+    pub fn largest_of<const N: usize>(parts: [(Self, u64); N]) -> (Self, u64) {
+        let bytes = parts.iter().map(|(_, bytes)| bytes).sum();
+        let largest = parts.into_iter().max_by_key(|(_, bytes)| *bytes);
+        let consumer = largest.map_or(Self::Connections, |(consumer, _)| consumer);
+        (consumer, bytes)
+    }
+
     /// Returns the percentage of the budget that this consumer may use.
     ///
     /// Uploads are a convenience: half of the budget always remains for clients, and uploads alone
@@ -93,5 +101,17 @@ mod tests {
             assert_eq!(consumer as usize, place);
         }
         assert!(Consumer::ALL.is_sorted_by_key(|consumer| consumer.name()));
+    }
+
+    #[test]
+    fn a_holder_is_named_by_what_it_takes_most_of() {
+        let parts = |backlog, received| {
+            Consumer::largest_of([
+                (Consumer::Backlogs, backlog),
+                (Consumer::Messages, received),
+            ])
+        };
+        assert_eq!(parts(5, 3), (Consumer::Backlogs, 8));
+        assert_eq!(parts(3, 5), (Consumer::Messages, 8));
     }
 }

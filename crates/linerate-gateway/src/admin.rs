@@ -49,11 +49,11 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use crate::{
-    api::{Refusal, gate::Door, read},
+    api::{Refusal, gate::KeyedApi, read},
     node::{Node, Whom, Worker},
     protocol::centrifuge::{Disconnect, Unsubscribe},
+    server::Peer,
     session::Shared,
-    transport::Peer,
 };
 use rates::Rates;
 pub(crate) use tail::TailEncoding;
@@ -78,7 +78,7 @@ impl Admin {
 
     /// Returns the routes, for the connections of one worker.
     pub(crate) fn routes(self: &Arc<Self>, worker: Arc<Worker>) -> Router {
-        let desk = Desk {
+        let state = AdminState {
             admin: self.clone(),
             worker,
         };
@@ -94,20 +94,20 @@ impl Admin {
             .route("/admin/api/publish", post(publish))
             .route("/admin/api/drain", post(drain))
             .route("/admin/api/undrain", post(undrain))
-            .with_state(desk)
+            .with_state(state)
     }
 }
 
 /// The state of the request handlers.
 #[derive(Clone, Debug)]
-struct Desk {
+struct AdminState {
     admin: Arc<Admin>,
     worker: Arc<Worker>,
 }
 
-impl FromRef<Desk> for Arc<Node> {
-    fn from_ref(desk: &Desk) -> Self {
-        desk.admin.node.clone()
+impl FromRef<AdminState> for Arc<Node> {
+    fn from_ref(state: &AdminState) -> Self {
+        state.admin.node.clone()
     }
 }
 
@@ -115,67 +115,68 @@ impl FromRef<Desk> for Arc<Node> {
 #[derive(Clone, Copy, Debug)]
 struct Administrator;
 
-impl FromRequestParts<Desk> for Administrator {
+impl FromRequestParts<AdminState> for Administrator {
     type Rejection = Refusal;
 
-    async fn from_request_parts(parts: &mut Parts, desk: &Desk) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, state: &AdminState) -> Result<Self, Refusal> {
         let peer = parts.extensions.get::<Peer>().copied();
-        Door::Admin.check(&desk.admin.shared, &parts.headers, peer)?;
+        KeyedApi::Admin.check(&state.admin.shared, &parts.headers, peer)?;
         Ok(Self)
     }
 }
 
-async fn overview(_: Administrator, State(desk): State<Desk>) -> Json<view::Overview> {
-    let node = &desk.admin.node;
-    desk.admin.rates.refresh(node, Instant::now()).await;
-    let totals = node.totals().await;
+async fn overview(_: Administrator, State(state): State<AdminState>) -> Json<view::Overview> {
+    let node = &state.admin.node;
+    state.admin.rates.refresh(node, Instant::now()).await;
+    let totals = node.tallies.totals().await;
     let is_draining = *node.draining().borrow();
-    let rates = desk.admin.rates.node();
+    let rates = state.admin.rates.node();
     Json(view::Overview {
-        node: node.info(),
+        node: node.status.info(),
         is_draining,
-        nodes: node.nodes_count(),
-        link: node.broker().link().into(),
+        nodes: node.cluster.nodes_count(),
+        link: node.broker.link().into(),
         publications_per_s: rates.publications,
         publication_bytes_per_s: rates.publication_bytes,
         deliveries_per_s: rates.deliveries,
         delivery_bytes_per_s: rates.delivery_bytes,
-        waiting: node.dispatcher().waiting(),
+        waiting: node.dispatcher.waiting(),
         dropped: totals.iter().map(|totals| totals.dropped_evicted).sum(),
         conflated: totals.iter().map(|totals| totals.conflated).sum(),
     })
 }
 
 async fn nodes(_: Administrator, State(node): State<Arc<Node>>) -> Json<view::Nodes> {
-    let nodes = node.nodes();
+    let nodes = node.cluster.nodes();
     Json(view::Nodes { nodes })
 }
 
 async fn disconnect(
     _: Administrator,
-    State(desk): State<Desk>,
+    State(state): State<AdminState>,
     request: Request,
 ) -> Result<Json<view::Done>, Refusal> {
-    let asked: view::Disconnect = json(&desk, request).await?;
+    let asked: view::Disconnect = json(&state, request).await?;
     let whom = whom(asked.user, asked.client)?;
     let why = match asked.may_reconnect {
         true => Disconnect::FORCE_RECONNECT,
         false => Disconnect::FORCE_NO_RECONNECT,
     };
-    let clients = desk.admin.node.disconnect(whom, why).await;
+    let clients = state.admin.node.all_nodes.disconnect(whom, why).await;
     Ok(Json(view::Done { clients }))
 }
 
 async fn unsubscribe(
     _: Administrator,
-    State(desk): State<Desk>,
+    State(state): State<AdminState>,
     request: Request,
 ) -> Result<Json<view::Done>, Refusal> {
-    let asked: view::Unsubscribe = json(&desk, request).await?;
+    let asked: view::Unsubscribe = json(&state, request).await?;
     let channel = channel_name(&asked.channel)?;
     let whom = whom(asked.user, asked.client)?;
-    let node = &desk.admin.node;
+    let node = &state.admin.node;
     let clients = node
+        .all_nodes
         .unsubscribe(whom, Some(&channel), Unsubscribe::SERVER)
         .await;
     Ok(Json(view::Done { clients }))
@@ -183,13 +184,13 @@ async fn unsubscribe(
 
 async fn publish(
     _: Administrator,
-    State(desk): State<Desk>,
+    State(state): State<AdminState>,
     request: Request,
 ) -> Result<Json<view::Done>, Refusal> {
-    let asked: view::Publish = json(&desk, request).await?;
+    let asked: view::Publish = json(&state, request).await?;
     let channel = channel_name(&asked.channel)?;
-    let node = &desk.admin.node;
-    if node.broker().is_pattern(&channel) {
+    let node = &state.admin.node;
+    if node.broker.is_pattern(&channel) {
         return Err(bad_request("cannot publish to a pattern"));
     }
     let publish = Publish {
@@ -197,9 +198,9 @@ async fn publish(
         info: None,
         tags: Vec::new(),
         idempotency_key: None,
-        options: node.namespaces().options(&channel).stream(),
+        options: node.namespaces.current().options(&channel).stream(),
     };
-    match node.publish(&channel, publish).await {
+    match node.publisher.publish(&channel, publish).await {
         Ok(_) => Ok(Json(view::Done::default())),
         Err(error) => Err(Refusal::new(StatusCode::BAD_GATEWAY, 100, error)),
     }
@@ -207,19 +208,19 @@ async fn publish(
 
 async fn drain(_: Administrator, State(node): State<Arc<Node>>) -> Json<view::Done> {
     node.drain();
-    let clients = node.counts().clients();
+    let clients = node.counts.clients();
     Json(view::Done { clients })
 }
 
 async fn undrain(_: Administrator, State(node): State<Arc<Node>>) -> Json<view::Done> {
     node.undrain();
-    let clients = node.counts().clients();
+    let clients = node.counts.clients();
     Json(view::Done { clients })
 }
 
 /// Parses the JSON body of a request.
-async fn json<T: DeserializeOwned>(desk: &Desk, request: Request) -> Result<T, Refusal> {
-    let settings = desk.admin.shared.settings_full();
+async fn json<T: DeserializeOwned>(state: &AdminState, request: Request) -> Result<T, Refusal> {
+    let settings = state.admin.shared.settings_full();
     let bytes_max = settings.config.server.request_bytes_max;
     let body = read(request.into_body(), bytes_max).await?;
     serde_json::from_slice(&body).map_err(bad_request)

@@ -11,7 +11,6 @@
 //! wrong key, 403 if no key is configured, 404 for an unknown method, 413 for a body that is too
 //! long.
 
-pub(crate) mod attempts;
 #[cfg(fuzzing)]
 pub(crate) mod fuzzing;
 pub(crate) mod gate;
@@ -35,8 +34,8 @@ use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
 use serde_json::json;
 
-use crate::{node::Node, session::Shared, transport::Peer};
-use gate::{Denied, Door};
+use crate::{node::Node, server::Peer, session::Shared};
+use gate::{Denied, KeyedApi};
 use reply::{ApiError, Reply};
 
 /// Returns the routes of the server API.
@@ -59,7 +58,7 @@ async fn handle(
 ) -> Result<Response, Refusal> {
     let settings = api.shared.settings_full();
     let peer = request.extensions().get::<Peer>().copied();
-    Door::Api.check(&api.shared, request.headers(), peer)?;
+    KeyedApi::Server.check(&api.shared, request.headers(), peer)?;
     let bytes_max = settings.config.server.request_bytes_max;
     let body = read(request.into_body(), bytes_max).await?;
     let since = Instant::now();

@@ -4,6 +4,7 @@
 //! determines the algorithm, never the token alone (RFC 8725 §3.1).
 
 mod access_key;
+mod attempts;
 mod claims;
 mod error;
 mod fetch;
@@ -25,6 +26,8 @@ use linerate_hub::ChannelName;
 use crate::config::{AuthOptions, TokenOptions};
 
 pub(crate) use access_key::AccessKey;
+pub use attempts::KeyRefusal;
+pub(crate) use attempts::{Attempts, WRONG_KEYS_MAX, WRONG_KEYS_WINDOW};
 pub(crate) use claims::{ConnectionClaims, SubscriptionClaims};
 pub use error::AuthSetupError;
 pub(crate) use error::TokenError;

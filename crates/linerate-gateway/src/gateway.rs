@@ -1,9 +1,11 @@
 //! A gateway as a whole: bound to its addresses, serving, reloading its configuration, draining.
 
 mod access;
+mod drain;
 mod error;
+mod limits;
 mod reload;
-mod seat;
+mod worker;
 
 use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -22,7 +24,7 @@ use tokio::{
 };
 
 use crate::{
-    admin::Admin,
+    admin::{Admin, TailEncoding},
     config::{Config, ServerOptions},
     node::{Dispatcher, Node, NodeInfo, NodeOptions},
     operations::Operations,
@@ -33,7 +35,7 @@ use crate::{
 pub use access::{Access, LogsAccess};
 pub use error::BindError;
 pub use reload::ReloadError;
-use seat::Desk;
+use worker::WorkerService;
 
 /// How long a channel remains subscribed at the broker after its last subscriber has left.
 const LINGER: Duration = Duration::from_secs(5);
@@ -60,7 +62,7 @@ const LINGER: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Gateway {
     parts: Parts,
-    life: Life,
+    guard: ShutdownGuard,
     workers: Workers,
     /// The listener for monitoring, if `server.operations_listen` is configured.
     operations: Option<std::net::TcpListener>,
@@ -79,13 +81,13 @@ struct Parts {
 #[derive(Debug)]
 pub struct Running {
     parts: Parts,
-    life: Life,
+    guard: ShutdownGuard,
     threads: Threads,
 }
 
 /// Ends everything that belongs to a gateway when it is dropped.
 #[derive(Debug)]
-struct Life {
+struct ShutdownGuard {
     node: Arc<Node>,
     stop: Stop,
 }
@@ -139,6 +141,7 @@ impl Gateway {
         let options = NodeOptions {
             name: host_name(),
             encodings: Encoding::encoders(),
+            tail_encoding: Arc::new(TailEncoding),
             namespaces: settings.namespaces.clone(),
             linger: LINGER,
             revocations_max: settings.config.auth.revocations_max,
@@ -153,7 +156,7 @@ impl Gateway {
         let node = parts.node.clone();
         Ok(Self {
             parts,
-            life: Life { node, stop },
+            guard: ShutdownGuard { node, stop },
             workers,
             operations,
         })
@@ -191,7 +194,7 @@ impl Gateway {
 
     /// Returns the ID of this node, which is new each time a gateway is bound.
     pub fn node_id(&self) -> &str {
-        self.parts.node.id()
+        self.parts.node.status.id()
     }
 
     /// Returns what decides who may use the routes that the application adds.
@@ -201,7 +204,7 @@ impl Gateway {
 
     /// Returns the memory budget of the process.
     pub fn budget(&self) -> &Budget {
-        self.parts.node.budget()
+        &self.parts.node.budget
     }
 
     /// Returns the counters of the traffic of all WebSockets, to which the application's own may be
@@ -231,7 +234,7 @@ impl Gateway {
     {
         let Self {
             parts,
-            life,
+            guard,
             workers,
             operations: listener,
         } = self;
@@ -247,22 +250,23 @@ impl Gateway {
             shared: shared.clone(),
         });
         if let Some(listener) = listener {
-            tokio::spawn(serve_operations(listener, operations.clone()));
+            node.spawn_task(serve_operations(listener, operations.clone()));
         }
         if front.certificate.is_some() {
-            tokio::spawn(reload::renew_certificate(front.clone()));
+            node.spawn_task(reload::renew_certificate(front.clone()));
         }
         let admin = Admin::new(node.clone(), shared.clone());
-        let desk = Desk {
+        let service = WorkerService {
             parts: parts.clone(),
             admin,
             operations,
             extend,
         };
-        let threads = workers.start(move |seat| desk.clone().serve(seat))?;
+        let threads =
+            workers.start(move |index, listener| service.clone().serve(index, listener))?;
         Ok(Running {
             parts,
-            life,
+            guard,
             threads,
         })
     }
@@ -286,13 +290,13 @@ impl Running {
             idempotency_key: None,
             options,
         };
-        self.parts.node.publish(channel, publish).await?;
+        self.parts.node.publisher.publish(channel, publish).await?;
         Ok(())
     }
 
     /// Returns what this node tells other nodes about itself: its ID and how much it serves.
     pub fn info(&self) -> NodeInfo {
-        self.parts.node.info()
+        self.parts.node.status.info()
     }
 
     /// Waits until a worker has ended, which happens before a shutdown only if it failed.
@@ -312,14 +316,14 @@ impl Running {
     async fn send_away(&self) {
         let settings = self.parts.shared.settings_full();
         let options = &settings.config.server.drain;
-        self.life.stop.enter(Phase::Announced);
+        self.guard.stop.enter(Phase::Announced);
         sleep(options.delay).await;
         let admission = &self.parts.front.admission;
         let connections = admission.open();
         let window = options.window_of(connections);
         tracing::info!(connections, window_s = window.as_secs_f64(), "draining");
         let since = Instant::now();
-        self.life.stop.enter(Phase::Leaving { since, window });
+        self.guard.stop.enter(Phase::Leaving { since, window });
         sleep(window + options.timeout).await;
         let connections = admission.open();
         tracing::warn!(
@@ -333,14 +337,14 @@ impl Running {
     /// # Errors
     /// Fails if a worker failed or panicked.
     pub async fn shut_down(self) -> std::io::Result<()> {
-        self.life.stop.enter(Phase::Over);
+        self.guard.stop.enter(Phase::Over);
         self.parts.node.shut_down().await;
         let threads = self.threads;
         spawn_blocking(move || threads.join()).await?
     }
 }
 
-impl Drop for Life {
+impl Drop for ShutdownGuard {
     fn drop(&mut self) {
         self.stop.enter(Phase::Over);
         self.node.abort_tasks();

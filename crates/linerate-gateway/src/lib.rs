@@ -4,23 +4,25 @@
 //! addresses; [`Gateway::start`] serves clients, applications and administrators until
 //! [`Running::drain`] and [`Running::shut_down`].
 //!
+//! A module imports only from those that are listed below it:
+//!
 //! | module | contents |
 //! | --- | --- |
 //! | `gateway` | a gateway as a whole: binds, serves, reloads and drains |
-//! | `config` | the configuration: file, environment, flags; channel namespaces |
-//! | `auth` | tokens, origins, API keys |
-//! | `filter` | expressions that select publications |
-//! | `limits` | every limit by name |
-//! | `protocol` | the client protocols as bytes: raw, Centrifuge, native blocks, SSE |
+//! | `operations` | `/live`, `/ready`, `/metrics` |
+//! | `admin` | the API for the admin page |
+//! | `api` | the server API |
+//! | `transport` | WebSocket, HTTP streaming and SSE, all serving the same session |
 //! | `session` | a client's session: executes commands, sends replies |
 //! | `node` | the workers' shards of the hub, dispatch from broker to shards, presence, cluster |
-//! | `transport` | WebSocket, HTTP streaming and SSE, all serving the same session |
-//! | `api` | the server API |
-//! | `admin` | the API for the admin page |
-//! | `metrics` | counters and their Prometheus exposition |
-//! | `operations` | `/live`, `/ready`, `/metrics` |
+//! | `server` | listeners, TLS, admission, shutting down |
+//! | `metrics` | counters of events |
+//! | `protocol` | the client protocols as bytes: raw, Centrifuge, native blocks, SSE |
+//! | `filter` | expressions that select publications |
+//! | `auth` | tokens, origins, API keys |
+//! | `config` | the configuration: file, environment, flags; channel namespaces |
+//! | `limits` | limits by name |
 //! | `quiet` | log lines that clients cannot flood |
-//! | `server` | listeners, TLS, admission, drain |
 #![forbid(unsafe_code)]
 
 mod admin;
@@ -31,7 +33,7 @@ mod filter;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod gateway;
-pub mod limits;
+mod limits;
 mod metrics;
 mod node;
 mod operations;
@@ -41,9 +43,8 @@ mod server;
 mod session;
 mod transport;
 
-pub use api::attempts::KeyRefusal;
-pub use auth::{AuthSetupError, TokenMaker, TokenMakerError};
+pub use auth::{AuthSetupError, KeyRefusal, TokenMaker, TokenMakerError};
 pub use gateway::{Access, BindError, Gateway, LogsAccess, ReloadError, Running};
+pub use limits::{Limit, Unit};
 pub use node::NodeInfo;
-pub use server::{CertificateError, Visit};
-pub use transport::Peer;
+pub use server::{CertificateError, Peer, Visit};

@@ -1,19 +1,13 @@
-//! Counters and their exposition for Prometheus.
+//! Metrics of events that happen once per connection, subscription or request.
 //!
-//! Frequent events are counted by each worker separately and summed on request ([`Snapshot`]).
-//! Events that happen once per connection or subscription are counted in [`Metrics`]. The number of
+//! Frequent events are counted by each worker separately and summed on request. The number of
 //! label values is bounded: channels, users and addresses are never labels.
 
-mod deliveries;
 mod durations;
-mod figure;
-mod process;
-mod snapshot;
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use prometheus_client::{
-    encoding::text,
     metrics::{counter::Counter, family::Family},
     registry::Registry,
 };
@@ -21,16 +15,13 @@ use prometheus_client::{
 use crate::auth::TokenError;
 use durations::Durations;
 pub(crate) use durations::PublishDurations;
-pub(crate) use snapshot::Snapshot;
 
-/// Prefix of all metric names.
-const PREFIX: &str = "linerate";
 /// Disconnect codes that get their own label value: those of Centrifugo's protocol.
 const CODES: std::ops::Range<u32> = 3_000..3_600;
 
 type Labels<const N: usize> = [(&'static str, &'static str); N];
 
-/// Metrics that sessions record.
+/// Metrics that sessions and the server API record.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     api_seconds: Durations<[(&'static str, String); 1]>,
@@ -119,36 +110,18 @@ impl Metrics {
         histogram.observe(took.as_secs_f64());
     }
 
-    /// Returns all metrics in the OpenMetrics text format, which Prometheus reads.
-    ///
-    /// # Errors
-    /// Never fails in practice, because writing to a string cannot fail.
-    pub(crate) fn to_text(&self, snapshot: Snapshot) -> Result<String, fmt::Error> {
-        let mut ours = Registry::with_prefix(PREFIX);
+    /// Registers the metrics under their names, without the prefix.
+    pub(crate) fn register(&self, registry: &mut Registry) {
         let help = "Duration of requests to the server API";
-        ours.register("api_seconds", help, self.api_seconds.clone());
+        registry.register("api_seconds", help, self.api_seconds.clone());
         let help = "Time from the arrival of a client's command to the reply";
-        ours.register("command_seconds", help, self.command_seconds.clone());
-        let help =
-            "Time that the broker took to publish messages from the server API and from clients";
-        ours.register("publish_seconds", help, snapshot.publishes.0.clone());
-        ours.register(
-            "auth",
-            "Tokens and keys checked, by kind and result",
-            self.auth.clone(),
-        );
+        registry.register("command_seconds", help, self.command_seconds.clone());
+        let help = "Tokens and keys checked, by kind and result";
+        registry.register("auth", help, self.auth.clone());
         let help = "Sessions with commands that the server closed, by code; 0 for codes chosen by applications";
-        ours.register("disconnects", help, self.disconnects.clone());
+        registry.register("disconnects", help, self.disconnects.clone());
         let help = "Subscribers that reconnected and asked for missed publications, by result";
-        ours.register("recoveries", help, self.recoveries.clone());
-        ours.register_collector(Box::new(snapshot));
-        let mut process = Registry::default();
-        process.register_collector(Box::new(process::Process::look()));
-        let mut text = String::new();
-        text::encode_registry(&mut text, &ours)?;
-        text::encode_registry(&mut text, &process)?;
-        text::encode_eof(&mut text)?;
-        Ok(text)
+        registry.register("recoveries", help, self.recoveries.clone());
     }
 }
 
@@ -181,6 +154,3 @@ impl Default for Metrics {
         metrics
     }
 }
-
-#[cfg(test)]
-mod tests;

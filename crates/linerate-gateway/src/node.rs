@@ -10,24 +10,32 @@
 //! started on.
 
 mod accounts;
-mod ask;
+mod all_nodes;
 mod cluster;
+mod control;
 mod counts;
 mod dispatch;
 mod emulation;
-mod history;
+mod histories;
 mod inbox;
+mod inboxes;
 mod interest;
 mod labels;
+mod namespaces;
 pub(crate) mod outlet;
 mod overload;
 mod presence;
+mod publisher;
 mod reads;
 mod recovered;
 mod reports;
-mod revoke;
+mod responder;
+mod revocations;
 mod routes;
+mod shard;
+mod status;
 mod subscribe;
+mod subscription;
 mod tally;
 mod timeline;
 mod turn;
@@ -36,13 +44,12 @@ mod writes;
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use arc_swap::ArcSwap;
-use linerate_broker::{Broker, BrokerError, Publish, Published};
-use linerate_budget::{Account, Budget, Consumer};
-use linerate_hub::{ChannelName, EncodingId, HubOptions};
+use linerate_broker::Broker;
+use linerate_budget::Budget;
+use linerate_hub::{EncodingId, HubOptions};
 use tokio::{
     runtime::Handle,
     sync::watch,
@@ -50,35 +57,39 @@ use tokio::{
 };
 
 use crate::{
-    admin::TailEncoding,
-    auth::Revocations,
     config::{FilterOptions, Namespaces},
-    metrics::PublishDurations,
     protocol::{Block, encoding::Encoder},
 };
 use accounts::Accounts;
-pub use cluster::message::NodeInfo;
+use all_nodes::AllNodes;
 pub(crate) use cluster::message::Whom;
 use cluster::{Cluster, message::Body};
+use control::ControlHandler;
 pub(crate) use counts::{Counts, Dialect};
 pub(crate) use dispatch::{Control, Dispatcher};
 pub(crate) use emulation::{EmulateError, Emulation, Emulations};
+use histories::Histories;
+use inboxes::Inboxes;
 use interest::Interests;
-use labels::Labels;
+use namespaces::NamespaceTable;
 pub(crate) use outlet::{Connection, Notice, Outlet};
-pub(crate) use overload::most_of;
-use presence::People;
-use reads::Reads;
+use overload::Overload;
+use presence::Presence;
+use publisher::Publisher;
 pub(crate) use recovered::{fitting, weight};
-pub(crate) use revoke::RevokeError;
-pub(crate) use revoke::now as seconds_now;
+use responder::Responder;
+use revocations::ClusterRevocations;
+pub(crate) use revocations::{RevokeError, now as seconds_now};
 pub(crate) use routes::Traffic;
-pub(crate) use subscribe::{From, Prepared, Recovery, Subscribe, SubscribeError};
+pub(crate) use shard::Shard;
+pub use status::NodeInfo;
+use status::Status;
+pub(crate) use subscribe::{Prepared, SubscribeError};
+pub(crate) use subscription::{From, Recovery, Subscribe};
 use tally::Tallies;
 pub(crate) use tally::Tally;
-pub(crate) use timeline::{Change, Entry, Timeline};
+pub(crate) use timeline::{Change, Entry};
 pub(crate) use worker::Worker;
-pub(crate) use writes::Writes;
 
 /// The fan-out of a worker.
 type Hub = linerate_hub::Hub<Arc<Block>>;
@@ -90,7 +101,9 @@ pub(crate) struct NodeOptions {
     pub name: String,
     /// The encodings that subscriptions may use; the index is the ID.
     pub encodings: Vec<Arc<Encoder>>,
-    /// The options of channels; [`Node::set_namespaces`] changes them.
+    /// The encoding of tails, which administrators read. Its ID follows those of `encodings`.
+    pub tail_encoding: Arc<Encoder>,
+    /// The options of channels; [`NamespaceTable::replace`] changes them.
     pub namespaces: Namespaces,
     /// How long a channel stays subscribed at the broker after its last subscriber has left.
     pub linger: Duration,
@@ -100,30 +113,46 @@ pub(crate) struct NodeOptions {
     pub filter: FilterOptions,
 }
 
-/// A node of the service.
+/// A node of the service, composed of parts with one responsibility each. Callers use the part that
+/// they need.
 #[derive(Debug)]
 pub(crate) struct Node {
-    id: String,
-    options: NodeOptions,
-    started: Instant,
-    namespaces: ArcSwap<Namespaces>,
-    dispatcher: Arc<Dispatcher>,
-    broker: Arc<dyn Broker>,
+    /// Asks all nodes, and tells them what to do.
+    pub(crate) all_nodes: AllNodes,
+    /// The broker.
+    pub(crate) broker: Arc<dyn Broker>,
+    /// The memory budget.
+    pub(crate) budget: Budget,
+    /// The other nodes.
+    pub(crate) cluster: Arc<Cluster>,
+    /// The numbers of clients, users and subscriptions.
+    pub(crate) counts: Arc<Counts>,
+    /// Receives the events of the broker.
+    pub(crate) dispatcher: Arc<Dispatcher>,
+    /// The sessions whose commands arrive in separate requests.
+    pub(crate) emulations: Emulations,
+    /// The histories of channels.
+    pub(crate) histories: Histories,
+    /// The inboxes of the workers.
+    pub(crate) inboxes: Inboxes,
+    /// The options of channels.
+    pub(crate) namespaces: Arc<NamespaceTable>,
+    /// Publishes to channels.
+    pub(crate) publisher: Publisher,
+    /// Answers requests to this node alone.
+    pub(crate) responder: Arc<Responder>,
+    /// The token revocations.
+    pub(crate) revocations: Arc<ClusterRevocations>,
+    /// What the node tells about itself.
+    pub(crate) status: Arc<Status>,
+    /// The encoding of tails.
+    pub(crate) tail_encoding: EncodingId,
+    /// The counters of the workers' hubs.
+    pub(crate) tallies: Tallies,
+    encodings: Vec<Arc<Encoder>>,
+    filter: FilterOptions,
     interests: Arc<Interests>,
-    reads: Arc<Reads>,
-    cluster: Cluster,
-    revocations: Revocations,
-    /// True once the revocations stored by the broker have been read.
-    knows_revocations: watch::Sender<bool>,
-    people: People,
-    emulations: Emulations,
-    counts: Counts,
-    labels: Labels,
-    tallies: Tallies,
-    publishes: PublishDurations,
-    /// The account for publications read from streams.
-    histories: Account,
-    writes: Arc<Writes>,
+    presence: Arc<Presence>,
     is_draining: watch::Sender<bool>,
     runtime: Handle,
     tasks: Mutex<Vec<AbortHandle>>,
@@ -137,55 +166,101 @@ impl Node {
         broker: Arc<dyn Broker>,
         runtime: Handle,
     ) -> Arc<Self> {
-        let interests = Interests::new(broker.clone(), runtime.clone(), options.linger);
-        let histories = dispatcher.budget().account(Consumer::Histories);
-        let reads = Reads::new(runtime.clone(), {
-            let (broker, histories) = (broker.clone(), histories.clone());
-            let budget = dispatcher.budget().clone();
-            move |channel, stream, request| {
-                let (broker, histories) = (broker.clone(), histories.clone());
-                let checked = accounts::check_read(&budget, stream, &request);
-                Box::pin(async move {
-                    checked?;
-                    let history = broker.history(&channel, stream, request).await?;
-                    Ok(accounts::counted(history, &histories))
-                })
-            }
-        });
-        let namespaces = options.namespaces.clone();
         dispatcher.name_broker(broker.name());
-        let writes = Writes::new(broker.clone(), runtime.clone());
-        let node = Arc::new(Self {
-            id: uuid::Uuid::new_v4().to_string(),
-            revocations: Revocations::new(options.revocations_max),
-            knows_revocations: watch::Sender::new(false),
-            options,
-            started: Instant::now(),
-            namespaces: ArcSwap::from_pointee(namespaces),
-            tallies: Tallies::new(dispatcher.inboxes.len()),
-            dispatcher,
-            broker,
-            interests,
-            reads,
-            cluster: Cluster::new(),
-            people: People::default(),
-            emulations: Emulations::default(),
-            counts: Counts::default(),
-            labels: Labels::default(),
-            publishes: PublishDurations::default(),
-            histories,
-            writes,
-            is_draining: watch::Sender::new(false),
-            runtime,
-            tasks: Mutex::default(),
+        let (budget, inboxes) = (dispatcher.budget().clone(), dispatcher.inboxes.clone());
+        let namespaces = Arc::new(NamespaceTable::new(options.namespaces));
+        let counts = Arc::new(Counts::default());
+        let status = Status::new(options.name, counts.clone(), dispatcher.clone());
+        let status = Arc::new(status);
+        let cluster = Arc::new(Cluster::new(status.clone(), broker.clone()));
+        let presence = Arc::new(Presence::new(inboxes.clone(), cluster.clone()));
+        let emulations = Emulations::default();
+        let responder = Arc::new(Responder {
+            emulations: emulations.clone(),
+            inboxes: inboxes.clone(),
+            presence: presence.clone(),
         });
-        node.spawn(node.interests.clone().run());
-        node.spawn(node.clone().run_announcements());
-        node.spawn(node.clone().run_control(control));
-        node.spawn(node.clone().run_moves());
-        node.spawn(node.clone().run_overload());
-        node.spawn(node.clone().run_revocations());
+        let revocations = Arc::new(ClusterRevocations::new(
+            options.revocations_max,
+            broker.clone(),
+            inboxes.clone(),
+            cluster.clone(),
+        ));
+        // There are far fewer than 255 encodings; the hub refuses an ID that it does not know.
+        let tail_encoding = u8::try_from(options.encodings.len()).unwrap_or(u8::MAX);
+        let mut encodings = options.encodings;
+        encodings.push(options.tail_encoding);
+        let node = Arc::new(Self {
+            all_nodes: AllNodes {
+                cluster: cluster.clone(),
+                namespaces: namespaces.clone(),
+                responder: responder.clone(),
+            },
+            histories: Histories::new(broker.clone(), budget.clone(), runtime.clone()),
+            publisher: Publisher::new(broker.clone(), namespaces.clone(), runtime.clone()),
+            interests: Interests::new(broker.clone(), runtime.clone(), options.linger),
+            tail_encoding: EncodingId(tail_encoding),
+            tallies: Tallies::new(inboxes.clone()),
+            filter: options.filter,
+            is_draining: watch::Sender::new(false),
+            tasks: Mutex::default(),
+            broker,
+            budget,
+            cluster,
+            counts,
+            dispatcher,
+            emulations,
+            encodings,
+            inboxes,
+            namespaces,
+            presence,
+            responder,
+            revocations,
+            runtime,
+            status,
+        });
+        node.spawn_parts(control);
         node
+    }
+
+    /// Runs the parts that do something of their own accord.
+    fn spawn_parts(&self, control: Control) {
+        let handler = ControlHandler {
+            cluster: self.cluster.clone(),
+            presence: self.presence.clone(),
+            responder: self.responder.clone(),
+            revocations: self.revocations.clone(),
+            runtime: self.runtime.clone(),
+        };
+        let overload = Overload {
+            budget: self.budget.clone(),
+            inboxes: self.inboxes.clone(),
+        };
+        self.spawn(self.interests.clone().run());
+        self.spawn(self.cluster.clone().run_announcements());
+        self.spawn(handler.run(control));
+        self.spawn(self.presence.clone().run());
+        self.spawn(overload.run());
+        self.spawn(self.revocations.clone().run());
+    }
+
+    /// Creates the worker with this index, counted from 0. Call this once per index, on the
+    /// worker's thread.
+    ///
+    /// # Panics
+    /// The dispatcher was created for fewer workers.
+    pub(crate) fn worker(self: &Arc<Self>, index: u16) -> Worker {
+        let accounts = Accounts::new(&self.budget);
+        let hub = Hub::new(HubOptions {
+            encodings: self.encodings.clone(),
+            seed: rand::random(),
+            blocks: accounts.blocks.clone(),
+            channel_filters_max: self.filter.channel_filters_max,
+            channel_searches_max: self.filter.channel_searches_max,
+            client_filters_max: self.filter.client_filters_max,
+            ..HubOptions::default()
+        });
+        Worker::new(self.clone(), index, hub, accounts)
     }
 
     /// Asks for the node's clients to be disconnected, as before a shutdown.
@@ -198,162 +273,16 @@ impl Node {
         self.is_draining.send_replace(false);
     }
 
-    /// Tells the other nodes that this one leaves, and ends the tasks of the node and its broker.
-    pub(crate) async fn shut_down(&self) {
-        self.say(Body::Goodbye).await;
-        self.abort_tasks();
-        self.broker.shut_down().await;
-    }
-
-    /// Creates the worker with this index, counted from 0. Call this once per index, on the
-    /// worker's thread.
-    ///
-    /// # Panics
-    /// The dispatcher was created for fewer workers.
-    pub(crate) fn worker(self: &Arc<Self>, index: u16) -> Worker {
-        let mut encodings = self.options.encodings.clone();
-        encodings.push(Arc::new(TailEncoding));
-        let accounts = Accounts::new(self.budget());
-        let hub = Hub::new(HubOptions {
-            encodings,
-            seed: rand::random(),
-            blocks: accounts.blocks.clone(),
-            channel_filters_max: self.options.filter.channel_filters_max,
-            channel_searches_max: self.options.filter.channel_searches_max,
-            client_filters_max: self.options.filter.client_filters_max,
-            ..HubOptions::default()
-        });
-        Worker::new(self.clone(), index, hub, accounts)
-    }
-
-    /// Publishes to a channel.
-    ///
-    /// # Errors
-    /// The broker is unavailable or refuses the publication.
-    pub(crate) async fn publish(
-        &self,
-        channel: &ChannelName,
-        publish: Publish,
-    ) -> Result<Published, BrokerError> {
-        let since = Instant::now();
-        let is_durable = publish.options.is_durable;
-        let published = self.broker.publish(channel, publish).await;
-        if let (true, Err(error)) = (is_durable, &published) {
-            self.writes.failed(error);
-        }
-        let label = self.label_of(channel);
-        let namespace = self.labels.name(label);
-        self.publishes
-            .observe(namespace, published.is_ok(), since.elapsed());
-        published
-    }
-
-    /// Replaces the options of channels. Existing subscriptions keep theirs.
-    pub(crate) fn set_namespaces(&self, namespaces: Namespaces) {
-        self.namespaces.store(Arc::new(namespaces));
-    }
-
-    /// Returns the options of channels.
-    pub(crate) fn namespaces(&self) -> Arc<Namespaces> {
-        self.namespaces.load_full()
-    }
-
-    /// Returns the ID of this run of the node, unique in the cluster.
-    pub(crate) fn id(&self) -> &str {
-        &self.id
-    }
-
-    /// Returns the time since the node was started.
-    pub(crate) fn uptime(&self) -> Duration {
-        self.started.elapsed()
-    }
-
-    /// Returns a summary of the node's state.
-    pub(crate) fn info(&self) -> NodeInfo {
-        NodeInfo {
-            id: self.id.clone(),
-            name: self.options.name.clone(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            uptime_s: self.uptime().as_secs(),
-            clients: self.counts.clients(),
-            users: self.counts.users(),
-            subscriptions: self.counts.subscriptions(),
-            channels: self.dispatcher.routes.count() as u64,
-        }
-    }
-
-    /// Returns the channels with subscribers on this node, and their traffic.
-    pub(crate) fn traffic(&self) -> Vec<(ChannelName, Traffic)> {
-        self.dispatcher.routes.traffic()
-    }
-
-    /// Returns the numbers of clients, users and subscriptions.
-    pub(crate) fn counts(&self) -> &Counts {
-        &self.counts
-    }
-
-    /// Returns the sessions whose commands arrive in separate requests.
-    pub(crate) fn emulations(&self) -> &Emulations {
-        &self.emulations
-    }
-
     /// Returns a receiver that is true while clients are to be disconnected.
     pub(crate) fn draining(&self) -> watch::Receiver<bool> {
         self.is_draining.subscribe()
     }
 
-    /// Returns the broker.
-    pub(crate) fn broker(&self) -> &Arc<dyn Broker> {
-        &self.broker
-    }
-
-    /// Returns the history of the link to the broker.
-    pub(crate) fn timeline(&self) -> &Timeline {
-        &self.dispatcher.timeline
-    }
-
-    /// Returns the memory budget of the node.
-    pub(crate) fn budget(&self) -> &Budget {
-        self.dispatcher.budget()
-    }
-
-    /// Returns the dispatcher, which receives the events of the broker.
-    pub(crate) fn dispatcher(&self) -> &Arc<Dispatcher> {
-        &self.dispatcher
-    }
-
-    /// Returns the state of durable writes: whether the broker accepts them.
-    pub(crate) fn writes(&self) -> &Writes {
-        &self.writes
-    }
-
-    /// Returns how long the broker took to publish.
-    pub(crate) fn publishes(&self) -> &PublishDurations {
-        &self.publishes
-    }
-
-    /// Returns the name of the namespace that the hubs' counters identify by `label`.
-    pub(crate) fn namespace(&self, label: u16) -> Arc<str> {
-        self.labels.name(label)
-    }
-
-    /// Returns the label under which a channel is counted.
-    fn label_of(&self, channel: &ChannelName) -> u16 {
-        self.labels.number(self.namespaces.load().label(channel))
-    }
-
-    /// Returns the encoding of tails, which follows those of clients.
-    pub(crate) fn tail_encoding(&self) -> EncodingId {
-        // There are far fewer than 255 encodings; the hub refuses an ID that it does not know.
-        EncodingId(u8::try_from(self.options.encodings.len()).unwrap_or(u8::MAX))
-    }
-
-    fn interests(&self) -> &Arc<Interests> {
-        &self.interests
-    }
-
-    fn reads(&self) -> &Arc<Reads> {
-        &self.reads
+    /// Tells the other nodes that this one leaves, and ends the tasks of the node and its broker.
+    pub(crate) async fn shut_down(&self) {
+        self.cluster.say(Body::Goodbye).await;
+        self.abort_tasks();
+        self.broker.shut_down().await;
     }
 
     /// Runs a long task outside the workers, on the node's runtime.

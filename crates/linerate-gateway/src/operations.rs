@@ -4,6 +4,11 @@
 //! restarts failed processes must not restart all nodes when the broker is unavailable. `/ready`
 //! reports whether new clients should be routed to this node.
 
+mod deliveries;
+mod figure;
+mod process;
+mod snapshot;
+
 use std::sync::Arc;
 
 use axum::{
@@ -21,14 +26,13 @@ use serde::Serialize;
 use crate::{
     api::{
         Refusal,
-        gate::{Denied, Door, is_local},
+        gate::{Denied, KeyedApi, is_local},
     },
-    metrics::Snapshot,
     node::Node,
-    server::{Front, Phase},
+    server::{Front, Peer, Phase},
     session::Shared,
-    transport::Peer,
 };
+use snapshot::Snapshot;
 
 /// The content type of OpenMetrics.
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -72,19 +76,19 @@ impl Operations {
     /// Returns whether new clients should be routed to this node, and the reasons if not.
     pub(crate) fn readiness(&self) -> Readiness {
         let mut reasons = Vec::new();
-        if self.node.broker().link() == LinkState::Deaf {
+        if self.node.broker.link() == LinkState::Deaf {
             reasons.push("nothing arrives from the broker");
         }
-        if !self.node.knows_revocations_now() {
+        if !self.node.revocations.are_known() {
             reasons.push("revoked tokens have not been read from the broker");
         }
-        if self.node.writes().are_refused() {
+        if self.node.publisher.writes.are_refused() {
             reasons.push("the broker refuses durable publications");
         }
         if self.front.stopped.phase() != Phase::Serving || *self.node.draining().borrow() {
             reasons.push("draining");
         }
-        if self.node.budget().state() != Memory::Normal {
+        if self.node.budget.state() != Memory::Normal {
             reasons.push("memory");
         }
         if !self.front.admission.has_room() {
@@ -118,7 +122,7 @@ async fn ready(State(operations): State<Arc<Operations>>) -> Response {
 
 async fn metrics(State(operations): State<Arc<Operations>>) -> Response {
     let snapshot = Snapshot::take(&operations.node, &operations.front).await;
-    match operations.shared.metrics().to_text(snapshot) {
+    match snapshot.into_text(operations.shared.metrics()) {
         Ok(text) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
@@ -135,7 +139,7 @@ async fn only_near(
     if is_local(headers, peer) {
         return next.run(request).await;
     }
-    match Door::Admin.check(&operations.shared, headers, peer) {
+    match KeyedApi::Admin.check(&operations.shared, headers, peer) {
         Ok(()) => next.run(request).await,
         Err(denied @ Denied::Limited(_)) => Refusal::from(denied).into_response(),
         Err(_) => {
@@ -154,7 +158,7 @@ pub(crate) fn refuse_diagnostics(shared: &Shared, parts: &Parts) -> Option<Respo
         return None;
     }
     let peer = parts.extensions.get::<Peer>().copied();
-    match Door::Admin.check(shared, &parts.headers, peer) {
+    match KeyedApi::Admin.check(shared, &parts.headers, peer) {
         Ok(()) => None,
         Err(denied @ Denied::Limited(_)) => Some(Refusal::from(denied).into_response()),
         Err(_) => {
@@ -164,3 +168,6 @@ pub(crate) fn refuse_diagnostics(shared: &Shared, parts: &Parts) -> Option<Respo
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

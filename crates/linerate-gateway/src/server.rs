@@ -1,16 +1,18 @@
-//! Everything between a socket and a request: listeners, TLS, admission, draining.
+//! Everything between a socket and a request: listeners, TLS, admission, shutting down.
 //!
 //! | module | contents |
 //! | --- | --- |
 //! | `accept` | accepts connections at a limited rate, even when file descriptors run out |
 //! | `admission` | limits on connections, in total and per address |
-//! | `connection` | a single connection: proxy header, TLS, requests, shutdown |
-//! | `drain` | disconnects clients gradually |
+//! | `connection` | a single connection: proxy header, TLS, HTTP version, shutdown |
 //! | `hosts` | host names that the server accepts |
 //! | `http2` | requests and WebSockets on HTTP/2 streams |
 //! | `listener` | listening sockets |
 //! | `newcomer` | connections before their first request |
+//! | `peer` | the origin of a request |
 //! | `proxy` | client addresses reported by trusted proxies |
+//! | `refusal` | refuses connections for which there is no place |
+//! | `request` | answers requests, which know where they come from |
 //! | `spares` | spare file descriptors |
 //! | `staying` | response bodies that keep their place among the connections |
 //! | `stop` | the phases of shutting down |
@@ -21,14 +23,16 @@
 mod accept;
 mod admission;
 mod connection;
-mod drain;
 #[cfg(fuzzing)]
 pub(crate) mod fuzzing;
 mod hosts;
 mod http2;
 mod listener;
 mod newcomer;
+mod peer;
 mod proxy;
+mod refusal;
+mod request;
 mod spares;
 mod staying;
 mod stop;
@@ -47,19 +51,18 @@ use crate::config::ServerOptions;
 pub(crate) use admission::CONNECTION_BYTES;
 pub use admission::Visit;
 pub(crate) use admission::{Admission, Full};
-pub(crate) use connection::{
-    DEAD_PEER_TIMEOUT, HANDSHAKE_TIMEOUT, HEAD_BYTES_MAX, HEAD_TIMEOUT, REQUESTS_TIMEOUT,
-};
-pub(crate) use drain::send_away;
+pub(crate) use connection::{DEAD_PEER_TIMEOUT, HANDSHAKE_TIMEOUT, HEAD_TIMEOUT};
 pub(crate) use hosts::Hosts;
 pub(crate) use hosts::names_this_machine;
 pub(crate) use listener::listen;
+pub use peer::Peer;
+pub(crate) use request::{HEAD_BYTES_MAX, REQUESTS_TIMEOUT};
 pub(crate) use spares::Spares;
 pub(crate) use stop::{Phase, Stop, Stopped};
 pub(crate) use timed::BODY_TIMEOUT;
 pub(crate) use tls::Certificate;
 pub use tls::CertificateError;
-pub(crate) use workers::{Seat, Threads, Workers};
+pub(crate) use workers::{Threads, Workers};
 
 /// State shared by the listeners of all workers.
 #[derive(Debug)]
@@ -121,7 +124,7 @@ impl Front {
     /// Serves `app` on a listener until the server stops, and then until all connections are
     /// closed.
     ///
-    /// Each request has a [`Peer`](crate::transport::Peer) and a [`Visit`] among its extensions.
+    /// Each request has a [`Peer`] and a [`Visit`] among its extensions.
     ///
     /// # Errors
     /// Fails if accepting connections fails permanently because the socket is not a listener.

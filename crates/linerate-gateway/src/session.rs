@@ -9,13 +9,14 @@
 //! | `fixed` | sessions described by the URL of a request: raw WebSockets and event streams |
 //! | `gate` | authenticates clients and authorizes subscriptions |
 //! | `identity` | the identity of a client |
+//! | `outlet` | what a session does with the output side of its client |
 //! | `plan` | checks a subscription request and decides how to serve it |
 //! | `scope` | the channels whose publications reach a pattern subscriber |
 //! | `shared` | the configuration in the form that sessions need |
 //! | `tags` | filters on the tags of publications |
 //! | `work` | asynchronous operations that a session waits for |
 //!
-//! A session never blocks or awaits: [`transport`](crate::transport) drives it.
+//! A session never blocks or awaits: a transport drives it.
 
 mod budget;
 mod commands;
@@ -26,6 +27,7 @@ mod fixed;
 pub(crate) mod fuzzing;
 mod gate;
 mod identity;
+mod outlet;
 mod plan;
 mod scope;
 mod shared;
@@ -39,7 +41,6 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use linerate_hub::{ChannelName, ClientId};
 
-pub(crate) use crate::api::attempts::KeyRefusal;
 use crate::auth::Shown;
 use crate::protocol::centrifuge::{
     Answer, ClientError, Command, Disconnect, Format, Limits, Push, Reply, Request, ServerMessage,
@@ -50,6 +51,7 @@ use deadlines::{Deadlines, Due};
 pub(crate) use fixed::{FixedSession, Granted, Wish};
 pub(crate) use gate::{Gate, Refusal};
 pub(crate) use identity::{Identity, Member};
+pub(crate) use outlet::{Event, SessionOutlet};
 #[cfg(test)]
 pub(crate) use plan::Asker;
 pub(crate) use shared::{Settings, Shared};

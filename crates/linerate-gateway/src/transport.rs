@@ -22,7 +22,7 @@ mod outlet;
 mod query;
 mod wire;
 
-use std::{net::IpAddr, sync::Arc, time::SystemTime};
+use std::{sync::Arc, time::SystemTime};
 
 use axum::{
     Router,
@@ -37,27 +37,14 @@ use linerate_budget::Account;
 use crate::{
     node::{Connection, Worker},
     protocol::Encoding,
-    server::Visit,
+    server::{Peer, Visit},
     session::{Gate, Refusal, Settings, Shared},
 };
-pub(crate) use outlet::{ClientOutlet, Event};
+use outlet::ClientOutlet;
 
 /// The maximum number of data bytes queued for a socket. Further data stays in the channels' rings,
 /// where it can be conflated.
 pub(crate) const DATA_BYTES_MAX: usize = 64 << 10;
-
-/// Where a request came from, as the listener knows it. The listener adds it to the extensions of
-/// each request.
-#[derive(Clone, Copy, Debug)]
-pub struct Peer {
-    /// The address of the client; if the request came through trusted proxies, the one that they
-    /// report.
-    pub address: IpAddr,
-    /// The scheme with which the request reached this server or a trusted proxy.
-    pub scheme: Scheme,
-    /// True if the peer of the socket is a program on this machine that is not a trusted proxy.
-    pub is_near: bool,
-}
 
 /// Returns the routes of all client protocols, for the connections of one worker. `counters` count
 /// the traffic of its WebSockets.

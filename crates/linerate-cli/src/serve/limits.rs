@@ -2,17 +2,14 @@
 
 use std::{fmt::Write as _, io::Write as _};
 
-use linerate_gateway::{
-    config::Loader,
-    limits::{self, Limit},
-};
+use linerate_gateway::{Gateway, Limit, config::Loader};
 
 use super::uploads::LogsSection;
 
 /// Prints the limits that can be configured, then those that are fixed.
 pub(super) fn print(loader: &Loader) -> anyhow::Result<()> {
     let configured = configured(loader)?;
-    let fixed = limits::fixed();
+    let fixed = Gateway::fixed_limits();
     let all = || configured.iter().chain(&fixed);
     let key_chars = all().map(|limit| limit.key.len()).max().unwrap_or_default();
     let mut text = String::from(

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::api::Refusal;
 
-use super::{Admin, Administrator, Desk, bad_request, query, view};
+use super::{Admin, AdminState, Administrator, bad_request, query, view};
 
 /// Maximum number of channels in a reply.
 const LIMIT_MAX: usize = 1_000;
@@ -43,7 +43,7 @@ impl Default for Asked {
 
 pub(super) async fn list(
     _: Administrator,
-    State(desk): State<Desk>,
+    State(state): State<AdminState>,
     parts: Parts,
 ) -> Result<Json<view::Channels>, Refusal> {
     let asked: Asked = query(&parts)?;
@@ -52,9 +52,9 @@ pub(super) async fn list(
         let message = format!("limit is {limit}; at most {LIMIT_MAX} is allowed");
         return Err(bad_request(message));
     }
-    let admin = desk.admin.clone();
+    let admin = state.admin.clone();
     // This runs on another thread than the worker's, because there can be very many channels.
-    let listing = desk
+    let listing = state
         .admin
         .node
         .spawn_task(async move { admin.channels(&asked).await });
@@ -68,7 +68,7 @@ impl Admin {
     async fn channels(&self, asked: &Asked) -> view::Channels {
         self.rates.refresh(&self.node, Instant::now()).await;
         let subscribers = self.subscribers().await;
-        let traffic = self.node.traffic();
+        let traffic = self.node.dispatcher.routes.traffic();
         let matching = traffic.into_iter();
         let matching = matching.filter(|(name, _)| name.as_str().contains(&asked.contains));
         let mut channels: Vec<_> = matching
@@ -92,7 +92,7 @@ impl Admin {
 
     async fn subscribers(&self) -> HashMap<ChannelName, u64> {
         let mut subscribers = HashMap::new();
-        for (channel, count) in self.node.subscribers(String::new()).await {
+        for (channel, count) in self.node.responder.subscribers(String::new()).await {
             *subscribers.entry(channel).or_insert(0) += count;
         }
         subscribers

@@ -7,8 +7,8 @@ use http::request::Parts;
 use linerate_hub::ClientId;
 use serde::Deserialize;
 
-use super::{Administrator, Desk, bad_request, milliseconds, query, view};
-use crate::{api::Refusal, node::Worker};
+use super::{AdminState, Administrator, bad_request, milliseconds, query, view};
+use crate::{api::Refusal, node::Shard};
 
 /// Maximum number of clients in a reply.
 const LIMIT_MAX: usize = 1_000;
@@ -48,7 +48,7 @@ impl Default for Asked {
 
 pub(super) async fn list(
     _: Administrator,
-    State(desk): State<Desk>,
+    State(state): State<AdminState>,
     parts: Parts,
 ) -> Result<Json<view::Connections>, Refusal> {
     let asked: Asked = query(&parts)?;
@@ -58,9 +58,10 @@ pub(super) async fn list(
         return Err(bad_request(message));
     }
     let (sort, limit) = (asked.sort, asked.limit);
-    let node = &desk.admin.node;
+    let node = &state.admin.node;
     let found = node
-        .on_workers(move |worker| worker.connections(&asked))
+        .inboxes
+        .run(move |shard| connections(shard, &asked))
         .await;
     let total = found.iter().map(|found| found.total).sum();
     let found = found.into_iter().flat_map(|found| found.connections);
@@ -70,63 +71,57 @@ pub(super) async fn list(
     Ok(Json(view::Connections { total, connections }))
 }
 
-impl Worker {
-    fn connections(&self, asked: &Asked) -> view::Connections {
-        let now = Instant::now();
-        let state = self.state();
-        let is_asked_for =
-            |text: &Option<String>, is: &str| text.as_deref().is_none_or(|t| t == is);
-        let mut found: Vec<(u64, ClientId)> = Vec::new();
-        for (id, client) in &state.clients {
-            let connection = &client.connection;
-            let channel = asked.channel.as_deref();
-            if is_asked_for(&asked.user, &connection.user)
-                && is_asked_for(&asked.client, &connection.client)
-                && channel.is_none_or(|channel| client.channels.contains_key(channel))
-            {
-                let lag = state.hub.lag(now, *id).unwrap_or_default();
-                let key = match asked.sort {
-                    Sort::Age => u64::MAX - milliseconds(connection.since),
-                    Sort::Lag => lag.oldest.map_or(0, |oldest| oldest.as_millis() as u64),
-                    Sort::Pending => lag.bytes + client.outlet.pending_bytes() as u64,
-                };
-                found.push((key, *id));
-            }
-        }
-        let total = found.len();
-        found.sort_unstable_by_key(|(key, _)| std::cmp::Reverse(*key));
-        found.truncate(asked.limit);
-        drop(state);
-        let shown = found
-            .into_iter()
-            .filter_map(|(_, id)| self.connection(now, id));
-        view::Connections {
-            total,
-            connections: shown.collect(),
-        }
-    }
-
-    fn connection(&self, now: Instant, id: ClientId) -> Option<view::Connection> {
-        let state = self.state();
-        let client = state.clients.get(&id)?;
-        let lag = state.hub.lag(now, id).unwrap_or_default();
+fn connections(shard: &Shard, asked: &Asked) -> view::Connections {
+    let now = Instant::now();
+    let is_asked_for = |text: &Option<String>, is: &str| text.as_deref().is_none_or(|t| t == is);
+    let mut found: Vec<(u64, ClientId)> = Vec::new();
+    for (id, client) in &shard.clients {
         let connection = &client.connection;
-        let channels = client.channels.keys().take(CHANNELS_MAX);
-        Some(view::Connection {
-            client: connection.client.clone(),
-            user: connection.user.clone(),
-            protocol: connection.protocol.to_owned(),
-            transport: connection.transport.to_owned(),
-            peer: connection.peer.map(|peer| peer.to_string()),
-            agent: connection.agent.clone(),
-            connected_at_ms: milliseconds(connection.since),
-            lag_ms: lag.oldest.map_or(0, |oldest| oldest.as_millis() as u64),
-            pending_bytes: lag.bytes + client.outlet.pending_bytes() as u64,
-            channels: channels.map(ToString::to_string).collect(),
-            subscriptions: client.channels.len(),
-            worker: self.index(),
-        })
+        let channel = asked.channel.as_deref();
+        if is_asked_for(&asked.user, &connection.user)
+            && is_asked_for(&asked.client, &connection.client)
+            && channel.is_none_or(|channel| client.channels.contains_key(channel))
+        {
+            let lag = shard.hub.lag(now, *id).unwrap_or_default();
+            let key = match asked.sort {
+                Sort::Age => u64::MAX - milliseconds(connection.since),
+                Sort::Lag => lag.oldest.map_or(0, |oldest| oldest.as_millis() as u64),
+                Sort::Pending => lag.bytes + client.outlet.pending_bytes() as u64,
+            };
+            found.push((key, *id));
+        }
     }
+    let total = found.len();
+    found.sort_unstable_by_key(|(key, _)| std::cmp::Reverse(*key));
+    found.truncate(asked.limit);
+    let shown = found
+        .into_iter()
+        .filter_map(|(_, id)| connection(shard, now, id));
+    view::Connections {
+        total,
+        connections: shown.collect(),
+    }
+}
+
+fn connection(shard: &Shard, now: Instant, id: ClientId) -> Option<view::Connection> {
+    let client = shard.clients.get(&id)?;
+    let lag = shard.hub.lag(now, id).unwrap_or_default();
+    let connection = &client.connection;
+    let channels = client.channels.keys().take(CHANNELS_MAX);
+    Some(view::Connection {
+        client: connection.client.clone(),
+        user: connection.user.clone(),
+        protocol: connection.protocol.to_owned(),
+        transport: connection.transport.to_owned(),
+        peer: connection.peer.map(|peer| peer.to_string()),
+        agent: connection.agent.clone(),
+        connected_at_ms: milliseconds(connection.since),
+        lag_ms: lag.oldest.map_or(0, |oldest| oldest.as_millis() as u64),
+        pending_bytes: lag.bytes + client.outlet.pending_bytes() as u64,
+        channels: channels.map(ToString::to_string).collect(),
+        subscriptions: client.channels.len(),
+        worker: shard.index,
+    })
 }
 
 impl Sort {

@@ -5,17 +5,20 @@ use std::time::Duration;
 use axum::{Json, extract::State};
 use linerate_broker::{self as broker, GapReason};
 
-use super::{Administrator, Desk, milliseconds, view};
+use super::{AdminState, Administrator, milliseconds, view};
 use crate::node::{Change, Entry};
 
-pub(super) async fn show(_: Administrator, State(desk): State<Desk>) -> Json<view::BrokerLink> {
-    let node = &desk.admin.node;
-    let settings = desk.admin.shared.settings_full();
+pub(super) async fn show(
+    _: Administrator,
+    State(state): State<AdminState>,
+) -> Json<view::BrokerLink> {
+    let node = &state.admin.node;
+    let settings = state.admin.shared.settings_full();
     let broker = settings.config.broker.url.expose();
     let broker = broker.split([':', '+']).next().unwrap_or_default();
-    let timeline = node.timeline();
+    let timeline = &node.dispatcher.timeline;
     let (gaps, gap_time) = timeline.gaps();
-    let link = node.broker().link();
+    let link = node.broker.link();
     let round_trip = match link {
         broker::LinkState::Up { round_trip } => Some(round_trip.as_secs_f64() * 1_000.0),
         broker::LinkState::Deaf => None,

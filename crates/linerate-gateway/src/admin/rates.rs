@@ -58,8 +58,8 @@ impl Rates {
         if newest.is_some_and(|at| now < at + FRESH) {
             return;
         }
-        let totals = node.totals().await;
-        let arrived = node.dispatcher().arrived();
+        let totals = node.tallies.totals().await;
+        let arrived = node.dispatcher.arrived();
         let look = Look {
             at: now,
             node: [
@@ -68,7 +68,7 @@ impl Rates {
                 totals.iter().map(|totals| totals.delivered_messages).sum(),
                 totals.iter().map(|totals| totals.delivered_bytes).sum(),
             ],
-            channels: node.traffic().into_iter().collect(),
+            channels: node.dispatcher.routes.traffic().into_iter().collect(),
         };
         self.looks().take(look);
     }

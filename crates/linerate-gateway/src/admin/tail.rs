@@ -20,7 +20,7 @@ use linerate_hub::{Batch, ChannelOptions, ClientId, Encode, SubscriptionOptions,
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, mpsc};
 
-use super::{Administrator, Desk, bad_request, channel_name, milliseconds, query, view};
+use super::{AdminState, Administrator, bad_request, channel_name, milliseconds, query, view};
 use crate::{
     api::Refusal,
     node::{Connection, From, Notice, Outlet, Recovery, Subscribe, Worker},
@@ -87,7 +87,7 @@ const fn usual_rate() -> u32 {
 
 pub(super) async fn open(
     _: Administrator,
-    State(desk): State<Desk>,
+    State(state): State<AdminState>,
     parts: Parts,
 ) -> Result<Response, Refusal> {
     let asked: Asked = query(&parts)?;
@@ -97,10 +97,10 @@ pub(super) async fn open(
         return Err(bad_request(message));
     }
     let channel = channel_name(&asked.channel)?;
-    let worker = desk.worker;
+    let worker = state.worker;
     let (tail, outlet) = Tail::new(&worker, asked.rate);
     let node = worker.node();
-    let options = node.namespaces();
+    let options = node.namespaces.current();
     let options = options.options(&channel);
     let subscribe = Subscribe {
         channel,
@@ -109,7 +109,7 @@ pub(super) async fn open(
             ring_messages_max: options.ring_messages_max,
             ring_bytes_max: options.ring_bytes_max,
         },
-        options: SubscriptionOptions::new(node.tail_encoding()),
+        options: SubscriptionOptions::new(node.tail_encoding),
         from: From::Live,
         recovery: Recovery::Reply {
             publications_max: 0,

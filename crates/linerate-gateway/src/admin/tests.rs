@@ -22,8 +22,8 @@ use crate::{
         Node, Notice, Worker,
         tests::{Bus, connect, node_on, publish, subscription, until},
     },
+    server::Peer,
     session::{Settings, Shared},
-    transport::Peer,
 };
 
 const KEY: &str = "Bearer 0123456789abcdef";
@@ -285,7 +285,7 @@ async fn a_tail_shows_some_and_counts_the_rest() {
     assert!(seen.contains("\"skipped\":17"), "{seen}");
     assert_eq!(seen.matches("event: publication").count(), 3, "{seen}");
     assert!(seen.contains("\"data\":\"\\\"a\\n\\nb2\\\"\""), "{seen}");
-    assert_eq!(rig.node.counts().clients(), 1);
+    assert_eq!(rig.node.counts.clients(), 1);
     drop(stream);
-    until("it ends with its page", || rig.node.counts().clients() == 0).await;
+    until("it ends with its page", || rig.node.counts.clients() == 0).await;
 }

@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use http::{HeaderMap, StatusCode, header};
 
-use super::attempts::KeyRefusal;
 use crate::{
-    server::names_this_machine,
+    auth::KeyRefusal,
+    server::{Peer, names_this_machine},
     session::{Settings, Shared},
-    transport::Peer,
 };
 
 /// Headers that proxies add to the requests that they forward.
@@ -22,13 +21,13 @@ const FORWARDING: [&str; 6] = [
 ];
 const FORWARDING_PREFIX: &str = "x-forwarded-";
 
-/// The API that a request wants to use.
+/// An API that a key protects.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Door {
-    /// The admin page.
+pub(crate) enum KeyedApi {
+    /// That of the admin page.
     Admin,
-    /// The server API.
-    Api,
+    /// That for applications.
+    Server,
 }
 
 /// Why access is denied.
@@ -36,19 +35,19 @@ pub(crate) enum Door {
 pub(crate) enum Denied {
     /// No key is configured, and the server is not open.
     #[error("{} is not configured", .0.key())]
-    Closed(Door),
+    Closed(KeyedApi),
     /// No key is configured, so that only programs and pages of this machine have access.
     #[error("{} is not configured; access is limited to this machine", .0.key())]
-    Foreign(Door),
+    Foreign(KeyedApi),
     /// The key is missing or wrong.
     #[error("key in {} is missing or wrong", .0.header())]
-    Key(Door),
+    Key(KeyedApi),
     /// Too many keys from the same address were wrong.
     #[error("too many wrong keys from your address; try again in {} s", .0.as_secs() + 1)]
     Limited(Duration),
 }
 
-impl Door {
+impl KeyedApi {
     /// Checks that a request has access: with the configured key, or from this machine if the
     /// server is open and no key is configured.
     pub(crate) fn check(
@@ -97,14 +96,14 @@ impl Door {
     fn has_key(self, settings: &Settings) -> bool {
         match self {
             Self::Admin => settings.authenticator.has_admin_key(),
-            Self::Api => settings.authenticator.has_api_key(),
+            Self::Server => settings.authenticator.has_api_key(),
         }
     }
 
     fn is_key(self, settings: &Settings, key: &[u8]) -> bool {
         match self {
             Self::Admin => settings.authenticator.is_admin_key(key),
-            Self::Api => settings.authenticator.is_api_key(key),
+            Self::Server => settings.authenticator.is_api_key(key),
         }
     }
 
@@ -112,7 +111,7 @@ impl Door {
     fn presented(self, headers: &HeaderMap) -> [Option<&[u8]>; 2] {
         let scheme: &[u8] = match self {
             Self::Admin => b"bearer ",
-            Self::Api => b"apikey ",
+            Self::Server => b"apikey ",
         };
         let own = headers.get(self.header()).map(|value| value.as_bytes());
         let authorization = headers.get(header::AUTHORIZATION);
@@ -127,21 +126,21 @@ impl Door {
     const fn kind(self) -> &'static str {
         match self {
             Self::Admin => "admin_key",
-            Self::Api => "api_key",
+            Self::Server => "api_key",
         }
     }
 
     const fn header(self) -> &'static str {
         match self {
             Self::Admin => "x-admin-key",
-            Self::Api => "x-api-key",
+            Self::Server => "x-api-key",
         }
     }
 
     const fn key(self) -> &'static str {
         match self {
             Self::Admin => "auth.admin_key",
-            Self::Api => "auth.api_key",
+            Self::Server => "auth.api_key",
         }
     }
 }

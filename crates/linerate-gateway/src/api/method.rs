@@ -112,7 +112,7 @@ where
 
 async fn publish(node: &Arc<Node>, request: request::Publish) -> Answer {
     let channel = ChannelName::new(&request.channel)?;
-    if node.broker().is_pattern(&channel) {
+    if node.broker.is_pattern(&channel) {
         return Err(ApiError::bad_request("cannot publish to a pattern"));
     }
     if request.version > 0 {
@@ -121,7 +121,7 @@ async fn publish(node: &Arc<Node>, request: request::Publish) -> Answer {
         ));
     }
     let payload = payload(request.data.as_deref(), &request.b64data)?;
-    let mut options = node.namespaces().options(&channel).stream();
+    let mut options = node.namespaces.current().options(&channel).stream();
     if request.skip_history {
         options.size_max = 0;
     }
@@ -133,7 +133,7 @@ async fn publish(node: &Arc<Node>, request: request::Publish) -> Answer {
         idempotency_key: (!key.is_empty()).then_some(key),
         options,
     };
-    Ok(node.publish(&channel, publish).await?.into())
+    Ok(node.publisher.publish(&channel, publish).await?.into())
 }
 
 async fn broadcast(node: &Arc<Node>, request: request::Broadcast) -> Answer {
@@ -152,7 +152,7 @@ async fn broadcast(node: &Arc<Node>, request: request::Broadcast) -> Answer {
 
 async fn presence(node: &Arc<Node>, request: request::Channel) -> Answer {
     let channel = present(node, &request.channel)?;
-    let people = node.presence(&channel).await;
+    let people = node.all_nodes.presence(&channel).await;
     let people = people.map_err(|error| ApiError::new(106, error))?;
     let people = people.iter();
     let presence = people.map(|info| (info.client.clone(), ClientReply::from(info)));
@@ -163,7 +163,7 @@ async fn presence(node: &Arc<Node>, request: request::Channel) -> Answer {
 
 async fn presence_stats(node: &Arc<Node>, request: request::Channel) -> Answer {
     let channel = present(node, &request.channel)?;
-    let stats = node.presence_stats(&channel).await;
+    let stats = node.all_nodes.presence_stats(&channel).await;
     Ok(Outcome::PresenceStats {
         num_clients: stats.clients,
         num_users: stats.users,
@@ -172,7 +172,7 @@ async fn presence_stats(node: &Arc<Node>, request: request::Channel) -> Answer {
 
 async fn history(node: &Arc<Node>, request: request::History) -> Answer {
     let channel = ChannelName::new(&request.channel)?;
-    let stream = node.namespaces().options(&channel).stream();
+    let stream = node.namespaces.current().options(&channel).stream();
     let limit = usize::try_from(request.limit).unwrap_or(PUBLICATIONS_MAX);
     let since = request.since.map(|since| StreamPosition {
         epoch: Epoch::new(&since.epoch),
@@ -183,7 +183,7 @@ async fn history(node: &Arc<Node>, request: request::History) -> Answer {
         limit: Some(limit.min(PUBLICATIONS_MAX)),
         is_reverse: request.reverse,
     };
-    let history = node.history(&channel, stream, asked).await?;
+    let history = node.histories.read(&channel, stream, asked).await?;
     if since.is_some_and(|since| since.epoch != history.newest.epoch) {
         return Err(ApiError::unrecoverable("epoch has changed"));
     }
@@ -200,13 +200,13 @@ async fn history(node: &Arc<Node>, request: request::History) -> Answer {
 
 async fn history_remove(node: &Arc<Node>, request: request::Channel) -> Answer {
     let channel = ChannelName::new(&request.channel)?;
-    let stream = node.namespaces().options(&channel).stream();
-    node.broker().remove_history(&channel, stream).await?;
+    let stream = node.namespaces.current().options(&channel).stream();
+    node.broker.remove_history(&channel, stream).await?;
     Ok(Outcome::Empty {})
 }
 
 async fn channels(node: &Arc<Node>, request: request::Channels) -> Answer {
-    let channels = node.channels(&request.pattern).await;
+    let channels = node.all_nodes.channels(&request.pattern).await;
     let channels = channels.into_iter();
     let channels = channels.map(|(channel, num_clients)| (channel, Subscribers { num_clients }));
     Ok(Outcome::Channels {
@@ -215,7 +215,7 @@ async fn channels(node: &Arc<Node>, request: request::Channels) -> Answer {
 }
 
 async fn info(node: &Arc<Node>) -> Answer {
-    let nodes = node.nodes();
+    let nodes = node.cluster.nodes();
     Ok(Outcome::Info {
         nodes: nodes.into_iter().map(NodeReply::from).collect(),
     })
@@ -236,7 +236,7 @@ async fn disconnect(node: &Arc<Node>, request: request::Disconnect) -> Answer {
         }
     };
     let whom = whom(request.whom, request.whitelist)?;
-    node.disconnect(whom, why).await;
+    node.all_nodes.disconnect(whom, why).await;
     Ok(Outcome::Empty {})
 }
 
@@ -247,7 +247,8 @@ async fn unsubscribe(node: &Arc<Node>, request: request::Unsubscribe) -> Answer 
         name => Some(ChannelName::new(name)?),
     };
     let whom = whom(request.whom, Vec::new())?;
-    node.unsubscribe(whom, channel.as_ref(), Unsubscribe::SERVER)
+    node.all_nodes
+        .unsubscribe(whom, channel.as_ref(), Unsubscribe::SERVER)
         .await;
     Ok(Outcome::Empty {})
 }
@@ -260,7 +261,7 @@ async fn subscribe(node: &Arc<Node>, request: request::Subscribe) -> Answer {
     };
     let whom = whom(asked, Vec::new())?;
     let info = request.info.map(|info| info.get().to_owned());
-    node.subscribe(whom, &channel, info).await;
+    node.all_nodes.subscribe(whom, &channel, info).await;
     Ok(Outcome::Empty {})
 }
 
@@ -274,7 +275,7 @@ async fn refresh(node: &Arc<Node>, request: request::Refresh) -> Answer {
             Some(expires.ok_or_else(|| ApiError::bad_request("expire_at is out of range"))?)
         }
     };
-    node.refresh(whom, expires, request.expired).await;
+    node.all_nodes.refresh(whom, expires, request.expired).await;
     Ok(Outcome::Empty {})
 }
 
@@ -312,12 +313,12 @@ async fn revoke(node: &Arc<Node>, target: Target, issued_before: u64, expire_at:
     };
     let expires_at = (expire_at > 0).then_some(expire_at);
     let revocation = Revocation::new(target, issued_before, expires_at);
-    node.revoke(revocation).await?;
+    node.revocations.revoke(revocation).await?;
     Ok(Outcome::Empty {})
 }
 
 fn revocations(node: &Arc<Node>) -> Outcome {
-    let all = node.revocations().list(seconds_now()).into_iter();
+    let all = node.revocations.in_force().list(seconds_now()).into_iter();
     Outcome::Revocations {
         revocations: all.map(RevocationReply::from).collect(),
     }
@@ -326,7 +327,7 @@ fn revocations(node: &Arc<Node>) -> Outcome {
 /// Parses the name of a channel that tracks presence.
 fn present(node: &Node, channel: &str) -> Result<ChannelName, ApiError> {
     let channel = ChannelName::new(channel)?;
-    match node.namespaces().options(&channel).presence {
+    match node.namespaces.current().options(&channel).presence {
         true => Ok(channel),
         false => Err(ApiError::not_available(
             "presence is not enabled for this channel",

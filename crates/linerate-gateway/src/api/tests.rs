@@ -14,8 +14,8 @@ use crate::{
         Notice, Worker,
         tests::{Memo, connect, node_in_memory, present, subscription},
     },
+    server::Peer,
     session::{Settings, Shared},
-    transport::Peer,
 };
 
 const KEY: &str = "0123456789abcdef";
@@ -44,7 +44,7 @@ impl Rig {
         let config = Loader::new().with_text("test.toml", config).load().unwrap();
         let settings = Settings::new(config, None).unwrap();
         let (node, worker) = node_in_memory();
-        node.set_namespaces(settings.namespaces.clone());
+        node.namespaces.replace(settings.namespaces.clone());
         let routes = super::routes(node, Arc::new(Shared::new(settings)));
         Self { worker, routes }
     }
@@ -324,7 +324,7 @@ async fn malformed_requests_change_nothing() {
         .send(request.body(Body::from("x".repeat(8_193))).unwrap())
         .await;
     assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
-    assert_eq!(rig.worker.node().dispatcher().arrived().publications, 0);
+    assert_eq!(rig.worker.node().dispatcher.arrived().publications, 0);
 }
 
 #[tokio::test]

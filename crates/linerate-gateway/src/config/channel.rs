@@ -125,6 +125,11 @@ impl ChannelOptions {
         }
     }
 
+    /// Returns whether an anonymous client, or one with a user, may use what is open to clients.
+    pub(crate) const fn is_open_to(&self, is_anonymous: bool) -> bool {
+        self.allow_anonymous || !is_anonymous
+    }
+
     /// Returns whether clients of Centrifuge's protocol can miss publications without being
     /// notified.
     pub(crate) fn is_silent(&self) -> bool {

@@ -10,6 +10,7 @@ use serde_json::Value;
 use tokio::runtime::{Builder, Handle};
 
 use crate::{
+    admin::TailEncoding,
     api::fuzzing::perform,
     auth::{Revocation, Revocations, Shown, Target},
     config::{Config, FilterOptions, Namespaces},
@@ -48,6 +49,7 @@ fn node() -> Arc<Node> {
     let options = NodeOptions {
         name: "fuzz".to_owned(),
         encodings: Vec::new(),
+        tail_encoding: Arc::new(TailEncoding),
         namespaces: Namespaces::new(&Config::default()),
         linger: std::time::Duration::ZERO,
         revocations_max: REVOCATIONS_MAX,
@@ -58,7 +60,7 @@ fn node() -> Arc<Node> {
 
 /// A refused request changes nothing, and an accepted revocation is in force.
 async fn request(node: &Arc<Node>, method: &str, body: &[u8]) {
-    let list = || node.revocations().list(now());
+    let list = || node.revocations.in_force().list(now());
     let before = list();
     let Some(answer) = perform(node, method, body).await else {
         return;
@@ -98,7 +100,7 @@ async fn request(node: &Arc<Node>, method: &str, body: &[u8]) {
         let still = after.iter().any(|other| other.target == one.target);
         assert!(still || one.expires_at.is_some(), "another one ended");
     }
-    in_force(node.revocations(), found);
+    in_force(node.revocations.in_force(), found);
 }
 
 /// A revocation survives the round trip through a broker, and applies to its tokens.

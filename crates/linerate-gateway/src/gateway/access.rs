@@ -6,8 +6,9 @@ use axum::response::Response;
 use http::request::Parts;
 
 use crate::{
+    auth::KeyRefusal,
     operations::refuse_diagnostics,
-    session::{KeyRefusal, Settings, Shared},
+    session::{Settings, Shared},
 };
 
 /// Checks clients against the current configuration of a gateway.
@@ -77,8 +78,9 @@ mod tests {
 
     use super::{Access, LogsAccess};
     use crate::{
+        auth::KeyRefusal,
         config::{Config, Secret},
-        session::{KeyRefusal, Settings, Shared},
+        session::{Settings, Shared},
     };
 
     const RIGHT: &[u8] = b"0123456789abcdef-logs";

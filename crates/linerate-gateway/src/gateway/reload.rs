@@ -35,7 +35,10 @@ impl Running {
         }
         front.admission.set_limits(&settings.config.server);
         front.hosts.set(&settings.config);
-        self.parts.node.set_namespaces(settings.namespaces.clone());
+        self.parts
+            .node
+            .namespaces
+            .replace(settings.namespaces.clone());
         shared.replace(settings);
         Ok(fixed)
     }

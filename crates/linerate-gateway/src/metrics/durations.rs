@@ -1,11 +1,12 @@
 //! Histograms of durations by label.
 
-use std::{iter, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use linerate_hub::hub::DELAY_BOUNDS_S;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{family::Family, histogram::Histogram},
+    registry::Registry,
 };
 
 /// Durations by labels. Recording one takes two short locks, which is acceptable for each request
@@ -14,15 +15,22 @@ pub(crate) type Durations<L> = Family<L, Histogram, fn() -> Histogram>;
 
 /// Time that the broker took to publish, by namespace and result.
 #[derive(Clone, Debug)]
-pub(crate) struct PublishDurations(pub(super) Durations<PublishLabels>);
+pub(crate) struct PublishDurations(Durations<PublishLabels>);
 
 /// The namespace and the result.
-pub(super) type PublishLabels = (
+type PublishLabels = (
     [(&'static str, Arc<str>); 1],
     [(&'static str, &'static str); 1],
 );
 
 impl PublishDurations {
+    /// Registers the metric under its name, without the prefix.
+    pub(crate) fn register(&self, registry: &mut Registry) {
+        let help =
+            "Time that the broker took to publish messages from the server API and from clients";
+        registry.register("publish_seconds", help, self.0.clone());
+    }
+
     pub(crate) fn observe(&self, namespace: Arc<str>, is_ok: bool, took: Duration) {
         let result = if is_ok { "ok" } else { "error" };
         let labels = ([("namespace", namespace)], [("result", result)]);
@@ -43,13 +51,4 @@ where
     L: Clone + Eq + std::hash::Hash + EncodeLabelSet,
 {
     Family::new_with_constructor(|| Histogram::new(DELAY_BOUNDS_S))
-}
-
-/// Pairs the counts of a histogram with their upper bounds. The last bound is infinity.
-pub(super) fn buckets(
-    bounds: impl IntoIterator<Item = f64>,
-    counts: impl IntoIterator<Item = u64>,
-) -> Vec<(f64, u64)> {
-    let bounds = bounds.into_iter().chain(iter::once(f64::INFINITY));
-    bounds.zip(counts).collect()
 }

@@ -1,7 +1,7 @@
-//! The nodes of a service as a cluster: membership, presence changes, and surveys of all nodes.
+//! The nodes of a service as a cluster: membership, and surveys of other nodes.
 //!
 //! There is no shared store. Nodes announce themselves over the broker every few seconds. A survey
-//! asks all nodes, and waits for the answers of those that are known, up to a deadline.
+//! asks other nodes, and waits for the answers of those that are known, up to a deadline.
 
 mod flights;
 pub(crate) mod members;
@@ -14,117 +14,91 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use tokio::sync::{Notify, Semaphore};
+use linerate_broker::Broker;
+use tokio::sync::Notify;
 use tracing::debug;
 
-use super::{Control, Node, presence::Moves};
+use super::status::{NodeInfo, Status};
 use flights::Flights;
 use members::{ANNOUNCE_INTERVAL, Members};
-use message::{Answer, Ask, Body, Message, NodeInfo};
+use message::{Answer, Ask, Body, Message};
 use surveys::Surveys;
 
 /// How long a survey waits for nodes that do not answer.
 const SURVEY_DEADLINE: Duration = Duration::from_millis(1_500);
 
-/// The maximum number of requests from other nodes that are answered concurrently. Further requests
-/// are dropped, and the asking node waits until its deadline.
-const ANSWERS_AT_ONCE: usize = 64;
-
-/// What a node knows about the other nodes.
+/// The other nodes: which there are, what they are told, and what they are asked.
 #[derive(Debug)]
 pub(crate) struct Cluster {
+    this: Arc<Status>,
+    broker: Arc<dyn Broker>,
     members: Mutex<Members>,
     surveys: Mutex<Surveys>,
     flights: Flights,
-    pub(super) moves: Moves,
     announce: Notify,
-    answers: Arc<Semaphore>,
 }
 
 impl Cluster {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(this: Arc<Status>, broker: Arc<dyn Broker>) -> Self {
         Self {
+            this,
+            broker,
             members: Mutex::default(),
             surveys: Mutex::default(),
             flights: Flights::default(),
-            moves: Moves::default(),
             announce: Notify::new(),
-            answers: Arc::new(Semaphore::new(ANSWERS_AT_ONCE)),
         }
     }
 
-    fn members(&self) -> MutexGuard<'_, Members> {
-        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns the ID of this node.
+    pub(super) fn this_id(&self) -> &str {
+        self.this.id()
     }
 
-    fn surveys(&self) -> MutexGuard<'_, Surveys> {
-        self.surveys.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Node {
     /// Returns all known nodes, this one first.
     pub(crate) fn nodes(&self) -> Vec<NodeInfo> {
-        let mut nodes = vec![self.info()];
-        let mut members = self.cluster.members();
-        members.handle_timeout(Instant::now());
-        nodes.extend(members.all());
+        let mut nodes = vec![self.this.info()];
+        nodes.extend(self.members_now().all());
         nodes
     }
 
     /// Returns the number of known nodes, including this one.
     pub(crate) fn nodes_count(&self) -> usize {
-        1 + self.cluster.members().ids().len()
+        1 + self.members().ids().len()
     }
 
     /// Returns whether another node is known.
     pub(super) fn knows(&self, node: &str) -> bool {
-        self.cluster.members().knows(node)
-    }
-
-    /// Asks all nodes, including this one. Returns the answers that arrived in time.
-    pub(crate) async fn survey(self: &Arc<Self>, ask: Ask) -> Vec<Answer> {
-        let nodes = {
-            let mut members = self.cluster.members();
-            members.handle_timeout(Instant::now());
-            members.ids()
-        };
-        if nodes.is_empty() {
-            return self.answer(ask).await;
-        }
-        let (mut answers, theirs) =
-            tokio::join!(self.answer(ask.clone()), self.ask_others(nodes, ask));
-        answers.extend(theirs);
-        answers
+        self.members().knows(node)
     }
 
     /// Asks all other nodes, or joins a request with the same question that is already in progress.
-    async fn ask_others(self: &Arc<Self>, nodes: Vec<String>, ask: Ask) -> Vec<Answer> {
+    /// Returns the answers that arrived in time.
+    pub(super) async fn ask_others(self: &Arc<Self>, ask: Ask) -> Vec<Answer> {
+        let nodes = self.members_now().ids();
+        if nodes.is_empty() {
+            return Vec::new();
+        }
         let depart = || {
-            let (node, nodes, ask) = (self.clone(), nodes.clone(), ask.clone());
-            async move { node.ask(nodes, None, ask).await.into() }.boxed()
+            let (cluster, nodes, ask) = (self.clone(), nodes.clone(), ask.clone());
+            async move { cluster.ask(nodes, None, ask).await.into() }.boxed()
         };
-        match self.cluster.flights.join(&ask, depart) {
+        match self.flights.join(&ask, depart) {
             Some(flight) => flight.await.to_vec(),
             None => self.ask(nodes, None, ask).await,
         }
     }
 
     /// Asks a single other node. Returns `None` if it does not answer in time.
-    pub(crate) async fn ask_one(self: &Arc<Self>, node: &str, ask: Ask) -> Option<Answer> {
+    pub(super) async fn ask_one(&self, node: &str, ask: Ask) -> Option<Answer> {
         let node = node.to_owned();
         let answers = self.ask(vec![node.clone()], Some(node), ask).await;
         answers.into_iter().next()
     }
 
     /// Asks other nodes and collects the answers that arrive in time.
-    async fn ask(
-        self: &Arc<Self>,
-        nodes: Vec<String>,
-        to: Option<String>,
-        ask: Ask,
-    ) -> Vec<Answer> {
-        let opened = self.cluster.surveys().open(nodes);
+    async fn ask(&self, nodes: Vec<String>, to: Option<String>, ask: Ask) -> Vec<Answer> {
+        let opened = self.surveys().open(nodes);
         let (request, mut parts) = match opened {
             Ok(opened) => opened,
             Err(error) => {
@@ -132,7 +106,7 @@ impl Node {
                 return Vec::new();
             }
         };
-        let _close = CloseOnDrop(&self.cluster, request);
+        let _close = CloseOnDrop(self, request);
         let mut answers = Vec::new();
         let mut bytes_left = ask.presence_bytes_max();
         let collect = async {
@@ -158,7 +132,7 @@ impl Node {
 
     /// Broadcasts a message to all nodes. Lost if the broker is unavailable.
     pub(super) async fn say(&self, body: Body) {
-        let from = self.id.clone();
+        let from = self.this.id().to_owned();
         let message = Message { from, body }.encode();
         if let Err(error) = self.broker.send_control(message).await {
             debug!(%error, "cannot send a message to other nodes");
@@ -168,90 +142,43 @@ impl Node {
     /// Announces the node every few seconds and whenever another node appears. Never returns.
     pub(super) async fn run_announcements(self: Arc<Self>) {
         loop {
-            self.say(Body::Announcement(self.info())).await;
+            self.say(Body::Announcement(self.this.info())).await;
             // An error means that the interval has passed.
-            _ = tokio::time::timeout(ANNOUNCE_INTERVAL, self.cluster.announce.notified()).await;
+            _ = tokio::time::timeout(ANNOUNCE_INTERVAL, self.announce.notified()).await;
         }
     }
 
-    /// Handles the messages of other nodes until the channel closes. Never waits for the broker,
-    /// which may itself wait for this task.
-    pub(super) async fn run_control(self: Arc<Self>, mut control: Control) {
-        while let Some(bytes) = control.0.recv().await {
-            match Message::decode(&bytes) {
-                Some(message) if message.from != self.id => self.heed(message),
-                Some(_) => {}
-                None => debug!(
-                    bytes = bytes.len(),
-                    "cannot decode a message from another node"
-                ),
-            }
+    /// Records that a node has announced itself.
+    pub(super) fn handle_announcement(&self, info: NodeInfo) {
+        if self.members().handle_announcement(Instant::now(), info) {
+            self.announce.notify_one();
         }
     }
 
-    fn heed(self: &Arc<Self>, message: Message) {
-        let from = message.from;
-        match message.body {
-            Body::Announcement(mut info) => {
-                info.id = from;
-                if self
-                    .cluster
-                    .members()
-                    .handle_announcement(Instant::now(), info)
-                {
-                    self.cluster.announce.notify_one();
-                }
-            }
-            Body::Goodbye => {
-                self.cluster.members().handle_goodbye(&from);
-                self.cluster.surveys().handle_goodbye(&from);
-            }
-            Body::Moves(moves) => self.moved_elsewhere(moves),
-            Body::Reply {
-                request,
-                to,
-                is_last,
-                answer,
-            } if to == self.id => {
-                let mut surveys = self.cluster.surveys();
-                surveys.handle_reply(request, &from, is_last, answer);
-            }
-            Body::Reply { .. } => {}
-            Body::Revoked(revocation) => self.take_revocation(revocation),
-            Body::Request { request, to, ask } => {
-                if to.is_none_or(|to| to == self.id) {
-                    self.reply(from, request, ask);
-                }
-            }
-        }
+    /// Records that a node leaves.
+    pub(super) fn handle_goodbye(&self, node: &str) {
+        self.members().handle_goodbye(node);
+        self.surveys().handle_goodbye(node);
     }
 
-    /// Answers another node in a separate task.
-    fn reply(self: &Arc<Self>, to: String, request: u64, ask: Ask) {
-        let Ok(permit) = self.cluster.answers.clone().try_acquire_owned() else {
-            debug!(
-                request,
-                "too many requests from other nodes; request dropped"
-            );
-            return;
-        };
-        let node = self.clone();
-        self.runtime.spawn(async move {
-            let mut answers = node.answer(ask).await;
-            let last = answers.pop().unwrap_or(Answer::Count(0));
-            let parts = answers.into_iter().map(|answer| (answer, false));
-            for (answer, is_last) in parts.chain([(last, true)]) {
-                let to = to.clone();
-                let body = Body::Reply {
-                    request,
-                    to,
-                    is_last,
-                    answer,
-                };
-                node.say(body).await;
-            }
-            drop(permit);
-        });
+    /// Handles a part of a node's answer to a request.
+    pub(super) fn handle_reply(&self, request: u64, from: &str, is_last: bool, answer: Answer) {
+        self.surveys().handle_reply(request, from, is_last, answer);
+    }
+
+    fn members(&self) -> MutexGuard<'_, Members> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the other nodes, without those that have been silent for too long.
+    fn members_now(&self) -> MutexGuard<'_, Members> {
+        let mut members = self.members();
+        members.handle_timeout(Instant::now());
+        members
+    }
+
+    fn surveys(&self) -> MutexGuard<'_, Surveys> {
+        self.surveys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -16,7 +16,8 @@ use linerate_hub::Publication;
 use tokio::sync::mpsc;
 
 use super::{
-    inbox::{Arrival, Inbox},
+    inbox::Arrival,
+    inboxes::Inboxes,
     reports::Reports,
     routes::{Routes, Table},
     timeline::Timeline,
@@ -38,7 +39,7 @@ const PATIENCE_MAX: Duration = Duration::from_millis(25);
 /// needs both.
 #[derive(Debug)]
 pub(crate) struct Dispatcher {
-    pub(crate) inboxes: Vec<Arc<Inbox>>,
+    pub(crate) inboxes: Inboxes,
     pub(crate) routes: Routes,
     pub(crate) timeline: Timeline,
     budget: Budget,
@@ -84,9 +85,7 @@ impl Dispatcher {
     pub(crate) fn within(budget: Budget, workers: u16) -> (Arc<Self>, Control) {
         let (control, receiver) = mpsc::channel(CONTROL_MAX);
         let dispatcher = Self {
-            inboxes: (0..workers.clamp(1, 1_024))
-                .map(|_| Arc::default())
-                .collect(),
+            inboxes: Inboxes::new(workers.clamp(1, 1_024)),
             routes: Routes::default(),
             timeline: Timeline::default(),
             account: budget.account(Consumer::Publications),
@@ -127,7 +126,7 @@ impl Dispatcher {
     }
 
     async fn dispatch(&self, events: Vec<Event>) {
-        let mut sorted = Sorted::new(self.inboxes.len());
+        let mut sorted = Sorted::new(self.inboxes.count());
         sorted.sort(events, &self.routes.read(), &self.account);
         self.bursts.fetch_add(1, Ordering::Relaxed);
         self.publications

@@ -5,16 +5,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use tokio::sync::mpsc;
-
-use super::{
-    Node,
-    cluster::message::{Answer, Ask},
-};
 
 /// The maximum number of command bodies queued for a session.
 const COMMANDS_MAX: usize = 64;
@@ -82,35 +76,6 @@ impl Emulation {
 impl Drop for Emulation {
     fn drop(&mut self) {
         self.emulations.sessions().remove(&self.session);
-    }
-}
-
-impl Node {
-    /// Delivers a body of commands to a session on any node. Completes when the session's node has
-    /// accepted it.
-    ///
-    /// # Errors
-    /// The session does not exist, or it has too many queued commands.
-    pub(crate) async fn emulate(
-        self: &Arc<Self>,
-        node: &str,
-        session: &str,
-        data: Bytes,
-    ) -> Result<(), EmulateError> {
-        if node == self.id() {
-            return self.emulations.deliver(session, data);
-        }
-        if !self.knows(node) {
-            return Err(EmulateError::Unknown);
-        }
-        let ask = Ask::Emulate {
-            session: session.to_owned(),
-            data: BASE64_STANDARD.encode(data),
-        };
-        match self.ask_one(node, ask).await {
-            Some(Answer::Count(1)) => Ok(()),
-            _ => Err(EmulateError::Unknown),
-        }
     }
 }
 

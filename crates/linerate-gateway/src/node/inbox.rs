@@ -20,7 +20,7 @@ use linerate_broker::{Gap, awake::timeout_awake};
 use linerate_hub::{ChannelName, Publication};
 use tokio::sync::Notify;
 
-use super::Worker;
+use super::shard::Shard;
 use lost::Lost;
 
 /// The maximum number of publications queued for a worker before the broker's reader has to wait.
@@ -35,8 +35,8 @@ const WAIT_MAX: Duration = Duration::from_secs(1);
 /// The maximum number of jobs queued for a worker.
 const JOBS_MAX: usize = 4_096;
 
-/// A job for a worker's thread. It owns everything it needs.
-pub(crate) type Job = Box<dyn FnOnce(&Worker) + Send>;
+/// A job for a worker's thread. It owns everything it needs besides the worker's state.
+pub(crate) type Job = Box<dyn FnOnce(&Shard) + Send>;
 
 /// An event for the hub of a worker.
 #[derive(Clone, Debug)]

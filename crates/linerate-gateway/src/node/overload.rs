@@ -12,11 +12,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use linerate_budget::{Consumer, Holder, State};
+use linerate_budget::{Budget, Consumer, Holder, State};
 use linerate_hub::ClientId;
 use tokio::time::{sleep, timeout};
 
-use super::{Node, Notice, Worker, subscribe::FOOTPRINT_BYTES};
+use super::{Notice, inboxes::Inboxes, shard::Shard, subscribe::FOOTPRINT_BYTES};
 use crate::{protocol::centrifuge::Disconnect, quiet::Quiet};
 
 /// How often the node checks while memory is short: the memory of closed connections takes a moment
@@ -62,19 +62,18 @@ enum Whom {
     Holder(Arc<dyn Holder>),
 }
 
-/// Returns the consumer with the largest part, and the sum of all parts.
-pub(crate) fn most_of<const N: usize>(parts: [(Consumer, u64); N]) -> (Consumer, u64) {
-    let bytes = parts.iter().map(|(_, bytes)| bytes).sum();
-    let largest = parts.into_iter().max_by_key(|(_, bytes)| *bytes);
-    let consumer = largest.map_or(Consumer::Connections, |(consumer, _)| consumer);
-    (consumer, bytes)
+/// Keeps a node within its memory budget.
+#[derive(Debug)]
+pub(super) struct Overload {
+    pub(super) budget: Budget,
+    pub(super) inboxes: Inboxes,
 }
 
-impl Node {
+impl Overload {
     /// Keeps the node within its memory budget. Never returns.
-    pub(super) async fn run_overload(self: Arc<Self>) {
-        let mut inflaters = self.budget().lease(Consumer::Inflaters);
-        let mut watch = self.budget().watch();
+    pub(super) async fn run(self) {
+        let mut inflaters = self.budget.lease(Consumer::Inflaters);
+        let mut watch = self.budget.watch();
         let mut report = Report::default();
         let mut short_since = None;
         loop {
@@ -84,7 +83,7 @@ impl Node {
             };
             _ = timeout(pause, watch.changed()).await;
             inflaters.set(linerate::Budget::global().used() as u64);
-            let (state, now) = (self.budget().state(), Instant::now());
+            let (state, now) = (self.budget.state(), Instant::now());
             if let Some(changes) = report.due(state, now) {
                 self.tell_state(state, changes);
             }
@@ -93,20 +92,20 @@ impl Node {
                 continue;
             }
             if short_since.is_none() {
-                self.on_workers(|_| linerate::free_buffers()).await;
+                self.inboxes.run(|_| linerate::free_buffers()).await;
             }
             let since = *short_since.get_or_insert(now);
             if state == State::Critical || since.elapsed() >= PATIENCE {
                 self.shed(state).await;
                 // Wait until closed connections are gone, so that they are not counted again.
                 sleep(LOOK).await;
-                self.on_workers(|_| linerate::free_buffers()).await;
+                self.inboxes.run(|_| linerate::free_buffers()).await;
             }
         }
     }
 
     fn tell_state(&self, state: State, changes: u64) {
-        let budget = self.budget();
+        let budget = &self.budget;
         let (used, bytes_max) = (budget.used_total(), budget.bytes_max());
         let largest = Consumer::ALL.into_iter().max_by_key(|it| budget.used(*it));
         let largest = largest.map_or("", Consumer::name);
@@ -119,9 +118,14 @@ impl Node {
 
     /// Ends the largest users of memory until about as much is freed as is in excess.
     async fn shed(&self, state: State) {
-        let excess = self.budget().excess();
+        let excess = self.budget.excess();
         let mut costs = self.holder_costs();
-        costs.extend(self.on_workers(move |it| it.costs(state)).await.concat());
+        costs.extend(
+            self.inboxes
+                .run(move |shard| shard.costs(state))
+                .await
+                .concat(),
+        );
         costs.sort_by_key(|cost| Reverse(cost.bytes));
         let mut freed = 0;
         costs.retain(|cost| {
@@ -154,21 +158,21 @@ impl Node {
     async fn end(&self, costs: impl Iterator<Item = Cost>) {
         let mut clients = Vec::new();
         for cost in costs {
-            self.budget().note_shed(cost.consumer, cost.bytes);
+            self.budget.note_shed(cost.consumer, cost.bytes);
             match cost.whom {
                 Whom::Client(worker, client) => clients.push((worker, client)),
                 Whom::Holder(holder) => holder.end(),
             }
         }
         if !clients.is_empty() {
-            self.on_workers(move |worker| worker.close(&clients)).await;
+            self.inboxes.run(move |shard| shard.close(&clients)).await;
         }
     }
 
     /// Returns the costs of the budget's own holders, newest first. Of those with equal costs, the
     /// ones that existed before a flood are kept.
     fn holder_costs(&self) -> Vec<Cost> {
-        let holders = self.budget().holders().into_iter().rev();
+        let holders = self.budget.holders().into_iter().rev();
         let costs = holders.map(|holder| {
             let (consumer, bytes) = holder.holds();
             Cost {
@@ -181,23 +185,22 @@ impl Node {
     }
 }
 
-impl Worker {
+impl Shard {
     /// Returns the clients that use the most memory. Their subscriptions count only while memory is
     /// critical: serving many clients with a few subscriptions each is normal, and no reason to
     /// close some of them in favor of others.
     fn costs(&self, shortage: State) -> Vec<Cost> {
         let now = Instant::now();
-        let state = self.state();
-        let mut costs: Vec<_> = state
+        let mut costs: Vec<_> = self
             .clients
             .iter()
             .map(|(client, known)| {
-                let lag = state.hub.lag(now, *client).unwrap_or_default();
+                let lag = self.hub.lag(now, *client).unwrap_or_default();
                 let subscriptions = match shortage {
                     State::Critical => known.channels.len() * FOOTPRINT_BYTES,
                     _ => 0,
                 };
-                let (consumer, bytes) = most_of([
+                let (consumer, bytes) = Consumer::largest_of([
                     (Consumer::Backlogs, known.outlet.pending_bytes() as u64),
                     (Consumer::Messages, known.outlet.received_bytes() as u64),
                     (Consumer::Publications, lag.bytes),
@@ -206,12 +209,11 @@ impl Worker {
                 Cost {
                     bytes,
                     consumer,
-                    whom: Whom::Client(self.index(), *client),
+                    whom: Whom::Client(self.index, *client),
                 }
             })
             .filter(|cost| cost.bytes >= COST_BYTES_MIN)
             .collect();
-        drop(state);
         costs.sort_unstable_by_key(|cost| Reverse(cost.bytes));
         costs.truncate(CLIENTS_A_LOOK);
         costs
@@ -219,9 +221,8 @@ impl Worker {
 
     /// Closes those of the given clients that belong to this worker.
     fn close(&self, clients: &[(u16, ClientId)]) {
-        let state = self.state();
-        let here = clients.iter().filter(|(worker, _)| *worker == self.index());
-        for client in here.filter_map(|(_, client)| state.clients.get(client)) {
+        let here = clients.iter().filter(|(worker, _)| *worker == self.index);
+        for client in here.filter_map(|(_, client)| self.clients.get(client)) {
             client
                 .outlet
                 .notify(Notice::Disconnect(Disconnect::OVERLOADED));
@@ -276,9 +277,9 @@ impl Report {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use linerate_budget::{Consumer, State};
+    use linerate_budget::State;
 
-    use super::{Report, most_of};
+    use super::Report;
 
     #[test]
     fn a_state_that_goes_to_and_fro_is_told_every_ten_seconds() {
@@ -297,17 +298,5 @@ mod tests {
             report.due(State::Normal, end + Duration::from_secs(60)),
             None
         );
-    }
-
-    #[test]
-    fn a_client_is_named_by_what_it_takes_most_of() {
-        let parts = |backlog, received| {
-            most_of([
-                (Consumer::Backlogs, backlog),
-                (Consumer::Messages, received),
-            ])
-        };
-        assert_eq!(parts(5, 3), (Consumer::Backlogs, 8));
-        assert_eq!(parts(3, 5), (Consumer::Messages, 8));
     }
 }

@@ -9,15 +9,19 @@ use std::{
 
 use bytes::Bytes;
 use foldhash::quality::FixedState;
-use linerate_hub::{ChannelName, ClientInfo, presence::Presence};
+use linerate_hub::{ChannelName, ClientInfo, presence};
 use tokio::sync::Notify;
 use tracing::warn;
 
 use super::{
-    Node, Notice, Worker,
-    cluster::message::{Body, Move, Person},
+    Notice,
+    cluster::{
+        Cluster,
+        message::{Body, Move, Person},
+    },
     inbox::Declined,
-    worker::Member,
+    inboxes::Inboxes,
+    shard::{Member, Shard},
 };
 use crate::quiet::Quiet;
 
@@ -31,47 +35,127 @@ const MOVES_A_MESSAGE: usize = 256;
 static BUSY_WORKERS: Quiet = Quiet::new();
 static FLOODS: Quiet = Quiet::new();
 
-/// The clients present in each channel of this node.
-#[derive(Debug, Default)]
-pub(crate) struct People(Mutex<Presence>);
+/// The clients present in each channel of this node. Clients of all nodes are told who joins and
+/// leaves.
+#[derive(Debug)]
+pub(crate) struct Presence {
+    here: Mutex<presence::Presence>,
+    moves: Moves,
+    inboxes: Inboxes,
+    cluster: Arc<Cluster>,
+}
 
 /// Queued join and leave events.
 #[derive(Debug, Default)]
-pub(crate) struct Moves {
+struct Moves {
     waiting: Mutex<VecDeque<Moved>>,
     arrived: Notify,
 }
 
 /// A client has joined or left a channel.
 #[derive(Clone, Debug)]
-pub(crate) struct Moved {
+struct Moved {
     channel: ChannelName,
     info: ClientInfo,
     has_come: bool,
 }
 
-impl People {
+impl Presence {
+    pub(super) fn new(inboxes: Inboxes, cluster: Arc<Cluster>) -> Self {
+        Self {
+            here: Mutex::default(),
+            moves: Moves::default(),
+            inboxes,
+            cluster,
+        }
+    }
+
+    /// Records that a client has joined a channel.
+    pub(super) fn came(&self, channel: ChannelName, info: &ClientInfo, is_announced: bool) {
+        self.here().join(channel.clone(), info.clone());
+        if is_announced {
+            self.moves.push(Moved {
+                channel,
+                info: info.clone(),
+                has_come: true,
+            });
+        }
+    }
+
+    /// Records that a client has left a channel.
+    pub(super) fn left(&self, channel: ChannelName, member: Member) {
+        let Some(info) = member.presence else {
+            return;
+        };
+        self.here().leave(channel.as_str(), &info.client);
+        if member.is_announced {
+            self.moves.push(Moved {
+                channel,
+                info,
+                has_come: false,
+            });
+        }
+    }
+
     /// Returns the clients in a channel; `None` if they would take more than `bytes_max` bytes in
     /// an answer.
-    pub(crate) fn all(&self, channel: &str, bytes_max: usize) -> Option<Vec<ClientInfo>> {
-        let presence = self.presence();
+    pub(super) fn clients(&self, channel: &str, bytes_max: usize) -> Option<Vec<ClientInfo>> {
+        let here = self.here();
         let mut bytes_left = bytes_max;
-        for info in presence.members(channel) {
+        for info in here.members(channel) {
             bytes_left = bytes_left.checked_sub(weight(info))?;
         }
-        Some(presence.members(channel).cloned().collect())
+        Some(here.members(channel).cloned().collect())
     }
 
     /// Returns the number of clients in a channel, and a hash for each distinct user that is the
     /// same on all nodes.
-    pub(crate) fn stats(&self, channel: &str) -> (u64, Vec<u64>) {
-        let (presence, hashes) = (self.presence(), FixedState::default());
-        let users = presence.users(channel).map(|user| hashes.hash_one(user));
-        (presence.counts(channel).clients as u64, users.collect())
+    pub(super) fn stats(&self, channel: &str) -> (u64, Vec<u64>) {
+        let (here, hashes) = (self.here(), FixedState::default());
+        let users = here.users(channel).map(|user| hashes.hash_one(user));
+        (here.counts(channel).clients as u64, users.collect())
     }
 
-    fn presence(&self) -> MutexGuard<'_, Presence> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Reports who joins and leaves to clients and to other nodes. Never returns.
+    pub(super) async fn run(self: Arc<Self>) {
+        loop {
+            let moves = self.moves.take().await;
+            let said = moves.iter().map(Move::from).collect();
+            self.tell(moves.into());
+            if self.cluster.nodes_count() > 1 {
+                self.cluster.say(Body::Moves(said)).await;
+            }
+        }
+    }
+
+    /// Tells the clients of this node who joined or left on other nodes.
+    pub(super) fn moved_elsewhere(&self, moves: Vec<Move>) {
+        let known = |moved: Move| {
+            let channel = ChannelName::new(&moved.channel).ok()?;
+            Some(Moved {
+                channel,
+                info: moved.info.into(),
+                has_come: moved.has_come,
+            })
+        };
+        self.tell(moves.into_iter().filter_map(known).collect());
+    }
+
+    fn tell(&self, moves: Arc<[Moved]>) {
+        for inbox in self.inboxes.iter() {
+            let moves = moves.clone();
+            let told = inbox.submit(Box::new(move |shard| shard.tell_moves(&moves)));
+            // A worker that has ended, as in a shutdown, has no clients.
+            if let Err(error @ Declined::Busy) = told
+                && let Some(times) = BUSY_WORKERS.ask(Instant::now())
+            {
+                warn!(%error, times, "worker is busy; join/leave notifications to its clients dropped");
+            }
+        }
+    }
+
+    fn here(&self) -> MutexGuard<'_, presence::Presence> {
+        self.here.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -123,82 +207,14 @@ impl Moves {
     }
 }
 
-impl Node {
-    /// Records that a client has joined a channel.
-    pub(super) fn member_came(&self, channel: ChannelName, info: &ClientInfo, is_announced: bool) {
-        self.people.presence().join(channel.clone(), info.clone());
-        if is_announced {
-            self.cluster.moves.push(Moved {
-                channel,
-                info: info.clone(),
-                has_come: true,
-            });
-        }
-    }
-
-    /// Records that a client has left a channel.
-    pub(super) fn member_left(&self, channel: ChannelName, member: Member) {
-        let Some(info) = member.presence else {
-            return;
-        };
-        self.people.presence().leave(channel.as_str(), &info.client);
-        if member.is_announced {
-            self.cluster.moves.push(Moved {
-                channel,
-                info,
-                has_come: false,
-            });
-        }
-    }
-
-    /// Reports who joins and leaves to clients and to other nodes. Never returns.
-    pub(super) async fn run_moves(self: Arc<Self>) {
-        loop {
-            let moves = self.cluster.moves.take().await;
-            let said = moves.iter().map(Move::from).collect();
-            self.tell_moves(moves.into());
-            if self.nodes_count() > 1 {
-                self.say(Body::Moves(said)).await;
-            }
-        }
-    }
-
-    /// Tells the clients of this node who joined or left on other nodes.
-    pub(super) fn moved_elsewhere(&self, moves: Vec<Move>) {
-        let known = |moved: Move| {
-            let channel = ChannelName::new(&moved.channel).ok()?;
-            Some(Moved {
-                channel,
-                info: moved.info.into(),
-                has_come: moved.has_come,
-            })
-        };
-        self.tell_moves(moves.into_iter().filter_map(known).collect());
-    }
-
-    fn tell_moves(&self, moves: Arc<[Moved]>) {
-        for inbox in &self.dispatcher.inboxes {
-            let moves = moves.clone();
-            let told = inbox.submit(Box::new(move |worker| worker.tell_moves(&moves)));
-            // A worker that has ended, as in a shutdown, has no clients.
-            if let Err(error @ Declined::Busy) = told
-                && let Some(times) = BUSY_WORKERS.ask(Instant::now())
-            {
-                warn!(%error, times, "worker is busy; join/leave notifications to its clients dropped");
-            }
-        }
-    }
-}
-
-impl Worker {
+impl Shard {
     fn tell_moves(&self, moves: &[Moved]) {
-        let state = self.state();
         for moved in moves {
-            let Some(channel) = state.channels.get(&moved.channel) else {
+            let Some(channel) = self.channels.get(&moved.channel) else {
                 continue;
             };
             for follower in &channel.followers {
-                if let Some(client) = state.clients.get(follower) {
+                if let Some(client) = self.clients.get(follower) {
                     client.outlet.notify(moved.notice());
                 }
             }

@@ -5,64 +5,16 @@
 
 use std::{sync::Arc, time::Instant};
 
-use linerate_broker::{BrokerError, History, StreamOptions};
+use linerate_broker::{BrokerError, History};
 use linerate_hub::{
-    ChannelName, ChannelOptions, ClientId, ClientInfo, Publication, Start, StreamPosition,
-    SubscriptionId, SubscriptionOptions,
+    ChannelName, ClientId, ClientInfo, Publication, Start, StreamPosition, SubscriptionId,
+    SubscriptionOptions,
 };
 
-use super::{Worker, interest::Hold, reads::Wish, recovered::Recovered, worker::Member};
-
-/// The parameters of a subscription.
-#[derive(Clone, Debug)]
-pub(crate) struct Subscribe {
-    /// The channel, or a pattern if the channel's options allow it.
-    pub channel: ChannelName,
-    /// What the broker stores for the channel.
-    pub stream: StreamOptions,
-    /// What the worker stores for the channel.
-    pub ring: ChannelOptions,
-    /// The delivery options of the subscriber.
-    pub options: SubscriptionOptions,
-    /// Where the subscription begins.
-    pub from: From,
-    /// How missed publications reach the client.
-    pub recovery: Recovery,
-    /// The presence information of the client in the channel; `None` if it is not to be listed.
-    pub presence: Option<ClientInfo>,
-    /// True if other clients are told of `presence`, if they ask for it.
-    pub is_announced: bool,
-    /// True if the client is told who joins and leaves.
-    pub follows: bool,
-}
-
-/// Where a subscription begins.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(crate) enum From {
-    /// After this position, which the client has seen.
-    After(StreamPosition),
-    /// With the next publication.
-    #[default]
-    Live,
-    /// With the next publication, and the client is told the position before it.
-    Newest,
-}
-
-/// How missed publications reach the client.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Recovery {
-    /// In the reply, as far as they fit. If more than `publications_max` were missed, nothing is
-    /// recovered.
-    Reply {
-        /// The maximum number of publications to recover.
-        publications_max: usize,
-    },
-    /// As blocks ahead of live ones.
-    Stream {
-        /// The maximum number of publications to recover.
-        publications_max: usize,
-    },
-}
+use super::{
+    From, Recovery, Subscribe, Worker, interest::Hold, reads::Wish, recovered::Recovered,
+    shard::Member,
+};
 
 /// An active subscription.
 #[derive(Clone, Debug)]
@@ -124,7 +76,7 @@ impl Prepared {
         if let Some(info) = &subscribe.presence {
             let channel = subscribe.channel.clone();
             let is_announced = subscribe.is_announced;
-            worker.node.member_came(channel, info, is_announced);
+            worker.node.presence.came(channel, info, is_announced);
         }
         self.is_pending = false;
         worker.inbox.wake();
@@ -176,7 +128,7 @@ impl Worker {
             found: None,
         };
         let subscribe = &prepared.subscribe;
-        let interests = self.node.interests();
+        let interests = &self.node.interests;
         let hold = interests.hold(&subscribe.channel, subscribe.stream).await?;
         let history = self.read_history(subscribe).await?;
         prepared.found = Some((hold, history));
@@ -191,15 +143,15 @@ impl Worker {
     ) -> Result<SubscriptionId, SubscribeError> {
         let channel = &subscribe.channel;
         let options = SubscriptionOptions {
-            label: self.node.label_of(channel),
+            label: self.node.namespaces.label_of(channel),
             ..subscribe.options.clone()
         };
-        let mut state = self.state();
-        let state = &mut *state;
-        let Some(known) = state.clients.get_mut(&client) else {
+        let mut shard = self.shard();
+        let shard = &mut *shard;
+        let Some(known) = shard.clients.get_mut(&client) else {
             return Err(SubscribeError::Gone);
         };
-        let subscription = state.hub.subscribe(
+        let subscription = shard.hub.subscribe(
             Instant::now(),
             client,
             channel.clone(),
@@ -207,7 +159,7 @@ impl Worker {
             options,
         )?;
         self.inbox
-            .set_batch_interval(state.hub.batch_interval_min());
+            .set_batch_interval(shard.hub.batch_interval_min());
         let member = Member {
             subscription,
             presence: None,
@@ -218,10 +170,10 @@ impl Worker {
                 .share(footprint(channel, None)),
         };
         known.channels.insert(channel.clone(), member);
-        self.node.counts().subscribed();
-        if !state.channels.contains_key(channel) {
-            state.channels.insert(channel.clone(), Default::default());
-            self.node.dispatcher().routes.add(channel, self.index);
+        self.node.counts.subscribed();
+        if !shard.channels.contains_key(channel) {
+            shard.channels.insert(channel.clone(), Default::default());
+            self.node.dispatcher.routes.add(channel, self.index);
         }
         Ok(subscription)
     }
@@ -241,7 +193,12 @@ impl Worker {
             // Ask for one more, to detect whether there are more.
             limit: publications_max.saturating_add(1),
         };
-        let history = self.node.reads().read(&subscribe.channel, wish).await;
+        let history = self
+            .node
+            .histories
+            .reads
+            .read(&subscribe.channel, wish)
+            .await;
         match history {
             Ok(history) => Ok(Some(history)),
             Err(BrokerError::NoHistory) => Ok(None),
@@ -258,13 +215,13 @@ impl Worker {
         hold: Hold,
         recovered: Recovered,
     ) -> Result<Subscribed, SubscribeError> {
-        let mut state = self.state();
-        let state = &mut *state;
+        let mut shard = self.shard();
+        let shard = &mut *shard;
         let channel = &subscribe.channel;
-        let member = state.clients.get_mut(&client);
+        let member = shard.clients.get_mut(&client);
         let member = member.and_then(|client| client.channels.get_mut(channel));
         let member = member.filter(|member| member.subscription == subscription);
-        let (Some(member), Some(local)) = (member, state.channels.get_mut(channel)) else {
+        let (Some(member), Some(local)) = (member, shard.channels.get_mut(channel)) else {
             return Err(SubscribeError::Gone);
         };
         member.presence.clone_from(&subscribe.presence);
@@ -281,9 +238,9 @@ impl Worker {
             None => Start::Live,
         };
         if !recovered.streamed.is_empty() {
-            state.hub.replay(subscription, recovered.streamed);
+            shard.hub.replay(subscription, recovered.streamed);
         }
-        state.hub.activate(now, subscription, start);
+        shard.hub.activate(now, subscription, start);
         Ok(Subscribed {
             position: recovered.position,
             is_recovered: recovered.is_complete,

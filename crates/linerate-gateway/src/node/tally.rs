@@ -1,10 +1,10 @@
 //! Counters of the workers' hubs.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use linerate_hub::hub::{Deliveries, Totals};
 
-use super::{Node, Worker};
+use super::{inboxes::Inboxes, shard::Shard};
 
 /// The counters of a worker's hub.
 #[derive(Clone, Debug, Default)]
@@ -18,46 +18,43 @@ pub(crate) struct Tally {
 /// The newest tally of each worker. For a worker that is too busy to answer, its last tally is
 /// used, because counters must not decrease.
 #[derive(Debug)]
-pub(super) struct Tallies(Vec<Mutex<Tally>>);
-
-impl Tallies {
-    pub(super) fn new(workers: usize) -> Self {
-        Self((0..workers).map(|_| Mutex::default()).collect())
-    }
-
-    fn of(&self, worker: usize) -> MutexGuard<'_, Tally> {
-        self.0[worker]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
+pub(crate) struct Tallies {
+    inboxes: Inboxes,
+    /// By the index of the worker.
+    newest: Arc<[Mutex<Tally>]>,
 }
 
-impl Node {
+impl Tallies {
+    pub(super) fn new(inboxes: Inboxes) -> Self {
+        let newest = inboxes.iter().map(|_| Mutex::default()).collect();
+        Self { inboxes, newest }
+    }
+
     /// Returns the current counters of each worker's hub, or the last known ones for a worker that
     /// is too busy to answer.
-    pub(crate) async fn tallies(&self) -> Vec<Tally> {
-        self.on_workers(Worker::store_tally).await;
-        let workers = 0..self.tallies.0.len();
-        workers
-            .map(|worker| self.tallies.of(worker).clone())
+    pub(crate) async fn all(&self) -> Vec<Tally> {
+        let newest = self.newest.clone();
+        let store = move |shard: &Shard| {
+            let tally = Tally {
+                totals: shard.hub.totals(),
+                deliveries: shard.hub.deliveries(),
+            };
+            *lock(&newest[usize::from(shard.index)]) = tally;
+        };
+        self.inboxes.run(store).await;
+        self.newest
+            .iter()
+            .map(|tally| lock(tally).clone())
             .collect()
     }
 
     /// Returns the current totals of each worker's hub.
     pub(crate) async fn totals(&self) -> Vec<Totals> {
-        let tallies = self.tallies().await.into_iter();
+        let tallies = self.all().await.into_iter();
         tallies.map(|tally| tally.totals).collect()
     }
 }
 
-impl Worker {
-    fn store_tally(&self) {
-        let state = self.state();
-        let tally = Tally {
-            totals: state.hub.totals(),
-            deliveries: state.hub.deliveries(),
-        };
-        drop(state);
-        *self.node.tallies.of(usize::from(self.index)) = tally;
-    }
+fn lock(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
+    tally.lock().unwrap_or_else(PoisonError::into_inner)
 }

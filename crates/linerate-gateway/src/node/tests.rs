@@ -33,6 +33,7 @@ use super::{
     Connection, Dispatcher, From, Node, NodeOptions, Notice, Outlet, Recovery, Subscribe, Worker,
 };
 use crate::{
+    admin::TailEncoding,
     config::{Config, FilterOptions, Namespaces},
     protocol::{Block, Transmit},
 };
@@ -268,6 +269,7 @@ pub(crate) fn options() -> NodeOptions {
     NodeOptions {
         name: "test".to_owned(),
         encodings: vec![Arc::new(Lines)],
+        tail_encoding: Arc::new(TailEncoding),
         namespaces: Namespaces::new(&Config::default()),
         linger: Duration::from_secs(5),
         revocations_max: 100,
@@ -422,7 +424,10 @@ pub(crate) async fn publish(node: &Node, name: &str, payload: &str) {
         idempotency_key: None,
         options: PLAIN,
     };
-    node.publish(&channel(name), publish).await.unwrap();
+    node.publisher
+        .publish(&channel(name), publish)
+        .await
+        .unwrap();
 }
 
 /// Waits until a condition holds.

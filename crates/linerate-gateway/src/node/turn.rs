@@ -12,7 +12,7 @@ use linerate_hub::{ChannelName, GapCause, Publication};
 use tokio::{task::yield_now, time::sleep};
 
 use super::{
-    Hub, Worker,
+    Hub, Notice, Worker,
     inbox::{Arrival, Inbox},
 };
 use crate::protocol::Transmit;
@@ -72,10 +72,25 @@ impl Worker {
         }
     }
 
+    /// Notifies the clients that revocations since `seen` may affect, and updates `seen`.
+    fn tell_of_revocations(&self, seen: &mut u64) {
+        let revocations = self.node.revocations.in_force();
+        if revocations.changes() == *seen {
+            return;
+        }
+        let (concerned, changes) = revocations.concerned_since(*seen);
+        let clients = &self.shard().clients;
+        let meant = clients.values();
+        for client in meant.filter(|client| concerned.has(&client.connection.user)) {
+            client.outlet.notify(Notice::Revoked);
+        }
+        *seen = changes;
+    }
+
     async fn do_jobs(&self) {
         let mut done = 0;
         while let Some(job) = self.inbox.take_job() {
-            job(self);
+            job(&self.shard());
             done += 1;
             if done % JOBS_A_TURN == 0 {
                 yield_now().await;
@@ -87,7 +102,7 @@ impl Worker {
     /// serves sockets in between. Later arrivals wait, because publications stay in order.
     async fn evaluate(&self, next: Option<&Arrival>) -> Evaluated {
         let mut known = Evaluated::default();
-        let is_dear = |next: &&Arrival| searched_bytes(&self.state().hub, next) > SEARCHED_A_TURN;
+        let is_dear = |next: &&Arrival| searched_bytes(&self.shard().hub, next) > SEARCHED_A_TURN;
         if let Some(Arrival::Publication(channel, publication, _)) = next.filter(is_dear) {
             while !self.evaluate_slice(channel, publication, &mut known) {
                 self.transmit().await;
@@ -108,7 +123,7 @@ impl Worker {
     ) -> bool {
         let begun = Instant::now();
         let is_over = || begun.elapsed() >= SLICE;
-        self.state()
+        self.shard()
             .hub
             .evaluate(channel, publication, known, is_over)
     }
@@ -116,9 +131,9 @@ impl Worker {
     /// Passes arrivals to the hub, as many as fit into a turn, and advances its clock. `known`
     /// holds the filter results already computed for the first arrival.
     fn absorb(&self, arrivals: &mut VecDeque<Arrival>, known: &Evaluated) {
-        let mut state = self.state();
+        let mut shard = self.shard();
         let now = Instant::now();
-        let hub = &mut state.hub;
+        let hub = &mut shard.hub;
         let (mut taken, mut bytes, mut searched) = (0, 0, 0);
         let nothing = Evaluated::default();
         while taken < ARRIVALS_A_TURN && bytes < BYTES_A_TURN {
@@ -159,15 +174,15 @@ impl Worker {
 
     /// Delivers blocks until none are ready or the turn is over. Returns whether none are ready.
     fn transmit_slice(&self, now: Instant, handed: &mut Handed) -> bool {
-        let mut state = self.state();
-        let state = &mut *state;
+        let mut shard = self.shard();
+        let shard = &mut *shard;
         let mut served = 0;
-        while let Some(client) = state.hub.poll_ready() {
-            let Some(known) = state.clients.get(&client) else {
+        while let Some(client) = shard.hub.poll_ready() {
+            let Some(known) = shard.clients.get(&client) else {
                 continue;
             };
-            while known.outlet.has_room() || state.hub.is_slow(client) {
-                match state.hub.poll_transmit(now, client) {
+            while known.outlet.has_room() || shard.hub.is_slow(client) {
+                match shard.hub.poll_transmit(now, client) {
                     Some(transmit) => {
                         handed.count(&transmit);
                         known.outlet.transmit(transmit);
@@ -186,7 +201,7 @@ impl Worker {
 
     /// Waits until something has arrived, or a tick is due.
     async fn wait(&self) {
-        let due = self.state().hub.poll_timeout();
+        let due = self.shard().hub.poll_timeout();
         match due {
             None => self.inbox.arrived().await,
             Some(due) => {

@@ -16,7 +16,7 @@ use tokio::{
     time::sleep,
 };
 
-use super::{Front, Visit, connection, spares::Spares};
+use super::{Front, Visit, connection, refusal, spares::Spares};
 use crate::quiet::Quiet;
 
 /// Pause after a failed accept that may succeed later.
@@ -79,7 +79,7 @@ fn welcome(front: &Arc<Front>, stream: TcpStream, app: &Router, open: mpsc::Send
                 tracing::warn!(count, "connections refused: {}", full.reason());
             }
             let is_tls = front.certificate.is_some();
-            tokio::spawn(connection::refuse_overload(stream, full, is_tls));
+            tokio::spawn(refusal::refuse(stream, full, is_tls));
         }
     }
 }

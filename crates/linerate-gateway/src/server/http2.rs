@@ -16,7 +16,7 @@ use linerate::{
 use tokio::io::{AsyncRead, AsyncWrite};
 use tower_service::Service;
 
-use super::connection::{HEAD_BYTES_MAX, Origin, REQUESTS_TIMEOUT, answer};
+use super::request::{HEAD_BYTES_MAX, Origin, REQUESTS_TIMEOUT, answer};
 
 /// Maximum time for the client to complete the HTTP/2 connection preface.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);

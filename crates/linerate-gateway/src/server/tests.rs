@@ -21,11 +21,8 @@ use tokio::{
 };
 use tokio_rustls::TlsConnector;
 
-use super::{Certificate, Front, Hosts, Phase, Stop, Visit, timed::BODY_TIMEOUT};
-use crate::{
-    config::{Config, ServerOptions, TlsOptions},
-    transport::Peer,
-};
+use super::{Certificate, Front, Hosts, Peer, Phase, Stop, Visit, timed::BODY_TIMEOUT};
+use crate::config::{Config, ServerOptions, TlsOptions};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 /// A PROXY protocol header for `192.0.2.1`.

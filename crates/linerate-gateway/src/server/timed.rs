@@ -14,7 +14,6 @@ use linerate_budget::{Budget, Consumer, Holder, Lease, Registration};
 use tokio::time::{Sleep, sleep};
 
 use super::CONNECTION_BYTES;
-use crate::node::most_of;
 
 /// Maximum time to receive the whole body of a request.
 pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -105,7 +104,7 @@ impl Holder for Held {
             // The HTTP/1.1 connection, which ends if its body is not read.
             (Consumer::Connections, CONNECTION_BYTES),
         ];
-        most_of(parts)
+        Consumer::largest_of(parts)
     }
 
     fn end(&self) {

@@ -28,15 +28,6 @@ pub(crate) struct Workers {
     address: SocketAddr,
 }
 
-/// The resources of a worker when it starts.
-#[derive(Debug)]
-pub(crate) struct Seat {
-    /// Index of the worker, from 0.
-    pub index: u16,
-    /// Its listener.
-    pub listener: TcpListener,
-}
-
 /// Running worker threads.
 #[derive(Debug)]
 pub(crate) struct Threads {
@@ -73,13 +64,14 @@ impl Workers {
         u16::try_from(self.listeners.len()).unwrap_or(u16::MAX)
     }
 
-    /// Runs `serve` on a separate thread for each worker.
+    /// Runs `serve` on a separate thread for each worker, with the index of the worker, from 0, and
+    /// its listener.
     ///
     /// # Errors
     /// Fails if a thread cannot be started.
     pub(crate) fn start<S, F>(self, serve: S) -> io::Result<Threads>
     where
-        S: Fn(Seat) -> F + Clone + Send + 'static,
+        S: Fn(u16, TcpListener) -> F + Clone + Send + 'static,
         F: Future<Output = io::Result<()>>,
     {
         let (count, ended) = watch::channel(0);
@@ -98,7 +90,7 @@ impl Workers {
                     .build()?;
                 runtime.block_on(async {
                     let listener = TcpListener::from_std(listener)?;
-                    serve(Seat { index, listener }).await
+                    serve(index, listener).await
                 })
             })?);
         }

@@ -10,7 +10,6 @@ use super::{
     Context, Done, Identity, Pending, Refusal, Session, Stage, Subscription, VERSION, Work,
     deadlines::until,
     identity::end_of,
-    plan::is_allowed,
     work::{Joined, Standing},
 };
 use crate::{
@@ -232,10 +231,10 @@ impl Session {
         let settings = context.gate.shared.settings_full();
         let channel = settings.channel_name(channel)?;
         let options = settings.channel(&channel);
-        if !is_allowed(options.allow_publish, options, identity.is_anonymous()) {
+        if !options.allow_publish || !options.is_open_to(identity.is_anonymous()) {
             return Err(Refusal::Error(ClientError::PERMISSION_DENIED));
         }
-        if context.gate.worker.node().broker().is_pattern(&channel) {
+        if context.gate.worker.node().broker.is_pattern(&channel) {
             let message = "bad request: cannot publish to a pattern";
             return Err(ClientError::BAD_REQUEST.with_message(message.into()).into());
         }
@@ -315,7 +314,7 @@ impl Session {
             ping_interval: Some(options.ping_interval),
             wants_pong: true,
             session: self.name.clone(),
-            node: self.context.gate.worker.node().id().into(),
+            node: self.context.gate.worker.node().status.id().into(),
             ..Connected::default()
         };
         self.deadlines.connected(now, rand::random());

@@ -5,12 +5,11 @@ use std::time::{Instant, SystemTime};
 use bytes::Bytes;
 use linerate_hub::ChannelName;
 
-use super::{Done, Job, Session, Stage, Work, identity::end_of};
+use super::{Done, Event, Job, Session, Stage, Work, identity::end_of};
 use crate::{
     auth::{Shown, SubscriptionClaims},
     node::Notice,
     protocol::centrifuge::{Disconnect, Push, ServerMessage, Unsubscribe, command::Subscribe},
-    transport::Event,
 };
 
 impl Session {

@@ -4,12 +4,11 @@ use std::time::Instant;
 
 use linerate_hub::{ChannelName, ClientId};
 
-use super::{Context, Gate, Identity, Member, Refusal, deadlines::until};
+use super::{Context, Event, Gate, Identity, Member, Refusal, deadlines::until};
 use crate::{
     auth::{Shown, SubscriptionClaims},
     node::Notice,
     protocol::centrifuge::{ClientError, Disconnect, command::Subscribe},
-    transport::Event,
 };
 
 /// The tokens and subscriptions of a request.

@@ -65,7 +65,7 @@ impl Gate {
     /// Waits until the node has loaded the list of revoked tokens.
     async fn knowing_revocations<T>(&self, claims: Result<T, TokenError>) -> Result<T, TokenError> {
         let claims = claims?;
-        match self.worker.node().knows_revocations().await {
+        match self.worker.node().revocations.wait_until_known().await {
             true => Ok(claims),
             false => Err(TokenError::RevocationsUnknown),
         }
@@ -78,7 +78,7 @@ impl Gate {
         user: &str,
         token: Option<&Shown>,
     ) -> Result<(), TokenError> {
-        let revocations = self.worker.node().revocations();
+        let revocations = self.worker.node().revocations.in_force();
         let is_revoked =
             token.is_some_and(|token| revocations.is_revoked(user, token, seconds_now()));
         match is_revoked {
@@ -92,7 +92,7 @@ impl Gate {
     pub(super) fn check_user(&self, identity: &Identity) -> Result<(), Refusal> {
         let settings = self.shared.settings();
         let connections_max = settings.config.server.connections_per_user_max as u64;
-        let connections = self.worker.node().counts().connections_of(&identity.user);
+        let connections = self.worker.node().counts.connections_of(&identity.user);
         if identity.is_anonymous() || connections <= connections_max {
             return Ok(());
         }

@@ -54,7 +54,7 @@ impl Asker<'_> {
         let overrides = claims.map(|claims| claims.overrides).unwrap_or_default();
         let has_stream = options.history_size > 0;
         let is_recoverable = has_stream && overrides.recover.unwrap_or(options.recover);
-        let is_pattern = self.node.broker().is_pattern(&channel);
+        let is_pattern = self.node.broker.is_pattern(&channel);
         let scope =
             is_pattern.then(|| scope::of_pattern(self.node, self.identity, claims.is_some()));
         let delivery = self.delivery(options, wanted)?;
@@ -111,16 +111,11 @@ impl Asker<'_> {
         options: &ChannelOptions,
         has_token: bool,
     ) -> Result<(), ClientError> {
-        if !has_token
-            && !is_allowed(
-                options.allow_subscribe,
-                options,
-                self.identity.is_anonymous(),
-            )
-        {
+        let is_open = options.allow_subscribe && options.is_open_to(self.identity.is_anonymous());
+        if !has_token && !is_open {
             return Err(ClientError::PERMISSION_DENIED);
         }
-        if self.node.broker().is_pattern(channel) && !options.allow_pattern {
+        if self.node.broker.is_pattern(channel) && !options.allow_pattern {
             let message = "permission denied: patterns are not allowed here";
             return Err(ClientError::PERMISSION_DENIED.with_message(message.into()));
         }
@@ -177,11 +172,6 @@ impl Asker<'_> {
             (payload, tags) => payload.or(tags),
         })
     }
-}
-
-/// Returns whether a client may use a feature that the options open to clients.
-pub(crate) fn is_allowed(is_open: bool, options: &ChannelOptions, is_anonymous: bool) -> bool {
-    is_open && (options.allow_anonymous || !is_anonymous)
 }
 
 fn batch_interval(

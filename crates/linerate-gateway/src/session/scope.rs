@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use linerate_hub::{ChannelName, Scope};
 
-use super::{Identity, plan::is_allowed};
+use super::Identity;
 use crate::{config::ChannelOptions, node::Node};
 
 /// What a subscriber's rights depend on. All subscribers of one kind see the same publications.
@@ -45,9 +45,9 @@ pub(super) fn of_pattern(
 impl Kind {
     fn may_read(self, options: &ChannelOptions) -> bool {
         let may_subscribe = match self {
-            Self::Anonymous => is_allowed(options.allow_subscribe, options, true),
+            Self::Anonymous => options.allow_subscribe && options.is_open_to(true),
             Self::Granted => true,
-            Self::User => is_allowed(options.allow_subscribe, options, false),
+            Self::User => options.allow_subscribe && options.is_open_to(false),
         };
         may_subscribe && options.allow_pattern
     }
@@ -64,6 +64,9 @@ impl Scope for Readable {
 
     fn admits(&self, source: Option<&ChannelName>) -> bool {
         // A publication without a channel name belongs to no namespace that could allow it.
-        source.is_some_and(|source| self.kind.may_read(self.node.namespaces().options(source)))
+        source.is_some_and(|source| {
+            self.kind
+                .may_read(self.node.namespaces.current().options(source))
+        })
     }
 }

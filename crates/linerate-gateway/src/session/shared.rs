@@ -6,8 +6,7 @@ use arc_swap::{ArcSwap, Guard};
 use linerate_hub::{ChannelName, channel::ChannelNameError};
 
 use crate::{
-    api::attempts::{Attempts, KeyRefusal},
-    auth::{AuthSetupError, Authenticator, Origins},
+    auth::{Attempts, AuthSetupError, Authenticator, KeyRefusal, Origins},
     config::{ChannelOptions, Config, Namespaces},
     filter::Filters,
     metrics::{KeyResult, Metrics},

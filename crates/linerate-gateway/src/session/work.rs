@@ -7,7 +7,10 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use linerate_broker::{BrokerError, HistoryRequest, Publish};
 use linerate_hub::{ChannelName, ClientId, SubscribeError as HubError};
 
-use super::{Gate, Identity, Member, Refusal, Subscription, deadlines::until, identity::end_of};
+use super::{
+    Gate, Identity, Member, Refusal, SessionOutlet, Subscription, deadlines::until,
+    identity::end_of,
+};
 use crate::{
     auth::{ConnectionClaims, SubscriptionClaims},
     node::{Connection, Prepared, SubscribeError, fitting, weight},
@@ -19,7 +22,6 @@ use crate::{
             reply::{HistoryPage, Recovery, Subscribed},
         },
     },
-    transport::ClientOutlet,
 };
 
 /// The maximum number of subscriptions that a client makes concurrently.
@@ -72,7 +74,7 @@ pub(crate) struct Candidate {
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
     pub(crate) gate: Gate,
-    pub(crate) outlet: Arc<ClientOutlet>,
+    pub(crate) outlet: Arc<dyn SessionOutlet>,
     pub(crate) connection: Connection,
 }
 
@@ -203,7 +205,7 @@ impl Context {
         if self.gate.encoding != Encoding::Native {
             return None;
         }
-        let id = self.gate.worker.state().hub.channel_id(channel.as_str())?;
+        let id = self.gate.worker.shard().hub.channel_id(channel.as_str())?;
         self.outlet.set_channel_id(channel, id);
         Some(id)
     }
@@ -213,7 +215,13 @@ impl Context {
         channel: ChannelName,
         publish: Publish,
     ) -> Result<Answer, ClientError> {
-        let published = self.gate.worker.node().publish(&channel, publish).await;
+        let published = self
+            .gate
+            .worker
+            .node()
+            .publisher
+            .publish(&channel, publish)
+            .await;
         published.map_err(of_broker)?;
         Ok(Answer::Publish)
     }
@@ -234,7 +242,8 @@ impl Context {
             .gate
             .worker
             .node()
-            .history(&channel, stream, request)
+            .histories
+            .read(&channel, stream, request)
             .await;
         let mut history = history.map_err(of_broker)?;
         let is_other = |epoch: linerate_hub::Epoch| {
@@ -254,14 +263,20 @@ impl Context {
     }
 
     pub(super) async fn presence(self, channel: ChannelName) -> Result<Answer, ClientError> {
-        match self.gate.worker.node().presence(&channel).await {
+        match self.gate.worker.node().all_nodes.presence(&channel).await {
             Ok(people) => Ok(Answer::Presence(people)),
             Err(error) => Err(ClientError::LIMIT_EXCEEDED.with_message(error.to_string())),
         }
     }
 
     pub(super) async fn presence_stats(self, channel: ChannelName) -> Result<Answer, ClientError> {
-        let stats = self.gate.worker.node().presence_stats(&channel).await;
+        let stats = self
+            .gate
+            .worker
+            .node()
+            .all_nodes
+            .presence_stats(&channel)
+            .await;
         let count = |count| u32::try_from(count).unwrap_or(u32::MAX);
         Ok(Answer::PresenceStats {
             clients: count(stats.clients),

@@ -203,6 +203,7 @@ async fn forward(
         .map_err(|error| refusal(StatusCode::BAD_REQUEST, &error.to_string()))?;
     let node = endpoints.worker.node();
     let emulated = node
+        .all_nodes
         .emulate(&emulation.node, &emulation.session, emulation.frame.into())
         .await;
     match emulated {
@@ -220,7 +221,7 @@ fn stream(admitted: Admitted, dialect: Dialect, commands: Bytes) -> Response {
     let (still_there, gone) = oneshot::channel::<()>();
     let (wire, stream) = body(DATA_BYTES_MAX, dialect.farewell(), still_there);
     let cors = admitted.cors.clone();
-    let emulations = admitted.endpoints.worker.node().emulations();
+    let emulations = &admitted.endpoints.worker.node().emulations;
     let input = StreamInput {
         emulation: emulations.open(&name),
         gone,
@@ -256,7 +257,7 @@ fn start(admitted: Admitted, dialect: Dialect, wire: impl Wire, name: String) ->
         worker: gate.worker.clone(),
         outlet: outlet.clone(),
         framing: dialect.framing,
-        registration: Some(gate.worker.node().budget().register(&outlet)),
+        registration: Some(gate.worker.node().budget.register(&outlet)),
         _visit: admitted.visit,
     };
     let context = Context {

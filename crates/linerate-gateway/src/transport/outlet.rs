@@ -19,9 +19,10 @@ use tokio::sync::Notify;
 
 use super::wire::Wire;
 use crate::{
-    node::{Notice, Outlet, most_of},
+    node::{Notice, Outlet},
     protocol::{Block, Transmit, centrifuge::Disconnect, event_stream, native, raw},
     server::CONNECTION_BYTES,
+    session::{Event, SessionOutlet},
 };
 
 /// The maximum number of events queued for the session's task. The task takes all of them whenever
@@ -75,19 +76,6 @@ struct State {
     /// True if the client reads more slowly than it is sent data.
     is_slow: bool,
     is_closed: bool,
-}
-
-/// An event for the session to handle.
-#[derive(Clone, Debug)]
-pub(crate) enum Event {
-    /// Publications are missing. The client has already been told if its protocol allows it.
-    Gap(ChannelName),
-    /// A notice from the node.
-    Notice(Notice),
-    /// The client must be disconnected because it is too slow.
-    Slow,
-    /// A publication cannot be encoded in the client's protocol.
-    Unencodable(ChannelName),
 }
 
 impl ClientOutlet {
@@ -152,18 +140,6 @@ impl ClientOutlet {
         self.wire.close(disconnect);
     }
 
-    /// Stores the ID of a channel in native blocks.
-    pub(crate) fn set_channel_id(&self, channel: &ChannelName, id: u32) {
-        if self.gap_notice == GapNotice::Native {
-            self.state().channel_ids.insert(channel.clone(), id);
-        }
-    }
-
-    /// Forgets the ID of a channel.
-    pub(crate) fn forget_channel_id(&self, channel: &ChannelName) {
-        self.state().channel_ids.remove(channel);
-    }
-
     /// Tells the client of a gap if its protocol allows it.
     pub(crate) fn tell_gap(&self, channel: &ChannelName, gap: Gap) {
         let mut notice = Vec::new();
@@ -181,11 +157,6 @@ impl ClientOutlet {
             self.wire.send(&Block::new(notice, 1));
             self.wire.flush();
         }
-    }
-
-    /// Holds data back until [`release`](Self::release).
-    pub(crate) fn hold(&self) {
-        self.state().is_held = true;
     }
 
     /// Stops holding data back. The caller must then tell the worker that there is room.
@@ -342,6 +313,22 @@ impl Outlet for ClientOutlet {
     }
 }
 
+impl SessionOutlet for ClientOutlet {
+    fn hold(&self) {
+        self.state().is_held = true;
+    }
+
+    fn set_channel_id(&self, channel: &ChannelName, id: u32) {
+        if self.gap_notice == GapNotice::Native {
+            self.state().channel_ids.insert(channel.clone(), id);
+        }
+    }
+
+    fn forget_channel_id(&self, channel: &ChannelName) {
+        self.state().channel_ids.remove(channel);
+    }
+}
+
 /// A session that its worker does not know yet, because the client has not sent its connect
 /// command.
 impl Holder for ClientOutlet {
@@ -351,7 +338,7 @@ impl Holder for ClientOutlet {
             (Consumer::Connections, CONNECTION_BYTES),
             (Consumer::Messages, self.received_bytes() as u64),
         ];
-        most_of(parts)
+        Consumer::largest_of(parts)
     }
 
     fn end(&self) {

@@ -14,5 +14,6 @@ mod pressure;
 mod refusals;
 mod revocations;
 mod silence;
+mod start;
 mod streams;
 mod support;

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::message::NodeInfo;
+use crate::node::NodeInfo;
 
 /// How often a node announces itself.
 pub(crate) const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(3);

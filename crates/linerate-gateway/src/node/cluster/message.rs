@@ -4,7 +4,7 @@ use bytes::Bytes;
 use linerate_hub::ClientInfo;
 use serde::{Deserialize, Serialize};
 
-use crate::auth::Revocation;
+use crate::{auth::Revocation, node::NodeInfo};
 
 /// A message from a node.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -47,27 +47,6 @@ pub(crate) enum Body {
         /// The request.
         ask: Ask,
     },
-}
-
-/// A summary of a node's state.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub struct NodeInfo {
-    /// The ID of this run of the node.
-    pub id: String,
-    /// The display name of the node.
-    pub name: String,
-    /// The version of linerate.
-    pub version: String,
-    /// The time since the node was started, in seconds.
-    pub uptime_s: u64,
-    /// The number of connected clients.
-    pub clients: u64,
-    /// The number of distinct users among them.
-    pub users: u64,
-    /// The number of their subscriptions.
-    pub subscriptions: u64,
-    /// The number of channels with subscribers.
-    pub channels: u64,
 }
 
 /// A client joined or left a channel.

@@ -9,7 +9,7 @@ use super::{Bus, channel, connect, node_on, present, until};
 use crate::{
     auth::{Revocation, Target},
     config::{Loader, Namespaces},
-    node::{EmulateError, Node, Notice, Whom, Worker, ask::PresenceStats},
+    node::{EmulateError, Node, Notice, Whom, Worker, all_nodes::PresenceStats},
     protocol::centrifuge::{Disconnect, Unsubscribe},
 };
 
@@ -24,7 +24,7 @@ async fn pair() -> Pair {
     let (a, mut of_a) = node_on(&bus, 1);
     let (b, mut of_b) = node_on(&bus, 1);
     until("both know each other", || {
-        a.nodes_count() == 2 && b.nodes_count() == 2
+        a.cluster.nodes_count() == 2 && b.cluster.nodes_count() == 2
     })
     .await;
     Pair {
@@ -52,11 +52,11 @@ async fn presence_is_that_of_all_nodes() {
             .unwrap();
     }
     for node in &pair.nodes {
-        let mut clients: Vec<_> = node.presence(&channel("room")).await.unwrap();
+        let mut clients: Vec<_> = node.all_nodes.presence(&channel("room")).await.unwrap();
         clients.sort_by(|a, b| a.client.cmp(&b.client));
         assert_eq!(clients.len(), 2);
         assert_eq!((&*clients[0].client, &*clients[1].client), ("1", "2"));
-        let stats = node.presence_stats(&channel("room")).await;
+        let stats = node.all_nodes.presence_stats(&channel("room")).await;
         assert_eq!(
             stats,
             PresenceStats {
@@ -64,8 +64,11 @@ async fn presence_is_that_of_all_nodes() {
                 users: 1
             }
         );
-        assert_eq!(node.channels("ro*").await, [("room".to_owned(), 2)]);
-        assert!(node.channels("x*").await.is_empty());
+        assert_eq!(
+            node.all_nodes.channels("ro*").await,
+            [("room".to_owned(), 2)]
+        );
+        assert!(node.all_nodes.channels("x*").await.is_empty());
     }
 }
 
@@ -112,14 +115,22 @@ async fn connections_are_ended_wherever_they_are() {
     let node = &pair.nodes[0];
     let room = channel("room");
     let ended = node
+        .all_nodes
         .unsubscribe(of_user("ada"), Some(&room), Unsubscribe::SERVER)
         .await;
     assert_eq!(ended, 2);
     let mut but_one = of_user("ada");
     but_one.except = vec!["1".to_owned()];
-    assert_eq!(node.disconnect(but_one, Disconnect::SHUTDOWN).await, 1);
     assert_eq!(
-        node.disconnect(of_user("bob"), Disconnect::SHUTDOWN).await,
+        node.all_nodes
+            .disconnect(but_one, Disconnect::SHUTDOWN)
+            .await,
+        1
+    );
+    assert_eq!(
+        node.all_nodes
+            .disconnect(of_user("bob"), Disconnect::SHUTDOWN)
+            .await,
         0
     );
     for memo in &memos {
@@ -138,13 +149,14 @@ async fn connections_are_ended_wherever_they_are() {
 async fn commands_find_their_session_on_another_node() {
     let pair = pair().await;
     let [here, there] = &pair.nodes;
-    let mut session = there.emulations().open("secret");
-    here.emulate(there.id(), "secret", "ping".into())
+    let mut session = there.emulations.open("secret");
+    here.all_nodes
+        .emulate(there.status.id(), "secret", "ping".into())
         .await
         .unwrap();
     assert_eq!(session.recv().await.unwrap(), "ping");
-    for (node, name) in [(there.id(), "wrong"), ("nowhere", "secret")] {
-        let refused = here.emulate(node, name, "ping".into()).await;
+    for (node, name) in [(there.status.id(), "wrong"), ("nowhere", "secret")] {
+        let refused = here.all_nodes.emulate(node, name, "ping".into()).await;
         assert_eq!(refused, Err(EmulateError::Unknown));
     }
 }
@@ -158,14 +170,18 @@ async fn tokens_are_revoked_on_all_nodes_and_one_that_starts_later_learns_of_it(
         .map(|worker| connect(worker, "ada", "1").1)
         .collect();
     let revocation = Revocation::new(Target::User("ada".to_owned()), 100, None);
-    pair.nodes[0].revoke(revocation.clone()).await.unwrap();
+    pair.nodes[0]
+        .revocations
+        .revoke(revocation.clone())
+        .await
+        .unwrap();
     for memo in &memos {
         assert!(matches!(memo.notice().await, Notice::Revoked));
     }
     pair.bus.set_link(true);
     let (late, _) = node_on(&pair.bus, 1);
     until("the late node has read the revocation", || {
-        late.revocations().list(0) == [revocation.clone()]
+        late.revocations.in_force().list(0) == [revocation.clone()]
     })
     .await;
 }
@@ -175,15 +191,15 @@ async fn a_worker_that_is_too_busy_for_jobs_tells_of_revocations_all_the_same() 
     let pair = pair().await;
     let (_, ada) = connect(&pair.workers[0], "ada", "1");
     let (_, bob) = connect(&pair.workers[0], "bob", "2");
-    let inbox = &pair.nodes[0].dispatcher().inboxes[0];
+    let inbox = pair.nodes[0].inboxes.of(0);
     while inbox.submit(Box::new(|_| {})).is_ok() {}
     for user in ["eve", "ada"] {
         let revocation = Revocation::new(Target::User(user.to_owned()), 100, None);
-        pair.nodes[0].revoke(revocation).await.unwrap();
+        pair.nodes[0].revocations.revoke(revocation).await.unwrap();
     }
     assert!(matches!(ada.notice().await, Notice::Revoked));
     let revocation = Revocation::new(Target::All, 100, None);
-    pair.nodes[0].revoke(revocation).await.unwrap();
+    pair.nodes[0].revocations.revoke(revocation).await.unwrap();
     for memo in [&ada, &bob] {
         assert!(matches!(memo.notice().await, Notice::Revoked));
     }
@@ -197,21 +213,24 @@ async fn a_worker_that_is_too_busy_for_jobs_tells_of_revocations_all_the_same() 
 async fn a_node_knows_of_revocations_once_it_has_read_what_the_broker_keeps() {
     let bus = Arc::new(Bus::default());
     let (node, _) = node_on(&bus, 1);
-    assert!(!node.knows_revocations().await, "the link is down");
+    assert!(
+        !node.revocations.wait_until_known().await,
+        "the link is down"
+    );
     bus.is_away.store(true, Ordering::SeqCst);
     bus.set_link(true);
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert!(
-        !node.knows_revocations_now(),
+        !node.revocations.are_known(),
         "the revocations have not been read"
     );
     let waiter = node.clone();
-    let waiting = tokio::spawn(async move { waiter.knows_revocations().await });
+    let waiting = tokio::spawn(async move { waiter.revocations.wait_until_known().await });
     tokio::task::yield_now().await;
     bus.keep_for_test(&Revocation::new(Target::All, 100, None));
     bus.is_away.store(false, Ordering::SeqCst);
     assert!(waiting.await.unwrap(), "the waiting task continues");
-    assert_eq!(node.revocations().list(0).len(), 1);
+    assert_eq!(node.revocations.in_force().list(0).len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -220,9 +239,9 @@ async fn a_broker_that_refuses_to_keep_anything_is_not_waited_for_for_ever() {
     bus.refuses.store(true, Ordering::SeqCst);
     bus.set_link(true);
     let (node, _) = node_on(&bus, 1);
-    assert!(!node.knows_revocations().await);
+    assert!(!node.revocations.wait_until_known().await);
     tokio::time::sleep(Duration::from_secs(2)).await;
-    assert!(node.knows_revocations().await);
+    assert!(node.revocations.wait_until_known().await);
 }
 
 #[tokio::test]
@@ -230,10 +249,10 @@ async fn a_node_that_was_cut_off_learns_what_was_revoked_meanwhile() {
     let pair = pair().await;
     let revocation = Revocation::new(Target::All, 100, None);
     pair.bus.keep_for_test(&revocation);
-    assert_eq!(pair.nodes[1].revocations().list(0), []);
+    assert_eq!(pair.nodes[1].revocations.in_force().list(0), []);
     pair.bus.set_link(true);
     until("the node has read the revocation", || {
-        pair.nodes[1].revocations().list(0) == [revocation.clone()]
+        pair.nodes[1].revocations.in_force().list(0) == [revocation.clone()]
     })
     .await;
 }
@@ -242,8 +261,11 @@ async fn a_node_that_was_cut_off_learns_what_was_revoked_meanwhile() {
 async fn a_node_that_goes_is_not_waited_for() {
     let pair = pair().await;
     pair.nodes[1].shut_down().await;
-    until("the node is gone", || pair.nodes[0].nodes_count() == 1).await;
-    assert_eq!(pair.nodes[0].nodes().len(), 1);
+    until("the node is gone", || {
+        pair.nodes[0].cluster.nodes_count() == 1
+    })
+    .await;
+    assert_eq!(pair.nodes[0].cluster.nodes().len(), 1);
 }
 
 #[tokio::test]
@@ -252,7 +274,7 @@ async fn presence_that_is_too_large_is_an_error_and_its_numbers_are_not() {
     let text = "[channel]\npresence = true\npresence_bytes_max = 1024";
     let config = Loader::new().with_text("test.toml", text).load().unwrap();
     for node in &pair.nodes {
-        node.set_namespaces(Namespaces::new(&config));
+        node.namespaces.replace(Namespaces::new(&config));
     }
     let come = async |worker: &Arc<Worker>, client: String| {
         let (id, memo) = connect(worker, "ada", &client);
@@ -269,14 +291,27 @@ async fn presence_that_is_too_large_is_an_error_and_its_numbers_are_not() {
     }
     // The presence of each node fits, and so does the sum.
     for node in &pair.nodes {
-        assert_eq!(node.presence(&channel("room")).await.unwrap().len(), 8);
+        assert_eq!(
+            node.all_nodes
+                .presence(&channel("room"))
+                .await
+                .unwrap()
+                .len(),
+            8
+        );
     }
     for number in 4..7 {
         memos.push(come(&pair.workers[0], format!("a{number}")).await);
     }
     for node in &pair.nodes {
-        let error = node.presence(&channel("room")).await.unwrap_err();
+        let error = node.all_nodes.presence(&channel("room")).await.unwrap_err();
         assert!(error.to_string().contains("1024"), "{error}");
-        assert_eq!(node.presence_stats(&channel("room")).await.clients, 11);
+        assert_eq!(
+            node.all_nodes
+                .presence_stats(&channel("room"))
+                .await
+                .clients,
+            11
+        );
     }
 }

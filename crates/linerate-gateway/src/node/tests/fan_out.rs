@@ -26,8 +26,8 @@ async fn a_publication_gets_to_the_subscribers_of_its_channel_on_all_workers() {
         assert_eq!(memo.payloads(1).await, [expected]);
         assert!(memo.is_empty());
     }
-    assert_eq!(node.counts().subscriptions(), 4);
-    assert_eq!(node.dispatcher().arrived().publications, 2);
+    assert_eq!(node.counts.subscriptions(), 4);
+    assert_eq!(node.dispatcher.arrived().publications, 2);
 }
 
 #[tokio::test]
@@ -53,7 +53,7 @@ async fn what_arrives_together_leaves_together() {
 #[tokio::test]
 async fn publications_may_come_later_if_all_subscribers_gather_batches() {
     let (node, workers) = node_on(&Arc::new(Bus::default()), 2);
-    let patience = || node.dispatcher().patience();
+    let patience = || node.dispatcher.patience();
     assert_eq!(patience(), Duration::ZERO);
     let batches = |millis| {
         let mut batches = subscription("news");
@@ -145,7 +145,7 @@ async fn a_gap_of_the_link_is_told_to_all_and_remembered() {
         };
         assert_eq!(gap.cause, GapCause::LinkLost);
     }
-    assert_eq!(node.dispatcher().timeline.gaps().0, 1);
+    assert_eq!(node.dispatcher.timeline.gaps().0, 1);
 }
 
 #[tokio::test]
@@ -160,13 +160,10 @@ async fn a_channel_without_subscribers_goes_to_no_worker() {
     assert!(worker.unsubscribe(client, &channel("news")));
     assert!(!worker.unsubscribe(client, &channel("news")));
     publish(&node, "news", "1").await;
-    assert!(node.traffic().is_empty());
+    assert!(node.dispatcher.routes.traffic().is_empty());
     assert!(memo.is_empty());
     worker.disconnect(client);
-    assert_eq!(
-        (node.counts().clients(), node.counts().subscriptions()),
-        (0, 0)
-    );
+    assert_eq!((node.counts.clients(), node.counts.subscriptions()), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -185,7 +182,7 @@ async fn a_worker_that_takes_nothing_holds_up_nobody_else() {
         });
         dispatcher.ingest(burst.collect()).await;
         let mut taken = VecDeque::new();
-        dispatcher.inboxes[1].take(&mut taken);
+        dispatcher.inboxes.of(1).take(&mut taken);
         arrived += taken.len();
     }
     assert_eq!(arrived, 100_000);
@@ -194,7 +191,7 @@ async fn a_worker_that_takes_nothing_holds_up_nobody_else() {
         "the dispatcher waits only once"
     );
     let mut stuck = VecDeque::new();
-    dispatcher.inboxes[0].take(&mut stuck);
+    dispatcher.inboxes.of(0).take(&mut stuck);
     let kept = stuck.len() as u64 - 1;
     assert_eq!(dispatcher.arrived().overflowed, 100_000 - kept);
 }

@@ -107,8 +107,8 @@ async fn a_refusal_is_told_and_the_next_one_tries_again() {
         .await
         .unwrap_err();
     assert!(matches!(error, SubscribeError::Broker(_)), "{error}");
-    assert_eq!(node.counts().subscriptions(), 0);
-    assert!(node.traffic().is_empty());
+    assert_eq!(node.counts.subscriptions(), 0);
+    assert!(node.dispatcher.routes.traffic().is_empty());
     bus.is_away.store(false, Ordering::SeqCst);
     worker
         .subscribe(client, subscription("news"))

@@ -19,7 +19,7 @@ async fn read(node: &Node, name: &ChannelName, limit: usize) -> Result<usize, Br
         limit: Some(limit),
         ..HistoryRequest::default()
     };
-    let history = node.history(name, DURABLE, request).await?;
+    let history = node.histories.read(name, DURABLE, request).await?;
     Ok(history.publications.len())
 }
 

@@ -14,7 +14,10 @@ async fn newest(node: &Node) -> StreamPosition {
         limit: Some(0),
         ..HistoryRequest::default()
     };
-    let history = node.history(&channel("news"), PLAIN, position_only).await;
+    let history = node
+        .histories
+        .read(&channel("news"), PLAIN, position_only)
+        .await;
     history.unwrap().newest
 }
 
@@ -150,11 +153,11 @@ async fn a_subscription_that_is_given_up_leaves_nothing_behind() {
         }
     });
     until("asked", || bus.calls() == ["+news"]).await;
-    assert_eq!(node.counts().subscriptions(), 1);
+    assert_eq!(node.counts.subscriptions(), 1);
     pending.abort();
     _ = pending.await;
-    assert_eq!(node.counts().subscriptions(), 0);
-    assert!(node.traffic().is_empty());
+    assert_eq!(node.counts.subscriptions(), 0);
+    assert!(node.dispatcher.routes.traffic().is_empty());
 }
 
 #[tokio::test]
@@ -179,5 +182,5 @@ async fn who_left_meanwhile_is_not_subscribed() {
     gate.notify_one();
     let error = pending.await.unwrap().unwrap_err();
     assert!(matches!(error, SubscribeError::Gone), "{error}");
-    assert_eq!(node.counts().subscriptions(), 0);
+    assert_eq!(node.counts.subscriptions(), 0);
 }

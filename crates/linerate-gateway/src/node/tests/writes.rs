@@ -23,7 +23,7 @@ async fn publish(node: &Node) -> bool {
             ttl: Duration::from_secs(60),
         },
     };
-    node.publish(&channel("a"), publish).await.is_ok()
+    node.publisher.publish(&channel("a"), publish).await.is_ok()
 }
 
 #[tokio::test(start_paused = true)]
@@ -34,17 +34,17 @@ async fn while_durable_publications_are_refused_that_is_known_until_one_would_be
         bus.is_away.store(true, Ordering::SeqCst);
         assert!(!publish(&node).await);
         assert!(
-            !node.writes().are_refused(),
+            !node.publisher.writes.are_refused(),
             "one refusal may be due to the publication itself"
         );
         sleep(Duration::from_secs(3)).await;
-        assert!(node.writes().are_refused());
+        assert!(node.publisher.writes.are_refused());
         bus.is_away.store(false, Ordering::SeqCst);
         sleep(Duration::from_millis(1_100)).await;
-        assert!(!node.writes().are_refused());
+        assert!(!node.publisher.writes.are_refused());
         sleep(Duration::from_secs(2)).await;
     }
-    assert_eq!(node.writes().refused(), 2);
+    assert_eq!(node.publisher.writes.refused(), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -56,6 +56,6 @@ async fn a_publication_that_is_refused_for_its_own_sake_says_nothing_of_others()
         assert!(!publish(&node).await);
         bus.is_away.store(false, Ordering::SeqCst);
         sleep(Duration::from_millis(500)).await;
-        assert!(!node.writes().are_refused());
+        assert!(!node.publisher.writes.are_refused());
     }
 }

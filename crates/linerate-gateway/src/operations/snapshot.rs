@@ -1,26 +1,35 @@
-//! The counts of the node, its workers and its listeners.
+//! All metrics in the text format that Prometheus reads.
 
 use std::{fmt, time::Duration};
 
 use linerate_broker::LinkState;
 use linerate_budget::{Budget, Consumer};
 use linerate_hub::{GapCause, hub::Totals};
-use prometheus_client::{collector::Collector, encoding::DescriptorEncoder};
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, text},
+    registry::Registry,
+};
 
 use super::{
-    PublishDurations, deliveries,
+    deliveries,
     figure::{Figure, Kind, Labels, Value},
+    process::Process,
 };
 use crate::{
+    metrics::{Metrics, PublishDurations},
     node::{Node, Tally},
     server::Front,
 };
 
-/// The values of all metrics at one moment.
+/// Prefix of all metric names.
+const PREFIX: &str = "linerate";
+
+/// The counts of the node, its workers and its listeners at one moment.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     figures: Vec<Figure>,
-    pub(super) publishes: PublishDurations,
+    publishes: PublishDurations,
 }
 
 impl Snapshot {
@@ -29,14 +38,33 @@ impl Snapshot {
     pub(crate) async fn take(node: &Node, front: &Front) -> Self {
         let mut snapshot = Self {
             figures: Vec::new(),
-            publishes: node.publishes().clone(),
+            publishes: node.publisher.durations.clone(),
         };
         snapshot.add_front(front);
         snapshot.add_node(node);
-        snapshot.add_memory(node.budget());
+        snapshot.add_memory(&node.budget);
         snapshot.add_broker(node);
-        snapshot.add_hubs(node, node.tallies().await);
+        snapshot.add_hubs(node, node.tallies.all().await);
         snapshot
+    }
+
+    /// Returns these counts, those in `metrics` and those of the process in the OpenMetrics text
+    /// format, which Prometheus reads.
+    ///
+    /// # Errors
+    /// Never fails in practice, because writing to a string cannot fail.
+    pub(crate) fn into_text(self, metrics: &Metrics) -> Result<String, fmt::Error> {
+        let mut ours = Registry::with_prefix(PREFIX);
+        metrics.register(&mut ours);
+        self.publishes.register(&mut ours);
+        ours.register_collector(Box::new(self));
+        let mut process = Registry::default();
+        process.register_collector(Box::new(Process::look()));
+        let mut text = String::new();
+        text::encode_registry(&mut text, &ours)?;
+        text::encode_registry(&mut text, &process)?;
+        text::encode_eof(&mut text)?;
+        Ok(text)
     }
 
     fn add_front(&mut self, front: &Front) {
@@ -49,7 +77,7 @@ impl Snapshot {
     }
 
     fn add_node(&mut self, node: &Node) {
-        let info = node.info();
+        let info = node.status.info();
         self.push(Figure {
             name: "clients",
             help: "Connected clients",
@@ -65,7 +93,7 @@ impl Snapshot {
         self.gauge(
             "nodes",
             "Known nodes, including this one",
-            node.nodes_count() as f64,
+            node.cluster.nodes_count() as f64,
         );
         let is_draining = *node.draining().borrow();
         self.gauge(
@@ -76,7 +104,7 @@ impl Snapshot {
         self.gauge(
             "uptime_seconds",
             "Time since the start",
-            node.uptime().as_secs_f64(),
+            node.status.uptime().as_secs_f64(),
         );
         let version = vec![("version", env!("CARGO_PKG_VERSION").into())];
         self.push(Figure {
@@ -109,7 +137,7 @@ impl Snapshot {
     }
 
     fn add_broker(&mut self, node: &Node) {
-        let dispatcher = node.dispatcher();
+        let dispatcher = &node.dispatcher;
         let arrived = dispatcher.arrived();
         let messages = arrived.publications as f64;
         self.counter("broker_messages", "Publications from the broker", messages);
@@ -126,12 +154,12 @@ impl Snapshot {
         let help = "Publications from the broker queued for the workers";
         self.gauge("broker_waiting_messages", help, dispatcher.waiting() as f64);
         let help = "Durable publications that the broker refused";
-        let refused = node.writes().refused() as f64;
+        let refused = node.publisher.writes.refused() as f64;
         self.counter("broker_writes_refused", help, refused);
         let help = "1 while the broker refuses durable publications";
-        let are_refused = f64::from(u8::from(node.writes().are_refused()));
+        let are_refused = f64::from(u8::from(node.publisher.writes.are_refused()));
         self.gauge("broker_refuses_writes", help, are_refused);
-        let (is_up, round_trip) = match node.broker().link() {
+        let (is_up, round_trip) = match node.broker.link() {
             LinkState::Up { round_trip } => (1.0, round_trip),
             LinkState::Deaf => (0.0, Duration::ZERO),
         };
@@ -268,7 +296,7 @@ impl Collector for Snapshot {
 
 /// Returns the number of clients by protocol and transport.
 fn dialects(node: &Node) -> Vec<(Labels, Value)> {
-    let dialects = node.counts().dialects().into_iter();
+    let dialects = node.counts.dialects().into_iter();
     dialects
         .map(|((protocol, transport), clients)| {
             let labels = vec![

@@ -9,6 +9,8 @@ use crate::{
     config::DrainOptions,
     node::{Notice, Worker},
     protocol::centrifuge::Disconnect,
+    server::{Front, Phase},
+    session::Shared,
 };
 
 /// Interval between two slices of clients.
@@ -17,21 +19,59 @@ const SLICE: Duration = Duration::from_millis(100);
 impl DrainOptions {
     /// Returns the time over which this number of connections is closed; few connections take less
     /// time than the window.
-    pub(crate) fn window_of(&self, connections: usize) -> Duration {
+    pub(super) fn window_of(&self, connections: usize) -> Duration {
         let rate = f64::from(self.connections_per_second_min.max(1));
         let needed = Duration::from_secs_f64(connections as f64 / rate);
         needed.min(self.window)
     }
 }
 
+/// Disconnects the clients of a worker when the server stops, or while an administrator has
+/// draining switched on.
+pub(super) async fn send_away_when_told(
+    worker: Arc<Worker>,
+    front: Arc<Front>,
+    shared: Arc<Shared>,
+) {
+    let mut draining = worker.node().draining();
+    loop {
+        tokio::select! {
+            () = front.stopped.leaving() => break,
+            told = draining.wait_for(|is_draining| *is_draining) => if told.is_err() {
+                break;
+            }
+        }
+        let options = &shared.settings_full().config.server.drain;
+        let window = options.window_of(front.admission.open());
+        tokio::select! {
+            () = front.stopped.leaving() => break,
+            _ = draining.wait_for(|is_draining| !*is_draining) => continue,
+            () = send_away(worker.clone(), window) => {}
+        }
+        // Clients that connect after this may stay until the server stops.
+        tokio::select! {
+            () = front.stopped.leaving() => break,
+            _ = draining.wait_for(|is_draining| !*is_draining) => {}
+        }
+    }
+    front.stopped.leaving().await;
+    let window = match front.stopped.phase() {
+        Phase::Leaving { window, .. } => window,
+        _ => Duration::ZERO,
+    };
+    // No new connections arrive, but some that are already open have not been authenticated yet.
+    worker.turn_away();
+    send_away(worker, window).await;
+}
+
 /// Asks all clients of a worker to connect to another node, in random order and evenly over
 /// `window`.
 ///
 /// Clients that connect in the meantime may stay, unless [`Worker::turn_away`] was called before.
-pub(crate) async fn send_away(worker: Arc<Worker>, window: Duration) {
+async fn send_away(worker: Arc<Worker>, window: Duration) {
     let mut outlets: Vec<_> = {
-        let state = worker.state();
-        let clients = state.clients.values();
+        let shard = worker.shard();
+        let clients = shard.clients.values();
         clients.map(|client| client.outlet.clone()).collect()
     };
     outlets.shuffle(&mut rand::rng());

@@ -1,6 +1,6 @@
 //! A metric with values that were counted elsewhere.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, iter, sync::Arc};
 
 use prometheus_client::{
     encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet},
@@ -65,4 +65,13 @@ impl Figure {
             }
         }
     }
+}
+
+/// Pairs the counts of a histogram with their upper bounds. The last bound is infinity.
+pub(super) fn buckets(
+    bounds: impl IntoIterator<Item = f64>,
+    counts: impl IntoIterator<Item = u64>,
+) -> Vec<(f64, u64)> {
+    let bounds = bounds.into_iter().chain(iter::once(f64::INFINITY));
+    bounds.zip(counts).collect()
 }

@@ -6,10 +6,12 @@ use linerate_broker::{BrokerOptions, Ingest, Publish, memory::Memory};
 use linerate_hub::ChannelName;
 use tokio::runtime::Handle;
 
-use super::{Metrics, Snapshot, TokenKind};
+use super::Snapshot;
 use crate::{
+    admin::TailEncoding,
     auth::TokenError,
     config::{Config, Namespaces, ServerOptions},
+    metrics::{Metrics, TokenKind},
     node::{Dispatcher, Node, NodeOptions},
     protocol::Encoding,
     server::{Front, Hosts, Stop},
@@ -23,6 +25,7 @@ fn quiet_node() -> Arc<Node> {
     let options = NodeOptions {
         name: "test".into(),
         encodings: Encoding::encoders(),
+        tail_encoding: Arc::new(TailEncoding),
         namespaces: Namespaces::default(),
         linger: Duration::ZERO,
         revocations_max: 100,
@@ -41,9 +44,9 @@ async fn text(metrics: &Metrics) -> String {
         info: None,
         tags: Vec::new(),
         idempotency_key: None,
-        options: node.namespaces().options(&channel).stream(),
+        options: node.namespaces.current().options(&channel).stream(),
     };
-    node.publish(&channel, publish).await.unwrap();
+    node.publisher.publish(&channel, publish).await.unwrap();
     let (_stop, stopped) = Stop::new();
     let front = Front::new(
         &ServerOptions::default(),
@@ -52,9 +55,8 @@ async fn text(metrics: &Metrics) -> String {
         stopped,
     )
     .unwrap();
-    metrics
-        .to_text(Snapshot::take(&node, &front).await)
-        .unwrap()
+    let snapshot = Snapshot::take(&node, &front).await;
+    snapshot.into_text(metrics).unwrap()
 }
 
 /// Returns the names that samples have or can have in an OpenMetrics text.

@@ -4,10 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use linerate_hub::hub::{DELAY_BOUNDS_S, Deliveries, MESSAGES_BOUNDS};
 
-use super::{
-    durations::buckets,
-    figure::{Figure, Kind, Labels, Value},
-};
+use super::figure::{Figure, Kind, Labels, Value, buckets};
 use crate::{
     node::{Dialect, Node},
     protocol::Encoding,
@@ -31,11 +28,11 @@ pub(super) fn figures(
     }
     let sums: Vec<(Labels, Deliveries)> = sums
         .into_iter()
-        .map(|((label, encoding), sum)| (labels(node.namespace(label), encoding), sum))
+        .map(|((label, encoding), sum)| (labels(node.namespaces.name(label), encoding), sum))
         .collect();
     let namespaces: Vec<(Labels, Deliveries)> = namespaces
         .into_iter()
-        .map(|(label, sum)| (vec![("namespace", node.namespace(label))], sum))
+        .map(|(label, sum)| (vec![("namespace", node.namespaces.name(label))], sum))
         .collect();
     let counter = |name, help, count: fn(&Deliveries) -> u64| Figure {
         name,

@@ -9,10 +9,16 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use linerate_broker::{BrokerError, LinkState};
-use tokio::time::{Instant, sleep, timeout};
+use linerate_broker::{Broker, BrokerError, LinkState};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep, timeout},
+};
 
-use super::{Node, Notice, Worker, cluster::message::Body};
+use super::{
+    cluster::{Cluster, message::Body},
+    inboxes::Inboxes,
+};
 use crate::auth::{Revocation, RevocationError, Revocations, Target};
 
 /// How often the stored revocations are read again, even if the link was never down.
@@ -44,59 +50,78 @@ pub(crate) enum RevokeError {
     Revocation(#[from] RevocationError),
 }
 
-impl Node {
+/// The revocations that all nodes share.
+#[derive(Debug)]
+pub(crate) struct ClusterRevocations {
+    in_force: Revocations,
+    /// True once the revocations stored by the broker have been read.
+    are_known: watch::Sender<bool>,
+    broker: Arc<dyn Broker>,
+    inboxes: Inboxes,
+    cluster: Arc<Cluster>,
+}
+
+impl ClusterRevocations {
+    pub(super) fn new(
+        revocations_max: usize,
+        broker: Arc<dyn Broker>,
+        inboxes: Inboxes,
+        cluster: Arc<Cluster>,
+    ) -> Self {
+        Self {
+            in_force: Revocations::new(revocations_max),
+            are_known: watch::Sender::new(false),
+            broker,
+            inboxes,
+            cluster,
+        }
+    }
+
     /// Revokes tokens on all nodes. The broker stores the revocation; the embedded broker does so
     /// only for the lifetime of its process.
     ///
     /// # Errors
     /// There are too many revocations, or the broker is unavailable.
-    pub(crate) async fn revoke(
-        self: &Arc<Self>,
-        revocation: Revocation,
-    ) -> Result<(), RevokeError> {
-        let revocation = self.revocations.merged(revocation, now())?;
+    pub(crate) async fn revoke(&self, revocation: Revocation) -> Result<(), RevokeError> {
+        let revocation = self.in_force.merged(revocation, now())?;
         // On this node, the revocation takes effect in any case.
-        self.take_revocation(revocation.clone());
+        self.take(revocation.clone());
         let (id, value) = (id_of(&revocation.target), encode(&revocation));
         self.broker.keep(&id, value, revocation.expires_at).await?;
-        self.say(Body::Revoked(revocation)).await;
+        self.cluster.say(Body::Revoked(revocation)).await;
         Ok(())
     }
 
     /// Returns the revocations in force on this node.
-    pub(crate) fn revocations(&self) -> &Revocations {
-        &self.revocations
+    pub(crate) const fn in_force(&self) -> &Revocations {
+        &self.in_force
     }
 
     /// Waits, for a limited time, until the node knows which tokens are revoked. Returns whether it
     /// does.
-    pub(crate) async fn knows_revocations(&self) -> bool {
-        let mut known = self.knows_revocations.subscribe();
+    pub(crate) async fn wait_until_known(&self) -> bool {
+        let mut known = self.are_known.subscribe();
         let known = known.wait_for(|is_known| *is_known);
         matches!(timeout(FIRST_READ_WAIT_MAX, known).await, Ok(Ok(_)))
     }
 
     /// Returns whether the node knows which tokens are revoked.
-    pub(crate) fn knows_revocations_now(&self) -> bool {
-        *self.knows_revocations.borrow()
+    pub(crate) fn are_known(&self) -> bool {
+        *self.are_known.borrow()
     }
 
     /// Stores a revocation and wakes the workers, which tell the affected clients.
-    pub(super) fn take_revocation(&self, revocation: Revocation) {
-        match self.revocations.insert(revocation, now()) {
+    pub(super) fn take(&self, revocation: Revocation) {
+        match self.in_force.insert(revocation, now()) {
             Ok(None) => {}
-            Ok(Some(_)) => {
-                for inbox in &self.dispatcher.inboxes {
-                    inbox.wake();
-                }
-            }
+            Ok(Some(_)) => self.inboxes.wake(),
             Err(error) => tracing::warn!(%error, "cannot store a revocation from another node"),
         }
     }
 
     /// Reads the stored revocations from the broker: at the start, whenever the link comes back,
     /// and periodically. Never returns.
-    pub(super) async fn run_revocations(self: Arc<Self>) {
+    pub(super) async fn run(self: Arc<Self>) {
         let (mut learned, mut was_up) = (None::<Instant>, false);
         let mut failing = None::<Instant>;
         loop {
@@ -115,7 +140,7 @@ impl Node {
                         });
                         let is_refused = matches!(error, BrokerError::Refused { .. });
                         if is_refused && since.elapsed() >= REFUSED_MAX {
-                            self.knows_revocations.send_replace(true);
+                            self.are_known.send_replace(true);
                         }
                         was_up = false;
                     }
@@ -133,28 +158,11 @@ impl Node {
     async fn learn(&self) -> Result<(), BrokerError> {
         for value in self.broker.kept().await? {
             if let Ok(revocation) = serde_json::from_slice(&value) {
-                self.take_revocation(revocation);
+                self.take(revocation);
             }
         }
-        self.knows_revocations.send_replace(true);
+        self.are_known.send_replace(true);
         Ok(())
-    }
-}
-
-impl Worker {
-    /// Notifies the clients that revocations since `seen` may affect, and updates `seen`.
-    pub(super) fn tell_of_revocations(&self, seen: &mut u64) {
-        let revocations = self.node.revocations();
-        if revocations.changes() == *seen {
-            return;
-        }
-        let (concerned, changes) = revocations.concerned_since(*seen);
-        let clients = &self.state().clients;
-        let meant = clients.values();
-        for client in meant.filter(|client| concerned.has(&client.connection.user)) {
-            client.outlet.notify(Notice::Revoked);
-        }
-        *seen = changes;
     }
 }
 

@@ -1,0 +1,44 @@
+//! What runs on the thread of a worker.
+
+use std::sync::Arc;
+
+use axum::Router;
+use tokio::net::TcpListener;
+
+use super::{Parts, drain::send_away_when_told};
+use crate::{admin::Admin, api, operations::Operations, transport};
+
+/// Everything that a worker needs to serve.
+#[derive(Clone)]
+pub(super) struct WorkerService<R> {
+    pub(super) parts: Parts,
+    pub(super) admin: Arc<Admin>,
+    pub(super) operations: Arc<Operations>,
+    pub(super) extend: R,
+}
+
+impl<R: Fn(Router) -> Router> WorkerService<R> {
+    pub(super) async fn serve(self, index: u16, listener: TcpListener) -> std::io::Result<()> {
+        let Parts {
+            node,
+            shared,
+            front,
+            counters,
+        } = self.parts;
+        let worker = Arc::new(node.worker(index));
+        let clients = transport::routes(worker.clone(), shared.clone(), counters);
+        let applications = api::routes(node, shared.clone());
+        let administrators = self.admin.routes(worker.clone());
+        let mut routes = clients.merge(applications).merge(administrators);
+        let has_listener = shared.settings().config.server.operations_listen.is_some();
+        if !has_listener {
+            routes = routes.merge(self.operations.public_routes());
+        }
+        let routes = (self.extend)(routes);
+        tokio::spawn(send_away_when_told(worker.clone(), front.clone(), shared));
+        tokio::select! {
+            served = front.serve(listener, routes) => served,
+            () = worker.run() => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Handles the messages of other nodes.
+
+use std::sync::Arc;
+
+use tokio::{runtime::Handle, sync::Semaphore};
+use tracing::debug;
+
+use super::{
+    cluster::{
+        Cluster,
+        message::{Answer, Ask, Body, Message},
+    },
+    dispatch::Control,
+    presence::Presence,
+    responder::Responder,
+    revocations::ClusterRevocations,
+};
+
+/// The maximum number of requests from other nodes that are answered concurrently. Further requests
+/// are dropped, and the asking node waits until its deadline.
+const ANSWERS_AT_ONCE: usize = 64;
+
+/// Passes the messages of other nodes to the parts of this one that they concern.
+#[derive(Debug)]
+pub(super) struct ControlHandler {
+    pub(super) cluster: Arc<Cluster>,
+    pub(super) presence: Arc<Presence>,
+    pub(super) responder: Arc<Responder>,
+    pub(super) revocations: Arc<ClusterRevocations>,
+    pub(super) runtime: Handle,
+}
+
+impl ControlHandler {
+    /// Handles messages until the channel closes. Never waits for the broker, which may itself wait
+    /// for this task.
+    pub(super) async fn run(self, mut control: Control) {
+        let answers = Arc::new(Semaphore::new(ANSWERS_AT_ONCE));
+        while let Some(bytes) = control.0.recv().await {
+            match Message::decode(&bytes) {
+                Some(message) if message.from != self.cluster.this_id() => {
+                    self.handle(message, &answers);
+                }
+                Some(_) => {}
+                None => debug!(
+                    bytes = bytes.len(),
+                    "cannot decode a message from another node"
+                ),
+            }
+        }
+    }
+
+    fn handle(&self, message: Message, answers: &Arc<Semaphore>) {
+        let (from, this) = (message.from, self.cluster.this_id());
+        match message.body {
+            Body::Announcement(mut info) => {
+                info.id = from;
+                self.cluster.handle_announcement(info);
+            }
+            Body::Goodbye => self.cluster.handle_goodbye(&from),
+            Body::Moves(moves) => self.presence.moved_elsewhere(moves),
+            Body::Reply {
+                request,
+                to,
+                is_last,
+                answer,
+            } => {
+                if to == this {
+                    self.cluster.handle_reply(request, &from, is_last, answer);
+                }
+            }
+            Body::Revoked(revocation) => self.revocations.take(revocation),
+            Body::Request { request, to, ask } => {
+                if to.is_none_or(|to| to == this) {
+                    self.reply(from, request, ask, answers);
+                }
+            }
+        }
+    }
+
+    /// Answers another node in a separate task.
+    fn reply(&self, to: String, request: u64, ask: Ask, answers: &Arc<Semaphore>) {
+        let Ok(permit) = answers.clone().try_acquire_owned() else {
+            debug!(
+                request,
+                "too many requests from other nodes; request dropped"
+            );
+            return;
+        };
+        let (cluster, responder) = (self.cluster.clone(), self.responder.clone());
+        self.runtime.spawn(async move {
+            let mut answers = responder.answer(ask).await;
+            let last = answers.pop().unwrap_or(Answer::Count(0));
+            let parts = answers.into_iter().map(|answer| (answer, false));
+            for (answer, is_last) in parts.chain([(last, true)]) {
+                let to = to.clone();
+                let body = Body::Reply {
+                    request,
+                    to,
+                    is_last,
+                    answer,
+                };
+                cluster.say(body).await;
+            }
+            drop(permit);
+        });
+    }
+}

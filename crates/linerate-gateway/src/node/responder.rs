@@ -1,0 +1,251 @@
+//! Answers requests to this node, from itself and from other nodes.
+
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use bytes::Bytes;
+use linerate_hub::ChannelName;
+
+use super::{
+    Notice,
+    cluster::message::{Answer, Ask, Person, Whom},
+    emulation::Emulations,
+    inboxes::Inboxes,
+    presence::Presence,
+    shard::Shard,
+};
+use crate::protocol::centrifuge::codes::{Disconnect, Unsubscribe};
+
+/// The maximum number of people, channels or users in one part of an answer, so that messages
+/// between nodes stay small.
+const PART_LEN: usize = 1_000;
+
+/// Answers requests on behalf of this node.
+#[derive(Debug)]
+pub(crate) struct Responder {
+    pub(super) emulations: Emulations,
+    pub(super) inboxes: Inboxes,
+    pub(super) presence: Arc<Presence>,
+}
+
+impl Responder {
+    /// Answers a request for this node, in parts.
+    pub(crate) async fn answer(&self, ask: Ask) -> Vec<Answer> {
+        match ask {
+            Ask::Channels { pattern } => self.answer_channels(pattern).await,
+            Ask::Emulate { session, data } => {
+                let data = BASE64_STANDARD.decode(data).unwrap_or_default();
+                let is_taken = self.emulations.deliver(&session, data.into()).is_ok();
+                vec![Answer::Count(u64::from(is_taken))]
+            }
+            Ask::Presence { channel, bytes_max } => {
+                match self.presence.clients(&channel, bytes_max) {
+                    Some(people) => {
+                        let people: Vec<_> = people.iter().map(Person::from).collect();
+                        parts(people, Answer::Presence)
+                    }
+                    None => vec![Answer::PresenceTooLarge],
+                }
+            }
+            Ask::PresenceStats { channel } => {
+                let (clients, users) = self.presence.stats(&channel);
+                let stats = |users| Answer::PresenceStats { clients: 0, users };
+                let mut answers = parts(users, stats);
+                let users = Vec::new();
+                answers.push(Answer::PresenceStats { clients, users });
+                answers
+            }
+            _ => vec![Answer::Count(self.notify_all(ask).await)],
+        }
+    }
+
+    async fn answer_channels(&self, pattern: String) -> Vec<Answer> {
+        let mut channels = HashMap::new();
+        for (channel, subscribers) in self.subscribers(pattern).await {
+            *channels.entry(channel.to_string()).or_insert(0) += subscribers;
+        }
+        parts(channels.into_iter().collect(), Answer::Channels)
+    }
+
+    /// Returns the matching channels of this node, each with its number of subscribers on one
+    /// worker. A channel with subscribers on several workers occurs several times.
+    pub(crate) async fn subscribers(&self, pattern: String) -> Vec<(ChannelName, u64)> {
+        let lists = self.inboxes.run(move |shard| shard.subscribers(&pattern));
+        lists.await.into_iter().flatten().collect()
+    }
+
+    /// Notifies the connections that a request is about. Returns how many.
+    async fn notify_all(&self, ask: Ask) -> u64 {
+        let counts = self.inboxes.run(move |shard| shard.notify(&ask)).await;
+        counts.into_iter().sum()
+    }
+}
+
+impl Shard {
+    /// Returns the matching channels, with their number of subscribers on this worker.
+    fn subscribers(&self, pattern: &str) -> Vec<(ChannelName, u64)> {
+        let channels = self.hub.channels();
+        let matching = channels.filter(|(channel, _)| matches(pattern, channel.as_str()));
+        let owned = |(channel, count): (&ChannelName, usize)| (channel.clone(), count as u64);
+        matching.map(owned).collect()
+    }
+
+    /// Notifies the clients that a request is about. Returns how many.
+    fn notify(&self, ask: &Ask) -> u64 {
+        let mut notified = 0;
+        for client in self.clients.values() {
+            let Some(whom) = ask.whom() else {
+                return 0;
+            };
+            let connection = &client.connection;
+            if !whom.matches(&connection.user, &connection.client) {
+                continue;
+            }
+            let notices = ask.notices(client.channels.keys());
+            notified += u64::from(!notices.is_empty());
+            for notice in notices {
+                client.outlet.notify(notice);
+            }
+        }
+        notified
+    }
+}
+
+impl Ask {
+    fn whom(&self) -> Option<&Whom> {
+        match self {
+            Self::Disconnect { whom, .. }
+            | Self::Refresh { whom, .. }
+            | Self::Subscribe { whom, .. }
+            | Self::Unsubscribe { whom, .. } => Some(whom),
+            Self::Channels { .. }
+            | Self::Emulate { .. }
+            | Self::Presence { .. }
+            | Self::PresenceStats { .. } => None,
+        }
+    }
+
+    /// Returns the notices for a connection that is subscribed to `channels`.
+    fn notices<'a>(&self, channels: impl Iterator<Item = &'a ChannelName>) -> Vec<Notice> {
+        match self {
+            Self::Disconnect { code, reason, .. } => vec![Notice::Disconnect(Disconnect {
+                code: *code,
+                reason: reason.clone().into(),
+            })],
+            Self::Refresh {
+                expires_s,
+                is_expired,
+                ..
+            } => vec![Notice::Refresh {
+                expires: expires_s.and_then(since_1970),
+                is_expired: *is_expired,
+            }],
+            Self::Subscribe { channel, info, .. } => match ChannelName::new(channel) {
+                Ok(channel) => vec![Notice::Subscribe {
+                    channel,
+                    info: info.clone().map(Bytes::from),
+                }],
+                Err(_) => Vec::new(),
+            },
+            Self::Unsubscribe {
+                channel: which,
+                code,
+                reason,
+                ..
+            } => channels
+                .filter(|channel| which.is_empty() || channel.as_str() == which)
+                .map(|channel| Notice::Unsubscribe {
+                    channel: channel.clone(),
+                    why: Unsubscribe {
+                        code: *code,
+                        reason: reason.clone().into(),
+                    },
+                })
+                .collect(),
+            Self::Channels { .. }
+            | Self::Emulate { .. }
+            | Self::Presence { .. }
+            | Self::PresenceStats { .. } => Vec::new(),
+        }
+    }
+}
+
+/// Returns a time in seconds since the Unix epoch; `None` if the system clock cannot represent it.
+fn since_1970(seconds: u64) -> Option<SystemTime> {
+    SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
+}
+
+/// Returns whether `text` matches `pattern`, in which `*` stands for any text. An empty pattern
+/// matches everything.
+fn matches(pattern: &str, text: &str) -> bool {
+    if pattern.is_empty() {
+        return true;
+    }
+    let Some((start, rest)) = pattern.split_once('*') else {
+        return pattern == text;
+    };
+    let Some(mut text) = text.strip_prefix(start) else {
+        return false;
+    };
+    let (middle, end) = rest.rsplit_once('*').unwrap_or(("", rest));
+    for piece in middle.split('*') {
+        let Some((_, behind)) = text.split_once(piece) else {
+            return false;
+        };
+        text = behind;
+    }
+    text.ends_with(end)
+}
+
+/// Splits an answer into parts. An empty answer has one part.
+fn parts<T>(items: Vec<T>, answer: impl Fn(Vec<T>) -> Answer) -> Vec<Answer> {
+    let (mut items, mut parts) = (items.into_iter(), Vec::new());
+    loop {
+        let part: Vec<_> = items.by_ref().take(PART_LEN).collect();
+        if part.is_empty() && !parts.is_empty() {
+            return parts;
+        }
+        parts.push(answer(part));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Answer, PART_LEN, matches, parts};
+
+    #[test]
+    fn a_pattern_matches_with_stars_for_any_text() {
+        for (pattern, text) in [
+            ("", "news"),
+            ("*", "news"),
+            ("news", "news"),
+            ("ticks:*", "ticks:"),
+            ("ticks:*:1m", "ticks:AAPL:1m"),
+            ("*a*b*c", "xaybzc"),
+            ("a*a", "aa"),
+        ] {
+            assert!(matches(pattern, text), "{pattern} {text}");
+        }
+        for (pattern, text) in [
+            ("news", "new"),
+            ("ticks:*:1m", "ticks:AAPL"),
+            ("*a*b*c", "xbzac"),
+            ("a*a", "a"),
+            ("*ab*b", "ab"),
+        ] {
+            assert!(!matches(pattern, text), "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn long_answers_come_in_parts() {
+        let people = |count: usize| vec![Default::default(); count];
+        assert_eq!(parts(people(0), Answer::Presence).len(), 1);
+        assert_eq!(parts(people(PART_LEN), Answer::Presence).len(), 1);
+        assert_eq!(parts(people(PART_LEN + 1), Answer::Presence).len(), 2);
+    }
+}

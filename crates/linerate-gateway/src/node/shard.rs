@@ -1,0 +1,74 @@
+//! A worker's part of the fan-out: its hub, and the clients whose connections run on it.
+
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use hashbrown::{HashMap, HashSet};
+use linerate_budget::Share;
+use linerate_hub::{ChannelName, ClientId, ClientInfo, SubscriptionId};
+
+use super::{
+    Hub,
+    interest::Hold,
+    outlet::{Connection, Outlet},
+};
+
+/// The state of a worker.
+pub(crate) struct Shard {
+    /// The index of the worker in the node, counted from 0.
+    pub(crate) index: u16,
+    pub(crate) hub: Hub,
+    pub(crate) clients: HashMap<ClientId, Client, RandomState>,
+    pub(crate) channels: HashMap<ChannelName, Channel, RandomState>,
+    /// True while draining: new clients are disconnected immediately.
+    pub(super) turns_away: bool,
+}
+
+/// A client whose connection runs on this worker.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) connection: Connection,
+    pub(crate) outlet: Arc<dyn Outlet>,
+    pub(crate) channels: HashMap<ChannelName, Member, RandomState>,
+}
+
+/// The worker's state for a subscription, in addition to the hub's.
+#[derive(Debug)]
+pub(crate) struct Member {
+    /// The ID of the subscription in the hub.
+    pub(crate) subscription: SubscriptionId,
+    /// The presence information, if the client is listed as present.
+    pub(crate) presence: Option<ClientInfo>,
+    /// True if other clients are told when this one joins and leaves.
+    pub(crate) is_announced: bool,
+    /// The part of the memory account that the subscription uses.
+    pub(crate) share: Share,
+}
+
+/// A channel with subscribers on this worker.
+#[derive(Debug, Default)]
+pub(crate) struct Channel {
+    /// Keeps the channel subscribed at the broker; `None` until the broker has answered.
+    pub(crate) hold: Option<Hold>,
+    /// The clients that are told who joins and leaves.
+    pub(crate) followers: HashSet<ClientId, RandomState>,
+}
+
+impl Shard {
+    pub(super) fn new(index: u16, hub: Hub) -> Self {
+        Self {
+            index,
+            hub,
+            clients: HashMap::default(),
+            channels: HashMap::default(),
+            turns_away: false,
+        }
+    }
+
+    /// Stops telling a client who joins and leaves a channel.
+    pub(super) fn unfollow(&mut self, client: ClientId, channel: &ChannelName) {
+        if let Some(channel) = self.channels.get_mut(channel) {
+            channel.followers.remove(&client);
+        }
+    }
+}

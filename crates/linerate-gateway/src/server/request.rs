@@ -1,0 +1,183 @@
+//! The requests of a connection: where they come from, and their answers.
+
+use std::{
+    net::IpAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::{
+    BoxError, Router,
+    body::{Body, Bytes, HttpBody},
+    http::{Method, Request, header},
+    response::{IntoResponse, Response},
+};
+use linerate::Scheme;
+use tower_service::Service;
+
+use super::{
+    Front, Full, Peer, Visit,
+    admission::AddressPlace,
+    newcomer::Newcomer,
+    proxy,
+    staying::Staying,
+    timed::{Held, Timed},
+};
+
+/// Maximum size of the header section of a request, in bytes.
+pub(crate) const HEAD_BYTES_MAX: usize = 64 << 10;
+/// Maximum time that a connection serves requests; WebSockets and streaming responses may last
+/// longer. Over HTTP/2, the maximum time without an open stream.
+pub(crate) const REQUESTS_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Information about a connection before its first request.
+#[derive(Clone, Debug)]
+pub(super) struct Origin {
+    front: Arc<Front>,
+    /// The address of the client: that of the socket, or the one in the PROXY protocol header.
+    address: IpAddr,
+    /// The address of the socket.
+    socket: IpAddr,
+    is_tls: bool,
+    pub(super) visit: Visit,
+    newcomer: Arc<Newcomer>,
+    /// True while a response of unknown length is being sent.
+    pub(super) is_streaming: Arc<AtomicBool>,
+}
+
+/// Answers a request, after adding information about its origin to its extensions.
+pub(super) async fn answer<B>(
+    origin: Origin,
+    mut app: Router,
+    request: Request<B>,
+) -> Result<Response, std::convert::Infallible>
+where
+    B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<BoxError>,
+{
+    tracing::debug!(
+        version = ?request.version(),
+        method = %request.method(),
+        path = request.uri().path(),
+        "request"
+    );
+    origin.newcomer.settle();
+    // This comes before anything else, because no route is available to a page with another host
+    // name.
+    if let Err(denied) = origin.front.hosts.check(&request) {
+        return Ok(denied.into_response());
+    }
+    let mut held = None;
+    let mut request = request.map(|body| match body.is_end_stream() {
+        true => Body::empty(),
+        false => {
+            let held = held.insert(Held::new(origin.front.admission.budget()));
+            Body::new(Timed::new(body, held.clone()))
+        }
+    });
+    let (peer, place) = match origin.peer(&request) {
+        Ok(found) => found,
+        Err(refused) => return Ok(refused.into_response()),
+    };
+    let visit = match place {
+        Some(place) => origin.visit.with_address(place),
+        None => origin.visit.clone(),
+    };
+    // A WebSocket on an HTTP/2 stream costs as much as one on its own connection.
+    if request.method() == Method::CONNECT
+        && let Err(full) = visit.stay()
+    {
+        return Ok(full.into_response());
+    }
+    request.extensions_mut().insert(peer);
+    request.extensions_mut().insert(visit.clone());
+    // A router is always ready.
+    let mut response = app.call(request).await?;
+    if held.is_some_and(|held| held.is_refused()) {
+        response = without_body(&response);
+    }
+    let is_streaming = response.body().size_hint().exact().is_none();
+    origin.is_streaming.store(is_streaming, Ordering::Relaxed);
+    if !is_streaming {
+        return Ok(response);
+    }
+    // Sessions have already taken their places. Other streaming responses take them here.
+    Ok(match visit.stay() {
+        Ok(()) => response.map(|body| Body::new(Staying::new(body, visit))),
+        Err(full) => full.into_response(),
+    })
+}
+
+/// Replaces the response to a request whose body was not read because memory is short. Keeps the
+/// CORS headers, so that a page of another origin that could have read the response can read this
+/// one.
+fn without_body(response: &Response) -> Response {
+    let mut refused = Full::Memory.into_response();
+    for (name, value) in response.headers() {
+        if *name == header::VARY || name.as_str().starts_with("access-control-") {
+            refused.headers_mut().append(name.clone(), value.clone());
+        }
+    }
+    refused
+}
+
+impl Origin {
+    /// Returns the origin of all requests of a connection, whose socket has the first address and
+    /// whose client has the second.
+    pub(super) fn new(
+        front: Arc<Front>,
+        (socket, address): (IpAddr, IpAddr),
+        visit: Visit,
+        newcomer: Arc<Newcomer>,
+    ) -> Self {
+        Self {
+            address,
+            socket,
+            is_tls: front.certificate.is_some(),
+            visit,
+            newcomer,
+            front,
+            is_streaming: Arc::default(),
+        }
+    }
+
+    /// Returns the origin for a request that shares the connection with others. It takes its own
+    /// places if it becomes long-lived.
+    pub(super) fn for_stream(&self) -> Self {
+        let is_counted = !self.front.admission.trusts(self.address);
+        Self {
+            visit: self.visit.on_stream(is_counted.then_some(self.address)),
+            ..self.clone()
+        }
+    }
+
+    /// Returns the peer of a request, and a place for its address if a proxy has reported it.
+    fn peer(&self, request: &Request<Body>) -> Result<(Peer, Option<AddressPlace>), Full> {
+        let scheme = if self.is_tls {
+            Scheme::Https
+        } else {
+            Scheme::Http
+        };
+        let admission = &self.front.admission;
+        let mut peer = Peer {
+            address: self.address,
+            scheme,
+            is_near: self.socket.is_loopback() && !admission.trusts(self.socket),
+        };
+        if !admission.trusts(self.address) {
+            return Ok((peer, None));
+        }
+        let headers = request.headers();
+        peer.scheme = proxy::forwarded_scheme(headers).unwrap_or(scheme);
+        let told = proxy::forwarded_for(headers, |address| admission.trusts(address));
+        let Some(address) = told else {
+            return Ok((peer, None));
+        };
+        peer.address = address;
+        let place = admission.admit_address(address).ok_or(Full::Address)?;
+        Ok((peer, Some(place)))
+    }
+}

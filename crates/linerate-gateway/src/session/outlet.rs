@@ -1,0 +1,31 @@
+//! The interface of a session to the output side of its client.
+
+use linerate_hub::ChannelName;
+
+use crate::node::{Notice, Outlet};
+
+/// The output side of one client, as its session uses it.
+pub(crate) trait SessionOutlet: Outlet {
+    /// Holds data back until the transport releases it, once the client has been told that it is
+    /// connected.
+    fn hold(&self);
+
+    /// Stores the ID of a channel in native blocks.
+    fn set_channel_id(&self, channel: &ChannelName, id: u32);
+
+    /// Forgets the ID of a channel.
+    fn forget_channel_id(&self, channel: &ChannelName);
+}
+
+/// An event for the session to handle.
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    /// Publications are missing. The client has already been told if its protocol allows it.
+    Gap(ChannelName),
+    /// A notice from the node.
+    Notice(Notice),
+    /// The client must be disconnected because it is too slow.
+    Slow,
+    /// A publication cannot be encoded in the client's protocol.
+    Unencodable(ChannelName),
+}
