@@ -46,10 +46,9 @@ impl Control {
     /// it.
     pub(super) async fn run(mut self, gateway: Gateway, pages: Pages) -> anyhow::Result<()> {
         let address = gateway.address();
-        let node = gateway.node_id().to_owned();
         let running = gateway.start_with(move |clients| pages.clone().routes(clients))?;
         notify::ready();
-        tracing::info!(%address, node, "serving");
+        tracing::info!(%address, node = running.info().id, "serving");
         loop {
             tokio::select! {
                 () = self.stop_signals.recv() => break,

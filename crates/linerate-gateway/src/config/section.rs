@@ -125,7 +125,7 @@ authors_max = 3
         );
         assert_eq!(
             error("[logbook]\nauthors_max = 10\n[client]\nchannels_max = 0"),
-            "test.toml, line 4: client.channels_max = 0 must be between 1 and 1000000\n\
+            "test.toml, line 4: client.channels_max = 0 must be between 1 and 100000\n\
              test.toml, line 2: logbook.authors_max = 10 must be between 1 and 9"
         );
         assert_eq!(
