@@ -10,9 +10,6 @@ use crate::node::{Change, Entry};
 
 pub(super) async fn show(_: Administrator, State(desk): State<Desk>) -> Json<view::BrokerLink> {
     let node = &desk.admin.node;
-    let settings = desk.admin.shared.settings_full();
-    let broker = settings.config.broker.url.expose();
-    let broker = broker.split([':', '+']).next().unwrap_or_default();
     let timeline = node.timeline();
     let (gaps, gap_time) = timeline.gaps();
     let link = node.broker().link();
@@ -21,7 +18,7 @@ pub(super) async fn show(_: Administrator, State(desk): State<Desk>) -> Json<vie
         broker::LinkState::Deaf => None,
     };
     Json(view::BrokerLink {
-        broker: broker.to_owned(),
+        broker: node.broker().name().to_owned(),
         link: link.into(),
         round_trip_ms: round_trip,
         gaps,
