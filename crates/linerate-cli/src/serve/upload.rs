@@ -48,7 +48,7 @@ const BUSY_ADDRESS: &str = r#"{"type":"error","code":"busy","message":"The serve
 const OFF: &str = r#"{"type":"error","code":"off","message":"Uploads are switched off on this server (logs.uploads_max = 0)."}"#;
 const OFF_FAREWELL: Farewell = Farewell {
     code: CloseCode::POLICY_VIOLATION,
-    reason: "uploads are off",
+    reason: "uploads disabled",
 };
 const FAILED_FAREWELL: Farewell = Farewell {
     code: CloseCode::INTERNAL_ERROR,
@@ -123,7 +123,7 @@ fn farewell_of_error(error: &SessionError) -> Farewell {
         SessionError::InFile { reason, .. } => farewell_of_error(reason),
         SessionError::GaveWay { .. } | SessionError::NoMemory { .. } => Farewell {
             code: CloseCode::TRY_AGAIN_LATER,
-            reason: "no memory left for uploads",
+            reason: "out of memory for uploads",
         },
         SessionError::Decode(DecodeError::Ratio { .. } | DecodeError::TooLarge { .. }) => {
             Farewell {
