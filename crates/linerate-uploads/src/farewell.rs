@@ -31,8 +31,8 @@ impl Farewell {
         Self::new(CloseCode::TRY_AGAIN_LATER, "too many wrong keys");
     pub(crate) const NOT_A_LOG: Self = Self::new(CloseCode::UNSUPPORTED_DATA, "not an access log");
     pub(crate) const NO_MEMORY: Self =
-        Self::new(CloseCode::TRY_AGAIN_LATER, "no memory left for uploads");
-    pub(crate) const OFF: Self = Self::new(CloseCode::POLICY_VIOLATION, "uploads are off");
+        Self::new(CloseCode::TRY_AGAIN_LATER, "out of memory for uploads");
+    pub(crate) const OFF: Self = Self::new(CloseCode::POLICY_VIOLATION, "uploads disabled");
     pub(crate) const TAKEN: Self = Self::new(CloseCode::NORMAL, "resumed elsewhere");
     pub(crate) const TOO_LARGE: Self = Self::new(CloseCode::MESSAGE_TOO_BIG, "log too large");
     pub(crate) const WRONG_KEY: Self = Self::new(CloseCode::POLICY_VIOLATION, "wrong key");

@@ -3,6 +3,7 @@
 use std::{env, net::SocketAddr, path::PathBuf};
 
 use clap::{Args, ValueEnum};
+use linerate_broker::{BROKERS, BrokerKind};
 use linerate_gateway::config::Loader;
 
 use super::uploads::LogsSection;
@@ -21,8 +22,7 @@ pub(super) struct Flags {
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<SocketAddr>,
 
-    /// Where publications come from: memory:, redis://HOST:PORT, nats://HOST:PORT [default: memory:].
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", help = broker_help())]
     broker: Option<String>,
 
     /// Number of worker threads [default: one per CPU core].
@@ -135,6 +135,12 @@ impl Flags {
         }
         loader
     }
+}
+
+/// Returns the help of `--broker`, with the URLs of all brokers.
+fn broker_help() -> String {
+    let schemes = BrokerKind::schemes_of(BROKERS);
+    format!("Where publications come from: a URL that begins with {schemes} [default: memory:]")
 }
 
 /// Returns the loader of a configuration file combined with the environment. Without a `file`, it

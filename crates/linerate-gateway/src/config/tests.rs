@@ -70,6 +70,19 @@ fn every_key_is_documented() {
 }
 
 #[test]
+fn every_broker_is_documented() {
+    let scaling = include_str!("../../../../docs/gateway/scaling.md");
+    for scheme in linerate_broker::BROKERS
+        .iter()
+        .flat_map(|kind| kind.schemes)
+    {
+        assert!(DEFAULT_TOML.contains(scheme), "{scheme} in default.toml");
+        let name = scheme.trim_end_matches("//");
+        assert!(scaling.contains(name), "{scheme} in scaling.md");
+    }
+}
+
+#[test]
 fn what_is_documented_without_a_default_can_be_set() {
     let uncommented: Vec<&str> = DEFAULT_TOML
         .lines()

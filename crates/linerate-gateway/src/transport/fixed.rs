@@ -264,7 +264,7 @@ impl Rounds {
             },
             (Encoding::Raw, disconnect) if disconnect == Disconnect::SHUTDOWN => Disconnect {
                 code: CloseCode::GOING_AWAY.as_u16(),
-                reason: "server shuts down".into(),
+                reason: "server shutting down".into(),
             },
             (_, disconnect) => disconnect,
         }

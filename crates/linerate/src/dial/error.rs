@@ -1,6 +1,6 @@
 //! Errors of connecting to a server.
 
-use std::{fmt, io, time::Duration};
+use std::{fmt, io, net::SocketAddr, time::Duration};
 
 use super::{Phase, ProxyError, RedirectError};
 
@@ -15,9 +15,11 @@ pub enum DialError {
     },
     /// None of the addresses accepted a connection.
     ConnectFailed {
+        /// The address whose attempt failed last.
+        address: SocketAddr,
         /// The number of addresses tried.
         attempts: usize,
-        /// Why the last attempt failed.
+        /// Why that attempt failed.
         source: io::Error,
     },
     /// The server cannot be reached over HTTP/3.
@@ -76,9 +78,19 @@ impl fmt::Display for DialError {
                     "address check allows none of the server's addresses ({addresses} resolved)"
                 )
             }
-            Self::ConnectFailed { attempts, source } => {
-                write!(f, "cannot connect (addresses tried: {attempts}): {source}")
-            }
+            Self::ConnectFailed {
+                address,
+                attempts: 1,
+                source,
+            } => write!(f, "cannot connect to {address}: {source}"),
+            Self::ConnectFailed {
+                address,
+                attempts,
+                source,
+            } => write!(
+                f,
+                "cannot connect to any of {attempts} addresses, {address} last: {source}"
+            ),
             #[cfg(feature = "http3")]
             Self::Http3(error) => error.fmt(f),
             Self::ProtocolUnsupported => f.write_str(

@@ -222,5 +222,5 @@ async fn keep_deadlines(shared: Weak<Shared>) {
 
 fn close(link: &Link) {
     // Closing with a short reason cannot fail.
-    _ = link.start_close(CloseCode::GOING_AWAY, "server shuts down");
+    _ = link.start_close(CloseCode::GOING_AWAY, "server shutting down");
 }

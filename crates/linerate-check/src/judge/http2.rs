@@ -1,17 +1,19 @@
 //! Judges what came back over HTTP/2.
 
-use super::{
-    expect::{Fate, SeenStream},
-    frame::{NO_ERROR, PROTOCOL_ERROR, error_name},
-};
+use super::Judgement;
 use crate::{
-    case::{Answer, Expect},
-    judge::Judgement,
-    outcome::{End, Outcome},
+    answers::Answer,
+    case::Expect,
+    connection::End,
+    http2::{
+        Fate, SeenStream,
+        frame::{NO_ERROR, PROTOCOL_ERROR, error_name},
+    },
+    outcome::Outcome,
 };
 
 /// Judges the streams of a connection. The worst verdict counts.
-pub(crate) fn judge_streams(fates: &[(u32, Fate)], outcome: &Outcome) -> Judgement {
+pub(super) fn judge_streams(fates: &[(u32, Fate)], outcome: &Outcome) -> Judgement {
     let seen = &outcome.http2;
     let nothing = SeenStream::default();
     let ends = has_ended(outcome);
@@ -68,7 +70,7 @@ fn judge_goaway(codes: &[u32], outcome: &Outcome) -> Judgement {
 }
 
 /// Judges an input after which the connection has to end with one of these codes.
-pub(crate) fn judge_connection(codes: &[u32], outcome: &Outcome) -> Judgement {
+pub(super) fn judge_connection(codes: &[u32], outcome: &Outcome) -> Judgement {
     let mut opened = outcome.http2.streams.values();
     if has_ended(outcome) {
         return judge_goaway(codes, outcome);
@@ -80,7 +82,7 @@ pub(crate) fn judge_connection(codes: &[u32], outcome: &Outcome) -> Judgement {
 }
 
 /// Judges a flood after which this stream was opened.
-pub(crate) fn judge_endurance(stream: u32, outcome: &Outcome) -> Judgement {
+pub(super) fn judge_endurance(stream: u32, outcome: &Outcome) -> Judgement {
     let served = outcome.http2.streams.get(&stream);
     if served.is_some_and(|stream| !stream.answers.is_empty()) {
         return Judgement::right();
@@ -193,7 +195,7 @@ fn judge_reset(codes: &[u32], stream: &SeenStream) -> Judgement {
 }
 
 /// Returns whether there is nothing left to wait for.
-pub(crate) fn is_settled(expect: &Expect, outcome: &Outcome) -> bool {
+pub(super) fn is_settled(expect: &Expect, outcome: &Outcome) -> bool {
     if outcome.end != End::Open || outcome.fault.is_some() {
         return true;
     }

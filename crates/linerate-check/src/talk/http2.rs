@@ -7,18 +7,15 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::{
-    expect::SeenStream,
-    judge::is_settled,
-    session::{Session, Stream},
-};
+use super::{ANSWER_PAUSE, MOMENT};
 use crate::{
     answers::{Answers, Completed},
     case::{Case, Opening, Wait},
-    connect::Connection,
+    connection::{Connection, End},
     frame::{Role, take_frame},
-    outcome::{End, Outcome},
-    talk::{ANSWER_PAUSE, MOMENT},
+    http2::{SeenStream, Session, Stream},
+    judge::is_settled,
+    outcome::Outcome,
 };
 
 /// Holds the conversation of an input.
@@ -76,7 +73,7 @@ impl Talk<'_> {
             }
         }
         let until = Instant::now() + self.patience;
-        while !is_settled(&self.case.expect, &self.outcome) && self.receive(until).await {}
+        while !is_settled(&self.case.expect, &self.outcome, true) && self.receive(until).await {}
         self.outcome.took = self.started.elapsed();
         self.outcome
     }
