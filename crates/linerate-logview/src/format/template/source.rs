@@ -1,6 +1,6 @@
 //! The text of a format, as copied from a configuration.
 
-use super::FormatError;
+use super::super::FormatError;
 
 /// The longest text that is accepted as a format, 16 KiB. The longest seen in use has 2 KiB.
 pub(super) const BYTES_MAX: usize = 16 << 10;

@@ -7,9 +7,13 @@ use std::sync::{
 
 use linerate_budget::{Budget, Consumer, Lease, State};
 
+/// Number of bytes that the allocator uses for every 8 bytes requested, because it rounds up to a
+/// few size classes.
+pub(crate) const ALLOCATED_FOR_8: u64 = 9;
+
 /// The budget of all uploads, and the budget of the process, which includes it.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(crate) struct Memory {
     uploads: Budget,
     process: Budget,
     bytes_max: u64,
@@ -18,11 +22,11 @@ pub(super) struct Memory {
 /// The number of bytes that one upload holds: its session, its waiting input and its waiting
 /// replies.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Held(Arc<AtomicU64>);
+pub(crate) struct Held(Arc<AtomicU64>);
 
 /// The bytes of one session or lane, charged to both budgets.
 #[derive(Debug)]
-pub(super) struct Share {
+pub(crate) struct Share {
     uploads: Lease,
     process: Lease,
     held: Held,
@@ -30,10 +34,10 @@ pub(super) struct Share {
 
 /// The error that a budget has too few bytes left.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Full;
+pub(crate) struct Full;
 
 impl Memory {
-    pub(super) fn new(bytes_max: u64, process: Budget) -> Self {
+    pub(crate) fn new(bytes_max: u64, process: Budget) -> Self {
         Self {
             // A `Budget` lets uploads use only a percentage of it, so this one is enlarged such
             // that the percentage equals `bytes_max`.
@@ -44,7 +48,7 @@ impl Memory {
     }
 
     /// Creates an empty share, whose bytes count towards `held`.
-    pub(super) fn share(&self, held: Held) -> Share {
+    pub(crate) fn share(&self, held: Held) -> Share {
         Share {
             uploads: self.uploads.lease(Consumer::Uploads),
             process: self.process.lease(Consumer::Uploads),
@@ -52,29 +56,29 @@ impl Memory {
         }
     }
 
-    pub(super) fn bytes_max(&self) -> u64 {
+    pub(crate) fn bytes_max(&self) -> u64 {
         self.bytes_max
     }
 
     /// Returns whether the process has so little memory left that no further upload should start.
-    pub(super) fn is_tight(&self) -> bool {
+    pub(crate) fn is_tight(&self) -> bool {
         self.process.state() >= State::Tight
     }
 
     /// Counts an upload that was ended to free memory, and the bytes that it held.
-    pub(super) fn note_shed(&self, bytes: u64) {
+    pub(crate) fn note_shed(&self, bytes: u64) {
         self.process.note_shed(Consumer::Uploads, bytes);
     }
 
     /// Returns the number of bytes used by all uploads.
     #[cfg(test)]
-    pub(super) fn used(&self) -> u64 {
+    pub(crate) fn used(&self) -> u64 {
         self.uploads.used_total()
     }
 }
 
 impl Held {
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -82,7 +86,7 @@ impl Held {
 impl Share {
     /// Changes the size of the share to `bytes`. If a budget does not allow that, the share is
     /// unchanged.
-    pub(super) fn resize(&mut self, bytes: u64) -> Result<(), Full> {
+    pub(crate) fn resize(&mut self, bytes: u64) -> Result<(), Full> {
         let before = self.bytes();
         self.uploads.resize(bytes).map_err(|_| Full)?;
         if self.process.resize(bytes).is_err() {
@@ -93,34 +97,34 @@ impl Share {
         Ok(())
     }
 
-    pub(super) fn grow(&mut self, bytes: u64) -> Result<(), Full> {
+    pub(crate) fn grow(&mut self, bytes: u64) -> Result<(), Full> {
         self.resize(self.bytes().saturating_add(bytes))
     }
 
     /// Sets the size of the share to `bytes` that are already in use, even if that exceeds a
     /// budget.
-    pub(super) fn set(&mut self, bytes: u64) {
+    pub(crate) fn set(&mut self, bytes: u64) {
         let before = self.bytes();
         self.uploads.set(bytes);
         self.process.set(bytes);
         self.count(before);
     }
 
-    pub(super) fn shrink(&mut self, bytes: u64) {
+    pub(crate) fn shrink(&mut self, bytes: u64) {
         self.set(self.bytes().saturating_sub(bytes));
     }
 
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.uploads.bytes()
     }
 
     /// Returns the counter of the upload that this share belongs to.
-    pub(super) fn held(&self) -> &Held {
+    pub(crate) fn held(&self) -> &Held {
         &self.held
     }
 
     /// Moves the share to another upload.
-    pub(super) fn belong_to(&mut self, held: Held) {
+    pub(crate) fn belong_to(&mut self, held: Held) {
         let bytes = self.bytes();
         self.held.0.fetch_sub(bytes, Ordering::Relaxed);
         held.0.fetch_add(bytes, Ordering::Relaxed);

@@ -13,7 +13,7 @@ use linerate_logview::session::{Followed, Limits};
 use tokio::sync::watch;
 
 use super::growing::{GrowingFile, Growth};
-use crate::serve::upload::{ALLOCATED_FOR_8, step_back};
+use crate::{memory::ALLOCATED_FOR_8, parsing::step_back};
 
 /// How often to check whether the file has grown.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -26,7 +26,7 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A followed file.
 #[derive(Debug)]
-pub(in crate::serve) struct Tail {
+pub(crate) struct Tail {
     name: String,
     log: Mutex<Followed>,
     /// The latest snapshot, as the message that viewers receive.
@@ -64,17 +64,17 @@ impl Tail {
         Ok(tail)
     }
 
-    pub(in crate::serve) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
     /// Returns a receiver of the latest snapshot, which is empty until there is one.
-    pub(in crate::serve) fn snapshots(&self) -> watch::Receiver<Arc<str>> {
+    pub(crate) fn snapshots(&self) -> watch::Receiver<Arc<str>> {
         self.snapshots.subscribe()
     }
 
     /// Locks and returns the statistics. They are not updated while the guard is held.
-    pub(in crate::serve) fn log(&self) -> MutexGuard<'_, Followed> {
+    pub(crate) fn log(&self) -> MutexGuard<'_, Followed> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -28,7 +28,7 @@ static THREADS: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
 });
 
 /// Runs `work` on a parser thread. The turn ends with the work.
-pub(super) fn spawn<T: Send + 'static>(
+pub(crate) fn spawn<T: Send + 'static>(
     turn: Option<OwnedSemaphorePermit>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> JoinHandle<T> {
@@ -45,7 +45,7 @@ pub(super) fn spawn<T: Send + 'static>(
 /// Makes all other threads take precedence over the current one, because parsing uses a whole core
 /// for as long as there is input. A lower priority (nice) is not enough: the scheduler would still
 /// let the thread finish its time slice of several milliseconds.
-pub(in crate::serve) fn step_back() {
+pub(crate) fn step_back() {
     let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
     let result = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, idle);
     if let Err(error) = result {

@@ -11,26 +11,26 @@ use std::{
 use linerate_budget::{Budget, Consumer};
 use linerate_logview::session::Limits;
 
-use super::upload::ALLOCATED_FOR_8;
-pub(super) use tail::Tail;
+use crate::{memory::ALLOCATED_FOR_8, options::LogsOptions};
+pub(crate) use tail::Tail;
 
 /// All followed files.
 #[derive(Debug, Default)]
-pub(super) struct Tails(Vec<Arc<Tail>>);
+pub(crate) struct Tails(Vec<Arc<Tail>>);
 
 impl Tails {
     /// Starts to read the files, each on its own thread. A file that does not exist yet is waited
-    /// for. Together, their statistics take up at most `bytes_max` bytes, which are charged to the
-    /// budget of the process.
+    /// for. Their memory is limited by the options and charged to the budget of the process.
     ///
     /// # Errors
     /// Returns an error if a thread cannot be started.
-    pub(super) fn start(
-        paths: &[PathBuf],
+    pub(crate) fn start(
+        options: &LogsOptions,
         limits: &Limits,
-        bytes_max: u64,
         process: &Budget,
     ) -> std::io::Result<Self> {
+        let paths = &options.tail;
+        let bytes_max = options.tails_budget_bytes(process.bytes_max().unwrap_or(u64::MAX));
         let limits = within(limits.clone(), bytes_max / (paths.len() as u64).max(1));
         let tails = paths.iter().map(|path| {
             let name = name_of(path, paths);
@@ -41,12 +41,12 @@ impl Tails {
     }
 
     /// Returns the names by which the files can be followed.
-    pub(super) fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         let names = self.0.iter().map(|tail| tail.name().to_owned());
         names.collect()
     }
 
-    pub(super) fn find(&self, name: &str) -> Option<Arc<Tail>> {
+    pub(crate) fn find(&self, name: &str) -> Option<Arc<Tail>> {
         self.0.iter().find(|tail| tail.name() == name).cloned()
     }
 }

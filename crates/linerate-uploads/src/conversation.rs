@@ -8,31 +8,28 @@ use std::{
 };
 
 use linerate::{Error, MessageKind, Reader, Receiver, Sender};
-use linerate_gateway::LogsAccess;
 use linerate_logview::session::{SessionError, Uploads, Wish, files_message};
 use tokio::{
     task::JoinError,
     time::{Instant, sleep, sleep_until, timeout},
 };
 
-use super::{
-    FAILED_FAREWELL, TAKEN_FAREWELL, Visitor,
+use crate::{
     access::{
-        CLOSED, CLOSED_FAREWELL, KEY_TEXT_BYTES_MAX, KEY_WITHIN, WRONG_KEY_DELAY, refusal_of_key,
+        Admission, CLOSED, KEY_TEXT_BYTES_MAX, KEY_WITHIN, Visitor, WRONG_KEY_DELAY, refusal_of_key,
     },
-    farewell, farewell_of_error,
+    farewell::{Farewell, refusal_of_place},
     lane::{Done, Input, Lane, ROOM_INTERVAL, ROOM_WITHIN},
-    refusal_of_place,
     sessions::{Calls, Hosted, Lack, Seat, Sessions},
+    tails::Tail,
     viewing::Viewing,
 };
-use crate::serve::{endpoint::Farewell, follow::Tail};
 
 type Running = Pin<Box<dyn Future<Output = Result<Done, JoinError>> + Send>>;
 
 /// How a conversation ended.
 #[derive(Debug)]
-pub(super) enum End {
+pub(crate) enum End {
     /// The connection was lost; the client may return.
     Lost(Error),
     /// The conversation is finished.
@@ -60,10 +57,10 @@ const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
 ///
 /// Input goes to the session through a lane. While the lane is full, nothing is received, so that
 /// TCP slows the client down.
-pub(super) struct Conversation<'a> {
+pub(crate) struct Conversation<'a> {
     sessions: &'a Arc<Sessions>,
     sender: &'a Sender,
-    visitor: Visitor,
+    visitor: Visitor<'a>,
     calls: Arc<Calls>,
     seat: Option<Seat>,
     /// The session, unless it is running.
@@ -75,7 +72,11 @@ pub(super) struct Conversation<'a> {
 }
 
 impl<'a> Conversation<'a> {
-    pub(super) fn new(sessions: &'a Arc<Sessions>, sender: &'a Sender, visitor: Visitor) -> Self {
+    pub(crate) fn new(
+        sessions: &'a Arc<Sessions>,
+        sender: &'a Sender,
+        visitor: Visitor<'a>,
+    ) -> Self {
         let hosted = sessions.session();
         Self {
             sessions,
@@ -91,7 +92,7 @@ impl<'a> Conversation<'a> {
     }
 
     /// Runs the conversation until it ends, and keeps the session if the client may return.
-    pub(super) async fn talk(mut self, receiver: &mut Receiver) -> linerate::Result<Farewell> {
+    pub(crate) async fn talk(mut self, receiver: &mut Receiver) -> linerate::Result<Farewell> {
         let calls = self.calls.clone();
         let end = tokio::select! {
             biased;
@@ -113,12 +114,12 @@ impl<'a> Conversation<'a> {
                 // Free the memory before telling the client, because the client may not be reading.
                 drop(self);
                 _ = timeout(LAST_WORDS_WITHIN, sender.send(error.to_json())).await;
-                Ok(farewell_of_error(&error))
+                Ok(Farewell::of_error(&error))
             }
             End::Over(farewell) => Ok(farewell),
             End::Taken => {
                 self.keep().await;
-                Ok(TAKEN_FAREWELL)
+                Ok(Farewell::TAKEN)
             }
             End::Lost(error) => {
                 self.keep().await;
@@ -146,23 +147,23 @@ impl<'a> Conversation<'a> {
 
     /// Asks the client for the key if one is required.
     async fn let_in(&mut self, receiver: &mut Receiver) -> Result<(), End> {
-        match self.visitor.gate.access() {
-            LogsAccess::Open => return Ok(()),
-            LogsAccess::Closed => {
+        match self.visitor.admission() {
+            Admission::Open => return Ok(()),
+            Admission::Closed => {
                 self.sender
                     .send(files_message(&[], Uploads::Closed))
                     .await?;
                 self.sender.send(CLOSED).await?;
-                return Err(End::Over(CLOSED_FAREWELL));
+                return Err(End::Over(Farewell::CLOSED));
             }
-            LogsAccess::Key => {}
+            Admission::Key => {}
         }
         self.sender.send(files_message(&[], Uploads::Key)).await?;
         let shown = timeout(KEY_WITHIN, hear_key(receiver)).await;
         let Some(text) = shown.unwrap_or(Ok(Some(String::new())))? else {
             return Err(End::Over(Farewell::DONE));
         };
-        let Err(why) = self.visitor.gate.judge(&text, self.visitor.address) else {
+        let Err(why) = self.visitor.check_message(&text) else {
             return Ok(());
         };
         sleep(WRONG_KEY_DELAY).await;
@@ -262,7 +263,7 @@ impl<'a> Conversation<'a> {
         let error = self.sessions.no_memory();
         tracing::debug!(%error, "upload refused");
         self.sender.send(error.to_json()).await?;
-        Ok(End::Over(farewell_of_error(&error)))
+        Ok(End::Over(Farewell::of_error(&error)))
     }
 
     async fn handle_done(&mut self, done: Result<Done, JoinError>) -> Result<(), End> {
@@ -273,7 +274,7 @@ impl<'a> Conversation<'a> {
             wish,
         } = done.map_err(|error| {
             tracing::error!(%error, "session failed");
-            End::Over(FAILED_FAREWELL)
+            End::Over(Farewell::FAILED)
         })?;
         if self.seat.is_none() && hosted.session.has_files() {
             let (address, calls) = (self.visitor.address, self.calls.clone());
@@ -292,7 +293,7 @@ impl<'a> Conversation<'a> {
         }
         let session = &hosted.session;
         let is_finished = session.is_finished();
-        let last_words = is_finished.then(|| farewell(session.outcome()));
+        let last_words = is_finished.then(|| Farewell::of_outcome(session.outcome()));
         self.due = session.poll_timeout().unwrap_or_default();
         // From here on, the session is kept if sending fails because the connection is lost.
         self.hosted = Some(hosted);

@@ -19,7 +19,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::{
+use crate::{
     memory::{Held, Share},
     parsing,
     sessions::{Hosted, Lack, Sessions},
@@ -27,7 +27,7 @@ use super::{
 
 /// How much work a session does at once, in decompressed bytes. It takes about a millisecond; then
 /// replies are sent and another session may get its turn.
-pub(super) const TURN_WORK: usize = 256 << 10;
+pub(crate) const TURN_WORK: usize = 256 << 10;
 /// Maximum number of bytes that may wait: enough that neither side is idle while the other is
 /// delayed.
 const BYTES_MAX: usize = 8 * TURN_WORK;
@@ -40,13 +40,13 @@ const INPUT_BYTES: usize = 64;
 /// Maximum number of reply bytes that may wait for the connection before the session pauses.
 const REPLY_BYTES_MAX: u64 = 64 << 10;
 /// How long an upload waits for memory that another one has been told to release.
-pub(super) const ROOM_WITHIN: Duration = Duration::from_secs(5);
+pub(crate) const ROOM_WITHIN: Duration = Duration::from_secs(5);
 /// How often a waiting upload checks whether memory is available.
-pub(super) const ROOM_INTERVAL: Duration = Duration::from_millis(5);
+pub(crate) const ROOM_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Input for a session.
 #[derive(Debug)]
-pub(super) enum Input {
+pub(crate) enum Input {
     /// The end of a binary message.
     End,
     /// Bytes of the log, of which the first `read` have been parsed.
@@ -59,7 +59,7 @@ pub(super) enum Input {
 
 /// The queues of input that waits for a session and of replies that wait for the connection.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(crate) struct Lane {
     traffic: Mutex<Traffic>,
     /// Notified when there are replies, and when there is room again.
     news: Notify,
@@ -93,15 +93,15 @@ enum Worked {
 /// The session after it has run, because no input is left, its turn is over, or the connection must
 /// handle the result.
 #[derive(Debug)]
-pub(super) struct Done {
-    pub(super) hosted: Box<Hosted>,
+pub(crate) struct Done {
+    pub(crate) hosted: Box<Hosted>,
     /// Replies to send after those on the lane, unless granting the wish ends the conversation.
-    pub(super) replies: Vec<String>,
-    pub(super) wish: Option<Wish>,
+    pub(crate) replies: Vec<String>,
+    pub(crate) wish: Option<Wish>,
 }
 
 impl Lane {
-    pub(super) fn new(sessions: &Sessions, held: Held) -> Self {
+    pub(crate) fn new(sessions: &Sessions, held: Held) -> Self {
         Self {
             traffic: Mutex::new(Traffic {
                 inputs: VecDeque::new(),
@@ -118,7 +118,7 @@ impl Lane {
     }
 
     /// Reserves memory for an input. Call this before [pushing](Self::push) it.
-    pub(super) fn reserve(&self, input: &Input, sessions: &Sessions) -> Result<(), Lack> {
+    pub(crate) fn reserve(&self, input: &Input, sessions: &Sessions) -> Result<(), Lack> {
         let mut traffic = self.traffic();
         let used = traffic.take_used();
         let reserved = sessions.grow(&mut traffic.share, input.bytes() as u64);
@@ -128,7 +128,7 @@ impl Lane {
     }
 
     /// Adds an input. Call this only while there is [room](Self::has_room).
-    pub(super) fn push(&self, input: Input) {
+    pub(crate) fn push(&self, input: Input) {
         let mut traffic = self.traffic();
         traffic.input_bytes += input.bytes();
         traffic.inputs.push_back(input);
@@ -136,7 +136,7 @@ impl Lane {
 
     /// Stops the session because its connection has ended. Input that has not been parsed is
     /// dropped.
-    pub(super) fn abandon(&self) {
+    pub(crate) fn abandon(&self) {
         self.is_abandoned.store(true, Ordering::Relaxed);
         let mut traffic = self.traffic();
         let inputs = mem::take(&mut traffic.inputs);
@@ -148,33 +148,33 @@ impl Lane {
     }
 
     /// Charges the memory of this lane to another session, which the connection has resumed.
-    pub(super) fn belong_to(&self, held: &Held) {
+    pub(crate) fn belong_to(&self, held: &Held) {
         self.traffic().share.belong_to(held.clone());
     }
 
-    pub(super) fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.traffic().input_bytes < BYTES_MAX
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.traffic().inputs.is_empty()
     }
 
     /// Returns whether the waiting input is worth running the session immediately: there is enough
     /// of it, or a message is complete.
-    pub(super) fn is_worthwhile(&self) -> bool {
+    pub(crate) fn is_worthwhile(&self) -> bool {
         let traffic = self.traffic();
         let is_piece = |input: &Input| matches!(input, Input::Piece { .. });
         traffic.input_bytes >= WORTHWHILE_BYTES || !traffic.inputs.back().is_none_or(is_piece)
     }
 
     /// Waits until there are replies or room. May also return early.
-    pub(super) async fn news(&self) {
+    pub(crate) async fn news(&self) {
         self.news.notified().await;
     }
 
     /// Removes and returns the waiting replies. [Release](Self::release) each one after sending it.
-    pub(super) fn take_replies(&self) -> Vec<String> {
+    pub(crate) fn take_replies(&self) -> Vec<String> {
         let mut traffic = self.traffic();
         let used = traffic.take_used();
         let replies = mem::take(&mut traffic.replies);
@@ -184,7 +184,7 @@ impl Lane {
     }
 
     /// Releases the memory of a reply that has been sent.
-    pub(super) fn release(&self, reply: &String) {
+    pub(crate) fn release(&self, reply: &String) {
         let mut traffic = self.traffic();
         let bytes = (reply.capacity() as u64).min(traffic.reply_bytes);
         traffic.reply_bytes -= bytes;
@@ -198,7 +198,7 @@ impl Lane {
     /// are waiting.
     ///
     /// While the session waits for memory that another upload releases, it does not hold a turn.
-    pub(super) async fn run(
+    pub(crate) async fn run(
         self: Arc<Self>,
         mut hosted: Box<Hosted>,
         sessions: Arc<Sessions>,
@@ -346,7 +346,7 @@ impl Traffic {
 }
 
 impl Input {
-    pub(super) fn piece(message: Message) -> Self {
+    pub(crate) fn piece(message: Message) -> Self {
         Self::Piece { message, read: 0 }
     }
 
@@ -415,18 +415,18 @@ mod tests {
     use std::{future::ready, sync::Arc};
 
     use linerate_budget::Budget;
-    use linerate_gateway::config::LogsOptions;
 
     use super::{BYTES_MAX, Done, INPUT_BYTES, Input, Lane, TURN_WORK, WORTHWHILE_BYTES, Worked};
-    use crate::serve::upload::{
+    use crate::{
         memory::Held,
+        options::LogsOptions,
         sessions::{Hosted, Sessions},
     };
 
     const LINE: &str = "192.0.2.7 - - [22/Jan/2021:01:47:05 +0000] \"GET / HTTP/1.1\" 200 654\n";
 
     fn sessions() -> Arc<Sessions> {
-        Sessions::new(&LogsOptions::default(), 64 << 20, Budget::unbounded()).unwrap()
+        Sessions::new(&LogsOptions::default(), Budget::unbounded()).unwrap()
     }
 
     fn start() -> Input {
@@ -495,9 +495,11 @@ mod tests {
 
     #[tokio::test]
     async fn turn_is_short_while_another_session_asks_for_one() {
-        let mut options = LogsOptions::default();
-        options.parse_threads = 1;
-        let sessions = Sessions::new(&options, 64 << 20, Budget::unbounded()).unwrap();
+        let options = LogsOptions {
+            parse_threads: 1,
+            ..LogsOptions::default()
+        };
+        let sessions = Sessions::new(&options, Budget::unbounded()).unwrap();
         let lane = lane(&sessions);
         push(&lane, start(), &sessions);
         let _turn = sessions.turn().await;
@@ -554,9 +556,11 @@ mod tests {
 
     #[tokio::test]
     async fn turn_of_a_bomb_ends_in_the_middle_of_it_while_a_neighbour_waits() {
-        let mut options = LogsOptions::default();
-        options.parse_threads = 1;
-        let sessions = Sessions::new(&options, 64 << 20, Budget::unbounded()).unwrap();
+        let options = LogsOptions {
+            parse_threads: 1,
+            ..LogsOptions::default()
+        };
+        let sessions = Sessions::new(&options, Budget::unbounded()).unwrap();
         let lane = lane(&sessions);
         let lines = LINE.repeat((64 << 20) / LINE.len());
         let bomb = zstd::bulk::compress(lines.as_bytes(), 1).unwrap();

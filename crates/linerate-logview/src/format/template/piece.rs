@@ -1,6 +1,6 @@
 //! The parts of a format as its configuration writes them, in either notation.
 
-use super::fields::Slot;
+use super::super::fields::Slot;
 use super::strftime::Item;
 
 /// A part of a format, as written.

@@ -6,15 +6,12 @@ use linerate::{MessageKind, Reader, Receiver, Result, Sender};
 use linerate_logview::session::{SessionId, Viewer};
 use tokio::sync::watch;
 
-use super::{
-    FAILED_FAREWELL, farewell, farewell_of_error, memory::Held, parsing, sessions::Sessions,
-};
-use crate::serve::{endpoint::Farewell, follow::Tail};
+use crate::{farewell::Farewell, memory::Held, parsing, sessions::Sessions, tails::Tail};
 
 /// Sends snapshots as they are published, and answers queries.
 ///
 /// Answers take a while to compute, so this is done on the parser threads.
-pub(super) struct Viewing<'a> {
+pub(crate) struct Viewing<'a> {
     sessions: &'a Arc<Sessions>,
     sender: &'a Sender,
     tail: Arc<Tail>,
@@ -22,7 +19,7 @@ pub(super) struct Viewing<'a> {
 }
 
 impl<'a> Viewing<'a> {
-    pub(super) fn new(sessions: &'a Arc<Sessions>, sender: &'a Sender, tail: Arc<Tail>) -> Self {
+    pub(crate) fn new(sessions: &'a Arc<Sessions>, sender: &'a Sender, tail: Arc<Tail>) -> Self {
         let mut snapshots = tail.snapshots();
         snapshots.mark_changed();
         Self {
@@ -33,7 +30,7 @@ impl<'a> Viewing<'a> {
         }
     }
 
-    pub(super) async fn talk(mut self, receiver: &mut Receiver) -> Result<Farewell> {
+    pub(crate) async fn talk(mut self, receiver: &mut Receiver) -> Result<Farewell> {
         let id = SessionId::from_bytes(rand::random());
         let mut viewer = Viewer::new(self.sessions.limits.clone(), id);
         loop {
@@ -89,7 +86,7 @@ impl<'a> Viewing<'a> {
         if self.sessions.grow(&mut share, wanted).is_err() {
             let error = self.sessions.no_memory();
             self.sender.send(error.to_json()).await?;
-            return Ok(ControlFlow::Break(farewell_of_error(&error)));
+            return Ok(ControlFlow::Break(Farewell::of_error(&error)));
         }
         let turn = self.sessions.turn().await;
         let tail = self.tail.clone();
@@ -100,14 +97,14 @@ impl<'a> Viewing<'a> {
             (viewer, replies)
         });
         let Ok((viewer, replies)) = answered.await else {
-            return Ok(ControlFlow::Break(FAILED_FAREWELL));
+            return Ok(ControlFlow::Break(Farewell::FAILED));
         };
         share.set(replies.iter().map(|reply| reply.capacity() as u64).sum());
         for reply in replies {
             self.sender.send(reply).await?;
         }
         Ok(match viewer.outcome() {
-            Some(outcome) => ControlFlow::Break(farewell(Some(outcome))),
+            Some(outcome) => ControlFlow::Break(Farewell::of_outcome(Some(outcome))),
             None => ControlFlow::Continue(viewer),
         })
     }

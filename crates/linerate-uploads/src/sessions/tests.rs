@@ -3,21 +3,21 @@
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use linerate_budget::Budget;
-use linerate_gateway::config::LogsOptions;
 use tokio::time::sleep;
 
 use super::{Calls, Hosted, Lack, NoPlace, Seat, Sessions};
-use crate::serve::upload::{lane::TURN_WORK, memory::Held};
+use crate::{lane::TURN_WORK, memory::Held, options::LogsOptions};
 
 fn options(uploads_max: usize) -> LogsOptions {
-    let mut options = LogsOptions::default();
-    options.uploads_max = uploads_max;
-    options.resume = Duration::from_secs(60);
-    options
+    LogsOptions {
+        uploads_max,
+        resume: Duration::from_secs(60),
+        ..LogsOptions::default()
+    }
 }
 
 fn sessions(options: &LogsOptions) -> Arc<Sessions> {
-    Sessions::new(options, 64 << 20, Budget::unbounded()).unwrap()
+    Sessions::new(options, Budget::unbounded()).unwrap()
 }
 
 fn address(last: u8) -> IpAddr {
@@ -175,7 +175,7 @@ async fn largest_upload_gives_way_to_one_that_asks_for_little() {
     let mut options = options(9);
     options.memory_bytes_max = 64 * MIB;
     let process = Budget::new(1 << 30);
-    let sessions = Sessions::new(&options, 64 << 20, process.clone()).unwrap();
+    let sessions = Sessions::new(&options, process.clone()).unwrap();
     let (large, seat, calls) = begin_holding(&sessions, 50 * MIB);
     let (mut small, _seat, others_calls) = begin_holding(&sessions, 10 * MIB);
     let ask = |hosted: &mut Hosted| sessions.grow(&mut hosted.share, 8 * MIB);

@@ -1,7 +1,7 @@
 //! Formats in Apache httpd's notation: `LogFormat` of mod_log_config.
 
-use super::FormatError;
-use super::fields::{Slot, Unit};
+use super::super::FormatError;
+use super::super::fields::{Slot, Unit};
 use super::piece::{Kind, Piece, TimeText};
 use super::source::Placed;
 use super::strftime;

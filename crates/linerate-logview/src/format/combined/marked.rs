@@ -1,12 +1,12 @@
-//! Lines of the `common` and `combined` formats whose quote positions are known.
+//! Lines whose quote positions are known.
 //!
 //! Most lines are in the form that servers write when no client does anything unusual: no user
-//! name, nothing escaped. Those are parsed here; all others are left to [`combined`]. For lines
+//! name, nothing escaped. Those are parsed here; all others are left to [`super::parse`]. For lines
 //! that both can parse, the results are the same; the tests compare them.
 
-use super::combined::{self, STAMP_LEN};
-use super::fields::{present, without_port};
-use super::{Record, RequestLine, number, timestamp};
+use super::super::fields::{present, without_port};
+use super::super::{Record, RequestLine, number, timestamp};
+use super::{STAMP_LEN, first_up_to_space};
 use crate::lines::Marks;
 
 /// The text between the address and the bracket of the timestamp if there is no user.
@@ -14,7 +14,8 @@ const NOBODY: &[u8; 5] = b" - - ";
 /// The number of bytes from the end of the address to the opening quote of the request, inclusive.
 const BEFORE_REQUEST: usize = NOBODY.len() + STAMP_LEN;
 
-/// Parses one line of either format. Returns `None` for a line that is not in the most common form.
+/// Parses one line that is not preceded by a virtual host. Returns `None` for a line that is not in
+/// the most common form.
 #[inline(always)]
 pub(super) fn parse<'a>(
     clock: &mut timestamp::Reader,
@@ -56,7 +57,7 @@ pub(super) fn parse_with_host<'a>(
     line: &'a [u8],
     marks: Marks<'_>,
 ) -> Option<Record<'a>> {
-    let host = address(line, combined::first_up_to_space(line)?)?;
+    let host = address(line, first_up_to_space(line)?)?;
     let record = parse(clock, &line[host.len() + 1..], marks.behind(host.len() + 1))?;
     Some(Record {
         host: without_port(present(host)),
@@ -67,7 +68,7 @@ pub(super) fn parse_with_host<'a>(
 /// Returns the first field if it is exactly `len` bytes long, all of them printable.
 #[inline(always)]
 fn address(line: &[u8], len: usize) -> Option<&[u8]> {
-    let is_it = len > 0 && combined::first_up_to_space(line) == Some(len) && line[len] == b' ';
+    let is_it = len > 0 && first_up_to_space(line) == Some(len) && line[len] == b' ';
     is_it.then(|| &line[..len])
 }
 
@@ -89,7 +90,7 @@ fn time(clock: &mut timestamp::Reader, text: &[u8; BEFORE_REQUEST]) -> Option<i6
 #[inline(always)]
 fn rest<'a>(line: &'a [u8], from: usize, marks: Marks<'_>) -> Option<(u64, [&'a [u8]; 2])> {
     if marks.len() == 2 {
-        let (bytes_sent, _) = combined::bytes_sent(line.get(from - 1..)?).ok()?;
+        let (bytes_sent, _) = super::bytes_sent(line.get(from - 1..)?).ok()?;
         return Some((bytes_sent, [b"", b""]));
     }
     let [_, _, a, b, c, d] = marks.first()?;

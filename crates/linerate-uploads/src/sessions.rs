@@ -14,7 +14,6 @@ use std::{
 };
 
 use linerate_budget::Budget;
-use linerate_gateway::config::LogsOptions;
 use linerate_logview::{
     countries::Countries,
     session::{Limits, Session, SessionError, SessionId, Uploads},
@@ -24,24 +23,24 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::memory::{Held, Memory, Share};
-use crate::serve::follow::Tails;
+use crate::{
+    error::StartError,
+    memory::{ALLOCATED_FOR_8, Held, Memory, Share},
+    options::LogsOptions,
+    tails::Tails,
+};
 
 /// Memory of the uploads' budget required for each parser thread, because a session needs extra
 /// memory while it runs.
 const PARSER_BYTES: u64 = 64 << 20;
 
-/// Number of bytes that the allocator uses for every 8 bytes requested, because it rounds up to a
-/// few size classes.
-pub(in crate::serve) const ALLOCATED_FOR_8: u64 = 9;
-
 /// How long a connection may take to release a session that is resumed on another connection.
 const TAKEOVER_MAX: Duration = Duration::from_secs(5);
 
 /// State shared by the uploads of all workers.
-pub(in crate::serve) struct Sessions {
-    pub(super) limits: Limits,
-    pub(super) tails: Tails,
+pub(crate) struct Sessions {
+    pub(crate) limits: Limits,
+    pub(crate) tails: Tails,
     resume: Duration,
     uploads_max: usize,
     per_address_max: usize,
@@ -58,14 +57,14 @@ pub(in crate::serve) struct Sessions {
 
 /// A session with its share of the memory.
 #[derive(Debug)]
-pub(super) struct Hosted {
-    pub(super) session: Session,
+pub(crate) struct Hosted {
+    pub(crate) session: Session,
     share: Share,
 }
 
 /// The reason why a session does not get a place.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum NoPlace {
+pub(crate) enum NoPlace {
     /// The client's address has reached its limit of sessions.
     Address,
     /// The limit of sessions is reached, or memory is low.
@@ -76,7 +75,7 @@ pub(super) enum NoPlace {
 
 /// The reason why an upload does not get memory.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Lack {
+pub(crate) enum Lack {
     /// There is none left, and no other upload holds more than this one would.
     Refused,
     /// The upload that holds the most has been told to give way, so memory will be available soon.
@@ -85,7 +84,7 @@ pub(super) enum Lack {
 
 /// Signals to the connection of a session.
 #[derive(Debug, Default)]
-pub(super) struct Calls {
+pub(crate) struct Calls {
     /// The session is resumed on another connection.
     leave: Notify,
     /// The session must end, because others need its memory.
@@ -116,7 +115,7 @@ struct Kept {
 }
 
 /// A connection's right to a session. Dropping it frees the place for another session.
-pub(super) struct Seat {
+pub(crate) struct Seat {
     sessions: Arc<Sessions>,
     id: SessionId,
     address: IpAddr,
@@ -124,18 +123,13 @@ pub(super) struct Seat {
 }
 
 impl Sessions {
-    /// Creates the shared state, and starts to read the followed files, whose statistics together
-    /// use at most `tails_bytes_max` bytes. All memory is also charged to the budget of the
-    /// process.
+    /// Creates the shared state, and starts to read the followed files. All memory is also charged
+    /// to the budget of the process.
     ///
     /// # Errors
     /// Returns an error if the database of countries cannot be used, or if a thread that reads a
     /// file cannot be started.
-    pub(in crate::serve) fn new(
-        options: &LogsOptions,
-        tails_bytes_max: u64,
-        process: Budget,
-    ) -> anyhow::Result<Arc<Self>> {
+    pub(crate) fn new(options: &LogsOptions, process: Budget) -> Result<Arc<Self>, StartError> {
         let mut limits = Limits::default();
         limits.upload_bytes_max = options.upload_bytes_max;
         limits.decode.decoded_bytes_max = options.upload_bytes_max;
@@ -151,7 +145,7 @@ impl Sessions {
         };
         let parsers_max = usize::try_from(options.memory_bytes_max / PARSER_BYTES);
         let parsers = parsers.min(parsers_max.unwrap_or(usize::MAX)).max(1);
-        let tails = Tails::start(&options.tail, &limits, tails_bytes_max, &process)?;
+        let tails = Tails::start(options, &limits, &process)?;
         Ok(Arc::new(Self {
             limits,
             tails,
@@ -169,7 +163,7 @@ impl Sessions {
     }
 
     /// Returns the number of sessions with a connection, and the number kept without one.
-    pub(in crate::serve) fn count(&self) -> (usize, usize) {
+    pub(crate) fn count(&self) -> (usize, usize) {
         let known = self.known();
         let is_kept = |known: &&Known| matches!(known.whereabouts, Whereabouts::Kept(_));
         let kept = known.values().filter(is_kept).count();
@@ -177,7 +171,7 @@ impl Sessions {
     }
 
     /// Returns whether clients with access may upload.
-    pub(super) fn offer(&self) -> Uploads {
+    pub(crate) fn offer(&self) -> Uploads {
         match self.uploads_max {
             0 => Uploads::Off,
             _ => Uploads::Allowed,
@@ -185,7 +179,7 @@ impl Sessions {
     }
 
     /// Creates a session for a new connection. The session needs no place until it has files.
-    pub(super) fn session(&self) -> Box<Hosted> {
+    pub(crate) fn session(&self) -> Box<Hosted> {
         let id = SessionId::from_bytes(rand::random());
         Box::new(Hosted {
             session: Session::new(self.limits.clone(), id, self.now()),
@@ -194,19 +188,19 @@ impl Sessions {
     }
 
     /// Creates an empty share of the uploads' memory, whose bytes count towards `held`.
-    pub(super) fn share(&self, held: Held) -> Share {
+    pub(crate) fn share(&self, held: Held) -> Share {
         self.memory.share(held)
     }
 
     /// Returns the number of bytes used by all uploads.
     #[cfg(test)]
-    pub(super) fn memory_used(&self) -> u64 {
+    pub(crate) fn memory_used(&self) -> u64 {
         self.memory.used()
     }
 
     /// Adds bytes to a share. If there are not enough left, first the sessions without a connection
     /// give way, oldest first, and then the upload that holds the most.
-    pub(super) fn grow(&self, share: &mut Share, bytes: u64) -> Result<(), Lack> {
+    pub(crate) fn grow(&self, share: &mut Share, bytes: u64) -> Result<(), Lack> {
         while share.grow(bytes).is_err() {
             let mut known = self.known();
             let Some(oldest) = forget_oldest(&mut known, |_| true) else {
@@ -247,14 +241,14 @@ impl Sessions {
     }
 
     /// Returns the error for a session that needs more memory than is available.
-    pub(super) fn no_memory(&self) -> SessionError {
+    pub(crate) fn no_memory(&self) -> SessionError {
         SessionError::NoMemory {
             bytes_max: self.memory.bytes_max(),
         }
     }
 
     /// Returns the error for a session that was told to give way.
-    pub(super) fn gave_way(&self, calls: &Calls) -> SessionError {
+    pub(crate) fn gave_way(&self, calls: &Calls) -> SessionError {
         SessionError::GaveWay {
             bytes: calls.gave_way().unwrap_or_default(),
             bytes_max: self.memory.bytes_max(),
@@ -262,30 +256,30 @@ impl Sessions {
     }
 
     /// Returns the current time on the sessions' clock.
-    pub(super) fn now(&self) -> Duration {
+    pub(crate) fn now(&self) -> Duration {
         self.started.elapsed()
     }
 
     /// Returns the moment at which the sessions' clock shows `time`.
-    pub(super) fn moment(&self, time: Duration) -> Instant {
+    pub(crate) fn moment(&self, time: Duration) -> Instant {
         self.started + time
     }
 
     /// Waits for a turn on the parser threads. The turn ends when the returned permit is dropped.
-    pub(super) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
+    pub(crate) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
         let _waiting = Waiting::new(&self.waiting);
         // The semaphore is never closed. If it were, the turn would only start too early.
         self.parsers.clone().acquire_owned().await.ok()
     }
 
     /// Returns whether another session waits for a turn.
-    pub(super) fn is_turn_wanted(&self) -> bool {
+    pub(crate) fn is_turn_wanted(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
     /// Gives a session a place. If there is none, the session that has been without a connection
     /// for the longest time gives way.
-    pub(super) fn admit(
+    pub(crate) fn admit(
         self: &Arc<Self>,
         hosted: &Hosted,
         address: IpAddr,
@@ -321,7 +315,7 @@ impl Sessions {
     }
 
     /// Keeps a session whose connection was lost, for the configured time.
-    pub(super) fn keep(self: &Arc<Self>, mut seat: Seat, mut session: Box<Hosted>) {
+    pub(crate) fn keep(self: &Arc<Self>, mut seat: Seat, mut session: Box<Hosted>) {
         session.settle();
         let Some(place) = seat.place.take_if(|_| !self.resume.is_zero()) else {
             return;
@@ -348,7 +342,7 @@ impl Sessions {
 
     /// Takes over a session from a connection that was lost, even if the server has not noticed the
     /// loss yet. Returns `None` if the session is unknown or is not released in time.
-    pub(super) async fn resume(
+    pub(crate) async fn resume(
         self: &Arc<Self>,
         id: SessionId,
         calls: Arc<Calls>,
@@ -446,12 +440,12 @@ impl fmt::Debug for Sessions {
 
 impl Calls {
     /// Waits until the session is wanted on another connection.
-    pub(super) async fn to_leave(&self) {
+    pub(crate) async fn to_leave(&self) {
         self.leave.notified().await;
     }
 
     /// Waits until the session has to give way.
-    pub(super) async fn to_give_way(&self) {
+    pub(crate) async fn to_give_way(&self) {
         self.give_way.notified().await;
     }
 
@@ -511,7 +505,7 @@ impl Known {
 
 impl Hosted {
     /// Reserves the memory that `work` bytes of decompressed input may need.
-    pub(super) fn reserve(&mut self, work: usize, sessions: &Sessions) -> Result<(), Lack> {
+    pub(crate) fn reserve(&mut self, work: usize, sessions: &Sessions) -> Result<(), Lack> {
         if !self.session.has_files() {
             return Ok(());
         }
@@ -522,12 +516,12 @@ impl Hosted {
     }
 
     /// Releases reserved memory that was not needed.
-    pub(super) fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         self.share.set(self.held_bytes());
     }
 
     /// Returns the maximum memory of replies, including the reply to `text` if one is given.
-    pub(super) fn reply_bytes_max(&self, text: Option<&str>) -> u64 {
+    pub(crate) fn reply_bytes_max(&self, text: Option<&str>) -> u64 {
         match self.session.has_files() {
             true => self.session.reply_bytes_max(text) as u64,
             false => 0,
@@ -535,7 +529,7 @@ impl Hosted {
     }
 
     /// Returns the counter of the bytes that the upload holds.
-    pub(super) fn held(&self) -> &Held {
+    pub(crate) fn held(&self) -> &Held {
         self.share.held()
     }
 

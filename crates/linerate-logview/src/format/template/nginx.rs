@@ -1,7 +1,7 @@
 //! Formats in nginx's notation: `log_format` of ngx_http_log_module.
 
-use super::FormatError;
-use super::fields::{Slot, Unit};
+use super::super::FormatError;
+use super::super::fields::{Slot, Unit};
 use super::piece::{Kind, Piece, TimeText};
 use super::source::Placed;
 

@@ -1,7 +1,7 @@
 //! Times in a strftime(3) pattern, as in Apache's `%{%d/%b/%Y:%H:%M:%S}t`.
 
-use super::moment::{self, Civil};
-use super::timestamp;
+use super::super::moment::{self, Civil};
+use super::super::timestamp;
 
 /// One part of a pattern.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -160,7 +160,7 @@ fn number(text: &[u8], digits_max: usize) -> Option<(i64, &[u8])> {
     let head = &text[..text.len().min(digits_max)];
     let len = head.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (digits, rest) = text.split_at(len);
-    let number = super::number::decimal(digits)?;
+    let number = super::super::number::decimal(digits)?;
     Some((i64::try_from(number).ok()?, rest))
 }
 
