@@ -14,7 +14,6 @@ mod outbox;
 mod readiness;
 #[cfg(test)]
 mod tests;
-mod transport;
 
 use std::{
     sync::{
@@ -37,6 +36,7 @@ use crate::{
     memory::Counted,
     options::Settings,
     parts::{Parts, PartsError},
+    transport::Transport,
 };
 
 pub(crate) use alarm::{Alarm, Tick};
@@ -46,7 +46,6 @@ pub(crate) use driver::Driver;
 use inbox::Inbox;
 pub(crate) use inbox::{Mode, Piece};
 use outbox::Outbox;
-pub(crate) use transport::Transport;
 
 /// The role of a connection, known at run time, with masking keys from the thread's generator.
 #[derive(Clone, Copy, Debug)]

@@ -21,12 +21,12 @@ use super::{
     inbox::{Inbox, Mode, Piece},
     outbox::Outbox,
     readiness::Readiness,
-    transport::Transport,
 };
 use crate::{
     Error, Frames, Options, Result, counters,
     memory::Counted,
     parts::{Parts, PartsError, RawStream},
+    transport::Transport,
 };
 
 /// The state that the handles and the driver share.

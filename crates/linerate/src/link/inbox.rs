@@ -17,11 +17,12 @@ use linerate_proto::{
 use linerate_simd::utf8::TextBuf;
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::{Side, Transport, outbox::Outbox};
+use super::{Side, outbox::Outbox};
 use crate::{
     clock,
     message::Message,
     pool::{self, READ_BYTES},
+    transport::Transport,
 };
 
 /// A message, or a piece of one.

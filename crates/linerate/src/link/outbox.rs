@@ -18,8 +18,8 @@ use linerate_proto::{
 use linerate_simd::mask;
 use tokio::io::AsyncWrite;
 
-use super::{Side, Transport};
-use crate::{Frames, Result, message::Message, pool};
+use super::Side;
+use crate::{Frames, Result, message::Message, pool, transport::Transport};
 use segment::{Block, Segment};
 
 /// The largest payload to copy, in bytes. Payloads up to this size are copied after their header,

@@ -6,7 +6,7 @@ use linerate_h2::{Incoming, response, serve_connection};
 use linerate_proto::handshake::Request;
 
 use super::{Slot, streams::Streams};
-use crate::{Result, WebSocket, link::Transport};
+use crate::{Result, WebSocket, transport::Transport};
 
 impl<H, F> Streams<H>
 where

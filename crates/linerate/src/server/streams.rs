@@ -10,7 +10,8 @@ use linerate_proto::{
 use super::{Connections, Server, Slot, accept::decide, drive};
 use crate::{
     Error, Result, WebSocket,
-    link::{Agreed, Link, Transport},
+    link::{Agreed, Link},
+    transport::Transport,
 };
 
 /// The data that the streams of a connection share.
