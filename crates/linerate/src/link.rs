@@ -9,11 +9,14 @@
 mod alarm;
 mod connection;
 mod driver;
+mod futures;
 mod inbox;
 mod outbox;
 mod readiness;
+mod registry;
 #[cfg(test)]
 mod tests;
+mod tick;
 
 use std::{
     sync::{
@@ -39,13 +42,15 @@ use crate::{
     transport::Transport,
 };
 
-pub(crate) use alarm::{Alarm, Tick};
+pub(crate) use alarm::Alarm;
 pub(crate) use connection::Connection;
 use connection::{Aside, READS_IN_A_ROW_MAX, Receiver, Until};
 pub(crate) use driver::Driver;
+pub(crate) use futures::{Recv, SendMessage, send_uncompressed};
 use inbox::Inbox;
-pub(crate) use inbox::{Mode, Piece};
+pub(crate) use inbox::{Chunk, Mode};
 use outbox::Outbox;
+pub(crate) use registry::{Connections, Slot};
 
 /// The role of a connection, known at run time, with masking keys from the thread's generator.
 #[derive(Clone, Copy, Debug)]
@@ -166,12 +171,12 @@ impl Link {
         self.driver_active.load(Ordering::Relaxed)
     }
 
-    /// Receives the next message, or the next piece of one.
+    /// Receives the next message, or the next chunk of one.
     pub(crate) fn poll_receive(
         &self,
         cx: &mut Context<'_>,
         mode: Mode,
-    ) -> Poll<Result<Option<Piece>>> {
+    ) -> Poll<Result<Option<Chunk>>> {
         let mut connection = self.lock();
         if self.is_driver_active() {
             return connection.poll_receive(cx, cx.waker(), mode);
@@ -203,7 +208,7 @@ impl Link {
             self.lock().wait(Until::Input, cx);
             self.cancel_receive();
         }
-        received.map(|received| received.map(|piece| piece.map(|piece| piece.message)))
+        received.map(|received| received.map(|chunk| chunk.map(|chunk| chunk.message)))
     }
 
     /// Waits until there is room, queues with `append`, and then writes or wakes the driver to do

@@ -17,10 +17,10 @@ use tokio::task::unconstrained;
 
 use super::{
     Side,
-    alarm::Tick,
-    inbox::{Inbox, Mode, Piece},
+    inbox::{Chunk, Inbox, Mode},
     outbox::Outbox,
     readiness::Readiness,
+    tick::Tick,
 };
 use crate::{
     Error, Frames, Options, Result, counters,
@@ -120,13 +120,13 @@ impl Connection {
         self.aside.get_or_insert_default()
     }
 
-    /// Receives the next message or piece; the socket wakes `reader`.
+    /// Receives the next message or chunk; the socket wakes `reader`.
     pub(super) fn poll_receive(
         &mut self,
         cx: &Context<'_>,
         reader: &Waker,
         mode: Mode,
-    ) -> Poll<Result<Option<Piece>>> {
+    ) -> Poll<Result<Option<Chunk>>> {
         let received = self.try_receive(cx, reader, mode);
         self.receiver = match (&received, &self.driver) {
             (Poll::Ready(_), _) => Receiver::Absent,
@@ -144,12 +144,12 @@ impl Connection {
         cx: &Context<'_>,
         reader: &Waker,
         mode: Mode,
-    ) -> Poll<Result<Option<Piece>>> {
+    ) -> Poll<Result<Option<Chunk>>> {
         loop {
             let next = self.inbox.next(&mut self.engine, &mut self.outbox, mode);
             self.count_messages();
             match next {
-                Ok(Some(piece)) => return Poll::Ready(Ok(Some(piece))),
+                Ok(Some(chunk)) => return Poll::Ready(Ok(Some(chunk))),
                 Ok(None) => {}
                 Err(error) => self.fail(error.into()),
             }

@@ -16,7 +16,7 @@ use linerate_proto::{
 };
 use tokio::io::AsyncWrite;
 
-use super::{Connection, Link, READS_IN_A_ROW_MAX, Receiver, Tick, Until, alarm::Alarm};
+use super::{Connection, Link, READS_IN_A_ROW_MAX, Receiver, Until, alarm::Alarm, tick::Tick};
 use crate::{Error, Result, clock};
 
 pin_project_lite::pin_project! {
@@ -109,7 +109,7 @@ where
 
 impl Link {
     /// Wakes the driver at `tick` if its alarm is set for that tick.
-    pub(crate) fn ring(&self, tick: Tick) {
+    pub(super) fn ring(&self, tick: Tick) {
         let mut connection = self.lock();
         if connection.alarm_set == Some(tick) {
             connection.alarm_set = None;

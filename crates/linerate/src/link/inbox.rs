@@ -25,19 +25,19 @@ use crate::{
     transport::Transport,
 };
 
-/// A message, or a piece of one.
-pub(crate) struct Piece {
+/// A message, or a chunk of one.
+pub(crate) struct Chunk {
     pub(crate) message: Message,
-    /// True if this is the last piece.
+    /// True if this is the last chunk.
     pub(crate) ends: bool,
 }
 
 /// What the receiver asks for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Mode {
-    /// Further pieces of the current message, as they arrive.
+    /// Further chunks of the current message, as they arrive.
     Chunks,
-    /// The first piece of the next message.
+    /// The first chunk of the next message.
     FirstChunk,
     /// Whole messages.
     Messages,
@@ -61,11 +61,11 @@ pub(crate) struct Inbox {
     ahead: Option<Box<Ahead>>,
     /// The number of messages completed since the count was last taken.
     messages: u32,
-    /// True if a piece of a message was returned, but not yet the last one.
+    /// True if a chunk of a message was returned, but not yet the last one.
     streaming: bool,
-    /// True if the message that is arriving is parsed in pieces, because its first piece was
+    /// True if the message that is arriving is parsed in chunks, because its first chunk was
     /// returned.
-    in_pieces: bool,
+    in_chunks: bool,
     /// True if messages that still arrive are discarded.
     deaf: bool,
     /// True if the engine has an accurate enough time.
@@ -75,7 +75,7 @@ pub(crate) struct Inbox {
 /// What was parsed while the application did not receive.
 #[derive(Default)]
 struct Ahead {
-    queued: VecDeque<Piece>,
+    queued: VecDeque<Chunk>,
     queued_bytes: usize,
     /// The memory of the queued messages in bytes.
     queued_capacity: usize,
@@ -138,7 +138,7 @@ impl Inbox {
             ahead: None,
             messages: 0,
             streaming: false,
-            in_pieces: false,
+            in_chunks: false,
             deaf: false,
             time_told: false,
         }
@@ -166,7 +166,7 @@ impl Inbox {
     /// Returns the memory of unparsed input, an incomplete message and the queue, in bytes.
     pub(crate) fn capacity(&self) -> usize {
         let queued = self.ahead.as_ref().map_or(0, |ahead| {
-            ahead.queued_capacity + ahead.queued.capacity() * size_of::<Piece>()
+            ahead.queued_capacity + ahead.queued.capacity() * size_of::<Chunk>()
         });
         let message = self.message.as_ref().map_or(0, Incoming::capacity);
         self.rest.capacity() + message + queued
@@ -181,7 +181,7 @@ impl Inbox {
         std::mem::take(&mut self.messages).into()
     }
 
-    /// Returns the next message or piece, or `None` if more input must be read first.
+    /// Returns the next message or chunk, or `None` if more input must be read first.
     ///
     /// # Errors
     /// The peer violated the protocol; the engine has failed the connection.
@@ -190,19 +190,19 @@ impl Inbox {
         engine: &mut Engine<Side>,
         outbox: &mut Outbox,
         mode: Mode,
-    ) -> Result<Option<Piece>, ProtocolError> {
-        while let Some(piece) = self.next_piece(engine, outbox, mode)? {
+    ) -> Result<Option<Chunk>, ProtocolError> {
+        while let Some(chunk) = self.next_chunk(engine, outbox, mode)? {
             let rest_of_stream = self.streaming;
-            self.streaming = !piece.ends;
+            self.streaming = !chunk.ends;
             // The rest of a message whose reader was dropped is skipped.
             if mode == Mode::Chunks || !rest_of_stream {
-                return Ok(Some(piece));
+                return Ok(Some(chunk));
             }
         }
         Ok(None)
     }
 
-    /// Parses ahead of the application; returns whether there is a new message or piece for it.
+    /// Parses ahead of the application; returns whether there is a new message or chunk for it.
     ///
     /// # Errors
     /// The peer violated the protocol; the engine has failed the connection.
@@ -211,13 +211,13 @@ impl Inbox {
         engine: &mut Engine<Side>,
         outbox: &mut Outbox,
     ) -> Result<bool, ProtocolError> {
-        let Some(piece) = self.parse(engine, outbox, Mode::Messages)? else {
+        let Some(chunk) = self.parse(engine, outbox, Mode::Messages)? else {
             return Ok(false);
         };
         let ahead = self.ahead.get_or_insert_with(Ahead::take);
-        ahead.queued_bytes += piece.message.len();
-        ahead.queued_capacity += piece.message.capacity();
-        ahead.queued.push_back(piece);
+        ahead.queued_bytes += chunk.message.len();
+        ahead.queued_capacity += chunk.message.capacity();
+        ahead.queued.push_back(chunk);
         Ok(true)
     }
 
@@ -233,7 +233,7 @@ impl Inbox {
     /// are still processed.
     pub(crate) fn stop_listening(&mut self) {
         self.deaf = true;
-        // Take it as a piece, so that a partial code point is kept and can be completed.
+        // Take it as a chunk, so that a partial code point is kept and can be completed.
         drop(self.message.as_mut().and_then(Incoming::take_chunk));
     }
 
@@ -251,16 +251,16 @@ impl Inbox {
         let mut continues = self.streaming;
         if let Some(ahead) = &mut self.ahead {
             (ahead.queued_bytes, ahead.queued_capacity) = (0, 0);
-            for piece in ahead.queued.drain(..) {
-                let kind = (!continues).then(|| piece.message.kind());
+            for chunk in ahead.queued.drain(..) {
+                let kind = (!continues).then(|| chunk.message.kind());
                 append_frame(
                     &mut unread,
                     role,
                     kind,
-                    piece.message.as_bytes(),
-                    piece.ends,
+                    chunk.message.as_bytes(),
+                    chunk.ends,
                 );
-                continues = !piece.ends;
+                continues = !chunk.ends;
             }
         }
         if let Some(incoming) = self.message.take() {
@@ -307,17 +307,17 @@ impl Inbox {
         })
     }
 
-    fn next_piece(
+    fn next_chunk(
         &mut self,
         engine: &mut Engine<Side>,
         outbox: &mut Outbox,
         mode: Mode,
-    ) -> Result<Option<Piece>, ProtocolError> {
+    ) -> Result<Option<Chunk>, ProtocolError> {
         if let Some(ahead) = &mut self.ahead {
-            if let Some(piece) = ahead.queued.pop_front() {
-                ahead.queued_bytes -= piece.message.len();
-                ahead.queued_capacity -= piece.message.capacity();
-                return Ok(Some(piece));
+            if let Some(chunk) = ahead.queued.pop_front() {
+                ahead.queued_bytes -= chunk.message.len();
+                ahead.queued_capacity -= chunk.message.capacity();
+                return Ok(Some(chunk));
             }
             if ahead.close_reason.is_none()
                 && let Some(ahead) = self.ahead.take()
@@ -328,34 +328,34 @@ impl Inbox {
         self.parse(engine, outbox, mode)
     }
 
-    /// Parses input up to the end of the next message, or of the next piece if `mode` asks for
-    /// pieces.
+    /// Parses input up to the end of the next message, or of the next chunk if `mode` asks for
+    /// chunks.
     fn parse(
         &mut self,
         engine: &mut Engine<Side>,
         outbox: &mut Outbox,
         mode: Mode,
-    ) -> Result<Option<Piece>, ProtocolError> {
-        let mode = if self.in_pieces || self.deaf {
+    ) -> Result<Option<Chunk>, ProtocolError> {
+        let mode = if self.in_chunks || self.deaf {
             Mode::Chunks
         } else {
             mode
         };
-        while let Some(piece) = self.parse_piece(engine, outbox, mode)? {
-            self.in_pieces = !piece.ends;
+        while let Some(chunk) = self.parse_chunk(engine, outbox, mode)? {
+            self.in_chunks = !chunk.ends;
             if !self.deaf {
-                return Ok(Some(piece));
+                return Ok(Some(chunk));
             }
         }
         Ok(None)
     }
 
-    fn parse_piece(
+    fn parse_chunk(
         &mut self,
         engine: &mut Engine<Side>,
         outbox: &mut Outbox,
         mode: Mode,
-    ) -> Result<Option<Piece>, ProtocolError> {
+    ) -> Result<Option<Chunk>, ProtocolError> {
         let begun = self.take_begun(mode);
         if begun.is_some() || self.at == self.end {
             return Ok(begun);
@@ -371,12 +371,12 @@ impl Inbox {
         };
         let input = &mut self.rest[self.at as usize..self.end as usize];
         let mut events = engine.handle_input(input, now);
-        let mut piece = Ok(None);
+        let mut chunk = Ok(None);
         while let Some(event) = events.next_raw() {
             match event {
                 Ok(RawEvent::Data(data)) => {
-                    piece = take_data(&mut self.message, data, mode);
-                    if !matches!(piece, Ok(None)) {
+                    chunk = take_data(&mut self.message, data, mode);
+                    if !matches!(chunk, Ok(None)) {
                         break;
                     }
                 }
@@ -386,24 +386,24 @@ impl Inbox {
                 Ok(RawEvent::Ping(_)) if may_answer => outbox.answer_ping(&mut events),
                 Ok(RawEvent::Ping(_)) => {}
                 Ok(RawEvent::Pong(_)) => {}
-                Err(error) => piece = Err(error),
+                Err(error) => chunk = Err(error),
             }
         }
         self.at += events.consumed() as u32;
-        if let Err(error) = &piece {
+        if let Err(error) = &chunk {
             engine.fail(error);
         }
         if self.at == self.end || engine.is_input_over() {
             self.give_rest();
         }
-        if matches!(&piece, Ok(Some(piece)) if piece.ends) {
+        if matches!(&chunk, Ok(Some(chunk)) if chunk.ends) {
             self.messages += 1;
         }
-        piece
+        chunk
     }
 
-    /// Returns the part of a message that was collected so far, if `mode` now asks for pieces.
-    fn take_begun(&mut self, mode: Mode) -> Option<Piece> {
+    /// Returns the part of a message that was collected so far, if `mode` now asks for chunks.
+    fn take_begun(&mut self, mode: Mode) -> Option<Chunk> {
         let begun = self.message.as_mut().filter(|_| mode != Mode::Messages)?;
         begun.take_chunk()
     }
@@ -437,13 +437,13 @@ fn append_frame(
     wire.extend_from_slice(payload);
 }
 
-/// Adds `data` to the message; returns the message once it is complete, or a piece if `mode` asks
-/// for pieces.
+/// Adds `data` to the message; returns the message once it is complete, or a chunk if `mode` asks
+/// for chunks.
 fn take_data(
     message: &mut Option<Incoming>,
     data: Data<'_>,
     mode: Mode,
-) -> Result<Option<Piece>, ProtocolError> {
+) -> Result<Option<Chunk>, ProtocolError> {
     let ends = data.ends;
     let incoming = message.get_or_insert_with(|| Incoming::new(&data, mode));
     match incoming {
@@ -460,7 +460,7 @@ fn take_data(
         }
     }
     if ends {
-        return Ok(message.take().map(|incoming| Piece {
+        return Ok(message.take().map(|incoming| Chunk {
             message: incoming.finish(),
             ends,
         }));
@@ -516,12 +516,12 @@ impl Incoming {
     }
 
     /// Takes what has been collected; text only up to the last complete code point.
-    fn take_chunk(&mut self) -> Option<Piece> {
+    fn take_chunk(&mut self) -> Option<Chunk> {
         let message = match self {
             Self::Binary(bytes) => Message::from(std::mem::take(bytes)),
             Self::Text(text) => Message::from(text.take_finished(pool::take(0)).into_string()),
         };
-        (!message.is_empty()).then_some(Piece {
+        (!message.is_empty()).then_some(Chunk {
             message,
             ends: false,
         })
@@ -552,8 +552,8 @@ mod tests {
         let mut inbox = Inbox::new(&begun);
         let mut engine = Engine::new(Side(Role::Server), Arc::default(), Duration::ZERO);
         let mut outbox = Outbox::default();
-        let piece = inbox.next(&mut engine, &mut outbox, Mode::Messages);
-        assert!(piece.is_ok_and(|piece| piece.is_none()));
+        let chunk = inbox.next(&mut engine, &mut outbox, Mode::Messages);
+        assert!(chunk.is_ok_and(|chunk| chunk.is_none()));
         let before = inbox.capacity();
         inbox.stop_listening();
         let after = inbox.capacity();
@@ -567,8 +567,8 @@ mod tests {
             let mut inbox = Inbox::new(&begun.to_role(Role::Server).to_bytes());
             let mut engine = Engine::new(Side(Role::Server), Arc::default(), Duration::ZERO);
             let mut outbox = Outbox::default();
-            let piece = inbox.next(&mut engine, &mut outbox, Mode::Messages);
-            assert!(piece.is_ok_and(|piece| piece.is_none()));
+            let chunk = inbox.next(&mut engine, &mut outbox, Mode::Messages);
+            assert!(chunk.is_ok_and(|chunk| chunk.is_none()));
             let capacity = match &inbox.message {
                 Some(Incoming::Binary(bytes)) => bytes.capacity(),
                 Some(Incoming::Text(text)) => text.capacity(),

@@ -109,7 +109,7 @@ impl Outbox {
 
     /// Takes all queued bytes.
     pub(crate) fn take_unsent(&mut self) -> Vec<u8> {
-        let unsent = self.pieces().flatten().copied().collect();
+        let unsent = self.slices().flatten().copied().collect();
         *self = Self::default();
         unsent
     }
@@ -285,8 +285,8 @@ impl Outbox {
         } else {
             let mut slices = [IoSlice::new(&[]); SLICES_MAX];
             let mut count = 0;
-            for (slot, piece) in slices.iter_mut().zip(self.pieces()) {
-                *slot = IoSlice::new(piece);
+            for (slot, bytes) in slices.iter_mut().zip(self.slices()) {
+                *slot = IoSlice::new(bytes);
                 count += 1;
             }
             ready!(io.poll_write_vectored(cx, &slices[..count]))?
@@ -321,11 +321,11 @@ impl Outbox {
     }
 
     /// Returns the non-empty slices of bytes to write.
-    fn pieces(&self) -> impl Iterator<Item = &[u8]> {
-        let segments = self.segments().flat_map(Segment::pieces);
+    fn slices(&self) -> impl Iterator<Item = &[u8]> {
+        let segments = self.segments().flat_map(Segment::slices);
         std::iter::once(&self.front[self.sent..])
             .chain(segments)
-            .filter(|piece| !piece.is_empty())
+            .filter(|slice| !slice.is_empty())
     }
 
     /// Queues a block after everything else.
