@@ -9,7 +9,7 @@ use std::{
 };
 
 use linerate_proto::{
-    Endpoint, Engine, Role, SendError,
+    Endpoint, Engine, ProtocolError, Role, SendError,
     engine::{Closed, State},
 };
 
@@ -17,7 +17,7 @@ use tokio::task::unconstrained;
 
 use super::{
     Side,
-    inbox::{Chunk, Inbox, Mode},
+    inbox::{Chunk, Inbox, Mode, Parsed},
     outbox::Outbox,
     readiness::Readiness,
     tick::Tick,
@@ -146,15 +146,12 @@ impl Connection {
         mode: Mode,
     ) -> Poll<Result<Option<Chunk>>> {
         loop {
-            let next = self.inbox.next(&mut self.engine, &mut self.outbox, mode);
+            let next = self.parse(|inbox, engine| inbox.next(engine, mode));
             self.count_messages();
-            match next {
-                Ok(Some(chunk)) => return Poll::Ready(Ok(Some(chunk))),
-                Ok(None) => {}
-                Err(error) => self.fail(error.into()),
+            if next.is_some() {
+                return Poll::Ready(Ok(next));
             }
             if self.is_input_over() {
-                self.note_peer_close();
                 let error = self.aside.as_mut().and_then(|aside| aside.error.take());
                 return Poll::Ready(error.map_or(Ok(None), Err));
             }
@@ -171,6 +168,26 @@ impl Connection {
                 return Poll::Pending;
             }
             self.reads_in_a_row += 1;
+        }
+    }
+
+    /// Parses input with `parse` up to the next message or chunk, and handles the control frames
+    /// before it; returns `None` if more input is needed or the connection failed.
+    pub(super) fn parse(
+        &mut self,
+        parse: impl Fn(&mut Inbox, &mut Engine<Side>) -> Result<Parsed, ProtocolError>,
+    ) -> Option<Chunk> {
+        loop {
+            match parse(&mut self.inbox, &mut self.engine) {
+                Ok(Parsed::Chunk(chunk)) => return Some(chunk),
+                Ok(Parsed::Close(reason)) => self.aside_mut().close_reason = Some(reason),
+                Ok(Parsed::Nothing) => return None,
+                Ok(Parsed::Ping) => self.outbox.take_control(&mut self.engine),
+                Err(error) => {
+                    self.fail(error.into());
+                    return None;
+                }
+            }
         }
     }
 
@@ -292,7 +309,6 @@ impl Connection {
     pub(super) fn end(&mut self, error: Option<Error>) {
         let error = error.filter(|_| !self.engine.is_input_over());
         let closed = self.engine.handle_eof();
-        self.note_peer_close();
         let aside = self.aside_mut();
         aside.closed.get_or_insert(closed);
         if let Some(error) = error {
@@ -360,12 +376,6 @@ impl Connection {
         }
     }
 
-    fn note_peer_close(&mut self) {
-        if let Some(reason) = self.inbox.take_close_reason() {
-            self.aside_mut().close_reason = Some(reason);
-        }
-    }
-
     /// Returns an error, unless the connection was closed cleanly.
     pub(super) fn lost(&self) -> Result<()> {
         match self.closed() {
@@ -399,7 +409,6 @@ impl Connection {
     /// Records that both sides have sent their Close frames.
     pub(super) fn note_closed(&mut self) {
         if self.closed().is_none() {
-            self.note_peer_close();
             let closed = self.engine.handle_eof();
             self.aside_mut().closed = Some(closed);
             self.wake_waiting(|_| true);

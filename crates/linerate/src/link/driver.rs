@@ -16,7 +16,9 @@ use linerate_proto::{
 };
 use tokio::io::AsyncWrite;
 
-use super::{Connection, Link, READS_IN_A_ROW_MAX, Receiver, Until, alarm::Alarm, tick::Tick};
+use super::{
+    Connection, Link, Mode, READS_IN_A_ROW_MAX, Receiver, Until, alarm::Alarm, tick::Tick,
+};
 use crate::{Error, Result, clock};
 
 pin_project_lite::pin_project! {
@@ -197,21 +199,21 @@ impl Connection {
     fn read_ahead(&mut self, cx: &mut Context<'_>) {
         let mut reads = 0;
         while self.io.is_some() && self.is_reading() {
-            match self.inbox.queue_next(&mut self.engine, &mut self.outbox) {
-                Ok(true) => self.queued(),
-                Ok(false) if self.engine.is_input_over() => {
-                    return self.wake_receiver();
-                }
-                Ok(false) => {
-                    if reads == READS_IN_A_ROW_MAX {
-                        return cx.waker().wake_by_ref();
-                    }
-                    reads += 1;
-                    if self.poll_read(cx).is_pending() {
-                        return;
-                    }
-                }
-                Err(error) => self.fail(error.into()),
+            if let Some(chunk) = self.parse(|inbox, engine| inbox.parse(engine, Mode::Messages)) {
+                self.inbox.queue(chunk);
+                self.count_messages();
+                self.wake_receiver();
+                continue;
+            }
+            if self.engine.is_input_over() {
+                return self.wake_receiver();
+            }
+            if reads == READS_IN_A_ROW_MAX {
+                return cx.waker().wake_by_ref();
+            }
+            reads += 1;
+            if self.poll_read(cx).is_pending() {
+                return;
             }
         }
         #[cfg(feature = "http2")]
@@ -234,12 +236,6 @@ impl Connection {
             return true;
         }
         !is_full
-    }
-
-    /// Counts messages that were queued ahead of the application, and wakes the receiver.
-    fn queued(&mut self) {
-        self.count_messages();
-        self.wake_receiver();
     }
 
     /// Reads and discards what the peer sends after the closing handshake, until the peer closes

@@ -13,7 +13,7 @@ use std::{
 
 use linerate_proto::{
     Engine, Header, MaskKey, SendError,
-    engine::{Events, MessageKind, State},
+    engine::{MessageKind, State},
 };
 use linerate_simd::mask;
 use tokio::io::AsyncWrite;
@@ -216,15 +216,8 @@ impl Outbox {
         Ok(())
     }
 
-    /// Queues the answer to a Ping, unless too many answers are queued; then the engine keeps only
-    /// the newest.
-    pub(crate) fn answer_ping(&mut self, events: &mut Events<'_, '_, Side>) {
-        if self.control_bytes < CONTROL_BYTES_MAX {
-            self.put_control(|frames| events.poll_transmit(frames));
-        }
-    }
-
-    /// Queues the control frames that are due, unless too many are queued already.
+    /// Queues the control frames that are due, unless too many are queued already; the engine then
+    /// keeps only the answer to the newest Ping.
     pub(crate) fn take_control(&mut self, engine: &mut Engine<Side>) {
         if self.is_empty() {
             self.control_bytes = 0;
@@ -236,15 +229,15 @@ impl Outbox {
             // No frame may follow a Close frame, so it comes last.
             engine.poll_transmit(self.tail(Header::BYTES_MAX));
         } else if self.control_bytes < CONTROL_BYTES_MAX {
-            self.put_control(|frames| engine.poll_transmit(frames));
+            self.put_control(engine);
         }
     }
 
     /// Queues control frames at the next frame boundary, before queued data and after earlier
     /// control frames.
-    fn put_control(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) {
+    fn put_control(&mut self, engine: &mut Engine<Side>) {
         let mut frames = pool::take(0);
-        write(&mut frames);
+        engine.poll_transmit(&mut frames);
         self.control_bytes += frames.len() as u32;
         let (queue, end) = self.control_place();
         if queue.is_empty() {

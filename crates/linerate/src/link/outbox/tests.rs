@@ -19,7 +19,7 @@ fn ping(outbox: &mut Outbox, engine: &mut Engine<Side>, payload: u8) {
         events.next(),
         Some(Ok(linerate_proto::Event::Ping(_)))
     ));
-    outbox.answer_ping(&mut events);
+    outbox.take_control(engine);
 }
 
 /// Takes at most `bytes` bytes from the outbox.
