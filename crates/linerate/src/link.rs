@@ -9,6 +9,7 @@
 mod alarm;
 mod connection;
 mod driver;
+mod driver_state;
 mod futures;
 mod inbox;
 mod outbox;
@@ -46,6 +47,7 @@ pub(crate) use alarm::Alarm;
 pub(crate) use connection::Connection;
 use connection::{Aside, READS_IN_A_ROW_MAX, Receiver, Until};
 pub(crate) use driver::Driver;
+use driver_state::DriverState;
 pub(crate) use futures::{Recv, SendMessage, send_uncompressed};
 use inbox::Inbox;
 pub(crate) use inbox::{Chunk, Mode};
@@ -134,20 +136,15 @@ impl Link {
                 inbox: Inbox::new(leftover),
                 outbox: Outbox::default(),
                 receiver: Receiver::Absent,
-                driver: None,
+                driver: DriverState::default(),
                 aside: agreed.subprotocol.map(|subprotocol| {
                     Box::new(Aside {
                         subprotocol: Some(subprotocol),
                         ..Aside::default()
                     })
                 }),
-                alarm_set: None,
-                alarm_rang: false,
                 handles: 1,
-                receiver_gone: false,
-                driver_notified: false,
-                stream_shut_down: false,
-                handler_done: false,
+                is_shut_down: false,
                 reads_in_a_row: 0,
                 counted: Counted::default(),
             }),
@@ -164,7 +161,7 @@ impl Link {
     pub(crate) fn discard_unsent(&self) {
         let mut connection = self.lock();
         connection.outbox.discard_unbegun();
-        connection.wake_driver();
+        connection.driver.wake();
     }
 
     fn is_driver_active(&self) -> bool {
@@ -188,14 +185,14 @@ impl Link {
             .get_or_insert_default()
             .clone();
         // This must happen before reading from the socket, which may wake a task from then on.
-        readiness.set(Some(cx.waker()), connection.driver.as_ref());
+        readiness.set(Some(cx.waker()), connection.driver.waker());
         let reader = Waker::from(readiness);
         let received = connection.poll_receive(cx, &reader, mode);
         connection.update_readiness();
         if received.is_pending() {
             _ = connection.write_now(cx, false);
         } else if connection.is_anything_left(&reader) {
-            connection.wake_driver();
+            connection.driver.wake();
         }
         received
     }
@@ -240,7 +237,7 @@ impl Link {
         if connection.is_full() || urgency == Urgency::Now && !is_corked {
             _ = connection.write_now(cx, is_driver_active);
         } else if !is_driver_active {
-            connection.wake_driver();
+            connection.driver.wake();
         }
         Poll::Ready(Ok(()))
     }
@@ -275,7 +272,7 @@ impl Link {
         if connection.inbox.is_empty() {
             connection.write_at_once();
         } else {
-            connection.wake_driver();
+            connection.driver.wake();
         }
     }
 
@@ -324,7 +321,7 @@ impl Link {
             counters::add(&counters.messages_sent, 1);
         }
         if !self.is_driver_active() {
-            connection.wake_driver();
+            connection.driver.wake();
         }
         Ok(())
     }
@@ -347,7 +344,7 @@ impl Link {
         let mut connection = self.lock();
         connection.engine.close(code, reason, clock::now())?;
         if !self.is_driver_active() {
-            connection.wake_driver();
+            connection.driver.wake();
         }
         Ok(())
     }
@@ -368,7 +365,7 @@ impl Link {
         connection.receiver = Receiver::Absent;
         connection.update_readiness();
         if !self.is_driver_active() {
-            connection.wake_driver();
+            connection.driver.wake();
         }
     }
 
@@ -385,9 +382,11 @@ impl Link {
     pub(crate) fn drop_handle(&self, is_receiver: bool) {
         let mut connection = self.lock();
         connection.handles -= 1;
-        connection.receiver_gone |= is_receiver;
+        if is_receiver {
+            connection.receiver = Receiver::Gone;
+        }
         if connection.handles == 0 || is_receiver {
-            connection.wake_driver();
+            connection.driver.wake();
         }
     }
 }

@@ -17,10 +17,10 @@ use tokio::task::unconstrained;
 
 use super::{
     Side,
+    driver_state::DriverState,
     inbox::{Chunk, Inbox, Mode, Parsed},
     outbox::Outbox,
     readiness::Readiness,
-    tick::Tick,
 };
 use crate::{
     Error, Frames, Options, Result, counters,
@@ -38,29 +38,24 @@ pub(crate) struct Connection {
     pub(super) inbox: Inbox,
     pub(super) outbox: Outbox,
     pub(super) receiver: Receiver,
-    pub(super) driver: Option<Waker>,
+    pub(super) driver: DriverState,
     pub(super) aside: Option<Box<Aside>>,
-    /// The tick for which the shared alarm is set.
-    pub(super) alarm_set: Option<Tick>,
-    pub(super) alarm_rang: bool,
     /// The number of handles that the application holds.
     pub(super) handles: u32,
-    pub(super) receiver_gone: bool,
-    /// True if the driver has been woken and has not run since.
-    pub(super) driver_notified: bool,
-    pub(super) stream_shut_down: bool,
-    /// True if the driver has no handler, or its handler has completed.
-    pub(super) handler_done: bool,
+    /// True if our side of the stream has ended.
+    pub(super) is_shut_down: bool,
     /// The number of reads since the receiver last had to wait.
     pub(super) reads_in_a_row: u8,
     pub(super) counted: Counted,
 }
 
-/// Which task is waiting for a message.
+/// The state of the application's receiver: which task is waiting for a message, if any.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Receiver {
-    /// No task.
+    /// No task is waiting.
     Absent,
+    /// The application has dropped the receiver, so that messages are discarded.
+    Gone,
     /// The driver's task, as for the handler of a server.
     InDriver,
     /// Another task, whose waker is in [`Aside`].
@@ -128,7 +123,7 @@ impl Connection {
         mode: Mode,
     ) -> Poll<Result<Option<Chunk>>> {
         let received = self.try_receive(cx, reader, mode);
-        self.receiver = match (&received, &self.driver) {
+        self.receiver = match (&received, self.driver.waker()) {
             (Poll::Ready(_), _) => Receiver::Absent,
             (Poll::Pending, Some(driver)) if driver.will_wake(cx.waker()) => Receiver::InDriver,
             (Poll::Pending, _) => {
@@ -207,7 +202,7 @@ impl Connection {
         {
             let waits = self.receiver == Receiver::Other;
             let receiver = aside.receiver.as_ref().filter(|_| waits);
-            readiness.set(receiver, self.driver.as_ref());
+            readiness.set(receiver, self.driver.waker());
         }
     }
 
@@ -262,7 +257,7 @@ impl Connection {
             // An active driver tries again by itself; waking it would make it loop forever.
             Poll::Pending if is_driver_active => return Poll::Pending,
             Poll::Pending => {
-                self.wake_driver();
+                self.driver.wake();
                 return Poll::Pending;
             }
         }
@@ -416,10 +411,14 @@ impl Connection {
     }
 
     pub(super) fn wake_receiver(&mut self) {
-        match std::mem::replace(&mut self.receiver, Receiver::Absent) {
-            Receiver::Absent => {}
-            Receiver::InDriver => self.wake_driver(),
+        match self.receiver {
+            Receiver::Absent | Receiver::Gone => {}
+            Receiver::InDriver => {
+                self.receiver = Receiver::Absent;
+                self.driver.wake();
+            }
             Receiver::Other => {
+                self.receiver = Receiver::Absent;
                 if let Some(waker) = self.aside_mut().receiver.take() {
                     waker.wake();
                 }
@@ -428,19 +427,10 @@ impl Connection {
         self.wake_waiting(|until| until == Until::Input);
     }
 
-    pub(super) fn wake_driver(&mut self) {
-        if !self.driver_notified
-            && let Some(waker) = &self.driver
-        {
-            self.driver_notified = true;
-            waker.wake_by_ref();
-        }
-    }
-
     fn wake_all(&mut self) {
         self.wake_receiver();
         self.wake_waiting(|_| true);
-        self.wake_driver();
+        self.driver.wake();
     }
 }
 
