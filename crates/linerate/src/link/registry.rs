@@ -1,4 +1,4 @@
-//! The open connections of a server: their number, their shared timer, and closing them at
+//! The connections of a server: how many are open, the timer that they share, and closing them at
 //! shutdown.
 
 use std::{
@@ -10,10 +10,8 @@ use std::{
 use linerate_proto::CloseCode;
 use tokio::sync::Notify;
 
-use crate::{
-    clock,
-    link::{Link, Tick},
-};
+use super::{Link, tick::Tick};
+use crate::clock;
 
 /// How many ticks the timer can look ahead: 51 s. A later deadline wakes its connection early,
 /// which then sets the alarm again.
@@ -21,7 +19,7 @@ const TICKS: usize = 512;
 
 /// The connections of one server.
 #[derive(Clone)]
-pub(super) struct Connections {
+pub(crate) struct Connections {
     shared: Arc<Shared>,
     connections_max: usize,
 }
@@ -54,7 +52,7 @@ pub(crate) struct Slot {
 }
 
 impl Connections {
-    pub(super) fn new(connections_max: usize) -> Self {
+    pub(crate) fn new(connections_max: usize) -> Self {
         let open = Open {
             slots: 0,
             links: Vec::new(),
@@ -78,7 +76,7 @@ impl Connections {
     }
 
     /// Takes a slot if one is free.
-    pub(super) fn take_slot(&self) -> Option<Slot> {
+    pub(crate) fn take_slot(&self) -> Option<Slot> {
         let mut open = self.shared.lock();
         if open.slots >= self.connections_max {
             return None;
@@ -97,7 +95,7 @@ impl Connections {
 
     /// Waits until the server shuts down.
     #[cfg(any(feature = "http2", feature = "http3"))]
-    pub(super) async fn shutdown(&self) {
+    pub(crate) async fn shutdown(&self) {
         let mut notified = std::pin::pin!(self.shared.shutdown.notified());
         notified.as_mut().enable();
         if !self.shared.lock().closing {
@@ -106,7 +104,7 @@ impl Connections {
     }
 
     /// Closes all connections and waits at most `timeout` until they are gone.
-    pub(super) async fn close_all(&self, timeout: Duration) {
+    pub(crate) async fn close_all(&self, timeout: Duration) {
         let links: Vec<_> = {
             let mut open = self.shared.lock();
             open.closing = true;
@@ -158,7 +156,7 @@ impl Slot {
     }
 
     /// Registers the connection after its opening handshake.
-    pub(super) fn enter(&self, link: &Arc<Link>) {
+    pub(crate) fn enter(&self, link: &Arc<Link>) {
         let closing = {
             let mut open = self.shared.lock();
             open.links[self.index() as usize] = Arc::downgrade(link);
@@ -171,7 +169,7 @@ impl Slot {
 
     /// Sets the alarm for `tick`, or for the last tick that the timer can hold; returns the tick
     /// that was set.
-    pub(crate) fn set_alarm(&self, tick: Tick) -> Tick {
+    pub(super) fn set_alarm(&self, tick: Tick) -> Tick {
         let mut open = self.shared.lock();
         let turned = open.turned.intervals();
         let interval = tick
