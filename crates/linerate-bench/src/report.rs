@@ -18,6 +18,7 @@ mod scenario;
 mod table;
 #[cfg(test)]
 mod tests;
+mod verdict;
 mod words;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};

@@ -7,6 +7,7 @@
 //! sustains.
 
 pub mod audience;
+mod cell;
 pub mod dialect;
 pub mod feed;
 pub mod ladder;
@@ -23,10 +24,11 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+pub use cell::Cell;
 pub use dialect::Dialect;
 pub use peer::Peer;
 pub use redis::Redis;
-pub use trial::{Cell, Trial};
+pub use trial::Trial;
 
 /// The channel in which everything is published.
 pub const CHANNEL: &str = "story";

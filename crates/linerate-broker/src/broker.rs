@@ -104,7 +104,7 @@ pub trait Broker: fmt::Debug + Send + Sync + 'static {
     /// patterns.
     fn is_pattern(&self, channel: &ChannelName) -> bool;
 
-    /// Returns the name of this kind of broker, for display.
+    /// Returns the [name](crate::BrokerKind::name) of this kind of broker.
     fn name(&self) -> &'static str;
 
     /// Writes a test value in the same way as a durable publication. Completes when the broker has

@@ -1,37 +1,20 @@
-//! Creates the broker that a URL names.
+//! The registered brokers, and the start of the one that a URL names.
 
-use std::{io, sync::Arc};
+use std::sync::Arc;
 
 use crate::{
     broker::Broker,
     ingest::Ingest,
-    memory::Memory,
-    nats::{Nats, NatsConfigError},
+    kind::{BrokerKind, ConnectError},
+    memory, nats,
     options::BrokerOptions,
-    redis::{Redis, RedisError},
+    redis,
 };
 
-/// The reason why a broker could not be created. The messages show no part of the URL, which may
-/// contain a password.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConnectError {
-    /// NATS cannot be set up.
-    #[error("cannot set up NATS as the broker")]
-    Nats(#[from] NatsConfigError),
-    /// Redis cannot be set up.
-    #[error("cannot set up Redis as the broker")]
-    Redis(#[from] RedisError),
-    /// The scheme of the URL belongs to no broker.
-    #[error("broker URL must begin with memory:, redis://, rediss://, nats:// or tls://")]
-    Scheme,
-    /// The system could not start a thread.
-    #[error("cannot start a thread for the embedded broker")]
-    Thread(#[source] io::Error),
-}
+/// All brokers, in the order in which messages list their URLs.
+pub const BROKERS: &[BrokerKind] = &[memory::KIND, redis::KIND, nats::KIND];
 
-/// Starts the broker that `url` names: `memory:`, `redis://…`, `rediss://…` (both also with
-/// `+sentinel` and `+cluster`), `nats://…` or `tls://…`. Everything that arrives goes to `ingest`.
+/// Starts the one of [`BROKERS`] that `url` names. Everything that arrives goes to `ingest`.
 ///
 /// Returns immediately. A broker with a server connects in the background, and reconnects for as
 /// long as it lives.
@@ -54,24 +37,15 @@ pub fn connect(
     options: BrokerOptions,
     ingest: Arc<dyn Ingest>,
 ) -> Result<Arc<dyn Broker>, ConnectError> {
-    let scheme = url.split(':').next().unwrap_or_default();
-    match scheme.split('+').next().unwrap_or_default() {
-        "memory" => {
-            let memory = Memory::new(&options, ingest).map_err(ConnectError::Thread)?;
-            Ok(Arc::new(memory))
-        }
-        "nats" | "tls" => Ok(Arc::new(Nats::new(url, options, ingest)?)),
-        "redis" | "rediss" => Ok(Arc::new(Redis::new(url, options, ingest)?)),
-        _ => Err(ConnectError::Scheme),
-    }
+    BrokerKind::find(BROKERS, url)?.connect(url, options, ingest)
 }
 
 #[cfg(test)]
 mod tests {
     use std::{error::Error, sync::Arc};
 
-    use super::{ConnectError, connect};
-    use crate::{BoxFuture, BrokerOptions, Event, Ingest};
+    use super::{BROKERS, connect};
+    use crate::{BoxFuture, BrokerKind, BrokerOptions, ConnectError, Event, Ingest};
 
     struct Nobody;
 
@@ -96,6 +70,18 @@ mod tests {
     }
 
     #[test]
+    fn each_scheme_belongs_to_one_broker() {
+        let listed = "memory:, redis://, rediss://, nats:// or tls://";
+        assert_eq!(BrokerKind::schemes_of(BROKERS), listed);
+        for kind in BROKERS {
+            for scheme in kind.schemes {
+                let found = BrokerKind::find(BROKERS, scheme).unwrap();
+                assert_eq!(found.name, kind.name, "{scheme}");
+            }
+        }
+    }
+
+    #[test]
     fn wrong_urls_are_errors_that_show_no_password() {
         for url in ["", "hunter2", "http://h:hunter2@x", "redis://:hunter2/@h"] {
             let result = connect(url, BrokerOptions::default(), Arc::new(Nobody));
@@ -107,7 +93,7 @@ mod tests {
                 source = error.source();
             }
             assert!(!text.contains("hunter2"), "{text}");
-            let is_scheme = matches!(error, ConnectError::Scheme);
+            let is_scheme = matches!(error, ConnectError::Scheme { .. });
             assert_eq!(is_scheme, !url.starts_with("redis"), "{url}");
         }
     }

@@ -24,6 +24,7 @@ use crate::{
     idempotency::IdempotencyKeys,
     incarnation,
     ingest::Ingest,
+    kind::BrokerKind,
     options::BrokerOptions,
     request::{History, HistoryRequest, Publish, Published, StreamOptions},
     runtime::BrokerThread,
@@ -34,6 +35,14 @@ mod pattern;
 
 /// The number of publications that may wait for the node before publishers have to wait.
 const EVENTS_MAX: usize = 4_096;
+
+/// The embedded broker, which `memory:` names.
+pub const KIND: BrokerKind = BrokerKind {
+    name: "memory",
+    schemes: &["memory:"],
+    is_embedded: true,
+    start: |_, options, ingest| Ok(Arc::new(Memory::new(&options, ingest)?)),
+};
 
 /// The embedded broker.
 pub struct Memory {
@@ -241,7 +250,7 @@ impl Broker for Memory {
     }
 
     fn name(&self) -> &'static str {
-        "memory"
+        KIND.name
     }
 
     fn probe_write(&self) -> BoxFuture<'_, Result<(), BrokerError>> {

@@ -25,6 +25,7 @@ use crate::{
     event::LinkState,
     idempotency::IdempotencyKeys,
     ingest::Ingest,
+    kind::BrokerKind,
     options::BrokerOptions,
     request::{History, HistoryRequest, Publish, Published, StreamOptions},
 };
@@ -58,6 +59,14 @@ const PROBE_CHANNEL: &str = "linerate.writes";
 
 /// How long a probe write is stored.
 const PROBE_TTL: Duration = Duration::from_secs(60);
+
+/// NATS, which `nats://…` and `tls://…` name (see [`Nats::new`]).
+pub const KIND: BrokerKind = BrokerKind {
+    name: "nats",
+    schemes: &["nats://", "tls://"],
+    is_embedded: false,
+    start: |url, options, ingest| Ok(Arc::new(Nats::new(url, options, ingest)?)),
+};
 
 /// A node's connection to a NATS service.
 ///
@@ -330,7 +339,7 @@ impl Broker for Nats {
     }
 
     fn name(&self) -> &'static str {
-        "NATS"
+        KIND.name
     }
 
     fn probe_write(&self) -> BoxFuture<'_, Result<(), BrokerError>> {

@@ -39,11 +39,11 @@ pub struct BrokerOptions {
     /// Limits on what this node stores for plain channels.
     pub sequencer: SequencerLimits,
     /// The maximum size in bytes of a durable channel's stream; the oldest publications are removed
-    /// first. By default 64 MiB, which is also the most that is read from a stream at once. NATS
-    /// only: Redis counts publications.
+    /// first. By default 64 MiB, which is also the most that is read from a stream at once. Ignored
+    /// by brokers whose streams are limited by the number of publications alone.
     pub stream_bytes_max: u64,
     /// The number of servers of a cluster that store a durable channel's stream, from 1 to 5. By
-    /// default 1. NATS only.
+    /// default 1. Ignored by brokers that replicate all their data in the same way.
     pub stream_replicas: u8,
     /// CA certificates to trust instead of those of the system, as PEM.
     pub tls_authorities: Option<Vec<u8>>,

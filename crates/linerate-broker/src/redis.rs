@@ -47,6 +47,7 @@ use crate::{
     broker::{BoxFuture, Broker, BrokerError},
     event::LinkState,
     ingest::Ingest,
+    kind::BrokerKind,
     options::BrokerOptions,
     request::{History, HistoryRequest, Publish, Published, StreamOptions},
     runtime::BrokerThread,
@@ -80,6 +81,14 @@ pub use tls::TrustError;
 
 /// How long the key that a probe writes lives, in milliseconds.
 const PROBE_TTL_MS: u32 = 60_000;
+
+/// Redis, which `redis://…` and `rediss://…` name, also with `+sentinel` and `+cluster`.
+pub const KIND: BrokerKind = BrokerKind {
+    name: "redis",
+    schemes: &["redis://", "rediss://"],
+    is_embedded: false,
+    start: |url, options, ingest| Ok(Arc::new(Redis::new(url, options, ingest)?)),
+};
 
 /// Redis, as the broker of a node.
 #[derive(Debug)]
@@ -365,7 +374,7 @@ impl Broker for Redis {
     }
 
     fn name(&self) -> &'static str {
-        "Redis"
+        KIND.name
     }
 
     fn probe_write(&self) -> BoxFuture<'_, Result<(), BrokerError>> {

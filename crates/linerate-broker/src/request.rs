@@ -10,7 +10,7 @@ use linerate_hub::{ClientInfo, Publication, StreamPosition};
 pub struct Publish {
     /// The payload, which is carried unchanged.
     pub payload: Bytes,
-    /// The client that publishes, if a client does. Lost in plain Redis and NATS channels, which
+    /// The client that publishes, if a client does. Lost in plain channels of brokers in which they
     /// carry only payloads.
     pub info: Option<ClientInfo>,
     /// Tags that the publisher adds. Lost in the same cases as `info`.

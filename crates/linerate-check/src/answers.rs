@@ -2,13 +2,19 @@
 
 use flate2::{Decompress, FlushDecompress, Status};
 
-use crate::{
-    case::Answer,
-    frame::{Received, Role},
-};
+use crate::frame::{Received, Role};
 
 /// The maximum size of an answer after inflating, in bytes.
 const INFLATED_BYTES_MAX: usize = 16 << 20;
+
+/// A message or a Pong that the endpoint sends back.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Answer {
+    /// The opcode: 1 for text, 2 for binary, 10 for a Pong.
+    pub opcode: u8,
+    /// The payload.
+    pub payload: Vec<u8>,
+}
 
 /// Assembles the messages of one connection.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{http2::Fate, tls::Shape};
+use crate::{answers::Answer, http2::Fate, tls::Shape};
 
 /// The area that a row belongs to. Its letter begins the ids of the rows.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
@@ -213,15 +213,6 @@ pub enum Wait {
     Answer,
     /// A moment, so that the stages arrive in separate segments.
     Moment,
-}
-
-/// A message or a Pong that the endpoint sends back.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Answer {
-    /// The opcode: 1 for text, 2 for binary, 10 for a Pong.
-    pub opcode: u8,
-    /// The payload.
-    pub payload: Vec<u8>,
 }
 
 /// The expected result of an input.

@@ -20,7 +20,8 @@ pub(crate) use client::ACCEPTED;
 pub(crate) use deadlines::claimed_bytes;
 
 use crate::{
-    case::{Answer, Area, Case, Expect, Input, Opening, Row, Stage, Wait},
+    answers::Answer,
+    case::{Area, Case, Expect, Input, Opening, Row, Stage, Wait},
     frame::{Frame, Role},
     http2::Request,
 };
@@ -54,7 +55,9 @@ pub fn stress() -> Vec<Row> {
 /// Returns the rows about deadlines: connections that stop halfway. Each input takes as long as the
 /// server waits.
 pub fn deadlines() -> Vec<Row> {
-    deadlines::rows(Wire(Role::Server))
+    let mut rows = deadlines::rows(Wire(Role::Server));
+    rows.push(tls::unfinished());
+    rows
 }
 
 /// Returns the rows about TLS, for a server that is reached over it.

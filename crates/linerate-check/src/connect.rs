@@ -4,26 +4,15 @@ use std::{future::Future, io, sync::Arc, time::Duration};
 
 use rustls::{ClientConfig, pki_types::ServerName};
 use thiserror::Error;
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    net::TcpStream,
-    time::timeout,
-};
+use tokio::{net::TcpStream, time::timeout};
 use tokio_rustls::TlsConnector;
 use url::Url;
 
 use crate::{
+    connection::Connection,
     http2,
     tls::{Segments, Shape, Shaped, tls12},
 };
-
-/// The operations of a connection, whatever its transport.
-pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
-
-/// A connection over any transport.
-pub(crate) type Connection = Box<dyn ByteStream>;
 
 /// The server under test.
 #[derive(Clone)]

@@ -5,24 +5,19 @@
 //! | `expect` | the expected and the actual fate of streams |
 //! | `frame` | frames, valid and invalid |
 //! | `hpack` | encoding and decoding of header fields |
-//! | `judge` | verdicts on what came back |
 //! | `session` | the frames of a server, and checks that it may send them |
-//! | `talk` | a conversation in frames |
 //! | `tunnel` | a stream that carries a WebSocket, as a byte stream |
 
 mod expect;
 pub(crate) mod frame;
 pub(crate) mod hpack;
 mod huffman;
-mod judge;
 mod session;
-mod talk;
 mod tunnel;
 
 pub use expect::{Fate, Seen, SeenStream};
-pub(crate) use judge::{is_settled, judge_connection, judge_endurance, judge_streams};
-pub(crate) use talk::hold;
-pub(crate) use tunnel::{Fault, Tunnel, fields_with};
+pub(crate) use session::{Session, Stream};
+pub(crate) use tunnel::{Tunnel, fields_with};
 
 /// The connection preface: the first bytes that a client sends (RFC 9113 §3.4).
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

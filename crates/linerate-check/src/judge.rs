@@ -1,15 +1,17 @@
 //! Judges what came back.
 
 mod deadline;
+mod http2;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 use crate::{
-    case::{Answer, Expect, Verdict},
+    answers::Answer,
+    case::{Expect, Verdict},
+    connection::End,
     http::{Head, accept},
-    http2,
-    outcome::{Closed, End, Outcome},
-    tls,
+    outcome::{Closed, Outcome},
 };
 
 /// A verdict, and the reason for it.
@@ -64,7 +66,7 @@ pub(crate) fn judge(expect: &Expect, outcome: &Outcome, echoes: bool) -> Judgeme
         return Judgement::wrong(format!("it sent {fault}"));
     }
     match expect {
-        Expect::Alert(alerts) => tls::judge_refusal(alerts, outcome),
+        Expect::Alert(alerts) => tls::judge(alerts, outcome),
         Expect::Answers(answers) => judge_answers(answers, outcome, echoes),
         Expect::Close { codes, before } => judge_close(codes, before, outcome, echoes),
         Expect::ConnectionError(codes) => http2::judge_connection(codes, outcome),

@@ -13,7 +13,8 @@ use tokio_rustls::TlsAcceptor;
 use crate::{
     case::{Case, Opening, Row},
     catalogue::ACCEPTED,
-    connect::{Connection, in_time, replaced},
+    connect::{in_time, replaced},
+    connection::Connection,
     frame::Role,
     http::{Head, accept},
     judge::{Judgement, judge},

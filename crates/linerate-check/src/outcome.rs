@@ -2,19 +2,7 @@
 
 use std::{fmt::Write, time::Duration};
 
-use crate::{case::Answer, http::Head, http2::Seen, tls};
-
-/// The last known state of the connection.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum End {
-    /// The peer ended it in an orderly way.
-    Fin,
-    /// It is still open.
-    #[default]
-    Open,
-    /// It was reset.
-    Reset,
-}
+use crate::{answers::Answer, connection::End, http::Head, http2::Seen, tls};
 
 /// A received Close frame.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -17,10 +17,10 @@ use crate::{
     connect::{Target, in_time},
     frame::Role,
     http::{Head, KEY},
-    http2::{self, Tunnel, fields_with},
+    http2::{Tunnel, fields_with, hpack::block},
     judge::{Judgement, judge},
     outcome::Outcome,
-    talk::{Manner, Talk},
+    talk::{self, Manner, Talk},
 };
 
 /// The reason to give for inputs that are not sent any more.
@@ -235,7 +235,7 @@ async fn hold(plan: &Plan, case: &Case) -> io::Result<(Vec<u8>, Outcome)> {
         Opening::Http2 { .. } | Opening::Http2Nothing
     ) {
         let connection = plan.target.connect_http2(plan.patience).await?;
-        let outcome = http2::hold(case, connection, plan.patience).await;
+        let outcome = talk::http2::hold(case, connection, plan.patience).await;
         return Ok((stages, outcome));
     }
     let connection = match case.input.opening {
@@ -290,7 +290,7 @@ async fn hold_in_tunnel(
     };
     talk.go_on(head, &request);
     if !is_agreed || case.input.opening == Opening::Nothing {
-        return Ok((http2::hpack::block(&fields), talk.leave()));
+        return Ok((block(&fields), talk.leave()));
     }
     Ok((stages, talk.run(<[u8]>::to_vec).await))
 }

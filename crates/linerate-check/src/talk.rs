@@ -1,6 +1,8 @@
 //! A conversation with the endpoint under test: sends one input and collects everything that comes
 //! back.
 
+pub(crate) mod http2;
+
 use std::{io, time::Duration};
 
 use tokio::{
@@ -11,19 +13,18 @@ use tokio::{
 use crate::{
     answers::{Answers, Completed},
     case::{Case, Expect, Opening, Wait},
-    connect::Connection,
+    connection::{Connection, End, Fault},
     frame::{Frame, Role, take_frame},
     http::Head,
-    http2::Fault,
     judge::{fault_of_choices, fault_of_opening, is_settled},
-    outcome::{Closed, End, Outcome},
+    outcome::{Closed, Outcome},
 };
 
 /// How long to wait for an answer between two stages.
-pub(crate) const ANSWER_PAUSE: Duration = Duration::from_millis(300);
+const ANSWER_PAUSE: Duration = Duration::from_millis(300);
 
 /// The pause that keeps two stages in separate segments.
-pub(crate) const MOMENT: Duration = Duration::from_millis(2);
+const MOMENT: Duration = Duration::from_millis(2);
 
 /// How long to wait for a second response to a request.
 const SECOND_ANSWER_PAUSE: Duration = Duration::from_millis(150);

@@ -4,6 +4,7 @@ mod compare;
 mod launch;
 mod list;
 mod place;
+mod prepared;
 mod remote;
 mod report;
 mod resume;

@@ -22,6 +22,7 @@ use linerate_check::{
 use crate::{
     certificate,
     connect::{header, seconds},
+    terminal::with_causes,
 };
 
 const EXAMPLES: &str = "\
@@ -177,7 +178,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     match check(arguments) {
         Ok(status) => status,
         Err(error) => {
-            eprintln!("Error: {error:#}");
+            eprintln!("Error: {}", with_causes(&error));
             UNCHECKED.into()
         }
     }

@@ -72,8 +72,17 @@ enum Verb {
     Token(token::Arguments),
 }
 
-fn main() -> anyhow::Result<ExitCode> {
-    let arguments = Arguments::parse();
+fn main() -> ExitCode {
+    match run(Arguments::parse()) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("Error: {}", terminal::with_causes(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     // `linerate serve` configures its own log.
     if !matches!(arguments.verb, Verb::Serve(_)) {
         log_warnings();

@@ -61,7 +61,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "KEY", conflicts_with = "broker")]
     api_key: Option<String>,
 
-    /// Publish directly to this broker: redis://… or nats://…, as for `linerate serve --broker`.
+    /// Publish directly to the broker with this URL, as for `linerate serve --broker`.
     #[arg(long, value_name = "URL")]
     broker: Option<String>,
 

@@ -1,4 +1,4 @@
-//! Output to terminals: escaping of untrusted text, and detection of colours.
+//! Output to terminals: escaping of untrusted text, detection of colours, and errors.
 
 use std::{
     env,
@@ -29,9 +29,40 @@ pub(crate) fn printable(text: &str, kept: &[char]) -> String {
     printable
 }
 
+/// Returns an error and its causes on one line. A cause that the text before it repeats is left
+/// out.
+pub(crate) fn with_causes(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
-    use super::printable;
+    use std::io;
+
+    use anyhow::Context;
+
+    use super::{printable, with_causes};
+
+    #[test]
+    fn each_cause_of_an_error_is_shown_once() {
+        let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
+        let error = Err::<(), _>(refused())
+            .context("cannot connect")
+            .unwrap_err();
+        assert_eq!(with_causes(&error), "cannot connect: connection refused");
+        let repeated = Err::<(), _>(refused()).context("cannot connect: connection refused");
+        let error = repeated.context("no server").unwrap_err();
+        assert_eq!(
+            with_causes(&error),
+            "no server: cannot connect: connection refused"
+        );
+    }
 
     #[test]
     fn what_steers_a_terminal_is_escaped() {

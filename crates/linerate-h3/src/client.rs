@@ -106,7 +106,7 @@ impl Outgoing {
     ) -> Result<ResponseHead, Opening> {
         let bytes_max = self.header_list_bytes_max;
         for _ in 0..=limits.interim_responses_max {
-            let malformed = Fault::stream(Code::MESSAGE_ERROR, "no response");
+            let malformed = Fault::stream(Code::MESSAGE_ERROR, "stream ends without a response");
             let section = read_section(recv, bytes_max).await?.ok_or(malformed)?;
             let Section::Fields(fields) = section else {
                 return Err(Opening::Handshake(too_large(bytes_max)));

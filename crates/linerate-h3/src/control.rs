@@ -165,7 +165,7 @@ impl Frame {
 }
 
 const fn wrong_id() -> Fault {
-    Fault::connection(Code::ID_ERROR, "identifier that can't be")
+    Fault::connection(Code::ID_ERROR, "invalid identifier")
 }
 
 /// Checks bytes of the peer's QPACK encoder stream (RFC 9204 §4.3). There is no dynamic table, so
@@ -176,7 +176,7 @@ pub(crate) fn check_encoder(input: &[u8]) -> Result<(), Fault> {
         true => Ok(()),
         false => Err(Fault::connection(
             Code::QPACK_ENCODER_STREAM_ERROR,
-            "field for a table that is not there",
+            "QPACK dynamic table not allowed",
         )),
     }
 }
@@ -200,7 +200,7 @@ impl DecoderChecker {
             if byte & 0xc0 != 0x40 {
                 return Err(Fault::connection(
                     Code::QPACK_DECODER_STREAM_ERROR,
-                    "acknowledgement of what was not sent",
+                    "unexpected QPACK acknowledgement",
                 ));
             }
             self.is_inside = byte & 0x3f == 0x3f;

@@ -38,7 +38,7 @@ pub(crate) async fn read_section(
     Ok(None)
 }
 
-const TOO_MUCH: Fault = Fault::connection(Code::EXCESSIVE_LOAD, "too much that nobody knows");
+const TOO_MUCH: Fault = Fault::connection(Code::EXCESSIVE_LOAD, "too many unknown frames");
 
 async fn read_head(recv: &mut RecvStream) -> Result<Option<Head>, Failure> {
     let mut reader = HeadReader::default();

@@ -54,7 +54,7 @@ pub(crate) fn put(output: &mut Vec<u8>, kind: u64, payload: &[u8]) {
 
 /// Returns the fault for a frame that is not allowed at this point.
 pub(crate) const fn unexpected() -> Fault {
-    Fault::connection(Code::FRAME_UNEXPECTED, "frame where it must not be")
+    Fault::connection(Code::FRAME_UNEXPECTED, "frame not allowed here")
 }
 
 /// Returns the fault for a stream that ends in the middle of a frame.

@@ -89,7 +89,7 @@ impl Peer {
             // §6.2.2: only servers may push, and only as much as the client allows. We allow
             // nothing.
             PUSH if self.role == Role::Server => Err(creation_error().into()),
-            PUSH => Err(Fault::connection(Code::ID_ERROR, "push that was not allowed").into()),
+            PUSH => Err(Fault::connection(Code::ID_ERROR, "push not allowed").into()),
             _ => self.ignore(stream),
         }
     }
@@ -127,7 +127,7 @@ impl Peer {
 }
 
 const fn creation_error() -> Fault {
-    Fault::connection(Code::STREAM_CREATION_ERROR, "stream that must not be")
+    Fault::connection(Code::STREAM_CREATION_ERROR, "stream not allowed")
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -163,7 +163,7 @@ async fn read_critical(
         match stream.read(&mut buffer).await {
             Ok(Some(bytes)) => take(&buffer[..bytes])?,
             Ok(None) | Err(ReadError::Reset(_)) => {
-                let what = "stream ended that must not";
+                let what = "critical stream closed";
                 return Err(Fault::connection(Code::CLOSED_CRITICAL_STREAM, what).into());
             }
             Err(error) => return Err(error.into()),

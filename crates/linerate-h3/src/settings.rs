@@ -48,7 +48,7 @@ impl Settings {
             let (id, value) = (take(&mut payload)?, take(&mut payload)?);
             // §7.2.4: "The same setting identifier MUST NOT occur more than once".
             if seen.contains(&id) {
-                return Err(wrong("setting given twice"));
+                return Err(wrong("duplicate setting"));
             }
             seen.push(id);
             settings.apply(id, value)?;
@@ -60,12 +60,12 @@ impl Settings {
         match (id, value) {
             // §7.2.4.1: settings of HTTP/2 "MUST NOT be sent, and their receipt MUST be treated as
             // a connection error of type H3_SETTINGS_ERROR".
-            (0x0 | 0x2..=0x5, _) => Err(wrong("setting of HTTP/2")),
+            (0x0 | 0x2..=0x5, _) => Err(wrong("setting reserved for HTTP/2")),
             (ENABLE_CONNECT_PROTOCOL, 0 | 1) => {
                 self.is_connect_protocol_enabled = value == 1;
                 Ok(())
             }
-            (ENABLE_CONNECT_PROTOCOL, _) => Err(wrong("setting that is neither 0 nor 1")),
+            (ENABLE_CONNECT_PROTOCOL, _) => Err(wrong("ENABLE_CONNECT_PROTOCOL must be 0 or 1")),
             (MAX_FIELD_SECTION_SIZE, _) => {
                 self.field_section_bytes_max = Some(value);
                 Ok(())
@@ -78,7 +78,7 @@ impl Settings {
 }
 
 fn take(payload: &mut &[u8]) -> Result<u64, Fault> {
-    let truncated = Fault::connection(Code::FRAME_ERROR, "settings end in the middle of one");
+    let truncated = Fault::connection(Code::FRAME_ERROR, "truncated settings");
     let (value, bytes) = varint::decode(payload).ok_or(truncated)?;
     *payload = &payload[bytes..];
     Ok(value)

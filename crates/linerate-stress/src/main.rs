@@ -27,7 +27,13 @@ mod trust;
 mod waits;
 mod websocket;
 
-use std::{env, fs, net::SocketAddr, path::PathBuf, process::ExitCode};
+use std::{
+    env, fs,
+    io::{self, ErrorKind, Write},
+    net::SocketAddr,
+    path::PathBuf,
+    process::ExitCode,
+};
 
 use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
@@ -126,7 +132,7 @@ fn main() -> Result<ExitCode> {
 fn stress(cli: &Cli) -> Result<ExitCode> {
     let rows = chosen(cli)?;
     if cli.list {
-        rows.iter().for_each(|row| println!("{}", row.name));
+        rows.iter().try_for_each(|row| print(&row.name))?;
         return Ok(ExitCode::SUCCESS);
     }
     let effort = Effort {
@@ -140,12 +146,12 @@ fn stress(cli: &Cli) -> Result<ExitCode> {
     for row in &rows {
         match (row.run)(&effort) {
             Ok(outcome) => {
-                println!("{}", table::text(&row.name, &outcome));
+                print(&table::text(&row.name, &outcome))?;
                 is_good &= outcome.broken().is_empty();
                 outcomes.push((row.name.clone(), outcome));
             }
             Err(error) => {
-                println!("{}\n  BROKEN: {error:#}", row.name);
+                print(&format!("{}\n  BROKEN: {error:#}", row.name))?;
                 is_good = false;
             }
         }
@@ -160,6 +166,15 @@ fn stress(cli: &Cli) -> Result<ExitCode> {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })
+}
+
+/// Prints a line to standard output.
+fn print(line: &str) -> io::Result<()> {
+    match writeln!(io::stdout(), "{line}") {
+        // The reader closed the pipe early, as `head` does.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        result => result,
+    }
 }
 
 fn chosen(cli: &Cli) -> Result<Vec<Row>> {

@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use crate::cell::{Echo, Load};
 use crate::report::behind::anchor;
 use crate::report::number::{counted, size};
-use crate::report::scenario::{not_counted, verdict};
+use crate::report::verdict::{not_counted, short_verdict, verdict};
 use crate::report::words::{Names, metric};
 use crate::report::{chart, table};
 use crate::summary::CellSummary;
@@ -153,21 +153,5 @@ impl Column {
         } else {
             messages
         }
-    }
-}
-
-fn short_verdict(cell: &CellSummary, names: &Names<'_>) -> String {
-    let Some(first) = cell.first() else {
-        return "no valid figure".into();
-    };
-    let ours = cell.ours().and_then(|it| Some((it, it.rank?)));
-    match ours {
-        Some((ours, 1)) => format!("{} first", names.title(&ours.contender)),
-        Some((ours, rank)) => format!(
-            "{} first, {} no. {rank}",
-            names.title(&first.contender),
-            names.title(&ours.contender)
-        ),
-        None => format!("{} first", names.title(&first.contender)),
     }
 }

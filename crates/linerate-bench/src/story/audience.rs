@@ -4,10 +4,11 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use super::StoryError;
+use super::cell::Cell;
 use super::dialect::Dialect;
 use super::message::{Stamp, stamps};
 use super::subscriber::Subscriber;
-use super::{Cell, StoryError};
 use crate::load::{Latencies, Watch};
 use crate::record::Latency;
 

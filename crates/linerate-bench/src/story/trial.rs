@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::audience::{Audience, Heard};
+use super::cell::Cell;
 use super::feed::{Fed, Feed, LARGE_BYTES};
 use super::{Peer, Redis, StoryError};
 use crate::load::Probe;
@@ -42,31 +43,6 @@ const GENTLE_TIME: Duration = Duration::from_millis(300);
 /// They exceed what its socket, which the kernel lets grow to 2.6 MB on the loopback interface, and
 /// its queue in the server can hold.
 const FILL_BYTES: f64 = 3.6e6;
-
-/// The subscribers of a server and their settings.
-#[derive(Clone, Copy, Debug)]
-pub struct Cell {
-    /// Number of subscribers.
-    pub subscribers: u32,
-    /// Number of sources from which messages come in turn. Each subscriber asks for one of them.
-    pub sources: u32,
-    /// Interval of the batches in milliseconds; 0 means no batches.
-    pub batch_ms: u32,
-    /// Number of additional subscribers that read nothing. With any number, even 0, the sockets of
-    /// all of these are filled before a trial counts, so that different numbers can be compared.
-    pub stalled: Option<u32>,
-}
-
-impl Cell {
-    /// Returns a rate, in messages a second, at which no server has much to do, but at which each
-    /// source publishes a message every 300 ms.
-    fn gentle_rate(self) -> f64 {
-        let deliveries = self.subscribers.div_ceil(self.sources).max(1);
-        (GENTLE_DELIVERIES / f64::from(deliveries))
-            .min(1_000.0)
-            .max(f64::from(self.sources) / GENTLE_TIME.as_secs_f64())
-    }
-}
 
 /// The result of one rate.
 #[derive(Clone, Debug, Serialize)]
@@ -184,7 +160,7 @@ impl<'a> Stage<'a> {
     /// Publishes until the connections of subscribers that read nothing are full. The other
     /// subscribers may be behind at the end.
     fn fill(&mut self) -> Result<(), StoryError> {
-        let rate = self.cell.gentle_rate();
+        let rate = gentle_rate(self.cell);
         let messages = FILL_BYTES * f64::from(self.cell.sources) / LARGE_BYTES as f64;
         self.feed.set_large(true);
         let filled = self.try_rate(rate, Duration::from_secs_f64(messages / rate));
@@ -200,7 +176,7 @@ impl<'a> Stage<'a> {
             self.audience.begin(self.trials);
             let fed = self
                 .feed
-                .publish(self.trials, self.cell.gentle_rate(), GENTLE_TIME)?;
+                .publish(self.trials, gentle_rate(self.cell), GENTLE_TIME)?;
             let until = Instant::now() + Duration::from_millis(700);
             while self.audience.waiting(&fed.counts) > 0 && Instant::now() < until {
                 self.audience.listen(STEP)?;
@@ -245,6 +221,15 @@ impl<'a> Stage<'a> {
             ..describe(self.peer, self.cell, rate, &fed, heard)
         })
     }
+}
+
+/// Returns a rate, in messages a second, at which no server has much to do, but at which each
+/// source publishes a message every 300 ms.
+fn gentle_rate(cell: Cell) -> f64 {
+    let deliveries = cell.subscribers.div_ceil(cell.sources).max(1);
+    (GENTLE_DELIVERIES / f64::from(deliveries))
+        .min(1_000.0)
+        .max(f64::from(cell.sources) / GENTLE_TIME.as_secs_f64())
 }
 
 /// Publishes on another thread while this one receives, until everything has arrived or a timeout

@@ -7,3 +7,4 @@ mod nats;
 mod proxy;
 mod recorder;
 mod redis;
+mod toy;

@@ -10,7 +10,8 @@ use flate2::{Compression, write::DeflateEncoder};
 
 use super::{Wire, in_stages, text};
 use crate::{
-    case::{Answer, Case, Expect, Opening, Row, Wait},
+    answers::Answer,
+    case::{Case, Expect, Opening, Row, Wait},
     frame::{Frame, Role},
 };
 

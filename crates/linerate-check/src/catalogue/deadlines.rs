@@ -9,13 +9,7 @@ use crate::{
 };
 
 pub(super) fn rows(wire: Wire) -> Vec<Row> {
-    vec![
-        heads(),
-        frames(wire),
-        silence(),
-        closes(wire),
-        super::tls::unfinished(),
-    ]
+    vec![heads(), frames(wire), silence(), closes(wire)]
 }
 
 /// How many connections claim each length.

@@ -11,7 +11,8 @@ mod valid;
 
 use super::text;
 use crate::{
-    case::{Answer, Case, Expect, Input, Opening, Row, Stage, Wait},
+    answers::Answer,
+    case::{Case, Expect, Input, Opening, Row, Stage, Wait},
     frame::{Frame, Role},
     http2::{
         Fate, Fields, Request,

@@ -7,7 +7,8 @@ use flate2::{Compression, write::DeflateEncoder};
 
 use super::{Wire, binary, in_stages, pong, text};
 use crate::{
-    case::{Answer, Case, Expect, Opening, Row, Wait},
+    answers::Answer,
+    case::{Case, Expect, Opening, Row, Wait},
     frame::Frame,
 };
 

@@ -3,7 +3,8 @@
 
 use super::{Wire, binary, in_stages, opcode_name, pong, text};
 use crate::{
-    case::{Answer, Case, Expect, Row, Wait},
+    answers::Answer,
+    case::{Case, Expect, Row, Wait},
     frame::Frame,
 };
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::frame::error_name;
-use crate::{case::Answer, http::Head, outcome::End};
+use crate::{answers::Answer, connection::End, http::Head};
 
 /// The expected fate of a stream.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ pub enum Fate {
 
 impl Fate {
     /// Returns whether the server may end the whole connection instead of the stream.
-    pub(super) fn may_end_connection(&self) -> bool {
+    pub(crate) fn may_end_connection(&self) -> bool {
         matches!(
             self,
             Self::Malformed | Self::MalformedOrOpened | Self::Reset(_)

@@ -8,7 +8,7 @@ use super::{
     frame::{self, *},
     hpack,
 };
-use crate::{http::Head, outcome::End};
+use crate::{connection::End, http::Head};
 
 /// Connection-specific fields, which no HTTP/2 message may have (RFC 9113 §8.2.2).
 const OF_CONNECTIONS: [&[u8]; 5] = [

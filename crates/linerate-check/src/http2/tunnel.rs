@@ -6,7 +6,6 @@ use std::{
     task::{Context, Poll, Waker, ready},
 };
 
-use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 use super::{
@@ -15,15 +14,13 @@ use super::{
     hpack::block,
     session::{Session, Stream},
 };
-use crate::{connect::Connection, http::Head, outcome::End};
+use crate::{
+    connection::{Connection, End, Fault},
+    http::Head,
+};
 
 /// The number of the only stream.
 const STREAM: u32 = 1;
-
-/// Something that the peer must not send. It travels inside an [`io::Error`].
-#[derive(Debug, Error)]
-#[error("{0}")]
-pub(crate) struct Fault(pub(crate) String);
 
 /// An HTTP/2 connection with a single stream.
 pub(crate) struct Tunnel {

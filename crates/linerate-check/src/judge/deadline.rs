@@ -2,7 +2,7 @@
 //! §7.1.1, §10.4).
 
 use super::Judgement;
-use crate::outcome::{End, Outcome};
+use crate::{connection::End, outcome::Outcome};
 
 /// Judges an input after which the connection has to end, whatever the endpoint sends before that.
 /// With `may_wait`, keeping the connection open breaks no rule.
@@ -34,11 +34,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{
-        case::{Answer, Verdict},
-        http::Head,
-        outcome::Closed,
-    };
+    use crate::{answers::Answer, case::Verdict, http::Head, outcome::Closed};
 
     fn outcome(status: Option<u16>, end: End) -> Outcome {
         let head = status.map(|status| Head {

@@ -12,11 +12,8 @@ use tokio::{
 };
 use tokio_rustls::TlsStream;
 
-use super::{Ending, Shape, forge::forge};
-use crate::http2::Fault;
-
-/// The type of handshake records (RFC 8446 §5.1).
-const HANDSHAKE: u8 = 22;
+use super::{Ending, HANDSHAKE, Shape, forge::forge};
+use crate::connection::Fault;
 
 /// A socket that writes at most `bytes_max` bytes at a time.
 pub(crate) struct Segments {

@@ -11,7 +11,7 @@ use linerate_bench::{
     scenario::Effort,
 };
 
-use super::run::Prepared;
+use super::prepared::Prepared;
 
 /// Opens a record to continue it. Fails if the machine, the contenders or the version of linerate
 /// have changed since the run began.

@@ -16,7 +16,7 @@ use linerate_bench::{
 };
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
-use super::{launch, place, remote, report, resume, stop};
+use super::{launch, place, prepared::Prepared, remote, report, resume, stop};
 
 /// Upper limit of `--measured-ms`: ten minutes.
 const MEASURED_MS_MAX: u64 = 600_000;
@@ -143,22 +143,6 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         );
     }
     report::write_beside(path)
-}
-
-/// What a run needs in addition to the servers it measures.
-pub(super) struct Prepared {
-    pub(super) plan: Plan,
-    pub(super) cores: Cores,
-    pub(super) journal: Journal,
-    /// The measurements already in the record.
-    pub(super) done: Record,
-}
-
-impl Prepared {
-    fn takes_part(&self, name: &str) -> bool {
-        let mut notes = self.done.run.contenders.iter();
-        notes.any(|note| note.name == name && note.absent.is_none())
-    }
 }
 
 impl Arguments {

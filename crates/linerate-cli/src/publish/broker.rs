@@ -1,4 +1,4 @@
-//! Publishes directly to the broker, as any other Redis or NATS client could.
+//! Publishes directly to the broker, as any other client of it could.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,7 +6,8 @@ use anyhow::bail;
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use linerate_broker::{
-    BoxFuture, Broker, BrokerOptions, Event, Ingest, LinkState, Publish, StreamOptions,
+    BROKERS, BoxFuture, Broker, BrokerKind, BrokerOptions, Event, Ingest, LinkState, Publish,
+    StreamOptions,
 };
 use linerate_hub::{ChannelName, StreamPosition};
 use tokio::{sync::watch, time::timeout};
@@ -39,7 +40,8 @@ impl Ingest for Link {
 
 impl BrokerTarget {
     pub(super) fn new(url: &str, prefix: &str, stream: StreamOptions) -> anyhow::Result<Self> {
-        if url.starts_with("memory") {
+        let kind = BrokerKind::find(BROKERS, url)?;
+        if kind.is_embedded {
             bail!(
                 "cannot publish directly to the embedded broker of a server; use --server instead"
             );
@@ -50,7 +52,7 @@ impl BrokerTarget {
             ..BrokerOptions::default()
         };
         let (link, is_up) = watch::channel(false);
-        let broker = linerate_broker::connect(url, options, Arc::new(Link(link)))?;
+        let broker = kind.connect(url, options, Arc::new(Link(link)))?;
         Ok(Self {
             broker,
             stream,

@@ -30,7 +30,7 @@ impl Farewell {
     };
     const SHUTDOWN: Self = Self {
         code: CloseCode::GOING_AWAY,
-        reason: "server shuts down",
+        reason: "server shutting down",
     };
 }
 

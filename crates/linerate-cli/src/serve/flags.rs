@@ -3,7 +3,10 @@
 use std::{env, net::SocketAddr, path::PathBuf};
 
 use clap::{Args, ValueEnum};
+use linerate_broker::{BROKERS, BrokerKind};
 use linerate_gateway::config::Loader;
+
+use super::uploads::LogsSection;
 
 /// The environment variable that names the configuration file, for use in containers.
 const CONFIG_VARIABLE: &str = "LINERATE_CONFIG";
@@ -19,8 +22,7 @@ pub(super) struct Flags {
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<SocketAddr>,
 
-    /// Where publications come from: memory:, redis://HOST:PORT, nats://HOST:PORT [default: memory:].
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", help = broker_help())]
     broker: Option<String>,
 
     /// Number of worker threads [default: one per CPU core].
@@ -135,6 +137,12 @@ impl Flags {
     }
 }
 
+/// Returns the help of `--broker`, with the URLs of all brokers.
+fn broker_help() -> String {
+    let schemes = BrokerKind::schemes_of(BROKERS);
+    format!("Where publications come from: a URL that begins with {schemes} [default: memory:]")
+}
+
 /// Returns the loader of a configuration file combined with the environment. Without a `file`, it
 /// loads the one named by `LINERATE_CONFIG`, if any.
 pub(crate) fn loader_of_environment(file: Option<PathBuf>) -> Loader {
@@ -146,7 +154,9 @@ pub(crate) fn loader_of_environment(file: Option<PathBuf>) -> Loader {
             value.into_string().ok()?,
         ))
     });
-    let loader = Loader::new().with_environment(variables);
+    let loader = Loader::new()
+        .with_section::<LogsSection>()
+        .with_environment(variables);
     let named = env::var_os(CONFIG_VARIABLE).filter(|path| !path.is_empty());
     match file.or(named.map(PathBuf::from)) {
         Some(path) => loader.with_file(path),

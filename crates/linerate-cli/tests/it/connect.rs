@@ -263,7 +263,11 @@ async fn what_goes_wrong_is_told_and_an_error() {
             &b""[..],
             "must start with ws:// or wss://",
         ),
-        (vec!["ws://127.0.0.1:1/"], b"", "refused"),
+        (
+            vec!["ws://127.0.0.1:1/"],
+            b"",
+            "cannot connect to 127.0.0.1:1: Connection refused",
+        ),
         (vec![&*server.url("/nothing")], b"", "404"),
         (
             vec![&*echo, "--origin", "https://elsewhere.example"],
@@ -284,7 +288,9 @@ async fn what_goes_wrong_is_told_and_an_error() {
         let output = connect(&arguments, input).await;
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
         let message = text(&output.stderr);
-        assert!(message.contains(expected), "{arguments:?}: {message}");
+        let error = message.lines().last().unwrap();
+        assert!(error.starts_with("Error: "), "{arguments:?}: {message}");
+        assert!(error.contains(expected), "{arguments:?}: {message}");
     }
 }
 

@@ -39,7 +39,7 @@ async fn sigterm_closes_websockets_with_1001_and_ends_without_an_error() {
                 .is_some()
             {}
             assert_eq!(close_code(ws).await, 1001);
-            assert_eq!(ws.closed().unwrap().1, "server shuts down");
+            assert_eq!(ws.closed().unwrap().1, "server shutting down");
         }
         timeout(PATIENCE, idle.read_to_end(&mut Vec::new()))
             .await
@@ -139,7 +139,7 @@ async fn sigterm_closes_raw_and_followed_logs_with_1001_and_clients_with_command
     }
     server.signal("-TERM");
     for ws in [&mut raw, &mut raw_http2, &mut tail] {
-        assert_eq!(told(ws).await, (1001, "server shuts down".to_owned()));
+        assert_eq!(told(ws).await, (1001, "server shutting down".to_owned()));
     }
     for ws in [&mut native, &mut centrifuge] {
         assert_eq!(told(ws).await, (3001, "shutdown".to_owned()));

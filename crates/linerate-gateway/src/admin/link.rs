@@ -13,9 +13,6 @@ pub(super) async fn show(
     State(state): State<AdminState>,
 ) -> Json<view::BrokerLink> {
     let node = &state.admin.node;
-    let settings = state.admin.shared.settings_full();
-    let broker = settings.config.broker.url.expose();
-    let broker = broker.split([':', '+']).next().unwrap_or_default();
     let timeline = &node.dispatcher.timeline;
     let (gaps, gap_time) = timeline.gaps();
     let link = node.broker.link();
@@ -24,7 +21,7 @@ pub(super) async fn show(
         broker::LinkState::Deaf => None,
     };
     Json(view::BrokerLink {
-        broker: broker.to_owned(),
+        broker: node.broker.name().to_owned(),
         link: link.into(),
         round_trip_ms: round_trip,
         gaps,

@@ -115,7 +115,7 @@ pub(crate) enum LinkState {
 /// The state and recent history of the link to the broker.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct BrokerLink {
-    /// The broker: `memory`, `redis` or `nats`.
+    /// The name of the broker, such as `redis`.
     pub broker: String,
     /// State of the link.
     pub link: LinkState,

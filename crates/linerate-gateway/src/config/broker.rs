@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use linerate_broker::{BROKERS, BrokerKind};
 use serde::Deserialize;
 
 use super::{check::Check, unit};
@@ -11,7 +12,7 @@ use super::{check::Check, unit};
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct BrokerOptions {
-    /// `memory:`, `redis://…`, `rediss://…`, `nats://…` or `tls://…`.
+    /// The URL of one of [`BROKERS`].
     pub url: super::Secret,
     /// Prefix for channel names in the broker.
     pub prefix: String,
@@ -26,9 +27,10 @@ pub struct BrokerOptions {
     /// Time without a returned probe after which the link is considered deaf.
     #[serde(rename = "probe_timeout_ms", with = "unit::milliseconds")]
     pub probe_timeout: Duration,
-    /// Maximum size of the stream of a durable channel in NATS, in bytes.
+    /// Maximum size of the stream of a durable channel in bytes, if the broker counts bytes.
     pub stream_bytes_max: u64,
-    /// Number of servers in a NATS cluster that store the stream of a durable channel.
+    /// Number of servers in a cluster that store the stream of a durable channel, if the broker
+    /// lets nodes choose it.
     pub stream_replicas: u8,
     /// Maximum wait between two attempts to connect.
     #[serde(rename = "reconnect_wait_max_ms", with = "unit::milliseconds")]
@@ -37,13 +39,9 @@ pub struct BrokerOptions {
 
 impl BrokerOptions {
     pub(super) fn check(&self, check: &mut Check) {
-        let schemes = ["memory", "nats", "redis", "rediss", "tls"];
-        let url = self.url.expose();
-        let scheme = url.split(':').next().unwrap_or_default();
-        let scheme = scheme.split('+').next().unwrap_or_default();
-        if !schemes.contains(&scheme) {
-            let because = "must begin with memory:, redis://, rediss://, nats:// or tls://";
-            check.refuse("url", &self.url, because);
+        if BrokerKind::find(BROKERS, self.url.expose()).is_err() {
+            let because = format!("must begin with {}", BrokerKind::schemes_of(BROKERS));
+            check.refuse("url", &self.url, &because);
         }
         check.range("prefix", self.prefix.len(), 0..=256);
         let millis = |duration: Duration| duration.as_millis() as u64;

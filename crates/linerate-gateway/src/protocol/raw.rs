@@ -72,7 +72,7 @@ fn farewell(disconnect: &Disconnect) -> Disconnect {
         },
         disconnect if *disconnect == Disconnect::SHUTDOWN => Disconnect {
             code: CloseCode::GOING_AWAY.as_u16(),
-            reason: "server shuts down".into(),
+            reason: "server shutting down".into(),
         },
         disconnect => disconnect.clone(),
     }

@@ -54,6 +54,8 @@ pub enum FormatError {
     UnknownName {
         /// The word.
         name: String,
+        /// The names of the known formats.
+        known: Vec<String>,
     },
     /// A directive within `%{…}t` is unknown.
     UnknownTimeDirective {
@@ -96,11 +98,13 @@ impl fmt::Display for FormatError {
                 f,
                 "escape={escape} at character {at} is not one of default, json and none"
             ),
-            Self::UnknownName { name } => write!(
-                f,
-                "unknown format {name}; known names are {}",
-                super::NAMES.join(", ")
-            ),
+            Self::UnknownName { name, known } => {
+                write!(
+                    f,
+                    "unknown format {name}; known names are {}",
+                    known.join(", ")
+                )
+            }
             Self::UnknownTimeDirective { letter, at } => {
                 write!(f, "unknown time directive %{letter} at character {at}")
             }

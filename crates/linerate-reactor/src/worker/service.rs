@@ -227,8 +227,8 @@ impl Service {
                 Stage::Open { .. } => {
                     // The reason is within the length limit, and there is no other error.
                     let reason = match connection.role() {
-                        Role::Client => "client shuts down",
-                        Role::Server => "server shuts down",
+                        Role::Client => "client shutting down",
+                        Role::Server => "server shutting down",
                     };
                     let now = self.parts.core.now;
                     _ = connection.engine.close(CloseCode::GOING_AWAY, reason, now);

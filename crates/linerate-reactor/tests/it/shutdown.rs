@@ -15,7 +15,7 @@ fn open_connections_are_closed_with_1001() {
     for client in &mut clients {
         assert_eq!(
             client.frame(),
-            (0x88, b"\x03\xe9server shuts down".to_vec())
+            (0x88, b"\x03\xe9server shutting down".to_vec())
         );
         // Messages may arrive until the peer's Close frame, but they are no longer answered.
         client.send(&[masked(0x1, b"late"), masked(0x8, b"\x03\xe9")].concat());
@@ -35,7 +35,10 @@ fn a_client_that_does_not_answer_delays_the_end_by_a_bounded_time() {
     let mut client = Raw::open(server.address);
     server.remote.shut_down();
     server.join();
-    assert_eq!(client.rest(), unmasked(0x8, b"\x03\xe9server shuts down"));
+    assert_eq!(
+        client.rest(),
+        unmasked(0x8, b"\x03\xe9server shutting down")
+    );
 }
 
 #[test]

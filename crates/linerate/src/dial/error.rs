@@ -1,6 +1,6 @@
 //! Errors of connecting to a server.
 
-use std::{fmt, io, time::Duration};
+use std::{fmt, io, net::SocketAddr, time::Duration};
 
 use super::{Phase, ProxyError, RedirectError};
 
@@ -15,14 +15,16 @@ pub enum DialError {
     },
     /// None of the addresses accepted a connection.
     ConnectFailed {
+        /// The address whose attempt failed last.
+        address: SocketAddr,
         /// The number of addresses tried.
         attempts: usize,
-        /// Why the last attempt failed.
+        /// Why that attempt failed.
         source: io::Error,
     },
     /// The server cannot be reached over HTTP/3.
     #[cfg(feature = "http3")]
-    Http3(super::Http3Error),
+    Http3(Http3Error),
     /// ALPN selected a protocol over which this client cannot open a WebSocket. This happens if the
     /// client's TLS configuration offers such a protocol.
     ProtocolUnsupported,
@@ -47,6 +49,19 @@ pub enum DialError {
     /// The URL starts with `wss://`, but this build has no TLS.
     #[cfg(not(feature = "rustls"))]
     TlsMissing,
+}
+
+/// Why a server cannot be reached over HTTP/3.
+#[cfg(feature = "http3")]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Http3Error {
+    /// The URL starts with `ws://`, but HTTP/3 always uses TLS.
+    Insecure,
+    /// A proxy is configured, but proxies support only TCP.
+    Proxied,
+    /// The server's settings do not allow WebSockets (RFC 9220 §3).
+    WebSocketsMissing,
 }
 
 impl DialError {
@@ -76,9 +91,19 @@ impl fmt::Display for DialError {
                     "address check allows none of the server's addresses ({addresses} resolved)"
                 )
             }
-            Self::ConnectFailed { attempts, source } => {
-                write!(f, "cannot connect (addresses tried: {attempts}): {source}")
-            }
+            Self::ConnectFailed {
+                address,
+                attempts: 1,
+                source,
+            } => write!(f, "cannot connect to {address}: {source}"),
+            Self::ConnectFailed {
+                address,
+                attempts,
+                source,
+            } => write!(
+                f,
+                "cannot connect to any of {attempts} addresses, {address} last: {source}"
+            ),
             #[cfg(feature = "http3")]
             Self::Http3(error) => error.fmt(f),
             Self::ProtocolUnsupported => f.write_str(
@@ -119,3 +144,17 @@ impl std::error::Error for DialError {
         }
     }
 }
+
+#[cfg(feature = "http3")]
+impl fmt::Display for Http3Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Insecure => "HTTP/3 requires TLS: the URL must start with wss://",
+            Self::Proxied => "HTTP/3 cannot use a proxy; connect without one",
+            Self::WebSocketsMissing => "server does not allow WebSockets over HTTP/3",
+        })
+    }
+}
+
+#[cfg(feature = "http3")]
+impl std::error::Error for Http3Error {}

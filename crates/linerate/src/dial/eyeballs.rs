@@ -8,7 +8,7 @@ use std::{
     collections::VecDeque,
     future::{Future, poll_fn},
     io,
-    net::SocketAddr,
+    net::{Ipv4Addr, SocketAddr},
     pin::{Pin, pin},
     task::{Context, Poll},
     time::Duration,
@@ -64,6 +64,7 @@ where
         running: Vec::new(),
         connect,
         attempts: 0,
+        address: (Ipv4Addr::UNSPECIFIED, 0).into(),
         error: io::ErrorKind::AddrNotAvailable.into(),
     };
     let mut delay = pin!(sleep(ATTEMPT_DELAY));
@@ -94,10 +95,12 @@ where
 /// Connection attempts that run in parallel.
 struct Race<F, C> {
     waiting: VecDeque<SocketAddr>,
-    running: Vec<Pin<Box<F>>>,
+    running: Vec<(SocketAddr, Pin<Box<F>>)>,
     connect: C,
     attempts: usize,
-    /// The error of the attempt that failed last.
+    /// The address of the attempt that failed last.
+    address: SocketAddr,
+    /// The error of that attempt.
     error: io::Error,
 }
 
@@ -111,7 +114,8 @@ where
         let Some(address) = self.waiting.pop_front() else {
             return false;
         };
-        self.running.push(Box::pin((self.connect)(address)));
+        let attempt = Box::pin((self.connect)(address));
+        self.running.push((address, attempt));
         self.attempts += 1;
         true
     }
@@ -120,13 +124,13 @@ where
     fn poll_running(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {
         let mut has_failed = false;
         let mut at = 0;
-        while let Some(attempt) = self.running.get_mut(at) {
+        while let Some((address, attempt)) = self.running.get_mut(at) {
             match attempt.as_mut().poll(cx) {
                 Poll::Pending => at += 1,
                 Poll::Ready(Ok(connection)) => return Poll::Ready(Some(connection)),
                 Poll::Ready(Err(error)) => {
+                    (self.address, self.error) = (*address, error);
                     drop(self.running.remove(at));
-                    self.error = error;
                     has_failed = true;
                 }
             }
@@ -140,6 +144,7 @@ where
 
     fn lost(&mut self) -> DialError {
         DialError::ConnectFailed {
+            address: self.address,
             attempts: self.attempts,
             source: std::mem::replace(&mut self.error, io::ErrorKind::Other.into()),
         }
@@ -243,11 +248,11 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn when_all_refuse_the_error_says_how_many_were_tried() {
+    async fn when_all_refuse_the_error_names_the_last_and_says_how_many_were_tried() {
         let (won, begun) = raced(&["[::1]:2", "127.0.0.1:2", "[::2]:2"]).await;
         assert_eq!(
             won,
-            Err("cannot connect (addresses tried: 3): connection refused".into())
+            Err("cannot connect to any of 3 addresses, [::2]:2 last: connection refused".into())
         );
         assert_eq!(begun.len(), 3);
     }

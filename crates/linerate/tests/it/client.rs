@@ -30,15 +30,22 @@ async fn what_is_no_address_of_a_websocket_is_refused() {
 #[tokio::test]
 async fn an_address_where_nobody_listens_is_an_error_of_the_socket() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("ws://{}/", listener.local_addr().unwrap());
+    let address = listener.local_addr().unwrap();
     drop(listener);
-    let error = linerate::connect(&url).await.unwrap_err();
+    let error = linerate::connect(&format!("ws://{address}/"))
+        .await
+        .unwrap_err();
     assert!(
         matches!(
             error,
             Error::Dial(DialError::ConnectFailed { attempts: 1, .. })
         ),
         "{error}"
+    );
+    let text = error.to_string();
+    assert!(
+        text.starts_with(&format!("cannot connect to {address}: ")),
+        "{text}"
     );
 }
 

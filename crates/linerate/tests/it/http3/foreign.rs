@@ -71,7 +71,10 @@ async fn responses_that_open_nothing_are_errors() {
         assert!(error.to_string().contains("malformed message"), "{error}");
     }
     let (error, _) = answered(b"").await;
-    assert!(error.to_string().contains("no response"), "{error}");
+    assert!(
+        error.to_string().contains("stream ends without a response"),
+        "{error}"
+    );
 }
 
 #[tokio::test]

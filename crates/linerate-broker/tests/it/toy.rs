@@ -1,0 +1,356 @@
+//! A broker that is written as `docs/internals/adding-a-broker.md` explains: `hub:NAME` connects
+//! all nodes of this process that use the same name.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::{
+        Arc, LazyLock, Mutex, MutexGuard,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use linerate_broker::{
+    BROKERS, BoxFuture, Broker, BrokerError, BrokerKind, BrokerOptions, ConnectError, Event, Gap,
+    GapReason, History, HistoryRequest, Ingest, LinkState, Publish, Published, SetupError,
+    StreamOptions, idempotency::IdempotencyKeys, incarnation, runtime::BrokerThread,
+    sequencer::Sequencer,
+};
+use linerate_hub::{ChannelName, Publication};
+use tokio::{
+    sync::broadcast::{self, error::RecvError},
+    time::Instant,
+};
+
+use crate::{
+    contract::{Service, contract},
+    recorder::Recorder,
+};
+
+const KIND: BrokerKind = BrokerKind {
+    name: "hub",
+    schemes: &["hub:"],
+    is_embedded: true,
+    start,
+};
+
+/// The number of events that may wait for a node; beyond it, the node misses the oldest.
+const EVENTS_MAX: usize = 4_096;
+
+/// The number of hubs of a process.
+const HUBS_MAX: usize = 1_000;
+
+static HUBS: LazyLock<Mutex<HashMap<String, Arc<Hub>>>> = LazyLock::new(Mutex::default);
+
+/// What the nodes share: in a real broker, the server.
+struct Hub {
+    state: Mutex<State>,
+    events: broadcast::Sender<Event>,
+}
+
+#[derive(Debug)]
+struct State {
+    sequencer: Sequencer,
+    keys: IdempotencyKeys,
+    kept: BTreeMap<String, Bytes>,
+}
+
+/// The connection of a node to its hub.
+struct Toy {
+    hub: Arc<Hub>,
+    channels: Arc<Mutex<HashSet<ChannelName>>>,
+    payload_bytes_max: usize,
+    is_shut_down: AtomicBool,
+    thread: BrokerThread,
+}
+
+fn start(
+    url: &str,
+    options: BrokerOptions,
+    ingest: Arc<dyn Ingest>,
+) -> Result<Arc<dyn Broker>, SetupError> {
+    let name = url.strip_prefix("hub:").filter(|name| !name.is_empty());
+    let hub = Hub::named(name.ok_or("the URL names no hub")?, &options)?;
+    let channels = Arc::default();
+    let runtime = BrokerThread::runtime()?;
+    let forward = forward(hub.events.subscribe(), Arc::clone(&channels), ingest);
+    Ok(Arc::new(Toy {
+        hub,
+        channels,
+        payload_bytes_max: options.payload_bytes_max,
+        is_shut_down: AtomicBool::new(false),
+        thread: BrokerThread::spawn("broker-hub", runtime, forward)?,
+    }))
+}
+
+/// Passes what arrives to the node: publications of subscribed channels, control messages, gaps.
+async fn forward(
+    mut events: broadcast::Receiver<Event>,
+    channels: Arc<Mutex<HashSet<ChannelName>>>,
+    ingest: Arc<dyn Ingest>,
+) {
+    ingest.ingest(vec![Event::Link(UP)]).await;
+    let is_wanted = |event: &Event| match event {
+        Event::Publication { channel, .. } => channels.lock().unwrap().contains(channel),
+        _ => true,
+    };
+    loop {
+        match events.recv().await {
+            Ok(event) if is_wanted(&event) => ingest.ingest(vec![event]).await,
+            Ok(_) => {}
+            Err(RecvError::Lagged(_)) => ingest.ingest(vec![Event::Gap(MISSED)]).await,
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+const UP: LinkState = LinkState::Up {
+    round_trip: Duration::ZERO,
+};
+
+const MISSED: Gap = Gap {
+    channels: None,
+    lasted: Duration::ZERO,
+    reason: GapReason::Overflow,
+};
+
+impl Hub {
+    fn named(name: &str, options: &BrokerOptions) -> Result<Arc<Self>, SetupError> {
+        let mut hubs = HUBS.lock().unwrap();
+        if hubs.len() >= HUBS_MAX && !hubs.contains_key(name) {
+            return Err(format!("there are {HUBS_MAX} hubs already").into());
+        }
+        let hub = || Self {
+            state: Mutex::new(State {
+                sequencer: Sequencer::new(options.sequencer, &incarnation::random()),
+                keys: IdempotencyKeys::new(options.idempotency_ttl),
+                kept: BTreeMap::new(),
+            }),
+            events: broadcast::Sender::new(EVENTS_MAX),
+        };
+        let hub = hubs
+            .entry(name.to_owned())
+            .or_insert_with(|| Arc::new(hub()));
+        Ok(Arc::clone(hub))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// Publishes under the lock, so that events have the same order as positions.
+    fn publish(&self, channel: &ChannelName, publish: Publish) -> Published {
+        let (mut state, now) = (self.state(), Instant::now());
+        let key = publish.idempotency_key;
+        let earlier = key
+            .as_deref()
+            .and_then(|key| state.keys.find(now, channel, key));
+        if let Some(answer) = earlier {
+            return answer;
+        }
+        let publication = Publication::build(publish.payload)
+            .with_info(publish.info)
+            .with_tags(publish.tags);
+        let publication = state
+            .sequencer
+            .publish(now, channel, publish.options, publication);
+        let answer = Published {
+            position: publication.position().cloned(),
+        };
+        if let Some(key) = key {
+            state.keys.insert(now, channel, &key, answer.clone());
+        }
+        let channel = channel.clone();
+        self.send(Event::Publication {
+            channel,
+            publication,
+        });
+        answer
+    }
+
+    fn send(&self, event: Event) {
+        // This fails only if all nodes have been shut down.
+        _ = self.events.send(event);
+    }
+}
+
+impl Toy {
+    fn check(&self, bytes: usize) -> Result<(), BrokerError> {
+        if self.is_shut_down.load(Ordering::Relaxed) {
+            let reason = "it was shut down".to_owned();
+            return Err(BrokerError::Away { reason });
+        }
+        let bytes_max = self.payload_bytes_max;
+        match bytes > bytes_max {
+            true => Err(BrokerError::PayloadTooLarge { bytes, bytes_max }),
+            false => Ok(()),
+        }
+    }
+}
+
+impl std::fmt::Debug for Toy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Toy").finish_non_exhaustive()
+    }
+}
+
+impl Broker for Toy {
+    fn publish<'a>(
+        &'a self,
+        channel: &'a ChannelName,
+        publish: Publish,
+    ) -> BoxFuture<'a, Result<Published, BrokerError>> {
+        Box::pin(async move {
+            self.check(publish.payload.len())?;
+            Ok(self.hub.publish(channel, publish))
+        })
+    }
+
+    fn subscribe<'a>(
+        &'a self,
+        channel: &'a ChannelName,
+        _: StreamOptions,
+    ) -> BoxFuture<'a, Result<(), BrokerError>> {
+        Box::pin(async move {
+            self.check(0)?;
+            self.channels.lock().unwrap().insert(channel.clone());
+            Ok(())
+        })
+    }
+
+    fn unsubscribe<'a>(&'a self, channel: &'a ChannelName) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            self.channels.lock().unwrap().remove(channel);
+        })
+    }
+
+    fn history<'a>(
+        &'a self,
+        channel: &'a ChannelName,
+        options: StreamOptions,
+        request: HistoryRequest,
+    ) -> BoxFuture<'a, Result<History, BrokerError>> {
+        Box::pin(async move {
+            if options.size_max == 0 {
+                return Err(BrokerError::NoHistory);
+            }
+            let (mut state, now) = (self.hub.state(), Instant::now());
+            state.sequencer.touch(now, channel);
+            Ok(state.sequencer.history(now, channel.as_str(), &request))
+        })
+    }
+
+    fn remove_history<'a>(
+        &'a self,
+        channel: &'a ChannelName,
+        options: StreamOptions,
+    ) -> BoxFuture<'a, Result<(), BrokerError>> {
+        Box::pin(async move {
+            if options.size_max == 0 {
+                return Err(BrokerError::NoHistory);
+            }
+            self.hub.state().sequencer.remove_history(channel.as_str());
+            Ok(())
+        })
+    }
+
+    fn send_control(&self, message: Bytes) -> BoxFuture<'_, Result<(), BrokerError>> {
+        Box::pin(async move {
+            self.check(0)?;
+            self.hub.send(Event::Control(message));
+            Ok(())
+        })
+    }
+
+    fn keep<'a>(
+        &'a self,
+        id: &'a str,
+        value: Bytes,
+        _: Option<u64>,
+    ) -> BoxFuture<'a, Result<(), BrokerError>> {
+        Box::pin(async move {
+            self.check(0)?;
+            self.hub.state().kept.insert(id.to_owned(), value);
+            Ok(())
+        })
+    }
+
+    fn kept(&self) -> BoxFuture<'_, Result<Vec<Bytes>, BrokerError>> {
+        Box::pin(async move {
+            self.check(0)?;
+            Ok(self.hub.state().kept.values().cloned().collect())
+        })
+    }
+
+    fn is_pattern(&self, _: &ChannelName) -> bool {
+        false
+    }
+
+    fn name(&self) -> &'static str {
+        KIND.name
+    }
+
+    fn probe_write(&self) -> BoxFuture<'_, Result<(), BrokerError>> {
+        Box::pin(async move { self.check(0) })
+    }
+
+    fn link(&self) -> LinkState {
+        match self.is_shut_down.load(Ordering::Relaxed) {
+            true => LinkState::Deaf,
+            false => UP,
+        }
+    }
+
+    fn shut_down(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.is_shut_down.store(true, Ordering::Relaxed);
+            self.thread.stop();
+        })
+    }
+}
+
+contract!(Hubs::new());
+
+/// A hub to which nodes are attached.
+struct Hubs {
+    url: String,
+}
+
+impl Hubs {
+    fn new() -> Option<Self> {
+        let url = format!("hub:{}", incarnation::random());
+        Some(Self { url })
+    }
+}
+
+impl Service for Hubs {
+    const IS_SHARED: bool = true;
+    const PATTERN: (&'static str, &'static str, &'static str) = ("", "", "");
+
+    async fn node(&self, options: BrokerOptions, recorder: Arc<Recorder>) -> Arc<dyn Broker> {
+        let kinds = [BROKERS, &[KIND]].concat();
+        let kind = BrokerKind::find(&kinds, &self.url).unwrap();
+        kind.connect(&self.url, options, recorder).unwrap()
+    }
+}
+
+#[test]
+fn a_url_that_cannot_be_used_is_an_error_of_its_broker() {
+    let refused = KIND.connect("hub:", BrokerOptions::default(), Recorder::new());
+    let error = refused.err().unwrap();
+    assert!(matches!(error, ConnectError::Setup { name: "hub", .. }));
+    assert_eq!(error.to_string(), "cannot set up the hub broker");
+}
+
+#[test]
+fn the_guide_shows_the_code_of_this_file() {
+    let guide = include_str!("../../../../docs/internals/adding-a-broker.md");
+    let code = include_str!("toy.rs");
+    let blocks: Vec<&str> = guide.split("```rust\n").skip(1).collect();
+    assert!(!blocks.is_empty());
+    for block in blocks {
+        let block = block.split("```").next().unwrap();
+        assert!(code.contains(block), "not in toy.rs:\n{block}");
+    }
+}
