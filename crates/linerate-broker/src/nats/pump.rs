@@ -234,10 +234,8 @@ impl Pump {
         subject: String,
     ) -> Result<AbortHandle, BrokerError> {
         self.link.expect(&subject);
-        let subscriber = self.client.subscribe(subject).await.map_err(|error| {
-            let reason = error.to_string();
-            BrokerError::Refused { reason }
-        })?;
+        let subscriber = self.client.subscribe(subject).await;
+        let subscriber = subscriber.map_err(BrokerError::refused)?;
         let (stop, registration) = AbortHandle::new_pair();
         let tagged = Tagged {
             channel,
