@@ -193,7 +193,7 @@ impl Nats {
             subject,
             options,
         };
-        Ok((options.is_durable && options.size_max > 0).then_some(durable))
+        Ok((options.has_stream()).then_some(durable))
     }
 }
 

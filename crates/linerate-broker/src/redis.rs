@@ -36,7 +36,6 @@ use tokio::{
 
 use self::{
     address::{Address, Topology},
-    delivery::is_stream,
     link::{Link, ORDERS_MAX, Order},
     shards::Shards,
     shared::Shared,
@@ -191,14 +190,14 @@ impl Redis {
             let pattern = channel;
             return Target::Pattern { pattern, options };
         }
-        if !is_stream(options) && options.size_max > 0 {
+        if !options.has_stream() && options.size_max > 0 {
             // Publications that arrived too late for an earlier subscription belong to another
             // epoch.
             let mut sequencer = self.shared.sequencer();
             sequencer.close(channel.as_str());
             sequencer.hold(Instant::now(), &channel);
         }
-        if is_stream(options) {
+        if options.has_stream() {
             self.shared.epochs.open(&channel);
         }
         Target::Channel {
@@ -261,7 +260,7 @@ impl Broker for Redis {
                 streams,
                 ..
             } = &*self.shared;
-            if is_stream(publish.options) {
+            if publish.options.has_stream() {
                 return streams.publish(commands, names, &name, &publish).await;
             }
             let published = streams.publish_plain(commands, names, &name, &publish);
@@ -291,7 +290,7 @@ impl Broker for Redis {
     ) -> Answer<'a, History> {
         Box::pin(async move {
             check_history(self, channel, options)?;
-            match is_stream(options) {
+            match options.has_stream() {
                 true => {
                     self.name(channel)?;
                     self.shared.history(channel, options, &request).await
@@ -311,7 +310,7 @@ impl Broker for Redis {
     ) -> Answer<'a, ()> {
         Box::pin(async move {
             check_history(self, channel, options)?;
-            if !is_stream(options) {
+            if !options.has_stream() {
                 self.shared.sequencer().remove_history(channel.as_str());
                 return Ok(());
             }

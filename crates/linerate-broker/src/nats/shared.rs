@@ -106,7 +106,7 @@ impl Shared {
         if subject::is_pattern(channel.as_str()) {
             return Ok(Kind::Pattern { subject });
         }
-        Ok(match options.is_durable && options.size_max > 0 {
+        Ok(match options.has_stream() {
             true => Kind::Durable(Durable {
                 channel: channel.clone(),
                 subject,
