@@ -22,26 +22,26 @@ impl Record {
             path: path.to_path_buf(),
             source,
         })?;
-        Self::parse(&text).map_err(|error| error.in_file(path))
+        Self::parse(path, &text)
     }
 
-    fn parse(text: &str) -> Result<Self, ParseError> {
+    fn parse(path: &Path, text: &str) -> Result<Self, RecordError> {
         let mut lines = whole_lines(text).lines().enumerate();
-        let (_, first) = lines.next().ok_or(ParseError::Empty)?;
+        let (_, first) = lines.next().ok_or_else(|| empty(path))?;
         let mut record = Self {
-            run: parse_run(first)?,
+            run: parse_run(path, first)?,
             cells: Vec::new(),
             measurements: Vec::new(),
         };
         for (index, line) in lines {
-            let line = serde_json::from_str(line).map_err(|source| ParseError::Line {
-                number: index + 1,
-                source,
-            })?;
-            match line {
+            let number = index + 1;
+            match serde_json::from_str(line).map_err(not_a_line(path, number))? {
                 Line::Cell(cell) => record.cells.push(cell),
                 Line::Measurement(measurement) => record.measurements.push(measurement),
-                Line::Run(_) => return Err(ParseError::SecondRun { number: index + 1 }),
+                Line::Run(_) => {
+                    let path = path.to_path_buf();
+                    return Err(RecordError::SecondRun { path, number });
+                }
             }
         }
         Ok(record)
@@ -54,53 +54,34 @@ pub(super) fn whole_lines(text: &str) -> &str {
     &text[..end]
 }
 
-fn parse_run(line: &str) -> Result<Run, ParseError> {
+fn parse_run(path: &Path, line: &str) -> Result<Run, RecordError> {
     /// The part of the first line that all formats have in common.
     #[derive(serde::Deserialize)]
     struct First {
         format: u32,
     }
 
-    let unreadable = |source| ParseError::Line { number: 1, source };
-    let First { format } = serde_json::from_str(line).map_err(unreadable)?;
-    if format != FORMAT {
-        return Err(ParseError::Format { found: format });
-    }
-    match serde_json::from_str(line).map_err(unreadable)? {
-        Line::Run(run) => Ok(run),
-        Line::Cell(_) | Line::Measurement(_) => Err(ParseError::Empty),
-    }
-}
-
-/// What is wrong with the text of a record.
-#[derive(Debug)]
-enum ParseError {
-    Empty,
-    Format {
-        found: u32,
-    },
-    Line {
-        number: usize,
-        source: serde_json::Error,
-    },
-    SecondRun {
-        number: usize,
-    },
-}
-
-impl ParseError {
-    fn in_file(self, path: &Path) -> RecordError {
+    let First { format: found } = serde_json::from_str(line).map_err(not_a_line(path, 1))?;
+    if found != FORMAT {
         let path = path.to_path_buf();
-        match self {
-            Self::Empty => RecordError::Empty { path },
-            Self::Format { found } => RecordError::Format { path, found },
-            Self::Line { number, source } => RecordError::Line {
-                path,
-                number,
-                source,
-            },
-            Self::SecondRun { number } => RecordError::SecondRun { path, number },
-        }
+        return Err(RecordError::Format { path, found });
+    }
+    match serde_json::from_str(line).map_err(not_a_line(path, 1))? {
+        Line::Run(run) => Ok(run),
+        Line::Cell(_) | Line::Measurement(_) => Err(empty(path)),
+    }
+}
+
+fn empty(path: &Path) -> RecordError {
+    let path = path.to_path_buf();
+    RecordError::Empty { path }
+}
+
+fn not_a_line(path: &Path, number: usize) -> impl Fn(serde_json::Error) -> RecordError {
+    move |source| RecordError::Line {
+        path: path.to_path_buf(),
+        number,
+        source,
     }
 }
 

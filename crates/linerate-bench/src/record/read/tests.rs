@@ -33,6 +33,10 @@ fn text(lines: &[Line]) -> String {
         .collect()
 }
 
+fn parse(text: &str) -> Result<Record, RecordError> {
+    Record::parse("a.jsonl".as_ref(), text)
+}
+
 #[test]
 fn a_line_that_was_cut_off_is_left_out_wherever_it_was_cut() {
     let whole = text(&[
@@ -41,10 +45,10 @@ fn a_line_that_was_cut_off_is_left_out_wherever_it_was_cut() {
     ]);
     let last = text(&[Line::Measurement(some_measurement(1))]);
     for cut in 0..last.len() {
-        let record = Record::parse(&format!("{whole}{}", &last[..cut])).unwrap();
+        let record = parse(&format!("{whole}{}", &last[..cut])).unwrap();
         assert_eq!(record.measurements, [some_measurement(0)], "{cut}");
     }
-    let record = Record::parse(&(whole + &last)).unwrap();
+    let record = parse(&(whole + &last)).unwrap();
     assert_eq!(record.measurements.len(), 2);
     assert_eq!(record.run, some_run());
 }
@@ -55,8 +59,7 @@ fn a_broken_line_in_the_middle_is_named() {
         Line::Run(some_run()),
         Line::Measurement(some_measurement(0)),
     ]);
-    let error = Record::parse(&whole.replace("\"round\"", "\"turn\"")).unwrap_err();
-    let error = error.in_file("a.jsonl".as_ref());
+    let error = parse(&whole.replace("\"round\"", "\"turn\"")).unwrap_err();
     assert_eq!(error.to_string(), "a.jsonl:2: not a benchmark record line");
 }
 
@@ -79,7 +82,6 @@ fn what_is_no_record_is_refused() {
             "a.jsonl:2: a second run begins, but a record holds only one",
         ),
     ] {
-        let error = Record::parse(text).unwrap_err();
-        assert_eq!(error.in_file("a.jsonl".as_ref()).to_string(), message);
+        assert_eq!(parse(text).unwrap_err().to_string(), message);
     }
 }
