@@ -8,8 +8,8 @@ use crate::{broker::Broker, ingest::Ingest, options::BrokerOptions};
 /// contain a password.
 pub type SetupError = Box<dyn Error + Send + Sync>;
 
-/// Starts the broker that a URL names. It returns immediately, and passes everything that arrives to
-/// the [`Ingest`].
+/// Starts the broker that a URL names. It returns immediately, and passes everything that arrives
+/// to the [`Ingest`].
 pub type Start = fn(&str, BrokerOptions, Arc<dyn Ingest>) -> Result<Arc<dyn Broker>, SetupError>;
 
 /// A kind of broker. Everything that depends on which brokers exist is derived from the list of

@@ -3,7 +3,7 @@
 use std::{io::Write, path::PathBuf};
 
 use clap::{Args, Subcommand};
-use linerate_gateway::{Gateway, config::DEFAULT_TOML};
+use linerate_gateway::Gateway;
 
 use crate::serve::loader_of_environment;
 
@@ -38,7 +38,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         Action::Check { file } => check(file),
         // An error means that the reader closed the pipe early.
         Action::Default => {
-            _ = std::io::stdout().write_all(DEFAULT_TOML.as_bytes());
+            let default = loader_of_environment(None).default_toml();
+            _ = std::io::stdout().write_all(default.as_bytes());
             Ok(())
         }
     }

@@ -49,9 +49,8 @@ pub(crate) struct Arguments {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// The log format: combined, common, json, vhost_combined, vhost_common, or the log_format
-    /// (nginx) or LogFormat (Apache) from the server's configuration. By default, it is detected
-    /// from the first lines.
+    /// The log format: a name such as combined or json, or the log_format (nginx) or LogFormat
+    /// (Apache) from the server's configuration. By default, it is detected from the first lines.
     #[arg(long, value_name = "FORMAT", value_parser = Format::parse)]
     format: Option<Format>,
 

@@ -19,24 +19,24 @@ mod counters;
 mod echo;
 mod endpoint;
 mod flags;
-mod follow;
 mod limits;
 mod logging;
 mod notify;
 mod routes;
-mod upload;
+mod uploads;
 
 use std::io::Write;
 
 use anyhow::Context;
 use clap::Args;
 use linerate_gateway::Gateway;
+use linerate_uploads::Service;
 use tokio::runtime::Builder;
 
 use control::Control;
 pub(crate) use flags::loader_of_environment;
 use routes::Pages;
-use upload::Sessions;
+use uploads::{Keys, LogsSection};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -80,13 +80,14 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let gateway = Gateway::bind(config.clone())?;
-        let tails_bytes_max = config.tails_budget_bytes();
-        let sessions = Sessions::new(&config.logs, tails_bytes_max, gateway.budget().clone())?;
-        let pages = Pages::new(&gateway, sessions);
+        let logs: LogsSection = config.section()?;
+        let gateway = Gateway::bind(config)?;
+        let keys = Keys(gateway.access());
+        let uploads = Service::start(&logs.0, keys, gateway.budget().clone())?;
+        let pages = Pages::new(&gateway, uploads);
         // Signals must be handled before the address is printed: from then on, a signal must stop
         // the server gracefully.
-        let control = Control::new(loader, logging)?;
+        let control = Control::new(loader, logs, logging)?;
         announce(&gateway);
         control.run(gateway, pages).await
     })?;

@@ -18,13 +18,15 @@ mod layer;
 mod limits;
 mod load;
 mod log;
-mod logs;
 mod memory;
 mod namespaces;
 mod secret;
+mod section;
 mod server;
 mod suggest;
 mod unit;
+
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
@@ -38,16 +40,17 @@ pub use filter::FilterOptions;
 pub use history::HistoryOptions;
 pub use load::Loader;
 pub use log::{LogFormat, LogOptions};
-pub use logs::LogsOptions;
 pub use namespaces::Namespace;
 pub(crate) use namespaces::Namespaces;
 pub use secret::Secret;
+pub use section::Section;
 pub use server::{DrainOptions, ServerOptions, TlsOptions};
 
 use check::Check;
+use layer::Value;
 
-/// Every key with its default and its meaning, as a file that can be loaded.
-pub const DEFAULT_TOML: &str = include_str!("config/default.toml");
+/// Every key of the gateway's sections with its default and its meaning, as a file.
+const DEFAULT_TOML: &str = include_str!("config/default.toml");
 
 /// The complete configuration.
 ///
@@ -81,13 +84,14 @@ pub struct Config {
     pub history: HistoryOptions,
     /// Log level and format.
     pub log: LogOptions,
-    /// Limits on uploads of access logs.
-    pub logs: LogsOptions,
     /// The channel namespaces.
     #[serde(rename = "namespace")]
     pub namespaces: Vec<Namespace>,
     /// Listening addresses, connection limits and TLS.
     pub server: ServerOptions,
+    /// The values that are set in the sections of the application.
+    #[serde(skip)]
+    sections: BTreeMap<&'static str, Value>,
 }
 
 impl Config {
@@ -120,10 +124,19 @@ impl Config {
         quarter.min(self.compression.total_bytes_max as u64)
     }
 
-    /// Returns the maximum bytes that all followed logs may use together.
-    pub fn tails_budget_bytes(&self) -> u64 {
-        let quarter = self.server.memory_budget_bytes() / 4;
-        quarter.min(self.logs.tails_bytes_max)
+    /// Returns a section that was added to the loader, or its defaults if it was not.
+    ///
+    /// # Errors
+    /// Fails if the values that another type with this name has accepted are invalid for this one.
+    pub fn section<S: Section>(&self) -> Result<S, ConfigError> {
+        section::read(self.value_of(S::NAME))
+            .map_err(|error| load::describe_in(S::NAME, &error, &[]))
+    }
+
+    /// Returns the values that are set in a section of the application.
+    fn value_of(&self, section: &str) -> Value {
+        let value = self.sections.get(section).cloned();
+        value.unwrap_or_else(|| Value::Table(layer::Table::new()))
     }
 
     /// Returns warnings about settings that are valid but may be a mistake; each is a sentence.
@@ -145,7 +158,6 @@ impl Config {
         check.section("filter", |check| self.filter.check(check));
         check.section("history", |check| self.history.check(check));
         check.section("log", |check| self.log.check(check));
-        check.section("logs", |check| self.logs.check(check));
         namespaces::check(&self.namespaces, &self.history, check);
         check.section("server", |check| self.server.check(check));
         if !self.server.is_local() && !self.auth.has_keys() && !self.auth.anonymous {

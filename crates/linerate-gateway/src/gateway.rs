@@ -192,11 +192,6 @@ impl Gateway {
         format!("{scheme}://{}", self.address())
     }
 
-    /// Returns the ID of this node, which is new each time a gateway is bound.
-    pub fn node_id(&self) -> &str {
-        self.parts.node.status.id()
-    }
-
     /// Returns what decides who may use the routes that the application adds.
     pub fn access(&self) -> Access {
         Access::new(self.parts.shared.clone())

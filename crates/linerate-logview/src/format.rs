@@ -15,30 +15,29 @@
 //! `vhost_combined` and `vhost_common` are preceded by a virtual host, with or without a port.
 //! `json` is one object per line, with the member names of nginx, Caddy or Traefik.
 
-mod apache;
 mod combined;
 mod detect;
 mod error;
 mod escape;
 mod fields;
 mod json;
-mod marked;
+mod known;
+mod layout;
 mod moment;
-mod nginx;
 mod number;
-mod piece;
 mod quoted;
 mod reason;
 mod request;
-mod source;
-mod strftime;
+#[cfg(test)]
+#[path = "format/tests/tabbed.rs"]
+mod tabbed;
 mod template;
 mod timestamp;
 
-use std::sync::Arc;
-
 use crate::lines::Marks;
+use combined::Combined;
 pub use error::FormatError;
+use known::Known;
 pub use reason::Reason;
 pub use request::RequestLine;
 use template::Template;
@@ -76,15 +75,6 @@ pub struct Record<'a> {
     pub duration: Option<u64>,
 }
 
-/// The format names that [`Format::parse`] accepts.
-const NAMES: [&str; 5] = [
-    "combined",
-    "common",
-    "json",
-    "vhost_combined",
-    "vhost_common",
-];
-
 /// The layout of the lines of a log. Defaults to `combined`.
 ///
 /// ```
@@ -98,20 +88,9 @@ const NAMES: [&str; 5] = [
 /// assert_eq!(error.to_string(), "unknown directive %Z at character 12");
 /// # Ok::<(), FormatError>(())
 /// ```
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Format {
-    layout: Layout,
-}
-
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-enum Layout {
-    #[default]
-    Combined,
-    Common,
-    Json,
-    Template(Arc<Template>),
-    VhostCombined,
-    VhostCommon,
+    layout: Known,
 }
 
 impl Format {
@@ -124,7 +103,7 @@ impl Format {
     /// and agent.
     pub fn common() -> Self {
         Self {
-            layout: Layout::Common,
+            layout: Known::Combined(Combined::COMMON),
         }
     }
 
@@ -133,7 +112,7 @@ impl Format {
     ///
     /// The last line may be incomplete. 64 KiB are enough.
     pub fn detect(head: &[u8]) -> Option<Self> {
-        detect::detect(head)
+        detect::detect(head).map(|layout| Self { layout })
     }
 
     /// Returns the format of that name, or compiles the text of an nginx or Apache httpd
@@ -144,42 +123,39 @@ impl Format {
     /// Returns what is wrong with the text, and at which character.
     pub fn parse(text: &str) -> Result<Self, FormatError> {
         let name = text.trim();
-        let layout = match name {
-            "combined" => Layout::Combined,
-            "common" => Layout::Common,
-            "json" => Layout::Json,
-            "vhost_combined" => Layout::VhostCombined,
-            "vhost_common" => Layout::VhostCommon,
-            _ if is_word(name) => {
+        let named = Known::named();
+        let layout = match named.iter().find(|layout| layout.name() == name) {
+            Some(layout) => layout.clone(),
+            None if is_word(name) => {
                 return Err(FormatError::UnknownName {
                     name: name.to_owned(),
+                    known: named
+                        .iter()
+                        .map(|layout| layout.name().to_owned())
+                        .collect(),
                 });
             }
-            _ => Layout::Template(Arc::new(Template::compile(&source::read(text)?)?)),
+            None => Known::Template(Template::compile(text)?),
         };
         Ok(Self { layout })
     }
 
     /// Returns the most bytes of heap that the format holds.
     pub(crate) fn memory_bytes(&self) -> usize {
-        /// A field and its surroundings. Each takes at least one character of the text.
-        const FIELD_BYTES_MAX: usize = 96;
-        match self.layout {
-            Layout::Template(_) => source::BYTES_MAX * FIELD_BYTES_MAX,
-            _ => 0,
-        }
+        self.layout.memory_bytes()
     }
 
     /// Returns the display name: a name such as `combined`, the name from the configuration, or
     /// `custom`.
     pub fn name(&self) -> &str {
-        match &self.layout {
-            Layout::Combined => "combined",
-            Layout::Common => "common",
-            Layout::Json => "json",
-            Layout::Template(template) => &template.name,
-            Layout::VhostCombined => "vhost_combined",
-            Layout::VhostCommon => "vhost_common",
+        self.layout.name()
+    }
+}
+
+impl Default for Format {
+    fn default() -> Self {
+        Self {
+            layout: Known::Combined(Combined::COMBINED),
         }
     }
 }
@@ -237,17 +213,8 @@ impl Parser {
     /// Returns the reason why the line is not in the format.
     #[inline]
     pub fn parse<'a>(&'a mut self, line: &'a [u8]) -> Result<Record<'a>, Reason> {
-        let Self {
-            format,
-            clock,
-            scratch,
-        } = self;
-        match &format.layout {
-            Layout::Combined | Layout::Common => combined::parse(clock, line),
-            Layout::Json => json::parse(clock, scratch, line),
-            Layout::Template(template) => template.parse(clock, scratch, line),
-            Layout::VhostCombined | Layout::VhostCommon => combined::parse_with_host(clock, line),
-        }
+        let layout = &self.format.layout;
+        layout.parse(&mut self.clock, &mut self.scratch, line)
     }
 
     /// Parses one line with the help of marks, if it is one of the many lines for which this is
@@ -259,18 +226,13 @@ impl Parser {
         line: &'a [u8],
         marks: Marks<'_>,
     ) -> Option<Record<'a>> {
-        match &self.format.layout {
-            Layout::Combined | Layout::Common => marked::parse(&mut self.clock, line, marks),
-            Layout::VhostCombined | Layout::VhostCommon => {
-                marked::parse_with_host(&mut self.clock, line, marks)
-            }
-            Layout::Json | Layout::Template(_) => None,
-        }
+        let layout = &self.format.layout;
+        layout.parse_usual(&mut self.clock, line, marks)
     }
 
     /// Returns whether marks make parsing this format faster.
     pub(crate) fn wants_marks(&self) -> bool {
-        !matches!(self.format.layout, Layout::Json | Layout::Template(_))
+        self.format.layout.wants_marks()
     }
 
     /// Returns how many bytes of heap the parser holds.
@@ -286,4 +248,5 @@ mod tests {
     mod json_lines;
     mod odd_lines;
     mod reasons;
+    mod registration;
 }

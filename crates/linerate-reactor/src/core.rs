@@ -92,14 +92,15 @@ impl Core {
         connection.engine = self.engine(connection.role());
     }
 
-    /// Sets up compression as negotiated in the opening handshake.
+    /// Replaces the engine with one that compresses as negotiated in the opening handshake, if that
+    /// was negotiated.
     #[cfg(feature = "deflate")]
     pub(crate) fn set_deflate(&self, connection: &mut Connection, agreed: Option<Agreement>) {
         if let Some(agreement) = agreed {
             // A handler may have negotiated compression even if the options do not enable it.
             let options = self.reactor.options.deflate.unwrap_or_default();
-            let engine = &mut connection.engine;
-            engine.set_deflate(agreement, &options, &ThreadPool);
+            let engine = self.engine(connection.role());
+            connection.engine = engine.with_deflate(agreement, &options, &ThreadPool);
         }
     }
 

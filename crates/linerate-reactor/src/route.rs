@@ -137,7 +137,7 @@ impl<H: Handler> BoundHandler<'_, H> {
         let (mut at, mut share) = (0, Share::default());
         while at < input.len() && share.frames < FRAMES_MAX && !connection.is_stopped() {
             share.frames += 1;
-            let taken = match connection.engine.take_message_as(role, input, at) {
+            let taken = match connection.engine.take_message(role, input, at) {
                 Some(Ok(taken)) => taken,
                 Some(Err(_)) => return input.len(),
                 None => {
@@ -293,7 +293,7 @@ impl<H: Handler> AnyRoute for Route<H> {
         connection: &mut Connection,
         input: &mut [u8],
     ) -> usize {
-        // This passes the time to the engine. `take_message_as`, used below, does not.
+        // This passes the time to the engine. `take_message`, used below, does not.
         _ = connection.engine.handle_input(&mut [], core.now);
         // The loop is compiled once for each role, so that a server's loop does not check the role.
         match connection.role() {

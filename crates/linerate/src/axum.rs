@@ -41,8 +41,9 @@ use tokio::{net::TcpStream, sync::oneshot};
 
 use crate::{
     Options, Result, WebSocket,
-    link::{Agreed, Alarm, Driver, Link, Transport},
+    link::{Agreed, Alarm, Driver, Link},
     options::Settings,
+    transport::Transport,
 };
 
 pub use linerate_h2::{RequestBody, serve_http2, speaks_http2};

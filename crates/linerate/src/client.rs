@@ -28,9 +28,10 @@ use crate::{
         Deadline, DialError, Dialed, Dialer, Phase, Proxy, ProxyChoice, RedirectError, Resolve,
         Target, Timeouts, is_redirect,
     },
-    link::{Agreed, Driver, Link, Transport},
+    link::{Agreed, Driver, Link},
     options::Settings,
     pool,
+    transport::Transport,
 };
 use request::RequestParts;
 

@@ -5,6 +5,7 @@ mod credentials;
 mod deadline;
 mod error;
 mod eyeballs;
+mod phase;
 mod proxy;
 #[cfg(feature = "http3")]
 mod quic;
@@ -21,17 +22,18 @@ use std::{
 use linerate_proto::url::Host;
 use tokio::net::TcpStream;
 
-use crate::{Result, link::Transport};
+use crate::transport::Transport;
 
 pub(crate) use credentials::basic;
 pub(crate) use deadline::Deadline;
-pub use deadline::{Phase, Timeouts};
+pub use deadline::Timeouts;
 pub use error::DialError;
+#[cfg(feature = "http3")]
+pub use error::Http3Error;
+pub use phase::Phase;
 use proxy::Destination;
 pub(crate) use proxy::ProxyChoice;
 pub use proxy::{Proxy, ProxyError, ProxyUrlError};
-#[cfg(feature = "http3")]
-pub use quic::Http3Error;
 pub use redirect::RedirectError;
 pub(crate) use redirect::is_redirect;
 pub use resolve::{Resolve, Resolving, SystemResolver};
@@ -87,7 +89,11 @@ impl Dialer {
     ///
     /// # Errors
     /// A step failed or took too long.
-    pub(crate) async fn dial(&self, target: &Target, deadline: &Deadline) -> Result<Dialed> {
+    pub(crate) async fn dial(
+        &self,
+        target: &Target,
+        deadline: &Deadline,
+    ) -> Result<Dialed, DialError> {
         let proxy = self.proxy.proxy_for(target).map_err(DialError::Proxy)?;
         let io = match proxy {
             Some(proxy) => self.connect_through(&proxy, target, deadline).await?,
@@ -179,7 +185,12 @@ impl Dialer {
     }
 
     #[cfg(feature = "rustls")]
-    async fn secure(&self, io: Transport, target: &Target, deadline: &Deadline) -> Result<Dialed> {
+    async fn secure(
+        &self,
+        io: Transport,
+        target: &Target,
+        deadline: &Deadline,
+    ) -> Result<Dialed, DialError> {
         let host = self.server_name.as_ref().unwrap_or(&target.host);
         let agreed = crate::tls::connect(self.tls_config(), host, io);
         let agreed = deadline.keep(Phase::Tls, self.timeouts.tls, agreed).await?;
@@ -209,8 +220,8 @@ impl Dialer {
         _io: Transport,
         _target: &Target,
         _deadline: &Deadline,
-    ) -> Result<Dialed> {
-        Err(DialError::TlsMissing.into())
+    ) -> Result<Dialed, DialError> {
+        Err(DialError::TlsMissing)
     }
 
     /// Returns whether the client presents a certificate to servers that request one.
@@ -231,7 +242,7 @@ impl Dialer {
     }
 
     #[cfg(feature = "rustls")]
-    fn tls_config(&self) -> Arc<rustls::ClientConfig> {
+    pub(crate) fn tls_config(&self) -> Arc<rustls::ClientConfig> {
         let config = self
             .tls
             .clone()

@@ -72,6 +72,7 @@ mod split;
 mod streaming;
 #[cfg(feature = "rustls")]
 pub mod tls;
+mod transport;
 mod websocket;
 
 pub use backoff::{AttemptsExhausted, Backoff};

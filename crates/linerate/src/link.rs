@@ -9,12 +9,15 @@
 mod alarm;
 mod connection;
 mod driver;
+mod driver_state;
+mod futures;
 mod inbox;
 mod outbox;
 mod readiness;
+mod registry;
 #[cfg(test)]
 mod tests;
-mod transport;
+mod tick;
 
 use std::{
     sync::{
@@ -37,16 +40,19 @@ use crate::{
     memory::Counted,
     options::Settings,
     parts::{Parts, PartsError},
+    transport::Transport,
 };
 
-pub(crate) use alarm::{Alarm, Tick};
+pub(crate) use alarm::Alarm;
 pub(crate) use connection::Connection;
 use connection::{Aside, READS_IN_A_ROW_MAX, Receiver, Until};
 pub(crate) use driver::Driver;
+use driver_state::DriverState;
+pub(crate) use futures::{Recv, SendMessage, send_uncompressed};
 use inbox::Inbox;
-pub(crate) use inbox::{Mode, Piece};
+pub(crate) use inbox::{Chunk, Mode};
 use outbox::Outbox;
-pub(crate) use transport::Transport;
+pub(crate) use registry::{Connections, Slot};
 
 /// The role of a connection, known at run time, with masking keys from the thread's generator.
 #[derive(Clone, Copy, Debug)]
@@ -130,20 +136,15 @@ impl Link {
                 inbox: Inbox::new(leftover),
                 outbox: Outbox::default(),
                 receiver: Receiver::Absent,
-                driver: None,
+                driver: DriverState::default(),
                 aside: agreed.subprotocol.map(|subprotocol| {
                     Box::new(Aside {
                         subprotocol: Some(subprotocol),
                         ..Aside::default()
                     })
                 }),
-                alarm_set: None,
-                alarm_rang: false,
                 handles: 1,
-                receiver_gone: false,
-                driver_notified: false,
-                stream_shut_down: false,
-                handler_done: false,
+                is_shut_down: false,
                 reads_in_a_row: 0,
                 counted: Counted::default(),
             }),
@@ -160,19 +161,19 @@ impl Link {
     pub(crate) fn discard_unsent(&self) {
         let mut connection = self.lock();
         connection.outbox.discard_unbegun();
-        connection.wake_driver();
+        connection.driver.wake();
     }
 
     fn is_driver_active(&self) -> bool {
         self.driver_active.load(Ordering::Relaxed)
     }
 
-    /// Receives the next message, or the next piece of one.
+    /// Receives the next message, or the next chunk of one.
     pub(crate) fn poll_receive(
         &self,
         cx: &mut Context<'_>,
         mode: Mode,
-    ) -> Poll<Result<Option<Piece>>> {
+    ) -> Poll<Result<Option<Chunk>>> {
         let mut connection = self.lock();
         if self.is_driver_active() {
             return connection.poll_receive(cx, cx.waker(), mode);
@@ -184,14 +185,14 @@ impl Link {
             .get_or_insert_default()
             .clone();
         // This must happen before reading from the socket, which may wake a task from then on.
-        readiness.set(Some(cx.waker()), connection.driver.as_ref());
+        readiness.set(Some(cx.waker()), connection.driver.waker());
         let reader = Waker::from(readiness);
         let received = connection.poll_receive(cx, &reader, mode);
         connection.update_readiness();
         if received.is_pending() {
             _ = connection.write_now(cx, false);
         } else if connection.is_anything_left(&reader) {
-            connection.wake_driver();
+            connection.driver.wake();
         }
         received
     }
@@ -204,7 +205,7 @@ impl Link {
             self.lock().wait(Until::Input, cx);
             self.cancel_receive();
         }
-        received.map(|received| received.map(|piece| piece.map(|piece| piece.message)))
+        received.map(|received| received.map(|chunk| chunk.map(|chunk| chunk.message)))
     }
 
     /// Waits until there is room, queues with `append`, and then writes or wakes the driver to do
@@ -236,7 +237,7 @@ impl Link {
         if connection.is_full() || urgency == Urgency::Now && !is_corked {
             _ = connection.write_now(cx, is_driver_active);
         } else if !is_driver_active {
-            connection.wake_driver();
+            connection.driver.wake();
         }
         Poll::Ready(Ok(()))
     }
@@ -271,7 +272,7 @@ impl Link {
         if connection.inbox.is_empty() {
             connection.write_at_once();
         } else {
-            connection.wake_driver();
+            connection.driver.wake();
         }
     }
 
@@ -320,7 +321,7 @@ impl Link {
             counters::add(&counters.messages_sent, 1);
         }
         if !self.is_driver_active() {
-            connection.wake_driver();
+            connection.driver.wake();
         }
         Ok(())
     }
@@ -343,7 +344,7 @@ impl Link {
         let mut connection = self.lock();
         connection.engine.close(code, reason, clock::now())?;
         if !self.is_driver_active() {
-            connection.wake_driver();
+            connection.driver.wake();
         }
         Ok(())
     }
@@ -364,7 +365,7 @@ impl Link {
         connection.receiver = Receiver::Absent;
         connection.update_readiness();
         if !self.is_driver_active() {
-            connection.wake_driver();
+            connection.driver.wake();
         }
     }
 
@@ -381,9 +382,11 @@ impl Link {
     pub(crate) fn drop_handle(&self, is_receiver: bool) {
         let mut connection = self.lock();
         connection.handles -= 1;
-        connection.receiver_gone |= is_receiver;
+        if is_receiver {
+            connection.receiver = Receiver::Gone;
+        }
         if connection.handles == 0 || is_receiver {
-            connection.wake_driver();
+            connection.driver.wake();
         }
     }
 }

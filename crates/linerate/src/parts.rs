@@ -9,7 +9,7 @@ use std::{
 use linerate_proto::Role;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::link::Transport;
+use crate::transport::Transport;
 
 /// The parts of an open connection, including all unread input and unsent output.
 ///

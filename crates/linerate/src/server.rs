@@ -1,7 +1,6 @@
 //! Accepting connections: the accept loop, the opening handshake and graceful shutdown.
 
 mod accept;
-mod connections;
 #[cfg(feature = "http2")]
 mod http2;
 #[cfg(feature = "http3")]
@@ -24,13 +23,11 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::{
     Error, Options, Result, WebSocket,
-    link::{Alarm, Driver, Link},
+    link::{Alarm, Connections, Driver, Link, Slot},
     options::Settings,
 };
 
 use accept::Accepted;
-use connections::Connections;
-pub(crate) use connections::Slot;
 
 /// Serves WebSocket connections with the default settings until `shutdown` is ready.
 ///

@@ -12,9 +12,8 @@ use linerate_proto::{CloseCode, engine::Closed};
 
 use crate::{
     Frames, Message, Result, TrySendError,
-    link::{Link, Urgency},
+    link::{self, Link, Recv, Urgency},
     streaming::Reader,
-    websocket::{self, Recv},
 };
 
 /// The sending half of a connection. Clones send over the same connection.
@@ -95,7 +94,7 @@ impl Sender {
         &self,
         message: impl Into<Message>,
     ) -> impl Future<Output = Result<()>> + Send + '_ {
-        websocket::Send::<true>::new(&self.link, message.into())
+        link::SendMessage::<true>::new(&self.link, message.into())
     }
 
     /// Sends a message without compressing it, like
@@ -104,7 +103,7 @@ impl Sender {
     /// # Errors
     /// Same as for [`send`](Self::send), which also describes the cancel safety.
     pub async fn send_uncompressed(&self, message: impl Into<Message>) -> Result<()> {
-        websocket::send_uncompressed(&self.link, Urgency::Gather, message.into()).await
+        link::send_uncompressed(&self.link, Urgency::Gather, message.into()).await
     }
 
     /// Sends shared frames without waiting: either all of them or none.
@@ -245,7 +244,7 @@ impl Receiver {
         Recv::new(&self.link)
     }
 
-    /// Starts receiving the next message piece by piece, like
+    /// Starts receiving the next message in chunks, like
     /// [`WebSocket::reader`](crate::WebSocket::reader).
     ///
     /// # Errors

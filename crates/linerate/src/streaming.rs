@@ -1,4 +1,4 @@
-//! Receiving and sending messages piece by piece, in constant memory.
+//! Receiving messages in chunks and sending them in fragments, in constant memory.
 
 use std::{fmt, future::poll_fn};
 
@@ -6,12 +6,12 @@ use linerate_proto::engine::MessageKind;
 
 use crate::{
     Message, Result,
-    link::{Link, Mode, Piece, Urgency},
+    link::{Chunk, Link, Mode, Recv, Urgency},
 };
 
-/// A message that is being received piece by piece.
+/// A message that is being received in chunks.
 ///
-/// Pieces are returned as they arrive, regardless of how the message is fragmented; each piece of a
+/// Chunks are returned as they arrive, regardless of how the message is fragmented; each chunk of a
 /// text message ends at a code point boundary. If a reader is dropped before the end, the rest of
 /// its message is skipped.
 ///
@@ -19,8 +19,8 @@ use crate::{
 /// # async fn f(ws: &mut linerate::WebSocket) -> linerate::Result<()> {
 /// let mut bytes = 0;
 /// while let Some(mut message) = ws.reader().await? {
-///     while let Some(piece) = message.chunk().await? {
-///         bytes += piece.len();
+///     while let Some(chunk) = message.chunk().await? {
+///         bytes += chunk.len();
 ///     }
 /// }
 /// # Ok(())
@@ -34,9 +34,9 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Waits for the first piece of the next message.
+    /// Waits for the first chunk of the next message.
     pub(crate) async fn start(link: &'a Link) -> Result<Option<Self>> {
-        let Some(Piece { message, ends }) = next_piece(link, Mode::FirstChunk).await? else {
+        let Some(Chunk { message, ends }) = next_chunk(link, Mode::FirstChunk).await? else {
             return Ok(None);
         };
         let kind = message.kind();
@@ -53,7 +53,7 @@ impl<'a> Reader<'a> {
         self.kind
     }
 
-    /// Receives the next piece, or `None` after the end of the message.
+    /// Receives the next chunk, or `None` after the end of the message.
     ///
     /// # Errors
     /// Same as for [`WebSocket::recv`](crate::WebSocket::recv). If the connection ends before the
@@ -68,7 +68,7 @@ impl<'a> Reader<'a> {
         if self.ended {
             return Ok(None);
         }
-        let Some(Piece { message, ends }) = next_piece(self.link, Mode::Chunks).await? else {
+        let Some(Chunk { message, ends }) = next_chunk(self.link, Mode::Chunks).await? else {
             self.ended = true;
             return Err(crate::Error::Abnormal);
         };
@@ -77,22 +77,9 @@ impl<'a> Reader<'a> {
     }
 }
 
-async fn next_piece(link: &Link, mode: Mode) -> Result<Option<Piece>> {
-    struct Cancel<'a>(&'a Link, bool);
-    impl Drop for Cancel<'_> {
-        fn drop(&mut self) {
-            if self.1 {
-                self.0.cancel_receive();
-            }
-        }
-    }
-    let mut waits = Cancel(link, false);
-    poll_fn(|cx| {
-        let received = link.poll_receive(cx, mode);
-        waits.1 = received.is_pending();
-        received
-    })
-    .await
+async fn next_chunk(link: &Link, mode: Mode) -> Result<Option<Chunk>> {
+    let mut receiving = Recv::new(link);
+    poll_fn(|cx| receiving.poll_chunk(cx, mode)).await
 }
 
 impl fmt::Debug for Reader<'_> {
@@ -103,7 +90,7 @@ impl fmt::Debug for Reader<'_> {
     }
 }
 
-/// A message that is being sent piece by piece.
+/// A message that is being sent in fragments.
 ///
 /// End the message with [`finish`](Self::finish). Dropping a writer in the middle of a message
 /// closes the connection, because no other message could follow.
@@ -133,23 +120,23 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Sends a piece as a fragment.
+    /// Sends a fragment.
     ///
-    /// The pieces of a text message may be split anywhere, even within a code point; together they
-    /// must be valid UTF-8.
+    /// A text message may be split anywhere, even within a code point; all of it together must be
+    /// valid UTF-8.
     ///
     /// # Errors
     /// The connection is closing or closed.
     ///
     /// # Cancel safety
-    /// Dropping the future before it completes sends no part of the piece.
-    pub async fn write(&mut self, piece: &[u8]) -> Result<()> {
-        self.queue(piece, false).await?;
+    /// Dropping the future before it completes sends no part of the fragment.
+    pub async fn write(&mut self, payload: &[u8]) -> Result<()> {
+        self.queue(payload, false).await?;
         self.begun = true;
         Ok(())
     }
 
-    /// Sends a Ping between two pieces, like [`WebSocket::ping`](crate::WebSocket::ping) between
+    /// Sends a Ping between two fragments, like [`WebSocket::ping`](crate::WebSocket::ping) between
     /// messages.
     ///
     /// # Errors
@@ -182,11 +169,11 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    async fn queue(&mut self, piece: &[u8], fin: bool) -> Result<()> {
+    async fn queue(&mut self, payload: &[u8], fin: bool) -> Result<()> {
         let (link, kind) = (self.link, self.kind);
         poll_fn(|cx| {
             link.poll_queue(cx, Urgency::Now, |outbox, engine| {
-                outbox.push_fragment(engine, kind, piece, fin)?;
+                outbox.push_fragment(engine, kind, payload, fin)?;
                 Ok(fin.into())
             })
         })

@@ -23,7 +23,7 @@ pub use danger::danger_client_config_trusting_anybody;
 pub use linerate_tls::{provider, strict};
 pub use rustls;
 
-use crate::link::Transport;
+use crate::transport::Transport;
 
 /// Returns the default client configuration, which trusts what the operating system trusts, or the
 /// bundled root certificates if the system has none.

@@ -1,12 +1,6 @@
 //! The application's handle to a connection.
 
-use std::{
-    future::Future,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll, ready},
-    time::Duration,
-};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use linerate_proto::{
     CloseCode,
@@ -15,7 +9,7 @@ use linerate_proto::{
 
 use crate::{
     Message, Parts, PartsError, Result,
-    link::{Link, Mode, Urgency},
+    link::{Link, Recv, SendMessage, Urgency, send_uncompressed},
     split::{Receiver, Sender},
     streaming::{Reader, Writer},
 };
@@ -66,9 +60,7 @@ impl WebSocket {
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing: the next call continues from the same point.
-    pub fn recv(
-        &mut self,
-    ) -> impl Future<Output = Result<Option<Message>>> + std::marker::Send + '_ {
+    pub fn recv(&mut self) -> impl Future<Output = Result<Option<Message>>> + Send + '_ {
         Recv::new(&self.link)
     }
 
@@ -87,8 +79,8 @@ impl WebSocket {
     pub fn send(
         &mut self,
         message: impl Into<Message>,
-    ) -> impl Future<Output = Result<()>> + std::marker::Send + '_ {
-        Send::<false>::new(&self.link, message.into())
+    ) -> impl Future<Output = Result<()>> + Send + '_ {
+        SendMessage::<false>::new(&self.link, message.into())
     }
 
     /// Sends a message like [`send`](Self::send), but never compresses it.
@@ -166,8 +158,8 @@ impl WebSocket {
         Ok(std::future::poll_fn(|cx| self.link.poll_closed(cx)).await)
     }
 
-    /// Starts receiving the next message piece by piece, in constant memory; returns `None` after
-    /// the peer's Close frame.
+    /// Starts receiving the next message in chunks, in constant memory; returns `None` after the
+    /// peer's Close frame.
     ///
     /// # Errors
     /// Same as for [`recv`](Self::recv), which also describes the cancel safety.
@@ -175,7 +167,7 @@ impl WebSocket {
         Reader::start(&self.link).await
     }
 
-    /// Starts sending a message piece by piece; each piece becomes a fragment.
+    /// Starts sending a message in fragments.
     pub fn writer(&mut self, kind: MessageKind) -> Writer<'_> {
         Writer::new(&self.link, kind)
     }
@@ -259,87 +251,5 @@ impl std::fmt::Debug for WebSocket {
         f.debug_struct("WebSocket")
             .field("state", &self.state())
             .finish_non_exhaustive()
-    }
-}
-
-/// A future that queues a message; with `GATHER`, the message may wait to be written together with
-/// others.
-///
-/// It is kept small because it is part of every handler's future.
-pub(crate) struct Send<'a, const GATHER: bool> {
-    link: &'a Link,
-    message: Option<Message>,
-}
-
-impl<'a, const GATHER: bool> Send<'a, GATHER> {
-    pub(crate) fn new(link: &'a Link, message: Message) -> Self {
-        Self {
-            link,
-            message: Some(message),
-        }
-    }
-}
-
-impl<const GATHER: bool> Future for Send<'_, GATHER> {
-    type Output = Result<()>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
-        let urgency = if GATHER {
-            Urgency::Gather
-        } else {
-            Urgency::Now
-        };
-        let link = self.link;
-        link.poll_queue(cx, urgency, |outbox, engine| match self.message.take() {
-            Some(message) => outbox.push(engine, message).map(|()| 1),
-            None => Ok(0),
-        })
-    }
-}
-
-/// Queues a message without compressing it.
-pub(crate) async fn send_uncompressed(
-    link: &Link,
-    urgency: Urgency,
-    message: Message,
-) -> Result<()> {
-    let mut message = Some(message);
-    std::future::poll_fn(|cx| {
-        link.poll_queue(cx, urgency, |outbox, engine| match message.take() {
-            Some(message) => outbox.push_uncompressed(engine, message).map(|()| 1),
-            None => Ok(0),
-        })
-    })
-    .await
-}
-
-/// A future that receives one message; it unregisters from the link if it is dropped while waiting.
-pub(crate) struct Recv<'a> {
-    link: &'a Link,
-    waits: bool,
-}
-
-impl<'a> Recv<'a> {
-    pub(crate) fn new(link: &'a Link) -> Self {
-        Self { link, waits: false }
-    }
-}
-
-impl Future for Recv<'_> {
-    type Output = Result<Option<Message>>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.waits = true;
-        let received = ready!(self.link.poll_receive(cx, Mode::Messages));
-        self.waits = false;
-        Poll::Ready(received.map(|piece| piece.map(|piece| piece.message)))
-    }
-}
-
-impl Drop for Recv<'_> {
-    fn drop(&mut self) {
-        if self.waits {
-            self.link.cancel_receive();
-        }
     }
 }

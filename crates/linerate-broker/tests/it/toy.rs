@@ -1,5 +1,5 @@
-//! A broker that is written as `docs/internals/adding-a-broker.md` explains: `hub:NAME` connects all
-//! nodes of this process that use the same name.
+//! A broker that is written as `docs/internals/adding-a-broker.md` explains: `hub:NAME` connects
+//! all nodes of this process that use the same name.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -84,7 +84,7 @@ fn start(
     }))
 }
 
-/// Passes what arrives to the node: publications of subscribed channels, control messages, and gaps.
+/// Passes what arrives to the node: publications of subscribed channels, control messages, gaps.
 async fn forward(
     mut events: broadcast::Receiver<Event>,
     channels: Arc<Mutex<HashSet<ChannelName>>>,
@@ -170,7 +170,7 @@ impl Hub {
     }
 
     fn send(&self, event: Event) {
-        // It fails if all nodes have been shut down; then nobody waits for it.
+        // This fails only if all nodes have been shut down.
         _ = self.events.send(event);
     }
 }

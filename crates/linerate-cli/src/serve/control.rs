@@ -1,14 +1,19 @@
 //! Signal handling: shutdown in phases, and reloading the configuration.
 
-use linerate_gateway::{Gateway, Running, config::Loader};
+use linerate_gateway::{
+    Gateway, Running,
+    config::{Loader, Section},
+};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::{logging::Logging, notify, routes::Pages};
+use super::{logging::Logging, notify, routes::Pages, uploads::LogsSection};
 
 /// Runs the server and handles its signals.
 #[derive(Debug)]
 pub(super) struct Control {
     loader: Loader,
+    /// As last loaded.
+    logs: LogsSection,
     logging: Logging,
     stop_signals: StopSignals,
     hang_ups: Signal,
@@ -23,9 +28,14 @@ struct StopSignals {
 
 impl Control {
     /// Starts listening for signals. Must be called within the runtime.
-    pub(super) fn new(loader: Loader, logging: Logging) -> std::io::Result<Self> {
+    pub(super) fn new(
+        loader: Loader,
+        logs: LogsSection,
+        logging: Logging,
+    ) -> std::io::Result<Self> {
         Ok(Self {
             loader,
+            logs,
             logging,
             stop_signals: StopSignals::new()?,
             hang_ups: signal(SignalKind::hangup())?,
@@ -36,10 +46,9 @@ impl Control {
     /// it.
     pub(super) async fn run(mut self, gateway: Gateway, pages: Pages) -> anyhow::Result<()> {
         let address = gateway.address();
-        let node = gateway.node_id().to_owned();
         let running = gateway.start_with(move |clients| pages.clone().routes(clients))?;
         notify::ready();
-        tracing::info!(%address, node, "serving");
+        tracing::info!(%address, node = running.info().id, "serving");
         loop {
             tokio::select! {
                 () = self.stop_signals.recv() => break,
@@ -59,7 +68,7 @@ impl Control {
     }
 
     /// Reloads the configuration and applies every change that does not need a restart.
-    fn reload(&self, running: &Running) {
+    fn reload(&mut self, running: &Running) {
         if let Err(error) = self.try_reload(running) {
             let error = format!("{error:#}");
             tracing::error!(
@@ -69,9 +78,14 @@ impl Control {
         }
     }
 
-    fn try_reload(&self, running: &Running) -> anyhow::Result<()> {
+    fn try_reload(&mut self, running: &Running) -> anyhow::Result<()> {
         let config = self.loader.load()?;
-        let fixed = running.reload(config.clone())?;
+        let logs = config.section()?;
+        let mut fixed = running.reload(config.clone())?;
+        if logs != self.logs {
+            fixed.push(LogsSection::NAME);
+            self.logs = logs;
+        }
         if !fixed.is_empty() {
             tracing::warn!(
                 keys = fixed.join(", "),

@@ -1,21 +1,25 @@
 //! `/counters`: pushes the server's traffic counters once a second.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use linerate::{Receiver, Result, Sender};
+use linerate::{Counters, Receiver, Result, Sender};
+use linerate_uploads::Service;
 use serde::Serialize;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::{
-    endpoint::{Endpoint, Farewell},
-    routes::Shared,
-};
+use super::endpoint::{Endpoint, Farewell};
 
 const INTERVAL: Duration = Duration::from_secs(1);
 
-#[derive(Debug)]
+/// The counters of the server.
+#[derive(Clone, Debug)]
 pub(super) struct CounterPush {
-    shared: Arc<Shared>,
+    pub(super) counters: Arc<Counters>,
+    pub(super) uploads: Service,
+    pub(super) started: Instant,
 }
 
 /// One push. `connections`, `uploads` and `uploads_kept` are current values; all other counts are
@@ -35,13 +39,9 @@ struct Push {
 }
 
 impl CounterPush {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
-    }
-
     fn to_json(&self) -> String {
-        let counters = &self.shared.counters;
-        let (uploads, uploads_kept) = self.shared.sessions.count();
+        let counters = &self.counters;
+        let (uploads, uploads_kept) = self.uploads.count();
         let push = Push {
             connections: counters.connections(),
             connections_total: counters.connections_total(),
@@ -51,7 +51,7 @@ impl CounterPush {
             bytes_sent: counters.bytes_sent(),
             uploads,
             uploads_kept,
-            uptime_seconds: self.shared.started.elapsed().as_secs(),
+            uptime_seconds: self.started.elapsed().as_secs(),
             version: env!("CARGO_PKG_VERSION"),
         };
         serde_json::to_string(&push).expect("numbers and strings can always be written as JSON")

@@ -6,6 +6,8 @@ use clap::{Args, ValueEnum};
 use linerate_broker::{BROKERS, BrokerKind};
 use linerate_gateway::config::Loader;
 
+use super::uploads::LogsSection;
+
 /// The environment variable that names the configuration file, for use in containers.
 const CONFIG_VARIABLE: &str = "LINERATE_CONFIG";
 
@@ -152,7 +154,9 @@ pub(crate) fn loader_of_environment(file: Option<PathBuf>) -> Loader {
             value.into_string().ok()?,
         ))
     });
-    let loader = Loader::new().with_environment(variables);
+    let loader = Loader::new()
+        .with_section::<LogsSection>()
+        .with_environment(variables);
     let named = env::var_os(CONFIG_VARIABLE).filter(|path| !path.is_empty());
     match file.or(named.map(PathBuf::from)) {
         Some(path) => loader.with_file(path),

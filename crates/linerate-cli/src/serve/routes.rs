@@ -10,17 +10,12 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use linerate::{Counters, Options, axum::WebSocketUpgrade};
+use linerate::{Options, axum::WebSocketUpgrade};
 use linerate_gateway::{Access, Gateway, Peer, Visit};
 use linerate_logview::session::SUBPROTOCOL;
+use linerate_uploads::Service;
 
-use super::{
-    assets,
-    counters::CounterPush,
-    echo::Echo,
-    endpoint::attend,
-    upload::{self, Gate, Sessions, Upload},
-};
+use super::{assets, counters::CounterPush, echo::Echo, endpoint::attend, uploads::Upload};
 
 /// Pages may load nothing from other origins and cannot be framed. The `'self'` in `connect-src`
 /// includes WebSockets to the same host.
@@ -33,29 +28,29 @@ pub(super) struct Pages(Arc<Shared>);
 
 /// State shared by all connections.
 #[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) counters: Arc<Counters>,
+struct Shared {
+    counters: CounterPush,
     options: Options,
     upload_options: Options,
-    pub(super) sessions: Arc<Sessions>,
-    gate: Arc<Gate>,
+    uploads: Service,
     access: Access,
-    pub(super) started: Instant,
 }
 
 impl Pages {
-    pub(super) fn new(gateway: &Gateway, sessions: Arc<Sessions>) -> Self {
+    pub(super) fn new(gateway: &Gateway, uploads: Service) -> Self {
         let counters = gateway.counters().clone();
         let mut options = Options::default().without_compression();
         options.counters = Some(counters.clone());
         Self(Arc::new(Shared {
-            counters,
-            upload_options: upload::options(&options, &sessions),
+            counters: CounterPush {
+                counters,
+                uploads: uploads.clone(),
+                started: Instant::now(),
+            },
+            upload_options: uploads.connection_options(&options),
             options,
-            sessions,
-            gate: Arc::new(Gate::new(gateway.access())),
+            uploads,
             access: gateway.access(),
-            started: Instant::now(),
         }))
     }
 
@@ -111,11 +106,8 @@ async fn counters(
     upgrade: WebSocketUpgrade,
 ) -> Response {
     let upgrade = upgrade.with_options(shared.options.clone());
-    attend(
-        upgrade.with_scheme(peer.scheme),
-        visit,
-        CounterPush::new(shared),
-    )
+    let push = shared.counters.clone();
+    attend(upgrade.with_scheme(peer.scheme), visit, push)
 }
 
 async fn upload(
@@ -133,8 +125,8 @@ async fn upload(
         .with_options(shared.upload_options.clone())
         .with_scheme(peer.scheme)
         .with_subprotocols(&[SUBPROTOCOL]);
-    let (sessions, gate) = (shared.sessions.clone(), shared.gate.clone());
-    attend(upgrade, visit, Upload::new(sessions, gate, peer.address))
+    let (service, address) = (shared.uploads.clone(), peer.address);
+    attend(upgrade, visit, Upload { service, address })
 }
 
 async fn not_found() -> (StatusCode, &'static str) {

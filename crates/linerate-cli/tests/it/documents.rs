@@ -65,6 +65,17 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
+fn reference_of_the_configuration_is_what_the_program_prints() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/gateway/configuration.md"
+    );
+    let page = fs::read_to_string(path).unwrap();
+    let printed = said(&linerate(&["config", "default"]).output().unwrap());
+    assert!(page.ends_with(&format!("```toml\n{printed}```\n")));
+}
+
+#[test]
 fn every_configuration_in_the_documentation_passes_the_check() {
     let directory = tempfile::tempdir().unwrap();
     let secret = directory.path().join("secret");

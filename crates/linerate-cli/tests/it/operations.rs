@@ -106,6 +106,26 @@ async fn a_hang_up_loads_limits_and_keys_and_an_error_changes_nothing() {
 }
 
 #[tokio::test]
+async fn changed_limits_of_logs_require_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("linerate.toml");
+    fs::write(&path, "[logs]\nresume_s = 1\n").unwrap();
+    let server = Server::start_logging(&["--config", path.to_str().unwrap()]);
+    let changed = "[logs]\nresume_s = 2\n[auth]\napi_key = \"0123456789abcdef\"\n";
+    fs::write(&path, changed).unwrap();
+    server.signal("-HUP");
+    let started = Instant::now();
+    let info = ["Content-Length: 0"];
+    while server.request("POST", "/api/info", &info).await.status != 401 {
+        assert!(started.elapsed() < PATIENCE, "the key is asked for");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let log = server.stop_and_read_log();
+    let warning = log.lines().find(|line| line.contains("require a restart"));
+    assert!(warning.is_some_and(|line| line.contains("logs")), "{log}");
+}
+
+#[tokio::test]
 async fn a_server_that_drains_says_so_before_it_turns_anybody_away() {
     let mut server = Server::start_with(&["--set", "server.drain.delay_s=3"]);
     server.signal("-TERM");

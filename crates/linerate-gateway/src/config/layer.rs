@@ -12,7 +12,7 @@ use serde::{
 };
 
 /// An untyped value.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
     List(Vec<Self>),
     Scalar(toml::Value),

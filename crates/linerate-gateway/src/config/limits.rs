@@ -1,19 +1,16 @@
 //! The configurable limits and their effective values.
 
-use super::{
-    DEFAULT_TOML,
-    layer::{Table, Value},
-};
+use super::layer::{Table, Value};
 use crate::limits::{Limit, Unit};
 
 /// Numbers that are settings but not limits.
 const NO_LIMITS: [&str; 3] = ["parse_threads", "stream_replicas", "workers"];
 
-/// Returns the limits with the values of `table`, or else the documented defaults. Those that a
-/// namespace overrides follow at the end.
-pub(super) fn in_force(table: Table) -> Vec<Limit> {
+/// Returns the limits in a documentation of all keys, with the values of `table`, or else the
+/// documented defaults. Those that a namespace overrides follow at the end.
+pub(super) fn in_force(documentation: &str, table: Table) -> Vec<Limit> {
     let values = Value::Table(table);
-    let mut limits: Vec<Limit> = documented()
+    let mut limits: Vec<Limit> = documented(documentation)
         .map(|limit| Limit {
             value: values
                 .at(&limit.key)
@@ -23,18 +20,19 @@ pub(super) fn in_force(table: Table) -> Vec<Limit> {
         })
         .collect();
     if let Some(Value::List(namespaces)) = values.at("namespace") {
+        let of_namespace = |namespace| of_namespace(documentation, namespace);
         limits.extend(namespaces.iter().flat_map(of_namespace));
     }
     limits
 }
 
 /// Returns the limits that a namespace overrides.
-fn of_namespace(namespace: &Value) -> Vec<Limit> {
+fn of_namespace(documentation: &str, namespace: &Value) -> Vec<Limit> {
     let name = match namespace.at("name") {
         Some(Value::Scalar(toml::Value::String(name))) => name.as_str(),
         _ => return Vec::new(),
     };
-    let of_channels = documented().filter_map(|limit| {
+    let of_channels = documented(documentation).filter_map(|limit| {
         let key = limit.key.strip_prefix("channel.")?;
         let value = namespace.at(key).and_then(number)?;
         let key = format!("namespace.{name}.{key}");
@@ -47,11 +45,11 @@ fn of_namespace(namespace: &Value) -> Vec<Limit> {
     of_channels.collect()
 }
 
-/// Reads the limits from `default.toml`, with their defaults and the first sentence of their
-/// comments.
-fn documented() -> impl Iterator<Item = Limit> {
+/// Reads the limits from a documentation of all keys, with their defaults and the first sentence of
+/// their comments.
+fn documented(documentation: &str) -> impl Iterator<Item = Limit> {
     let (mut section, mut comment) = ("", String::new());
-    DEFAULT_TOML.lines().filter_map(move |line| {
+    documentation.lines().filter_map(move |line| {
         if let Some(text) = line.strip_prefix("# ") {
             comment.push_str(text);
             comment.push(' ');
@@ -94,7 +92,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use crate::{
-        config::Loader,
+        config::{DEFAULT_TOML, Loader},
         limits::{Limit, Unit},
     };
 
@@ -106,7 +104,7 @@ mod tests {
     #[test]
     fn every_number_of_the_documentation_is_a_limit_with_its_default() {
         let limits = limits(&Loader::new());
-        let numbers = super::DEFAULT_TOML.lines().filter(|line| {
+        let numbers = DEFAULT_TOML.lines().filter(|line| {
             let value = line.split_once(" = ").map_or("", |(_, value)| value);
             !line.starts_with('#') && value.starts_with(|char: char| char.is_ascii_digit())
         });

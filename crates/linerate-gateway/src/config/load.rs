@@ -1,16 +1,18 @@
 //! Loading: layers are collected, merged, deserialized and checked.
 
 use std::{
-    fs,
+    fs, iter,
     path::{Path, PathBuf},
 };
 
 use super::{
-    Config,
+    Config, DEFAULT_TOML,
     check::Check,
     error::{ConfigError, Source},
     layer::{self, Table, Value},
-    limits, suggest,
+    limits,
+    section::{ReadError, Section, SectionType},
+    suggest,
 };
 use crate::limits::Limit;
 
@@ -20,8 +22,8 @@ const OPEN_TOML: &str = include_str!("open.toml");
 const FILE_BYTES_MAX: u64 = 4 << 20;
 /// The prefix of our environment variables.
 const PREFIX: &str = "LINERATE_";
-/// The tables whose keys an environment variable can set.
-const TABLES: [&str; 13] = [
+/// The tables of the gateway whose keys an environment variable can set.
+const TABLES: [&str; 12] = [
     "auth",
     "auth.token",
     "broker",
@@ -31,7 +33,6 @@ const TABLES: [&str; 13] = [
     "filter",
     "history",
     "log",
-    "logs",
     "server",
     "server.drain",
     "server.tls",
@@ -43,6 +44,7 @@ pub struct Loader {
     file: Option<File>,
     environment: Vec<(String, String)>,
     flags: Vec<Flag>,
+    sections: Vec<SectionType>,
 }
 
 #[derive(Clone, Debug)]
@@ -60,7 +62,7 @@ struct Flag {
 
 /// The values of one source.
 #[derive(Debug)]
-struct Layer {
+pub(super) struct Layer {
     source: Source,
     text: Option<String>,
     values: Value,
@@ -84,6 +86,13 @@ impl Loader {
     pub fn with_text(mut self, name: &str, text: &str) -> Self {
         let (name, text) = (name.to_owned(), text.to_owned());
         self.file = Some(File::Text { name, text });
+        self
+    }
+
+    /// Adds a section of the application, which [`Config::section`] returns.
+    #[must_use]
+    pub fn with_section<S: Section>(mut self) -> Self {
+        self.sections.push(SectionType::of::<S>());
         self
     }
 
@@ -124,12 +133,12 @@ impl Loader {
     /// invalid. The error names the source, the key, the value and what is allowed.
     pub fn load(&self) -> Result<Config, ConfigError> {
         let layers = self.layers()?;
-        let config = assemble(None, &layers)?;
+        let config = self.assemble(None, &layers)?;
         if !config.is_open() {
-            return checked(config, &layers);
+            return self.checked(config, &layers);
         }
         let open = Layer::of_file("built in".into(), OPEN_TOML.to_owned())?;
-        let mut config = assemble(Some(&open), &layers)?;
+        let mut config = self.assemble(Some(&open), &layers)?;
         // Defaults of an open server are dropped where the file has disabled what they require.
         let namespaces = config.namespaces.iter_mut();
         let options = namespaces.map(|namespace| &mut namespace.options);
@@ -137,10 +146,18 @@ impl Loader {
             options.recover &= options.history_size > 0;
             options.join_leave &= options.presence;
         }
-        checked(config, &layers)
+        self.checked(config, &layers)
     }
 
-    /// Returns every configurable limit with its effective value, in the order of `default.toml`.
+    /// Returns every key with its default and its meaning, as a file that can be loaded.
+    pub fn default_toml(&self) -> String {
+        let sections = self.sections.iter().map(|section| section.default_toml);
+        let texts: Vec<&str> = iter::once(DEFAULT_TOML).chain(sections).collect();
+        texts.join("\n")
+    }
+
+    /// Returns every configurable limit with its effective value, in the order of
+    /// [`default_toml`](Self::default_toml).
     ///
     /// # Errors
     /// The same as for [`load`](Self::load).
@@ -151,12 +168,12 @@ impl Loader {
             true => Some(Layer::of_file("built in".into(), OPEN_TOML.to_owned())?),
             false => None,
         };
-        let mut limits = limits::in_force(merge(open.as_ref(), &layers));
+        let values = merge(open.as_ref(), &layers);
+        let mut limits = limits::in_force(&self.default_toml(), values);
         for limit in &mut limits {
             match limit.key.as_str() {
                 "compression.total_bytes_max" => limit.value = config.compression_budget_bytes(),
                 "history.total_bytes_max" => limit.value = config.history_budget_bytes(),
-                "logs.tails_bytes_max" => limit.value = config.tails_budget_bytes(),
                 "server.memory_bytes_max" => limit.value = config.server.memory_budget_bytes(),
                 _ => {}
             }
@@ -183,7 +200,7 @@ impl Loader {
         for (name, value) in &self.environment {
             let source = Source::Environment(name.clone());
             if !value.is_empty()
-                && let Some(key) = key_of_variable(name)?
+                && let Some(key) = key_of_variable(name, &self.tables())?
             {
                 layers.push(Layer::of_text(source, &key, value));
             }
@@ -193,6 +210,53 @@ impl Loader {
             layers.push(Layer::of_text(source, &flag.key, &flag.value));
         }
         Ok(layers)
+    }
+
+    /// Returns the tables whose keys an environment variable can set.
+    fn tables(&self) -> Vec<&'static str> {
+        let sections = self.sections.iter().map(|section| section.name);
+        TABLES.into_iter().chain(sections).collect()
+    }
+
+    /// Merges the layers and deserializes the result, except for the sections of the application.
+    fn assemble(&self, open: Option<&Layer>, layers: &[Layer]) -> Result<Config, ConfigError> {
+        let mut table = merge(open, layers);
+        inherit(&mut table);
+        let names = self.sections.iter().map(|section| section.name);
+        let sections = names.filter_map(|name| Some((name, table.remove(name)?)));
+        let sections = sections.collect();
+        let config: Config =
+            serde_path_to_error::deserialize(Value::Table(table)).map_err(|error: ReadError| {
+                let path = error.path().to_string().replace(".options", "");
+                let more = self.sections.iter().map(|section| section.name);
+                describe(&path, error.inner().message(), more, layers)
+            })?;
+        Ok(Config { sections, ..config })
+    }
+
+    /// Rejects values that are out of range or contradict each other.
+    fn checked(&self, config: Config, layers: &[Layer]) -> Result<Config, ConfigError> {
+        let mut check = Check::default();
+        config.check(&mut check);
+        for SectionType {
+            name,
+            check: of_section,
+            ..
+        } in &self.sections
+        {
+            let mut read = Ok(());
+            check.section(name, |check| {
+                read = of_section(config.value_of(name), check)
+            });
+            read.map_err(|error| describe_in(name, &error, layers))?;
+        }
+        let violations = check.into_violations();
+        if violations.is_empty() {
+            return Ok(config);
+        }
+        let violations = violations.into_iter();
+        let located = violations.map(|violation| (locate(&violation.key, layers), violation));
+        Err(ConfigError::Values(located.collect()))
     }
 }
 
@@ -244,17 +308,6 @@ fn read(path: &Path) -> std::io::Result<String> {
         ));
     }
     fs::read_to_string(path)
-}
-
-/// Merges the layers and deserializes the result.
-fn assemble(open: Option<&Layer>, layers: &[Layer]) -> Result<Config, ConfigError> {
-    let mut table = merge(open, layers);
-    inherit(&mut table);
-    let result = serde_path_to_error::deserialize(Value::Table(table));
-    result.map_err(|error: serde_path_to_error::Error<toml::de::Error>| {
-        let path = error.path().to_string().replace(".options", "");
-        describe(&path, error.inner().message(), layers)
-    })
 }
 
 /// Merges the layers.
@@ -314,22 +367,24 @@ fn inherit(table: &mut Table) {
     }
 }
 
-/// Rejects values that are out of range or contradict each other.
-fn checked(config: Config, layers: &[Layer]) -> Result<Config, ConfigError> {
-    let mut check = Check::default();
-    config.check(&mut check);
-    let violations = check.into_violations();
-    if violations.is_empty() {
-        return Ok(config);
-    }
-    let violations = violations.into_iter();
-    let located = violations.map(|violation| (locate(&violation.key, layers), violation));
-    Err(ConfigError::Values(located.collect()))
+/// Converts serde's error about a section of the application.
+pub(super) fn describe_in(section: &str, error: &ReadError, layers: &[Layer]) -> ConfigError {
+    let path = match error.path().to_string().as_str() {
+        "." => section.to_owned(),
+        path => format!("{section}.{path}"),
+    };
+    describe(&path, error.inner().message(), iter::empty(), layers)
 }
 
-/// Converts serde's message about the value at `path` into an error.
-fn describe(path: &str, message: &str, layers: &[Layer]) -> ConfigError {
-    if let Some((name, known)) = unknown_key(message) {
+/// Converts serde's message about the value at `path` into an error. `sections` are further tables
+/// that serde does not know.
+fn describe<'a>(
+    path: &str,
+    message: &'a str,
+    sections: impl Iterator<Item = &'a str>,
+    layers: &[Layer],
+) -> ConfigError {
+    if let Some((name, mut known)) = unknown_key(message) {
         let section = path
             .strip_suffix(name)
             .unwrap_or(path)
@@ -338,6 +393,9 @@ fn describe(path: &str, message: &str, layers: &[Layer]) -> ConfigError {
             "" | "?" => name.to_owned(),
             section => format!("{section}.{name}"),
         };
+        if key == name {
+            known.extend(sections);
+        }
         return ConfigError::Key {
             source_of_it: locate(&key, layers),
             message: unknown(name, &known),
@@ -399,12 +457,12 @@ fn line_of(text: &str, key: &str) -> Option<usize> {
 }
 
 /// Returns the key that an environment variable sets, or `None` if it is not one of our variables.
-fn key_of_variable(variable: &str) -> Result<Option<String>, ConfigError> {
+fn key_of_variable(variable: &str, tables: &[&str]) -> Result<Option<String>, ConfigError> {
     let Some(name) = variable.strip_prefix(PREFIX) else {
         return Ok(None);
     };
     let name = name.to_ascii_lowercase();
-    let parts = TABLES.iter().filter_map(|table| {
+    let parts = tables.iter().filter_map(|table| {
         let rest = name.strip_prefix(&table.replace('.', "_"))?;
         Some((table.len(), format!("{table}.{}", rest.strip_prefix('_')?)))
     });
@@ -414,7 +472,7 @@ fn key_of_variable(variable: &str) -> Result<Option<String>, ConfigError> {
     let Some((section, rest)) = name.split_once('_') else {
         return Ok(None);
     };
-    let sections = TABLES.iter().filter(|table| !table.contains('.')).copied();
+    let sections = tables.iter().filter(|table| !table.contains('.')).copied();
     suggest::nearest(section, sections).map_or(Ok(None), |near| {
         Err(ConfigError::Key {
             source_of_it: Source::Environment(variable.to_owned()),

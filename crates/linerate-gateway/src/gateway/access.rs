@@ -78,9 +78,12 @@ mod tests {
 
     use super::{Access, LogsAccess};
     use crate::{
+        auth::KeyRefusal,
         config::{Config, Secret},
         session::{Settings, Shared},
     };
+
+    const RIGHT: &[u8] = b"0123456789abcdef-logs";
 
     fn access(keys: &[&str]) -> Access {
         let mut config = Config::default();
@@ -124,5 +127,16 @@ mod tests {
         assert!(opens(&both, "admin") && opens(&both, "logs"));
         assert!(!opens(&both, "api") && !opens(&both, "") && !opens(&both, "logs2"));
         assert!(!opens(&access(&["api"]), "api"));
+    }
+
+    #[test]
+    fn address_that_presents_wrong_keys_waits_and_others_do_not() {
+        let access = access(&["logs"]);
+        for _ in 0..20 {
+            assert!(!opens(&access, "guess"));
+        }
+        let judge = |address: [u8; 4]| access.judge_logs_key(RIGHT, address.into());
+        assert!(matches!(judge([192, 0, 2, 1]), Err(KeyRefusal::Limited(_))));
+        assert_eq!(judge([192, 0, 2, 2]), Ok(()));
     }
 }

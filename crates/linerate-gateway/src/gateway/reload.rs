@@ -96,7 +96,6 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ),
         ("filter", old.filter != new.filter),
         ("log.format", old.log.format != new.log.format),
-        ("logs", old.logs != new.logs),
     ];
     let changed = changes.into_iter().filter(|(_, is_changed)| *is_changed);
     changed.map(|(key, _)| key).collect()

@@ -62,12 +62,10 @@ async fn wait(Extension(visit): Extension<Visit>) -> impl IntoResponse {
 impl Served {
     /// Starts a server that accepts any host name.
     async fn start(options: &ServerOptions) -> Self {
-        let config = Config {
-            server: ServerOptions {
-                hosts: vec!["*".to_owned()],
-                ..options.clone()
-            },
-            ..Config::default()
+        let mut config = Config::default();
+        config.server = ServerOptions {
+            hosts: vec!["*".to_owned()],
+            ..options.clone()
         };
         Self::start_with(&config).await
     }

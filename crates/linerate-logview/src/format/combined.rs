@@ -1,16 +1,118 @@
-//! Lines of the `common` and `combined` formats.
+//! The `common` and `combined` formats, with or without a virtual host.
+
+mod marked;
 
 use std::net::IpAddr;
 
 use memchr::memchr_iter;
 
 use super::fields::{present, without_port};
+use super::layout::Layout;
 use super::{Reason, Record, RequestLine, number, quoted, timestamp};
+use crate::lines::Marks;
 
 /// The length of `[22/Jan/2021:01:47:05 +0000] "`.
-pub(super) const STAMP_LEN: usize = timestamp::LEN + 4;
+const STAMP_LEN: usize = timestamp::LEN + 4;
 
-/// Parses one line of either format.
+/// A variant of the formats.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Combined {
+    has_host: bool,
+    has_headers: bool,
+}
+
+impl Combined {
+    pub(super) const COMBINED: Self = Self {
+        has_host: false,
+        has_headers: true,
+    };
+    pub(super) const COMMON: Self = Self {
+        has_host: false,
+        has_headers: false,
+    };
+    const VHOST_COMBINED: Self = Self {
+        has_host: true,
+        has_headers: true,
+    };
+    const VHOST_COMMON: Self = Self {
+        has_host: true,
+        has_headers: false,
+    };
+
+    #[inline]
+    fn record<'a>(
+        self,
+        clock: &mut timestamp::Reader,
+        line: &'a [u8],
+    ) -> Result<Record<'a>, Reason> {
+        match self.has_host {
+            true => parse_with_host(clock, line),
+            false => parse(clock, line),
+        }
+    }
+}
+
+impl Layout for Combined {
+    const NAMED: &'static [Self] = &[
+        Self::COMBINED,
+        Self::COMMON,
+        Self::VHOST_COMBINED,
+        Self::VHOST_COMMON,
+    ];
+
+    fn name(&self) -> &str {
+        match (self.has_host, self.has_headers) {
+            (false, false) => "common",
+            (false, true) => "combined",
+            (true, false) => "vhost_common",
+            (true, true) => "vhost_combined",
+        }
+    }
+
+    #[inline]
+    fn parse<'a>(
+        &self,
+        clock: &mut timestamp::Reader,
+        _scratch: &'a mut Vec<u8>,
+        line: &'a [u8],
+    ) -> Result<Record<'a>, Reason> {
+        self.record(clock, line)
+    }
+
+    fn wants_marks(&self) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn parse_usual<'a>(
+        &self,
+        clock: &mut timestamp::Reader,
+        line: &'a [u8],
+        marks: Marks<'_>,
+    ) -> Option<Record<'a>> {
+        match self.has_host {
+            true => marked::parse_with_host(clock, line, marks),
+            false => marked::parse(clock, line, marks),
+        }
+    }
+
+    /// Chooses `common` if no line has headers, because each variant parses the lines of the other.
+    fn refined(self, lines: &[&[u8]]) -> Self {
+        let mut clock = timestamp::Reader::default();
+        let has_headers = |line: &&[u8]| {
+            let record = self.record(&mut clock, line);
+            let has_any =
+                |record: Record<'_>| !(record.referrer.is_empty() && record.agent.is_empty());
+            line.ends_with(b"\"") || record.is_ok_and(has_any)
+        };
+        Self {
+            has_headers: lines.iter().any(has_headers),
+            ..self
+        }
+    }
+}
+
+/// Parses one line that is not preceded by a virtual host.
 #[inline]
 pub(super) fn parse<'a>(
     clock: &mut timestamp::Reader,
@@ -44,7 +146,7 @@ pub(super) fn parse<'a>(
 
 /// Parses one line that is preceded by a virtual host, with or without a port.
 #[inline]
-pub(super) fn parse_with_host<'a>(
+fn parse_with_host<'a>(
     clock: &mut timestamp::Reader,
     line: &'a [u8],
 ) -> Result<Record<'a>, Reason> {
@@ -146,7 +248,7 @@ fn status(rest: &[u8]) -> Result<(u16, &[u8]), Reason> {
 
 /// Splits off ` 654` or ` -`.
 #[inline]
-pub(super) fn bytes_sent(rest: &[u8]) -> Result<(u64, &[u8]), Reason> {
+fn bytes_sent(rest: &[u8]) -> Result<(u64, &[u8]), Reason> {
     let rest = match rest {
         [] | [b' '] => return Err(Reason::MissingField),
         [b' ', rest @ ..] => rest,

@@ -61,10 +61,12 @@ pub enum FormatError {
         at: usize,
     },
     /// A single word is not the name of a format.
-    #[error("unknown format {name}; known names are {}", super::NAMES.join(", "))]
+    #[error("unknown format {name}; known names are {}", known.join(", "))]
     UnknownName {
         /// The word.
         name: String,
+        /// The names of the known formats.
+        known: Vec<String>,
     },
     /// A directive within `%{…}t` is unknown.
     #[error("unknown time directive %{letter} at character {at}")]

@@ -6,6 +6,7 @@ mod scanner;
 use memchr::memchr;
 
 use super::fields::{Fields, Slot, Text};
+use super::layout::Layout;
 use super::{Reason, Record, moment, timestamp};
 use keys::Key;
 use scanner::{Scanner, Value};
@@ -13,30 +14,42 @@ use scanner::{Scanner, Value};
 /// How deep objects are searched: `request` and its `headers`.
 const DEPTH_MAX: usize = 3;
 
-/// Parses one line.
-pub(super) fn parse<'a>(
-    clock: &mut timestamp::Reader,
-    scratch: &'a mut Vec<u8>,
-    line: &'a [u8],
-) -> Result<Record<'a>, Reason> {
-    let mut members = Members {
-        clock,
-        fields: Fields::default(),
-        ranks: [u8::MAX; Slot::COUNT],
-    };
-    let mut scanner = Scanner::new(line);
-    if scanner.next_value() != Some(Value::Object) {
-        return Err(Reason::BadJson);
+/// The format `json`: one object per line.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Json;
+
+impl Layout for Json {
+    const NAMED: &'static [Self] = &[Self];
+
+    fn name(&self) -> &str {
+        "json"
     }
-    members.read_object(&mut scanner, DEPTH_MAX)?;
-    if !scanner.is_at_end() {
-        return Err(Reason::BadJson);
+
+    fn parse<'a>(
+        &self,
+        clock: &mut timestamp::Reader,
+        scratch: &'a mut Vec<u8>,
+        line: &'a [u8],
+    ) -> Result<Record<'a>, Reason> {
+        let mut members = Members {
+            clock,
+            fields: Fields::default(),
+            ranks: [u8::MAX; Slot::COUNT],
+        };
+        let mut scanner = Scanner::new(line);
+        if scanner.next_value() != Some(Value::Object) {
+            return Err(Reason::BadJson);
+        }
+        members.read_object(&mut scanner, DEPTH_MAX)?;
+        if !scanner.is_at_end() {
+            return Err(Reason::BadJson);
+        }
+        let fields = members.fields;
+        if fields.time.is_none() || !fields.has_request() {
+            return Err(Reason::MissingField);
+        }
+        fields.record(scratch)
     }
-    let fields = members.fields;
-    if fields.time.is_none() || !fields.has_request() {
-        return Err(Reason::MissingField);
-    }
-    fields.record(scratch)
 }
 
 struct Members<'c, 'a> {

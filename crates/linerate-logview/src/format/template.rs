@@ -1,21 +1,32 @@
-//! Formats that consist of fields with fixed text in between, compiled from a configuration.
+//! Formats that consist of fields with fixed text in between, compiled from a configuration of
+//! nginx or Apache httpd.
 
+mod apache;
 mod compile;
+mod nginx;
+mod piece;
+mod source;
+mod strftime;
+
+use std::sync::Arc;
 
 use memchr::{memchr, memchr_iter, memrchr};
 
 use super::fields::{Fields, Slot, Text};
+use super::layout::Layout;
 use super::moment::{self, Civil};
-use super::piece::{Piece, TimeText};
-use super::source::{Dialect, Escape, Source};
-use super::strftime;
-use super::{FormatError, Reason, Record, apache, nginx, quoted, timestamp};
+use super::{FormatError, Reason, Record, quoted, timestamp};
+use piece::{Piece, TimeText};
+use source::{Dialect, Escape};
 
 /// A compiled format.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Template(Arc<Compiled>);
+
 #[derive(Debug, Eq, PartialEq)]
-pub(super) struct Template {
+struct Compiled {
     /// Its name in the configuration, or `custom`.
-    pub(super) name: String,
+    name: String,
     /// The text at the start of each line.
     prefix: Box<[u8]>,
     fields: Box<[Field]>,
@@ -51,12 +62,15 @@ enum End {
 }
 
 impl Template {
-    /// Compiles a format.
+    /// Compiles the text of a configuration, with or without the directive's name, quotes and
+    /// semicolon.
     ///
     /// # Errors
     ///
-    /// Returns an error if the format has no time, contains something unknown, or is ambiguous.
-    pub(super) fn compile(source: &Source) -> Result<Self, FormatError> {
+    /// Returns an error if the text is not a format, or if the format has no time, contains
+    /// something unknown, or is ambiguous.
+    pub(super) fn compile(text: &str) -> Result<Self, FormatError> {
+        let source = source::read(text)?;
         let mut pieces = match source.dialect {
             Dialect::Apache => apache::pieces(&source.chars)?,
             Dialect::Nginx => nginx::pieces(&source.chars)?,
@@ -69,16 +83,24 @@ impl Template {
         };
         let is_json = source.escape == Escape::Json
             || source.escape == Escape::Default && prefix.trim_start().starts_with('{');
-        Ok(Self {
-            name: source.name.clone().unwrap_or_else(|| "custom".to_owned()),
+        Ok(Self(Arc::new(Compiled {
+            name: source.name.unwrap_or_else(|| "custom".to_owned()),
             fields: compile::fields(&pieces, source.escape),
             prefix: prefix.into_bytes().into(),
             is_json,
-        })
+        })))
+    }
+}
+
+impl Layout for Template {
+    /// The text of a configuration is not a name, and it cannot be detected.
+    const NAMED: &'static [Self] = &[];
+
+    fn name(&self) -> &str {
+        &self.0.name
     }
 
-    /// Parses one line.
-    pub(super) fn parse<'a>(
+    fn parse<'a>(
         &self,
         clock: &mut timestamp::Reader,
         scratch: &'a mut Vec<u8>,
@@ -86,10 +108,11 @@ impl Template {
     ) -> Result<Record<'a>, Reason> {
         let mut values = Fields::default();
         let mut civil = None;
+        let template = &*self.0;
         let mut rest = line
-            .strip_prefix(&*self.prefix)
+            .strip_prefix(&*template.prefix)
             .ok_or(Reason::UnknownFormat)?;
-        let mut fields = &*self.fields;
+        let mut fields = &*template.fields;
         while let [field, next @ ..] = fields {
             rest = match &field.end {
                 End::Time(text) => {
@@ -100,7 +123,7 @@ impl Template {
                 end => {
                     let (value, rest) = split(end, rest, field, next)?;
                     if let Some(slot) = field.slot {
-                        let is_escaped = self.is_json && memchr(b'\\', value).is_some();
+                        let is_escaped = template.is_json && memchr(b'\\', value).is_some();
                         values.set(
                             slot,
                             Text {
@@ -118,6 +141,12 @@ impl Template {
             values.time = civil.unix_time();
         }
         values.record(scratch)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        /// A field and its surroundings. Each takes at least one character of the text.
+        const FIELD_BYTES_MAX: usize = 96;
+        source::BYTES_MAX * FIELD_BYTES_MAX
     }
 }
 

@@ -1,14 +1,6 @@
-//! The closing handshake and its timeout (RFC 6455 §1.4, §7).
+//! The closing handshake (RFC 6455 §1.4, §7).
 
-use core::time::Duration;
-
-use super::{Arriving, Direction, Engine, Time, time};
-use crate::{
-    close::ControlPayload,
-    close_code::CloseCode,
-    error::{ProtocolError, SendError},
-    role::{Endpoint, Role},
-};
+use crate::{close_code::CloseCode, error::SendError};
 
 /// The state of a connection after the opening handshake (RFC 6455 §4.1, §7.1).
 ///
@@ -42,50 +34,87 @@ impl Closed {
     pub const ABNORMAL: u16 = 1006;
 }
 
-impl<E: Endpoint> Engine<E> {
-    /// Starts the closing handshake: queues a Close frame for
-    /// [`poll_transmit`](Self::poll_transmit).
-    ///
-    /// Messages keep arriving until the peer's Close frame; nothing more can be sent. Does nothing
-    /// if the connection is already closing.
-    ///
-    /// # Errors
-    /// Fails if `reason` has more than 123 bytes.
-    pub fn close(&mut self, code: CloseCode, reason: &str, now: Duration) -> Result<(), SendError> {
-        let payload = ControlPayload::close(Some(code), reason)?;
-        if self.output == Direction::Open {
-            self.queue_close(payload, time(now));
-        }
-        Ok(())
-    }
+/// How far the closing handshake is.
+#[derive(Debug)]
+pub(super) struct Closing {
+    input: Direction,
+    output: Direction,
+    /// The code of the peer's Close frame: 0 before it arrives, [`Closed::NO_STATUS`] if it has no
+    /// code.
+    peer_code: u16,
+}
 
-    /// Fails the connection (§7.1.7): queues a Close frame with the error's code and ignores all
-    /// further input.
-    ///
-    /// The engine does this itself for the errors that it finds. Call it only for an error that
-    /// the caller finds in the data of [`Events::next_raw`](super::Events::next_raw).
-    pub fn fail(&mut self, error: &ProtocolError) {
-        self.fail_at(error, self.keepalive.last_input());
-    }
+/// The state of one direction of the connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Direction {
+    /// A Close frame was sent or received.
+    Closed,
+    /// The connection failed: input is ignored.
+    Failed,
+    /// Messages may be sent or received.
+    Open,
+}
 
-    pub(super) fn fail_at(&mut self, error: &ProtocolError, now: Time) {
-        self.stop_input();
-        if self.output == Direction::Open {
-            let mut payload = ControlPayload::new();
-            payload.set(&error.close_code().as_u16().to_be_bytes());
-            self.queue_close(payload, now);
+impl Closing {
+    pub(super) const fn new() -> Self {
+        Self {
+            input: Direction::Open,
+            output: Direction::Open,
+            peer_code: 0,
         }
     }
 
-    /// Records that the stream ended and returns how the connection ended.
-    pub fn handle_eof(&mut self) -> Closed {
-        let clean = self.state() == State::Closed;
-        if self.input == Direction::Open {
-            self.stop_input();
-        }
+    /// Records the peer's Close frame.
+    pub(super) fn handle_close(&mut self, code: Option<CloseCode>) {
+        self.input = Direction::Closed;
+        self.peer_code = code.map_or(Closed::NO_STATUS, CloseCode::as_u16);
+    }
+
+    /// Records that all further input is ignored.
+    pub(super) const fn fail_input(&mut self) {
+        self.input = Direction::Failed;
+    }
+
+    /// Records that our Close frame is queued, or that nothing more can be sent.
+    pub(super) const fn close_output(&mut self) {
         self.output = Direction::Closed;
-        self.answer_due = None;
-        self.keepalive.cancel_ping();
+    }
+
+    #[inline]
+    pub(super) fn is_input_open(&self) -> bool {
+        self.input == Direction::Open
+    }
+
+    pub(super) fn has_input_failed(&self) -> bool {
+        self.input == Direction::Failed
+    }
+
+    #[inline]
+    pub(super) fn is_output_open(&self) -> bool {
+        self.output == Direction::Open
+    }
+
+    #[inline]
+    pub(super) fn check_output_open(&self) -> Result<(), SendError> {
+        if self.is_output_open() {
+            Ok(())
+        } else {
+            Err(SendError::Closed)
+        }
+    }
+
+    /// Returns the state, given whether a control frame is still queued.
+    #[inline]
+    pub(super) const fn state(&self, is_answer_due: bool) -> State {
+        match (self.input, self.output, is_answer_due) {
+            (Direction::Open, Direction::Open, _) => State::Open,
+            (Direction::Closed, Direction::Closed, false) => State::Closed,
+            _ => State::Closing,
+        }
+    }
+
+    /// Returns how a connection ended whose closing handshake was or was not complete.
+    pub(super) const fn ended(&self, clean: bool) -> Closed {
         match self.peer_code {
             0 => Closed {
                 code: Closed::ABNORMAL,
@@ -94,70 +123,17 @@ impl<E: Endpoint> Engine<E> {
             code => Closed { code, clean },
         }
     }
-
-    /// Returns the state.
-    pub fn state(&self) -> State {
-        match (self.input, self.output, self.answer_due) {
-            (Direction::Open, Direction::Open, _) => State::Open,
-            (Direction::Closed, Direction::Closed, None) => State::Closed,
-            _ => State::Closing,
-        }
-    }
-
-    /// Returns whether further input is ignored: the peer's Close frame has arrived, or the
-    /// connection failed.
-    pub fn is_input_over(&self) -> bool {
-        self.input != Direction::Open
-    }
-
-    /// Returns whether [`poll_transmit`](Self::poll_transmit) has appended our Close frame, after
-    /// which there is never any output.
-    pub fn is_output_over(&self) -> bool {
-        self.output != Direction::Open && self.answer_due.is_none()
-    }
-
-    /// Returns whether our side should end the stream once the output is written.
-    ///
-    /// §7.1.1: the server closes the TCP connection first. A client waits for that until the
-    /// closing handshake times out, unless the peer violated the protocol.
-    pub fn ends_stream(&self) -> bool {
-        self.is_output_over()
-            && self.is_input_over()
-            && (self.endpoint.role() == Role::Server || self.input == Direction::Failed)
-    }
-
-    /// Ignores all input from now on.
-    fn stop_input(&mut self) {
-        self.input = Direction::Failed;
-        self.receiving.frame = Arriving::Nothing;
-        #[cfg(feature = "deflate")]
-        if let Some(codec) = self.codec_mut() {
-            codec.stop();
-        }
-    }
-
-    /// Answers the peer's Close frame.
-    pub(super) fn answer_close(&mut self, code: Option<CloseCode>) {
-        self.record_peer_close(code);
-        if self.output == Direction::Open {
-            // §5.5.1: "the endpoint MUST send a Close frame in response". We echo the code only,
-            // because the reason is text that the peer controls.
-            let mut payload = ControlPayload::new();
-            if let Some(code) = code {
-                payload.set(&code.as_u16().to_be_bytes());
-            }
-            let now = self.keepalive.last_input();
-            self.queue_close(payload, now);
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use alloc::sync::Arc;
+    use core::time::Duration;
 
-    use super::*;
-    use crate::{engine::Event, role::Server};
+    use crate::{
+        engine::{Engine, Event},
+        role::Server,
+    };
 
     #[test]
     fn input_after_the_end_within_a_frame_is_ignored() {

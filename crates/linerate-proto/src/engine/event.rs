@@ -1,4 +1,4 @@
-//! The events that an engine yields, and the pieces of messages (RFC 6455 §5.4–§5.6).
+//! The events that an engine yields, and the chunks of messages (RFC 6455 §5.4–§5.6).
 
 use alloc::vec::Vec;
 
@@ -9,14 +9,14 @@ use linerate_simd::{
 
 use crate::{close::CloseFrame, error::ProtocolError, opcode::MessageKind, role::MaskKey};
 
-/// A message, a piece of one, or a control frame; payloads borrow from the input.
+/// A message, a chunk of one, or a control frame; payloads borrow from the input.
 ///
 /// This enum is exhaustive.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Event<'a> {
     /// A whole binary message.
     Binary(&'a [u8]),
-    /// A piece of a message that did not arrive whole in one frame and one input.
+    /// A chunk of a message that did not arrive whole in one frame and one input.
     Chunk(Chunk<'a>),
     /// The peer's Close frame; ours is queued, and no more events follow.
     Close(CloseFrame<'a>),
@@ -28,17 +28,17 @@ pub enum Event<'a> {
     Text(&'a str),
 }
 
-/// A piece of a message.
+/// A chunk of a message.
 ///
-/// The pieces of a message arrive in order and without gaps; only control frames can come between
-/// them. Text is validated up to the end of each piece; a piece may end inside a code point.
+/// The chunks of a message arrive in order and without gaps; only control frames can come between
+/// them. Text is validated up to the end of each chunk; a chunk may end inside a code point.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Chunk<'a> {
     /// The kind of the message.
     pub kind: MessageKind,
-    /// True if this is the first piece.
+    /// True if this is the first chunk.
     pub begins: bool,
-    /// True if this is the last piece.
+    /// True if this is the last chunk.
     pub ends: bool,
     /// The bytes; may be empty.
     pub bytes: &'a [u8],
@@ -95,7 +95,7 @@ pub struct Taken<'i> {
 pub enum RawEvent<'a> {
     /// The peer's Close frame; ours is queued, and no more events follow.
     Close(CloseFrame<'a>),
-    /// A message, or a piece of one.
+    /// A message, or a chunk of one.
     Data(Data<'a>),
     /// A Ping; the Pong is queued.
     Ping(&'a [u8]),
@@ -103,7 +103,7 @@ pub enum RawEvent<'a> {
     Pong(&'a [u8]),
 }
 
-/// A message or a piece of one, still masked.
+/// A message or a chunk of one, still masked.
 ///
 /// Each of the methods that return or append the bytes unmasks them in one pass. The caller must
 /// validate text; [`append_text_to`](Self::append_text_to) and [`unmask_text`](Self::unmask_text)
@@ -112,9 +112,9 @@ pub enum RawEvent<'a> {
 pub struct Data<'a> {
     /// The kind of the message.
     pub kind: MessageKind,
-    /// True if this is the first piece.
+    /// True if this is the first chunk.
     pub begins: bool,
-    /// True if this is the last piece.
+    /// True if this is the last chunk.
     pub ends: bool,
     /// The number of bytes of this frame that have not arrived yet. The peer controls this number:
     /// use it as a hint for reserving memory only.
@@ -124,19 +124,19 @@ pub struct Data<'a> {
     pub inflated: bool,
     pub(super) payload: &'a mut [u8],
     pub(super) mask: Option<MaskKey>,
-    /// The offset of the piece in its frame's payload, for the masking key.
+    /// The offset of the chunk in its frame's payload, for the masking key.
     pub(super) phase: usize,
-    /// The offset of the piece in its message.
+    /// The offset of the chunk in its message.
     pub(super) offset: u64,
 }
 
 impl<'a> Data<'a> {
-    /// Returns the number of bytes in this piece.
+    /// Returns the number of bytes in this chunk.
     pub const fn len(&self) -> usize {
         self.payload.len()
     }
 
-    /// Returns whether this piece has no bytes.
+    /// Returns whether this chunk has no bytes.
     pub const fn is_empty(&self) -> bool {
         self.payload.is_empty()
     }
@@ -150,9 +150,9 @@ impl<'a> Data<'a> {
         self.payload
     }
 
-    /// Unmasks a piece of a text message in place, validates it and returns the bytes.
+    /// Unmasks a chunk of a text message in place, validates it and returns the bytes.
     ///
-    /// `validator` must have seen exactly the earlier pieces of the message.
+    /// `validator` must have seen exactly the earlier chunks of the message.
     ///
     /// # Errors
     /// Fails if the text is not UTF-8 or ends inside a code point. The caller must then call
@@ -191,7 +191,7 @@ impl<'a> Data<'a> {
 
     /// Appends the unmasked bytes to `out` and validates them.
     ///
-    /// `out` must contain exactly the earlier pieces of the message.
+    /// `out` must contain exactly the earlier chunks of the message.
     ///
     /// # Errors
     /// Fails if the text is not UTF-8 or ends inside a code point. The caller must then call

@@ -1,11 +1,11 @@
-//! Parses arriving frames: checks headers and takes payloads in pieces (RFC 6455 §5.2–§5.6).
+//! Parses arriving frames: checks headers and takes payloads in chunks (RFC 6455 §5.2–§5.6).
 
 use alloc::boxed::Box;
 use core::mem;
 
-use linerate_simd::mask;
+use linerate_simd::{mask, utf8::Validator};
 
-use super::{Arriving, Data, Frame, Receiving, Unfinished};
+use super::Data;
 use crate::{
     close::ControlPayload,
     config::Limits,
@@ -15,16 +15,69 @@ use crate::{
     role::{MaskKey, Role},
 };
 
+/// The state of the frame and the message that are arriving.
+#[derive(Debug, Default)]
+pub(super) struct Receiving {
+    /// Always [`Arriving::Nothing`] once all input is ignored.
+    pub(super) frame: Arriving,
+    pub(super) message: Option<Unfinished>,
+    pub(super) utf8: Validator,
+    /// The first bytes of a control payload that is not complete yet.
+    pub(super) control: Option<Box<ControlPayload>>,
+    /// The reserved bits to which an extension gives a meaning, as in [`Header::rsv`].
+    pub(super) rsv_known: u8,
+}
+
+/// The part of a frame that is arriving.
+#[derive(Debug, Default)]
+pub(super) enum Arriving {
+    /// No frame has begun: the next byte is the first of one.
+    #[default]
+    Nothing,
+    /// A header whose first `len` bytes have arrived.
+    Header {
+        bytes: [u8; Header::BYTES_MAX],
+        len: u8,
+    },
+    /// The payload.
+    Payload(Frame),
+}
+
+/// A frame whose payload is arriving.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame {
+    /// Bytes of the payload that have not arrived yet.
+    pub(super) left: u64,
+    /// Bytes of the payload that have arrived, modulo 256: the offset for the masking key.
+    pub(super) phase: u8,
+    pub(super) mask: Option<MaskKey>,
+    pub(super) opcode: Opcode,
+    pub(super) fin: bool,
+}
+
+/// A message whose frames are arriving.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unfinished {
+    pub(super) kind: MessageKind,
+    /// The sum of the payload lengths of the frames so far.
+    pub(super) bytes: u64,
+    pub(super) fragments: u32,
+    /// True if any event of this message was returned to the caller.
+    pub(super) begun: bool,
+    /// True if the message is compressed (RFC 7692 §6).
+    pub(super) compressed: bool,
+}
+
 /// The meaning of the next bytes, determined before anything is borrowed for the caller.
 pub(super) enum Step {
     Control(ControlFrame),
-    /// A piece of a message and its length; its payload ends at `at` in the input.
-    Data(Piece, usize),
+    /// A chunk of a message and its length; its payload ends at `at` in the input.
+    Data(ChunkHeader, usize),
     /// No event yet: more input is needed.
     Feed,
-    /// A piece of a compressed message; its payload is the output of the decompressor.
+    /// A chunk of a compressed message; its payload is the output of the decompressor.
     #[cfg(feature = "deflate")]
-    Inflated(Piece),
+    Inflated(ChunkHeader),
 }
 
 /// A complete control frame.
@@ -32,12 +85,20 @@ pub(super) struct ControlFrame {
     pub(super) opcode: Opcode,
     /// The length of the last part of the payload; this part ends at `at` in the input.
     pub(super) bytes: usize,
-    /// True if the payload arrived in several pieces, which [`Receiving`] has joined.
-    pub(super) pieces: bool,
+    /// True if the payload arrived in several parts, which [`Receiving`] has joined.
+    pub(super) is_joined: bool,
 }
 
-/// A piece of a message without its payload.
-pub(super) struct Piece {
+/// A complete, unfragmented message at the start of the input.
+pub(super) struct WholeMessage {
+    pub(super) kind: MessageKind,
+    pub(super) mask: Option<MaskKey>,
+    pub(super) prefix_bytes: usize,
+    pub(super) bytes: usize,
+}
+
+/// A chunk of a message without its payload.
+pub(super) struct ChunkHeader {
     pub(super) kind: MessageKind,
     pub(super) begins: bool,
     pub(super) ends: bool,
@@ -62,7 +123,23 @@ impl Frame {
     }
 }
 
-impl Piece {
+impl WholeMessage {
+    /// Returns the message as a chunk that begins and ends it.
+    #[inline]
+    pub(super) fn header(&self) -> ChunkHeader {
+        ChunkHeader {
+            kind: self.kind,
+            begins: true,
+            ends: true,
+            frame_bytes_left: 0,
+            mask: self.mask,
+            phase: 0,
+            offset: 0,
+        }
+    }
+}
+
+impl ChunkHeader {
     #[inline]
     pub(super) fn data(self, payload: &mut [u8]) -> Data<'_> {
         let Self {
@@ -89,6 +166,37 @@ impl Piece {
 }
 
 impl Receiving {
+    /// Returns the message at the start of `input` if it is complete, in one frame and valid.
+    #[inline(always)]
+    pub(super) fn whole_message(
+        &self,
+        input: &[u8],
+        role: Role,
+        limits: &Limits,
+    ) -> Option<WholeMessage> {
+        if !matches!(self.frame, Arriving::Nothing) || self.message.is_some() {
+            return None;
+        }
+        let kind = match input.first() {
+            Some(0x81) => MessageKind::Text,
+            Some(0x82) => MessageKind::Binary,
+            _ => return None,
+        };
+        let (header, prefix_bytes) = Header::decode(input).ok()??;
+        if header.mask.is_some() != role.expects_masked()
+            || header.payload_bytes > (input.len() - prefix_bytes) as u64
+            || !limits.allow_message_of_one_frame(header.payload_bytes)
+        {
+            return None;
+        }
+        Some(WholeMessage {
+            kind,
+            mask: header.mask,
+            prefix_bytes,
+            bytes: header.payload_bytes as usize,
+        })
+    }
+
     /// Reads a header from the bytes of it that were kept, if any, and from `input`; also returns
     /// how many bytes of `input` it used.
     #[inline]
@@ -233,14 +341,14 @@ impl Receiving {
         Ok(())
     }
 
-    /// Takes a control payload or a piece of one; returns the frame once it is complete.
+    /// Takes a control payload or a part of one; returns the frame once it is complete.
     pub(super) fn take_control(&mut self, frame: &Frame, payload: &mut [u8], phase: usize) -> Step {
         if let Some(MaskKey(key)) = frame.mask {
             mask::apply(key, phase, payload);
         }
         let whole = frame.left == 0;
-        let pieces = phase > 0 || !whole;
-        if pieces {
+        let is_joined = phase > 0 || !whole;
+        if is_joined {
             self.control
                 .get_or_insert_with(|| Box::new(ControlPayload::new()))
                 .extend(payload);
@@ -252,23 +360,23 @@ impl Receiving {
         Step::Control(ControlFrame {
             opcode: frame.opcode,
             bytes: payload.len(),
-            pieces,
+            is_joined,
         })
     }
 
     /// Returns the payload of the control frame that was just completed.
-    pub(super) fn control_payload<'a>(&'a self, pieces: bool, from_input: &'a [u8]) -> &'a [u8] {
+    pub(super) fn control_payload<'a>(&'a self, is_joined: bool, from_input: &'a [u8]) -> &'a [u8] {
         match &self.control {
-            Some(control) if pieces => control.as_slice(),
+            Some(control) if is_joined => control.as_slice(),
             _ => from_input,
         }
     }
 
-    /// Takes the next piece of the message that [`begin_frame`](Self::begin_frame) started, and its
+    /// Takes the next chunk of the message that [`begin_frame`](Self::begin_frame) started, and its
     /// length. Returns `None` if none of the frame's payload is available. Clears the frame and the
-    /// message if this piece ends them.
+    /// message if this chunk ends them.
     #[inline]
-    pub(super) fn take_piece(&mut self, available: usize) -> Option<(Piece, usize)> {
+    pub(super) fn take_chunk(&mut self, available: usize) -> Option<(ChunkHeader, usize)> {
         let Arriving::Payload(frame) = &mut self.frame else {
             return None;
         };
@@ -277,7 +385,7 @@ impl Receiving {
             return None;
         }
         let (bytes, phase) = frame.take(available);
-        let piece = Piece {
+        let chunk = ChunkHeader {
             kind: message.kind,
             begins: !message.begun,
             ends: frame.fin && frame.left == 0,
@@ -287,19 +395,19 @@ impl Receiving {
             offset: message.bytes - frame.left - bytes as u64,
         };
         message.begun = true;
-        if piece.frame_bytes_left == 0 {
+        if chunk.frame_bytes_left == 0 {
             self.frame = Arriving::Nothing;
         }
-        if piece.ends {
+        if chunk.ends {
             self.message = None;
         }
-        Some((piece, bytes))
+        Some((chunk, bytes))
     }
 
-    /// Takes all available bytes as one piece of the message if they are inside a data frame and
+    /// Takes all available bytes as one chunk of the message if they are inside a data frame and
     /// do not reach its end, so that neither the frame nor the message ends.
     #[inline]
-    pub(super) fn take_inner_piece(&mut self, available: usize) -> Option<Piece> {
+    pub(super) fn take_inner_chunk(&mut self, available: usize) -> Option<ChunkHeader> {
         let Arriving::Payload(frame) = &mut self.frame else {
             return None;
         };
@@ -308,7 +416,7 @@ impl Receiving {
             return None;
         }
         let (bytes, phase) = frame.take(available);
-        Some(Piece {
+        Some(ChunkHeader {
             kind: message.kind,
             begins: !mem::replace(&mut message.begun, true),
             ends: false,
@@ -317,15 +425,5 @@ impl Receiving {
             phase,
             offset: message.bytes - frame.left - bytes as u64,
         })
-    }
-
-    /// Validates the next piece of a text message; on failure returns the offset in the piece.
-    pub(super) fn validate_piece(&mut self, bytes: &[u8], ends: bool) -> Result<(), usize> {
-        self.utf8.push(bytes).map_err(|error| error.valid_up_to())?;
-        if ends && !self.utf8.is_complete() {
-            Err(bytes.len())
-        } else {
-            Ok(())
-        }
     }
 }

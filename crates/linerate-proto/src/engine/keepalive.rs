@@ -2,10 +2,9 @@
 
 use core::{error::Error, fmt, time::Duration};
 
-use super::{Direction, Engine, Time, time};
-use crate::{error::ProtocolError, role::Endpoint};
+use crate::{config::Config, error::ProtocolError};
 
-/// A deadline passed; see [`Engine::handle_timeout`].
+/// A deadline passed; see [`Engine::handle_timeout`](super::Engine::handle_timeout).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Timeout {
@@ -28,6 +27,13 @@ impl fmt::Display for Timeout {
 }
 
 impl Error for Timeout {}
+
+/// Nanoseconds since the moment that the caller chose as zero.
+pub(super) type Time = u64;
+
+pub(super) fn time(now: Duration) -> Time {
+    now.as_nanos() as Time
+}
 
 /// How many bytes of an arriving frame count as a sign of life.
 const SIGN_BYTES: usize = 1_000;
@@ -136,59 +142,40 @@ impl Keepalive {
     const fn is_waiting(&self) -> bool {
         self.sent > self.last_sign()
     }
-}
 
-impl<E: Endpoint> Engine<E> {
-    /// Returns when to call [`handle_timeout`](Self::handle_timeout) next, `None` if not at all.
-    ///
-    /// Input can only move this deadline to a later time. A caller may therefore keep its timer and
-    /// call this again when the timer fires too early.
-    pub fn poll_timeout(&self) -> Option<Duration> {
-        let at = if self.output != Direction::Open {
-            let budget = time(self.config.close_timeout);
-            self.keepalive.sent.saturating_add(budget)
-        } else if self.keepalive.is_waiting() {
-            self.keepalive
-                .sent
-                .saturating_add(time(self.config.ping_timeout))
-        } else {
-            // An interval of zero would send a Ping for each Pong, forever.
-            let interval = self.config.ping_interval.filter(|it| !it.is_zero())?;
-            self.keepalive.last_sign().saturating_add(time(interval))
-        };
-        Some(Duration::from_nanos(at))
+    /// Returns the next deadline, given whether our Close frame is queued.
+    #[inline]
+    pub(super) fn deadline(&self, config: &Config, is_closing: bool) -> Option<Time> {
+        if is_closing {
+            return Some(self.sent.saturating_add(time(config.close_timeout)));
+        }
+        if self.is_waiting() {
+            return Some(self.sent.saturating_add(time(config.ping_timeout)));
+        }
+        // An interval of zero would send a Ping for each Pong, forever.
+        let interval = config.ping_interval.filter(|it| !it.is_zero())?;
+        Some(self.last_sign().saturating_add(time(interval)))
     }
 
-    /// Does what is due at `now`: queues a keepalive Ping for
-    /// [`poll_transmit`](Self::poll_transmit), or reports that the peer exceeded a deadline.
-    ///
-    /// # Errors
-    /// Fails if the peer did not answer a keepalive Ping (a Close frame is then queued and the
-    /// timeout of the closing handshake starts), or if the closing handshake took too long and the
-    /// caller must drop the connection.
-    pub fn handle_timeout(&mut self, now: Duration) -> Result<(), Timeout> {
-        if self.poll_timeout().is_none_or(|due| now < due) {
-            return Ok(());
-        }
-        let now = time(now);
-        if self.output != Direction::Open {
+    /// Does what is due at `now`: queues a Ping, or returns which deadline the peer exceeded.
+    pub(super) fn handle_timeout(
+        &mut self,
+        now: Time,
+        config: &Config,
+        is_closing: bool,
+    ) -> Result<(), Timeout> {
+        if is_closing {
             return Err(Timeout::Close {
-                budget: self.config.close_timeout,
+                budget: config.close_timeout,
             });
         }
-        if self.keepalive.is_waiting() {
-            let error = ProtocolError::KeepaliveTimeout {
-                timeout: self.config.ping_timeout,
-            };
-            self.fail_at(&error, now);
-            return Err(Timeout::Keepalive(error));
+        if self.is_waiting() {
+            return Err(Timeout::Keepalive(ProtocolError::KeepaliveTimeout {
+                timeout: config.ping_timeout,
+            }));
         }
-        self.keepalive.sent = now;
-        self.keepalive.ping_due = true;
-        #[cfg(feature = "deflate")]
-        if let Some(codec) = self.codec_mut() {
-            codec.tick();
-        }
+        self.sent = now;
+        self.ping_due = true;
         Ok(())
     }
 }

@@ -4,7 +4,9 @@ use alloc::vec::Vec;
 
 use linerate_simd::{append, mask};
 
-use super::{Direction, Engine};
+use super::Engine;
+#[cfg(feature = "deflate")]
+use crate::deflate::Prepared;
 use crate::{
     close::ControlPayload,
     error::SendError,
@@ -48,10 +50,13 @@ impl<E: Endpoint> Engine<E> {
     ) -> Result<(), SendError> {
         self.check_message_may_begin()?;
         #[cfg(feature = "deflate")]
-        if self.receiving.rsv_known != 0 && self.try_send_compressed(out, kind, payload) {
+        if self.receiving.rsv_known != 0
+            && let Some(codec) = self.aside.codec_mut()
+            && self.sending.try_compressed(codec, out, kind, payload)
+        {
             return Ok(());
         }
-        self.append_frame(out, true, kind.opcode(), payload);
+        self.sending.append_frame(out, true, kind.opcode(), payload);
         Ok(())
     }
 
@@ -69,7 +74,32 @@ impl<E: Endpoint> Engine<E> {
         payload: &[u8],
     ) -> Result<(), SendError> {
         self.check_message_may_begin()?;
-        self.append_frame(out, true, kind.opcode(), payload);
+        self.sending.append_frame(out, true, kind.opcode(), payload);
+        Ok(())
+    }
+
+    /// Appends a prepared message to `out`: its compressed form if this connection can take it,
+    /// else the uncompressed payload.
+    ///
+    /// # Errors
+    /// Fails if the connection is closing, or a fragmented message is being sent.
+    #[cfg(feature = "deflate")]
+    pub fn send_prepared(
+        &mut self,
+        out: &mut Vec<u8>,
+        prepared: &Prepared,
+    ) -> Result<(), SendError> {
+        self.check_message_may_begin()?;
+        let opcode = prepared.kind().opcode();
+        let codec = self.aside.codec_mut();
+        match codec.and_then(|codec| codec.keep_prepared(prepared)) {
+            Some(compressed) => self
+                .sending
+                .append_compressed(out, true, opcode, compressed),
+            None => self
+                .sending
+                .append_frame(out, true, opcode, prepared.payload()),
+        }
         Ok(())
     }
 
@@ -88,7 +118,9 @@ impl<E: Endpoint> Engine<E> {
         payload_bytes: u64,
     ) -> Result<Option<MaskKey>, SendError> {
         self.check_message_may_begin()?;
-        Ok(self.append_prefix(out, true, kind.opcode(), payload_bytes))
+        Ok(self
+            .sending
+            .append_prefix(out, true, kind.opcode(), payload_bytes))
     }
 
     /// Appends a fragment of a message to `out`; `fin` ends the message.
@@ -105,12 +137,15 @@ impl<E: Endpoint> Engine<E> {
         payload: &[u8],
         fin: bool,
     ) -> Result<(), SendError> {
-        let opcode = self.begin_fragment(kind, fin)?;
+        self.closing.check_output_open()?;
+        let opcode = self.sending.begin_fragment(kind, fin)?;
         #[cfg(feature = "deflate")]
-        if self.try_send_compressed_fragment(out, opcode, payload, fin) {
+        if let Some(codec) = self.aside.codec_mut()
+            && (self.sending).try_compressed_fragment(codec, out, opcode, payload, fin)
+        {
             return Ok(());
         }
-        self.append_frame(out, fin, opcode, payload);
+        self.sending.append_frame(out, fin, opcode, payload);
         Ok(())
     }
 
@@ -128,16 +163,19 @@ impl<E: Endpoint> Engine<E> {
         fin: bool,
     ) -> Result<Option<MaskKey>, SendError> {
         #[cfg(feature = "deflate")]
-        self.check_not_compressing()?;
-        let opcode = self.begin_fragment(kind, fin)?;
-        Ok(self.append_prefix(out, fin, opcode, payload_bytes))
+        if self.aside.codec().is_some_and(|codec| codec.is_sending) {
+            return Err(SendError::MessageCompressed);
+        }
+        self.closing.check_output_open()?;
+        let opcode = self.sending.begin_fragment(kind, fin)?;
+        Ok(self.sending.append_prefix(out, fin, opcode, payload_bytes))
     }
 
     /// Returns whether a fragmented message is being sent; no other message may begin before it
     /// ends.
     #[inline]
     pub const fn is_message_in_progress(&self) -> bool {
-        self.sending.is_some()
+        self.sending.message.is_some()
     }
 
     /// Appends a Ping to `out`.
@@ -156,74 +194,58 @@ impl<E: Endpoint> Engine<E> {
         self.send_control(out, Opcode::Pong, payload)
     }
 
-    /// Appends the control frames that are due to `out`: the answer to the newest Ping, a keepalive
-    /// Ping, our Close frame. Returns whether there were any.
-    ///
-    /// Call this whenever your output is at a frame boundary and earlier control frames have been
-    /// written. A flood of Pings then costs only one Pong per call (§5.5.3: "MAY elect to send a
-    /// Pong frame for only the most recently processed Ping frame").
-    pub fn poll_transmit(&mut self, out: &mut Vec<u8>) -> bool {
-        let before = out.len();
-        if let Some(ping) = self.keepalive.take_ping() {
-            self.append_frame(out, true, Opcode::Ping, &ping);
-        }
-        if let Some(opcode) = self.answer_due.take()
-            && let Some(aside) = self.aside.take()
-        {
-            self.append_frame(out, true, opcode, aside.answer.as_slice());
-            self.aside = Some(aside);
-        }
-        out.len() > before
-    }
-
-    /// Returns whether [`poll_transmit`](Self::poll_transmit) has anything to append.
-    pub fn wants_transmit(&self) -> bool {
-        self.answer_due.is_some() || self.keepalive.is_ping_due()
-    }
-
-    /// Returns the opcode of the next fragment, and records whether more fragments follow.
-    fn begin_fragment(&mut self, kind: MessageKind, fin: bool) -> Result<Opcode, SendError> {
-        self.check_open()?;
-        let opcode = match self.sending {
-            None => kind.opcode(),
-            Some(current) if current == kind => Opcode::Continuation,
-            Some(_) => return Err(SendError::MessageInProgress),
-        };
-        self.sending = (!fin).then_some(kind);
-        Ok(opcode)
-    }
-
     fn send_control(
         &mut self,
         out: &mut Vec<u8>,
         opcode: Opcode,
         payload: &[u8],
     ) -> Result<(), SendError> {
-        self.check_open()?;
+        self.closing.check_output_open()?;
         if payload.len() > ControlPayload::BYTES_MAX {
             return Err(SendError::ControlTooLong {
                 bytes: payload.len(),
             });
         }
-        self.append_frame(out, true, opcode, payload);
+        self.sending.append_frame(out, true, opcode, payload);
         Ok(())
     }
 
-    fn check_open(&self) -> Result<(), SendError> {
-        if self.output == Direction::Open {
-            Ok(())
-        } else {
-            Err(SendError::Closed)
-        }
-    }
-
-    pub(super) fn check_message_may_begin(&self) -> Result<(), SendError> {
-        self.check_open()?;
-        if self.sending.is_some() {
+    #[inline]
+    fn check_message_may_begin(&self) -> Result<(), SendError> {
+        self.closing.check_output_open()?;
+        if self.sending.message.is_some() {
             Err(SendError::MessageInProgress)
         } else {
             Ok(())
         }
+    }
+}
+
+/// The endpoint, and the message that it sends in fragments.
+#[derive(Debug)]
+pub(super) struct Sending<E> {
+    pub(super) endpoint: E,
+    /// The kind of the fragmented message that is being sent.
+    message: Option<MessageKind>,
+}
+
+impl<E: Endpoint> Sending<E> {
+    pub(super) const fn new(endpoint: E) -> Self {
+        Self {
+            endpoint,
+            message: None,
+        }
+    }
+
+    /// Returns the opcode of the next fragment, and records whether more fragments follow.
+    fn begin_fragment(&mut self, kind: MessageKind, fin: bool) -> Result<Opcode, SendError> {
+        let opcode = match self.message {
+            None => kind.opcode(),
+            Some(current) if current == kind => Opcode::Continuation,
+            Some(_) => return Err(SendError::MessageInProgress),
+        };
+        self.message = (!fin).then_some(kind);
+        Ok(opcode)
     }
 
     #[inline]

@@ -4,43 +4,27 @@ use alloc::vec::Vec;
 
 use linerate_simd::mask;
 
-use super::{Arriving, Engine, Frame};
-use crate::{
-    close::ControlPayload,
-    frame::Header,
-    opcode::Opcode,
-    role::{Endpoint, MaskKey},
-};
+use super::framing::{Arriving, Frame, Receiving};
+use crate::{close::ControlPayload, frame::Header, opcode::Opcode, role::MaskKey};
 
-impl<E: Endpoint> Engine<E> {
+impl Receiving {
     /// Returns bytes that are equivalent to the input that was taken but not reported in any event.
-    ///
-    /// Another reader of the connection must read them before the input that follows. They are the
-    /// beginning of a header, a header for the remaining payload of a data frame, or the beginning
-    /// of a control frame.
-    ///
-    /// Returns `None` if messages may be compressed: another reader could not continue, because
-    /// later messages refer back to earlier ones.
-    pub fn unread(&self) -> Option<Vec<u8>> {
-        #[cfg(feature = "deflate")]
-        if self.codec().is_some() {
-            return None;
-        }
+    pub(super) fn unread(&self) -> Vec<u8> {
         let mut wire = Vec::new();
-        match &self.receiving.frame {
+        match &self.frame {
             Arriving::Nothing => {}
             Arriving::Header { bytes, len } => wire.extend_from_slice(&bytes[..(*len).into()]),
             Arriving::Payload(frame) if frame.opcode.is_control() => {
-                let begun = self.receiving.control.as_deref();
+                let begun = self.control.as_deref();
                 let begun = begun.map_or(&[][..], ControlPayload::as_slice);
                 append_control(frame, begun, &mut wire);
             }
             Arriving::Payload(frame) => {
-                let begun = self.receiving.message.is_some_and(|message| message.begun);
+                let begun = self.message.is_some_and(|message| message.begun);
                 append_rest(frame, begun, &mut wire);
             }
         }
-        Some(wire)
+        wire
     }
 }
 

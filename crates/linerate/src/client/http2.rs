@@ -6,7 +6,8 @@ use super::{Client, Outcome};
 use crate::{
     Result, WebSocket,
     dial::{Deadline, Phase, Target},
-    link::{Agreed, Driver, Link, Transport},
+    link::{Agreed, Driver, Link},
+    transport::Transport,
 };
 
 const HTTP1: &[u8] = b"http/1.1";

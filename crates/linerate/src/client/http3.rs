@@ -5,8 +5,9 @@ use linerate_proto::Role;
 use super::{Client, Outcome};
 use crate::{
     Result, WebSocket,
-    dial::{Deadline, Http3Error, Phase, Target},
-    link::{Agreed, Driver, Link, Transport},
+    dial::{Deadline, DialError, Http3Error, Phase, Target},
+    link::{Agreed, Driver, Link},
+    transport::Transport,
 };
 
 impl Client {
@@ -26,7 +27,8 @@ impl Client {
         deadline: &Deadline,
     ) -> Result<Outcome> {
         let limits = &self.settings.options.http3;
-        let connection = self.dialer.dial_quic(target, limits, deadline).await?;
+        let config = linerate_h3::client_config(&self.dialer.tls_config(), limits)?;
+        let connection = self.dialer.dial_quic(target, config, deadline).await?;
         let limit = self.settings.options.handshake_timeout;
         let opening = self.try_open_http3(connection, target);
         deadline.keep(Phase::Handshake, limit, opening).await?
@@ -40,7 +42,7 @@ impl Client {
         let options = &self.settings.options;
         let mut handshake = self.handshake(target)?;
         let outgoing = linerate_h3::connect(connection, &options.http3).await?;
-        let outgoing = outgoing.ok_or(Http3Error::WebSocketsMissing)?;
+        let outgoing = outgoing.ok_or(DialError::Http3(Http3Error::WebSocketsMissing))?;
         let (authority, path) = (&target.authority, &target.path_and_query);
         let opened = outgoing
             .open(authority, path, &mut handshake, options.handshake)

@@ -24,7 +24,7 @@ pub enum DialError {
     },
     /// The server cannot be reached over HTTP/3.
     #[cfg(feature = "http3")]
-    Http3(super::Http3Error),
+    Http3(Http3Error),
     /// ALPN selected a protocol over which this client cannot open a WebSocket. This happens if the
     /// client's TLS configuration offers such a protocol.
     ProtocolUnsupported,
@@ -49,6 +49,19 @@ pub enum DialError {
     /// The URL starts with `wss://`, but this build has no TLS.
     #[cfg(not(feature = "rustls"))]
     TlsMissing,
+}
+
+/// Why a server cannot be reached over HTTP/3.
+#[cfg(feature = "http3")]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Http3Error {
+    /// The URL starts with `ws://`, but HTTP/3 always uses TLS.
+    Insecure,
+    /// A proxy is configured, but proxies support only TCP.
+    Proxied,
+    /// The server's settings do not allow WebSockets (RFC 9220 §3).
+    WebSocketsMissing,
 }
 
 impl DialError {
@@ -131,3 +144,17 @@ impl std::error::Error for DialError {
         }
     }
 }
+
+#[cfg(feature = "http3")]
+impl fmt::Display for Http3Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Insecure => "HTTP/3 requires TLS: the URL must start with wss://",
+            Self::Proxied => "HTTP/3 cannot use a proxy; connect without one",
+            Self::WebSocketsMissing => "server does not allow WebSockets over HTTP/3",
+        })
+    }
+}
+
+#[cfg(feature = "http3")]
+impl std::error::Error for Http3Error {}

@@ -25,7 +25,7 @@ use tokio::{
 };
 
 use super::Target;
-use crate::link::Transport;
+use crate::transport::Transport;
 pub use error::{ProxyError, ProxyUrlError};
 
 /// A proxy server, given by a URL.

@@ -2,7 +2,6 @@
 
 use std::{
     future::Future,
-    num::NonZeroU32,
     pin::Pin,
     task::{Context, Poll},
     time::Duration,
@@ -10,7 +9,8 @@ use std::{
 
 use tokio::time::Sleep;
 
-use crate::{clock, server::Slot};
+use super::{registry::Slot, tick::Tick};
+use crate::clock;
 
 /// The timer that wakes a driver at a deadline: either its own, or the one that all connections of
 /// a server share, which costs almost no memory per connection.
@@ -29,7 +29,7 @@ impl Alarm {
 
     /// Ensures that the driver is woken at `due` or earlier. `set` is the tick for which the shared
     /// timer is set, if any. Ready if the deadline may have passed.
-    pub(crate) fn poll(
+    pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
         due: Duration,
@@ -51,35 +51,5 @@ impl Alarm {
                 Poll::Pending
             }
         }
-    }
-}
-
-/// A point in time of the shared timer.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) struct Tick(NonZeroU32);
-
-impl Tick {
-    /// The interval of the shared timer, which is also how late a deadline can be.
-    pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
-
-    /// Returns the first tick that is not before `at`.
-    pub(crate) fn at_or_after(at: Duration) -> Self {
-        Self::new(at.as_millis().div_ceil(Self::INTERVAL.as_millis()) as u32)
-    }
-
-    /// Returns the last tick that is not after `now`.
-    pub(crate) fn at_or_before(now: Duration) -> Self {
-        Self::new((now.as_millis() / Self::INTERVAL.as_millis()) as u32)
-    }
-
-    /// Returns the tick after `intervals` intervals.
-    pub(crate) const fn new(intervals: u32) -> Self {
-        // The value is never 0, so that `Option<Tick>` is the same size.
-        Self(NonZeroU32::MIN.saturating_add(intervals))
-    }
-
-    /// Returns the number of intervals up to the tick.
-    pub(crate) const fn intervals(self) -> u32 {
-        self.0.get() - 1
     }
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use linerate_proto::{
-    Endpoint, Engine, Role, SendError,
+    Endpoint, Engine, ProtocolError, Role, SendError,
     engine::{Closed, State},
 };
 
@@ -17,16 +17,16 @@ use tokio::task::unconstrained;
 
 use super::{
     Side,
-    alarm::Tick,
-    inbox::{Inbox, Mode, Piece},
+    driver_state::DriverState,
+    inbox::{Chunk, Inbox, Mode, Parsed},
     outbox::Outbox,
     readiness::Readiness,
-    transport::Transport,
 };
 use crate::{
     Error, Frames, Options, Result, counters,
     memory::Counted,
     parts::{Parts, PartsError, RawStream},
+    transport::Transport,
 };
 
 /// The state that the handles and the driver share.
@@ -38,29 +38,24 @@ pub(crate) struct Connection {
     pub(super) inbox: Inbox,
     pub(super) outbox: Outbox,
     pub(super) receiver: Receiver,
-    pub(super) driver: Option<Waker>,
+    pub(super) driver: DriverState,
     pub(super) aside: Option<Box<Aside>>,
-    /// The tick for which the shared alarm is set.
-    pub(super) alarm_set: Option<Tick>,
-    pub(super) alarm_rang: bool,
     /// The number of handles that the application holds.
     pub(super) handles: u32,
-    pub(super) receiver_gone: bool,
-    /// True if the driver has been woken and has not run since.
-    pub(super) driver_notified: bool,
-    pub(super) stream_shut_down: bool,
-    /// True if the driver has no handler, or its handler has completed.
-    pub(super) handler_done: bool,
+    /// True if our side of the stream has ended.
+    pub(super) is_shut_down: bool,
     /// The number of reads since the receiver last had to wait.
     pub(super) reads_in_a_row: u8,
     pub(super) counted: Counted,
 }
 
-/// Which task is waiting for a message.
+/// The state of the application's receiver: which task is waiting for a message, if any.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Receiver {
-    /// No task.
+    /// No task is waiting.
     Absent,
+    /// The application has dropped the receiver, so that messages are discarded.
+    Gone,
     /// The driver's task, as for the handler of a server.
     InDriver,
     /// Another task, whose waker is in [`Aside`].
@@ -120,15 +115,15 @@ impl Connection {
         self.aside.get_or_insert_default()
     }
 
-    /// Receives the next message or piece; the socket wakes `reader`.
+    /// Receives the next message or chunk; the socket wakes `reader`.
     pub(super) fn poll_receive(
         &mut self,
         cx: &Context<'_>,
         reader: &Waker,
         mode: Mode,
-    ) -> Poll<Result<Option<Piece>>> {
+    ) -> Poll<Result<Option<Chunk>>> {
         let received = self.try_receive(cx, reader, mode);
-        self.receiver = match (&received, &self.driver) {
+        self.receiver = match (&received, self.driver.waker()) {
             (Poll::Ready(_), _) => Receiver::Absent,
             (Poll::Pending, Some(driver)) if driver.will_wake(cx.waker()) => Receiver::InDriver,
             (Poll::Pending, _) => {
@@ -144,17 +139,14 @@ impl Connection {
         cx: &Context<'_>,
         reader: &Waker,
         mode: Mode,
-    ) -> Poll<Result<Option<Piece>>> {
+    ) -> Poll<Result<Option<Chunk>>> {
         loop {
-            let next = self.inbox.next(&mut self.engine, &mut self.outbox, mode);
+            let next = self.parse(|inbox, engine| inbox.next(engine, mode));
             self.count_messages();
-            match next {
-                Ok(Some(piece)) => return Poll::Ready(Ok(Some(piece))),
-                Ok(None) => {}
-                Err(error) => self.fail(error.into()),
+            if next.is_some() {
+                return Poll::Ready(Ok(next));
             }
             if self.is_input_over() {
-                self.note_peer_close();
                 let error = self.aside.as_mut().and_then(|aside| aside.error.take());
                 return Poll::Ready(error.map_or(Ok(None), Err));
             }
@@ -174,6 +166,26 @@ impl Connection {
         }
     }
 
+    /// Parses input with `parse` up to the next message or chunk, and handles the control frames
+    /// before it; returns `None` if more input is needed or the connection failed.
+    pub(super) fn parse(
+        &mut self,
+        parse: impl Fn(&mut Inbox, &mut Engine<Side>) -> Result<Parsed, ProtocolError>,
+    ) -> Option<Chunk> {
+        loop {
+            match parse(&mut self.inbox, &mut self.engine) {
+                Ok(Parsed::Chunk(chunk)) => return Some(chunk),
+                Ok(Parsed::Close(reason)) => self.aside_mut().close_reason = Some(reason),
+                Ok(Parsed::Nothing) => return None,
+                Ok(Parsed::Ping) => self.outbox.take_control(&mut self.engine),
+                Err(error) => {
+                    self.fail(error.into());
+                    return None;
+                }
+            }
+        }
+    }
+
     /// Returns whether the driver has anything to do after a message was received; if not, the
     /// socket wakes a task when there is something to do.
     pub(super) fn is_anything_left(&mut self, reader: &Waker) -> bool {
@@ -190,7 +202,7 @@ impl Connection {
         {
             let waits = self.receiver == Receiver::Other;
             let receiver = aside.receiver.as_ref().filter(|_| waits);
-            readiness.set(receiver, self.driver.as_ref());
+            readiness.set(receiver, self.driver.waker());
         }
     }
 
@@ -245,7 +257,7 @@ impl Connection {
             // An active driver tries again by itself; waking it would make it loop forever.
             Poll::Pending if is_driver_active => return Poll::Pending,
             Poll::Pending => {
-                self.wake_driver();
+                self.driver.wake();
                 return Poll::Pending;
             }
         }
@@ -292,7 +304,6 @@ impl Connection {
     pub(super) fn end(&mut self, error: Option<Error>) {
         let error = error.filter(|_| !self.engine.is_input_over());
         let closed = self.engine.handle_eof();
-        self.note_peer_close();
         let aside = self.aside_mut();
         aside.closed.get_or_insert(closed);
         if let Some(error) = error {
@@ -360,12 +371,6 @@ impl Connection {
         }
     }
 
-    fn note_peer_close(&mut self) {
-        if let Some(reason) = self.inbox.take_close_reason() {
-            self.aside_mut().close_reason = Some(reason);
-        }
-    }
-
     /// Returns an error, unless the connection was closed cleanly.
     pub(super) fn lost(&self) -> Result<()> {
         match self.closed() {
@@ -399,7 +404,6 @@ impl Connection {
     /// Records that both sides have sent their Close frames.
     pub(super) fn note_closed(&mut self) {
         if self.closed().is_none() {
-            self.note_peer_close();
             let closed = self.engine.handle_eof();
             self.aside_mut().closed = Some(closed);
             self.wake_waiting(|_| true);
@@ -407,10 +411,14 @@ impl Connection {
     }
 
     pub(super) fn wake_receiver(&mut self) {
-        match std::mem::replace(&mut self.receiver, Receiver::Absent) {
-            Receiver::Absent => {}
-            Receiver::InDriver => self.wake_driver(),
+        match self.receiver {
+            Receiver::Absent | Receiver::Gone => {}
+            Receiver::InDriver => {
+                self.receiver = Receiver::Absent;
+                self.driver.wake();
+            }
             Receiver::Other => {
+                self.receiver = Receiver::Absent;
                 if let Some(waker) = self.aside_mut().receiver.take() {
                     waker.wake();
                 }
@@ -419,19 +427,10 @@ impl Connection {
         self.wake_waiting(|until| until == Until::Input);
     }
 
-    pub(super) fn wake_driver(&mut self) {
-        if !self.driver_notified
-            && let Some(waker) = &self.driver
-        {
-            self.driver_notified = true;
-            waker.wake_by_ref();
-        }
-    }
-
     fn wake_all(&mut self) {
         self.wake_receiver();
         self.wake_waiting(|_| true);
-        self.wake_driver();
+        self.driver.wake();
     }
 }
 

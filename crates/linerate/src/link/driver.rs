@@ -16,7 +16,9 @@ use linerate_proto::{
 };
 use tokio::io::AsyncWrite;
 
-use super::{Connection, Link, READS_IN_A_ROW_MAX, Receiver, Tick, Until, alarm::Alarm};
+use super::{
+    Connection, Link, Mode, READS_IN_A_ROW_MAX, Receiver, Until, alarm::Alarm, tick::Tick,
+};
 use crate::{Error, Result, clock};
 
 pin_project_lite::pin_project! {
@@ -48,7 +50,7 @@ impl<H> Driver<H> {
 impl Driver<std::future::Pending<Result<()>>> {
     /// Creates a driver for a connection whose application runs elsewhere.
     pub(crate) fn without_handler(link: Arc<Link>) -> Self {
-        link.lock().handler_done = true;
+        link.lock().driver.is_handler_done = true;
         Self::new(link, std::future::pending(), Alarm::own())
     }
 }
@@ -59,16 +61,16 @@ impl<H: Future<Output = Result<()>>> Future for Driver<H> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.project();
         let link = &this.guard.0;
-        let mut handler_done = link.lock().start_drive(cx);
-        if !handler_done {
+        let mut is_handler_done = link.lock().start_drive(cx);
+        if !is_handler_done {
             link.driver_active.store(true, Ordering::Relaxed);
             if let Poll::Ready(code) = poll_handler(this.handler, cx) {
-                handler_done = true;
+                is_handler_done = true;
                 link.lock().finish_handler(code);
             }
         }
         let connection_over = link.poll_drive(cx, this.alarm).is_ready();
-        if connection_over && handler_done {
+        if connection_over && is_handler_done {
             return Poll::Ready(());
         }
         Poll::Pending
@@ -84,7 +86,7 @@ impl Drop for Guard {
         if connection.io.is_some() {
             connection.end(Some(Error::Abnormal));
         }
-        connection.driver = None;
+        connection.driver.end();
     }
 }
 
@@ -109,13 +111,8 @@ where
 
 impl Link {
     /// Wakes the driver at `tick` if its alarm is set for that tick.
-    pub(crate) fn ring(&self, tick: Tick) {
-        let mut connection = self.lock();
-        if connection.alarm_set == Some(tick) {
-            connection.alarm_set = None;
-            connection.alarm_rang = true;
-            connection.wake_driver();
-        }
+    pub(super) fn ring(&self, tick: Tick) {
+        self.lock().driver.ring(tick);
     }
 
     /// Does everything that can be done for the connection now; ready when the connection is over.
@@ -123,7 +120,7 @@ impl Link {
         let mut connection = self.lock();
         let over = connection.poll_drive(cx, alarm);
         self.driver_active.store(false, Ordering::Relaxed);
-        connection.driver_notified = false;
+        connection.driver.end_turn();
         connection.count_memory();
         connection.update_readiness();
         over
@@ -134,11 +131,8 @@ impl Connection {
     /// Stores the driver's waker; returns whether the handler has completed.
     fn start_drive(&mut self, cx: &Context<'_>) -> bool {
         self.inbox.let_time_pass();
-        match &mut self.driver {
-            Some(waker) => waker.clone_from(cx.waker()),
-            driver => *driver = Some(cx.waker().clone()),
-        }
-        self.handler_done
+        self.driver.start_turn(cx);
+        self.driver.is_handler_done
     }
 
     fn poll_drive(&mut self, cx: &mut Context<'_>, alarm: &mut Alarm) -> Poll<()> {
@@ -146,7 +140,7 @@ impl Connection {
             return Poll::Ready(());
         }
         self.close_if_abandoned();
-        if self.receiver == Receiver::Absent {
+        if matches!(self.receiver, Receiver::Absent | Receiver::Gone) {
             self.read_ahead(cx);
         }
         loop {
@@ -181,14 +175,14 @@ impl Connection {
     /// Records that the handler has completed; closes the connection with `code` if all handles
     /// have been dropped.
     fn finish_handler(&mut self, code: CloseCode) {
-        self.handler_done = true;
+        self.driver.is_handler_done = true;
         if self.handles == 0 {
             self.close_now(code);
         }
     }
 
     fn close_now(&mut self, code: CloseCode) {
-        self.receiver_gone = true;
+        self.receiver = Receiver::Gone;
         // Closing without a reason cannot fail, and has no effect if closing has already begun.
         _ = self.engine.close(code, "", clock::now());
     }
@@ -197,21 +191,21 @@ impl Connection {
     fn read_ahead(&mut self, cx: &mut Context<'_>) {
         let mut reads = 0;
         while self.io.is_some() && self.is_reading() {
-            match self.inbox.queue_next(&mut self.engine, &mut self.outbox) {
-                Ok(true) => self.queued(),
-                Ok(false) if self.engine.is_input_over() => {
-                    return self.wake_receiver();
-                }
-                Ok(false) => {
-                    if reads == READS_IN_A_ROW_MAX {
-                        return cx.waker().wake_by_ref();
-                    }
-                    reads += 1;
-                    if self.poll_read(cx).is_pending() {
-                        return;
-                    }
-                }
-                Err(error) => self.fail(error.into()),
+            if let Some(chunk) = self.parse(|inbox, engine| inbox.parse(engine, Mode::Messages)) {
+                self.inbox.queue(chunk);
+                self.count_messages();
+                self.wake_receiver();
+                continue;
+            }
+            if self.engine.is_input_over() {
+                return self.wake_receiver();
+            }
+            if reads == READS_IN_A_ROW_MAX {
+                return cx.waker().wake_by_ref();
+            }
+            reads += 1;
+            if self.poll_read(cx).is_pending() {
+                return;
             }
         }
         #[cfg(feature = "http2")]
@@ -224,22 +218,17 @@ impl Connection {
     /// necessary.
     fn is_reading(&mut self) -> bool {
         let is_full = self.inbox.is_full(self.options.recv_queue_bytes_max);
-        if self.receiver_gone {
+        let is_gone = self.receiver == Receiver::Gone;
+        if is_gone {
             self.inbox.discard_queued();
         }
         // While closing, we must reach the peer's Close frame even if the application does not
         // receive.
-        if self.receiver_gone || is_full && self.engine.state() != State::Open {
+        if is_gone || is_full && self.engine.state() != State::Open {
             self.inbox.stop_listening();
             return true;
         }
         !is_full
-    }
-
-    /// Counts messages that were queued ahead of the application, and wakes the receiver.
-    fn queued(&mut self) {
-        self.count_messages();
-        self.wake_receiver();
     }
 
     /// Reads and discards what the peer sends after the closing handshake, until the peer closes
@@ -259,7 +248,7 @@ impl Connection {
         if self.engine.is_input_over() && self.engine.is_output_over() {
             self.note_closed();
         }
-        if !self.engine.ends_stream() || self.stream_shut_down {
+        if !self.engine.ends_stream() || self.is_shut_down {
             return;
         }
         let Some(io) = &mut self.io else { return };
@@ -267,7 +256,7 @@ impl Connection {
             Poll::Pending => {}
             // The peer closes next. Before that, its last bytes are read, so that our Close frame
             // is not lost to a reset.
-            Poll::Ready(Ok(())) => self.stream_shut_down = true,
+            Poll::Ready(Ok(())) => self.is_shut_down = true,
             Poll::Ready(Err(error)) => self.end(Some(error.into())),
         }
     }
@@ -278,9 +267,7 @@ impl Connection {
             let Some(due) = self.engine.poll_timeout() else {
                 return Poll::Pending;
             };
-            if !std::mem::take(&mut self.alarm_rang) {
-                ready!(alarm.poll(cx, due, &mut self.alarm_set));
-            }
+            ready!(self.driver.poll_alarm(cx, alarm, due));
             let now = clock::now();
             if self.inbox.is_full(self.options.recv_queue_bytes_max) {
                 // Reading is paused because of the application, so the peer must not be timed out.

@@ -1,178 +1,114 @@
 //! The queue of input: unparsed bytes, an incomplete message, and messages that the application has
 //! not taken yet.
 
+mod ahead;
+mod incoming;
+mod unparsed;
+
 use std::{
-    cell::RefCell,
-    collections::VecDeque,
     io,
     pin::Pin,
-    task::{Context, Poll, ready},
-    time::Duration,
+    task::{Context, Poll},
 };
 
 use linerate_proto::{
     Engine, Header, MaskKey, Opcode, ProtocolError, Role,
-    engine::{Data, MessageKind, RawEvent, State},
-};
-use linerate_simd::utf8::TextBuf;
-use tokio::io::{AsyncRead, ReadBuf};
-
-use super::{Side, Transport, outbox::Outbox};
-use crate::{
-    clock,
-    message::Message,
-    pool::{self, READ_BYTES},
+    engine::{MessageKind, RawEvent},
 };
 
-/// A message, or a piece of one.
-pub(crate) struct Piece {
+use super::Side;
+use crate::{message::Message, transport::Transport};
+
+use ahead::Ahead;
+use incoming::Incoming;
+use unparsed::{EngineTime, Unparsed};
+
+/// A message, or a part of one as it arrived.
+pub(crate) struct Chunk {
     pub(crate) message: Message,
-    /// True if this is the last piece.
+    /// True if the message ends here.
     pub(crate) ends: bool,
 }
 
 /// What the receiver asks for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Mode {
-    /// Further pieces of the current message, as they arrive.
+    /// Further chunks of the current message, as they arrive.
     Chunks,
-    /// The first piece of the next message.
+    /// The first chunk of the next message.
     FirstChunk,
     /// Whole messages.
     Messages,
 }
 
-/// The maximum number of messages in the queue, whatever their size.
-const QUEUED_MAX: usize = 1_024;
+/// What was found in the input.
+pub(super) enum Parsed {
+    Chunk(Chunk),
+    /// A Close frame with this reason.
+    Close(Box<str>),
+    /// More input must be read first.
+    Nothing,
+    /// A Ping, which the engine has an answer to.
+    Ping,
+}
 
-/// How many bytes of the length that a frame announces are allocated as soon as its first byte
-/// arrives. This is no more than the base cost of a connection, so an attacker gains nothing by
-/// only starting frames.
-const ANNOUNCED_BYTES: usize = 2 << 10;
+/// What happens to the message that is arriving.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Parsing {
+    /// The receiver decides whether it is parsed in chunks.
+    AsAsked,
+    /// It is parsed in chunks, because its first chunk was returned.
+    InChunks,
+    /// It is discarded, and so are all messages after it.
+    Discarding,
+}
 
 /// The queue of input, from the socket to the application.
 pub(crate) struct Inbox {
-    /// Input that was read; `rest[at..end]` has not been parsed.
-    rest: Vec<u8>,
-    at: u32,
-    end: u32,
+    unparsed: Unparsed,
     message: Option<Incoming>,
     ahead: Option<Box<Ahead>>,
     /// The number of messages completed since the count was last taken.
     messages: u32,
-    /// True if a piece of a message was returned, but not yet the last one.
-    streaming: bool,
-    /// True if the message that is arriving is parsed in pieces, because its first piece was
-    /// returned.
-    in_pieces: bool,
-    /// True if messages that still arrive are discarded.
-    deaf: bool,
-    /// True if the engine has an accurate enough time.
-    time_told: bool,
-}
-
-/// What was parsed while the application did not receive.
-#[derive(Default)]
-struct Ahead {
-    queued: VecDeque<Piece>,
-    queued_bytes: usize,
-    /// The memory of the queued messages in bytes.
-    queued_capacity: usize,
-    close_reason: Option<Box<str>>,
-}
-
-#[allow(
-    clippy::vec_box,
-    reason = "queues are recycled together with their boxes"
-)]
-type Spare = Vec<Box<Ahead>>;
-
-thread_local! {
-    /// Recycled queues. An idle connection does not have a queue.
-    static SPARE: RefCell<Spare> = const { RefCell::new(Vec::new()) };
-}
-
-/// How many queues a thread keeps; queues with room for more than [`SPARE_MESSAGES_MAX`] messages
-/// are not kept.
-const SPARE_MAX: usize = 64;
-
-const SPARE_MESSAGES_MAX: usize = 64;
-
-impl Ahead {
-    fn take() -> Box<Self> {
-        let spare = SPARE.try_with(|spare| spare.borrow_mut().pop());
-        spare.ok().flatten().unwrap_or_default()
-    }
-
-    /// Takes back a queue, which must be empty.
-    fn give(ahead: Box<Self>) {
-        _ = SPARE.try_with(|spare| {
-            let mut spare = spare.borrow_mut();
-            if spare.len() < SPARE_MAX && ahead.queued.capacity() <= SPARE_MESSAGES_MAX {
-                spare.push(ahead);
-            }
-        });
-    }
-}
-
-/// A message that has not arrived completely.
-enum Incoming {
-    Binary(Vec<u8>),
-    Text(TextBuf),
+    parsing: Parsing,
+    /// True if the application has a chunk of a message, but not yet the last one.
+    is_mid_message: bool,
+    engine_time: EngineTime,
 }
 
 impl Inbox {
     /// Creates an inbox that starts with `input`.
     pub(crate) fn new(input: &[u8]) -> Self {
-        let mut rest = Vec::new();
-        if !input.is_empty() {
-            rest = pool::take(input.len());
-            rest.extend_from_slice(input);
-        }
         Self {
-            rest,
-            at: 0,
-            end: input.len() as u32,
+            unparsed: Unparsed::new(input),
             message: None,
             ahead: None,
             messages: 0,
-            streaming: false,
-            in_pieces: false,
-            deaf: false,
-            time_told: false,
+            parsing: Parsing::AsAsked,
+            is_mid_message: false,
+            engine_time: EngineTime::Stale,
         }
     }
 
     /// Returns whether all input that was read has been returned.
     pub(crate) fn is_empty(&self) -> bool {
-        self.at == self.end
-            && self
-                .ahead
-                .as_ref()
-                .is_none_or(|ahead| ahead.queued.is_empty())
+        self.unparsed.is_empty() && self.ahead.as_ref().is_none_or(|ahead| ahead.is_empty())
     }
 
     /// Returns whether the queue for the application is so long that reading should stop.
     pub(crate) fn is_full(&self, bytes_max: usize) -> bool {
-        let (queued, queued_bytes) = self
-            .ahead
-            .as_ref()
-            .map_or((0, 0), |ahead| (ahead.queued.len(), ahead.queued_bytes));
-        let unfinished_bytes = self.message.as_ref().map_or(0, Incoming::len);
-        queued_bytes + unfinished_bytes >= bytes_max || queued >= QUEUED_MAX
+        let unfinished = self.message.as_ref().map_or(0, Incoming::len);
+        match &self.ahead {
+            Some(ahead) => ahead.is_full(unfinished, bytes_max),
+            None => unfinished >= bytes_max,
+        }
     }
 
     /// Returns the memory of unparsed input, an incomplete message and the queue, in bytes.
     pub(crate) fn capacity(&self) -> usize {
-        let queued = self.ahead.as_ref().map_or(0, |ahead| {
-            ahead.queued_capacity + ahead.queued.capacity() * size_of::<Piece>()
-        });
+        let queued = self.ahead.as_ref().map_or(0, |ahead| ahead.capacity());
         let message = self.message.as_ref().map_or(0, Incoming::capacity);
-        self.rest.capacity() + message + queued
-    }
-
-    pub(crate) fn take_close_reason(&mut self) -> Option<Box<str>> {
-        self.ahead.as_mut()?.close_reason.take()
+        self.unparsed.capacity() + message + queued
     }
 
     /// Returns how many messages were completed since the last call.
@@ -180,65 +116,85 @@ impl Inbox {
         std::mem::take(&mut self.messages).into()
     }
 
-    /// Returns the next message or piece, or `None` if more input must be read first.
+    /// Returns the next message or chunk for the application: from the queue or, if that is empty,
+    /// from the input.
     ///
     /// # Errors
     /// The peer violated the protocol; the engine has failed the connection.
-    pub(crate) fn next(
+    pub(super) fn next(
         &mut self,
         engine: &mut Engine<Side>,
-        outbox: &mut Outbox,
         mode: Mode,
-    ) -> Result<Option<Piece>, ProtocolError> {
-        while let Some(piece) = self.next_piece(engine, outbox, mode)? {
-            let rest_of_stream = self.streaming;
-            self.streaming = !piece.ends;
+    ) -> Result<Parsed, ProtocolError> {
+        loop {
+            let parsed = match self.take_queued() {
+                Some(chunk) => Parsed::Chunk(chunk),
+                None => self.parse(engine, mode)?,
+            };
+            let Parsed::Chunk(Chunk { ends, .. }) = parsed else {
+                return Ok(parsed);
+            };
+            let is_rest = std::mem::replace(&mut self.is_mid_message, !ends);
             // The rest of a message whose reader was dropped is skipped.
-            if mode == Mode::Chunks || !rest_of_stream {
-                return Ok(Some(piece));
+            if mode == Mode::Chunks || !is_rest {
+                return Ok(parsed);
             }
         }
-        Ok(None)
     }
 
-    /// Parses ahead of the application; returns whether there is a new message or piece for it.
+    /// Parses input up to the end of the next message, or of the next chunk if `mode` asks for
+    /// chunks; control frames that concern the caller come in between.
     ///
     /// # Errors
     /// The peer violated the protocol; the engine has failed the connection.
-    pub(crate) fn queue_next(
+    pub(super) fn parse(
         &mut self,
         engine: &mut Engine<Side>,
-        outbox: &mut Outbox,
-    ) -> Result<bool, ProtocolError> {
-        let Some(piece) = self.parse(engine, outbox, Mode::Messages)? else {
-            return Ok(false);
+        mode: Mode,
+    ) -> Result<Parsed, ProtocolError> {
+        let mode = match self.parsing {
+            Parsing::AsAsked => mode,
+            Parsing::Discarding | Parsing::InChunks => Mode::Chunks,
         };
-        let ahead = self.ahead.get_or_insert_with(Ahead::take);
-        ahead.queued_bytes += piece.message.len();
-        ahead.queued_capacity += piece.message.capacity();
-        ahead.queued.push_back(piece);
-        Ok(true)
+        loop {
+            let parsed = self.parse_once(engine, mode)?;
+            let Parsed::Chunk(Chunk { ends, .. }) = parsed else {
+                return Ok(parsed);
+            };
+            if self.parsing != Parsing::Discarding {
+                self.parsing = if ends {
+                    Parsing::AsAsked
+                } else {
+                    Parsing::InChunks
+                };
+                return Ok(parsed);
+            }
+        }
+    }
+
+    /// Queues a message or chunk that was parsed while the application did not receive.
+    pub(crate) fn queue(&mut self, chunk: Chunk) {
+        self.ahead.get_or_insert_with(Ahead::take).push(chunk);
     }
 
     /// Discards the queue, because the application no longer receives.
     pub(crate) fn discard_queued(&mut self) {
         if let Some(ahead) = &mut self.ahead {
-            ahead.queued.clear();
-            (ahead.queued_bytes, ahead.queued_capacity) = (0, 0);
+            ahead.clear();
         }
     }
 
     /// Discards the incomplete message and, from now on, all messages that arrive; control frames
     /// are still processed.
     pub(crate) fn stop_listening(&mut self) {
-        self.deaf = true;
-        // Take it as a piece, so that a partial code point is kept and can be completed.
+        self.parsing = Parsing::Discarding;
+        // Take it as a chunk, so that a partial code point is kept and can be completed.
         drop(self.message.as_mut().and_then(Incoming::take_chunk));
     }
 
     /// Records that time may have passed since input was last parsed.
     pub(crate) fn let_time_pass(&mut self) {
-        self.time_told = false;
+        self.engine_time = EngineTime::Stale;
     }
 
     /// Takes everything that the application has not received, as frames from the peer; `None` if
@@ -247,20 +203,11 @@ impl Inbox {
         let begun = engine.unread()?;
         let role = engine.endpoint().0;
         let mut unread = Vec::new();
-        let mut continues = self.streaming;
-        if let Some(ahead) = &mut self.ahead {
-            (ahead.queued_bytes, ahead.queued_capacity) = (0, 0);
-            for piece in ahead.queued.drain(..) {
-                let kind = (!continues).then(|| piece.message.kind());
-                append_frame(
-                    &mut unread,
-                    role,
-                    kind,
-                    piece.message.as_bytes(),
-                    piece.ends,
-                );
-                continues = !piece.ends;
-            }
+        let mut continues = self.is_mid_message;
+        while let Some(Chunk { message, ends }) = self.take_queued() {
+            let kind = (!continues).then(|| message.kind());
+            append_frame(&mut unread, role, kind, message.as_bytes(), ends);
+            continues = !ends;
         }
         if let Some(incoming) = self.message.take() {
             let (kind, bytes) = incoming.into_bytes();
@@ -270,14 +217,14 @@ impl Inbox {
             }
         }
         unread.extend_from_slice(&begun);
-        unread.extend_from_slice(&self.rest[self.at as usize..self.end as usize]);
-        self.give_rest();
+        unread.extend_from_slice(self.unparsed.as_mut_slice());
+        self.unparsed.clear();
         Some(unread)
     }
 
     /// Discards input that no longer matters.
     pub(crate) fn discard_input(&mut self) {
-        self.give_rest();
+        self.unparsed.clear();
     }
 
     /// Reads once from `io` into the thread's buffer, and keeps the bytes that were read.
@@ -286,131 +233,74 @@ impl Inbox {
         io: Pin<&mut Transport>,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
-        debug_assert!(
-            self.at == self.end,
-            "input must be parsed before more is read"
-        );
-        pool::with_read_buffer(|buffer| {
-            let mut read = ReadBuf::new(buffer);
-            ready!(io.poll_read(cx, &mut read))?;
-            let bytes = read.filled().len();
-            if bytes * 8 >= READ_BYTES {
-                self.rest = std::mem::take(buffer);
-            } else if bytes > 0 {
-                self.rest = pool::take(bytes);
-                self.rest.extend_from_slice(&buffer[..bytes]);
-            }
-            (self.at, self.end) = (0, bytes as u32);
+        let read = self.unparsed.poll_read(io, cx);
+        if read.is_ready() {
             self.let_time_pass();
-            Poll::Ready(Ok(bytes))
-        })
+        }
+        read
     }
 
-    fn next_piece(
-        &mut self,
-        engine: &mut Engine<Side>,
-        outbox: &mut Outbox,
-        mode: Mode,
-    ) -> Result<Option<Piece>, ProtocolError> {
-        if let Some(ahead) = &mut self.ahead {
-            if let Some(piece) = ahead.queued.pop_front() {
-                ahead.queued_bytes -= piece.message.len();
-                ahead.queued_capacity -= piece.message.capacity();
-                return Ok(Some(piece));
-            }
-            if ahead.close_reason.is_none()
-                && let Some(ahead) = self.ahead.take()
-            {
-                Ahead::give(ahead);
-            }
+    /// Takes the oldest message or chunk from the queue, and recycles the queue once it is empty.
+    fn take_queued(&mut self) -> Option<Chunk> {
+        let chunk = self.ahead.as_mut()?.pop();
+        if chunk.is_none()
+            && let Some(ahead) = self.ahead.take()
+        {
+            Ahead::give(ahead);
         }
-        self.parse(engine, outbox, mode)
+        chunk
     }
 
-    /// Parses input up to the end of the next message, or of the next piece if `mode` asks for
-    /// pieces.
-    fn parse(
+    fn parse_once(
         &mut self,
         engine: &mut Engine<Side>,
-        outbox: &mut Outbox,
         mode: Mode,
-    ) -> Result<Option<Piece>, ProtocolError> {
-        let mode = if self.in_pieces || self.deaf {
-            Mode::Chunks
-        } else {
-            mode
-        };
-        while let Some(piece) = self.parse_piece(engine, outbox, mode)? {
-            self.in_pieces = !piece.ends;
-            if !self.deaf {
-                return Ok(Some(piece));
-            }
+    ) -> Result<Parsed, ProtocolError> {
+        if let Some(begun) = self.take_begun(mode) {
+            return Ok(Parsed::Chunk(begun));
         }
-        Ok(None)
-    }
-
-    fn parse_piece(
-        &mut self,
-        engine: &mut Engine<Side>,
-        outbox: &mut Outbox,
-        mode: Mode,
-    ) -> Result<Option<Piece>, ProtocolError> {
-        let begun = self.take_begun(mode);
-        if begun.is_some() || self.at == self.end {
-            return Ok(begun);
+        if self.unparsed.is_empty() {
+            return Ok(Parsed::Nothing);
         }
-        // No frame may follow a Close frame, not even a Pong that would overtake queued data.
-        let may_answer = engine.state() == State::Open;
-        // Reading the clock costs as much as a short message, so do it once per read; the engine
-        // keeps the latest time.
-        let now = if std::mem::replace(&mut self.time_told, true) {
-            Duration::ZERO
-        } else {
-            clock::now()
-        };
-        let input = &mut self.rest[self.at as usize..self.end as usize];
-        let mut events = engine.handle_input(input, now);
-        let mut piece = Ok(None);
+        let now = self.engine_time.tell();
+        let mut events = engine.handle_input(self.unparsed.as_mut_slice(), now);
+        let mut parsed = Ok(Parsed::Nothing);
         while let Some(event) = events.next_raw() {
-            match event {
-                Ok(RawEvent::Data(data)) => {
-                    piece = take_data(&mut self.message, data, mode);
-                    if !matches!(piece, Ok(None)) {
-                        break;
+            parsed = match event {
+                Ok(RawEvent::Data(data)) => match Incoming::add(&mut self.message, data, mode) {
+                    Ok(Some(chunk)) => {
+                        self.messages += u32::from(chunk.ends);
+                        Ok(Parsed::Chunk(chunk))
                     }
-                }
-                Ok(RawEvent::Close(frame)) => {
-                    self.ahead.get_or_insert_default().close_reason = Some(frame.reason.into());
-                }
-                Ok(RawEvent::Ping(_)) if may_answer => outbox.answer_ping(&mut events),
-                Ok(RawEvent::Ping(_)) => {}
-                Ok(RawEvent::Pong(_)) => {}
-                Err(error) => piece = Err(error),
-            }
+                    Ok(None) => continue,
+                    Err(error) => Err(error),
+                },
+                Ok(RawEvent::Close(frame)) => Ok(Parsed::Close(frame.reason.into())),
+                Ok(RawEvent::Ping(_)) => Ok(Parsed::Ping),
+                Ok(RawEvent::Pong(_)) => continue,
+                Err(error) => Err(error),
+            };
+            break;
         }
-        self.at += events.consumed() as u32;
-        if let Err(error) = &piece {
+        if let Ok(Parsed::Close(_) | Parsed::Ping) = parsed {
+            // This may be the end of the input, inside a compressed message.
+            events.rest();
+        }
+        let consumed = events.consumed();
+        self.unparsed.advance(consumed);
+        if let Err(error) = &parsed {
             engine.fail(error);
         }
-        if self.at == self.end || engine.is_input_over() {
-            self.give_rest();
+        if self.unparsed.is_empty() || engine.is_input_over() {
+            self.unparsed.clear();
         }
-        if matches!(&piece, Ok(Some(piece)) if piece.ends) {
-            self.messages += 1;
-        }
-        piece
+        parsed
     }
 
-    /// Returns the part of a message that was collected so far, if `mode` now asks for pieces.
-    fn take_begun(&mut self, mode: Mode) -> Option<Piece> {
+    /// Returns the part of a message that was collected so far, if `mode` now asks for chunks.
+    fn take_begun(&mut self, mode: Mode) -> Option<Chunk> {
         let begun = self.message.as_mut().filter(|_| mode != Mode::Messages)?;
         begun.take_chunk()
-    }
-
-    /// Returns the memory of used input to the pool.
-    fn give_rest(&mut self) {
-        pool::give_input(std::mem::take(&mut self.rest));
-        (self.at, self.end) = (0, 0);
     }
 }
 
@@ -436,112 +326,13 @@ fn append_frame(
     wire.extend_from_slice(payload);
 }
 
-/// Adds `data` to the message; returns the message once it is complete, or a piece if `mode` asks
-/// for pieces.
-fn take_data(
-    message: &mut Option<Incoming>,
-    data: Data<'_>,
-    mode: Mode,
-) -> Result<Option<Piece>, ProtocolError> {
-    let ends = data.ends;
-    let incoming = message.get_or_insert_with(|| Incoming::new(&data, mode));
-    match incoming {
-        Incoming::Binary(bytes) => {
-            pool::reserve(bytes, data.len());
-            data.append_to(bytes);
-        }
-        Incoming::Text(text) => {
-            if text.capacity() - text.len() < data.len() {
-                let bytes = (text.len() + data.len()).max(2 * text.len());
-                pool::give(text.move_to(pool::take(bytes)));
-            }
-            data.append_text_to(text)?;
-        }
-    }
-    if ends {
-        return Ok(message.take().map(|incoming| Piece {
-            message: incoming.finish(),
-            ends,
-        }));
-    }
-    Ok(if mode != Mode::Messages {
-        incoming.take_chunk()
-    } else {
-        None
-    })
-}
-
-impl Incoming {
-    /// Starts a message with memory for the data that is about to be added. Memory for the rest of
-    /// the frame, as announced in its header, comes from recycled buffers if possible; otherwise it
-    /// is allocated only in proportion to what has arrived.
-    fn new(data: &Data<'_>, mode: Mode) -> Self {
-        let announced = match mode {
-            Mode::Chunks | Mode::FirstChunk => 0,
-            Mode::Messages => usize::try_from(data.frame_bytes_left).unwrap_or(usize::MAX),
-        };
-        let proportionate = data.len() + announced.min(data.len().max(ANNOUNCED_BYTES));
-        let whole = data.len().saturating_add(announced);
-        let memory = if whole > proportionate {
-            pool::take_recycled(whole).unwrap_or_else(|| pool::take(proportionate))
-        } else {
-            pool::take(whole)
-        };
-        match data.kind {
-            MessageKind::Binary => Self::Binary(memory),
-            MessageKind::Text => Self::Text(TextBuf::from_recycled(memory)),
-        }
-    }
-
-    fn into_bytes(self) -> (MessageKind, Vec<u8>) {
-        match self {
-            Self::Binary(bytes) => (MessageKind::Binary, bytes),
-            Self::Text(text) => (MessageKind::Text, text.into_bytes()),
-        }
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Self::Binary(bytes) => bytes.len(),
-            Self::Text(text) => text.len(),
-        }
-    }
-
-    fn capacity(&self) -> usize {
-        match self {
-            Self::Binary(bytes) => bytes.capacity(),
-            Self::Text(text) => text.capacity(),
-        }
-    }
-
-    /// Takes what has been collected; text only up to the last complete code point.
-    fn take_chunk(&mut self) -> Option<Piece> {
-        let message = match self {
-            Self::Binary(bytes) => Message::from(std::mem::take(bytes)),
-            Self::Text(text) => Message::from(text.take_finished(pool::take(0)).into_string()),
-        };
-        (!message.is_empty()).then_some(Piece {
-            message,
-            ends: false,
-        })
-    }
-
-    fn finish(self) -> Message {
-        match self {
-            Self::Binary(bytes) => bytes.into(),
-            // The engine has validated the data to its end, so the text is complete.
-            Self::Text(text) => text.finish().unwrap_or_default().into_string().into(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::{sync::Arc, time::Duration};
 
     use linerate_testkit::Frame;
 
-    use super::*;
+    use super::{incoming::ANNOUNCED_BYTES, *};
 
     #[test]
     fn nothing_is_kept_of_a_message_that_nobody_listens_to_any_more() {
@@ -550,9 +341,8 @@ mod tests {
         begun.truncate(begun.len() - 3); // In the middle of the ß.
         let mut inbox = Inbox::new(&begun);
         let mut engine = Engine::new(Side(Role::Server), Arc::default(), Duration::ZERO);
-        let mut outbox = Outbox::default();
-        let piece = inbox.next(&mut engine, &mut outbox, Mode::Messages);
-        assert!(piece.is_ok_and(|piece| piece.is_none()));
+        let parsed = inbox.next(&mut engine, Mode::Messages);
+        assert!(matches!(parsed, Ok(Parsed::Nothing)));
         let before = inbox.capacity();
         inbox.stop_listening();
         let after = inbox.capacity();
@@ -565,14 +355,9 @@ mod tests {
             let begun = Frame::new(opcode, b"x").with_claimed_bytes(60_000);
             let mut inbox = Inbox::new(&begun.to_role(Role::Server).to_bytes());
             let mut engine = Engine::new(Side(Role::Server), Arc::default(), Duration::ZERO);
-            let mut outbox = Outbox::default();
-            let piece = inbox.next(&mut engine, &mut outbox, Mode::Messages);
-            assert!(piece.is_ok_and(|piece| piece.is_none()));
-            let capacity = match &inbox.message {
-                Some(Incoming::Binary(bytes)) => bytes.capacity(),
-                Some(Incoming::Text(text)) => text.capacity(),
-                None => 0,
-            };
+            let parsed = inbox.next(&mut engine, Mode::Messages);
+            assert!(matches!(parsed, Ok(Parsed::Nothing)));
+            let capacity = inbox.message.as_ref().map_or(0, Incoming::capacity);
             assert!((1..=2 * ANNOUNCED_BYTES).contains(&capacity), "{capacity}");
         }
     }

@@ -13,13 +13,13 @@ use std::{
 
 use linerate_proto::{
     Engine, Header, MaskKey, SendError,
-    engine::{Events, MessageKind, State},
+    engine::{MessageKind, State},
 };
 use linerate_simd::mask;
 use tokio::io::AsyncWrite;
 
-use super::{Side, Transport};
-use crate::{Frames, Result, message::Message, pool};
+use super::Side;
+use crate::{Frames, Result, message::Message, pool, transport::Transport};
 use segment::{Block, Segment};
 
 /// The largest payload to copy, in bytes. Payloads up to this size are copied after their header,
@@ -109,7 +109,7 @@ impl Outbox {
 
     /// Takes all queued bytes.
     pub(crate) fn take_unsent(&mut self) -> Vec<u8> {
-        let unsent = self.pieces().flatten().copied().collect();
+        let unsent = self.slices().flatten().copied().collect();
         *self = Self::default();
         unsent
     }
@@ -216,15 +216,8 @@ impl Outbox {
         Ok(())
     }
 
-    /// Queues the answer to a Ping, unless too many answers are queued; then the engine keeps only
-    /// the newest.
-    pub(crate) fn answer_ping(&mut self, events: &mut Events<'_, '_, Side>) {
-        if self.control_bytes < CONTROL_BYTES_MAX {
-            self.put_control(|frames| events.poll_transmit(frames));
-        }
-    }
-
-    /// Queues the control frames that are due, unless too many are queued already.
+    /// Queues the control frames that are due, unless too many are queued already; the engine then
+    /// keeps only the answer to the newest Ping.
     pub(crate) fn take_control(&mut self, engine: &mut Engine<Side>) {
         if self.is_empty() {
             self.control_bytes = 0;
@@ -236,15 +229,15 @@ impl Outbox {
             // No frame may follow a Close frame, so it comes last.
             engine.poll_transmit(self.tail(Header::BYTES_MAX));
         } else if self.control_bytes < CONTROL_BYTES_MAX {
-            self.put_control(|frames| engine.poll_transmit(frames));
+            self.put_control(engine);
         }
     }
 
     /// Queues control frames at the next frame boundary, before queued data and after earlier
     /// control frames.
-    fn put_control(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) {
+    fn put_control(&mut self, engine: &mut Engine<Side>) {
         let mut frames = pool::take(0);
-        write(&mut frames);
+        engine.poll_transmit(&mut frames);
         self.control_bytes += frames.len() as u32;
         let (queue, end) = self.control_place();
         if queue.is_empty() {
@@ -285,8 +278,8 @@ impl Outbox {
         } else {
             let mut slices = [IoSlice::new(&[]); SLICES_MAX];
             let mut count = 0;
-            for (slot, piece) in slices.iter_mut().zip(self.pieces()) {
-                *slot = IoSlice::new(piece);
+            for (slot, bytes) in slices.iter_mut().zip(self.slices()) {
+                *slot = IoSlice::new(bytes);
                 count += 1;
             }
             ready!(io.poll_write_vectored(cx, &slices[..count]))?
@@ -321,11 +314,11 @@ impl Outbox {
     }
 
     /// Returns the non-empty slices of bytes to write.
-    fn pieces(&self) -> impl Iterator<Item = &[u8]> {
-        let segments = self.segments().flat_map(Segment::pieces);
+    fn slices(&self) -> impl Iterator<Item = &[u8]> {
+        let segments = self.segments().flat_map(Segment::slices);
         std::iter::once(&self.front[self.sent..])
             .chain(segments)
-            .filter(|piece| !piece.is_empty())
+            .filter(|slice| !slice.is_empty())
     }
 
     /// Queues a block after everything else.

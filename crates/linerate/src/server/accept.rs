@@ -17,8 +17,9 @@ use tokio::{
 use super::Server;
 use crate::{
     Error, Result,
-    link::{Agreed, Link, Transport},
+    link::{Agreed, Link},
     pool,
+    transport::Transport,
 };
 
 /// How long a refused client may take to read the refusal.

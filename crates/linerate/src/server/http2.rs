@@ -5,8 +5,8 @@ use std::future::Future;
 use linerate_h2::{Incoming, response, serve_connection};
 use linerate_proto::handshake::Request;
 
-use super::{Slot, streams::Streams};
-use crate::{Result, WebSocket, link::Transport};
+use super::streams::Streams;
+use crate::{Result, WebSocket, link::Slot, transport::Transport};
 
 impl<H, F> Streams<H>
 where

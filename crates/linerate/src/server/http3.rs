@@ -7,8 +7,12 @@ use linerate_proto::handshake::{Request, Scheme};
 use quinn::{Endpoint, EndpointConfig, TokioRuntime};
 use tokio::time::timeout;
 
-use super::{Connections, Server, Slot, streams::Streams};
-use crate::{Result, WebSocket, link::Transport};
+use super::{Server, streams::Streams};
+use crate::{
+    Result, WebSocket,
+    link::{Connections, Slot},
+    transport::Transport,
+};
 
 /// How many connections may be in the handshake before further clients have to validate their
 /// address, which costs them one round trip (RFC 9000 §8.1.2).

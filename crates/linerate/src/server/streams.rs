@@ -7,10 +7,11 @@ use linerate_proto::{
     handshake::{Acceptance, HandshakeError, Refusal, Request, Scheme},
 };
 
-use super::{Connections, Server, Slot, accept::decide, drive};
+use super::{Server, accept::decide, drive};
 use crate::{
     Error, Result, WebSocket,
-    link::{Agreed, Link, Transport},
+    link::{Agreed, Connections, Link, Slot},
+    transport::Transport,
 };
 
 /// The data that the streams of a connection share.

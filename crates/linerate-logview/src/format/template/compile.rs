@@ -1,10 +1,11 @@
 //! Turns the pieces of a format into fields, each with a way to find its end.
 
+use super::super::FormatError;
 use super::super::fields::Slot;
-use super::super::piece::{Kind, Piece, TimeText};
-use super::super::source::Escape;
-use super::super::strftime;
-use super::{End, Field, FormatError};
+use super::piece::{Kind, Piece, TimeText};
+use super::source::Escape;
+use super::strftime;
+use super::{End, Field};
 
 /// Merges a path and the query string that follows it into one variable.
 pub(super) fn join_queries(pieces: &mut Vec<Piece>) {

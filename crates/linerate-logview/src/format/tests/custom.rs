@@ -144,12 +144,10 @@ fn invalid_formats_are_refused_with_the_position() {
     let error = |format: &str| Format::parse(format).unwrap_err();
     assert_eq!(error("$remote_addr $status"), FormatError::NoTime);
     assert_eq!(error("%h %{%H:%M}t"), FormatError::NoTime);
-    assert_eq!(
+    assert!(matches!(
         error("nonesuch"),
-        FormatError::UnknownName {
-            name: "nonesuch".to_owned()
-        }
-    );
+        FormatError::UnknownName { name, .. } if name == "nonesuch"
+    ));
     assert_eq!(error(" "), FormatError::Empty);
     let adjacent = error("log_format x '[$time_local] '\n'$status$host'");
     assert_eq!(

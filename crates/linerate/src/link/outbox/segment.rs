@@ -82,7 +82,7 @@ impl Segment {
     }
 
     /// Returns the bytes left to write.
-    pub(super) fn pieces(&self) -> [&[u8]; 2] {
+    pub(super) fn slices(&self) -> [&[u8]; 2] {
         [&self.block.as_bytes()[self.sent..], &self.behind]
     }
 

@@ -19,12 +19,12 @@ fn ping(outbox: &mut Outbox, engine: &mut Engine<Side>, payload: u8) {
         events.next(),
         Some(Ok(linerate_proto::Event::Ping(_)))
     ));
-    outbox.answer_ping(&mut events);
+    outbox.take_control(engine);
 }
 
 /// Takes at most `bytes` bytes from the outbox.
 fn write(outbox: &mut Outbox, bytes: usize, wire: &mut Vec<u8>) {
-    let all = outbox.pieces().collect::<Vec<_>>().concat();
+    let all = outbox.slices().collect::<Vec<_>>().concat();
     assert_eq!(all.len(), outbox.len());
     let bytes = bytes.min(all.len());
     wire.extend_from_slice(&all[..bytes]);
@@ -105,7 +105,7 @@ fn large_payloads_behind_each_other_are_not_copied() {
     for payload in payloads {
         let address = payload.as_ptr();
         outbox.push(&mut engine, payload.into()).unwrap();
-        let last = outbox.pieces().last().unwrap();
+        let last = outbox.slices().last().unwrap();
         assert_eq!(last.as_ptr(), address);
     }
     assert_eq!(read(&written(&mut outbox, 1_000)), [(2, 1), (2, 2), (2, 3)]);
@@ -119,7 +119,7 @@ fn shared_frames_are_copied_if_small_and_referred_to_if_large() {
     assert!(outbox.first().is_none());
     let large = frames(0, 1, SHARED_COPIED_BYTES_MAX - 3);
     outbox.push_frames(&mut engine, &large).unwrap();
-    let last = outbox.pieces().last().unwrap();
+    let last = outbox.slices().last().unwrap();
     assert_eq!(last.as_ptr(), large.as_bytes().as_ptr());
     let expected = [small.as_bytes(), large.as_bytes()].concat();
     assert!(written(&mut outbox, 999) == expected);

@@ -1,0 +1,52 @@
+//! The parts of a format as its configuration writes them, in either notation.
+
+use super::super::fields::Slot;
+use super::strftime::Item;
+
+/// A part of a format, as written.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Piece {
+    Text(String),
+    Variable { kind: Kind, text: String, at: usize },
+}
+
+impl Piece {
+    /// Appends a character to the last piece if it is text, or else as a new piece.
+    pub(super) fn push_char(pieces: &mut Vec<Self>, char: char) {
+        match pieces.last_mut() {
+            Some(Self::Text(text)) => text.push(char),
+            _ => pieces.push(Self::Text(char.into())),
+        }
+    }
+}
+
+/// The meaning of a variable.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Kind {
+    /// A field. If several fields fill the same slot, the one with the lowest rank is used.
+    Field {
+        slot: Slot,
+        rank: u8,
+    },
+    /// Text from the client outside quotes, such as a user name. It may contain anything.
+    FreeText,
+    /// Values separated by commas or colons and spaces.
+    List,
+    ListField {
+        slot: Slot,
+        rank: u8,
+    },
+    /// A query string or its question mark, empty if there is none.
+    Query,
+    Skipped,
+    Time(TimeText),
+}
+
+/// The notation of a time.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum TimeText {
+    Common,
+    Epoch(u32),
+    Iso,
+    Pattern(Vec<Item>),
+}

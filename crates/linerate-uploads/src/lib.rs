@@ -1,0 +1,39 @@
+//! Serves uploads of access logs, and logs that grow, with their statistics (subprotocol
+//! `linerate.logs.v1`).
+//!
+//! The worker of a connection receives and sends. Its input passes through a lane, which holds up
+//! to 2 MiB, to a session, which parses it in order on one of a few parser threads. A session whose
+//! connection was lost is kept for a while, so that its client can resume it on any worker.
+//!
+//! A [`Service`] serves the connections; who may upload is decided by what implements [`Access`].
+//!
+//! Close codes at the end of a session:
+//!
+//! | session | code |
+//! | --- | --- |
+//! | cancelled, idle after its end, or resumed on another connection | 1000 |
+//! | a file is not an access log | 1003 |
+//! | the files are too large | 1009 |
+//! | another client error | 1008 |
+//! | too many uploads, or not enough memory | 1013 |
+//! | missing or wrong key, or uploads are switched off | 1008 |
+#![forbid(unsafe_code)]
+
+mod access;
+mod conversation;
+mod error;
+mod farewell;
+mod lane;
+mod memory;
+mod options;
+mod parsing;
+mod service;
+mod sessions;
+mod tails;
+mod viewing;
+
+pub use access::{Access, Admission, KeyRefusal};
+pub use error::StartError;
+pub use farewell::Farewell;
+pub use options::{DEFAULT_TOML, LogsOptions};
+pub use service::Service;

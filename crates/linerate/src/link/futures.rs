@@ -1,0 +1,104 @@
+//! The futures that receive and send messages.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use super::{Chunk, Link, Mode, Urgency};
+use crate::{Message, Result};
+
+/// A future that receives one message; it unregisters from the link if it is dropped while waiting.
+///
+/// It is kept small because it is part of every handler's future.
+pub(crate) struct Recv<'a> {
+    link: &'a Link,
+    waits: bool,
+}
+
+impl<'a> Recv<'a> {
+    pub(crate) fn new(link: &'a Link) -> Self {
+        Self { link, waits: false }
+    }
+
+    /// Receives the next message or, with other modes, a part of one.
+    pub(crate) fn poll_chunk(
+        &mut self,
+        cx: &mut Context<'_>,
+        mode: Mode,
+    ) -> Poll<Result<Option<Chunk>>> {
+        self.waits = true;
+        let received = ready!(self.link.poll_receive(cx, mode));
+        self.waits = false;
+        Poll::Ready(received)
+    }
+}
+
+impl Future for Recv<'_> {
+    type Output = Result<Option<Message>>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let received = ready!(self.poll_chunk(cx, Mode::Messages));
+        Poll::Ready(received.map(|chunk| chunk.map(|chunk| chunk.message)))
+    }
+}
+
+impl Drop for Recv<'_> {
+    fn drop(&mut self) {
+        if self.waits {
+            self.link.cancel_receive();
+        }
+    }
+}
+
+/// A future that queues a message; with `GATHER`, the message may wait to be written together with
+/// others.
+///
+/// It is kept small because it is part of every handler's future.
+pub(crate) struct SendMessage<'a, const GATHER: bool> {
+    link: &'a Link,
+    message: Option<Message>,
+}
+
+impl<'a, const GATHER: bool> SendMessage<'a, GATHER> {
+    pub(crate) fn new(link: &'a Link, message: Message) -> Self {
+        Self {
+            link,
+            message: Some(message),
+        }
+    }
+}
+
+impl<const GATHER: bool> Future for SendMessage<'_, GATHER> {
+    type Output = Result<()>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        let urgency = if GATHER {
+            Urgency::Gather
+        } else {
+            Urgency::Now
+        };
+        let link = self.link;
+        link.poll_queue(cx, urgency, |outbox, engine| match self.message.take() {
+            Some(message) => outbox.push(engine, message).map(|()| 1),
+            None => Ok(0),
+        })
+    }
+}
+
+/// Queues a message without compressing it.
+pub(crate) async fn send_uncompressed(
+    link: &Link,
+    urgency: Urgency,
+    message: Message,
+) -> Result<()> {
+    let mut message = Some(message);
+    std::future::poll_fn(|cx| {
+        link.poll_queue(cx, urgency, |outbox, engine| match message.take() {
+            Some(message) => outbox.push_uncompressed(engine, message).map(|()| 1),
+            None => Ok(0),
+        })
+    })
+    .await
+}

@@ -1,0 +1,224 @@
+//! The connections of a server: how many are open, the timer that they share, and closing them at
+//! shutdown.
+
+use std::{
+    num::NonZeroU32,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use linerate_proto::CloseCode;
+use tokio::sync::Notify;
+
+use super::{Link, tick::Tick};
+use crate::clock;
+
+/// How many ticks the timer can look ahead: 51 s. A later deadline wakes its connection early,
+/// which then sets the alarm again.
+const TICKS: usize = 512;
+
+/// The connections of one server.
+#[derive(Clone)]
+pub(crate) struct Connections {
+    shared: Arc<Shared>,
+    connections_max: usize,
+}
+
+struct Shared {
+    open: Mutex<Open>,
+    all_gone: Notify,
+    /// Notified when the server shuts down.
+    shutdown: Notify,
+}
+
+struct Open {
+    /// The number of slots in use, including connections in the opening handshake.
+    slots: usize,
+    /// The connections by slot; empty until the opening handshake is complete.
+    links: Vec<Weak<Link>>,
+    vacant: Vec<u32>,
+    /// The slots to wake at each of the next ticks; some may belong to other connections by then.
+    wheel: Vec<Vec<u32>>,
+    /// The last tick that has been processed.
+    turned: Tick,
+    closing: bool,
+}
+
+/// The slot of one connection; released on drop.
+pub(crate) struct Slot {
+    shared: Arc<Shared>,
+    /// The index of the slot plus one.
+    number: NonZeroU32,
+}
+
+impl Connections {
+    pub(crate) fn new(connections_max: usize) -> Self {
+        let open = Open {
+            slots: 0,
+            links: Vec::new(),
+            vacant: Vec::new(),
+            wheel: vec![Vec::new(); TICKS],
+            turned: Tick::at_or_before(clock::now()),
+            closing: false,
+        };
+        let shared = Arc::new(Shared {
+            open: Mutex::new(open),
+            all_gone: Notify::new(),
+            shutdown: Notify::new(),
+        });
+        // This runs in its own task, so that deadlines apply as long as there are connections, even
+        // if the server's future is dropped before them.
+        tokio::spawn(keep_deadlines(Arc::downgrade(&shared)));
+        Self {
+            shared,
+            connections_max,
+        }
+    }
+
+    /// Takes a slot if one is free.
+    pub(crate) fn take_slot(&self) -> Option<Slot> {
+        let mut open = self.shared.lock();
+        if open.slots >= self.connections_max {
+            return None;
+        }
+        open.slots += 1;
+        let index = open.vacant.pop().unwrap_or_else(|| {
+            open.links.push(Weak::new());
+            open.links.len() as u32 - 1
+        });
+        let number = NonZeroU32::MIN.saturating_add(index);
+        Some(Slot {
+            shared: self.shared.clone(),
+            number,
+        })
+    }
+
+    /// Waits until the server shuts down.
+    #[cfg(any(feature = "http2", feature = "http3"))]
+    pub(crate) async fn shutdown(&self) {
+        let mut notified = std::pin::pin!(self.shared.shutdown.notified());
+        notified.as_mut().enable();
+        if !self.shared.lock().closing {
+            notified.await;
+        }
+    }
+
+    /// Closes all connections and waits at most `timeout` until they are gone.
+    pub(crate) async fn close_all(&self, timeout: Duration) {
+        let links: Vec<_> = {
+            let mut open = self.shared.lock();
+            open.closing = true;
+            open.links.iter().filter_map(Weak::upgrade).collect()
+        };
+        self.shared.shutdown.notify_waiters();
+        for link in links {
+            close(&link);
+        }
+        let all_gone = async {
+            loop {
+                let notified = self.shared.all_gone.notified();
+                if self.shared.lock().slots == 0 {
+                    return;
+                }
+                notified.await;
+            }
+        };
+        if tokio::time::timeout(timeout, all_gone).await.is_err() {
+            let connections = self.shared.lock().slots;
+            tracing::warn!(connections, "connections are still open at shutdown");
+        }
+    }
+}
+
+impl Open {
+    /// Processes all ticks up to now; returns the connections to wake and the ticks for which their
+    /// alarms were set.
+    fn turn_wheel(&mut self) -> Vec<(Tick, Weak<Link>)> {
+        let now = Tick::at_or_before(clock::now());
+        let mut due = Vec::new();
+        while self.turned < now {
+            self.turned = Tick::new(self.turned.intervals() + 1);
+            let tick = self.turned;
+            let slots = std::mem::take(&mut self.wheel[tick.intervals() as usize % TICKS]);
+            due.extend(
+                slots
+                    .iter()
+                    .map(|slot| (tick, self.links[*slot as usize].clone())),
+            );
+        }
+        due
+    }
+}
+
+impl Slot {
+    const fn index(&self) -> u32 {
+        self.number.get() - 1
+    }
+
+    /// Registers the connection after its opening handshake.
+    pub(crate) fn enter(&self, link: &Arc<Link>) {
+        let closing = {
+            let mut open = self.shared.lock();
+            open.links[self.index() as usize] = Arc::downgrade(link);
+            open.closing
+        };
+        if closing {
+            close(link);
+        }
+    }
+
+    /// Sets the alarm for `tick`, or for the last tick that the timer can hold; returns the tick
+    /// that was set.
+    pub(super) fn set_alarm(&self, tick: Tick) -> Tick {
+        let mut open = self.shared.lock();
+        let turned = open.turned.intervals();
+        let interval = tick
+            .intervals()
+            .clamp(turned + 1, turned + TICKS as u32 - 1);
+        open.wheel[interval as usize % TICKS].push(self.index());
+        Tick::new(interval)
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let mut open = self.shared.lock();
+        open.links[self.index() as usize] = Weak::new();
+        open.vacant.push(self.index());
+        open.slots -= 1;
+        if open.slots == 0 {
+            self.shared.all_gone.notify_waiters();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Wakes connections at their deadlines until the server and all its connections are gone.
+async fn keep_deadlines(shared: Weak<Shared>) {
+    let mut interval = tokio::time::interval(Tick::INTERVAL);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        let Some(shared) = shared.upgrade() else {
+            return;
+        };
+        // This is not in the loop header, which would hold the lock while locking the connections;
+        // connections set alarms while they hold their own locks.
+        let due = shared.lock().turn_wheel();
+        for (tick, link) in due {
+            if let Some(link) = link.upgrade() {
+                link.ring(tick);
+            }
+        }
+    }
+}
+
+fn close(link: &Link) {
+    // Closing with a short reason cannot fail.
+    _ = link.start_close(CloseCode::GOING_AWAY, "server shutting down");
+}
