@@ -26,6 +26,7 @@ mod testing;
 mod upload;
 mod watch;
 
+pub(crate) use check::masked_frame;
 pub use error::LoadError;
 use error::system;
 pub(crate) use meter::Latencies;

@@ -19,7 +19,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod verdict;
-mod words;
+pub(crate) mod words;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 

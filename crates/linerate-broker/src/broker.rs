@@ -13,6 +13,9 @@ use crate::{
 /// A future that a broker returns.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
+/// A future that a broker returns for a request that can fail.
+pub type Answer<'a, T> = BoxFuture<'a, Result<T, BrokerError>>;
+
 /// The broker of a node. It hands everything that arrives to the [`Ingest`](crate::Ingest) that it
 /// was created with.
 ///
@@ -23,11 +26,7 @@ pub trait Broker: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// Returns an error if the broker is unavailable or refuses. Except for
     /// [`BrokerError::Refused`], it is unknown whether the publication was published.
-    fn publish<'a>(
-        &'a self,
-        channel: &'a ChannelName,
-        publish: Publish,
-    ) -> BoxFuture<'a, Result<Published, BrokerError>>;
+    fn publish<'a>(&'a self, channel: &'a ChannelName, publish: Publish) -> Answer<'a, Published>;
 
     /// Starts to receive the publications of a channel. Completes when no publication from now on
     /// can be missed.
@@ -39,11 +38,7 @@ pub trait Broker: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// Returns an error if the broker is unavailable or refuses. The channel is then not
     /// subscribed.
-    fn subscribe<'a>(
-        &'a self,
-        channel: &'a ChannelName,
-        options: StreamOptions,
-    ) -> BoxFuture<'a, Result<(), BrokerError>>;
+    fn subscribe<'a>(&'a self, channel: &'a ChannelName, options: StreamOptions) -> Answer<'a, ()>;
 
     /// Stops receiving the publications of a channel.
     fn unsubscribe<'a>(&'a self, channel: &'a ChannelName) -> BoxFuture<'a, ()>;
@@ -57,7 +52,7 @@ pub trait Broker: fmt::Debug + Send + Sync + 'static {
         channel: &'a ChannelName,
         options: StreamOptions,
         request: HistoryRequest,
-    ) -> BoxFuture<'a, Result<History, BrokerError>>;
+    ) -> Answer<'a, History>;
 
     /// Deletes the publications that the channel's stream holds. Offsets continue.
     ///
@@ -67,13 +62,13 @@ pub trait Broker: fmt::Debug + Send + Sync + 'static {
         &'a self,
         channel: &'a ChannelName,
         options: StreamOptions,
-    ) -> BoxFuture<'a, Result<(), BrokerError>>;
+    ) -> Answer<'a, ()>;
 
     /// Sends an internal message to all nodes, including this one.
     ///
     /// # Errors
     /// Returns an error if the broker is unavailable or refuses.
-    fn send_control(&self, message: Bytes) -> BoxFuture<'_, Result<(), BrokerError>>;
+    fn send_control(&self, message: Bytes) -> Answer<'_, ()>;
 
     /// Stores a value for all nodes, including those that start later, and replaces the value with
     /// the same `id`. The value may be deleted at `expires_at`, in seconds since 1970; `None` means
@@ -83,12 +78,7 @@ pub trait Broker: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if the broker is unavailable or refuses.
-    fn keep<'a>(
-        &'a self,
-        _id: &'a str,
-        _value: Bytes,
-        _expires_at: Option<u64>,
-    ) -> BoxFuture<'a, Result<(), BrokerError>> {
+    fn keep<'a>(&'a self, _id: &'a str, _value: Bytes, _expires_at: Option<u64>) -> Answer<'a, ()> {
         Box::pin(std::future::ready(Ok(())))
     }
 
@@ -96,7 +86,7 @@ pub trait Broker: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns an error if the broker is unavailable or refuses.
-    fn kept(&self) -> BoxFuture<'_, Result<Vec<Bytes>, BrokerError>> {
+    fn kept(&self) -> Answer<'_, Vec<Bytes>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
@@ -113,13 +103,33 @@ pub trait Broker: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// Returns an error if the broker is unavailable, or if it refuses as it would refuse a durable
     /// publication.
-    fn probe_write(&self) -> BoxFuture<'_, Result<(), BrokerError>>;
+    fn probe_write(&self) -> Answer<'_, ()>;
 
     /// Returns the state of the link, according to the newest probe.
     fn link(&self) -> LinkState;
 
     /// Ends all tasks and connections.
     fn shut_down(&self) -> BoxFuture<'_, ()>;
+}
+
+/// Checks that a channel keeps a history, which patterns and channels without a stream do not.
+pub(crate) fn check_history(
+    broker: &impl Broker,
+    channel: &ChannelName,
+    options: StreamOptions,
+) -> Result<(), BrokerError> {
+    match options.size_max == 0 || broker.is_pattern(channel) {
+        true => Err(BrokerError::NoHistory),
+        false => Ok(()),
+    }
+}
+
+/// Checks that a payload is not larger than the broker carries.
+pub(crate) fn check_payload(bytes: usize, bytes_max: usize) -> Result<(), BrokerError> {
+    match bytes > bytes_max {
+        true => Err(BrokerError::PayloadTooLarge { bytes, bytes_max }),
+        false => Ok(()),
+    }
 }
 
 /// The reason why a broker did not carry out a request.
@@ -158,4 +168,20 @@ pub enum BrokerError {
         /// The deadline.
         deadline: Duration,
     },
+}
+
+impl BrokerError {
+    pub(crate) fn away(reason: impl ToString) -> Self {
+        let reason = reason.to_string();
+        Self::Away { reason }
+    }
+
+    pub(crate) fn refused(reason: impl ToString) -> Self {
+        let reason = reason.to_string();
+        Self::Refused { reason }
+    }
+
+    pub(crate) fn shut_down() -> Self {
+        Self::away("it was shut down")
+    }
 }

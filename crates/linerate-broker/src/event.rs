@@ -24,6 +24,17 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// Creates a gap of no duration in one channel.
+    pub(crate) fn gap_in(channel: ChannelName, reason: GapReason) -> Self {
+        Self::Gap(Gap {
+            channels: Some(vec![channel]),
+            lasted: Duration::ZERO,
+            reason,
+        })
+    }
+}
+
 /// A period in which publications may have been missed. Reported once it is over and the
 /// subscription works again.
 #[derive(Clone, Debug)]

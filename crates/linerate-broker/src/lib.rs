@@ -21,7 +21,7 @@ pub mod request;
 pub mod runtime;
 pub mod sequencer;
 
-pub use broker::{BoxFuture, Broker, BrokerError};
+pub use broker::{Answer, BoxFuture, Broker, BrokerError};
 pub use connect::{BROKERS, connect};
 pub use event::{Event, Gap, GapReason, LinkState};
 pub use ingest::Ingest;

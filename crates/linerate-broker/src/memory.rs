@@ -19,7 +19,7 @@ use linerate_hub::{ChannelName, Publication};
 use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
-    broker::{BoxFuture, Broker, BrokerError},
+    broker::{Answer, BoxFuture, Broker, BrokerError, check_history, check_payload},
     event::{Event, LinkState},
     idempotency::IdempotencyKeys,
     incarnation,
@@ -100,49 +100,11 @@ impl Memory {
         })
     }
 
-    async fn publish(
-        &self,
-        channel: &ChannelName,
-        publish: Publish,
-    ) -> Result<Published, BrokerError> {
-        self.check(publish.payload.len())?;
-        // Reserve a place in the queue first, so that events have the same order as offsets, and so
-        // that a future that is dropped has either published completely or not at all.
-        let place = self.events.reserve().await.map_err(|_| shut_down())?;
-        let now = Instant::now();
-        let mut state = self.state();
-        if let Some(key) = &publish.idempotency_key
-            && let Some(answer) = state.keys.find(now, channel, key)
-        {
-            return Ok(answer);
-        }
-        let publication = Publication::build(publish.payload)
-            .with_info(publish.info)
-            .with_tags(publish.tags);
-        let options = publish.options;
-        let publication = state.sequencer.publish(now, channel, options, publication);
-        if publication.position().is_some() {
-            self.ingest.keep(&publication);
-        }
-        let answer = Published {
-            position: publication.position().cloned(),
-        };
-        if let Some(key) = &publish.idempotency_key {
-            state.keys.insert(now, channel, key, answer.clone());
-        }
-        place.send(state.events(channel, &publication));
-        Ok(answer)
-    }
-
     fn check(&self, bytes: usize) -> Result<(), BrokerError> {
-        if self.is_shut_down.load(Ordering::Relaxed) {
-            return Err(shut_down());
+        match self.is_shut_down.load(Ordering::Relaxed) {
+            true => Err(BrokerError::shut_down()),
+            false => check_payload(bytes, self.payload_bytes_max),
         }
-        let bytes_max = self.payload_bytes_max;
-        if bytes > bytes_max {
-            return Err(BrokerError::PayloadTooLarge { bytes, bytes_max });
-        }
-        Ok(())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -172,19 +134,40 @@ impl State {
 }
 
 impl Broker for Memory {
-    fn publish<'a>(
-        &'a self,
-        channel: &'a ChannelName,
-        publish: Publish,
-    ) -> BoxFuture<'a, Result<Published, BrokerError>> {
-        Box::pin(self.publish(channel, publish))
+    fn publish<'a>(&'a self, channel: &'a ChannelName, publish: Publish) -> Answer<'a, Published> {
+        Box::pin(async move {
+            self.check(publish.payload.len())?;
+            // Reserve a place in the queue first, so that events have the same order as offsets,
+            // and so that a future that is dropped has either published completely or not at all.
+            let place = self.events.reserve().await;
+            let place = place.map_err(|_| BrokerError::shut_down())?;
+            let now = Instant::now();
+            let mut state = self.state();
+            if let Some(key) = &publish.idempotency_key
+                && let Some(answer) = state.keys.find(now, channel, key)
+            {
+                return Ok(answer);
+            }
+            let publication = Publication::build(publish.payload)
+                .with_info(publish.info)
+                .with_tags(publish.tags);
+            let options = publish.options;
+            let publication = state.sequencer.publish(now, channel, options, publication);
+            if publication.position().is_some() {
+                self.ingest.keep(&publication);
+            }
+            let answer = Published {
+                position: publication.position().cloned(),
+            };
+            if let Some(key) = &publish.idempotency_key {
+                state.keys.insert(now, channel, key, answer.clone());
+            }
+            place.send(state.events(channel, &publication));
+            Ok(answer)
+        })
     }
 
-    fn subscribe<'a>(
-        &'a self,
-        channel: &'a ChannelName,
-        _: StreamOptions,
-    ) -> BoxFuture<'a, Result<(), BrokerError>> {
+    fn subscribe<'a>(&'a self, channel: &'a ChannelName, _: StreamOptions) -> Answer<'a, ()> {
         Box::pin(async move {
             self.check(0)?;
             let mut state = self.state();
@@ -210,11 +193,9 @@ impl Broker for Memory {
         channel: &'a ChannelName,
         options: StreamOptions,
         request: HistoryRequest,
-    ) -> BoxFuture<'a, Result<History, BrokerError>> {
+    ) -> Answer<'a, History> {
         Box::pin(async move {
-            if options.size_max == 0 || self.is_pattern(channel) {
-                return Err(BrokerError::NoHistory);
-            }
+            check_history(self, channel, options)?;
             let (mut state, now) = (self.state(), Instant::now());
             // A channel without publications still has a position, from which clients can recover
             // later.
@@ -227,21 +208,19 @@ impl Broker for Memory {
         &'a self,
         channel: &'a ChannelName,
         options: StreamOptions,
-    ) -> BoxFuture<'a, Result<(), BrokerError>> {
+    ) -> Answer<'a, ()> {
         Box::pin(async move {
-            if options.size_max == 0 || self.is_pattern(channel) {
-                return Err(BrokerError::NoHistory);
-            }
+            check_history(self, channel, options)?;
             self.state().sequencer.remove_history(channel.as_str());
             Ok(())
         })
     }
 
-    fn send_control(&self, message: Bytes) -> BoxFuture<'_, Result<(), BrokerError>> {
+    fn send_control(&self, message: Bytes) -> Answer<'_, ()> {
         Box::pin(async move {
             self.check(0)?;
             let sent = self.events.send(vec![Event::Control(message)]).await;
-            sent.map_err(|_| shut_down())
+            sent.map_err(|_| BrokerError::shut_down())
         })
     }
 
@@ -253,7 +232,7 @@ impl Broker for Memory {
         KIND.name
     }
 
-    fn probe_write(&self) -> BoxFuture<'_, Result<(), BrokerError>> {
+    fn probe_write(&self) -> Answer<'_, ()> {
         Box::pin(std::future::ready(self.check(0)))
     }
 
@@ -296,9 +275,4 @@ fn of_pattern(channel: &ChannelName, publication: &Publication) -> Publication {
         .with_tags(publication.tags().to_vec())
         .with_source(channel.clone())
         .finish()
-}
-
-fn shut_down() -> BrokerError {
-    let reason = "it was shut down".to_owned();
-    BrokerError::Away { reason }
 }

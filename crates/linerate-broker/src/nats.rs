@@ -21,7 +21,7 @@ use tokio::{
 };
 
 use crate::{
-    broker::{BoxFuture, Broker, BrokerError},
+    broker::{Answer, BoxFuture, Broker, BrokerError, check_history, check_payload},
     event::LinkState,
     idempotency::IdempotencyKeys,
     ingest::Ingest,
@@ -125,16 +125,14 @@ impl Nats {
         publish: Publish,
     ) -> Result<Published, BrokerError> {
         let bytes_max = self.shared.options.payload_bytes_max;
-        let bytes = publish.payload.len();
-        if bytes > bytes_max {
-            return Err(BrokerError::PayloadTooLarge { bytes, bytes_max });
-        }
+        check_payload(publish.payload.len(), bytes_max)?;
         if let Some(durable) = self.durable(channel, publish.options)? {
             let link = self.shared.current()?;
             let published = link.streams().publish(&durable, publish);
             return link.answer(published).await;
         }
-        let subject = self.shared.subjects.of_channel(channel).map_err(refused)?;
+        let subject = self.shared.subjects.of_channel(channel);
+        let subject = subject.map_err(BrokerError::refused)?;
         let Some(key) = &publish.idempotency_key else {
             let link = self.shared.current()?;
             link.publish(&subject, publish.payload).await?;
@@ -165,67 +163,10 @@ impl Nats {
         }
     }
 
-    async fn subscribe(
-        &self,
-        channel: &ChannelName,
-        options: StreamOptions,
-    ) -> Result<(), BrokerError> {
-        let kind = self.shared.kind(channel, options).map_err(refused)?;
-        self.shared.want(channel, kind);
-        let deadline = self.shared.options.command_timeout;
-        let result = match timeout(deadline, self.subscribe_on_any_link(channel)).await {
-            Ok(result) => result,
-            Err(_) => Err(match self.shared.current() {
-                Ok(_) => BrokerError::Timeout { deadline },
-                Err(away) => away,
-            }),
-        };
-        if result.is_err() {
-            self.unsubscribe(channel).await;
-        }
-        result
-    }
-
     async fn unsubscribe(&self, channel: &ChannelName) {
         self.shared.forget(channel);
         if let Ok(link) = self.shared.current() {
             link.command(Command::Unsubscribe(channel.clone())).await;
-        }
-    }
-
-    async fn history(
-        &self,
-        channel: &ChannelName,
-        options: StreamOptions,
-        request: HistoryRequest,
-    ) -> Result<History, BrokerError> {
-        self.check_history(channel, options)?;
-        match self.durable(channel, options)? {
-            Some(durable) => {
-                let link = self.shared.current()?;
-                let history = link.streams().history(&durable, request);
-                self.in_time(link.answer(history)).await
-            }
-            None => Ok(self.shared.plain_history(channel, &request)),
-        }
-    }
-
-    async fn remove_history(
-        &self,
-        channel: &ChannelName,
-        options: StreamOptions,
-    ) -> Result<(), BrokerError> {
-        self.check_history(channel, options)?;
-        match self.durable(channel, options)? {
-            Some(durable) => {
-                let link = self.shared.current()?;
-                let removed = link.streams().remove_history(&durable);
-                self.in_time(link.answer(removed)).await
-            }
-            None => {
-                self.shared.remove_plain_history(channel);
-                Ok(())
-            }
         }
     }
 
@@ -245,42 +186,40 @@ impl Nats {
         channel: &ChannelName,
         options: StreamOptions,
     ) -> Result<Option<Durable>, BrokerError> {
-        let subject = self.shared.subjects.of_channel(channel).map_err(refused)?;
+        let subject = self.shared.subjects.of_channel(channel);
+        let subject = subject.map_err(BrokerError::refused)?;
         let durable = Durable {
             channel: channel.clone(),
             subject,
             options,
         };
-        Ok((options.is_durable && options.size_max > 0).then_some(durable))
-    }
-
-    fn check_history(
-        &self,
-        channel: &ChannelName,
-        options: StreamOptions,
-    ) -> Result<(), BrokerError> {
-        match options.size_max == 0 || self.is_pattern(channel) {
-            true => Err(BrokerError::NoHistory),
-            false => Ok(()),
-        }
+        Ok((options.has_stream()).then_some(durable))
     }
 }
 
 impl Broker for Nats {
-    fn publish<'a>(
-        &'a self,
-        channel: &'a ChannelName,
-        publish: Publish,
-    ) -> BoxFuture<'a, Result<Published, BrokerError>> {
+    fn publish<'a>(&'a self, channel: &'a ChannelName, publish: Publish) -> Answer<'a, Published> {
         Box::pin(self.in_time(self.publish(channel, publish)))
     }
 
-    fn subscribe<'a>(
-        &'a self,
-        channel: &'a ChannelName,
-        options: StreamOptions,
-    ) -> BoxFuture<'a, Result<(), BrokerError>> {
-        Box::pin(self.subscribe(channel, options))
+    fn subscribe<'a>(&'a self, channel: &'a ChannelName, options: StreamOptions) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let kind = self.shared.kind(channel, options);
+            self.shared
+                .want(channel, kind.map_err(BrokerError::refused)?);
+            let deadline = self.shared.options.command_timeout;
+            let result = match timeout(deadline, self.subscribe_on_any_link(channel)).await {
+                Ok(result) => result,
+                Err(_) => Err(match self.shared.current() {
+                    Ok(_) => BrokerError::Timeout { deadline },
+                    Err(away) => away,
+                }),
+            };
+            if result.is_err() {
+                self.unsubscribe(channel).await;
+            }
+            result
+        })
     }
 
     fn unsubscribe<'a>(&'a self, channel: &'a ChannelName) -> BoxFuture<'a, ()> {
@@ -292,31 +231,43 @@ impl Broker for Nats {
         channel: &'a ChannelName,
         options: StreamOptions,
         request: HistoryRequest,
-    ) -> BoxFuture<'a, Result<History, BrokerError>> {
-        Box::pin(self.history(channel, options, request))
+    ) -> Answer<'a, History> {
+        Box::pin(async move {
+            check_history(self, channel, options)?;
+            let Some(durable) = self.durable(channel, options)? else {
+                return Ok(self.shared.plain_history(channel, &request));
+            };
+            let link = self.shared.current()?;
+            let history = link.streams().history(&durable, request);
+            self.in_time(link.answer(history)).await
+        })
     }
 
     fn remove_history<'a>(
         &'a self,
         channel: &'a ChannelName,
         options: StreamOptions,
-    ) -> BoxFuture<'a, Result<(), BrokerError>> {
-        Box::pin(self.remove_history(channel, options))
+    ) -> Answer<'a, ()> {
+        Box::pin(async move {
+            check_history(self, channel, options)?;
+            let Some(durable) = self.durable(channel, options)? else {
+                self.shared.remove_plain_history(channel);
+                return Ok(());
+            };
+            let link = self.shared.current()?;
+            let removed = link.streams().remove_history(&durable);
+            self.in_time(link.answer(removed)).await
+        })
     }
 
-    fn send_control(&self, message: Bytes) -> BoxFuture<'_, Result<(), BrokerError>> {
+    fn send_control(&self, message: Bytes) -> Answer<'_, ()> {
         Box::pin(self.in_time(async move {
             let link = self.shared.current()?;
             link.send(&self.shared.subjects.control(), message).await
         }))
     }
 
-    fn keep<'a>(
-        &'a self,
-        id: &'a str,
-        value: Bytes,
-        expires_at: Option<u64>,
-    ) -> BoxFuture<'a, Result<(), BrokerError>> {
+    fn keep<'a>(&'a self, id: &'a str, value: Bytes, expires_at: Option<u64>) -> Answer<'a, ()> {
         Box::pin(self.in_time(async move {
             let link = self.shared.current()?;
             let subjects = &self.shared.subjects;
@@ -326,7 +277,7 @@ impl Broker for Nats {
         }))
     }
 
-    fn kept(&self) -> BoxFuture<'_, Result<Vec<Bytes>, BrokerError>> {
+    fn kept(&self) -> Answer<'_, Vec<Bytes>> {
         Box::pin(async move {
             let link = self.shared.current()?;
             let all = self.shared.subjects.kept(None);
@@ -342,12 +293,9 @@ impl Broker for Nats {
         KIND.name
     }
 
-    fn probe_write(&self) -> BoxFuture<'_, Result<(), BrokerError>> {
+    fn probe_write(&self) -> Answer<'_, ()> {
         Box::pin(self.in_time(async move {
-            let channel = ChannelName::new(PROBE_CHANNEL).map_err(|error| {
-                let reason = error.to_string();
-                BrokerError::Refused { reason }
-            })?;
+            let channel = ChannelName::new(PROBE_CHANNEL).map_err(BrokerError::refused)?;
             let options = StreamOptions {
                 is_durable: true,
                 size_max: 1,
@@ -398,9 +346,4 @@ impl fmt::Debug for Nats {
             .field("link", &self.shared.link_state())
             .finish_non_exhaustive()
     }
-}
-
-fn refused(error: SubjectError) -> BrokerError {
-    let reason = error.to_string();
-    BrokerError::Refused { reason }
 }

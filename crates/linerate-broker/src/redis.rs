@@ -36,7 +36,6 @@ use tokio::{
 
 use self::{
     address::{Address, Topology},
-    delivery::is_stream,
     link::{Link, ORDERS_MAX, Order},
     shards::Shards,
     shared::Shared,
@@ -44,7 +43,7 @@ use self::{
     tls::Trust,
 };
 use crate::{
-    broker::{BoxFuture, Broker, BrokerError},
+    broker::{Answer, BoxFuture, Broker, BrokerError, check_history, check_payload},
     event::LinkState,
     ingest::Ingest,
     kind::BrokerKind,
@@ -159,32 +158,6 @@ impl Redis {
         })
     }
 
-    async fn publish(
-        &self,
-        channel: &ChannelName,
-        publish: Publish,
-    ) -> Result<Published, BrokerError> {
-        let (bytes, bytes_max) = (publish.payload.len(), self.shared.options.payload_bytes_max);
-        if bytes > bytes_max {
-            return Err(BrokerError::PayloadTooLarge { bytes, bytes_max });
-        }
-        let name = self.name(channel)?;
-        let Shared {
-            commands,
-            names,
-            streams,
-            ..
-        } = &*self.shared;
-        match is_stream(publish.options) {
-            true => streams.publish(commands, names, &name, &publish).await,
-            false => {
-                streams
-                    .publish_plain(commands, names, &name, &publish)
-                    .await
-            }
-        }
-    }
-
     async fn subscribe(
         &self,
         channel: &ChannelName,
@@ -200,8 +173,11 @@ impl Redis {
         let deadline = self.shared.options.command_timeout;
         let subscribed = timeout(deadline, async {
             let order = Order::Subscribe(name.into_bytes().into(), subscription);
-            self.orders.send(order).await.map_err(|_| shut_down())?;
-            ready.await.unwrap_or_else(|_| Err(shut_down()))
+            let sent = self.orders.send(order).await;
+            sent.map_err(|_| BrokerError::shut_down())?;
+            ready
+                .await
+                .unwrap_or_else(|_| Err(BrokerError::shut_down()))
         });
         subscribed
             .await
@@ -214,14 +190,14 @@ impl Redis {
             let pattern = channel;
             return Target::Pattern { pattern, options };
         }
-        if !is_stream(options) && options.size_max > 0 {
+        if !options.has_stream() && options.size_max > 0 {
             // Publications that arrived too late for an earlier subscription belong to another
             // epoch.
             let mut sequencer = self.shared.sequencer();
             sequencer.close(channel.as_str());
             sequencer.hold(Instant::now(), &channel);
         }
-        if is_stream(options) {
+        if options.has_stream() {
             self.shared.epochs.open(&channel);
         }
         Target::Channel {
@@ -252,38 +228,47 @@ impl Redis {
     }
 
     fn name(&self, channel: &ChannelName) -> Result<String, BrokerError> {
-        if self.is_shut_down.load(Ordering::Relaxed) {
-            return Err(shut_down());
-        }
+        self.check_running()?;
         self.shared.name(channel)
+    }
+
+    fn check_running(&self) -> Result<(), BrokerError> {
+        match self.is_shut_down.load(Ordering::Relaxed) {
+            true => Err(BrokerError::shut_down()),
+            false => Ok(()),
+        }
     }
 
     /// Returns the reason why a subscription did not complete within the deadline.
     fn late(&self, deadline: Duration) -> BrokerError {
         match self.shared.health.state() {
-            LinkState::Deaf => {
-                let reason = self.shared.trouble().clone();
-                BrokerError::Away { reason }
-            }
+            LinkState::Deaf => BrokerError::away(self.shared.trouble()),
             LinkState::Up { .. } => BrokerError::Timeout { deadline },
         }
     }
 }
 
 impl Broker for Redis {
-    fn publish<'a>(
-        &'a self,
-        channel: &'a ChannelName,
-        publish: Publish,
-    ) -> BoxFuture<'a, Result<Published, BrokerError>> {
-        Box::pin(self.publish(channel, publish))
+    fn publish<'a>(&'a self, channel: &'a ChannelName, publish: Publish) -> Answer<'a, Published> {
+        Box::pin(async move {
+            let bytes_max = self.shared.options.payload_bytes_max;
+            check_payload(publish.payload.len(), bytes_max)?;
+            let name = self.name(channel)?;
+            let Shared {
+                commands,
+                names,
+                streams,
+                ..
+            } = &*self.shared;
+            if publish.options.has_stream() {
+                return streams.publish(commands, names, &name, &publish).await;
+            }
+            let published = streams.publish_plain(commands, names, &name, &publish);
+            published.await
+        })
     }
 
-    fn subscribe<'a>(
-        &'a self,
-        channel: &'a ChannelName,
-        options: StreamOptions,
-    ) -> BoxFuture<'a, Result<(), BrokerError>> {
+    fn subscribe<'a>(&'a self, channel: &'a ChannelName, options: StreamOptions) -> Answer<'a, ()> {
         Box::pin(async move {
             let subscribed = self.subscribe(channel, options).await;
             if subscribed.is_err() {
@@ -302,12 +287,10 @@ impl Broker for Redis {
         channel: &'a ChannelName,
         options: StreamOptions,
         request: HistoryRequest,
-    ) -> BoxFuture<'a, Result<History, BrokerError>> {
+    ) -> Answer<'a, History> {
         Box::pin(async move {
-            if options.size_max == 0 || self.is_pattern(channel) {
-                return Err(BrokerError::NoHistory);
-            }
-            match is_stream(options) {
+            check_history(self, channel, options)?;
+            match options.has_stream() {
                 true => {
                     self.name(channel)?;
                     self.shared.history(channel, options, &request).await
@@ -324,12 +307,10 @@ impl Broker for Redis {
         &'a self,
         channel: &'a ChannelName,
         options: StreamOptions,
-    ) -> BoxFuture<'a, Result<(), BrokerError>> {
+    ) -> Answer<'a, ()> {
         Box::pin(async move {
-            if options.size_max == 0 || self.is_pattern(channel) {
-                return Err(BrokerError::NoHistory);
-            }
-            if !is_stream(options) {
+            check_history(self, channel, options)?;
+            if !options.has_stream() {
                 self.shared.sequencer().remove_history(channel.as_str());
                 return Ok(());
             }
@@ -344,27 +325,20 @@ impl Broker for Redis {
         })
     }
 
-    fn send_control(&self, message: Bytes) -> BoxFuture<'_, Result<(), BrokerError>> {
+    fn send_control(&self, message: Bytes) -> Answer<'_, ()> {
         Box::pin(async move {
-            if self.is_shut_down.load(Ordering::Relaxed) {
-                return Err(shut_down());
-            }
+            self.check_running()?;
             let mut command = ::redis::cmd(self.shared.publish_word());
             command.arg(self.shared.names.control()).arg(&message[..]);
             self.shared.commands.query(&command).await
         })
     }
 
-    fn keep<'a>(
-        &'a self,
-        id: &'a str,
-        value: Bytes,
-        expires_at: Option<u64>,
-    ) -> BoxFuture<'a, Result<(), BrokerError>> {
+    fn keep<'a>(&'a self, id: &'a str, value: Bytes, expires_at: Option<u64>) -> Answer<'a, ()> {
         Box::pin(async move { self.shared.keep(id, &value, expires_at).await })
     }
 
-    fn kept(&self) -> BoxFuture<'_, Result<Vec<Bytes>, BrokerError>> {
+    fn kept(&self) -> Answer<'_, Vec<Bytes>> {
         Box::pin(self.shared.kept())
     }
 
@@ -377,7 +351,7 @@ impl Broker for Redis {
         KIND.name
     }
 
-    fn probe_write(&self) -> BoxFuture<'_, Result<(), BrokerError>> {
+    fn probe_write(&self) -> Answer<'_, ()> {
         Box::pin(async move {
             let key = self.shared.names.probe(&self.shared.node, 0);
             let mut command = ::redis::cmd("SET");
@@ -417,9 +391,4 @@ async fn links(shared: Arc<Shared>, orders: mpsc::Receiver<Order>) {
             link.run().await;
         }
     }
-}
-
-fn shut_down() -> BrokerError {
-    let reason = "it was shut down".to_owned();
-    BrokerError::Away { reason }
 }

@@ -45,6 +45,13 @@ pub struct StreamOptions {
     pub ttl: Duration,
 }
 
+impl StreamOptions {
+    /// Returns whether the broker itself stores a stream.
+    pub(crate) fn has_stream(&self) -> bool {
+        self.is_durable && self.size_max > 0
+    }
+}
+
 /// The part of a stream to return.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct HistoryRequest {

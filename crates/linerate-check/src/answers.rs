@@ -16,6 +16,13 @@ pub struct Answer {
     pub payload: Vec<u8>,
 }
 
+impl Answer {
+    pub(crate) fn new(opcode: u8, payload: impl Into<Vec<u8>>) -> Self {
+        let payload = payload.into();
+        Self { opcode, payload }
+    }
+}
+
 /// Assembles the messages of one connection.
 #[derive(Debug)]
 pub(crate) struct Answers {

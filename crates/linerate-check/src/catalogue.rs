@@ -135,11 +135,22 @@ fn in_stages(
     wait: Wait,
     expect: Expect,
 ) -> Case {
+    sent(name, Opening::WebSocket, stages, wait, expect)
+}
+
+/// Creates an input of several stages on a connection that begins in this way.
+fn sent(
+    name: impl Into<String>,
+    opening: Opening,
+    stages: impl IntoIterator<Item = Vec<u8>>,
+    wait: Wait,
+    expect: Expect,
+) -> Case {
     let stages = stages.into_iter().map(|bytes| Stage { bytes, wait });
     Case {
         name: name.into(),
         input: Input {
-            opening: Opening::WebSocket,
+            opening,
             stages: stages.collect(),
             ends: false,
         },
@@ -148,24 +159,15 @@ fn in_stages(
 }
 
 fn text(payload: impl Into<Vec<u8>>) -> Answer {
-    Answer {
-        opcode: 0x1,
-        payload: payload.into(),
-    }
+    Answer::new(0x1, payload)
 }
 
 fn binary(payload: impl Into<Vec<u8>>) -> Answer {
-    Answer {
-        opcode: 0x2,
-        payload: payload.into(),
-    }
+    Answer::new(0x2, payload)
 }
 
 fn pong(payload: impl Into<Vec<u8>>) -> Answer {
-    Answer {
-        opcode: 0xA,
-        payload: payload.into(),
-    }
+    Answer::new(0xA, payload)
 }
 
 /// Expects the connection to be failed with one of these codes.
@@ -175,31 +177,30 @@ fn fails(codes: &'static [u16]) -> Expect {
 
 /// Expects the connection to be failed after answers to the valid part of the input.
 fn fails_after(codes: &'static [u16], before: Vec<Answer>) -> Expect {
-    Expect::Fail {
-        codes,
-        before,
-        stages: usize::MAX,
-        may_wait: false,
-    }
+    fails_within(codes, before, usize::MAX, false)
 }
 
 /// Expects the connection to be failed after the first stage.
 fn fails_at_once(codes: &'static [u16]) -> Expect {
-    Expect::Fail {
-        codes,
-        before: Vec::new(),
-        stages: 1,
-        may_wait: false,
-    }
+    fails_within(codes, Vec::new(), 1, false)
 }
 
 /// Expects the connection to be failed after a frame header. Waiting for the payload is permitted.
 fn fails_by_header(codes: &'static [u16]) -> Expect {
+    fails_within(codes, Vec::new(), 1, true)
+}
+
+fn fails_within(
+    codes: &'static [u16],
+    before: Vec<Answer>,
+    stages: usize,
+    may_wait: bool,
+) -> Expect {
     Expect::Fail {
         codes,
-        before: Vec::new(),
-        stages: 1,
-        may_wait: true,
+        before,
+        stages,
+        may_wait,
     }
 }
 

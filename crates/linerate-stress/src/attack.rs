@@ -22,7 +22,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+use clap::ValueEnum;
 
 use crate::{
     child::{Child, orders},
@@ -36,7 +37,7 @@ pub(crate) const ATTACK: &str = "attack";
 pub(crate) type Tally = BTreeMap<String, u64>;
 
 /// A kind of abuse.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum Abuse {
     /// Sending small messages that inflate a thousandfold.
     Bombs,
@@ -92,67 +93,10 @@ pub(crate) enum Abuse {
 }
 
 impl Abuse {
-    const ALL: [Self; 25] = [
-        Self::Bombs,
-        Self::Churn,
-        Self::DearFilters,
-        Self::Dying,
-        Self::EmptyFragments,
-        Self::Filters,
-        Self::HalfOpen,
-        Self::Hoard,
-        Self::Pings,
-        Self::Silence,
-        Self::SlowFrames,
-        Self::SlowHeads,
-        Self::SlowMessages,
-        Self::SlowReaders,
-        Self::SlowTcp,
-        Self::SlowTls,
-        Self::Stalled,
-        Self::Streams,
-        Self::TinyFragments,
-        Self::Tls,
-        Self::UploadBombs,
-        Self::UploadCrowd,
-        Self::UploadRows,
-        Self::Waiting,
-        Self::WrongKeys,
-    ];
-
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Bombs => "bombs",
-            Self::Churn => "churn",
-            Self::DearFilters => "dear-filters",
-            Self::Dying => "dying",
-            Self::EmptyFragments => "empty-fragments",
-            Self::Filters => "filters",
-            Self::HalfOpen => "half-open",
-            Self::Hoard => "hoard",
-            Self::Pings => "pings",
-            Self::Silence => "silence",
-            Self::SlowFrames => "slow-frames",
-            Self::SlowHeads => "slow-heads",
-            Self::SlowMessages => "slow-messages",
-            Self::SlowReaders => "slow-readers",
-            Self::SlowTcp => "slow-tcp",
-            Self::SlowTls => "slow-tls",
-            Self::Stalled => "stalled",
-            Self::Streams => "streams",
-            Self::TinyFragments => "tiny-fragments",
-            Self::Tls => "tls",
-            Self::Waiting => "waiting",
-            Self::UploadBombs => "upload-bombs",
-            Self::UploadCrowd => "upload-crowd",
-            Self::UploadRows => "upload-rows",
-            Self::WrongKeys => "wrong-keys",
-        }
-    }
-
-    fn parse(name: &str) -> Result<Self> {
-        let found = Self::ALL.into_iter().find(|abuse| abuse.as_str() == name);
-        found.with_context(|| format!("unknown abuse: {name}"))
+    /// Returns the abuse's name on the command line.
+    pub(crate) fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
     /// Returns whether the abuse has a twin: clients that do the same without the abuse. The
@@ -228,12 +172,8 @@ pub(crate) fn counted(tally: &Tally, name: &str) -> u64 {
 
 /// Starts a process with this number of attackers, which wait for commands.
 pub(crate) fn start(abuse: Abuse, server: SocketAddr, peers: usize) -> Result<Child> {
-    Child::start(&[
-        ATTACK,
-        abuse.as_str(),
-        &server.to_string(),
-        &peers.to_string(),
-    ])
+    let (server, peers) = (server.to_string(), peers.to_string());
+    Child::start(&[ATTACK, &abuse.name(), &server, &peers])
 }
 
 /// The commands to an attacker process.
@@ -246,8 +186,7 @@ pub(crate) const WELL: &str = "well";
 
 /// Executes the commands on standard input until it ends. Answers each with the tally so far: `on`,
 /// `well` and `off` once they have taken effect, and any other line at once.
-pub(crate) fn obey(abuse: &str, server: SocketAddr, peers: usize) -> Result<()> {
-    let abuse = Abuse::parse(abuse)?;
+pub(crate) fn obey(abuse: Abuse, server: SocketAddr, peers: usize) -> Result<()> {
     cores::take_last()?;
     cores::go_last();
     let orders = orders();

@@ -137,6 +137,15 @@ impl Watch {
         self.end_meanwhile(|| Ok(()))
     }
 
+    /// Like [`Watch::end`], with the latencies without and with the abuse.
+    pub(crate) fn end_with(self, alone: Vec<Duration>, with: Vec<Duration>) -> Result<Figures> {
+        Ok(Figures {
+            p99_alone: median(alone),
+            p99_with: median(with),
+            ..self.end()?
+        })
+    }
+
     /// Like [`Watch::end`], but calls `work` repeatedly while waiting.
     fn end_meanwhile(mut self, mut work: impl FnMut() -> Result<()>) -> Result<Figures> {
         let deadline = Instant::now() + RELEASE_MAX;

@@ -40,7 +40,7 @@ use clap::{Parser, Subcommand};
 use linerate_harness::process::raise_file_limit;
 use linerate_reactor::DriverKind;
 
-use self::{figures::Effort, outcome::Outcome};
+use self::{attack::Abuse, figures::Effort, outcome::Outcome};
 
 /// Measures what abusive clients do to our servers and to their other clients.
 ///
@@ -80,7 +80,7 @@ struct Cli {
 enum Role {
     #[command(name = attack::ATTACK, hide = true)]
     Attack {
-        abuse: String,
+        abuse: Abuse,
         server: SocketAddr,
         peers: usize,
     },
@@ -120,7 +120,7 @@ fn main() -> Result<ExitCode> {
             abuse,
             server,
             peers,
-        }) => attack::obey(abuse, *server, *peers)?,
+        }) => attack::obey(*abuse, *server, *peers)?,
         Some(Role::Audience { server, count }) => audience::listen(*server, *count)?,
         Some(Role::Roam { count, nodes }) => roam::roam(nodes, *count)?,
         Some(Role::Reactor { driver }) => reactor::serve(*driver)?,

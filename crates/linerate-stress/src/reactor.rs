@@ -49,7 +49,7 @@ pub(crate) fn rows() -> Vec<Row> {
     let drivers = [DriverKind::Epoll, DriverKind::IoUring];
     let rows = drivers.into_iter().flat_map(|driver| {
         ABUSES.map(|abuse| {
-            let name = format!("reactor/{driver}/{}", abuse.as_str());
+            let name = format!("reactor/{driver}/{}", abuse.name());
             Row::new(name, move |effort| run(driver, abuse, effort))
         })
     });

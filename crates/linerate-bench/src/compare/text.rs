@@ -5,7 +5,7 @@ use std::fmt;
 use linerate_harness::table::{Align, Table};
 
 use crate::compare::{Change, Comparison, Verdict};
-use crate::report::number::{bytes, duration_us, si};
+use crate::report::words::{figure, metric_short};
 use crate::summary::Metric;
 
 impl fmt::Display for Comparison {
@@ -70,20 +70,10 @@ fn cells(change: &Change) -> Vec<String> {
     ]
 }
 
-fn figure(metric: Metric, figure: f64) -> String {
-    match metric {
-        Metric::BytesPerConnection => bytes(figure),
-        Metric::LatencyP99 => duration_us(figure),
-        Metric::PerServerCpuSecond | Metric::PerSecond => si(figure),
-    }
-}
-
 fn unit(metric: Metric) -> &'static str {
     match metric {
         Metric::BytesPerConnection => "per connection",
-        Metric::LatencyP99 => "p99",
-        Metric::PerServerCpuSecond => "messages/CPU-s",
-        Metric::PerSecond => "messages/s",
+        _ => metric_short(metric),
     }
 }
 

@@ -22,26 +22,26 @@ impl Record {
             path: path.to_path_buf(),
             source,
         })?;
-        Self::parse(&text).map_err(|error| error.in_file(path))
+        Self::parse(path, &text)
     }
 
-    fn parse(text: &str) -> Result<Self, ParseError> {
+    fn parse(path: &Path, text: &str) -> Result<Self, RecordError> {
         let mut lines = whole_lines(text).lines().enumerate();
-        let (_, first) = lines.next().ok_or(ParseError::Empty)?;
+        let (_, first) = lines.next().ok_or_else(|| empty(path))?;
         let mut record = Self {
-            run: parse_run(first)?,
+            run: parse_run(path, first)?,
             cells: Vec::new(),
             measurements: Vec::new(),
         };
         for (index, line) in lines {
-            let line = serde_json::from_str(line).map_err(|source| ParseError::Line {
-                number: index + 1,
-                source,
-            })?;
-            match line {
+            let number = index + 1;
+            match serde_json::from_str(line).map_err(not_a_line(path, number))? {
                 Line::Cell(cell) => record.cells.push(cell),
                 Line::Measurement(measurement) => record.measurements.push(measurement),
-                Line::Run(_) => return Err(ParseError::SecondRun { number: index + 1 }),
+                Line::Run(_) => {
+                    let path = path.to_path_buf();
+                    return Err(RecordError::SecondRun { path, number });
+                }
             }
         }
         Ok(record)
@@ -54,53 +54,34 @@ pub(super) fn whole_lines(text: &str) -> &str {
     &text[..end]
 }
 
-fn parse_run(line: &str) -> Result<Run, ParseError> {
+fn parse_run(path: &Path, line: &str) -> Result<Run, RecordError> {
     /// The part of the first line that all formats have in common.
     #[derive(serde::Deserialize)]
     struct First {
         format: u32,
     }
 
-    let unreadable = |source| ParseError::Line { number: 1, source };
-    let First { format } = serde_json::from_str(line).map_err(unreadable)?;
-    if format != FORMAT {
-        return Err(ParseError::Format { found: format });
-    }
-    match serde_json::from_str(line).map_err(unreadable)? {
-        Line::Run(run) => Ok(run),
-        Line::Cell(_) | Line::Measurement(_) => Err(ParseError::Empty),
-    }
-}
-
-/// What is wrong with the text of a record.
-#[derive(Debug)]
-enum ParseError {
-    Empty,
-    Format {
-        found: u32,
-    },
-    Line {
-        number: usize,
-        source: serde_json::Error,
-    },
-    SecondRun {
-        number: usize,
-    },
-}
-
-impl ParseError {
-    fn in_file(self, path: &Path) -> RecordError {
+    let First { format: found } = serde_json::from_str(line).map_err(not_a_line(path, 1))?;
+    if found != FORMAT {
         let path = path.to_path_buf();
-        match self {
-            Self::Empty => RecordError::Empty { path },
-            Self::Format { found } => RecordError::Format { path, found },
-            Self::Line { number, source } => RecordError::Line {
-                path,
-                number,
-                source,
-            },
-            Self::SecondRun { number } => RecordError::SecondRun { path, number },
-        }
+        return Err(RecordError::Format { path, found });
+    }
+    match serde_json::from_str(line).map_err(not_a_line(path, 1))? {
+        Line::Run(run) => Ok(run),
+        Line::Cell(_) | Line::Measurement(_) => Err(empty(path)),
+    }
+}
+
+fn empty(path: &Path) -> RecordError {
+    let path = path.to_path_buf();
+    RecordError::Empty { path }
+}
+
+fn not_a_line(path: &Path, number: usize) -> impl Fn(serde_json::Error) -> RecordError {
+    move |source| RecordError::Line {
+        path: path.to_path_buf(),
+        number,
+        source,
     }
 }
 
@@ -165,90 +146,4 @@ pub enum RecordError {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::*;
-    use crate::record::{Measurement, Outcome};
-
-    /// Returns the description of a run in which only the name of the effort matters.
-    pub(in crate::record) fn some_run() -> Run {
-        let text = r#"{
-            "format": 1, "effort": "quick", "started": "2026-01-02T03:04:05Z", "command": "linerate bench",
-            "rounds": 3, "measured_ms": 100, "warm_up_ms": 25, "linerate": "0.1.0",
-            "host": {
-                "cpu": "", "server_cores": [0], "load_cores": [1], "cores": 2, "memory_bytes": 1,
-                "kernel": "", "hypervisor": "", "governor": "", "mitigations": [], "tools": []
-            },
-            "scenarios": [], "contenders": []
-        }"#;
-        serde_json::from_str(text).unwrap()
-    }
-
-    pub(in crate::record) fn some_measurement(round: u32) -> Measurement {
-        Measurement {
-            cell: "pipeline/5B".into(),
-            contender: "linerate".into(),
-            round,
-            outcome: Outcome::Failed {
-                reason: "it crashed".into(),
-            },
-        }
-    }
-
-    fn text(lines: &[Line]) -> String {
-        let lines = lines.iter();
-        lines
-            .map(|line| serde_json::to_string(line).unwrap() + "\n")
-            .collect()
-    }
-
-    #[test]
-    fn a_line_that_was_cut_off_is_left_out_wherever_it_was_cut() {
-        let whole = text(&[
-            Line::Run(some_run()),
-            Line::Measurement(some_measurement(0)),
-        ]);
-        let last = text(&[Line::Measurement(some_measurement(1))]);
-        for cut in 0..last.len() {
-            let record = Record::parse(&format!("{whole}{}", &last[..cut])).unwrap();
-            assert_eq!(record.measurements, [some_measurement(0)], "{cut}");
-        }
-        let record = Record::parse(&(whole + &last)).unwrap();
-        assert_eq!(record.measurements.len(), 2);
-        assert_eq!(record.run, some_run());
-    }
-
-    #[test]
-    fn a_broken_line_in_the_middle_is_named() {
-        let whole = text(&[
-            Line::Run(some_run()),
-            Line::Measurement(some_measurement(0)),
-        ]);
-        let error = Record::parse(&whole.replace("\"round\"", "\"turn\"")).unwrap_err();
-        let error = error.in_file("a.jsonl".as_ref());
-        assert_eq!(error.to_string(), "a.jsonl:2: not a benchmark record line");
-    }
-
-    #[test]
-    fn what_is_no_record_is_refused() {
-        let run = Line::Run(some_run());
-        let old = text(std::slice::from_ref(&run)).replace("\"format\":1", "\"format\":7");
-        for (text, message) in [
-            (
-                "",
-                "a.jsonl: not a benchmark record: the first line does not describe a run",
-            ),
-            (
-                &old,
-                "a.jsonl: record format 7 is not supported; this version of linerate reads format 1",
-            ),
-            ("{}\n", "a.jsonl:1: not a benchmark record line"),
-            (
-                &text(&[run.clone(), run]),
-                "a.jsonl:2: a second run begins, but a record holds only one",
-            ),
-        ] {
-            let error = Record::parse(text).unwrap_err();
-            assert_eq!(error.in_file("a.jsonl".as_ref()).to_string(), message);
-        }
-    }
-}
+pub(super) mod tests;

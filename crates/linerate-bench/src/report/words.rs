@@ -51,7 +51,7 @@ fn language_class(language: &str) -> &'static str {
 }
 
 /// Formats a figure with the prefix and unit that its metric has in a chart.
-pub(super) fn figure(metric: Metric, figure: f64) -> String {
+pub(crate) fn figure(metric: Metric, figure: f64) -> String {
     match metric {
         Metric::BytesPerConnection => bytes(figure),
         Metric::LatencyP99 => duration_us(figure),
@@ -72,7 +72,7 @@ pub(super) fn metric(metric: Metric) -> &'static str {
 }
 
 /// Returns the head of a metric's column.
-pub(super) fn metric_short(metric: Metric) -> &'static str {
+pub(crate) fn metric_short(metric: Metric) -> &'static str {
     match metric {
         Metric::BytesPerConnection => "memory/connection",
         Metric::LatencyP99 => "p99",

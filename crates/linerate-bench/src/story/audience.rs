@@ -8,7 +8,7 @@ use super::StoryError;
 use super::cell::Cell;
 use super::dialect::Dialect;
 use super::message::{Stamp, stamps};
-use super::subscriber::Subscriber;
+use super::subscriber::{Subscriber, Wanted};
 use crate::load::{Latencies, Watch};
 use crate::record::Latency;
 
@@ -89,19 +89,24 @@ impl Audience {
         cell: Cell,
         start: Instant,
     ) -> Result<Self, StoryError> {
+        let wanted = |number: u32| Wanted {
+            address,
+            dialect,
+            source: number % cell.sources,
+            batch_ms: cell.batch_ms,
+        };
         let seats = (0..cell.subscribers).map(|number| {
-            let source = number % cell.sources;
+            let wanted = wanted(number);
             Ok(Seat {
-                subscriber: Subscriber::open(address, dialect, source, cell.batch_ms)?,
-                source,
+                subscriber: Subscriber::open(wanted)?,
+                source: wanted.source,
                 next: 0,
                 is_open: true,
             })
         });
         let seats = seats.collect::<Result<Vec<_>, StoryError>>()?;
-        let stalled = (0..cell.stalled.unwrap_or_default()).map(|number| {
-            Subscriber::open_slow(address, dialect, number % cell.sources, cell.batch_ms)
-        });
+        let stalled = 0..cell.stalled.unwrap_or_default();
+        let stalled = stalled.map(|number| Subscriber::open_slow(wanted(number)));
         let stalled = stalled.collect::<Result<Vec<_>, StoryError>>()?;
         let watch = Watch::new(seats.iter().map(|seat| &seat.subscriber));
         Ok(Self {

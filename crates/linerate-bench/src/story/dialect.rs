@@ -60,23 +60,11 @@ impl Dialect {
         let (says, hears) = match self {
             Self::CentrifugeJson => {
                 let tags = format!("{{\"key\":\"source\",\"cmp\":\"eq\",\"val\":\"{source}\"}}");
-                let subscribe = format!("{{\"channel\":\"{CHANNEL}\",\"tf\":{tags}}}");
-                let says = vec![
-                    "{\"id\":1,\"connect\":{}}".into(),
-                    format!("{{\"id\":2,\"subscribe\":{subscribe}}}"),
-                ];
-                (says, vec!["\"connect\"", "\"subscribe\""])
+                connected(&format!("{{\"channel\":\"{CHANNEL}\",\"tf\":{tags}}}"))
             }
-            Self::Native => {
-                let subscribe = format!(
-                    "{{\"channel\":\"{CHANNEL}\",\"filter\":\"source == \\\"{source}\\\"\",\"batch_interval_ms\":{batch_ms}}}"
-                );
-                let says = vec![
-                    "{\"id\":1,\"connect\":{}}".into(),
-                    format!("{{\"id\":2,\"subscribe\":{subscribe}}}"),
-                ];
-                (says, vec!["\"connect\"", "\"subscribe\""])
-            }
+            Self::Native => connected(&format!(
+                "{{\"channel\":\"{CHANNEL}\",\"filter\":\"source == \\\"{source}\\\"\",\"batch_interval_ms\":{batch_ms}}}"
+            )),
             Self::Raw => (vec![], vec![]),
             Self::SocketIo => {
                 // The server speaks first (`0{…}`), which counts as the answer to an empty message.
@@ -107,4 +95,13 @@ impl Dialect {
             Self::Native | Self::Raw | Self::SocketIo => Envelope::Plain,
         }
     }
+}
+
+/// Returns what a client sends to connect and then subscribe, and what the answers contain.
+fn connected(subscribe: &str) -> (Vec<String>, Vec<&'static str>) {
+    let says = vec![
+        "{\"id\":1,\"connect\":{}}".into(),
+        format!("{{\"id\":2,\"subscribe\":{subscribe}}}"),
+    ];
+    (says, vec!["\"connect\"", "\"subscribe\""])
 }

@@ -6,11 +6,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use linerate_proto::handshake::ClientHandshake;
-use linerate_proto::{Header, MaskKey, Opcode};
+use linerate_proto::{Header, Opcode};
 use socket2::{Domain, Socket, Type};
 
 use super::dialect::Dialect;
 use super::{StoryError, system};
+use crate::load::masked_frame;
 
 /// Timeout of each read while a client is opened and subscribed.
 const OPENING_MAX: Duration = Duration::from_secs(10);
@@ -18,8 +19,14 @@ const OPENING_MAX: Duration = Duration::from_secs(10);
 /// Receive buffer size of a client that reads nothing.
 const SLOW_BUFFER_BYTES: usize = 8 << 10;
 
-/// The masking key of the few messages that a client sends.
-const MASK: [u8; 4] = [0x21, 0x43, 0x65, 0x87];
+/// What a client subscribes to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    pub(super) address: SocketAddr,
+    pub(super) dialect: Dialect,
+    pub(super) source: u32,
+    pub(super) batch_ms: u32,
+}
 
 /// A subscribed client.
 #[derive(Debug)]
@@ -32,42 +39,26 @@ pub(super) struct Subscriber {
 
 impl Subscriber {
     /// Connects, and waits until the server confirms the subscription to the messages of `source`.
-    pub(super) fn open(
-        address: SocketAddr,
-        dialect: Dialect,
-        source: u32,
-        batch_ms: u32,
-    ) -> Result<Self, StoryError> {
-        let stream = TcpStream::connect(address).map_err(|error| refused(dialect, &error))?;
-        Self::subscribe(stream, address, dialect, source, batch_ms)
+    pub(super) fn open(wanted: Wanted) -> Result<Self, StoryError> {
+        let stream = TcpStream::connect(wanted.address).map_err(|error| wanted.refused(&error))?;
+        Self::subscribe(stream, wanted)
     }
 
     /// Like [`open`](Self::open), for a client that will read nothing: it has a small receive
     /// buffer.
-    pub(super) fn open_slow(
-        address: SocketAddr,
-        dialect: Dialect,
-        source: u32,
-        batch_ms: u32,
-    ) -> Result<Self, StoryError> {
+    pub(super) fn open_slow(wanted: Wanted) -> Result<Self, StoryError> {
         let connect = || {
+            let address = wanted.address;
             let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
             socket.set_recv_buffer_size(SLOW_BUFFER_BYTES)?;
             socket.connect(&address.into())?;
             Ok(socket.into())
         };
-        let stream = connect().map_err(|error| refused(dialect, &error))?;
-        Self::subscribe(stream, address, dialect, source, batch_ms)
+        let stream = connect().map_err(|error| wanted.refused(&error))?;
+        Self::subscribe(stream, wanted)
     }
 
-    fn subscribe(
-        stream: TcpStream,
-        address: SocketAddr,
-        dialect: Dialect,
-        source: u32,
-        batch_ms: u32,
-    ) -> Result<Self, StoryError> {
-        let refused = |error: io::Error| refused(dialect, &error);
+    fn subscribe(stream: TcpStream, wanted: Wanted) -> Result<Self, StoryError> {
         stream
             .set_nodelay(true)
             .map_err(system("cannot set TCP_NODELAY"))?;
@@ -76,13 +67,13 @@ impl Subscriber {
             .map_err(system("cannot set a read timeout"))?;
         let mut subscriber = Self {
             stream,
-            dialect,
+            dialect: wanted.dialect,
             rest: Vec::new(),
         };
-        subscriber
-            .shake_hands(address, source, batch_ms)
-            .map_err(refused)?;
-        subscriber.greet(source, batch_ms).map_err(refused)?;
+        let greeted = subscriber
+            .shake_hands(wanted)
+            .and_then(|()| subscriber.greet(wanted));
+        greeted.map_err(|error| wanted.refused(&error))?;
         subscriber
             .stream
             .set_nonblocking(true)
@@ -90,11 +81,11 @@ impl Subscriber {
         Ok(subscriber)
     }
 
-    fn shake_hands(&mut self, address: SocketAddr, source: u32, batch_ms: u32) -> io::Result<()> {
+    fn shake_hands(&mut self, wanted: Wanted) -> io::Result<()> {
         let key = *b"a subscriber key";
-        let path = self.dialect.path(source, batch_ms);
-        let mut handshake =
-            ClientHandshake::new(&address.to_string(), &path, key).map_err(io::Error::other)?;
+        let path = self.dialect.path(wanted.source, wanted.batch_ms);
+        let host = wanted.address.to_string();
+        let mut handshake = ClientHandshake::new(&host, &path, key).map_err(io::Error::other)?;
         if let Some(subprotocol) = self.dialect.subprotocol() {
             handshake = handshake
                 .with_subprotocol(subprotocol)
@@ -117,8 +108,8 @@ impl Subscriber {
     }
 
     /// Sends the messages that subscribe the client and waits for each answer.
-    fn greet(&mut self, source: u32, batch_ms: u32) -> io::Result<()> {
-        let greeting = self.dialect.greeting(source, batch_ms);
+    fn greet(&mut self, wanted: Wanted) -> io::Result<()> {
+        let greeting = self.dialect.greeting(wanted.source, wanted.batch_ms);
         for (says, hears) in greeting.says.iter().zip(greeting.hears) {
             if !says.is_empty() {
                 self.say(says)?;
@@ -207,19 +198,7 @@ impl Subscriber {
 
     /// Sends a frame. Clients send so little that it always fits into the socket's buffer.
     fn send(&mut self, opcode: Opcode, payload: &[u8]) -> io::Result<()> {
-        let header = Header {
-            fin: true,
-            rsv: 0,
-            opcode,
-            mask: Some(MaskKey(MASK)),
-            payload_bytes: payload.len() as u64,
-        };
-        let mut frame = vec![0; Header::BYTES_MAX];
-        let head_bytes = header.encode(&mut frame);
-        frame.truncate(head_bytes);
-        frame.extend_from_slice(payload);
-        linerate_simd::mask::apply(MASK, 0, &mut frame[head_bytes..]);
-        self.stream.write_all(&frame)
+        self.stream.write_all(&masked_frame(opcode, payload))
     }
 }
 
@@ -229,10 +208,12 @@ impl AsFd for Subscriber {
     }
 }
 
-fn refused(dialect: Dialect, error: &io::Error) -> StoryError {
-    StoryError::NotSubscribed {
-        peer: dialect.name().into(),
-        what: error.to_string(),
+impl Wanted {
+    fn refused(&self, error: &io::Error) -> StoryError {
+        StoryError::NotSubscribed {
+            peer: self.dialect.name().into(),
+            what: error.to_string(),
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::{
-    streams::{READS_AT_ONCE, Streams, away, refused},
+    streams::{READS_AT_ONCE, Streams},
     subject,
 };
 use crate::broker::BrokerError;
@@ -50,7 +50,7 @@ impl Streams {
             Ok(acknowledgement) => acknowledgement.await,
             Err(error) => Err(error),
         };
-        acknowledged.map(|_| ()).map_err(|error| away(&error))
+        acknowledged.map(|_| ()).map_err(BrokerError::away)
     }
 
     /// Returns the stored values, and deletes those that expired long ago.
@@ -75,7 +75,7 @@ impl Streams {
                     Ok(message) => Ok(Some(message.payload)),
                     // A newer message has replaced it.
                     Err(error) if error.kind() == DirectGetErrorKind::NotFound => Ok(None),
-                    Err(error) => Err(away(&error)),
+                    Err(error) => Err(BrokerError::away(error)),
                 }
             }
         });
@@ -120,7 +120,7 @@ fn explain(error: &CreateStreamError) -> BrokerError {
         _ => false,
     };
     match is_away {
-        true => away(error),
-        false => refused(&error.to_string()),
+        true => BrokerError::away(error),
+        false => BrokerError::refused(error),
     }
 }

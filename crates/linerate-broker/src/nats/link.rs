@@ -23,7 +23,7 @@ use super::{
     streams::Streams,
 };
 use crate::{
-    broker::BrokerError,
+    broker::{BrokerError, check_payload},
     event::{Event, GapReason},
     options::BrokerOptions,
 };
@@ -152,16 +152,11 @@ impl Link {
 
     /// Publishes without waiting for the server.
     pub(super) async fn send(&self, subject: &str, payload: Bytes) -> Result<(), BrokerError> {
-        let (bytes, bytes_max) = (payload.len(), self.client.max_payload());
-        if bytes > bytes_max {
-            return Err(BrokerError::PayloadTooLarge { bytes, bytes_max });
-        }
+        check_payload(payload.len(), self.client.max_payload())?;
         let sent = self.client.publish(subject.to_owned(), payload).await;
         sent.map_err(|error| match error.kind() {
             async_nats::PublishErrorKind::Send => ended(),
-            _ => BrokerError::Refused {
-                reason: error.to_string(),
-            },
+            _ => BrokerError::refused(error),
         })
     }
 
@@ -353,14 +348,11 @@ fn describe(error: &dyn std::error::Error) -> String {
 }
 
 fn ended() -> BrokerError {
-    let reason = "connection was lost".to_owned();
-    BrokerError::Away { reason }
+    BrokerError::away("connection was lost")
 }
 
 fn not_permitted(what: &str, subject: &str) -> BrokerError {
-    BrokerError::Refused {
-        reason: format!("{what} {subject} is not permitted"),
-    }
+    BrokerError::refused(format!("{what} {subject} is not permitted"))
 }
 
 #[cfg(test)]

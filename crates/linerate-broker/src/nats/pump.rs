@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     broker::BrokerError,
-    event::{Event, Gap, GapReason},
+    event::{Event, GapReason},
 };
 
 /// The maximum number of messages that go to the node at once.
@@ -234,10 +234,8 @@ impl Pump {
         subject: String,
     ) -> Result<AbortHandle, BrokerError> {
         self.link.expect(&subject);
-        let subscriber = self.client.subscribe(subject).await.map_err(|error| {
-            let reason = error.to_string();
-            BrokerError::Refused { reason }
-        })?;
+        let subscriber = self.client.subscribe(subject).await;
+        let subscriber = subscriber.map_err(BrokerError::refused)?;
         let (stop, registration) = AbortHandle::new_pair();
         let tagged = Tagged {
             channel,
@@ -360,7 +358,7 @@ impl Pump {
                 subscription.catch_up.skip(offset);
             }
             self.shared.reset_channel(&channel);
-            self.out.push(gap_in(channel, reason));
+            self.out.push(Event::gap_in(channel, reason));
             return;
         }
         match &subscription.kind {
@@ -410,7 +408,7 @@ impl Pump {
 
     fn tell(&mut self, channel: &ChannelName, items: Vec<Item>) {
         let event = |item| match item {
-            Item::Gap(reason) => gap_in(channel.clone(), reason),
+            Item::Gap(reason) => Event::gap_in(channel.clone(), reason),
             Item::Publication(publication) => Event::Publication {
                 channel: channel.clone(),
                 publication,
@@ -471,12 +469,4 @@ async fn next_burst(
     })
     .await;
     burst
-}
-
-fn gap_in(channel: ChannelName, reason: GapReason) -> Event {
-    Event::Gap(Gap {
-        channels: Some(vec![channel]),
-        lasted: Duration::ZERO,
-        reason,
-    })
 }

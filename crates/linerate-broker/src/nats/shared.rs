@@ -106,7 +106,7 @@ impl Shared {
         if subject::is_pattern(channel.as_str()) {
             return Ok(Kind::Pattern { subject });
         }
-        Ok(match options.is_durable && options.size_max > 0 {
+        Ok(match options.has_stream() {
             true => Kind::Durable(Durable {
                 channel: channel.clone(),
                 subject,
@@ -272,7 +272,7 @@ impl Shared {
         };
         match link.wait_for(is_other).await {
             Ok(current) => current.link(),
-            Err(_) => Err(shut_down()),
+            Err(_) => Err(BrokerError::shut_down()),
         }
     }
 
@@ -286,11 +286,8 @@ impl Shared {
 impl Current {
     fn link(&self) -> Result<Arc<Link>, BrokerError> {
         match self {
-            Self::Down { reason } => {
-                let reason = reason.clone();
-                Err(BrokerError::Away { reason })
-            }
-            Self::ShutDown => Err(shut_down()),
+            Self::Down { reason } => Err(BrokerError::away(reason)),
+            Self::ShutDown => Err(BrokerError::shut_down()),
             Self::Up(link) => Ok(Arc::clone(link)),
         }
     }
@@ -312,9 +309,4 @@ impl Kind {
             Self::Pattern { subject } | Self::Plain { subject, .. } => subject.clone(),
         }
     }
-}
-
-fn shut_down() -> BrokerError {
-    let reason = "it was shut down".to_owned();
-    BrokerError::Away { reason }
 }

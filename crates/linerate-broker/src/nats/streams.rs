@@ -97,7 +97,7 @@ impl Streams {
                 self.known().remove(&durable.channel);
                 let epoch = self.epoch(durable).await?;
                 let offset = self.send(durable, &publish).await?;
-                let offset = offset.ok_or_else(|| refused("stream was deleted"))?;
+                let offset = offset.ok_or_else(|| BrokerError::refused("stream was deleted"))?;
                 Ok(published(epoch, offset))
             }
         }
@@ -131,7 +131,7 @@ impl Streams {
             let reason = format!(
                 "history is larger than {bytes_max} bytes; request fewer publications at a time"
             );
-            return Err(BrokerError::Refused { reason });
+            return Err(BrokerError::refused(reason));
         };
         // Newer messages may have replaced those that were there a moment ago.
         let first = publications.first().map(Publication::offset);
@@ -155,9 +155,7 @@ impl Streams {
     pub(super) async fn remove_history(&self, durable: &Durable) -> Result<(), BrokerError> {
         let opened = self.open(durable).await?;
         let purged = opened.stream.purge().await;
-        purged
-            .map(|_| ())
-            .map_err(|error| refused(&error.to_string()))
+        purged.map(|_| ()).map_err(BrokerError::refused)
     }
 
     /// Reads the publications after the delivered position.
@@ -174,7 +172,7 @@ impl Streams {
             .catch_ups
             .acquire()
             .await
-            .map_err(|_| refused("link ended"))?;
+            .map_err(|_| BrokerError::refused("link ended"))?;
         let opened = self.open(durable).await?;
         let nothing = |opened: Opened| Read {
             epoch: opened.epoch,
@@ -249,7 +247,7 @@ impl Streams {
                 None => self
                     .find(durable)
                     .await?
-                    .ok_or_else(|| refused("stream was deleted"))?,
+                    .ok_or_else(|| BrokerError::refused("stream was deleted"))?,
             },
         };
         let opened = Opened::new(stream, durable)?;
@@ -272,7 +270,7 @@ impl Streams {
                 {
                     Ok(None)
                 }
-                GetStreamErrorKind::JetStream(error) => Err(refused(&error.to_string())),
+                GetStreamErrorKind::JetStream(error) => Err(BrokerError::refused(error)),
                 _ => Err(unavailable(&error)),
             },
         }
@@ -288,7 +286,7 @@ impl Streams {
                 {
                     Ok(None)
                 }
-                CreateStreamErrorKind::JetStream(error) => Err(refused(&error.to_string())),
+                CreateStreamErrorKind::JetStream(error) => Err(BrokerError::refused(error)),
                 _ => Err(unavailable(&error)),
             },
         }
@@ -324,7 +322,7 @@ impl Streams {
 
     async fn update(&self, config: Config) -> Result<Info, BrokerError> {
         let updated = self.context.update_stream(config).await;
-        updated.map_err(|error| refused(&error.to_string()))
+        updated.map_err(BrokerError::refused)
     }
 
     fn config(&self, durable: &Durable, incarnation: &str) -> Config {
@@ -381,12 +379,12 @@ impl Streams {
                     let deadline = self.options.command_timeout;
                     Err(BrokerError::Timeout { deadline })
                 }
-                PublishErrorKind::BrokenPipe => Err(away(&error)),
+                PublishErrorKind::BrokenPipe => Err(BrokerError::away(error)),
                 PublishErrorKind::MaxPayloadExceeded => Err(BrokerError::PayloadTooLarge {
                     bytes: publish.payload.len(),
                     bytes_max: self.context.client().max_payload(),
                 }),
-                _ => Err(refused(&error.to_string())),
+                _ => Err(BrokerError::refused(error)),
             },
         }
     }
@@ -406,7 +404,7 @@ impl Opened {
         let is_ours = info.config.subjects == [durable.subject.as_str()];
         let Some(incarnation) = incarnation.filter(|_| is_ours) else {
             let name = &info.config.name;
-            return Err(refused(&format!(
+            return Err(BrokerError::refused(format!(
                 "stream {name} was not created by linerate"
             )));
         };
@@ -499,21 +497,9 @@ fn published(epoch: Epoch, offset: u64) -> Published {
     }
 }
 
-pub(super) fn refused(reason: &str) -> BrokerError {
-    let reason = reason.to_owned();
-    BrokerError::Refused { reason }
-}
-
-pub(super) fn away(reason: &dyn std::error::Error) -> BrokerError {
-    let reason = reason.to_string();
-    BrokerError::Away { reason }
-}
-
 /// Converts an error that means that JetStream did not answer: it is disabled, is still starting,
 /// or the link is gone.
 fn unavailable(error: &dyn std::error::Error) -> BrokerError {
     let source = error.source().map(|source| format!(": {source}"));
-    BrokerError::Away {
-        reason: format!("JetStream: {error}{}", source.unwrap_or_default()),
-    }
+    BrokerError::away(format!("JetStream: {error}{}", source.unwrap_or_default()))
 }

@@ -376,7 +376,6 @@ fn is_broken(error: &RedisError) -> bool {
 }
 
 fn explain(error: &RedisError) -> BrokerError {
-    let reason = error.to_string();
     let is_away = is_broken(error)
         || matches!(
             error.kind(),
@@ -387,8 +386,8 @@ fn explain(error: &RedisError) -> BrokerError {
             )
         );
     match is_away {
-        true => BrokerError::Away { reason },
-        false => BrokerError::Refused { reason },
+        true => BrokerError::away(error),
+        false => BrokerError::refused(error),
     }
 }
 

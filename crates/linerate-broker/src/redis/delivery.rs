@@ -12,7 +12,7 @@ use super::{
     subscriptions::{Subscriptions, Target},
 };
 use crate::{
-    event::{Event, Gap, GapReason},
+    event::{Event, GapReason},
     request::StreamOptions,
     sequencer::Sequencer,
 };
@@ -60,7 +60,7 @@ impl Delivery<'_> {
                 options,
                 newest,
                 recovered,
-            }) if is_stream(*options) => self.durable(channel, newest, recovered, message.payload),
+            }) if options.has_stream() => self.durable(channel, newest, recovered, message.payload),
             Some(Target::Channel {
                 channel, options, ..
             }) => Delivered::One(self.plain(channel, *options, message.payload)),
@@ -100,7 +100,7 @@ impl Delivery<'_> {
         };
         tracing::warn!(%channel, bytes, "skipped a payload that is too large");
         self.sequencer.reset_channel(channel.as_str());
-        Some(gap(channel, GapReason::Oversized))
+        Some(Event::gap_in(channel, GapReason::Oversized))
     }
 
     fn plain(&mut self, channel: &ChannelName, options: StreamOptions, payload: &[u8]) -> Event {
@@ -147,7 +147,7 @@ impl Delivery<'_> {
         match is_back {
             false => Delivered::One(event(publication)),
             true => Delivered::Events(vec![
-                gap(channel.clone(), GapReason::StreamReset),
+                Event::gap_in(channel.clone(), GapReason::StreamReset),
                 event(publication),
             ]),
         }
@@ -162,7 +162,7 @@ impl Delivery<'_> {
         if self.names.is_own(message.channel) {
             return Delivered::Nothing;
         }
-        let opened = match is_stream(options) {
+        let opened = match options.has_stream() {
             true => envelope::open(message.payload),
             false => None,
         };
@@ -183,22 +183,9 @@ impl Delivery<'_> {
     }
 }
 
-/// Returns whether Redis stores a stream for a channel with these options.
-pub(super) fn is_stream(options: StreamOptions) -> bool {
-    options.is_durable && options.size_max > 0
-}
-
 /// Returns whether a subscriber at `newest` has already received the publication at `position`.
 pub(super) fn is_covered(newest: Option<&StreamPosition>, position: &StreamPosition) -> bool {
     newest.is_some_and(|newest| newest.epoch == position.epoch && position.offset <= newest.offset)
-}
-
-fn gap(channel: ChannelName, reason: GapReason) -> Event {
-    Event::Gap(Gap {
-        channels: Some(vec![channel]),
-        lasted: std::time::Duration::ZERO,
-        reason,
-    })
 }
 
 #[cfg(test)]

@@ -88,10 +88,9 @@ impl Shared {
     }
 
     pub(super) fn name(&self, channel: &ChannelName) -> Result<String, BrokerError> {
-        self.names.channel(channel).ok_or_else(|| {
-            let reason = "names that begin with \"linerate.\" are reserved".to_owned();
-            BrokerError::Refused { reason }
-        })
+        let reserved = "names that begin with \"linerate.\" are reserved";
+        let name = self.names.channel(channel);
+        name.ok_or_else(|| BrokerError::refused(reserved))
     }
 
     pub(super) async fn history(

@@ -209,8 +209,7 @@ fn number(text: &str) -> Result<u64, BrokerError> {
 
 /// Returns the error for a stream that something other than our scripts has written to.
 fn malformed() -> BrokerError {
-    let reason = "stream contains an entry that linerate did not write".to_owned();
-    BrokerError::Refused { reason }
+    BrokerError::refused("stream contains an entry that linerate did not write")
 }
 
 /// Returns a duration in milliseconds. Redis does not accept an expiry of 0, nor one that overflows

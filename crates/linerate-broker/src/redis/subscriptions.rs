@@ -344,8 +344,7 @@ impl Subscriptions {
         let waiters = mem::take(&mut entry.subscription.waiters);
         let is_new = !waiters.is_empty();
         for waiter in waiters {
-            let reason = reason.to_owned();
-            let _ = waiter.send(Err(BrokerError::Refused { reason }));
+            let _ = waiter.send(Err(BrokerError::refused(reason)));
         }
         // An older subscription is tried again on the next connection.
         match is_new || !entry.is_wanted {

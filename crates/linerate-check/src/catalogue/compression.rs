@@ -8,10 +8,10 @@ use std::io::Write;
 
 use flate2::{Compression, write::DeflateEncoder};
 
-use super::{Wire, in_stages, text};
+use super::{Wire, text};
 use crate::{
     answers::Answer,
-    case::{Case, Expect, Opening, Row, Wait},
+    case::{Case, Expect, Opening, Row},
     frame::{Frame, Role},
 };
 
@@ -68,10 +68,7 @@ fn compressed(opcode: u8, payload: impl Into<Vec<u8>>) -> Frame {
 }
 
 fn case(wire: Wire, name: &str, frames: &[Frame], expect: Expect) -> Case {
-    offering(
-        OFFER,
-        in_stages(name, [wire.bytes(frames)], Wait::Answer, expect),
-    )
+    offering(OFFER, wire.case(name, frames, expect))
 }
 
 fn offering(offer: &'static str, mut case: Case) -> Case {

@@ -3,9 +3,9 @@
 mod fields;
 mod syntax;
 
-use super::text;
+use super::{sent, text};
 use crate::{
-    case::{Case, Expect, Input, Opening, Row, Stage, Wait},
+    case::{Case, Expect, Opening, Row, Wait},
     frame::{Frame, Role},
     http::KEY,
     run::request,
@@ -41,19 +41,14 @@ pub(super) fn raw(name: impl Into<String>, bytes: impl Into<Vec<u8>>, expect: Ex
     if matches!(expect, Expect::Open(_)) {
         stages.push(spam());
     }
-    let stages = stages.into_iter().map(|bytes| Stage {
-        bytes,
-        wait: Wait::Answer,
-    });
-    Case {
-        name: name.into(),
-        input: Input {
-            opening: Opening::Nothing,
-            stages: stages.collect(),
-            ends: false,
-        },
-        expect,
-    }
+    sent(name, Opening::Nothing, stages, Wait::Answer, expect)
+}
+
+/// Returns the bytes of a request with this line after its fields.
+fn with_line(line: &[u8]) -> Vec<u8> {
+    let head = request("");
+    let head = head.strip_suffix("\r\n").unwrap_or(&head);
+    [head.as_bytes(), line, b"\r\n\r\n"].concat()
 }
 
 /// Returns the request with the first occurrence of `from` replaced by `to`.
@@ -94,6 +89,14 @@ fn refused_or_ignored(statuses: &'static [u16]) -> Expect {
 
 fn missing() -> Row {
     let without = |name: &str, line: &str, statuses| raw(name, edited(line, ""), refused(statuses));
+    let upgrade = |name: &str, value: &str| {
+        let request = edited("Upgrade: websocket", &format!("Upgrade: {value}"));
+        raw(name, request, refused(NO_WEBSOCKET))
+    };
+    let connection = |name: &str, value: &str| {
+        let request = edited("Connection: Upgrade", &format!("Connection: {value}"));
+        raw(name, request, refused(NO_WEBSOCKET))
+    };
     let key = format!("Sec-WebSocket-Key: {KEY}\r\n");
     Row {
         id: "H01",
@@ -106,26 +109,10 @@ fn missing() -> Row {
             without("connection", "Connection: Upgrade\r\n", NO_WEBSOCKET),
             without("key", &key, &[400]),
             without("version", "Sec-WebSocket-Version: 13\r\n", &[400, 426]),
-            raw(
-                "other-protocol",
-                edited("Upgrade: websocket", "Upgrade: h2c"),
-                refused(NO_WEBSOCKET),
-            ),
-            raw(
-                "websocket-in-a-word",
-                edited("Upgrade: websocket", "Upgrade: xwebsocketx"),
-                refused(NO_WEBSOCKET),
-            ),
-            raw(
-                "upgrade-in-a-word",
-                edited("Connection: Upgrade", "Connection: Upgrades"),
-                refused(NO_WEBSOCKET),
-            ),
-            raw(
-                "connection-close",
-                edited("Connection: Upgrade", "Connection: close"),
-                refused(NO_WEBSOCKET),
-            ),
+            upgrade("other-protocol", "h2c"),
+            upgrade("websocket-in-a-word", "xwebsocketx"),
+            connection("upgrade-in-a-word", "Upgrades"),
+            connection("connection-close", "close"),
         ],
     }
 }
@@ -136,6 +123,7 @@ fn repeated() -> Row {
     };
     let same_key = format!("Sec-WebSocket-Key: {KEY}");
     let other_key = "Sec-WebSocket-Key: AQIDBAUGBwgJCgsMDQ4PEA==";
+    let lengths = "Content-Length: 1\r\nContent-Length: 2";
     let joined = edited(KEY, &format!("{KEY}, {KEY}"));
     Row {
         id: "H02",
@@ -149,19 +137,20 @@ fn repeated() -> Row {
             again("key-other", other_key, &[400]),
             again("version-same", "Sec-WebSocket-Version: 13", &[400, 426]),
             again("version-other", "Sec-WebSocket-Version: 8", &[400, 426]),
-            again(
-                "content-lengths",
-                "Content-Length: 1\r\nContent-Length: 2",
-                &[400],
-            ),
+            again("content-lengths", lengths, &[400]),
             raw("key-joined", joined, refused(&[400])),
         ],
     }
 }
 
 fn lenient() -> Row {
-    let connection = |name: &str, to: &str| raw(name, edited("Connection: Upgrade", to), opens());
-    let upgrade = |name: &str, to: &str| raw(name, edited("Upgrade: websocket", to), opens());
+    let change = |name: &str, from: &str, to: &str| raw(name, edited(from, to), opens());
+    let connection = |name: &str, to: &str| change(name, "Connection: Upgrade", to);
+    let upgrade = |name: &str, to: &str| change(name, "Upgrade: websocket", to);
+    let list = edited("Upgrade: websocket", "Upgrade: h2c, websocket");
+    let two = "Connection: keep-alive\r\nConnection: Upgrade";
+    let tab = "Connection: keep-alive ,\tUpgrade";
+    let unknown = request("X-Unknown: a, \"b\"; c=d\r\n");
     Row {
         id: "H03",
         title: "case, white space and lists",
@@ -173,38 +162,16 @@ fn lenient() -> Row {
             connection("connection-case", "connection: keep-alive, uPgRaDe"),
             connection("connection-without-space", "Connection:Upgrade"),
             connection("connection-spaces", "Connection: \t Upgrade \t"),
-            connection(
-                "connection-list-spaces",
-                "Connection: keep-alive ,\tUpgrade",
-            ),
-            connection(
-                "connection-twice",
-                "Connection: keep-alive\r\nConnection: Upgrade",
-            ),
+            connection("connection-list-spaces", tab),
+            connection("connection-twice", two),
             connection("connection-empty-elements", "Connection: , Upgrade,"),
             upgrade("upgrade-case", "UPGRADE: WebSocket"),
             upgrade("upgrade-all-capitals", "Upgrade: WEBSOCKET"),
             // A server may ignore Upgrade (RFC 9110 §7.8).
-            raw(
-                "upgrade-list",
-                edited("Upgrade: websocket", "Upgrade: h2c, websocket"),
-                Expect::OpenOrRefuse,
-            ),
-            raw(
-                "key-name-case",
-                edited("Sec-WebSocket-Key", "sec-websocket-KEY"),
-                opens(),
-            ),
-            raw(
-                "version-spaces",
-                edited("Version: 13", "Version:  13 "),
-                opens(),
-            ),
-            raw(
-                "unknown-field",
-                request("X-Unknown: a, \"b\"; c=d\r\n"),
-                opens(),
-            ),
+            raw("upgrade-list", list, Expect::OpenOrRefuse),
+            change("key-name-case", "Sec-WebSocket-Key", "sec-websocket-KEY"),
+            change("version-spaces", "Version: 13", "Version:  13 "),
+            raw("unknown-field", unknown, opens()),
             raw("empty-field", request("X-Empty:\r\n"), opens()),
         ],
     }
@@ -241,11 +208,8 @@ fn versions() -> Row {
     let malformed = ["", "256", "13, 8", "8, 13", "013", "-13", "13.0", "x"];
     let case = |version: &str, expect| {
         let name = format!("version-{}", version.replace(", ", "-and-"));
-        raw(
-            name,
-            edited("Version: 13", &format!("Version: {version}")),
-            expect,
-        )
+        let request = edited("Version: 13", &format!("Version: {version}"));
+        raw(name, request, expect)
     };
     let other = |version: &str| {
         let expect = Expect::Refuse {
@@ -301,29 +265,12 @@ fn eager() -> Row {
 
 /// Creates an input that sends a request in several segments, and a message once it is answered.
 fn in_pieces<'a>(name: &str, pieces: impl IntoIterator<Item = &'a [u8]>) -> Case {
-    let mut stages: Vec<Stage> = pieces
-        .into_iter()
-        .map(|bytes| Stage {
-            bytes: bytes.to_vec(),
-            wait: Wait::Moment,
-        })
-        .collect();
-    if let Some(last) = stages.last_mut() {
-        last.wait = Wait::Answer;
+    let stages = pieces.into_iter().map(<[u8]>::to_vec).chain([spam()]);
+    let mut case = sent(name, Opening::Nothing, stages, Wait::Moment, opens());
+    for stage in case.input.stages.iter_mut().rev().take(2) {
+        stage.wait = Wait::Answer;
     }
-    stages.push(Stage {
-        bytes: spam(),
-        wait: Wait::Answer,
-    });
-    Case {
-        name: name.into(),
-        input: Input {
-            opening: Opening::Nothing,
-            stages,
-            ends: false,
-        },
-        expect: opens(),
-    }
+    case
 }
 
 fn methods() -> Row {
@@ -367,6 +314,7 @@ fn lists() -> Row {
     let many: String = (0..1_500).map(|n| format!("x{n}, ")).collect();
     let many = many.trim_end_matches(", ");
     let either = || Expect::OpenOrRefuse;
+    let invalid = || refused_or_ignored(&[400]);
     Row {
         id: "H18",
         title: "unknown or malformed subprotocols and extensions",
@@ -381,14 +329,10 @@ fn lists() -> Row {
             extensions("extension-unknown", "x-unknown; a=b; c=\"d\"; e", opens()),
             extensions("extensions-unknown", "x-one, x-two; a", opens()),
             extensions("extensions-many", many, either()),
-            extensions("quote-without-end", "x; y=\"z", refused_or_ignored(&[400])),
-            extensions(
-                "parameter-without-name",
-                "x; =y",
-                refused_or_ignored(&[400]),
-            ),
-            extensions("name-no-token", "x y", refused_or_ignored(&[400])),
-            extensions("semicolon-alone", ";", refused_or_ignored(&[400])),
+            extensions("quote-without-end", "x; y=\"z", invalid()),
+            extensions("parameter-without-name", "x; =y", invalid()),
+            extensions("name-no-token", "x y", invalid()),
+            extensions("semicolon-alone", ";", invalid()),
         ],
     }
 }

@@ -9,10 +9,10 @@ mod streams;
 mod stress;
 mod valid;
 
-use super::text;
+use super::{sent, text};
 use crate::{
     answers::Answer,
-    case::{Case, Expect, Input, Opening, Row, Stage, Wait},
+    case::{Case, Expect, Opening, Row, Wait},
     frame::{Frame, Role},
     http2::{
         Fate, Fields, Request,
@@ -73,19 +73,8 @@ impl Maker<'_> {
 
     /// Creates an input that sends `parts` one by one, and waits for an answer after each.
     fn case(self, name: impl Into<String>, parts: Vec<Vec<u8>>, expect: Expect) -> Case {
-        let stages = parts.into_iter().map(|bytes| Stage {
-            bytes,
-            wait: Wait::Answer,
-        });
-        Case {
-            name: name.into(),
-            input: Input {
-                opening: Opening::Http2 { window: None },
-                stages: stages.collect(),
-                ends: false,
-            },
-            expect,
-        }
+        let opening = Opening::Http2 { window: None };
+        sent(name, opening, parts, Wait::Answer, expect)
     }
 
     /// Creates an input after which another stream has to be served, if the connection stays open.

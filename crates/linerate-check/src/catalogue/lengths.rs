@@ -1,9 +1,9 @@
 //! Lengths that are not minimally encoded, that the standard forbids, or that exceed any limit
 //! (RFC 6455 §5.2, §10.4).
 
-use super::{Wire, fails, fails_by_header, opcode_name};
+use super::{Wire, fails, fails_by_header, in_stages, opcode_name};
 use crate::{
-    case::{Case, Expect, Input, Opening, Row, Stage, Verdict, Wait},
+    case::{Case, Expect, Row, Verdict, Wait},
     frame::{Frame, LengthForm},
 };
 
@@ -133,19 +133,11 @@ fn gigantic(wire: Wire) -> Row {
 fn cut_short(wire: Wire) -> Row {
     let message = wire.bytes(&[Frame::new(0x1, "Spam")]);
     let first = wire.bytes(&[Frame::new(0x1, "Spam").unfinished()]);
-    let case = |name: String, bytes: Vec<u8>| Case {
-        name,
-        input: Input {
-            opening: Opening::WebSocket,
-            stages: vec![Stage {
-                bytes,
-                wait: Wait::Moment,
-            }],
-            ends: true,
-        },
-        expect: Expect::End {
-            otherwise: Verdict::Permitted,
-        },
+    let case = |name: String, bytes: Vec<u8>| {
+        let otherwise = Verdict::Permitted;
+        let mut case = in_stages(name, [bytes], Wait::Moment, Expect::End { otherwise });
+        case.input.ends = true;
+        case
     };
     let mut cases: Vec<Case> = (1..message.len())
         .map(|end| case(format!("at-{end}"), message[..end].to_vec()))

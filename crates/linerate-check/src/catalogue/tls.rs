@@ -4,9 +4,9 @@
 mod behind;
 mod client;
 
-use super::{Wire, deadlines::left, in_stages, text};
+use super::{Wire, deadlines::left, sent, text};
 use crate::{
-    case::{Case, Expect, Input, Opening, Row, Stage, Verdict, Wait},
+    case::{Case, Expect, Opening, Row, Verdict, Wait},
     frame::{Frame, Role},
     tls::{Ending, Shape},
 };
@@ -48,25 +48,13 @@ fn rows_of_both(wire: Wire) -> Vec<Row> {
 /// Creates an input on a WebSocket over a TLS connection with this shape.
 fn shaped(wire: Wire, name: &str, shape: Shape, frames: &[Frame], expect: Expect) -> Case {
     let bytes = wire.bytes(frames);
-    let mut case = in_stages(name, [bytes], Wait::Answer, expect);
-    case.input.opening = Opening::Tls(shape);
-    case
+    sent(name, Opening::Tls(shape), [bytes], Wait::Answer, expect)
 }
 
 /// Creates an input that is sent instead of a TLS handshake.
 fn raw(name: impl Into<String>, bytes: Vec<u8>, alerts: &'static [u8]) -> Case {
-    Case {
-        name: name.into(),
-        input: Input {
-            opening: Opening::Tcp,
-            stages: vec![Stage {
-                bytes,
-                wait: Wait::Answer,
-            }],
-            ends: false,
-        },
-        expect: Expect::Alert(alerts),
-    }
+    let expect = Expect::Alert(alerts);
+    sent(name, Opening::Tcp, [bytes], Wait::Answer, expect)
 }
 
 fn pieces(wire: Wire) -> Row {
@@ -76,11 +64,8 @@ fn pieces(wire: Wire) -> Row {
         Frame::new(0x2, vec![7; 300]),
     ];
     let answers = || {
-        Expect::Answers(vec![
-            text("Spam"),
-            super::pong("?"),
-            super::binary(vec![7; 300]),
-        ])
+        let binary = super::binary(vec![7; 300]);
+        Expect::Answers(vec![text("Spam"), super::pong("?"), binary])
     };
     let case = |name: &str, shape: Shape| shaped(wire, name, shape, &messages, answers());
     let plain = Shape::default();
@@ -126,6 +111,7 @@ fn record(kind: u8, content: &[u8]) -> Vec<u8> {
 }
 
 fn closing() -> Row {
+    let warnings = record(21, &[1, 90]).repeat(1_000);
     Row {
         id: "T02",
         title: "alerts instead of a handshake",
@@ -135,11 +121,7 @@ fn closing() -> Row {
             raw("close-notify", record(21, &[1, 0]), &[]),
             raw("fatal", record(21, &[2, 40]), &[]),
             raw("of-one-byte", record(21, &[2]), &[]),
-            raw(
-                "very-many-warnings",
-                record(21, &[1, 90]).repeat(1_000),
-                &[],
-            ),
+            raw("very-many-warnings", warnings, &[]),
         ],
     }
 }
@@ -158,9 +140,8 @@ fn truncated(wire: Wire) -> Row {
     };
     let bytes = wire.bytes(&[Frame::new(0x1, "Spam")]);
     let case = |cut: usize| {
-        let name = format!("at-{cut}");
-        let mut case = in_stages(name, [bytes[..cut].to_vec()], Wait::Answer, ends());
-        case.input.opening = Opening::Tls(shape);
+        let (name, begin) = (format!("at-{cut}"), [bytes[..cut].to_vec()]);
+        let mut case = sent(name, Opening::Tls(shape), begin, Wait::Answer, ends());
         case.input.ends = true;
         case
     };
@@ -177,7 +158,7 @@ fn records() -> Row {
     let hello = hello(0x0303, &[0x13, 0x01], &[0], b"");
     let huge = [&[22, 3, 1, 0xFF, 0xFF][..], &[1; 0x4200]].concat();
     let http = b"GET / HTTP/1.1\r\nHost: example.com\r\n\r\n".to_vec();
-    let with_application_data = [record(22, &hello[..9]), record(23, b"Spam")].concat();
+    let torn = [record(22, &hello[..9]), record(23, b"Spam")].concat();
     Row {
         id: "T04",
         title: "bytes that are not a handshake",
@@ -190,11 +171,7 @@ fn records() -> Row {
             raw("http2-preface", crate::http2::PREFACE.to_vec(), &[]),
             raw("unknown-record", record(99, b"Spam"), &[]),
             raw("application-data", record(23, b"Spam"), UNEXPECTED),
-            raw(
-                "application-data-inside-of-a-hello",
-                with_application_data,
-                UNEXPECTED,
-            ),
+            raw("application-data-inside-of-a-hello", torn, UNEXPECTED),
             raw("heartbeat", record(24, &[1, 0x40, 0]), &[]),
             raw("record-over-the-most", huge, &[]),
             raw("server-hello", record(22, &[2, 0, 0, 2, 3, 3]), &[]),
@@ -228,11 +205,7 @@ fn versions() -> Row {
         let bytes = hello(version, OLD_SUITES, &[0], b"");
         raw(name, record(22, &bytes), PROTOCOL_VERSION)
     };
-    let cases = [
-        ("ssl-3.0", 0x0300),
-        ("tls-1.0", 0x0301),
-        ("tls-1.1", 0x0302),
-    ];
+    let cases = [("ssl-3.0", 0x300), ("tls-1.0", 0x301), ("tls-1.1", 0x302)];
     let mut cases: Vec<Case> = cases.into_iter().map(old).collect();
     // An SSL 2.0 hello, whose length has its top bit set.
     let ssl2 = [&[0x80, 0x2E, 1, 0, 2, 0, 21, 0, 0, 0, 16][..], &[7; 37]].concat();
@@ -267,51 +240,31 @@ pub(super) fn unfinished() -> Row {
 }
 
 fn hellos() -> Row {
+    let refused = &[40, 47, 50, 70, 71, 109];
     let suites = &[0x13, 0x01, 0xC0, 0x2B, 0xC0, 0x2F];
-    let record_of = |bytes: Vec<u8>| record(22, &bytes);
+    let case = |name: &str, hello: Vec<u8>| raw(name, record(22, &hello), refused);
+    let hello = |suites: &[u8], compressions: &[u8], extensions: &[u8]| {
+        hello(0x0303, suites, compressions, extensions)
+    };
     // Extended master secret, twice (RFC 8446 §4.2).
     let twice = [0, 23, 0, 0, 0, 23, 0, 0];
     let cut = [0, 10, 0, 99, 0, 2];
-    let mut longer = hello(0x0303, suites, &[0], b"");
+    let mut longer = hello(suites, &[0], b"");
     longer[1] = 0xFF;
-    let refused = &[40, 47, 50, 70, 71, 109];
+
     Row {
         id: "T11",
         title: "hellos that are malformed or offer nothing to agree on",
         section: "RFC 8446 §4.1.2, §4.2, §6.2",
         required: "end the connection with an alert",
         cases: vec![
-            raw(
-                "no-suites",
-                record_of(hello(0x0303, &[], &[0], b"")),
-                refused,
-            ),
-            raw(
-                "unknown-suites",
-                record_of(hello(0x0303, &[0xFA, 0xFA], &[0], b"")),
-                refused,
-            ),
-            raw(
-                "no-compression",
-                record_of(hello(0x0303, suites, &[], b"")),
-                refused,
-            ),
-            raw(
-                "suites-of-odd-length",
-                record_of(hello(0x0303, &[0x13], &[0], b"")),
-                refused,
-            ),
-            raw(
-                "extension-twice",
-                record_of(hello(0x0303, suites, &[0], &twice)),
-                refused,
-            ),
-            raw(
-                "extension-cut",
-                record_of(hello(0x0303, suites, &[0], &cut)),
-                refused,
-            ),
-            raw("claims-16-mib", record_of(longer), refused),
+            case("no-suites", hello(&[], &[0], b"")),
+            case("unknown-suites", hello(&[0xFA, 0xFA], &[0], b"")),
+            case("no-compression", hello(suites, &[], b"")),
+            case("suites-of-odd-length", hello(&[0x13], &[0], b"")),
+            case("extension-twice", hello(suites, &[0], &twice)),
+            case("extension-cut", hello(suites, &[0], &cut)),
+            case("claims-16-mib", longer),
         ],
     }
 }

@@ -24,16 +24,9 @@ fn messages(wire: Wire) -> Row {
     let sizes = [0, 1, 125, 126, 127, 128, 4_096, 65_535, 65_536, 70_000];
     let case = |opcode: u8, bytes: usize| {
         let payload = vec![b'a'; bytes];
-        let answer = Answer {
-            opcode,
-            payload: payload.clone(),
-        };
+        let expect = Expect::Answers(vec![Answer::new(opcode, payload.clone())]);
         let name = format!("{}-{bytes}", opcode_name(opcode));
-        wire.case(
-            name,
-            &[Frame::new(opcode, payload)],
-            Expect::Answers(vec![answer]),
-        )
+        wire.case(name, &[Frame::new(opcode, payload)], expect)
     };
     Row {
         id: "V01",
@@ -53,10 +46,7 @@ fn fragments(wire: Wire) -> Row {
     for opcode in [0x1, 0x2] {
         for pieces in [2, 3, payload.len()] {
             let frames = fragmented(opcode, payload, payload.len().div_ceil(pieces));
-            let answer = Answer {
-                opcode,
-                payload: payload.to_vec(),
-            };
+            let answer = Answer::new(opcode, payload);
             let name = format!("{}-in-{pieces}", opcode_name(opcode));
             cases.push(wire.case(name, &frames, Expect::Answers(vec![answer])));
         }
@@ -91,20 +81,14 @@ fn empty_fragments(wire: Wire) -> Vec<Case> {
     let first = |payload: &str| Frame::new(0x1, payload).unfinished();
     let next = |payload: &str| Frame::new(0x0, payload).unfinished();
     let last = |payload: &str| Frame::new(0x0, payload);
+    let middle = [first(""), next("Spam"), last("")];
+    let around = [first("Sp"), next(""), next(""), last("am")];
     vec![
         wire.case("all-empty", &[first(""), next(""), last("")], answers("")),
-        wire.case(
-            "only-middle",
-            &[first(""), next("Spam"), last("")],
-            answers("Spam"),
-        ),
+        wire.case("only-middle", &middle, answers("Spam")),
         wire.case("first-empty", &[first(""), last("Spam")], answers("Spam")),
         wire.case("last-empty", &[first("Spam"), last("")], answers("Spam")),
-        wire.case(
-            "middle-empty",
-            &[first("Sp"), next(""), next(""), last("am")],
-            answers("Spam"),
-        ),
+        wire.case("middle-empty", &around, answers("Spam")),
     ]
 }
 
@@ -135,9 +119,22 @@ fn pings(wire: Wire) -> Row {
 }
 
 fn between_fragments(wire: Wire) -> Row {
-    let first = Frame::new(0x1, "Sp").unfinished();
-    let ping = Frame::new(0x9, "?");
-    let last = Frame::new(0x0, "am");
+    let first = || Frame::new(0x1, "Sp").unfinished();
+    let ping = || Frame::new(0x9, "?");
+    let last = || Frame::new(0x0, "am");
+    let pong_frame = Frame::new(0xA, "?");
+    let close = Frame::new(0x8, 1000_u16.to_be_bytes());
+    let staged = |name: &str, rest: &[Frame], expect| {
+        wire.staged(name, &[&[first(), ping()], rest], Wait::Answer, expect)
+    };
+    let (message, answer) = (
+        Expect::Answers(vec![text("Spam")]),
+        Expect::Answers(vec![pong("?")]),
+    );
+    let closed = Expect::Close {
+        codes: vec![1000],
+        before: Vec::new(),
+    };
     let both = || Expect::Answers(vec![pong("?"), text("Spam")]);
     Row {
         id: "F13",
@@ -145,36 +142,11 @@ fn between_fragments(wire: Wire) -> Row {
         section: "RFC 6455 §5.4, §5.5",
         required: "they are answered, and the message is complete",
         cases: vec![
-            wire.case(
-                "ping-at-once",
-                &[first.clone(), ping.clone(), last.clone()],
-                both(),
-            ),
-            wire.staged(
-                "ping-apart",
-                &[&[first.clone(), ping.clone()], std::slice::from_ref(&last)],
-                Wait::Answer,
-                both(),
-            ),
-            wire.case(
-                "pong",
-                &[first.clone(), Frame::new(0xA, "?"), last.clone()],
-                Expect::Answers(vec![text("Spam")]),
-            ),
-            wire.case(
-                "close",
-                &[first.clone(), Frame::new(0x8, 1000_u16.to_be_bytes()), last],
-                Expect::Close {
-                    codes: vec![1000],
-                    before: Vec::new(),
-                },
-            ),
-            wire.staged(
-                "pong-before-the-message",
-                &[&[first, ping], &[]],
-                Wait::Answer,
-                Expect::Answers(vec![pong("?")]),
-            ),
+            wire.case("ping-at-once", &[first(), ping(), last()], both()),
+            staged("ping-apart", &[last()], both()),
+            wire.case("pong", &[first(), pong_frame, last()], message),
+            wire.case("close", &[first(), close, last()], closed),
+            staged("pong-before-the-message", &[], answer),
         ],
     }
 }
@@ -182,11 +154,8 @@ fn between_fragments(wire: Wire) -> Row {
 fn many(wire: Wire) -> Row {
     let many: Vec<Frame> = (0..100).map(|n| Frame::new(0x1, format!("{n}"))).collect();
     let all = (0..100).map(|n| text(format!("{n}"))).collect();
-    let mixed = [
-        Frame::new(0x1, "a"),
-        Frame::new(0x2, "b"),
-        Frame::new(0x1, ""),
-    ];
+    let mixed = [(0x1, "a"), (0x2, "b"), (0x1, "")];
+    let mixed = mixed.map(|(opcode, payload)| Frame::new(opcode, payload));
     let answers = vec![text("a"), binary("b"), text("")];
     Row {
         id: "V04",
@@ -209,13 +178,8 @@ fn cut(wire: Wire) -> Row {
         Frame::new(0x2, vec![7; 130]),
     ];
     let bytes = wire.bytes(&frames);
-    let expect = || {
-        Expect::Answers(vec![
-            pong("?"),
-            text("gr\u{f6}\u{df}er"),
-            binary(vec![7; 130]),
-        ])
-    };
+    let answers = [pong("?"), text("gr\u{f6}\u{df}er"), binary(vec![7; 130])];
+    let expect = || Expect::Answers(answers.to_vec());
     let heads = bytes.len() - 128;
     let mut cases: Vec<Case> = (1..heads)
         .map(|at| {
@@ -240,6 +204,8 @@ fn trivial(wire: Wire) -> Row {
         let frame = Frame::new(0x1, "Spam").with_key(key);
         wire.case(name, &[frame], Expect::Answers(vec![text("Spam")]))
     };
+    let empty = Frame::new(0x2, "").with_key([1, 2, 3, 4]);
+    let nothing = Expect::Answers(vec![binary("")]);
     Row {
         id: "F25",
         title: "masking keys of all zeros and all ones, and empty frames",
@@ -249,11 +215,7 @@ fn trivial(wire: Wire) -> Row {
             key("key-zero", [0; 4]),
             key("key-ones", [0xFF; 4]),
             key("key-of-one-bit", [0, 0, 0, 1]),
-            wire.case(
-                "empty-with-key",
-                &[Frame::new(0x2, "").with_key([1, 2, 3, 4])],
-                Expect::Answers(vec![binary("")]),
-            ),
+            wire.case("empty-with-key", &[empty], nothing),
         ],
     }
 }

@@ -1,13 +1,15 @@
 //! Why the country database cannot be used.
 
-use std::path::PathBuf;
-use std::{error, fmt, io};
+use std::{io, path::PathBuf};
+
+use thiserror::Error;
 
 /// Why a country database cannot be used.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CountriesError {
     /// The file is not a database in the MaxMind format, or is damaged.
+    #[error("{path}: not a country database (.mmdb)")]
     NoDatabase {
         /// The file.
         path: PathBuf,
@@ -15,6 +17,7 @@ pub enum CountriesError {
         source: maxminddb::MaxMindDbError,
     },
     /// The file is larger than [`DATABASE_BYTES_MAX`](super::DATABASE_BYTES_MAX).
+    #[error("{path}: country database is larger than {bytes_max} bytes")]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -22,38 +25,11 @@ pub enum CountriesError {
         bytes_max: u64,
     },
     /// The file cannot be read.
+    #[error("cannot read country database {path}")]
     Unreadable {
         /// The file.
         path: PathBuf,
         /// The cause.
         source: io::Error,
     },
-}
-
-impl fmt::Display for CountriesError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoDatabase { path, .. } => {
-                write!(f, "{}: not a country database (.mmdb)", path.display())
-            }
-            Self::TooLarge { path, bytes_max } => write!(
-                f,
-                "{}: country database is larger than {bytes_max} bytes",
-                path.display()
-            ),
-            Self::Unreadable { path, .. } => {
-                write!(f, "cannot read country database {}", path.display())
-            }
-        }
-    }
-}
-
-impl error::Error for CountriesError {
-    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        match self {
-            Self::NoDatabase { source, .. } => Some(source),
-            Self::TooLarge { .. } => None,
-            Self::Unreadable { source, .. } => Some(source),
-        }
-    }
 }

@@ -1,13 +1,16 @@
 //! Why the text of a format is invalid.
 
-use std::error::Error;
-use std::fmt;
+use thiserror::Error;
 
 /// Why the text of a format is invalid. Positions are in characters of that text, from 1.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum FormatError {
     /// Two fields follow each other with no text between them.
+    #[error(
+        "there is no text between {first} and {second} (character {at}), so the end of {first} is \
+         ambiguous"
+    )]
     Adjacent {
         /// The first field, as written.
         first: String,
@@ -17,12 +20,16 @@ pub enum FormatError {
         at: usize,
     },
     /// The text is empty.
+    #[error("the format is empty")]
     Empty,
     /// No field contains the time of the request.
+    #[error("the format has no time: add $time_local, $time_iso8601, $msec or %t")]
     NoTime,
     /// The text contains no variable or directive.
+    #[error("the format contains no variable such as $status and no directive such as %s")]
     NoVariable,
     /// The text is too long.
+    #[error("the format is {bytes} bytes long; at most {bytes_max} are allowed")]
     TooLong {
         /// The length of the text in bytes.
         bytes: usize,
@@ -30,6 +37,7 @@ pub enum FormatError {
         bytes_max: usize,
     },
     /// A quote or brace is never closed.
+    #[error("the {opening} at character {at} is not closed")]
     Unclosed {
         /// The quote or brace.
         opening: char,
@@ -37,6 +45,7 @@ pub enum FormatError {
         at: usize,
     },
     /// A `%` directive does not exist in Apache httpd.
+    #[error("unknown directive {directive} at character {at}")]
     UnknownDirective {
         /// The directive, as written.
         directive: String,
@@ -44,6 +53,7 @@ pub enum FormatError {
         at: usize,
     },
     /// The value of `escape=` is not `default`, `json` or `none`.
+    #[error("escape={escape} at character {at} is not one of default, json and none")]
     UnknownEscape {
         /// The value.
         escape: String,
@@ -51,6 +61,7 @@ pub enum FormatError {
         at: usize,
     },
     /// A single word is not the name of a format.
+    #[error("unknown format {name}; known names are {}", known.join(", "))]
     UnknownName {
         /// The word.
         name: String,
@@ -58,56 +69,11 @@ pub enum FormatError {
         known: Vec<String>,
     },
     /// A directive within `%{…}t` is unknown.
+    #[error("unknown time directive %{letter} at character {at}")]
     UnknownTimeDirective {
         /// The letter after its `%`.
         letter: char,
         /// Where the `%{…}t` begins.
         at: usize,
     },
-}
-
-impl Error for FormatError {}
-
-impl fmt::Display for FormatError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Adjacent { first, second, at } => write!(
-                f,
-                "there is no text between {first} and {second} (character {at}), so the end of {first} is ambiguous"
-            ),
-            Self::Empty => f.write_str("the format is empty"),
-            Self::NoTime => {
-                f.write_str("the format has no time: add $time_local, $time_iso8601, $msec or %t")
-            }
-            Self::NoVariable => f.write_str(
-                "the format contains no variable such as $status and no directive such as %s",
-            ),
-            Self::TooLong { bytes, bytes_max } => {
-                write!(
-                    f,
-                    "the format is {bytes} bytes long; at most {bytes_max} are allowed"
-                )
-            }
-            Self::Unclosed { opening, at } => {
-                write!(f, "the {opening} at character {at} is not closed")
-            }
-            Self::UnknownDirective { directive, at } => {
-                write!(f, "unknown directive {directive} at character {at}")
-            }
-            Self::UnknownEscape { escape, at } => write!(
-                f,
-                "escape={escape} at character {at} is not one of default, json and none"
-            ),
-            Self::UnknownName { name, known } => {
-                write!(
-                    f,
-                    "unknown format {name}; known names are {}",
-                    known.join(", ")
-                )
-            }
-            Self::UnknownTimeDirective { letter, at } => {
-                write!(f, "unknown time directive %{letter} at character {at}")
-            }
-        }
-    }
 }

@@ -1,17 +1,19 @@
 //! Why a query cannot be answered.
 
-use std::error::Error;
-use std::fmt;
-
 use linerate_filter::Problem;
+use thiserror::Error;
 
 use super::Field;
 
 /// Why a query cannot be answered. The figures of the whole log are not affected.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum QueryError {
     /// The log has more requests than fit into the columns.
+    #[error(
+        "the log cannot be filtered: only {requests_kept} of its {requests} requests fit into the \
+         {bytes_max} bytes that may be kept"
+    )]
     ColumnsFull {
         /// The number of requests in the log.
         requests: u64,
@@ -21,11 +23,18 @@ pub enum QueryError {
         bytes_max: usize,
     },
     /// A filter is invalid for any log.
+    #[error("{0}")]
     Filter(FilterError),
     /// The query concerns countries, but no country database was given.
+    #[error("the countries of addresses are unknown: no country database was given")]
     NoCountries,
     /// The field has more distinct values than are tracked, and the filter may match some of the
     /// others.
+    #[error(
+        "the log has more than the {values_max} values of {} that can be tracked, and the filter \
+         may match some of the others",
+        field.name()
+    )]
     NotToldApart {
         /// The field that the filter names.
         field: Field,
@@ -33,8 +42,13 @@ pub enum QueryError {
         values_max: usize,
     },
     /// The lines themselves were not kept.
+    #[error("the lines of the log were not kept")]
     RowsNotKept,
     /// Not all requested lines fit into the memory for lines.
+    #[error(
+        "the lines cannot be shown: only the first {lines} fit into the {bytes_max} bytes that \
+         may be kept"
+    )]
     RowsFull {
         /// The number of requests whose lines are kept.
         lines: u64,
@@ -42,6 +56,7 @@ pub enum QueryError {
         bytes_max: usize,
     },
     /// The filters have more comparisons than a query may have.
+    #[error("the filters have {conditions} comparisons; at most {conditions_max} are allowed")]
     TooManyConditions {
         /// The number of comparisons in all filters.
         conditions: usize,
@@ -49,6 +64,7 @@ pub enum QueryError {
         conditions_max: usize,
     },
     /// More lines were requested than may be returned at once.
+    #[error("{rows} lines were requested; at most {rows_max} are allowed")]
     TooManyRows {
         /// The number of lines that were requested.
         rows: usize,
@@ -56,6 +72,7 @@ pub enum QueryError {
         rows_max: usize,
     },
     /// More values were requested than a list may have.
+    #[error("lists of {top} values were requested; at most {top_max} are allowed")]
     TopTooLong {
         /// The number of values that were requested.
         top: usize,
@@ -65,7 +82,8 @@ pub enum QueryError {
 }
 
 /// Which filter of a query is invalid, where, and why.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[error("filter {}, column {column}: {problem}", filter + 1)]
 #[non_exhaustive]
 pub struct FilterError {
     /// The index of the filter in the query, from 0.
@@ -77,30 +95,35 @@ pub struct FilterError {
 }
 
 /// What is wrong with a filter.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum FilterProblem {
     /// `has` is used with a field that every request has.
+    #[error("every request has {}{}", field.name(), with_a_value(*field))]
     AlwaysThere {
         /// The field.
         field: Field,
     },
     /// A field of a field is used, but fields have no fields.
+    #[error("{} is {} and has no fields", field.name(), field.kind())]
     NoFields {
         /// The outer field.
         field: Field,
     },
     /// `size` is used with a field that is not a string.
+    #[error("{} is {} and has no size", field.name(), field.kind())]
     NoSize {
         /// The field.
         field: Field,
     },
     /// A field is used where a comparison is required.
+    #[error("{} is not compared with anything", field.name())]
     NotCompared {
         /// The field.
         field: Field,
     },
     /// The size of a field is compared with something other than a number.
+    #[error("the size of {} is a number; it cannot be compared with {found}", field.name())]
     SizeType {
         /// The field.
         field: Field,
@@ -108,8 +131,10 @@ pub enum FilterProblem {
         found: &'static str,
     },
     /// The filter is not a valid expression.
+    #[error("{0}")]
     Syntax(Problem),
     /// A field is compared with a value of another type.
+    #[error("{} is {}; it cannot be compared with {found}", field.name(), field.kind())]
     Type {
         /// The field.
         field: Field,
@@ -117,11 +142,13 @@ pub enum FilterProblem {
         found: &'static str,
     },
     /// The filter names a field that requests do not have.
+    #[error("unknown field {name:?}; the fields are {}", Field::ALL.map(Field::name).join(", "))]
     UnknownField {
         /// The beginning of the name.
         name: String,
     },
     /// The filter uses a construct of the language that logs do not support.
+    #[error("{construct} is not supported; filters for logs compare a field with constants")]
     Unsupported {
         /// A description of the construct.
         construct: &'static str,
@@ -155,115 +182,14 @@ impl QueryError {
     }
 }
 
-impl fmt::Display for QueryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ColumnsFull {
-                requests,
-                requests_kept,
-                bytes_max,
-            } => write!(
-                f,
-                "the log cannot be filtered: only {requests_kept} of its {requests} requests fit \
-                 into the {bytes_max} bytes that may be kept"
-            ),
-            Self::Filter(error) => error.fmt(f),
-            Self::NoCountries => {
-                f.write_str("the countries of addresses are unknown: no country database was given")
-            }
-            Self::NotToldApart { field, values_max } => write!(
-                f,
-                "the log has more than the {values_max} values of {} that can be tracked, and \
-                 the filter may match some of the others",
-                field.name()
-            ),
-            Self::RowsFull { lines, bytes_max } => write!(
-                f,
-                "the lines cannot be shown: only the first {lines} fit into the {bytes_max} bytes \
-                 that may be kept"
-            ),
-            Self::RowsNotKept => f.write_str("the lines of the log were not kept"),
-            Self::TooManyConditions {
-                conditions,
-                conditions_max,
-            } => write!(
-                f,
-                "the filters have {conditions} comparisons; at most {conditions_max} are allowed"
-            ),
-            Self::TooManyRows { rows, rows_max } => {
-                write!(
-                    f,
-                    "{rows} lines were requested; at most {rows_max} are allowed"
-                )
-            }
-            Self::TopTooLong { top, top_max } => write!(
-                f,
-                "lists of {top} values were requested; at most {top_max} are allowed"
-            ),
-        }
-    }
-}
-
-impl Error for QueryError {}
-
-impl fmt::Display for FilterError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            filter,
-            column,
-            problem,
-        } = self;
-        write!(f, "filter {}, column {column}: {problem}", filter + 1)
-    }
-}
-
-impl Error for FilterError {}
-
-impl fmt::Display for FilterProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::AlwaysThere { field } => {
-                let name = field.name();
-                write!(f, "every request has {name}")?;
-                match field.is_number() {
-                    true => Ok(()),
-                    false => write!(f, "; write {name} != \"\" to select those with a value"),
-                }
-            }
-            Self::NoFields { field } => {
-                write!(f, "{} is {} and has no fields", field.name(), field.kind())
-            }
-            Self::NoSize { field } => {
-                write!(f, "{} is {} and has no size", field.name(), field.kind())
-            }
-            Self::NotCompared { field } => {
-                write!(f, "{} is not compared with anything", field.name())
-            }
-            Self::SizeType { field, found } => write!(
-                f,
-                "the size of {} is a number; it cannot be compared with {found}",
-                field.name()
-            ),
-            Self::Syntax(problem) => problem.fmt(f),
-            Self::Type { field, found } => write!(
-                f,
-                "{} is {}; it cannot be compared with {found}",
-                field.name(),
-                field.kind()
-            ),
-            Self::UnknownField { name } => {
-                write!(f, "unknown field {name:?}; the fields are")?;
-                for (at, field) in Field::ALL.into_iter().enumerate() {
-                    let comma = if at == 0 { "" } else { "," };
-                    write!(f, "{comma} {}", field.name())?;
-                }
-                Ok(())
-            }
-            Self::Unsupported { construct } => write!(
-                f,
-                "{construct} is not supported; filters for logs compare a field with constants"
-            ),
-        }
+/// Returns what to write in place of `has`, if the field may be empty.
+fn with_a_value(field: Field) -> String {
+    match field.is_number() {
+        true => String::new(),
+        false => format!(
+            "; write {} != \"\" to select those with a value",
+            field.name()
+        ),
     }
 }
 

@@ -1,8 +1,9 @@
 //! Questions about the figures, and their answers.
 
-use std::{collections::VecDeque, fmt};
+use std::collections::VecDeque;
 
 use serde_json::Value;
+use thiserror::Error;
 
 use super::{
     SessionError,
@@ -97,10 +98,13 @@ impl Question {
 }
 
 /// Why a question is not answered.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 enum Refusal {
+    #[error("malformed query: {0}")]
     Malformed(serde_json::Error),
+    #[error(transparent)]
     Query(QueryError),
+    #[error("the answer exceeds {ANSWER_BYTES_MAX} bytes; ask for fewer values or lines")]
     TooLarge,
 }
 
@@ -121,19 +125,6 @@ impl Refusal {
                 column: error.column,
             }),
             _ => None,
-        }
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Malformed(error) => write!(f, "malformed query: {error}"),
-            Self::Query(error) => error.fmt(f),
-            Self::TooLarge => write!(
-                f,
-                "the answer exceeds {ANSWER_BYTES_MAX} bytes; ask for fewer values or lines"
-            ),
         }
     }
 }

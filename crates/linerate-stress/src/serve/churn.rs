@@ -8,10 +8,9 @@ use super::{BOUNDS, process::Serve};
 use crate::{
     Row,
     attack::{self, Abuse, HOW, OFF, ON, Tally, counted},
-    figures::{Effort, Figures, SLICE, Watch},
+    figures::{Effort, SLICE, Watch},
     live::Live,
     outcome::{Finding, Outcome},
-    waits::median,
 };
 
 /// The number of connections, if the machine manages them in time.
@@ -42,11 +41,7 @@ fn run(effort: &Effort) -> Result<Outcome> {
     let started = Instant::now();
     let (died, with) = watch.during(|watch| die(&server, &mut live, count, watch))?;
     let rate = died as f64 / started.elapsed().as_secs_f64();
-    let figures = Figures {
-        p99_alone: median(alone?),
-        p99_with: median(with),
-        ..watch.end()?
-    };
+    let figures = watch.end_with(alone?, with)?;
     drop(live);
     server.end()?;
     Ok(Outcome {

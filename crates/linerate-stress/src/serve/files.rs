@@ -17,7 +17,6 @@ use crate::{
     figures::{Effort, Figures, SLICE, Watch, alternate},
     live::{Live, visit},
     outcome::{Finding, Outcome},
-    waits::median,
 };
 
 /// How many connections the server has file descriptors for, besides the live clients.
@@ -116,10 +115,8 @@ fn run(effort: &Effort) -> Result<Outcome> {
     let recovery = recovery(&server)?;
     attackers.end()?;
     let figures = Figures {
-        p99_alone: median(alone?),
-        p99_with: median(with),
         tally,
-        ..watch.end()?
+        ..watch.end_with(alone?, with)?
     };
     drop(live);
     server.end()?;

@@ -14,7 +14,6 @@ use crate::{
     figures::{BACK_WITHIN, Effort, Figures, SLICE, Watch, wait_until_back},
     live::Live,
     outcome::{Bounds, Finding, Outcome},
-    waits::median,
 };
 
 /// The server's memory budget for everything that clients can make grow, in bytes.
@@ -58,10 +57,8 @@ fn run(effort: &Effort) -> Result<Outcome> {
         go_on(&mut live)
     })?;
     let figures = Figures {
-        p99_alone: median(alone?),
-        p99_with: median(with),
         tally,
-        ..watch.end()?
+        ..watch.end_with(alone?, with)?
     };
     drop(live);
     attackers.end()?;

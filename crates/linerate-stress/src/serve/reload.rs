@@ -37,7 +37,7 @@ fn run(effort: &Effort) -> Result<Outcome> {
     }
     let figures = Figures {
         tally: arriving.ask_for(OFF)?,
-        ..watch.end()?
+        ..watch.end_with(alone, with)?
     };
     arriving.end()?;
     drop(live);
@@ -47,19 +47,11 @@ fn run(effort: &Effort) -> Result<Outcome> {
         figures.counted("not served"),
         figures.counted("certificates seen"),
     );
-    let made = effort.slices as u64 + 1;
+    let (made, reloads) = (effort.slices as u64 + 1, effort.slices * RELOADS);
     Ok(Outcome {
-        abuse: format!(
-            "SIGHUP {} times, and {} certificates",
-            effort.slices * RELOADS,
-            made
-        ),
+        abuse: format!("SIGHUP {reloads} times, and {made} certificates"),
         bounds: BOUNDS,
-        figures: Figures {
-            p99_alone: median(alone),
-            p99_with: median(with),
-            ..figures
-        },
+        figures,
         also: vec![
             Finding::new(
                 format!("{refused} of {arrived} new connections failed (0)"),

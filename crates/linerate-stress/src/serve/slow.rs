@@ -76,10 +76,8 @@ fn run(abuse: Abuse, deadline: Duration, effort: &Effort) -> Result<Outcome> {
     let tally: Tally = attackers.ask_for(OFF)?;
     attackers.end()?;
     let figures = Figures {
-        p99_alone: median(alone?),
-        p99_with: median(with),
         tally,
-        ..watch.end()?
+        ..watch.end_with(alone?, with)?
     };
     drop(live);
     server.end()?;

@@ -14,9 +14,8 @@ use crate::{
     attack::{self, Abuse, HOW, OFF, ON, Tally, counted},
     audience::{AUDIENCE, CHANNEL, Heard, publication},
     child::Child,
-    figures::{Effort, Figures, Watch},
+    figures::{Effort, Watch},
     outcome::{Bounds, Finding, Outcome},
-    waits::median,
 };
 
 /// The number of subscribers of each kind, if the limit of open files allows it.
@@ -86,11 +85,7 @@ fn run(effort: &Effort) -> Result<Outcome> {
     })?;
     let left = server.process().open_files()?.saturating_sub(live_files);
     attackers.ask(OFF)?;
-    let figures = Figures {
-        p99_alone: median(alone),
-        p99_with: median(with),
-        ..watch.end()?
-    };
+    let figures = watch.end_with(alone, with)?;
     attackers.end()?;
     audience.end()?;
     server.end()?;

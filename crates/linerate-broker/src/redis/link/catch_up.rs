@@ -11,10 +11,7 @@ use super::{Link, Session};
 use crate::{
     broker::BrokerError,
     event::{Event, Gap, GapReason},
-    redis::{
-        delivery::{is_covered, is_stream},
-        subscriptions::Target,
-    },
+    redis::{delivery::is_covered, subscriptions::Target},
     request::{History, HistoryRequest},
 };
 
@@ -103,7 +100,7 @@ impl Link {
                     options,
                     newest,
                     ..
-                } if is_stream(*options) => {
+                } if options.has_stream() => {
                     let newest = match newest {
                         Some(newest) => {
                             shared.epochs.note(channel, &newest.epoch);
@@ -215,7 +212,7 @@ impl Link {
                 *newest = Some(position.clone());
                 publication
             }
-            (Some(Target::Channel { options, .. }), None) if !is_stream(*options) => {
+            (Some(Target::Channel { options, .. }), None) if !options.has_stream() => {
                 let publication = Publication::build(publication.payload().clone());
                 let now = Instant::now();
                 let mut sequencer = shared.sequencer();

@@ -14,94 +14,47 @@ pub(super) fn valid(wire: Wire) -> Row {
         .map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8)
         .collect();
     let long = "linerate ".repeat(10_000);
-    let random_again = binary(&*random);
+    let both_kinds = [
+        compressed(0x1, HELLO),
+        Frame::new(0x1, "Hello"),
+        compressed(0x1, HELLO),
+    ];
+    let hellos = answers(&[hello(), hello(), hello()]);
+    let both_kinds = case(wire, "both-kinds", &both_kinds, hellos);
+    let case = |name: &str, frame: Frame, answer| case(wire, name, &[frame], answers(&[answer]));
+    let compressed_binary = compressed(0x2, deflated(wire, &random));
+    let compressed_text = compressed(0x1, deflated(wire, long.as_bytes()));
     Row {
         id: "X14",
         title: "compressed messages",
         section: "RFC 7692 §6, §7.2",
         required: "accept",
         cases: vec![
-            case(
-                wire,
-                "hello",
-                &[compressed(0x1, HELLO)],
-                answers(&[hello()]),
-            ),
-            case(
-                wire,
-                "stored",
-                &[compressed(0x1, STORED)],
-                answers(&[hello()]),
-            ),
-            case(
-                wire,
-                "two-blocks",
-                &[compressed(0x1, TWO_BLOCKS)],
-                answers(&[hello()]),
-            ),
-            case(
-                wire,
-                "not-compressed",
-                &[Frame::new(0x1, "Hello")],
-                answers(&[hello()]),
-            ),
-            case(
-                wire,
-                "both-kinds",
-                &[
-                    compressed(0x1, HELLO),
-                    Frame::new(0x1, "Hello"),
-                    compressed(0x1, HELLO),
-                ],
-                answers(&[hello(), hello(), hello()]),
-            ),
-            case(
-                wire,
-                "binary-20000",
-                &[compressed(0x2, deflated(wire, &random))],
-                answers(&[random_again]),
-            ),
-            case(
-                wire,
-                "text-90000",
-                &[compressed(0x1, deflated(wire, long.as_bytes()))],
-                answers(&[text(&*long)]),
-            ),
+            case("hello", compressed(0x1, HELLO), hello()),
+            case("stored", compressed(0x1, STORED), hello()),
+            case("two-blocks", compressed(0x1, TWO_BLOCKS), hello()),
+            case("not-compressed", Frame::new(0x1, "Hello"), hello()),
+            both_kinds,
+            case("binary-20000", compressed_binary, binary(&*random)),
+            case("text-90000", compressed_text, text(&*long)),
         ],
     }
 }
 
 pub(super) fn empty(wire: Wire) -> Row {
+    let case = |name: &str, frames: &[Frame], answer| case(wire, name, frames, answers(&[answer]));
+    let empty_last = [compressed(0x1, HELLO).unfinished(), Frame::new(0x0, "")];
+    let empty_first = [compressed(0x1, "").unfinished(), Frame::new(0x0, HELLO)];
     Row {
         id: "X07",
         title: "empty messages, compressed",
         section: "RFC 7692 §7.2.3.6",
         required: "accept",
         cases: vec![
-            case(
-                wire,
-                "one-byte",
-                &[compressed(0x1, b"\x00")],
-                answers(&[text("")]),
-            ),
-            case(
-                wire,
-                "fixed-block",
-                &[compressed(0x1, b"\x02\x00")],
-                answers(&[text("")]),
-            ),
-            case(
-                wire,
-                "empty-last-fragment",
-                &[compressed(0x1, HELLO).unfinished(), Frame::new(0x0, "")],
-                answers(&[hello()]),
-            ),
-            case(
-                wire,
-                "empty-first-fragment",
-                &[compressed(0x1, "").unfinished(), Frame::new(0x0, HELLO)],
-                answers(&[hello()]),
-            ),
+            case("one-byte", &[compressed(0x1, b"\x00")], text("")),
+            case("fixed-block", &[compressed(0x1, b"\x02\x00")], text("")),
+            case("empty-last-fragment", &empty_last, hello()),
+            case("empty-first-fragment", &empty_first, hello()),
         ],
     }
 }
@@ -109,6 +62,7 @@ pub(super) fn empty(wire: Wire) -> Row {
 pub(super) fn finals(wire: Wire) -> Row {
     let twice = [compressed(0x1, FINAL), compressed(0x1, FINAL)];
     let then_plain = [compressed(0x1, FINAL), compressed(0x1, HELLO)];
+    let two = || answers(&[hello(), hello()]);
     Row {
         id: "X10",
         title: "blocks with BFINAL set",
@@ -116,13 +70,8 @@ pub(super) fn finals(wire: Wire) -> Row {
         required: "accept",
         cases: vec![
             case(wire, "once", &[compressed(0x1, FINAL)], answers(&[hello()])),
-            case(wire, "twice", &twice, answers(&[hello(), hello()])),
-            case(
-                wire,
-                "then-another",
-                &then_plain,
-                answers(&[hello(), hello()]),
-            ),
+            case(wire, "twice", &twice, two()),
+            case(wire, "then-another", &then_plain, two()),
         ],
     }
 }
@@ -133,21 +82,14 @@ pub(super) fn takeover(wire: Wire) -> Row {
     let both = [compressed(0x1, HELLO), refers];
     let bytes = wire.bytes(&both);
     let each = bytes.iter().map(|byte| vec![*byte]);
-    let in_bytes = in_stages(
-        "each-byte",
-        each,
-        Wait::Moment,
-        answers(&[hello(), hello()]),
-    );
+    let two = || answers(&[hello(), hello()]);
+    let in_bytes = in_stages("each-byte", each, Wait::Moment, two());
     Row {
         id: "X04",
         title: "messages that refer to earlier ones",
         section: "RFC 7692 §7.2.3.2",
         required: "accept, if keeping the window was negotiated",
-        cases: vec![
-            keeping(case(wire, "both", &both, answers(&[hello(), hello()]))),
-            keeping(in_bytes),
-        ],
+        cases: vec![keeping(case(wire, "both", &both, two())), keeping(in_bytes)],
     }
 }
 
@@ -165,6 +107,7 @@ pub(super) fn fragments(wire: Wire) -> Row {
     };
     let mut with_ping = pieces(2);
     with_ping.insert(1, Frame::new(0x9, "?"));
+    let after_pong = answers(&[pong("?"), hello()]);
     Row {
         id: "X11",
         title: "compressed messages in fragments",
@@ -173,12 +116,7 @@ pub(super) fn fragments(wire: Wire) -> Row {
         cases: vec![
             case(wire, "two", &pieces(2), answers(&[hello()])),
             case(wire, "seven", &pieces(7), answers(&[hello()])),
-            case(
-                wire,
-                "ping-between",
-                &with_ping,
-                answers(&[pong("?"), hello()]),
-            ),
+            case(wire, "ping-between", &with_ping, after_pong),
         ],
     }
 }

@@ -1,9 +1,9 @@
 //! Requests with bodies, ambiguous lengths, large fields, and bytes beyond ASCII (RFC 9110,
 //! RFC 9112 §6).
 
-use super::{opens, raw, refused_or_ignored};
+use super::{opens, raw, refused_or_ignored, with_line};
 use crate::{
-    case::{Case, Expect, Row},
+    case::{Expect, Row},
     run::request,
 };
 
@@ -19,6 +19,7 @@ fn bodies() -> Row {
     let bytes = INNER.len();
     let with_length = request(&format!("Content-Length: {bytes}\r\n"));
     let chunked = request("Transfer-Encoding: chunked\r\n");
+    let chunk = format!("{chunked}{bytes:x}\r\n{INNER}\r\n0\r\n\r\n");
     let both = request("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n");
     let case = |name: &str, bytes: String| raw(name, bytes, Expect::OpenOrRefuse);
     Row {
@@ -29,10 +30,7 @@ fn bodies() -> Row {
         cases: vec![
             case("length", format!("{with_length}{INNER}")),
             case("chunked-empty", format!("{chunked}0\r\n\r\n")),
-            case(
-                "chunked",
-                format!("{chunked}{bytes:x}\r\n{INNER}\r\n0\r\n\r\n"),
-            ),
+            case("chunked", chunk),
             case("length-and-chunked", format!("{both}0\r\n\r\n")),
         ],
     }
@@ -70,6 +68,7 @@ fn lengths() -> Row {
 fn large() -> Row {
     let either = || Expect::OpenOrRefuse;
     let case = |name: &str, more: String| raw(name, request(&more), either());
+    let long = |bytes: usize| "x".repeat(bytes);
     let moderate: String = (0..20)
         .map(|n| format!("X-{n}: {}\r\n", "v".repeat(50)))
         .collect();
@@ -80,18 +79,9 @@ fn large() -> Row {
         required: "a response at the limit (431), or a WebSocket",
         cases: vec![
             raw("moderate", request(&moderate), opens()),
-            case(
-                "a-field-of-64-kib",
-                format!("X: {}\r\n", "x".repeat(64 << 10)),
-            ),
-            case(
-                "a-field-of-1-mib",
-                format!("X: {}\r\n", "x".repeat(1 << 20)),
-            ),
-            case(
-                "a-name-of-64-kib",
-                format!("{}: x\r\n", "x".repeat(64 << 10)),
-            ),
+            case("a-field-of-64-kib", format!("X: {}\r\n", long(64 << 10))),
+            case("a-field-of-1-mib", format!("X: {}\r\n", long(1 << 20))),
+            case("a-name-of-64-kib", format!("{}: x\r\n", long(64 << 10))),
             case("a-thousand-fields", "X: x\r\n".repeat(1_000)),
             case("thirty-thousand-fields", "X: x\r\n".repeat(30_000)),
         ],
@@ -99,11 +89,9 @@ fn large() -> Row {
 }
 
 fn beyond_ascii() -> Row {
-    let line = |name: &str, line: &[u8], expect| -> Case {
-        let head = request("");
-        let head = head.strip_suffix("\r\n").unwrap_or(&head);
-        raw(name, [head.as_bytes(), line, b"\r\n\r\n"].concat(), expect)
-    };
+    let line = |name: &str, line: &[u8], expect| raw(name, with_line(line), expect);
+    let torn = b"Sec-WebSocket-Extensions: x; a=\xc3\x28";
+    let utf8 = b"Sec-WebSocket-Protocol: caf\xc3\xa9";
     let either = || Expect::OpenOrRefuse;
     let bad = || refused_or_ignored(&[400]);
     Row {
@@ -113,17 +101,9 @@ fn beyond_ascii() -> Row {
         required: "400, or ignore the field; the server keeps working",
         cases: vec![
             line("protocol-ff", b"Sec-WebSocket-Protocol: \xff", either()),
-            line(
-                "protocol-utf8",
-                b"Sec-WebSocket-Protocol: caf\xc3\xa9",
-                either(),
-            ),
+            line("protocol-utf8", utf8, either()),
             line("extensions-ff", b"Sec-WebSocket-Extensions: \xff", bad()),
-            line(
-                "extensions-torn",
-                b"Sec-WebSocket-Extensions: x; a=\xc3\x28",
-                bad(),
-            ),
+            line("extensions-torn", torn, bad()),
             line("connection-ff", b"Connection: \xff", either()),
             line("upgrade-ff", b"Upgrade: \xff", either()),
             line("origin-ff", b"Origin: http://\xff", either()),

@@ -1,8 +1,8 @@
 //! The syntax of a request (RFC 9112 §2–§5).
 
-use super::{NO_WEBSOCKET, edited, opens, raw, refused, refused_or_ignored};
+use super::{NO_WEBSOCKET, edited, opens, raw, refused, refused_or_ignored, with_line};
 use crate::{
-    case::{Case, Expect, Row},
+    case::{Expect, Row},
     run::request,
 };
 
@@ -11,13 +11,12 @@ pub(super) fn rows() -> Vec<Row> {
 }
 
 fn bytes() -> Row {
-    let line = |name: &str, line: &[u8], expect| {
-        let head = request("");
-        let head = head.strip_suffix("\r\n").unwrap_or(&head);
-        raw(name, [head.as_bytes(), line, b"\r\n\r\n"].concat(), expect)
-    };
+    let line = |name: &str, line: &[u8], expect| raw(name, with_line(line), expect);
     let either = || Expect::OpenOrRefuse;
     let bad = || refused(&[400]);
+    let change = |name: &str, from: &str, to: &str| raw(name, edited(from, to), either());
+    let line_feeds = request("").replace("\r\n", "\n");
+    let no_spaces = edited("GET {path} HTTP", "GET{path}HTTP");
     let blank_lines = ["\r\n\r\n", &request("")].concat();
     Row {
         id: "H13",
@@ -37,27 +36,11 @@ fn bytes() -> Row {
             line("nul-in-name", b"X\0: a", bad()),
             line("beyond-ascii-in-name", b"X\xc3\xa4: a", bad()),
             line("bracket-in-name", b"X(: a", bad()),
-            raw(
-                "bare-line-feeds",
-                request("").replace("\r\n", "\n"),
-                either(),
-            ),
+            raw("bare-line-feeds", line_feeds, either()),
             raw("blank-lines-before", blank_lines, either()),
-            raw(
-                "space-before-first-field",
-                edited("Host:", " Host:"),
-                either(),
-            ),
-            raw(
-                "two-spaces-in-first-line",
-                edited("GET ", "GET  "),
-                either(),
-            ),
-            raw(
-                "no-spaces-in-first-line",
-                edited("GET {path} HTTP", "GET{path}HTTP"),
-                bad(),
-            ),
+            change("space-before-first-field", "Host:", " Host:"),
+            change("two-spaces-in-first-line", "GET ", "GET  "),
+            raw("no-spaces-in-first-line", no_spaces, bad()),
         ],
     }
 }
@@ -68,11 +51,8 @@ fn versions() -> Row {
     };
     // RFC 6455 §4.2.1 (1) requires "HTTP/1.1 or higher".
     let higher = |name: &str, version: &str| {
-        raw(
-            name,
-            edited("HTTP/1.1", version),
-            refused_or_ignored(&[400, 505]),
-        )
+        let expect = refused_or_ignored(&[400, 505]);
+        raw(name, edited("HTTP/1.1", version), expect)
     };
     Row {
         id: "H15",
@@ -118,8 +98,8 @@ fn other_protocols() -> Row {
     let hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
     let tls = [&hello[..], &[7; 502]].concat();
     let proxy = ["PROXY TCP4 192.0.2.1 192.0.2.2 56324 443\r\n", &request("")].concat();
-    let case =
-        |name: &str, bytes: Vec<u8>| -> Case { raw(name, bytes, refused(&[400, 405, 501, 505])) };
+    let frames = b"\x81\x84\x37\xfa\x21\x3d\x64\x8a\x40\x50\r\n\r\n".to_vec();
+    let case = |name: &str, bytes: Vec<u8>| raw(name, bytes, refused(&[400, 405, 501, 505]));
     Row {
         id: "H20",
         title: "protocols other than HTTP",
@@ -129,10 +109,7 @@ fn other_protocols() -> Row {
             case("proxy-protocol", proxy.into_bytes()),
             case("smtp", b"HELO client.example\r\n\r\n".to_vec()),
             case("tls-and-lines", [&tls[..], b"\r\n\r\n"].concat()),
-            case(
-                "socket-frames",
-                b"\x81\x84\x37\xfa\x21\x3d\x64\x8a\x40\x50\r\n\r\n".to_vec(),
-            ),
+            case("socket-frames", frames),
         ],
     }
 }

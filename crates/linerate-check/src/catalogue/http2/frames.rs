@@ -24,6 +24,9 @@ fn sizes(maker: Maker<'_>) -> Row {
     let fatal = |name: &str, kind: u8, stream: u32, bytes: usize, codes| {
         maker.fatal(name, frame(kind, 0, stream, vec![0; bytes]), codes)
     };
+    let with_setting = frame(SETTINGS, ACK, 0, [0; 6]);
+    let without_priority = frame(HEADERS, END_HEADERS | PRIORITIZED, 3, [0; 4]);
+    let long = claiming(0xFF_FFFF, DATA, 0, 1, b"Spam");
     let over = FRAME_BYTES_MAX + 1;
     let stream = |name: &str, kind: u8, bytes: usize, codes| {
         let parts = vec![maker.open(1), frame(kind, 0, 1, vec![0; bytes])];
@@ -44,69 +47,44 @@ fn sizes(maker: Maker<'_>) -> Row {
             fatal("goaway-of-7", GOAWAY, 0, 7, left),
             fatal("settings-of-5", SETTINGS, 0, 5, left),
             stream("priority-of-4", PRIORITY, 4, left),
-            maker.fatal(
-                "settings-answer-with-a-setting",
-                frame(SETTINGS, ACK, 0, [0; 6]),
-                left,
-            ),
-            maker.fatal(
-                "unknown-over-the-most",
-                frame(0xB7, 0, 0, vec![0; over]),
-                size,
-            ),
-            maker.fatal(
-                "claims-16-mib",
-                claiming(0xFF_FFFF, DATA, 0, 1, b"Spam"),
-                size,
-            ),
-            maker.fatal(
-                "headers-without-their-priority",
-                frame(HEADERS, END_HEADERS | PRIORITIZED, 3, [0; 4]),
-                left,
-            ),
+            maker.fatal("settings-answer-with-a-setting", with_setting, left),
+            fatal("unknown-over-the-most", 0xB7, 0, over, size),
+            maker.fatal("claims-16-mib", long, size),
+            maker.fatal("headers-without-their-priority", without_priority, left),
         ],
     }
 }
 
 fn padding(maker: Maker<'_>) -> Row {
     let protocol = &[PROTOCOL_ERROR];
+    let either = &[PROTOCOL_ERROR, FRAME_SIZE_ERROR];
     let fields = block(&maker.0.connect());
     let padded = [&[255][..], &fields].concat();
+    let padded = &padded[..200.min(padded.len())];
+    let headers = frame(HEADERS, PADDED | END_HEADERS, 3, padded);
+    let data =
+        |name: &str, bytes: &[u8], codes| maker.fatal(name, frame(DATA, PADDED, 1, bytes), codes);
     Row {
         id: "S18",
         title: "padding that is longer than its frame",
         section: "RFC 9113 §6.1, §6.2",
         required: "end the connection with PROTOCOL_ERROR",
         cases: vec![
-            maker.fatal("data-by-one", frame(DATA, PADDED, 1, b"\x02a"), protocol),
-            maker.fatal("data-all", frame(DATA, PADDED, 1, b"\x01"), protocol),
-            maker.fatal(
-                "data-much",
-                frame(DATA, PADDED, 1, b"\xff\x81\x80"),
-                protocol,
-            ),
-            maker.fatal(
-                "data-without-a-length",
-                frame(DATA, PADDED, 1, b""),
-                &[PROTOCOL_ERROR, FRAME_SIZE_ERROR],
-            ),
-            maker.fatal(
-                "headers",
-                frame(
-                    HEADERS,
-                    PADDED | END_HEADERS,
-                    3,
-                    &padded[..200.min(padded.len())],
-                ),
-                protocol,
-            ),
+            data("data-by-one", b"\x02a", protocol),
+            data("data-all", b"\x01", protocol),
+            data("data-much", b"\xff\x81\x80", protocol),
+            data("data-without-a-length", b"", either),
+            maker.fatal("headers", headers, protocol),
         ],
     }
 }
 
 fn strange(maker: Maker<'_>) -> Row {
     let protocol = &[PROTOCOL_ERROR];
+    let priority = [0, 0, 0, 0, 16];
+    let answer = frame(SETTINGS, ACK, 0, b"");
     let push = [&[0, 0, 0, 2][..], &block(&maker.0.connect())].concat();
+    let fatal = |name: &str, bytes: Vec<u8>| maker.fatal(name, bytes, protocol);
     let first = |name: &str, bytes: Vec<u8>| {
         let bytes = [crate::http2::PREFACE, &bytes].concat();
         let mut case = maker.case(name, vec![bytes], Expect::ConnectionError(protocol));
@@ -119,24 +97,13 @@ fn strange(maker: Maker<'_>) -> Row {
         section: "RFC 9113 §3.4, §6.3, §6.5, §6.6, §6.7",
         required: "end the connection with PROTOCOL_ERROR",
         cases: vec![
-            maker.fatal(
-                "push-promise",
-                frame(PUSH_PROMISE, END_HEADERS, 1, push),
-                protocol,
-            ),
-            maker.fatal("settings-on-a-stream", frame(SETTINGS, 0, 1, b""), protocol),
-            maker.fatal("ping-on-a-stream", frame(PING, 0, 1, [0; 8]), protocol),
-            maker.fatal(
-                "priority-on-stream-0",
-                frame(PRIORITY, 0, 0, [0, 0, 0, 0, 16]),
-                protocol,
-            ),
+            fatal("push-promise", frame(PUSH_PROMISE, END_HEADERS, 1, push)),
+            fatal("settings-on-a-stream", frame(SETTINGS, 0, 1, b"")),
+            fatal("ping-on-a-stream", frame(PING, 0, 1, [0; 8])),
+            fatal("priority-on-stream-0", frame(PRIORITY, 0, 0, priority)),
             first("headers-before-settings", headers(1, &maker.0.connect())),
             first("ping-before-settings", frame(PING, 0, 0, [0; 8])),
-            first(
-                "settings-answer-before-settings",
-                frame(SETTINGS, ACK, 0, b""),
-            ),
+            first("settings-answer-before-settings", answer),
         ],
     }
 }

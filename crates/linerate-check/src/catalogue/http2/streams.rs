@@ -31,36 +31,23 @@ fn given_up(maker: Maker<'_>) -> Row {
         let parts = [parts, vec![maker.open(next), spam(next)]].concat();
         maker.case(name, parts, Expect::Streams(vec![(next, spams())]))
     };
+    let open_and_reset = [maker.open(1), reset(1)].concat();
+    let behind = vec![maker.open(1), [spam(1), reset(1)].concat()];
     let ten = (0..10).map(|index| [maker.open(1 + 2 * index), reset(1 + 2 * index)].concat());
     let torn = frame(DATA, 0, 1, &masked(&[Frame::new(0x1, "Spam")])[..7]);
+    let torn = vec![maker.open(1), torn, reset(1)];
     Row {
         id: "S01",
         title: "streams that the client resets",
         section: "RFC 9113 §5.4.2, §6.4",
         required: "keep serving the others",
         cases: vec![
-            case(
-                "before-the-answer",
-                vec![[maker.open(1), reset(1)].concat()],
-                3,
-            ),
+            case("before-the-answer", vec![open_and_reset], 3),
             case("open", vec![maker.open(1), reset(1)], 3),
-            case(
-                "in-the-middle-of-a-frame",
-                vec![maker.open(1), torn, reset(1)],
-                3,
-            ),
-            case(
-                "behind-a-message",
-                vec![maker.open(1), [spam(1), reset(1)].concat()],
-                3,
-            ),
+            case("in-the-middle-of-a-frame", torn, 3),
+            case("behind-a-message", behind, 3),
             case("ten", vec![ten.collect::<Vec<_>>().concat()], 21),
-            case(
-                "twice",
-                vec![maker.open(1), [reset(1), reset(1)].concat()],
-                3,
-            ),
+            case("twice", vec![maker.open(1), reset(1).repeat(2)], 3),
         ],
     }
 }
@@ -71,8 +58,13 @@ fn windows(maker: Maker<'_>) -> Row {
         let parts = vec![maker.open(1), update(1, bytes)];
         maker.beside(name, parts, vec![Fate::Reset(codes)])
     };
+    let (protocol, flow) = (&[PROTOCOL_ERROR], &[FLOW_CONTROL_ERROR]);
     // Left to h2, the library of linerate and of many other servers.
     let size = &[FRAME_SIZE_ERROR, PROTOCOL_ERROR];
+    let sized = |name: &str, stream: u32, payload: &[u8]| {
+        maker.fatal(name, frame(WINDOW_UPDATE, 0, stream, payload), size)
+    };
+    let most = 0x7FFF_FFFF;
     Row {
         id: "S02",
         title: "invalid changes of windows",
@@ -80,25 +72,13 @@ fn windows(maker: Maker<'_>) -> Row {
         required: "reset the stream, or end the connection if it is the connection's window; \
             PROTOCOL_ERROR in place of FRAME_SIZE_ERROR, as h2 answers, is accepted",
         cases: vec![
-            stream("stream-by-nothing", 0, &[PROTOCOL_ERROR]),
-            stream("stream-beyond-the-most", 0x7FFF_FFFF, &[FLOW_CONTROL_ERROR]),
-            maker.fatal("connection-by-nothing", update(0, 0), &[PROTOCOL_ERROR]),
-            maker.fatal(
-                "connection-beyond-the-most",
-                update(0, 0x7FFF_FFFF),
-                &[FLOW_CONTROL_ERROR],
-            ),
-            maker.fatal(
-                "of-three-bytes",
-                frame(WINDOW_UPDATE, 0, 0, [0, 0, 1]),
-                size,
-            ),
-            maker.fatal(
-                "of-five-bytes",
-                frame(WINDOW_UPDATE, 0, 1, [0, 0, 0, 1, 0]),
-                size,
-            ),
-            maker.fatal("of-an-idle-stream", update(9, 1), &[PROTOCOL_ERROR]),
+            stream("stream-by-nothing", 0, protocol),
+            stream("stream-beyond-the-most", most, flow),
+            maker.fatal("connection-by-nothing", update(0, 0), protocol),
+            maker.fatal("connection-beyond-the-most", update(0, most), flow),
+            sized("of-three-bytes", 0, &[0, 0, 1]),
+            sized("of-five-bytes", 1, &[0, 0, 0, 1, 0]),
+            maker.fatal("of-an-idle-stream", update(9, 1), protocol),
         ],
     }
 }
@@ -107,31 +87,19 @@ fn continuations(maker: Maker<'_>) -> Row {
     let block = block(&maker.0.connect());
     let begun = || frame(HEADERS, 0, 3, &block[..9]);
     let rest = |stream: u32| frame(CONTINUATION, END_HEADERS, stream, &block[9..]);
-    let between = |name: &str, between: Vec<u8>| {
-        maker.fatal(
-            name,
-            [begun(), between, rest(3)].concat(),
-            &[PROTOCOL_ERROR],
-        )
-    };
+    let fatal =
+        |name: &str, frames: &[Vec<u8>]| maker.fatal(name, frames.concat(), &[PROTOCOL_ERROR]);
+    let between = |name: &str, between: Vec<u8>| fatal(name, &[begun(), between, rest(3)]);
     Row {
         id: "S03",
         title: "field blocks that are interrupted",
         section: "RFC 9113 §4.3, §6.10",
         required: "end the connection with PROTOCOL_ERROR",
         cases: vec![
-            maker.fatal("of-nothing", rest(1), &[PROTOCOL_ERROR]),
-            maker.fatal("of-nothing-on-an-idle-stream", rest(3), &[PROTOCOL_ERROR]),
-            maker.fatal(
-                "on-another-stream",
-                [begun(), rest(5)].concat(),
-                &[PROTOCOL_ERROR],
-            ),
-            maker.fatal(
-                "on-stream-0",
-                [begun(), rest(0)].concat(),
-                &[PROTOCOL_ERROR],
-            ),
+            fatal("of-nothing", &[rest(1)]),
+            fatal("of-nothing-on-an-idle-stream", &[rest(3)]),
+            fatal("on-another-stream", &[begun(), rest(5)]),
+            fatal("on-stream-0", &[begun(), rest(0)]),
             between("data-between", spam(1)),
             between("headers-between", maker.open(5)),
             between("ping-between", frame(PING, 0, 0, b"linerate")),
@@ -147,7 +115,10 @@ fn misplaced(maker: Maker<'_>) -> Row {
     let size = &[FRAME_SIZE_ERROR, PROTOCOL_ERROR];
     // §8.5: "MUST be treated as a stream error"; the standard does not name the error code.
     let any = &[PROTOCOL_ERROR, STREAM_CLOSED, CANCEL];
-    let ended = || [spam(1), frame(DATA, END_STREAM, 1, b"")].concat();
+    let ended = [spam(1), frame(DATA, END_STREAM, 1, b"")].concat();
+    let protocol = |name: &str, bytes: Vec<u8>| maker.fatal(name, bytes, &[PROTOCOL_ERROR]);
+    let ended_and_more = [ended, spam(1)].concat();
+    let short = frame(RST_STREAM, 0, 1, [0; 3]);
     let beside = |name: &str, parts: Vec<Vec<u8>>, codes: &'static [u32]| {
         let parts = [vec![maker.open(1)], parts].concat();
         maker.beside(name, parts, vec![Fate::Reset(codes)])
@@ -160,25 +131,13 @@ fn misplaced(maker: Maker<'_>) -> Row {
         required: "reset the stream, or end the connection; PROTOCOL_ERROR in place of \
             FRAME_SIZE_ERROR or STREAM_CLOSED, as h2 answers, is accepted",
         cases: vec![
-            maker.fatal("data-on-stream-0", spam(0), &[PROTOCOL_ERROR]),
-            maker.fatal("data-on-an-idle-stream", spam(9), &[PROTOCOL_ERROR]),
-            maker.fatal("reset-of-an-idle-stream", reset(9), &[PROTOCOL_ERROR]),
-            maker.fatal("reset-on-stream-0", reset(0), &[PROTOCOL_ERROR]),
-            maker.fatal(
-                "reset-of-three-bytes",
-                frame(RST_STREAM, 0, 1, [0; 3]),
-                size,
-            ),
-            maker.fatal(
-                "goaway-on-a-stream",
-                frame(GOAWAY, 0, 1, [0; 8]),
-                &[PROTOCOL_ERROR],
-            ),
-            beside(
-                "data-behind-its-end",
-                vec![[ended(), spam(1)].concat()],
-                closed,
-            ),
+            protocol("data-on-stream-0", spam(0)),
+            protocol("data-on-an-idle-stream", spam(9)),
+            protocol("reset-of-an-idle-stream", reset(9)),
+            protocol("reset-on-stream-0", reset(0)),
+            maker.fatal("reset-of-three-bytes", short, size),
+            protocol("goaway-on-a-stream", frame(GOAWAY, 0, 1, [0; 8])),
+            beside("data-behind-its-end", vec![ended_and_more], closed),
             beside("data-behind-a-reset", vec![reset(1), spam(1)], closed),
             beside("second-request", vec![maker.open(1)], any),
             beside("fields-without-an-end", vec![trailers(0)], any),

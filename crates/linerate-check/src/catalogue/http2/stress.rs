@@ -83,24 +83,17 @@ fn data(maker: Maker<'_>) -> Row {
     let empty = frame(DATA, 0, 1, b"").repeat(FRAMES);
     let padded = frame(DATA, PADDED, 1, [0]).repeat(60_000);
     let fragment = masked(&[Frame::new(0x1, "").unfinished()]);
-    let fragments = [
-        fragment,
-        masked(&[Frame::new(0x0, "").unfinished()]).repeat(8_000),
-    ]
-    .concat();
+    let next = masked(&[Frame::new(0x0, "").unfinished()]);
+    let fragments = [fragment, next.repeat(8_000)].concat();
     let fragments = fragments.chunks(1_024).map(|part| frame(DATA, 0, 1, part));
+    let fragments: Vec<Vec<u8>> = fragments.collect();
     row(
         "R84",
         "very many DATA frames with almost no content",
         vec![
             flood(maker, "empty", empty, 3),
             flood(maker, "padding-alone", padded, 3),
-            flood(
-                maker,
-                "empty-fragments",
-                fragments.collect::<Vec<_>>().concat(),
-                3,
-            ),
+            flood(maker, "empty-fragments", fragments.concat(), 3),
         ],
     )
 }

@@ -39,8 +39,10 @@ fn messages(maker: Maker<'_>) -> Row {
         .chunks(3)
         .flat_map(|part| [data(b""), data(part)])
         .collect();
-    let long = masked(&[Frame::new(0x2, vec![7; 40_000])]);
+    let sevens = vec![7; 40_000];
+    let long = masked(&[Frame::new(0x2, sevens.clone())]);
     let long: Vec<Vec<u8>> = long.chunks(16_384).map(data).collect();
+    let long = vec![maker.open(1), long.concat()];
     let three = masked(&[
         Frame::new(0x9, "?"),
         Frame::new(0x1, "Sp").unfinished(),
@@ -48,6 +50,8 @@ fn messages(maker: Maker<'_>) -> Row {
     ]);
     let all = answers(vec![pong("?"), text("Spam")]);
     let both = vec![maker.open(1), maker.open(3), [spam(1), spam(3)].concat()];
+    let on_both = Expect::Streams(vec![(1, spams()), (3, spams())]);
+    let page = vec![Fate::Answered];
     Row {
         id: "S13",
         title: "messages on streams, split over DATA frames in any way",
@@ -57,22 +61,10 @@ fn messages(maker: Maker<'_>) -> Row {
             case("one", vec![spam(1)]),
             case("in-bytes", vec![each.concat()]),
             case("between-empty-data", vec![with_empty.concat()]),
-            maker.case(
-                "in-largest-data",
-                vec![maker.open(1), long.concat()],
-                answers(vec![binary(vec![7; 40_000])]),
-            ),
+            maker.case("in-largest-data", long, answers(vec![binary(sevens)])),
             maker.case("three-in-one", vec![maker.open(1), data(&three)], all),
-            maker.case(
-                "on-two-streams",
-                both,
-                Expect::Streams(vec![(1, spams()), (3, spams())]),
-            ),
-            maker.beside(
-                "behind-another-request",
-                vec![get(maker)],
-                vec![Fate::Answered],
-            ),
+            maker.case("on-two-streams", both, on_both),
+            maker.beside("behind-another-request", vec![get(maker)], page),
         ],
     }
 }
@@ -105,6 +97,8 @@ fn requests(maker: Maker<'_>) -> Row {
     let continued = continued.collect::<Vec<_>>().concat();
     let padded = [&[3][..], &block, &[0; 3]].concat();
     let prioritized = [&[0, 0, 0, 0, 16][..], &block].concat();
+    let prioritized = frame(HEADERS, END_HEADERS | PRIORITIZED, 1, prioritized);
+    let host = headers(1, &maker.with("host", &maker.0.authority));
     let empty_first = [
         frame(HEADERS, 0, 1, b""),
         frame(CONTINUATION, END_HEADERS, 1, &block),
@@ -121,15 +115,9 @@ fn requests(maker: Maker<'_>) -> Row {
             opens("continued", continued),
             opens("continued-from-nothing", empty_first.concat()),
             opens("padded", frame(HEADERS, END_HEADERS | PADDED, 1, padded)),
-            opens(
-                "with-priority",
-                frame(HEADERS, END_HEADERS | PRIORITIZED, 1, prioritized),
-            ),
+            opens("with-priority", prioritized),
             opens("te-trailers-and-an-empty-field", headers(1, &with_te)),
-            opens(
-                "host-like-authority",
-                headers(1, &maker.with("host", &maker.0.authority)),
-            ),
+            opens("host-like-authority", host),
             opens("cookies-apart", headers(1, &cookies(maker))),
             opens("fields-that-are-indexed", indexed(maker)),
             maker.case(
@@ -168,6 +156,10 @@ fn referring(maker: Maker<'_>) -> Vec<u8> {
 }
 
 fn ignored(maker: Maker<'_>) -> Row {
+    let unknown = |stream: u32| frame(0xB7, 0xFF, stream, b"Spam");
+    let by_one = |flags: u8, stream: u32| frame(WINDOW_UPDATE, flags, stream, 1_u32.to_be_bytes());
+    let priority = |stream: u32, payload: [u8; 5]| frame(PRIORITY, 0, stream, payload);
+    let twice = settings(&[(INITIAL_WINDOW_SIZE, 1), (INITIAL_WINDOW_SIZE, 70_000)]);
     let case = |name: &str, bytes: Vec<u8>| {
         let parts = vec![maker.open(1), [bytes, spam(1)].concat()];
         maker.case(name, parts, answers(vec![text("Spam")]))
@@ -178,32 +170,17 @@ fn ignored(maker: Maker<'_>) -> Row {
         section: "RFC 9113 §4.1, §5.5, §6.5.2, §6.7",
         required: "ignore",
         cases: vec![
-            case("frame-type-unknown", frame(0xB7, 0xFF, 0, b"Spam")),
-            case(
-                "frame-type-unknown-on-the-stream",
-                frame(0xB7, 0xFF, 1, b"Spam"),
-            ),
+            case("frame-type-unknown", unknown(0)),
+            case("frame-type-unknown-on-the-stream", unknown(1)),
             case("setting-unknown", settings(&[(0xBAD, 7)])),
             case("settings-empty", settings(&[])),
-            case(
-                "setting-twice",
-                settings(&[(INITIAL_WINDOW_SIZE, 1), (INITIAL_WINDOW_SIZE, 70_000)]),
-            ),
-            case(
-                "flags-unknown",
-                frame(WINDOW_UPDATE, 0xFF, 1, 1_u32.to_be_bytes()),
-            ),
-            case(
-                "reserved-bit-of-a-stream",
-                frame(WINDOW_UPDATE, 0, 1 | 1 << 31, 1_u32.to_be_bytes()),
-            ),
+            case("setting-twice", twice),
+            case("flags-unknown", by_one(0xFF, 1)),
+            case("reserved-bit-of-a-stream", by_one(0, 1 | 1 << 31)),
             case("ping", frame(PING, 0, 0, b"linerate")),
             case("ping-answer-unasked", frame(PING, ACK, 0, b"linerate")),
-            case("priority", frame(PRIORITY, 0, 1, [0, 0, 0, 0, 16])),
-            case(
-                "priority-of-an-idle-stream",
-                frame(PRIORITY, 0, 9, [0, 0, 0, 1, 16]),
-            ),
+            case("priority", priority(1, [0, 0, 0, 0, 16])),
+            case("priority-of-an-idle-stream", priority(9, [0, 0, 0, 1, 16])),
         ],
     }
 }
@@ -222,6 +199,8 @@ fn windows(maker: Maker<'_>) -> Row {
         let parts = [vec![maker.open(1), spam(1)], more].concat();
         windowed(maker.case(name, parts, answers(vec![text("Spam")])), window)
     };
+    let initial = |bytes: u32| settings(&[(INITIAL_WINDOW_SIZE, bytes)]);
+    let from_below = vec![initial(0), initial(6)];
     // The answer has six bytes.
     Row {
         id: "S05",
@@ -230,25 +209,10 @@ fn windows(maker: Maker<'_>) -> Row {
         required: "send what the window allows, at once and no more",
         cases: vec![
             case("of-0-opened-by-6", 0, vec![by(6)]),
-            case(
-                "of-1-opened-by-single-bytes",
-                1,
-                (0..5).map(|_| by(1)).collect(),
-            ),
+            case("of-1-opened-by-single-bytes", 1, vec![by(1); 5]),
             case("of-2-opened-at-once", 2, vec![by(60_000)]),
-            case(
-                "opened-by-a-setting",
-                0,
-                vec![settings(&[(INITIAL_WINDOW_SIZE, 6)])],
-            ),
-            case(
-                "opened-by-a-setting-from-below",
-                3,
-                vec![
-                    settings(&[(INITIAL_WINDOW_SIZE, 0)]),
-                    settings(&[(INITIAL_WINDOW_SIZE, 6)]),
-                ],
-            ),
+            case("opened-by-a-setting", 0, vec![initial(6)]),
+            case("opened-by-a-setting-from-below", 3, from_below),
         ],
     }
 }
@@ -291,11 +255,7 @@ fn stalled_long(maker: Maker<'_>) -> Row {
     let all: Vec<_> = (0..6).map(|byte| binary(vec![byte; 10_000])).collect();
     let by = |bytes: u32| frame(WINDOW_UPDATE, 0, 1, bytes.to_be_bytes());
     let at_once = vec![maker.open(1), sent.concat(), by(60_100)];
-    let in_steps = [
-        vec![maker.open(1), sent.concat()],
-        (0..7).map(|_| by(9_000)).collect(),
-    ]
-    .concat();
+    let in_steps = [vec![maker.open(1), sent.concat()], vec![by(9_000); 7]].concat();
     let case = |name: &str, parts: Vec<Vec<u8>>| {
         windowed(maker.case(name, parts, answers(all.clone())), 0)
     };
@@ -311,29 +271,16 @@ fn stalled_long(maker: Maker<'_>) -> Row {
 fn stalled(maker: Maker<'_>) -> Row {
     let both = || Expect::Streams(vec![(1, spams()), (3, spams())]);
     let open = |stream: u32| frame(WINDOW_UPDATE, 0, stream, 100_u32.to_be_bytes());
-    let parts = vec![
-        maker.open(1),
-        maker.open(3),
-        spam(1),
-        spam(3),
-        open(3),
-        open(1),
-    ];
-    let reversed = vec![
-        maker.open(1),
-        maker.open(3),
-        spam(3),
-        spam(1),
-        open(1),
-        open(3),
-    ];
+    let parts = |last: [Vec<u8>; 4]| [vec![maker.open(1), maker.open(3)], last.into()].concat();
+    let in_order = parts([spam(1), spam(3), open(3), open(1)]);
+    let reversed = parts([spam(3), spam(1), open(1), open(3)]);
     Row {
         id: "S12",
         title: "streams next to one whose reader stalls",
         section: "RFC 9113 §5.2.1",
         required: "serve each as its window allows",
         cases: vec![
-            windowed(maker.case("the-first-stalls", parts, both()), 0),
+            windowed(maker.case("the-first-stalls", in_order, both()), 0),
             windowed(maker.case("the-last-stalls", reversed, both()), 0),
         ],
     }

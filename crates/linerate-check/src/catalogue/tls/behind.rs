@@ -4,7 +4,7 @@
 use super::{ends, hello, shaped};
 use crate::{
     case::{Case, Expect, Row, Verdict, Wait},
-    catalogue::{Opening, Wire, in_stages, text},
+    catalogue::{Opening, Wire, sent, text},
     frame::Frame,
     tls::{Ending, Shape},
 };
@@ -20,8 +20,7 @@ const fn must_end() -> Expect {
 fn ending(wire: Wire, name: &str, shape: Shape, expect: Expect) -> Case {
     let mut bytes = wire.bytes(&[Frame::new(0x1, "Spam")]);
     bytes.truncate(bytes.len() - 2);
-    let mut case = in_stages(name, [bytes], Wait::Answer, expect);
-    case.input.opening = Opening::Tls(shape);
+    let mut case = sent(name, Opening::Tls(shape), [bytes], Wait::Answer, expect);
     case.input.ends = true;
     case
 }

@@ -14,6 +14,7 @@ fn server_hello(version: u16, suite: u16) -> Vec<u8> {
 }
 
 pub(super) fn answers() -> Row {
+    let client_hello = record(22, &hello(0x0303, &[0x13, 0x01], &[0], b""));
     Row {
         id: "T15",
         title: "answers to a hello that cannot continue a handshake",
@@ -24,11 +25,7 @@ pub(super) fn answers() -> Row {
             raw("http", b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), &[]),
             raw("zeros", vec![0; 64], &[]),
             raw("application-data", record(23, b"Spam"), UNEXPECTED),
-            raw(
-                "client-hello",
-                record(22, &hello(0x0303, &[0x13, 0x01], &[0], b"")),
-                UNEXPECTED,
-            ),
+            raw("client-hello", client_hello, UNEXPECTED),
             raw("tls-1.0", server_hello(0x0301, 0x002F), PROTOCOL_VERSION),
             raw("tls-1.1", server_hello(0x0302, 0x002F), PROTOCOL_VERSION),
             raw("unknown-suite", server_hello(0x0303, 0xFAFA), &[40, 47]),
