@@ -125,7 +125,7 @@ impl Codec {
     }
 
     /// Releases the memory that the arriving message does not need until there is more input.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn release_output(&mut self) {
         if let Some(message) = &mut self.message
             && let Some(output) = message.decompressor.release_output()
         {
@@ -345,10 +345,10 @@ mod tests {
         let half = wire.len() / 2;
         let (first, second) = wire.split_at_mut(half);
         assert!(inflate(&mut ours, first, false).is_none());
-        ours.rest();
+        ours.release_output();
         assert_eq!(POOL.given(), [1, 0, 1]);
         assert!(ours.output().is_empty());
-        ours.rest();
+        ours.release_output();
         assert_eq!(
             POOL.given(),
             [1, 0, 1],

@@ -79,7 +79,7 @@ impl Sending {
     }
 
     pub(super) fn give(pool: &dyn Pool, mut compressor: Compressor) {
-        compressor.rest();
+        compressor.shrink_output();
         pool.give_compressor(compressor);
     }
 

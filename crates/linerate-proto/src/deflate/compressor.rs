@@ -147,7 +147,7 @@ impl Compressor {
     }
 
     /// Releases an output buffer that is larger than most messages need.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn shrink_output(&mut self) {
         if self.output.bytes.len() > OUTPUT_BYTES_KEPT_MAX {
             self.output = Output::default();
         }

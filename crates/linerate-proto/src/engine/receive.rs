@@ -113,16 +113,16 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
     /// [`next`](Self::next) does the same when it returns `None`. Call this only if you stop at the
     /// end of the input without waiting for `None`.
     #[inline]
-    pub fn rest(&mut self) {
+    pub fn release_memory(&mut self) {
         #[cfg(feature = "deflate")]
         if let Some(codec) = self.engine.aside.codec_mut() {
-            codec.rest();
+            codec.release_output();
         }
     }
 
     #[inline]
     fn nothing_more<T>(&mut self) -> Option<T> {
-        self.rest();
+        self.release_memory();
         None
     }
 

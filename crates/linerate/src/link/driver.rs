@@ -210,7 +210,7 @@ impl Connection {
         }
         #[cfg(feature = "http2")]
         if let Some(io) = &mut self.io {
-            io.rest(cx);
+            io.hold(cx);
         }
     }
 
