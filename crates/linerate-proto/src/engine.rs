@@ -301,9 +301,9 @@ impl<E: Endpoint> Engine<E> {
         self.keepalive.latency()
     }
 
-    /// Returns the parameters of our compressed messages; `None` if compression is off.
+    /// Returns how this side compresses its messages; `None` if it does not compress them.
     #[cfg(feature = "deflate")]
-    pub fn deflates(&self) -> Option<Context> {
+    pub fn compression(&self) -> Option<Context> {
         self.aside.codec().map(Codec::sending)
     }
 
