@@ -45,7 +45,7 @@ use send::Sending;
 
 pub use crate::opcode::MessageKind;
 pub use closing::{Closed, State};
-pub use event::{Chunk, Data, Event, Message, RawEvent, Taken};
+pub use event::{Chunk, Data, Event, InPlaceMessage, Message, RawEvent};
 pub use keepalive::Timeout;
 pub use receive::Events;
 
@@ -136,7 +136,7 @@ impl<E: Endpoint> Engine<E> {
         role: Role,
         input: &'i mut [u8],
         at: usize,
-    ) -> Option<Result<Taken<'i>, ProtocolError>> {
+    ) -> Option<Result<InPlaceMessage<'i>, ProtocolError>> {
         let whole = self.whole_message(&input[at..], role)?;
         Some(match whole.take(input, at) {
             Ok(taken) => Ok(taken),

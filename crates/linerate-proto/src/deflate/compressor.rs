@@ -5,7 +5,7 @@ use core::fmt;
 
 use zlib_rs::{Deflate, DeflateFlush};
 
-use super::{place::Place, short};
+use super::{position::MessagePosition, short};
 
 /// The end of a sync flush: an empty stored block without its first byte. It is removed from the
 /// end of each message.
@@ -34,7 +34,7 @@ struct Stream {
     level: u8,
     window_bits: u8,
     /// The position up to which the state knows the bytes sent.
-    place: Option<Place>,
+    position: Option<MessagePosition>,
 }
 
 /// Describes which compressor is requested.
@@ -51,7 +51,7 @@ pub(super) enum Machine {
     /// For a message of at most [`short::BYTES_MAX`] bytes that does not refer back to others.
     Short,
     /// For a stream; preferably a state that is at this position.
-    Stream(Place),
+    Stream(MessagePosition),
 }
 
 /// A compressed message.
@@ -88,8 +88,8 @@ impl Compressor {
     pub(super) fn is_owned(&self, wanted: &Wanted) -> bool {
         match (&self.state, wanted.machine) {
             (State::Short(_), Machine::Short) => true,
-            (State::Stream(stream), Machine::Stream(place)) => {
-                stream.place == Some(place) && stream.suits(wanted)
+            (State::Stream(stream), Machine::Stream(position)) => {
+                stream.position == Some(position) && stream.suits(wanted)
             }
             _ => false,
         }
@@ -98,18 +98,18 @@ impl Compressor {
     pub(super) fn is_free(&self) -> bool {
         match &self.state {
             State::Short(_) => true,
-            State::Stream(stream) => stream.place.is_none(),
+            State::Stream(stream) => stream.position.is_none(),
         }
     }
 
     /// Compresses `input` up to a byte boundary; it may refer back to `history`. `ends` is true for
     /// the last part of a message.
     ///
-    /// Afterwards the state has no position until [`stand_at`](Self::stand_at) is called, because
-    /// it knows bytes that the peer may never receive.
+    /// Afterwards the state has no position until [`set_position`](Self::set_position) is called,
+    /// because it knows bytes that the peer may never receive.
     pub(super) fn run(&mut self, wanted: &Wanted, history: [&[u8]; 2], input: &[u8], ends: bool) {
         if let State::Stream(stream) = &mut self.state
-            && stream.place.take().map(Machine::Stream) != Some(wanted.machine)
+            && stream.position.take().map(Machine::Stream) != Some(wanted.machine)
         {
             stream.start(history);
         }
@@ -139,10 +139,10 @@ impl Compressor {
         }
     }
 
-    /// Records that the compressed bytes are sent, so that the state is now at `place`.
-    pub(super) fn stand_at(&mut self, place: Place) {
+    /// Records that the compressed bytes are sent, so that the state is now at `position`.
+    pub(super) fn set_position(&mut self, position: MessagePosition) {
         if let State::Stream(stream) = &mut self.state {
-            stream.place = Some(place);
+            stream.position = Some(position);
         }
     }
 
@@ -161,7 +161,7 @@ impl Stream {
             deflate: Deflate::new(wanted.level.into(), false, window_bits),
             level: wanted.level,
             window_bits,
-            place: None,
+            position: None,
         }
     }
 

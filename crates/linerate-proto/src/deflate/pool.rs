@@ -165,7 +165,7 @@ impl Pool for ThreadPool {
 #[cfg(test)]
 mod tests {
     use super::{Compressor, Decompressor, Output, Stock, Wanted};
-    use crate::deflate::{compressor::Machine, place::Place};
+    use crate::deflate::{compressor::Machine, position::MessagePosition};
 
     fn wanted(machine: Machine) -> Wanted {
         Wanted {
@@ -175,14 +175,14 @@ mod tests {
         }
     }
 
-    fn stream(place: Place) -> Wanted {
-        wanted(Machine::Stream(place))
+    fn stream(position: MessagePosition) -> Wanted {
+        wanted(Machine::Stream(position))
     }
 
-    /// Gives a compressor that is at this place.
-    fn give(stock: &mut Stock, place: Place) {
-        let mut compressor = Compressor::new(&stream(place));
-        compressor.stand_at(place);
+    /// Gives a compressor that is at this position.
+    fn give(stock: &mut Stock, position: MessagePosition) {
+        let mut compressor = Compressor::new(&stream(position));
+        compressor.set_position(position);
         stock.give_compressor(compressor);
     }
 
@@ -212,7 +212,11 @@ mod tests {
 
     #[test]
     fn a_compressor_continues_from_its_position() {
-        let [a, b, c] = [Place::start(), Place::start(), Place::start()];
+        let [a, b, c] = [
+            MessagePosition::start(),
+            MessagePosition::start(),
+            MessagePosition::start(),
+        ];
         let mut stock = Stock::new(3);
         give(&mut stock, a);
         give(&mut stock, b);
@@ -223,7 +227,7 @@ mod tests {
             ..stream(b)
         };
         assert!(stock.take_compressor(&other_level).is_none());
-        // There is room for one more, so the compressor of another place is not taken from it.
+        // There is room for one more, so the compressor of another position is not taken from it.
         assert!(stock.take_compressor(&stream(c)).is_none());
         assert!(stock.take_compressor(&wanted(Machine::Short)).is_none());
         assert!(stock.take_compressor(&stream(b)).is_some());
@@ -231,7 +235,7 @@ mod tests {
 
     #[test]
     fn the_least_recently_used_compressor_is_lent_when_the_pool_is_full() {
-        let [a, b, c, d] = [(); 4].map(|()| Place::start());
+        let [a, b, c, d] = [(); 4].map(|()| MessagePosition::start());
         let mut stock = Stock::new(2);
         give(&mut stock, a);
         give(&mut stock, b);
@@ -249,15 +253,15 @@ mod tests {
 
     #[test]
     fn a_compressor_without_a_position_is_lent_to_any_suitable_user() {
-        let place = Place::start();
+        let position = MessagePosition::start();
         let mut stock = Stock::new(2);
-        stock.give_compressor(Compressor::new(&stream(place)));
+        stock.give_compressor(Compressor::new(&stream(position)));
         let wider = Wanted {
             window_bits: 15,
-            ..stream(place)
+            ..stream(position)
         };
         assert!(stock.take_compressor(&wider).is_none());
-        assert!(stock.take_compressor(&stream(place)).is_some());
+        assert!(stock.take_compressor(&stream(position)).is_some());
     }
 
     #[cfg(feature = "std")]
