@@ -70,7 +70,7 @@ pub struct Client {
     dialer: Dialer,
     redirects_max: u32,
     #[cfg(feature = "http2")]
-    http2: http2::Wish,
+    http2: http2::Http2Mode,
     #[cfg(feature = "http3")]
     is_http3: bool,
 }
@@ -247,7 +247,7 @@ impl Client {
         let deadline = Deadline::start(self.dialer.timeouts.total);
         let io = Transport::Other(Box::new(stream));
         #[cfg(feature = "http2")]
-        if self.http2 == http2::Wish::Insist {
+        if self.http2 == http2::Http2Mode::PriorKnowledge {
             let outcome = self.open_stream(io, &target, &deadline).await?;
             return outcome.ok_or(DialError::ProtocolUnsupported)?.into_result();
         }
@@ -260,7 +260,7 @@ impl Client {
             return self.connect_http3(target, deadline).await;
         }
         #[cfg(feature = "http2")]
-        if self.http2 != http2::Wish::None {
+        if self.http2 != http2::Http2Mode::Disabled {
             return self.connect_http2(target, deadline).await;
         }
         let dialed = self.dialer.dial(target, deadline).await?;
