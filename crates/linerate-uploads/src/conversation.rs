@@ -19,13 +19,13 @@ use crate::{
         Admission, CLOSED, KEY_TEXT_BYTES_MAX, KEY_WITHIN, Visitor, WRONG_KEY_DELAY, refusal_of_key,
     },
     farewell::{Farewell, refusal_of_place},
-    lane::{Done, Input, Lane, ROOM_INTERVAL, ROOM_WITHIN},
+    lane::{Completion, Input, Lane, ROOM_INTERVAL, ROOM_WITHIN},
     sessions::{Calls, Hosted, Lack, Seat, Sessions},
     tails::Tail,
     viewing::Viewing,
 };
 
-type Running = Pin<Box<dyn Future<Output = Result<Done, JoinError>> + Send>>;
+type Running = Pin<Box<dyn Future<Output = Result<Completion, JoinError>> + Send>>;
 
 /// How a conversation ended.
 #[derive(Debug)]
@@ -266,9 +266,9 @@ impl<'a> Conversation<'a> {
         Ok(End::Over(Farewell::of_error(&error)))
     }
 
-    async fn handle_done(&mut self, done: Result<Done, JoinError>) -> Result<(), End> {
+    async fn handle_done(&mut self, done: Result<Completion, JoinError>) -> Result<(), End> {
         self.running = None;
-        let Done {
+        let Completion {
             mut hosted,
             replies,
             wish,
@@ -363,7 +363,7 @@ async fn hear_key(receiver: &mut Receiver) -> linerate::Result<Option<String>> {
 }
 
 /// Waits until the session has finished running; waits forever if it is not running.
-async fn done(running: &mut Option<Running>) -> Result<Done, JoinError> {
+async fn done(running: &mut Option<Running>) -> Result<Completion, JoinError> {
     match running {
         Some(running) => running.await,
         None => pending().await,

@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use crate::{
-    memory::{Held, Share},
+    memory::{Share, UploadBytes},
     parsing,
     sessions::{Hosted, Lack, Sessions},
 };
@@ -84,8 +84,8 @@ struct Traffic {
 
 /// The result of a turn.
 #[derive(Debug)]
-enum Worked {
-    Done(Done),
+enum TurnResult {
+    Done(Completion),
     /// There is not enough memory. The work continues once another upload has released some.
     Lacking(Box<Hosted>),
 }
@@ -93,7 +93,7 @@ enum Worked {
 /// The session after it has run, because no input is left, its turn is over, or the connection must
 /// handle the result.
 #[derive(Debug)]
-pub(crate) struct Done {
+pub(crate) struct Completion {
     pub(crate) hosted: Box<Hosted>,
     /// Replies to send after those on the lane, unless granting the wish ends the conversation.
     pub(crate) replies: Vec<String>,
@@ -101,7 +101,7 @@ pub(crate) struct Done {
 }
 
 impl Lane {
-    pub(crate) fn new(sessions: &Sessions, held: Held) -> Self {
+    pub(crate) fn new(sessions: &Sessions, held: UploadBytes) -> Self {
         Self {
             traffic: Mutex::new(Traffic {
                 inputs: VecDeque::new(),
@@ -148,7 +148,7 @@ impl Lane {
     }
 
     /// Charges the memory of this lane to another session, which the connection has resumed.
-    pub(crate) fn belong_to(&self, held: &Held) {
+    pub(crate) fn belong_to(&self, held: &UploadBytes) {
         self.traffic().share.belong_to(held.clone());
     }
 
@@ -202,7 +202,7 @@ impl Lane {
         self: Arc<Self>,
         mut hosted: Box<Hosted>,
         sessions: Arc<Sessions>,
-    ) -> Result<Done, JoinError> {
+    ) -> Result<Completion, JoinError> {
         let mut lacks_until = None;
         loop {
             let turn = sessions.turn().await;
@@ -210,18 +210,18 @@ impl Lane {
             let may_wait = lacks_until.is_none_or(|until| Instant::now() < until);
             let worked = parsing::spawn(turn, move || lane.work(hosted, &all, may_wait));
             match worked.await? {
-                Worked::Done(done) => return Ok(done),
-                Worked::Lacking(waiting) => hosted = waiting,
+                TurnResult::Done(done) => return Ok(done),
+                TurnResult::Lacking(waiting) => hosted = waiting,
             }
             lacks_until.get_or_insert_with(|| Instant::now() + ROOM_WITHIN);
             sleep(ROOM_INTERVAL).await;
         }
     }
 
-    fn work(&self, mut hosted: Box<Hosted>, sessions: &Sessions, mut may_wait: bool) -> Worked {
+    fn work(&self, mut hosted: Box<Hosted>, sessions: &Sessions, mut may_wait: bool) -> TurnResult {
         loop {
             if self.is_abandoned.load(Ordering::Relaxed) {
-                return Worked::Done(Done::idle(hosted));
+                return TurnResult::Done(Completion::idle(hosted));
             }
             let mut inputs = self.take_inputs();
             let mut used = Vec::new();
@@ -230,7 +230,7 @@ impl Lane {
                 Ok(reply_bytes) => (promised, may_wait) = (reply_bytes, true),
                 Err(Lack::Soon) if may_wait => {
                     self.hand_back(inputs, used, Vec::new());
-                    return Worked::Lacking(hosted);
+                    return TurnResult::Lacking(hosted);
                 }
                 Err(_) => hosted.session.refuse(sessions.no_memory()),
             }
@@ -247,7 +247,7 @@ impl Lane {
             };
             let must_wait = self.hand_back(inputs, used, on_the_lane);
             if must_wait || is_looked_at || sessions.is_turn_wanted() {
-                return Worked::Done(Done {
+                return TurnResult::Done(Completion {
                     wish: hosted.session.take_wish(),
                     hosted,
                     replies,
@@ -325,7 +325,7 @@ impl Lane {
     }
 }
 
-impl Done {
+impl Completion {
     /// Creates the result of a session without replies and without a wish.
     fn idle(hosted: Box<Hosted>) -> Self {
         Self {
@@ -416,9 +416,11 @@ mod tests {
 
     use linerate_budget::Budget;
 
-    use super::{BYTES_MAX, Done, INPUT_BYTES, Input, Lane, TURN_WORK, WORTHWHILE_BYTES, Worked};
+    use super::{
+        BYTES_MAX, Completion, INPUT_BYTES, Input, Lane, TURN_WORK, TurnResult, WORTHWHILE_BYTES,
+    };
     use crate::{
-        memory::Held,
+        memory::UploadBytes,
         options::LogsOptions,
         sessions::{Hosted, Sessions},
     };
@@ -438,7 +440,7 @@ mod tests {
     }
 
     fn lane(sessions: &Sessions) -> Lane {
-        Lane::new(sessions, Held::default())
+        Lane::new(sessions, UploadBytes::default())
     }
 
     fn push(lane: &Lane, input: Input, sessions: &Sessions) {
@@ -446,14 +448,14 @@ mod tests {
         lane.push(input);
     }
 
-    fn work(lane: &Lane, hosted: Box<Hosted>, sessions: &Sessions) -> Done {
+    fn work(lane: &Lane, hosted: Box<Hosted>, sessions: &Sessions) -> Completion {
         match lane.work(hosted, sessions, true) {
-            Worked::Done(done) => done,
-            Worked::Lacking(_) => panic!("there is enough memory"),
+            TurnResult::Done(done) => done,
+            TurnResult::Lacking(_) => panic!("there is enough memory"),
         }
     }
 
-    async fn run(lane: &Arc<Lane>, hosted: Box<Hosted>, sessions: &Arc<Sessions>) -> Done {
+    async fn run(lane: &Arc<Lane>, hosted: Box<Hosted>, sessions: &Arc<Sessions>) -> Completion {
         lane.clone().run(hosted, sessions.clone()).await.unwrap()
     }
 

@@ -25,7 +25,7 @@ use tokio::{
 
 use crate::{
     error::StartError,
-    memory::{ALLOCATED_FOR_8, Held, Memory, Share},
+    memory::{ALLOCATED_FOR_8, Memory, Share, UploadBytes},
     options::LogsOptions,
     tails::Tails,
 };
@@ -50,7 +50,7 @@ pub(crate) struct Sessions {
     parsers: Arc<Semaphore>,
     /// Number of sessions that wait for a turn.
     waiting: AtomicUsize,
-    known: Mutex<HashMap<SessionId, Known>>,
+    known: Mutex<HashMap<SessionId, SessionEntry>>,
     /// Notified when a session is kept or removed.
     changed: Notify,
 }
@@ -94,21 +94,21 @@ pub(crate) struct Calls {
 }
 
 /// A session that has a place.
-struct Known {
+struct SessionEntry {
     address: IpAddr,
-    held: Held,
-    whereabouts: Whereabouts,
+    held: UploadBytes,
+    location: Location,
 }
 
 /// The current location of a session.
-enum Whereabouts {
+enum Location {
     /// The session belongs to a connection, which receives these signals.
     Attached(Arc<Calls>),
-    Kept(Kept),
+    Detached(DetachedSession),
 }
 
 /// A session whose connection was lost.
-struct Kept {
+struct DetachedSession {
     session: Box<Hosted>,
     since: Instant,
     place: OwnedSemaphorePermit,
@@ -165,7 +165,7 @@ impl Sessions {
     /// Returns the number of sessions with a connection, and the number kept without one.
     pub(crate) fn count(&self) -> (usize, usize) {
         let known = self.known();
-        let is_kept = |known: &&Known| matches!(known.whereabouts, Whereabouts::Kept(_));
+        let is_kept = |known: &&SessionEntry| matches!(known.location, Location::Detached(_));
         let kept = known.values().filter(is_kept).count();
         (known.len() - kept, kept)
     }
@@ -183,12 +183,12 @@ impl Sessions {
         let id = SessionId::from_bytes(rand::random());
         Box::new(Hosted {
             session: Session::new(self.limits.clone(), id, self.now()),
-            share: self.memory.share(Held::default()),
+            share: self.memory.share(UploadBytes::default()),
         })
     }
 
     /// Creates an empty share of the uploads' memory, whose bytes count towards `held`.
-    pub(crate) fn share(&self, held: Held) -> Share {
+    pub(crate) fn share(&self, held: UploadBytes) -> Share {
         self.memory.share(held)
     }
 
@@ -217,10 +217,10 @@ impl Sessions {
     /// bytes, which is what the asking upload would hold.
     ///
     /// Only one upload is told at a time, because its memory may be enough.
-    fn call_largest(&self, known: &HashMap<SessionId, Known>, wanted: u64) -> Lack {
-        let attached = known.values().filter_map(|known| match &known.whereabouts {
-            Whereabouts::Attached(calls) => Some((known.held.bytes(), calls)),
-            Whereabouts::Kept(_) => None,
+    fn call_largest(&self, known: &HashMap<SessionId, SessionEntry>, wanted: u64) -> Lack {
+        let attached = known.values().filter_map(|known| match &known.location {
+            Location::Attached(calls) => Some((known.held.bytes(), calls)),
+            Location::Detached(_) => None,
         });
         let attached: Vec<_> = attached.collect();
         if attached.iter().any(|(_, calls)| calls.gave_way().is_some()) {
@@ -306,10 +306,10 @@ impl Sessions {
             place = self.places.clone().try_acquire_owned();
         }
         let place = place.map_err(|_| NoPlace::Busy)?;
-        let newcomer = Known {
+        let newcomer = SessionEntry {
             address,
             held: hosted.held().clone(),
-            whereabouts: Whereabouts::Attached(calls),
+            location: Location::Attached(calls),
         };
         Ok(self.seat(hosted.session.id(), newcomer, place, &mut known))
     }
@@ -321,15 +321,15 @@ impl Sessions {
             return;
         };
         let (id, since) = (seat.id, Instant::now());
-        let kept = Kept {
+        let kept = DetachedSession {
             session,
             since,
             place,
         };
-        let known = Known {
+        let known = SessionEntry {
             address: seat.address,
             held: kept.session.held().clone(),
-            whereabouts: Whereabouts::Kept(kept),
+            location: Location::Detached(kept),
         };
         self.known().insert(id, known);
         self.changed.notify_waiters();
@@ -370,22 +370,22 @@ impl Sessions {
         calls: &Arc<Calls>,
     ) -> Option<Option<(Box<Hosted>, Seat)>> {
         let mut known = self.known();
-        if let Whereabouts::Attached(calls) = &known.get(&id)?.whereabouts {
+        if let Location::Attached(calls) = &known.get(&id)?.location {
             calls.leave.notify_one();
             return Some(None);
         }
-        let Known {
+        let SessionEntry {
             address,
             held,
-            whereabouts: Whereabouts::Kept(kept),
+            location: Location::Detached(kept),
         } = known.remove(&id)?
         else {
             return None;
         };
-        let resumed = Known {
+        let resumed = SessionEntry {
             address,
             held,
-            whereabouts: Whereabouts::Attached(calls.clone()),
+            location: Location::Attached(calls.clone()),
         };
         let seat = self.seat(id, resumed, kept.place, &mut known);
         Some(Some((kept.session, seat)))
@@ -393,7 +393,7 @@ impl Sessions {
 
     fn forget(&self, id: SessionId, since: Instant) {
         let mut known = self.known();
-        let is_it = |known: &Known| known.kept_since() == Some(since);
+        let is_it = |known: &SessionEntry| known.kept_since() == Some(since);
         let forgotten = match known.get(&id).is_some_and(is_it) {
             true => known.remove(&id),
             false => None,
@@ -405,7 +405,7 @@ impl Sessions {
 
     /// Returns whether an address may have one more session. There is no limit for loopback
     /// addresses, because they may belong to a proxy that does not forward the client's address.
-    fn has_room_for(&self, address: IpAddr, known: &HashMap<SessionId, Known>) -> bool {
+    fn has_room_for(&self, address: IpAddr, known: &HashMap<SessionId, SessionEntry>) -> bool {
         let same = known.values().filter(|known| known.address == address);
         address.is_loopback() || same.count() < self.per_address_max
     }
@@ -413,9 +413,9 @@ impl Sessions {
     fn seat(
         self: &Arc<Self>,
         id: SessionId,
-        attached: Known,
+        attached: SessionEntry,
         place: OwnedSemaphorePermit,
-        known: &mut HashMap<SessionId, Known>,
+        known: &mut HashMap<SessionId, SessionEntry>,
     ) -> Seat {
         let address = attached.address;
         known.insert(id, attached);
@@ -427,7 +427,7 @@ impl Sessions {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<SessionId, Known>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<SessionId, SessionEntry>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -484,21 +484,21 @@ impl Drop for Waiting<'_> {
 /// Removes the session that has been without a connection for the longest time, of those for which
 /// `may` returns true.
 fn forget_oldest(
-    known: &mut HashMap<SessionId, Known>,
-    may: impl Fn(&Known) -> bool,
-) -> Option<Known> {
+    known: &mut HashMap<SessionId, SessionEntry>,
+    may: impl Fn(&SessionEntry) -> bool,
+) -> Option<SessionEntry> {
     let kept = known.iter().filter(|(_, known)| may(known));
     let kept = kept.filter_map(|(id, known)| Some((known.kept_since()?, *id)));
     let (_, oldest) = kept.min_by_key(|(since, _)| *since)?;
     known.remove(&oldest)
 }
 
-impl Known {
+impl SessionEntry {
     /// Returns the time at which the session lost its connection, or `None` if it has one.
     fn kept_since(&self) -> Option<Instant> {
-        match &self.whereabouts {
-            Whereabouts::Attached(_) => None,
-            Whereabouts::Kept(kept) => Some(kept.since),
+        match &self.location {
+            Location::Attached(_) => None,
+            Location::Detached(kept) => Some(kept.since),
         }
     }
 }
@@ -529,7 +529,7 @@ impl Hosted {
     }
 
     /// Returns the counter of the bytes that the upload holds.
-    pub(crate) fn held(&self) -> &Held {
+    pub(crate) fn held(&self) -> &UploadBytes {
         self.share.held()
     }
 

@@ -6,7 +6,7 @@ use linerate_budget::Budget;
 use tokio::time::sleep;
 
 use super::{Calls, Hosted, Lack, NoPlace, Seat, Sessions};
-use crate::{lane::TURN_WORK, memory::Held, options::LogsOptions};
+use crate::{lane::TURN_WORK, memory::UploadBytes, options::LogsOptions};
 
 fn options(uploads_max: usize) -> LogsOptions {
     LogsOptions {
@@ -110,7 +110,7 @@ async fn kept_uploads_count_and_give_way_to_those_that_need_memory() {
     }
     let kept = sessions.memory_used();
     assert!(kept > 0 && sessions.count() == (0, 3));
-    let mut share = sessions.share(Held::default());
+    let mut share = sessions.share(UploadBytes::default());
     sessions.grow(&mut share, (1 << 30) - kept / 2).unwrap();
     assert!(sessions.count().1 < 3 && sessions.memory_used() <= 1 << 30);
     assert!(sessions.grow(&mut share, 1 << 30).is_err());
@@ -158,7 +158,7 @@ async fn session_that_needs_more_than_is_left_is_refused_and_others_go_on() {
     options.memory_bytes_max = 64 << 20;
     let sessions = sessions(&options);
     let (mut small, _seat) = begin(&sessions).unwrap();
-    let mut others = sessions.share(Held::default());
+    let mut others = sessions.share(UploadBytes::default());
     sessions.grow(&mut others, 60 << 20).unwrap();
     assert!(small.reserve(TURN_WORK, &sessions).is_err());
     assert!(sessions.memory_used() <= 64 << 20);
