@@ -11,7 +11,7 @@ use axum::{
     routing::get,
 };
 use linerate::{Options, axum::WebSocketUpgrade};
-use linerate_gateway::{Access, Gateway, Peer, Visit};
+use linerate_gateway::{Access, ConnectionGuard, Gateway, Peer};
 use linerate_logview::session::SUBPROTOCOL;
 use linerate_uploads::Service;
 
@@ -91,28 +91,28 @@ async fn only_diagnostics(
 
 async fn echo(
     State(state): State<Arc<PageState>>,
-    Extension(visit): Extension<Visit>,
+    Extension(guard): Extension<ConnectionGuard>,
     Extension(peer): Extension<Peer>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
     let upgrade = upgrade.with_options(state.options.clone());
-    attend(upgrade.with_scheme(peer.scheme), visit, Echo)
+    attend(upgrade.with_scheme(peer.scheme), guard, Echo)
 }
 
 async fn counters(
     State(state): State<Arc<PageState>>,
-    Extension(visit): Extension<Visit>,
+    Extension(guard): Extension<ConnectionGuard>,
     Extension(peer): Extension<Peer>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
     let upgrade = upgrade.with_options(state.options.clone());
     let push = state.counters.clone();
-    attend(upgrade.with_scheme(peer.scheme), visit, push)
+    attend(upgrade.with_scheme(peer.scheme), guard, push)
 }
 
 async fn upload(
     State(state): State<Arc<PageState>>,
-    Extension(visit): Extension<Visit>,
+    Extension(guard): Extension<ConnectionGuard>,
     Extension(peer): Extension<Peer>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
@@ -126,7 +126,7 @@ async fn upload(
         .with_scheme(peer.scheme)
         .with_subprotocols(&[SUBPROTOCOL]);
     let (service, address) = (state.uploads.clone(), peer.address);
-    attend(upgrade, visit, Upload { service, address })
+    attend(upgrade, guard, Upload { service, address })
 }
 
 async fn not_found() -> (StatusCode, &'static str) {

@@ -1,4 +1,4 @@
-//! Refuses connections that a limit leaves no place for.
+//! Refuses connections that a limit leaves no slot for.
 
 use std::{io, time::Duration};
 

@@ -152,7 +152,7 @@ fn start(
         outlet: outlet.clone(),
         commands,
         registration: Some(gate.worker.node().budget.register(&outlet)),
-        _visit: admitted.visit,
+        _guard: admitted.guard,
     };
     let context = Context {
         gate,

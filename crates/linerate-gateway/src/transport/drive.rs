@@ -12,7 +12,7 @@ use super::ClientOutlet;
 use crate::{
     node::{Emulation, Worker},
     protocol::{codes::Disconnect, dialect::Commands},
-    server::Visit,
+    server::ConnectionGuard,
     session::{Done, Session},
 };
 
@@ -46,7 +46,7 @@ pub(crate) struct Track {
     /// Registers the session with the memory budget until the worker has registered the client.
     pub(crate) registration: Option<Registration>,
     /// The connection's reservation.
-    pub(crate) _visit: Option<Visit>,
+    pub(crate) _guard: Option<ConnectionGuard>,
 }
 
 enum Step {
