@@ -53,7 +53,7 @@ use crate::{
     node::{Node, Whom, Worker},
     protocol::codes::{Disconnect, Unsubscribe},
     server::Peer,
-    session::Shared,
+    session::SessionEnvironment,
 };
 use rates::Rates;
 pub(crate) use tail::TailEncoding;
@@ -62,13 +62,13 @@ pub(crate) use tail::TailEncoding;
 #[derive(Debug)]
 pub(crate) struct Admin {
     node: Arc<Node>,
-    shared: Arc<Shared>,
+    shared: Arc<SessionEnvironment>,
     rates: Rates,
 }
 
 impl Admin {
     /// Creates the shared state.
-    pub(crate) fn new(node: Arc<Node>, shared: Arc<Shared>) -> Arc<Self> {
+    pub(crate) fn new(node: Arc<Node>, shared: Arc<SessionEnvironment>) -> Arc<Self> {
         Arc::new(Self {
             node,
             shared,

@@ -30,7 +30,7 @@ use crate::{
     operations::Operations,
     protocol,
     server::{Certificate, Frontend, Hosts, Phase, Stop, Threads, Workers, listen},
-    session::{Settings, Shared},
+    session::{SessionEnvironment, Settings},
 };
 pub use access::{Access, LogsAccess};
 pub use error::BindError;
@@ -72,7 +72,7 @@ pub struct Gateway {
 #[derive(Clone, Debug)]
 struct Parts {
     node: Arc<Node>,
-    shared: Arc<Shared>,
+    shared: Arc<SessionEnvironment>,
     frontend: Arc<Frontend>,
     counters: Arc<Counters>,
 }
@@ -149,7 +149,7 @@ impl Gateway {
         };
         let parts = Parts {
             node: Node::start(options, (dispatcher, control), broker, runtime),
-            shared: Arc::new(Shared::new(settings)),
+            shared: Arc::new(SessionEnvironment::new(settings)),
             frontend: Arc::new(frontend),
             counters: Arc::new(Counters::default()),
         };

@@ -30,7 +30,7 @@ use crate::{
     },
     node::Node,
     server::{Frontend, Peer, Phase},
-    session::Shared,
+    session::SessionEnvironment,
 };
 use snapshot::Snapshot;
 
@@ -45,7 +45,7 @@ pub(crate) struct Operations {
     /// The listeners for clients.
     pub frontend: Arc<Frontend>,
     /// The configuration and the metrics of sessions.
-    pub shared: Arc<Shared>,
+    pub shared: Arc<SessionEnvironment>,
 }
 
 /// The readiness of this node for new clients, as `/ready` reports it.
@@ -152,7 +152,7 @@ async fn only_near(
 /// Checks a request to `/echo` or `/counters`. These are public if the server is open or
 /// `server.diagnostics` is set; otherwise they require the admin key. Returns the response if the
 /// request is refused.
-pub(crate) fn refuse_diagnostics(shared: &Shared, parts: &Parts) -> Option<Response> {
+pub(crate) fn refuse_diagnostics(shared: &SessionEnvironment, parts: &Parts) -> Option<Response> {
     let settings = shared.settings();
     if settings.config.is_open() || settings.config.server.diagnostics {
         return None;

@@ -34,7 +34,7 @@ use crate::{
     node::{Connection, Worker},
     protocol::Dialect,
     server::{ConnectionGuard, Peer},
-    session::{Gate, Refusal, Settings, Shared},
+    session::{Gate, Refusal, SessionEnvironment, Settings},
 };
 use outlet::ClientOutlet;
 pub(crate) use routes::routes;
@@ -47,7 +47,7 @@ pub(crate) const DATA_BYTES_MAX: usize = 64 << 10;
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoints {
     worker: Arc<Worker>,
-    shared: Arc<Shared>,
+    shared: Arc<SessionEnvironment>,
     counters: Arc<Counters>,
 }
 

@@ -10,7 +10,7 @@ use crate::{
     node::{Notice, Worker},
     protocol::codes::Disconnect,
     server::{Frontend, Phase},
-    session::Shared,
+    session::SessionEnvironment,
 };
 
 /// Interval between two slices of clients.
@@ -31,7 +31,7 @@ impl DrainOptions {
 pub(super) async fn send_away_when_told(
     worker: Arc<Worker>,
     frontend: Arc<Frontend>,
-    shared: Arc<Shared>,
+    shared: Arc<SessionEnvironment>,
 ) {
     let mut draining = worker.node().draining();
     loop {

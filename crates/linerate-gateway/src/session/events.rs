@@ -5,7 +5,7 @@ use std::time::{Instant, SystemTime};
 use bytes::Bytes;
 use linerate_hub::ChannelName;
 
-use super::{Done, Event, Job, Session, Stage, Work, identity::end_of};
+use super::{Completion, Event, Job, Session, Stage, Work, identity::end_of};
 use crate::{
     auth::{Shown, SubscriptionClaims},
     node::Notice,
@@ -89,7 +89,7 @@ impl Session {
             let wanted = Subscribe::default();
             let candidate = context.prepare(&identity, id, channel.clone(), &wanted, Some(claims));
             let candidate = candidate.await.map(Box::new);
-            Done::Subscribed(channel, candidate)
+            Completion::Subscribed(channel, candidate)
         }))
     }
 

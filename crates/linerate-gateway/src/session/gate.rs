@@ -5,7 +5,7 @@ use std::{sync::Arc, time::SystemTime};
 use linerate_hub::ChannelName;
 
 use super::{
-    Identity, Settings, Shared,
+    Identity, SessionEnvironment, Settings,
     plan::{Asker, Plan},
 };
 use crate::{
@@ -32,7 +32,7 @@ pub(crate) enum Refusal {
 #[derive(Clone, Debug)]
 pub(crate) struct Gate {
     pub(crate) worker: Arc<Worker>,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SessionEnvironment>,
     pub(crate) dialect: &'static Dialect,
 }
 

@@ -160,7 +160,7 @@ impl Asker<'_> {
         let tags = wanted.tags_filter.as_ref().map(tags::compile).transpose();
         let tags = tags.map_err(|error| bad_request(&error))?;
         Ok(match (payload, tags) {
-            (Some(payload), Some(tags)) => Some(Arc::new(tags::Both::new(payload, tags))),
+            (Some(payload), Some(tags)) => Some(Arc::new(tags::PayloadAndTags::new(payload, tags))),
             (payload, tags) => payload.or(tags),
         })
     }

@@ -26,11 +26,11 @@ pub(super) const SUBSCRIBES_AT_ONCE: usize = 64;
 
 /// An operation that a session waits for. It owns everything it needs, so the session can continue
 /// in the meantime.
-pub(crate) type Work = Pin<Box<dyn Future<Output = Done> + Send>>;
+pub(crate) type Work = Pin<Box<dyn Future<Output = Completion> + Send>>;
 
 /// The result of an operation.
 #[derive(Debug)]
-pub(crate) enum Done {
+pub(crate) enum Completion {
     /// An answer that does not change the session.
     Answered(Result<Answer, ClientError>),
     Connected(Result<Joined, Refusal>),
