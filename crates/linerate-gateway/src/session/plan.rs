@@ -69,9 +69,9 @@ impl Asker<'_> {
         let has_join_leave = overrides.join_leave.unwrap_or(options.join_leave);
         let info = claims.and_then(|claims| claims.info.clone());
         let from = match &wanted.recover {
-            Some(position) if is_recoverable => node::From::After(position.clone()),
-            _ if is_positioned || is_recoverable => node::From::Newest,
-            _ => node::From::Live,
+            Some(position) if is_recoverable => node::StartPosition::After(position.clone()),
+            _ if is_positioned || is_recoverable => node::StartPosition::Newest,
+            _ => node::StartPosition::Live,
         };
         let subscribe = node::Subscribe {
             stream: options.stream(),

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     config::Config,
     node::{
-        Dispatcher, From, Node, Recovery, Subscribe, Worker,
+        Dispatcher, Node, Recovery, StartPosition, Subscribe, Worker,
         tests::{channel, connect, options, run, subscription},
     },
     protocol::{centrifuge::stream, command},
@@ -320,7 +320,10 @@ fn with_recovery(client: &Client, is_streamed: bool) -> Subscribe {
     Subscribe {
         stream: DURABLE,
         ring: RING,
-        from: client.newest.clone().map_or(From::Newest, From::After),
+        from: client
+            .newest
+            .clone()
+            .map_or(StartPosition::Newest, StartPosition::After),
         recovery: match is_streamed {
             true => Recovery::Stream { publications_max },
             false => Recovery::Reply { publications_max },
@@ -344,7 +347,7 @@ fn as_an_sdk(node: &Arc<Node>) -> Subscribe {
     };
     let plan = asker.plan(channel(LIVE), &command::Subscribe::default(), None);
     let wanted = plan.unwrap().subscribe;
-    assert_eq!(wanted.from, From::Live);
+    assert_eq!(wanted.from, StartPosition::Live);
     Subscribe {
         ring: RING,
         options: SubscriptionOptions {
