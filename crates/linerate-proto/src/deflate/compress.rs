@@ -3,7 +3,7 @@
 use core::mem;
 
 use super::{
-    Budget, Compressor, Context, Pool, Wanted, budget::Share, compressor::Machine,
+    Budget, Compressor, CompressorRequest, Context, Pool, budget::Share, compressor::Machine,
     position::MessagePosition, short, window::Window,
 };
 
@@ -48,10 +48,10 @@ impl Sending {
     }
 
     /// Returns which compressor is suitable for `bytes` bytes.
-    fn wanted(&self, bytes: usize) -> Wanted {
+    fn wanted(&self, bytes: usize) -> CompressorRequest {
         let window_bits = self.context.window_bits;
         let is_short = !self.context.takeover && bytes <= short::BYTES_MAX;
-        Wanted {
+        CompressorRequest {
             level: self.level,
             window_bits,
             machine: if is_short {

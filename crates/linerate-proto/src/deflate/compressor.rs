@@ -39,7 +39,7 @@ struct Stream {
 
 /// Describes which compressor is requested.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Wanted {
+pub struct CompressorRequest {
     pub(super) level: u8,
     pub(super) window_bits: u8,
     pub(super) machine: Machine,
@@ -63,7 +63,7 @@ struct Output {
 }
 
 impl Compressor {
-    pub(super) fn new(wanted: &Wanted) -> Self {
+    pub(super) fn new(wanted: &CompressorRequest) -> Self {
         let state = match wanted.machine {
             Machine::Short => State::Short(Box::new(short::Encoder::new())),
             Machine::Stream(_) => State::Stream(Box::new(Stream::new(wanted))),
@@ -77,7 +77,7 @@ impl Compressor {
         &self.output.bytes[..self.output.len]
     }
 
-    pub(super) fn suits(&self, wanted: &Wanted) -> bool {
+    pub(super) fn suits(&self, wanted: &CompressorRequest) -> bool {
         match (&self.state, wanted.machine) {
             (State::Short(_), Machine::Short) => true,
             (State::Stream(stream), Machine::Stream(_)) => stream.suits(wanted),
@@ -85,7 +85,7 @@ impl Compressor {
         }
     }
 
-    pub(super) fn is_owned(&self, wanted: &Wanted) -> bool {
+    pub(super) fn is_owned(&self, wanted: &CompressorRequest) -> bool {
         match (&self.state, wanted.machine) {
             (State::Short(_), Machine::Short) => true,
             (State::Stream(stream), Machine::Stream(position)) => {
@@ -107,7 +107,13 @@ impl Compressor {
     ///
     /// Afterwards the state has no position until [`set_position`](Self::set_position) is called,
     /// because it knows bytes that the peer may never receive.
-    pub(super) fn run(&mut self, wanted: &Wanted, history: [&[u8]; 2], input: &[u8], ends: bool) {
+    pub(super) fn run(
+        &mut self,
+        wanted: &CompressorRequest,
+        history: [&[u8]; 2],
+        input: &[u8],
+        ends: bool,
+    ) {
         if let State::Stream(stream) = &mut self.state
             && stream.position.take().map(Machine::Stream) != Some(wanted.machine)
         {
@@ -125,7 +131,7 @@ impl Compressor {
         }
         match &mut self.state {
             State::Short(encoder) => {
-                let Wanted {
+                let CompressorRequest {
                     level, window_bits, ..
                 } = *wanted;
                 output.len = encoder.encode(input, level, window_bits, &mut output.bytes);
@@ -155,7 +161,7 @@ impl Compressor {
 }
 
 impl Stream {
-    fn new(wanted: &Wanted) -> Self {
+    fn new(wanted: &CompressorRequest) -> Self {
         let window_bits = Self::window_bits(wanted);
         Self {
             deflate: Deflate::new(wanted.level.into(), false, window_bits),
@@ -167,11 +173,11 @@ impl Stream {
 
     /// Returns the window bits for zlib, which does not support 8. With 9 it refers back at most
     /// 512 - 262 bytes, because it leaves space for the longest match and its lookahead.
-    fn window_bits(wanted: &Wanted) -> u8 {
+    fn window_bits(wanted: &CompressorRequest) -> u8 {
         wanted.window_bits.max(9)
     }
 
-    fn suits(&self, wanted: &Wanted) -> bool {
+    fn suits(&self, wanted: &CompressorRequest) -> bool {
         (self.level, self.window_bits) == (wanted.level, Self::window_bits(wanted))
     }
 

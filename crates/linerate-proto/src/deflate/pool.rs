@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Compressor, Decompressor, Output, Wanted};
+use super::{Compressor, CompressorRequest, Decompressor, Output};
 
 /// Lends compression states to connections.
 ///
@@ -12,7 +12,7 @@ use super::{Compressor, Decompressor, Output, Wanted};
 pub trait Pool: Sync {
     /// Returns a suitable compressor, preferably the one that compressed the previous message of
     /// the same connection. If this returns `None`, the connection creates a new one.
-    fn take_compressor(&self, wanted: &Wanted) -> Option<Compressor>;
+    fn take_compressor(&self, wanted: &CompressorRequest) -> Option<Compressor>;
 
     /// Takes a compressor back.
     fn give_compressor(&self, compressor: Compressor);
@@ -40,7 +40,7 @@ pub trait Pool: Sync {
 pub struct Unpooled;
 
 impl Pool for Unpooled {
-    fn take_compressor(&self, _: &Wanted) -> Option<Compressor> {
+    fn take_compressor(&self, _: &CompressorRequest) -> Option<Compressor> {
         None
     }
 
@@ -77,7 +77,7 @@ impl Stock {
     }
 
     /// Like [`Pool::take_compressor`].
-    pub fn take_compressor(&mut self, wanted: &Wanted) -> Option<Compressor> {
+    pub fn take_compressor(&mut self, wanted: &CompressorRequest) -> Option<Compressor> {
         let own = |kept: &Compressor| kept.is_owned(wanted);
         let found = self.compressors.iter().rposition(own).or_else(|| {
             let is_full = self.compressors.len() >= self.states_max;
@@ -134,7 +134,7 @@ std::thread_local! {
 
 #[cfg(feature = "std")]
 impl Pool for ThreadPool {
-    fn take_compressor(&self, wanted: &Wanted) -> Option<Compressor> {
+    fn take_compressor(&self, wanted: &CompressorRequest) -> Option<Compressor> {
         let taken = STOCK.try_with(|stock| stock.borrow_mut().take_compressor(wanted));
         taken.ok().flatten()
     }
@@ -164,18 +164,18 @@ impl Pool for ThreadPool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Compressor, Decompressor, Output, Stock, Wanted};
+    use super::{Compressor, CompressorRequest, Decompressor, Output, Stock};
     use crate::deflate::{compressor::Machine, position::MessagePosition};
 
-    fn wanted(machine: Machine) -> Wanted {
-        Wanted {
+    fn wanted(machine: Machine) -> CompressorRequest {
+        CompressorRequest {
             level: 4,
             window_bits: 12,
             machine,
         }
     }
 
-    fn stream(position: MessagePosition) -> Wanted {
+    fn stream(position: MessagePosition) -> CompressorRequest {
         wanted(Machine::Stream(position))
     }
 
@@ -222,7 +222,7 @@ mod tests {
         give(&mut stock, b);
         let taken = stock.take_compressor(&stream(a)).expect("it is there");
         assert!(taken.is_owned(&stream(a)) && !taken.is_owned(&stream(b)));
-        let other_level = Wanted {
+        let other_level = CompressorRequest {
             level: 5,
             ..stream(b)
         };
@@ -256,7 +256,7 @@ mod tests {
         let position = MessagePosition::start();
         let mut stock = Stock::new(2);
         stock.give_compressor(Compressor::new(&stream(position)));
-        let wider = Wanted {
+        let wider = CompressorRequest {
             window_bits: 15,
             ..stream(position)
         };
