@@ -41,7 +41,7 @@ use tokio::{net::TcpStream, sync::oneshot};
 
 use crate::{
     Options, Result, WebSocket,
-    link::{Agreed, Alarm, Driver, Link},
+    link::{Alarm, Driver, HandshakeResult, Link},
     options::Settings,
     transport::Transport,
 };
@@ -269,7 +269,7 @@ fn accepting(
     request: &Request,
     subprotocol: Option<&str>,
     settings: &Settings,
-) -> std::result::Result<(Response, Agreed), HandshakeError> {
+) -> std::result::Result<(Response, HandshakeResult), HandshakeError> {
     let upgrade = request.websocket()?;
     let mut acceptance = upgrade.accept();
     if let Some(subprotocol) = subprotocol {
@@ -281,7 +281,7 @@ fn accepting(
     if let Some(deflate) = &settings.options.deflate {
         acceptance = acceptance.with_deflate(deflate);
     }
-    let agreed = Agreed::from(&acceptance);
+    let agreed = HandshakeResult::from(&acceptance);
     let mut response = Response::builder().status(acceptance.status());
     for (name, value) in acceptance.headers() {
         response = response.header(name, value);

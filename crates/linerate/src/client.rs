@@ -25,10 +25,10 @@ use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 use crate::{
     Error, Options, Result, WebSocket,
     dial::{
-        Deadline, DialError, Dialed, Dialer, Phase, Proxy, ProxyChoice, RedirectError, Resolve,
-        Target, Timeouts, is_redirect,
+        Deadline, DialError, DialedStream, Dialer, Phase, Proxy, ProxyChoice, RedirectError,
+        Resolve, Target, Timeouts, is_redirect,
     },
-    link::{Agreed, Driver, Link},
+    link::{Driver, HandshakeResult, Link},
     options::Settings,
     pool,
     transport::Transport,
@@ -297,7 +297,7 @@ impl Client {
     /// Opens the WebSocket over HTTP/1.1 if ALPN selected it or was not used.
     async fn upgrade_dialed(
         &self,
-        dialed: Dialed,
+        dialed: DialedStream,
         target: &Target,
         deadline: &Deadline,
     ) -> Result<Outcome> {
@@ -334,7 +334,7 @@ impl Client {
             Ok(exchanged) => exchanged,
             Err(error) => return Outcome::refused(&handshake, error),
         };
-        let agreed = Agreed::from(&negotiated);
+        let agreed = HandshakeResult::from(&negotiated);
         let link = Link::new(io, Role::Client, &self.settings, &leftover, agreed);
         tokio::spawn(Driver::without_handler(link.clone()));
         Ok(Outcome::Opened(WebSocket::new(link)))
