@@ -8,13 +8,13 @@
 //! | `hosts` | host names that the server accepts |
 //! | `http2` | requests and WebSockets on HTTP/2 streams |
 //! | `listener` | listening sockets |
-//! | `newcomer` | connections before their first request |
+//! | `pending_connection` | connections before their first request |
 //! | `peer` | the origin of a request |
 //! | `proxy` | client addresses reported by trusted proxies |
 //! | `refusal` | refuses connections for which there is no slot |
 //! | `request` | answers requests, which know where they come from |
 //! | `spares` | spare file descriptors |
-//! | `staying` | response bodies that keep their slot among the connections |
+//! | `guarded_body` | response bodies that keep their slot among the connections |
 //! | `stop` | the phases of shutting down |
 //! | `timed` | request bodies with a time limit |
 //! | `tls` | the certificate and its renewal |
@@ -25,16 +25,16 @@ mod admission;
 mod connection;
 #[cfg(fuzzing)]
 pub(crate) mod fuzzing;
+mod guarded_body;
 mod hosts;
 mod http2;
 mod listener;
-mod newcomer;
 mod peer;
+mod pending_connection;
 mod proxy;
 mod refusal;
 mod request;
 mod spares;
-mod staying;
 mod stop;
 mod timed;
 mod tls;
@@ -50,7 +50,7 @@ use crate::config::ServerOptions;
 
 pub(crate) use admission::CONNECTION_BYTES;
 pub use admission::ConnectionGuard;
-pub(crate) use admission::{Admission, Full};
+pub(crate) use admission::{Admission, LimitReached};
 pub(crate) use connection::{DEAD_PEER_TIMEOUT, HANDSHAKE_TIMEOUT, HEAD_TIMEOUT};
 pub(crate) use hosts::Hosts;
 pub(crate) use hosts::names_this_machine;

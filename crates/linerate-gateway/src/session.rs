@@ -41,7 +41,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use linerate_hub::{ChannelName, ClientId};
 
-use crate::auth::Shown;
+use crate::auth::TokenId;
 use crate::protocol::{
     codes::{ClientError, Disconnect, Unsubscribe},
     command::{Command, Request},
@@ -52,12 +52,12 @@ use crate::protocol::{
 use budget::{Budget, Verdict};
 use deadlines::{Deadlines, Due};
 pub(crate) use environment::{SessionEnvironment, Settings};
-pub(crate) use fixed::{FixedSession, Granted};
+pub(crate) use fixed::{AuthorizedRequest, FixedSession};
 pub(crate) use gate::{Gate, Refusal};
 pub(crate) use identity::{Identity, Member};
 pub(crate) use outlet::{Event, SessionOutlet};
 #[cfg(test)]
-pub(crate) use plan::Asker;
+pub(crate) use plan::Requester;
 use work::SUBSCRIBES_AT_ONCE;
 pub(crate) use work::{Completion, Context, Work};
 
@@ -151,7 +151,7 @@ pub(crate) struct Subscription {
     /// True if the server made the subscription; the client can then renew it only by reconnecting.
     is_of_server: bool,
     /// Information about the token of the subscription, if there was one.
-    token: Option<Shown>,
+    token: Option<TokenId>,
     /// The information about this client that other subscribers of the channel see.
     info: Option<Bytes>,
 }

@@ -75,7 +75,7 @@ pub(super) struct ConnectionSlot {
 ///
 /// The list is complete: there is one response for each.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Full {
+pub(crate) enum LimitReached {
     /// The limit on connections from one address is reached.
     Address,
     /// The limit on open connections is reached.
@@ -151,11 +151,11 @@ impl Admission {
     }
 
     /// Takes a slot among all connections, if one is free and memory is not short.
-    pub(super) fn admit(self: &Arc<Self>) -> Result<ConnectionSlot, Full> {
+    pub(super) fn admit(self: &Arc<Self>) -> Result<ConnectionSlot, LimitReached> {
         self.accepted.fetch_add(1, Ordering::Relaxed);
         if self.budget.state() != State::Normal {
             self.refused.fetch_add(1, Ordering::Relaxed);
-            return Err(Full::Memory);
+            return Err(LimitReached::Memory);
         }
         let max = self.limits.load().connections_max;
         let one_more = |open| (open < max).then_some(open + 1);
@@ -169,7 +169,7 @@ impl Admission {
             }),
             Err(_) => {
                 self.refused.fetch_add(1, Ordering::Relaxed);
-                Err(Full::Connections)
+                Err(LimitReached::Connections)
             }
         }
     }
@@ -204,7 +204,7 @@ impl Admission {
     }
 }
 
-impl Full {
+impl LimitReached {
     /// Returns the reason for logs and `/ready`.
     pub(super) const fn reason(self) -> &'static str {
         match self {
@@ -257,7 +257,7 @@ impl ConnectionGuard {
     ///
     /// # Errors
     /// Fails if no slot is free, in total or for the address.
-    pub(crate) fn stay(&self) -> Result<(), Full> {
+    pub(crate) fn stay(&self) -> Result<(), LimitReached> {
         let Some(stream) = &self.stream else {
             return Ok(());
         };
@@ -267,7 +267,11 @@ impl ConnectionGuard {
         let admission = &self.slot.0.admission;
         let slot = admission.admit()?;
         let address = match stream.address {
-            Some(address) => Some(admission.admit_address(address).ok_or(Full::Address)?),
+            Some(address) => Some(
+                admission
+                    .admit_address(address)
+                    .ok_or(LimitReached::Address)?,
+            ),
             None => None,
         };
         // If another task was faster, it has set equivalent slots.
@@ -327,7 +331,7 @@ mod tests {
     use linerate_budget::Budget;
     use tokio::sync::mpsc::{self, error::TryRecvError};
 
-    use super::{Admission, ConnectionGuard, Full};
+    use super::{Admission, ConnectionGuard, LimitReached};
     use crate::{config::ServerOptions, server::Stop};
 
     fn admission(connections_max: usize, per_address_max: usize) -> Arc<Admission> {
@@ -409,11 +413,14 @@ mod tests {
             assert_eq!(first.clone().stay(), Ok(()));
         }
         assert_eq!(admission.open(), 2);
-        assert_eq!(second.stay(), Err(Full::Address));
+        assert_eq!(second.stay(), Err(LimitReached::Address));
         assert_eq!(admission.open(), 2, "the other slot is released");
         let proxied = connection.on_stream(None);
         assert_eq!(proxied.stay(), Ok(()));
-        assert_eq!(connection.on_stream(None).stay(), Err(Full::Connections));
+        assert_eq!(
+            connection.on_stream(None).stay(),
+            Err(LimitReached::Connections)
+        );
         drop(first);
         assert_eq!(second.stay(), Ok(()));
         drop((connection, second, proxied));

@@ -20,8 +20,8 @@ use tokio::{
 };
 
 use super::{
-    ConnectionGuard, Frontend, Full, HEAD_BYTES_MAX, REQUESTS_TIMEOUT, http2,
-    newcomer::Newcomer,
+    ConnectionGuard, Frontend, HEAD_BYTES_MAX, LimitReached, REQUESTS_TIMEOUT, http2,
+    pending_connection::PendingConnection,
     proxy,
     refusal::refuse,
     request::{Origin, answer},
@@ -45,10 +45,10 @@ pub(super) async fn attend(
     app: Router,
     guard: ConnectionGuard,
 ) {
-    let newcomer = Newcomer::register(frontend.admission.budget());
+    let pending = PendingConnection::register(frontend.admission.budget());
     tokio::select! {
-        () = attend_fully(frontend, stream, app, guard, newcomer.clone()) => {}
-        () = newcomer.ended() => tracing::debug!("connection closed: memory is short"),
+        () = attend_fully(frontend, stream, app, guard, pending.clone()) => {}
+        () = pending.ended() => tracing::debug!("connection closed: memory is short"),
     }
 }
 
@@ -57,7 +57,7 @@ async fn attend_fully(
     mut stream: TcpStream,
     app: Router,
     guard: ConnectionGuard,
-    newcomer: Arc<Newcomer>,
+    pending: Arc<PendingConnection>,
 ) {
     let prepared = timeout(HANDSHAKE_TIMEOUT, prepare(&frontend, &mut stream)).await;
     let (socket, address) = match prepared {
@@ -73,12 +73,12 @@ async fn attend_fully(
             None => {
                 tracing::debug!(%address, "connection refused: too many from its address");
                 let is_tls = frontend.certificate.is_some();
-                return refuse(stream, Full::Address, is_tls).await;
+                return refuse(stream, LimitReached::Address, is_tls).await;
             }
         },
     };
     let certificate = frontend.certificate.clone();
-    let origin = Origin::new(frontend, (socket, address), guard, newcomer);
+    let origin = Origin::new(frontend, (socket, address), guard, pending);
     match certificate {
         None => match is_http2(&origin, &stream).await {
             Ok(is_http2) => serve_either(origin, stream, app, is_http2).await,

@@ -19,11 +19,11 @@ use linerate::Scheme;
 use tower_service::Service;
 
 use super::{
-    ConnectionGuard, Frontend, Full, Peer,
+    ConnectionGuard, Frontend, LimitReached, Peer,
     admission::AddressSlot,
-    newcomer::Newcomer,
+    guarded_body::GuardedBody,
+    pending_connection::PendingConnection,
     proxy,
-    staying::Staying,
     timed::{BodyMemory, Timed},
 };
 
@@ -43,7 +43,7 @@ pub(super) struct Origin {
     socket: IpAddr,
     is_tls: bool,
     pub(super) guard: ConnectionGuard,
-    newcomer: Arc<Newcomer>,
+    pending: Arc<PendingConnection>,
     /// True while a response of unknown length is being sent.
     pub(super) is_streaming: Arc<AtomicBool>,
 }
@@ -64,7 +64,7 @@ where
         path = request.uri().path(),
         "request"
     );
-    origin.newcomer.settle();
+    origin.pending.settle();
     // This comes before anything else, because no route is available to a page with another host
     // name.
     if let Err(denied) = origin.frontend.hosts.check(&request) {
@@ -106,7 +106,7 @@ where
     }
     // Sessions have already taken their slots. Other streaming responses take them here.
     Ok(match guard.stay() {
-        Ok(()) => response.map(|body| Body::new(Staying::new(body, guard))),
+        Ok(()) => response.map(|body| Body::new(GuardedBody::new(body, guard))),
         Err(full) => full.into_response(),
     })
 }
@@ -115,7 +115,7 @@ where
 /// CORS headers, so that a page of another origin that could have read the response can read this
 /// one.
 fn without_body(response: &Response) -> Response {
-    let mut refused = Full::Memory.into_response();
+    let mut refused = LimitReached::Memory.into_response();
     for (name, value) in response.headers() {
         if *name == header::VARY || name.as_str().starts_with("access-control-") {
             refused.headers_mut().append(name.clone(), value.clone());
@@ -131,14 +131,14 @@ impl Origin {
         frontend: Arc<Frontend>,
         (socket, address): (IpAddr, IpAddr),
         guard: ConnectionGuard,
-        newcomer: Arc<Newcomer>,
+        pending: Arc<PendingConnection>,
     ) -> Self {
         Self {
             address,
             socket,
             is_tls: frontend.certificate.is_some(),
             guard,
-            newcomer,
+            pending,
             frontend,
             is_streaming: Arc::default(),
         }
@@ -155,7 +155,7 @@ impl Origin {
     }
 
     /// Returns the peer of a request, and a slot for its address if a proxy has reported it.
-    fn peer(&self, request: &Request<Body>) -> Result<(Peer, Option<AddressSlot>), Full> {
+    fn peer(&self, request: &Request<Body>) -> Result<(Peer, Option<AddressSlot>), LimitReached> {
         let scheme = if self.is_tls {
             Scheme::Https
         } else {
@@ -177,7 +177,9 @@ impl Origin {
             return Ok((peer, None));
         };
         peer.address = address;
-        let slot = admission.admit_address(address).ok_or(Full::Address)?;
+        let slot = admission
+            .admit_address(address)
+            .ok_or(LimitReached::Address)?;
         Ok((peer, Some(slot)))
     }
 }

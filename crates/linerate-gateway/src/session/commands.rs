@@ -10,7 +10,7 @@ use super::{
     Completion, Context, Identity, Pending, Refusal, Session, Stage, Subscription, VERSION, Work,
     deadlines::until,
     identity::end_of,
-    work::{Joined, Standing},
+    work::{ActiveSubscription, ConnectedClient},
 };
 use crate::{
     auth::{ConnectionClaims, SubscriptionClaims},
@@ -297,10 +297,10 @@ impl Session {
     fn connected(
         &mut self,
         now: Instant,
-        result: Result<Joined, Refusal>,
+        result: Result<ConnectedClient, Refusal>,
     ) -> Result<Connected, Refusal> {
         self.stage = Stage::Fresh;
-        let Joined {
+        let ConnectedClient {
             identity,
             member,
             standings,
@@ -331,10 +331,10 @@ impl Session {
     pub(super) fn subscribed(
         &mut self,
         channel: &ChannelName,
-        standing: Standing,
+        standing: ActiveSubscription,
         is_of_server: bool,
     ) -> crate::protocol::reply::Subscribed {
-        let Standing {
+        let ActiveSubscription {
             subscription,
             subscribed,
         } = standing;

@@ -7,7 +7,7 @@ use linerate_hub::ChannelName;
 
 use super::{Completion, Event, Job, Session, Stage, Work, identity::end_of};
 use crate::{
-    auth::{Shown, SubscriptionClaims},
+    auth::{SubscriptionClaims, TokenId},
     node::Notice,
     protocol::{
         codes::{Disconnect, Unsubscribe},
@@ -100,7 +100,8 @@ impl Session {
             return;
         };
         let (gate, user) = (&self.context.gate, &identity.user);
-        let is_revoked = |token: &Option<Shown>| gate.check_revoked(user, token.as_ref()).is_err();
+        let is_revoked =
+            |token: &Option<TokenId>| gate.check_revoked(user, token.as_ref()).is_err();
         if is_revoked(&identity.token) {
             return self.end(Disconnect::TOKEN_REVOKED);
         }

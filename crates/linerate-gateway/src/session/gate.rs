@@ -6,10 +6,10 @@ use linerate_hub::ChannelName;
 
 use super::{
     Identity, SessionEnvironment, Settings,
-    plan::{Asker, Plan},
+    plan::{Plan, Requester},
 };
 use crate::{
-    auth::{ConnectionClaims, Shown, Subscriber, SubscriptionClaims, TokenError},
+    auth::{ConnectionClaims, Subscriber, SubscriptionClaims, TokenError, TokenId},
     metrics::TokenKind,
     node::{Worker, seconds_now},
     protocol::{
@@ -77,7 +77,7 @@ impl Gate {
     pub(crate) fn check_revoked(
         &self,
         user: &str,
-        token: Option<&Shown>,
+        token: Option<&TokenId>,
     ) -> Result<(), TokenError> {
         let revocations = self.worker.node().revocations.in_force();
         let is_revoked =
@@ -160,13 +160,13 @@ impl Gate {
         wanted: &command::Subscribe,
         claims: Option<&SubscriptionClaims>,
     ) -> Result<Plan, ClientError> {
-        let asker = Asker {
+        let requester = Requester {
             settings,
             node: self.worker.node(),
             identity,
             dialect: self.dialect,
         };
-        asker.plan(channel, wanted, claims)
+        requester.plan(channel, wanted, claims)
     }
 }
 

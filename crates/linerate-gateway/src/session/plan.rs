@@ -14,7 +14,7 @@ use crate::{
 
 /// The client that asks, and the dialect that it uses.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asker<'a> {
+pub(crate) struct Requester<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) node: &'a Arc<Node>,
     pub(crate) identity: &'a Identity,
@@ -32,7 +32,7 @@ pub(crate) struct Plan {
     pub(crate) info: Option<bytes::Bytes>,
 }
 
-impl Asker<'_> {
+impl Requester<'_> {
     /// Checks a request and returns how to serve it. `claims` are those of the client's token for
     /// the channel, if it presented one.
     ///

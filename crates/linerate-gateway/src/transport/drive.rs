@@ -39,7 +39,7 @@ pub(crate) struct StreamInput {
 
 /// What a session runs on.
 #[derive(Debug)]
-pub(crate) struct Track {
+pub(crate) struct SessionRuntime {
     pub(crate) worker: Arc<Worker>,
     pub(crate) outlet: Arc<ClientOutlet>,
     pub(crate) commands: &'static Commands,
@@ -57,7 +57,7 @@ enum Step {
     Timeout,
 }
 
-impl Track {
+impl SessionRuntime {
     /// Runs a session until it ends or the client disconnects.
     pub(crate) async fn run(mut self, mut session: Session, mut input: impl Input) {
         let mut works = FuturesOrdered::new();

@@ -23,7 +23,7 @@ use crate::{
         tests::{channel, connect, options, run, subscription},
     },
     protocol::{centrifuge::stream, command},
-    session::{Asker, Identity, Settings},
+    session::{Identity, Requester, Settings},
 };
 
 const CHANNELS: [&str; 3] = ["a", "b", LIVE];
@@ -339,13 +339,13 @@ fn as_an_sdk(node: &Arc<Node>) -> Subscribe {
     config.channel.allow_subscribe = true;
     config.channel.allow_anonymous = true;
     let settings = Settings::new(config, None).unwrap();
-    let asker = Asker {
+    let requester = Requester {
         settings: &settings,
         node,
         identity: &Identity::new("c", None),
         dialect: &stream::EVENTS,
     };
-    let plan = asker.plan(channel(LIVE), &command::Subscribe::default(), None);
+    let plan = requester.plan(channel(LIVE), &command::Subscribe::default(), None);
     let wanted = plan.unwrap().subscribe;
     assert_eq!(wanted.from, StartPosition::Live);
     Subscribe {

@@ -12,12 +12,12 @@ use super::ConnectionGuard;
 
 /// A response body that holds the slots of its request until it ends or is dropped.
 #[derive(Debug)]
-pub(super) struct Staying {
+pub(super) struct GuardedBody {
     body: Body,
     _guard: ConnectionGuard,
 }
 
-impl Staying {
+impl GuardedBody {
     pub(super) fn new(body: Body, guard: ConnectionGuard) -> Self {
         Self {
             body,
@@ -26,7 +26,7 @@ impl Staying {
     }
 }
 
-impl HttpBody for Staying {
+impl HttpBody for GuardedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
