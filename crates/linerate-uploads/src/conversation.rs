@@ -20,7 +20,7 @@ use crate::{
     },
     farewell::{Farewell, refusal_of_place},
     lane::{Completion, Input, Lane, ROOM_INTERVAL, ROOM_WITHIN},
-    sessions::{Calls, Hosted, Lack, Seat, Sessions},
+    sessions::{HostedSession, MemoryShortage, SessionGuard, SessionSignals, Sessions},
     tails::Tail,
     viewing::Viewing,
 };
@@ -61,10 +61,10 @@ pub(crate) struct Conversation<'a> {
     sessions: &'a Arc<Sessions>,
     sender: &'a Sender,
     visitor: Visitor<'a>,
-    calls: Arc<Calls>,
-    seat: Option<Seat>,
+    calls: Arc<SessionSignals>,
+    seat: Option<SessionGuard>,
     /// The session, unless it is running.
-    hosted: Option<Box<Hosted>>,
+    hosted: Option<Box<HostedSession>>,
     running: Option<Running>,
     lane: Arc<Lane>,
     /// The latest time at which the session must run, on its clock.
@@ -204,7 +204,7 @@ impl<'a> Conversation<'a> {
         }
         let until = Instant::now() + ROOM_WITHIN;
         while let Err(lack) = self.lane.reserve(&input, self.sessions) {
-            if lack == Lack::Refused || Instant::now() >= until {
+            if lack == MemoryShortage::Refused || Instant::now() >= until {
                 return Err(self.end_without_memory().await?);
             }
             self.while_working(sleep(ROOM_INTERVAL)).await?;
@@ -310,7 +310,11 @@ impl<'a> Conversation<'a> {
 
     /// Returns the session that the client wants to resume, or its own session with an error to
     /// send.
-    async fn grant(&mut self, wish: Wish, mut hosted: Box<Hosted>) -> Result<Box<Hosted>, End> {
+    async fn grant(
+        &mut self,
+        wish: Wish,
+        mut hosted: Box<HostedSession>,
+    ) -> Result<Box<HostedSession>, End> {
         let error = match wish {
             Wish::Follow(name) => match self.sessions.tails.find(&name) {
                 Some(tail) => return Err(End::Follow(tail)),

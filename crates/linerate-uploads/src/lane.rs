@@ -22,7 +22,7 @@ use tokio::{
 use crate::{
     memory::{Share, UploadBytes},
     parsing,
-    sessions::{Hosted, Lack, Sessions},
+    sessions::{HostedSession, MemoryShortage, Sessions},
 };
 
 /// How much work a session does at once, in decompressed bytes. It takes about a millisecond; then
@@ -87,14 +87,14 @@ struct Traffic {
 enum TurnResult {
     Done(Completion),
     /// There is not enough memory. The work continues once another upload has released some.
-    Lacking(Box<Hosted>),
+    Lacking(Box<HostedSession>),
 }
 
 /// The session after it has run, because no input is left, its turn is over, or the connection must
 /// handle the result.
 #[derive(Debug)]
 pub(crate) struct Completion {
-    pub(crate) hosted: Box<Hosted>,
+    pub(crate) hosted: Box<HostedSession>,
     /// Replies to send after those on the lane, unless granting the wish ends the conversation.
     pub(crate) replies: Vec<String>,
     pub(crate) wish: Option<Wish>,
@@ -118,7 +118,7 @@ impl Lane {
     }
 
     /// Reserves memory for an input. Call this before [pushing](Self::push) it.
-    pub(crate) fn reserve(&self, input: &Input, sessions: &Sessions) -> Result<(), Lack> {
+    pub(crate) fn reserve(&self, input: &Input, sessions: &Sessions) -> Result<(), MemoryShortage> {
         let mut traffic = self.traffic();
         let used = traffic.take_used();
         let reserved = sessions.grow(&mut traffic.share, input.bytes() as u64);
@@ -200,7 +200,7 @@ impl Lane {
     /// While the session waits for memory that another upload releases, it does not hold a turn.
     pub(crate) async fn run(
         self: Arc<Self>,
-        mut hosted: Box<Hosted>,
+        mut hosted: Box<HostedSession>,
         sessions: Arc<Sessions>,
     ) -> Result<Completion, JoinError> {
         let mut lacks_until = None;
@@ -218,7 +218,12 @@ impl Lane {
         }
     }
 
-    fn work(&self, mut hosted: Box<Hosted>, sessions: &Sessions, mut may_wait: bool) -> TurnResult {
+    fn work(
+        &self,
+        mut hosted: Box<HostedSession>,
+        sessions: &Sessions,
+        mut may_wait: bool,
+    ) -> TurnResult {
         loop {
             if self.is_abandoned.load(Ordering::Relaxed) {
                 return TurnResult::Done(Completion::idle(hosted));
@@ -228,7 +233,7 @@ impl Lane {
             let mut promised = 0;
             match self.reserve_turn(&mut hosted, text_of(&inputs), sessions) {
                 Ok(reply_bytes) => (promised, may_wait) = (reply_bytes, true),
-                Err(Lack::Soon) if may_wait => {
+                Err(MemoryShortage::Soon) if may_wait => {
                     self.hand_back(inputs, used, Vec::new());
                     return TurnResult::Lacking(hosted);
                 }
@@ -275,10 +280,10 @@ impl Lane {
     /// to the lane.
     fn reserve_turn(
         &self,
-        hosted: &mut Hosted,
+        hosted: &mut HostedSession,
         text: Option<&str>,
         sessions: &Sessions,
-    ) -> Result<u64, Lack> {
+    ) -> Result<u64, MemoryShortage> {
         let reply_bytes = hosted.reply_bytes_max(text);
         sessions.grow(&mut self.traffic().share, reply_bytes)?;
         if let Err(lack) = hosted.reserve(TURN_WORK, sessions) {
@@ -327,7 +332,7 @@ impl Lane {
 
 impl Completion {
     /// Creates the result of a session without replies and without a wish.
-    fn idle(hosted: Box<Hosted>) -> Self {
+    fn idle(hosted: Box<HostedSession>) -> Self {
         Self {
             hosted,
             replies: Vec::new(),
@@ -364,7 +369,7 @@ impl Input {
 /// Passes inputs to a session until it has done the work of one turn, then handles its timeouts;
 /// returns its replies. Inputs that were processed completely move to `used`.
 fn perform(
-    hosted: &mut Hosted,
+    hosted: &mut HostedSession,
     inputs: &mut VecDeque<Input>,
     used: &mut Vec<Input>,
     sessions: &Sessions,
@@ -422,7 +427,7 @@ mod tests {
     use crate::{
         memory::UploadBytes,
         options::LogsOptions,
-        sessions::{Hosted, Sessions},
+        sessions::{HostedSession, Sessions},
     };
 
     const LINE: &str = "192.0.2.7 - - [22/Jan/2021:01:47:05 +0000] \"GET / HTTP/1.1\" 200 654\n";
@@ -448,14 +453,18 @@ mod tests {
         lane.push(input);
     }
 
-    fn work(lane: &Lane, hosted: Box<Hosted>, sessions: &Sessions) -> Completion {
+    fn work(lane: &Lane, hosted: Box<HostedSession>, sessions: &Sessions) -> Completion {
         match lane.work(hosted, sessions, true) {
             TurnResult::Done(done) => done,
             TurnResult::Lacking(_) => panic!("there is enough memory"),
         }
     }
 
-    async fn run(lane: &Arc<Lane>, hosted: Box<Hosted>, sessions: &Arc<Sessions>) -> Completion {
+    async fn run(
+        lane: &Arc<Lane>,
+        hosted: Box<HostedSession>,
+        sessions: &Arc<Sessions>,
+    ) -> Completion {
         lane.clone().run(hosted, sessions.clone()).await.unwrap()
     }
 
@@ -548,7 +557,7 @@ mod tests {
     }
 
     /// Returns the number of decompressed bytes that a session has read.
-    fn bytes_read(hosted: &mut Hosted, sessions: &Sessions) -> u64 {
+    fn bytes_read(hosted: &mut HostedSession, sessions: &Sessions) -> u64 {
         let now = sessions.now();
         hosted.session.handle_resume(now);
         let replies = std::iter::from_fn(|| hosted.session.poll_reply(now));

@@ -57,14 +57,14 @@ pub(crate) struct Sessions {
 
 /// A session with its share of the memory.
 #[derive(Debug)]
-pub(crate) struct Hosted {
+pub(crate) struct HostedSession {
     pub(crate) session: Session,
     share: Share,
 }
 
 /// The reason why a session does not get a place.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum NoPlace {
+pub(crate) enum SessionRefusal {
     /// The client's address has reached its limit of sessions.
     Address,
     /// The limit of sessions is reached, or memory is low.
@@ -75,7 +75,7 @@ pub(crate) enum NoPlace {
 
 /// The reason why an upload does not get memory.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Lack {
+pub(crate) enum MemoryShortage {
     /// There is none left, and no other upload holds more than this one would.
     Refused,
     /// The upload that holds the most has been told to give way, so memory will be available soon.
@@ -84,7 +84,7 @@ pub(crate) enum Lack {
 
 /// Signals to the connection of a session.
 #[derive(Debug, Default)]
-pub(crate) struct Calls {
+pub(crate) struct SessionSignals {
     /// The session is resumed on another connection.
     leave: Notify,
     /// The session must end, because others need its memory.
@@ -103,19 +103,19 @@ struct SessionEntry {
 /// The current location of a session.
 enum Location {
     /// The session belongs to a connection, which receives these signals.
-    Attached(Arc<Calls>),
+    Attached(Arc<SessionSignals>),
     Detached(DetachedSession),
 }
 
 /// A session whose connection was lost.
 struct DetachedSession {
-    session: Box<Hosted>,
+    session: Box<HostedSession>,
     since: Instant,
     place: OwnedSemaphorePermit,
 }
 
 /// A connection's right to a session. Dropping it frees the place for another session.
-pub(crate) struct Seat {
+pub(crate) struct SessionGuard {
     sessions: Arc<Sessions>,
     id: SessionId,
     address: IpAddr,
@@ -179,9 +179,9 @@ impl Sessions {
     }
 
     /// Creates a session for a new connection. The session needs no place until it has files.
-    pub(crate) fn session(&self) -> Box<Hosted> {
+    pub(crate) fn session(&self) -> Box<HostedSession> {
         let id = SessionId::from_bytes(rand::random());
-        Box::new(Hosted {
+        Box::new(HostedSession {
             session: Session::new(self.limits.clone(), id, self.now()),
             share: self.memory.share(UploadBytes::default()),
         })
@@ -200,7 +200,7 @@ impl Sessions {
 
     /// Adds bytes to a share. If there are not enough left, first the sessions without a connection
     /// give way, oldest first, and then the upload that holds the most.
-    pub(crate) fn grow(&self, share: &mut Share, bytes: u64) -> Result<(), Lack> {
+    pub(crate) fn grow(&self, share: &mut Share, bytes: u64) -> Result<(), MemoryShortage> {
         while share.grow(bytes).is_err() {
             let mut known = self.known();
             let Some(oldest) = forget_oldest(&mut known, |_| true) else {
@@ -217,18 +217,22 @@ impl Sessions {
     /// bytes, which is what the asking upload would hold.
     ///
     /// Only one upload is told at a time, because its memory may be enough.
-    fn call_largest(&self, known: &HashMap<SessionId, SessionEntry>, wanted: u64) -> Lack {
+    fn call_largest(
+        &self,
+        known: &HashMap<SessionId, SessionEntry>,
+        wanted: u64,
+    ) -> MemoryShortage {
         let attached = known.values().filter_map(|known| match &known.location {
             Location::Attached(calls) => Some((known.held.bytes(), calls)),
             Location::Detached(_) => None,
         });
         let attached: Vec<_> = attached.collect();
         if attached.iter().any(|(_, calls)| calls.gave_way().is_some()) {
-            return Lack::Soon;
+            return MemoryShortage::Soon;
         }
         let largest = attached.iter().max_by_key(|(bytes, _)| *bytes);
         let Some((bytes, calls)) = largest.filter(|(bytes, _)| *bytes > wanted) else {
-            return Lack::Refused;
+            return MemoryShortage::Refused;
         };
         calls.gave_way_bytes.store(*bytes, Ordering::Relaxed);
         calls.give_way.notify_one();
@@ -237,7 +241,7 @@ impl Sessions {
             bytes,
             "ending the largest upload, because others need memory"
         );
-        Lack::Soon
+        MemoryShortage::Soon
     }
 
     /// Returns the error for a session that needs more memory than is available.
@@ -248,7 +252,7 @@ impl Sessions {
     }
 
     /// Returns the error for a session that was told to give way.
-    pub(crate) fn gave_way(&self, calls: &Calls) -> SessionError {
+    pub(crate) fn gave_way(&self, calls: &SessionSignals) -> SessionError {
         SessionError::GaveWay {
             bytes: calls.gave_way().unwrap_or_default(),
             bytes_max: self.memory.bytes_max(),
@@ -267,7 +271,7 @@ impl Sessions {
 
     /// Waits for a turn on the parser threads. The turn ends when the returned permit is dropped.
     pub(crate) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
-        let _waiting = Waiting::new(&self.waiting);
+        let _waiting = WaitingGuard::new(&self.waiting);
         // The semaphore is never closed. If it were, the turn would only start too early.
         self.parsers.clone().acquire_owned().await.ok()
     }
@@ -281,15 +285,15 @@ impl Sessions {
     /// for the longest time gives way.
     pub(crate) fn admit(
         self: &Arc<Self>,
-        hosted: &Hosted,
+        hosted: &HostedSession,
         address: IpAddr,
-        calls: Arc<Calls>,
-    ) -> Result<Seat, NoPlace> {
+        calls: Arc<SessionSignals>,
+    ) -> Result<SessionGuard, SessionRefusal> {
         if self.uploads_max == 0 {
-            return Err(NoPlace::Off);
+            return Err(SessionRefusal::Off);
         }
         if self.memory.is_tight() {
-            return Err(NoPlace::Busy);
+            return Err(SessionRefusal::Busy);
         }
         let address = address.to_canonical();
         // Dropped after the lock is released, because freeing sessions takes a while.
@@ -297,15 +301,15 @@ impl Sessions {
         let mut known = self.known();
         while !self.has_room_for(address, &known) {
             let oldest = forget_oldest(&mut known, |known| known.address == address);
-            forgotten.push(oldest.ok_or(NoPlace::Address)?);
+            forgotten.push(oldest.ok_or(SessionRefusal::Address)?);
         }
         let mut place = self.places.clone().try_acquire_owned();
         while place.is_err() {
             // The place becomes free only when the session is dropped.
-            drop(forget_oldest(&mut known, |_| true).ok_or(NoPlace::Busy)?);
+            drop(forget_oldest(&mut known, |_| true).ok_or(SessionRefusal::Busy)?);
             place = self.places.clone().try_acquire_owned();
         }
-        let place = place.map_err(|_| NoPlace::Busy)?;
+        let place = place.map_err(|_| SessionRefusal::Busy)?;
         let newcomer = SessionEntry {
             address,
             held: hosted.held().clone(),
@@ -315,7 +319,7 @@ impl Sessions {
     }
 
     /// Keeps a session whose connection was lost, for the configured time.
-    pub(crate) fn keep(self: &Arc<Self>, mut seat: Seat, mut session: Box<Hosted>) {
+    pub(crate) fn keep(self: &Arc<Self>, mut seat: SessionGuard, mut session: Box<HostedSession>) {
         session.settle();
         let Some(place) = seat.place.take_if(|_| !self.resume.is_zero()) else {
             return;
@@ -345,8 +349,8 @@ impl Sessions {
     pub(crate) async fn resume(
         self: &Arc<Self>,
         id: SessionId,
-        calls: Arc<Calls>,
-    ) -> Option<(Box<Hosted>, Seat)> {
+        calls: Arc<SessionSignals>,
+    ) -> Option<(Box<HostedSession>, SessionGuard)> {
         let taken = timeout(TAKEOVER_MAX, async {
             loop {
                 let changed = self.changed.notified();
@@ -367,8 +371,8 @@ impl Sessions {
     fn try_resume(
         self: &Arc<Self>,
         id: SessionId,
-        calls: &Arc<Calls>,
-    ) -> Option<Option<(Box<Hosted>, Seat)>> {
+        calls: &Arc<SessionSignals>,
+    ) -> Option<Option<(Box<HostedSession>, SessionGuard)>> {
         let mut known = self.known();
         if let Location::Attached(calls) = &known.get(&id)?.location {
             calls.leave.notify_one();
@@ -416,10 +420,10 @@ impl Sessions {
         attached: SessionEntry,
         place: OwnedSemaphorePermit,
         known: &mut HashMap<SessionId, SessionEntry>,
-    ) -> Seat {
+    ) -> SessionGuard {
         let address = attached.address;
         known.insert(id, attached);
-        Seat {
+        SessionGuard {
             sessions: self.clone(),
             id,
             address,
@@ -438,7 +442,7 @@ impl fmt::Debug for Sessions {
     }
 }
 
-impl Calls {
+impl SessionSignals {
     /// Waits until the session is wanted on another connection.
     pub(crate) async fn to_leave(&self) {
         self.leave.notified().await;
@@ -456,7 +460,7 @@ impl Calls {
     }
 }
 
-impl Drop for Seat {
+impl Drop for SessionGuard {
     fn drop(&mut self) {
         if self.place.take().is_some() {
             self.sessions.known().remove(&self.id);
@@ -466,16 +470,16 @@ impl Drop for Seat {
 }
 
 /// Counts a waiting session while it exists.
-struct Waiting<'a>(&'a AtomicUsize);
+struct WaitingGuard<'a>(&'a AtomicUsize);
 
-impl<'a> Waiting<'a> {
+impl<'a> WaitingGuard<'a> {
     fn new(count: &'a AtomicUsize) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
         Self(count)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -503,9 +507,13 @@ impl SessionEntry {
     }
 }
 
-impl Hosted {
+impl HostedSession {
     /// Reserves the memory that `work` bytes of decompressed input may need.
-    pub(crate) fn reserve(&mut self, work: usize, sessions: &Sessions) -> Result<(), Lack> {
+    pub(crate) fn reserve(
+        &mut self,
+        work: usize,
+        sessions: &Sessions,
+    ) -> Result<(), MemoryShortage> {
         if !self.session.has_files() {
             return Ok(());
         }
