@@ -198,7 +198,7 @@ fn check(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 /// The results of a check.
-struct Found {
+struct CheckResults {
     /// The URL that was checked, and whether over HTTP/2.
     name: String,
     rows: Vec<Row>,
@@ -240,7 +240,7 @@ impl Arguments {
     }
 
     /// Sends all inputs and returns the findings.
-    async fn find(&self, mut rows: Vec<Row>) -> anyhow::Result<Found> {
+    async fn find(&self, mut rows: Vec<Row>) -> anyhow::Result<CheckResults> {
         if let Some(address) = self.listen {
             let progress = progress::Progress::new(&rows);
             let tell = |finding: &Finding| progress.tell(finding);
@@ -248,7 +248,7 @@ impl Arguments {
             let command = self.run.as_deref();
             let checked = client::check(address, command, &rows, manner, tell).await;
             let (name, findings) = checked?;
-            return Ok(Found {
+            return Ok(CheckResults {
                 name,
                 rows,
                 findings,
@@ -281,7 +281,7 @@ impl Arguments {
         let stressed = stress::run(&plan, &mut rows, floods..end, victim, &progress);
         let (stressed, aftermath) = stressed.await?;
         findings.extend(stressed);
-        Ok(Found {
+        Ok(CheckResults {
             name: format!("{url}{}", self.over()),
             rows,
             findings,
@@ -382,8 +382,8 @@ impl Arguments {
     }
 
     /// Prints the report; returns the exit status.
-    fn report(&self, found: &Found) -> anyhow::Result<ExitCode> {
-        let Found { rows, findings, .. } = found;
+    fn report(&self, found: &CheckResults) -> anyhow::Result<ExitCode> {
+        let CheckResults { rows, findings, .. } = found;
         let report = Report {
             name: &found.name,
             rows,

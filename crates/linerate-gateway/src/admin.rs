@@ -14,11 +14,11 @@
 //! | `GET channels?sort=rate\|bytes\|subscribers&limit=50&contains=` | [`view::Channels`] |
 //! | `GET broker` | [`view::BrokerLink`]: the link with its latest changes and gaps |
 //! | `GET tail?channel=…&rate=20` | a `text/event-stream`, see below |
-//! | `POST disconnect` [`view::Disconnect`] | [`view::Done`] |
-//! | `POST unsubscribe` [`view::Unsubscribe`] | [`view::Done`] |
-//! | `POST publish` [`view::Publish`] | [`view::Done`] |
-//! | `POST drain` `{}` | [`view::Done`]; `/ready` fails, and clients are disconnected |
-//! | `POST undrain` `{}` | [`view::Done`]; ready again, and the remaining clients stay |
+//! | `POST disconnect` [`view::Disconnect`] | [`view::AffectedClients`] |
+//! | `POST unsubscribe` [`view::Unsubscribe`] | [`view::AffectedClients`] |
+//! | `POST publish` [`view::Publish`] | [`view::AffectedClients`] |
+//! | `POST drain` `{}` | [`view::AffectedClients`]; `/ready` fails, and clients are disconnected |
+//! | `POST undrain` `{}` | [`view::AffectedClients`]; ready again, and the remaining clients stay |
 //!
 //! `disconnect` and `unsubscribe` apply to all nodes. `connections` and `channels` list only those
 //! of the node that replies, which is why the page shows its name.
@@ -50,10 +50,10 @@ use tokio::time::Instant;
 
 use crate::{
     api::{Refusal, gate::KeyedApi, read},
-    node::{Node, Whom, Worker},
+    node::{ConnectionSelector, Node, Worker},
     protocol::codes::{Disconnect, Unsubscribe},
     server::Peer,
-    session::Shared,
+    session::SessionEnvironment,
 };
 use rates::Rates;
 pub(crate) use tail::TailEncoding;
@@ -62,13 +62,13 @@ pub(crate) use tail::TailEncoding;
 #[derive(Debug)]
 pub(crate) struct Admin {
     node: Arc<Node>,
-    shared: Arc<Shared>,
+    shared: Arc<SessionEnvironment>,
     rates: Rates,
 }
 
 impl Admin {
     /// Creates the shared state.
-    pub(crate) fn new(node: Arc<Node>, shared: Arc<Shared>) -> Arc<Self> {
+    pub(crate) fn new(node: Arc<Node>, shared: Arc<SessionEnvironment>) -> Arc<Self> {
         Arc::new(Self {
             node,
             shared,
@@ -155,7 +155,7 @@ async fn disconnect(
     _: Administrator,
     State(state): State<AdminState>,
     request: Request,
-) -> Result<Json<view::Done>, Refusal> {
+) -> Result<Json<view::AffectedClients>, Refusal> {
     let asked: view::Disconnect = json(&state, request).await?;
     let whom = whom(asked.user, asked.client)?;
     let why = match asked.may_reconnect {
@@ -163,14 +163,14 @@ async fn disconnect(
         false => Disconnect::FORCE_NO_RECONNECT,
     };
     let clients = state.admin.node.all_nodes.disconnect(whom, why).await;
-    Ok(Json(view::Done { clients }))
+    Ok(Json(view::AffectedClients { clients }))
 }
 
 async fn unsubscribe(
     _: Administrator,
     State(state): State<AdminState>,
     request: Request,
-) -> Result<Json<view::Done>, Refusal> {
+) -> Result<Json<view::AffectedClients>, Refusal> {
     let asked: view::Unsubscribe = json(&state, request).await?;
     let channel = channel_name(&asked.channel)?;
     let whom = whom(asked.user, asked.client)?;
@@ -179,14 +179,14 @@ async fn unsubscribe(
         .all_nodes
         .unsubscribe(whom, Some(&channel), Unsubscribe::SERVER)
         .await;
-    Ok(Json(view::Done { clients }))
+    Ok(Json(view::AffectedClients { clients }))
 }
 
 async fn publish(
     _: Administrator,
     State(state): State<AdminState>,
     request: Request,
-) -> Result<Json<view::Done>, Refusal> {
+) -> Result<Json<view::AffectedClients>, Refusal> {
     let asked: view::Publish = json(&state, request).await?;
     let channel = channel_name(&asked.channel)?;
     let node = &state.admin.node;
@@ -201,21 +201,21 @@ async fn publish(
         options: node.namespaces.current().options(&channel).stream(),
     };
     match node.publisher.publish(&channel, publish).await {
-        Ok(_) => Ok(Json(view::Done::default())),
+        Ok(_) => Ok(Json(view::AffectedClients::default())),
         Err(error) => Err(Refusal::new(StatusCode::BAD_GATEWAY, 100, error)),
     }
 }
 
-async fn drain(_: Administrator, State(node): State<Arc<Node>>) -> Json<view::Done> {
+async fn drain(_: Administrator, State(node): State<Arc<Node>>) -> Json<view::AffectedClients> {
     node.drain();
     let clients = node.counts.clients();
-    Json(view::Done { clients })
+    Json(view::AffectedClients { clients })
 }
 
-async fn undrain(_: Administrator, State(node): State<Arc<Node>>) -> Json<view::Done> {
+async fn undrain(_: Administrator, State(node): State<Arc<Node>>) -> Json<view::AffectedClients> {
     node.undrain();
     let clients = node.counts.clients();
-    Json(view::Done { clients })
+    Json(view::AffectedClients { clients })
 }
 
 /// Parses the JSON body of a request.
@@ -233,11 +233,11 @@ fn query<T: DeserializeOwned>(parts: &Parts) -> Result<T, Refusal> {
     Ok(query.0)
 }
 
-fn whom(user: String, client: String) -> Result<Whom, Refusal> {
+fn whom(user: String, client: String) -> Result<ConnectionSelector, Refusal> {
     if user.is_empty() && client.is_empty() {
         return Err(bad_request("user or client is required"));
     }
-    Ok(Whom {
+    Ok(ConnectionSelector {
         user,
         client,
         except: Vec::new(),

@@ -34,12 +34,12 @@ use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
 use serde_json::json;
 
-use crate::{node::Node, server::Peer, session::Shared};
+use crate::{node::Node, server::Peer, session::SessionEnvironment};
 use gate::{Denied, KeyedApi};
 use reply::{ApiError, Reply};
 
 /// Returns the routes of the server API.
-pub(crate) fn routes(node: Arc<Node>, shared: Arc<Shared>) -> Router {
+pub(crate) fn routes(node: Arc<Node>, shared: Arc<SessionEnvironment>) -> Router {
     Router::new()
         .route("/api/{method}", post(handle))
         .with_state(Api { node, shared })
@@ -48,7 +48,7 @@ pub(crate) fn routes(node: Arc<Node>, shared: Arc<Shared>) -> Router {
 #[derive(Clone, Debug)]
 struct Api {
     node: Arc<Node>,
-    shared: Arc<Shared>,
+    shared: Arc<SessionEnvironment>,
 }
 
 async fn handle(

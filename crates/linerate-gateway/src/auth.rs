@@ -32,7 +32,7 @@ pub(crate) use claims::{ConnectionClaims, SubscriptionClaims};
 pub use error::AuthSetupError;
 pub(crate) use error::TokenError;
 pub(crate) use origins::Origins;
-pub(crate) use revocations::{Revocation, RevocationError, Revocations, Shown, Target};
+pub(crate) use revocations::{Revocation, RevocationError, Revocations, Target, TokenId};
 pub use token::{TokenMaker, TokenMakerError};
 
 use claims::Claims;

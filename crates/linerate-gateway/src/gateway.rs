@@ -29,8 +29,8 @@ use crate::{
     node::{Dispatcher, Node, NodeInfo, NodeOptions},
     operations::Operations,
     protocol,
-    server::{Certificate, Front, Hosts, Phase, Stop, Threads, Workers, listen},
-    session::{Settings, Shared},
+    server::{Certificate, Frontend, Hosts, Phase, Stop, Threads, Workers, listen},
+    session::{SessionEnvironment, Settings},
 };
 pub use access::{Access, LogsAccess};
 pub use error::BindError;
@@ -72,8 +72,8 @@ pub struct Gateway {
 #[derive(Clone, Debug)]
 struct Parts {
     node: Arc<Node>,
-    shared: Arc<Shared>,
-    front: Arc<Front>,
+    shared: Arc<SessionEnvironment>,
+    frontend: Arc<Frontend>,
     counters: Arc<Counters>,
 }
 
@@ -128,7 +128,7 @@ impl Gateway {
         linerate::Budget::global().set_bytes_max(to_usize(config.compression_budget_bytes()));
         let hosts = Hosts::new(&config);
         let count = workers.count();
-        let front = Front::within(
+        let frontend = Frontend::within(
             budget.clone(),
             &config.server,
             hosts,
@@ -149,8 +149,8 @@ impl Gateway {
         };
         let parts = Parts {
             node: Node::start(options, (dispatcher, control), broker, runtime),
-            shared: Arc::new(Shared::new(settings)),
-            front: Arc::new(front),
+            shared: Arc::new(SessionEnvironment::new(settings)),
+            frontend: Arc::new(frontend),
             counters: Arc::new(Counters::default()),
         };
         let node = parts.node.clone();
@@ -185,7 +185,7 @@ impl Gateway {
 
     /// Returns the URL of the gateway for browsers.
     pub fn url(&self) -> String {
-        let scheme = match self.parts.front.certificate {
+        let scheme = match self.parts.frontend.certificate {
             Some(_) => "https",
             None => "http",
         };
@@ -219,7 +219,8 @@ impl Gateway {
     /// Like [`start`](Self::start), with the routes that `extend` returns for each worker. It is
     /// given the gateway's routes of that worker.
     ///
-    /// Each request has a [`Peer`](crate::Peer) and a [`Visit`](crate::Visit) among its extensions.
+    /// Each request has a [`Peer`](crate::Peer) and a [`ConnectionGuard`](crate::ConnectionGuard)
+    /// among its extensions.
     ///
     /// # Errors
     /// Fails if a thread cannot be started.
@@ -236,19 +237,19 @@ impl Gateway {
         let Parts {
             node,
             shared,
-            front,
+            frontend,
             ..
         } = &parts;
         let operations = Arc::new(Operations {
             node: node.clone(),
-            front: front.clone(),
+            frontend: frontend.clone(),
             shared: shared.clone(),
         });
         if let Some(listener) = listener {
             node.spawn_task(serve_operations(listener, operations.clone()));
         }
-        if front.certificate.is_some() {
-            node.spawn_task(reload::renew_certificate(front.clone()));
+        if frontend.certificate.is_some() {
+            node.spawn_task(reload::renew_certificate(frontend.clone()));
         }
         let admin = Admin::new(node.clone(), shared.clone());
         let service = WorkerService {
@@ -313,7 +314,7 @@ impl Running {
         let options = &settings.config.server.drain;
         self.guard.stop.enter(Phase::Announced);
         sleep(options.delay).await;
-        let admission = &self.parts.front.admission;
+        let admission = &self.parts.frontend.admission;
         let connections = admission.open();
         let window = options.window_of(connections);
         tracing::info!(connections, window_s = window.as_secs_f64(), "draining");
@@ -349,13 +350,13 @@ impl Drop for ShutdownGuard {
 /// Serves monitoring on its own listener. It continues while the server drains, because monitoring
 /// is especially useful at that time.
 async fn serve_operations(listener: std::net::TcpListener, operations: Arc<Operations>) {
-    let over = operations.front.stopped.clone();
+    let over = operations.frontend.stopped.clone();
     let serve = async {
         let (_stop, stopped) = Stop::new();
         let hosts = Hosts::of_operations(&operations.shared.settings().config);
-        let front = Front::new(&ServerOptions::default(), hosts, 1, stopped)?;
+        let frontend = Frontend::new(&ServerOptions::default(), hosts, 1, stopped)?;
         let listener = TcpListener::from_std(listener)?;
-        Arc::new(front)
+        Arc::new(frontend)
             .serve(listener, operations.private_routes())
             .await?;
         Ok::<_, Box<dyn std::error::Error>>(())

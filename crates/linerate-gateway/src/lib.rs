@@ -47,4 +47,4 @@ pub use auth::{AuthSetupError, KeyRefusal, TokenMaker, TokenMakerError};
 pub use gateway::{Access, BindError, Gateway, LogsAccess, ReloadError, Running};
 pub use limits::{Limit, Unit};
 pub use node::NodeInfo;
-pub use server::{CertificateError, Peer, Visit};
+pub use server::{CertificateError, ConnectionGuard, Peer};

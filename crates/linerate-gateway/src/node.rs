@@ -62,7 +62,7 @@ use crate::{
 };
 use accounts::Accounts;
 use all_nodes::AllNodes;
-pub(crate) use cluster::message::Whom;
+pub(crate) use cluster::message::ConnectionSelector;
 use cluster::{Cluster, message::Body};
 use control::ControlHandler;
 pub(crate) use counts::Counts;
@@ -85,7 +85,7 @@ pub(crate) use shard::Shard;
 pub use status::NodeInfo;
 use status::Status;
 pub(crate) use subscribe::{Prepared, SubscribeError};
-pub(crate) use subscription::{From, Recovery, Subscribe};
+pub(crate) use subscription::{Recovery, StartPosition, Subscribe};
 use tally::Tallies;
 pub(crate) use tally::Tally;
 pub(crate) use timeline::{Change, Entry};

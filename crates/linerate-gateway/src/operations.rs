@@ -29,8 +29,8 @@ use crate::{
         gate::{Denied, KeyedApi, is_local},
     },
     node::Node,
-    server::{Front, Peer, Phase},
-    session::Shared,
+    server::{Frontend, Peer, Phase},
+    session::SessionEnvironment,
 };
 use snapshot::Snapshot;
 
@@ -43,9 +43,9 @@ pub(crate) struct Operations {
     /// The node.
     pub node: Arc<Node>,
     /// The listeners for clients.
-    pub front: Arc<Front>,
+    pub frontend: Arc<Frontend>,
     /// The configuration and the metrics of sessions.
-    pub shared: Arc<Shared>,
+    pub shared: Arc<SessionEnvironment>,
 }
 
 /// The readiness of this node for new clients, as `/ready` reports it.
@@ -85,13 +85,13 @@ impl Operations {
         if self.node.publisher.writes.are_refused() {
             reasons.push("the broker refuses durable publications");
         }
-        if self.front.stopped.phase() != Phase::Serving || *self.node.draining().borrow() {
+        if self.frontend.stopped.phase() != Phase::Serving || *self.node.draining().borrow() {
             reasons.push("draining");
         }
         if self.node.budget.state() != Memory::Normal {
             reasons.push("memory");
         }
-        if !self.front.admission.has_room() {
+        if !self.frontend.admission.has_room() {
             reasons.push("connection limit reached");
         }
         Readiness {
@@ -121,7 +121,7 @@ async fn ready(State(operations): State<Arc<Operations>>) -> Response {
 }
 
 async fn metrics(State(operations): State<Arc<Operations>>) -> Response {
-    let snapshot = Snapshot::take(&operations.node, &operations.front).await;
+    let snapshot = Snapshot::take(&operations.node, &operations.frontend).await;
     match snapshot.into_text(operations.shared.metrics()) {
         Ok(text) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
@@ -152,7 +152,7 @@ async fn only_near(
 /// Checks a request to `/echo` or `/counters`. These are public if the server is open or
 /// `server.diagnostics` is set; otherwise they require the admin key. Returns the response if the
 /// request is refused.
-pub(crate) fn refuse_diagnostics(shared: &Shared, parts: &Parts) -> Option<Response> {
+pub(crate) fn refuse_diagnostics(shared: &SessionEnvironment, parts: &Parts) -> Option<Response> {
     let settings = shared.settings();
     if settings.config.is_open() || settings.config.server.diagnostics {
         return None;

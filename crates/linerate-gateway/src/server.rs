@@ -8,13 +8,13 @@
 //! | `hosts` | host names that the server accepts |
 //! | `http2` | requests and WebSockets on HTTP/2 streams |
 //! | `listener` | listening sockets |
-//! | `newcomer` | connections before their first request |
+//! | `pending_connection` | connections before their first request |
 //! | `peer` | the origin of a request |
 //! | `proxy` | client addresses reported by trusted proxies |
-//! | `refusal` | refuses connections for which there is no place |
+//! | `refusal` | refuses connections for which there is no slot |
 //! | `request` | answers requests, which know where they come from |
 //! | `spares` | spare file descriptors |
-//! | `staying` | response bodies that keep their place among the connections |
+//! | `guarded_body` | response bodies that keep their slot among the connections |
 //! | `stop` | the phases of shutting down |
 //! | `timed` | request bodies with a time limit |
 //! | `tls` | the certificate and its renewal |
@@ -25,16 +25,16 @@ mod admission;
 mod connection;
 #[cfg(fuzzing)]
 pub(crate) mod fuzzing;
+mod guarded_body;
 mod hosts;
 mod http2;
 mod listener;
-mod newcomer;
 mod peer;
+mod pending_connection;
 mod proxy;
 mod refusal;
 mod request;
 mod spares;
-mod staying;
 mod stop;
 mod timed;
 mod tls;
@@ -49,8 +49,8 @@ use tokio::net::TcpListener;
 use crate::config::ServerOptions;
 
 pub(crate) use admission::CONNECTION_BYTES;
-pub use admission::Visit;
-pub(crate) use admission::{Admission, Full};
+pub use admission::ConnectionGuard;
+pub(crate) use admission::{Admission, LimitReached};
 pub(crate) use connection::{DEAD_PEER_TIMEOUT, HANDSHAKE_TIMEOUT, HEAD_TIMEOUT};
 pub(crate) use hosts::Hosts;
 pub(crate) use hosts::names_this_machine;
@@ -66,7 +66,7 @@ pub(crate) use workers::{Threads, Workers};
 
 /// State shared by the listeners of all workers.
 #[derive(Debug)]
-pub(crate) struct Front {
+pub(crate) struct Frontend {
     /// Connection limits.
     pub admission: Arc<Admission>,
     /// The host names that the server accepts.
@@ -83,7 +83,7 @@ pub(crate) struct Front {
     pub workers: usize,
 }
 
-impl Front {
+impl Frontend {
     /// Creates the state from the configuration, without a memory limit.
     ///
     /// # Errors
@@ -124,7 +124,7 @@ impl Front {
     /// Serves `app` on a listener until the server stops, and then until all connections are
     /// closed.
     ///
-    /// Each request has a [`Peer`] and a [`Visit`] among its extensions.
+    /// Each request has a [`Peer`] and a [`ConnectionGuard`] among its extensions.
     ///
     /// # Errors
     /// Fails if accepting connections fails permanently because the socket is not a listener.

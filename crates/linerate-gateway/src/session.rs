@@ -21,6 +21,7 @@
 mod budget;
 mod commands;
 mod deadlines;
+mod environment;
 mod events;
 mod fixed;
 #[cfg(fuzzing)]
@@ -30,7 +31,6 @@ mod identity;
 mod outlet;
 mod plan;
 mod scope;
-mod shared;
 mod tags;
 mod work;
 
@@ -41,7 +41,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use linerate_hub::{ChannelName, ClientId};
 
-use crate::auth::Shown;
+use crate::auth::TokenId;
 use crate::protocol::{
     codes::{ClientError, Disconnect, Unsubscribe},
     command::{Command, Request},
@@ -51,15 +51,15 @@ use crate::protocol::{
 };
 use budget::{Budget, Verdict};
 use deadlines::{Deadlines, Due};
-pub(crate) use fixed::{FixedSession, Granted};
+pub(crate) use environment::{SessionEnvironment, Settings};
+pub(crate) use fixed::{AuthorizedRequest, FixedSession};
 pub(crate) use gate::{Gate, Refusal};
 pub(crate) use identity::{Identity, Member};
 pub(crate) use outlet::{Event, SessionOutlet};
 #[cfg(test)]
-pub(crate) use plan::Asker;
-pub(crate) use shared::{Settings, Shared};
+pub(crate) use plan::Requester;
 use work::SUBSCRIBES_AT_ONCE;
-pub(crate) use work::{Context, Done, Work};
+pub(crate) use work::{Completion, Context, Work};
 
 /// Commands that may wait for earlier ones to complete. At this limit, the session reads no further
 /// input.
@@ -111,7 +111,7 @@ enum Job {
 /// What an outstanding operation is for, with the channel if it is a subscription.
 #[derive(Clone, Debug)]
 enum Pending {
-    Command(Asked, Option<ChannelName>),
+    Command(OpenCommand, Option<ChannelName>),
     /// A subscription that the server initiated.
     Push(ChannelName),
 }
@@ -136,7 +136,7 @@ impl Pending {
 
 /// A command that has not been answered yet.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct OpenCommand {
     id: u32,
     method: &'static str,
     since: Instant,
@@ -151,7 +151,7 @@ pub(crate) struct Subscription {
     /// True if the server made the subscription; the client can then renew it only by reconnecting.
     is_of_server: bool,
     /// Information about the token of the subscription, if there was one.
-    token: Option<Shown>,
+    token: Option<TokenId>,
     /// The information about this client that other subscribers of the channel see.
     info: Option<Bytes>,
 }
@@ -197,11 +197,11 @@ impl Session {
 
     /// Handles the result of the oldest outstanding operation. The resulting output must be sent at
     /// once.
-    pub(crate) fn handle_done(&mut self, now: Instant, done: Done) {
+    pub(crate) fn handle_completion(&mut self, now: Instant, completion: Completion) {
         let Some(pending) = self.pending.pop_front() else {
             return;
         };
-        self.finish(now, pending, done);
+        self.finish(now, pending, completion);
     }
 
     /// Handles all deadlines that have passed.
@@ -224,13 +224,13 @@ impl Session {
     }
 
     /// Returns the next operation to run, concurrently with those already running. Hand their
-    /// results to [`handle_done`](Self::handle_done) in the order in which this method returned the
-    /// operations.
+    /// results to [`handle_completion`](Self::handle_completion) in the order in which
+    /// this method returned the operations.
     pub(crate) fn poll_work(&mut self, now: Instant) -> Option<Work> {
         while self.may_begin() {
             let (pending, work) = match self.waiting.pop_front()? {
                 Job::Command(command, since) => {
-                    let asked = Asked {
+                    let asked = OpenCommand {
                         id: command.id,
                         method: command.request.name(),
                         since,
@@ -331,7 +331,7 @@ impl Session {
     }
 
     /// Records the duration of a command that was answered or that ended the session.
-    fn count(&self, now: Instant, asked: Asked) {
+    fn count(&self, now: Instant, asked: OpenCommand) {
         let metrics = self.context.gate.shared.metrics();
         metrics.count_command(asked.method, now.saturating_duration_since(asked.since));
     }

@@ -33,8 +33,8 @@ use linerate_budget::Account;
 use crate::{
     node::{Connection, Worker},
     protocol::Dialect,
-    server::{Peer, Visit},
-    session::{Gate, Refusal, Settings, Shared},
+    server::{ConnectionGuard, Peer},
+    session::{Gate, Refusal, SessionEnvironment, Settings},
 };
 use outlet::ClientOutlet;
 pub(crate) use routes::routes;
@@ -47,7 +47,7 @@ pub(crate) const DATA_BYTES_MAX: usize = 64 << 10;
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoints {
     worker: Arc<Worker>,
-    shared: Arc<Shared>,
+    shared: Arc<SessionEnvironment>,
     counters: Arc<Counters>,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct Admitted {
     agent: String,
     cors: cors::Cors,
     /// The connection's reservation, held for the lifetime of the session.
-    visit: Option<Visit>,
+    guard: Option<ConnectionGuard>,
 }
 
 impl Admitted {
@@ -94,7 +94,7 @@ impl Admitted {
     /// Reserves a place for a session that is about to begin. Returns the refusal if the server is
     /// full.
     fn refuse_to_stay(&self) -> Option<Response> {
-        let full = self.visit.as_ref()?.stay().err()?;
+        let full = self.guard.as_ref()?.stay().err()?;
         Some(self.cors.clone().allow(full.into_response()))
     }
 
@@ -135,7 +135,7 @@ impl FromRequestParts<Endpoints> for Admitted {
             peer,
             agent: agent[..agent.floor_char_boundary(128)].to_owned(),
             cors: cors::Cors::of(&parts.headers),
-            visit: parts.extensions.get::<Visit>().cloned(),
+            guard: parts.extensions.get::<ConnectionGuard>().cloned(),
         })
     }
 }

@@ -11,12 +11,12 @@ mod delivery;
 mod flush;
 mod freeze;
 mod group;
-mod held;
 mod lag;
 mod marks;
 mod matcher;
 mod members;
 mod membership;
+mod memory_use;
 mod meter;
 mod ring;
 mod room;
@@ -32,9 +32,9 @@ use linerate_filter::Evaluated;
 
 pub use self::{
     admission::SubscribeError,
-    held::Held,
     lag::Lag,
     membership::IsChannelEmpty,
+    memory_use::MemoryUse,
     meter::{DELAY_BOUNDS_S, Deliveries, MESSAGES_BOUNDS},
     subscription::Start,
     totals::Totals,

@@ -20,8 +20,8 @@ mod codec;
 mod compress;
 mod compressor;
 mod decompress;
-mod place;
 mod pool;
+mod position;
 mod prepared;
 mod short;
 mod window;
@@ -29,14 +29,14 @@ mod worth;
 
 pub use agreement::{Agreement, Context};
 pub use budget::Budget;
-pub use compressor::{Compressor, Wanted};
+pub use compressor::{Compressor, CompressorRequest};
 pub use decompress::{Decompressor, Output};
 #[cfg(feature = "std")]
 pub use pool::ThreadPool;
 pub use pool::{Pool, Stock, Unpooled};
 pub use prepared::Prepared;
 
-pub(crate) use codec::{Codec, Part, Round, Spent};
+pub(crate) use codec::{Codec, Inflated, PayloadChunk, PooledDecompressor};
 
 /// The compression settings of an endpoint, for both roles.
 ///

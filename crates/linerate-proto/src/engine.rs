@@ -11,13 +11,13 @@
 //! - The closing handshake: [`Engine::close`] begins it, and [`Engine::state`] returns how far it
 //!   is.
 
-mod aside;
 mod closing;
 #[cfg(feature = "deflate")]
 mod deflated;
 mod event;
 mod framing;
 mod keepalive;
+mod lazy_state;
 mod payload;
 mod receive;
 mod send;
@@ -37,15 +37,15 @@ use crate::{
     role::{Endpoint, Role},
 };
 
-use aside::Aside;
 use closing::Closing;
 use framing::{Arriving, Receiving, WholeMessage};
 use keepalive::{Keepalive, Time, time};
+use lazy_state::LazyState;
 use send::Sending;
 
 pub use crate::opcode::MessageKind;
 pub use closing::{Closed, State};
-pub use event::{Chunk, Data, Event, Message, RawEvent, Taken};
+pub use event::{Chunk, Data, Event, InPlaceMessage, Message, RawEvent};
 pub use keepalive::Timeout;
 pub use receive::Events;
 
@@ -59,7 +59,7 @@ pub struct Engine<E> {
     keepalive: Keepalive,
     /// The opcode of the queued answer, until [`Engine::poll_transmit`] appends it.
     answer_due: Option<Opcode>,
-    aside: Aside,
+    lazy: LazyState,
 }
 
 impl<E: Endpoint> Engine<E> {
@@ -74,7 +74,7 @@ impl<E: Endpoint> Engine<E> {
             closing: Closing::new(),
             keepalive: Keepalive::new(time(now)),
             answer_due: None,
-            aside: Aside::default(),
+            lazy: LazyState::default(),
         }
     }
 
@@ -90,7 +90,7 @@ impl<E: Endpoint> Engine<E> {
         options: &Deflate,
         pool: &'static dyn Pool,
     ) -> Self {
-        self.aside.set_codec(Codec::new(agreement, options, pool));
+        self.lazy.set_codec(Codec::new(agreement, options, pool));
         self.receiving.rsv_known = deflated::RSV1;
         self
     }
@@ -136,7 +136,7 @@ impl<E: Endpoint> Engine<E> {
         role: Role,
         input: &'i mut [u8],
         at: usize,
-    ) -> Option<Result<Taken<'i>, ProtocolError>> {
+    ) -> Option<Result<InPlaceMessage<'i>, ProtocolError>> {
         let whole = self.whole_message(&input[at..], role)?;
         Some(match whole.take(input, at) {
             Ok(taken) => Ok(taken),
@@ -166,7 +166,7 @@ impl<E: Endpoint> Engine<E> {
     /// later messages refer back to earlier ones.
     pub fn unread(&self) -> Option<Vec<u8>> {
         #[cfg(feature = "deflate")]
-        if self.aside.codec().is_some() {
+        if self.lazy.codec().is_some() {
             return None;
         }
         Some(self.receiving.unread())
@@ -184,7 +184,7 @@ impl<E: Endpoint> Engine<E> {
             self.sending.append_frame(out, true, Opcode::Ping, &ping);
         }
         if let Some(opcode) = self.answer_due.take() {
-            let payload = self.aside.answer();
+            let payload = self.lazy.answer();
             self.sending.append_frame(out, true, opcode, payload);
         }
         out.len() > before
@@ -224,7 +224,7 @@ impl<E: Endpoint> Engine<E> {
         }
         #[cfg(feature = "deflate")]
         if handled.is_ok()
-            && let Some(codec) = self.aside.codec_mut()
+            && let Some(codec) = self.lazy.codec_mut()
         {
             codec.tick();
         }
@@ -301,17 +301,17 @@ impl<E: Endpoint> Engine<E> {
         self.keepalive.latency()
     }
 
-    /// Returns the parameters of our compressed messages; `None` if compression is off.
+    /// Returns how this side compresses its messages; `None` if it does not compress them.
     #[cfg(feature = "deflate")]
-    pub fn deflates(&self) -> Option<Context> {
-        self.aside.codec().map(Codec::sending)
+    pub fn compression(&self) -> Option<Context> {
+        self.lazy.codec().map(Codec::sending)
     }
 
     /// Returns whether [`send`](Self::send) would try to compress this payload.
     #[cfg(feature = "deflate")]
     #[inline]
     pub fn would_deflate(&self, payload: &[u8]) -> bool {
-        let codec = self.aside.codec();
+        let codec = self.lazy.codec();
         codec.is_some_and(|codec| codec.is_worth(payload))
     }
 
@@ -353,7 +353,7 @@ impl<E: Endpoint> Engine<E> {
         self.closing.fail_input();
         self.receiving.frame = Arriving::Nothing;
         #[cfg(feature = "deflate")]
-        if let Some(codec) = self.aside.codec_mut() {
+        if let Some(codec) = self.lazy.codec_mut() {
             codec.stop();
         }
     }
@@ -361,7 +361,7 @@ impl<E: Endpoint> Engine<E> {
     /// Queues our Close frame, in place of an answer to a Ping, and starts the timeout of the
     /// closing handshake.
     fn queue_close(&mut self, payload: &[u8], now: Time) {
-        self.aside.set_answer(payload);
+        self.lazy.set_answer(payload);
         self.answer_due = Some(Opcode::Close);
         self.closing.close_output();
         self.keepalive.handle_close(now);

@@ -51,13 +51,13 @@ pub struct Relay<E> {
     sink: E,
     pings: Pings,
     /// The frame whose payload is next; `None` if a header is next.
-    frame: Option<Passing>,
+    frame: Option<ForwardedFrame>,
     is_closed: bool,
 }
 
 /// The payload of the frame that is being forwarded.
 #[derive(Clone, Copy, Debug)]
-struct Passing {
+struct ForwardedFrame {
     left: u64,
     /// The XOR of the source's and the sink's masking keys.
     key: [u8; 4],
@@ -268,7 +268,7 @@ impl<E: Endpoint> Relay<E> {
     }
 
     fn begin(&mut self, header: Header, key: Option<MaskKey>) {
-        let frame = Passing::new(header, key);
+        let frame = ForwardedFrame::new(header, key);
         self.frame = (frame.left > 0).then_some(frame);
     }
 
@@ -302,7 +302,7 @@ impl<E: Endpoint> Relay<E> {
     }
 }
 
-impl Passing {
+impl ForwardedFrame {
     fn new(header: Header, key: Option<MaskKey>) -> Self {
         let MaskKey(from) = header.mask.unwrap_or_default();
         let MaskKey(to) = key.unwrap_or_default();

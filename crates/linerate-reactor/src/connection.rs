@@ -147,9 +147,9 @@ impl Connection {
 
     /// Returns whether the messages that we send may be compressed.
     #[inline]
-    pub(crate) fn deflates(&self) -> bool {
+    pub(crate) fn compresses(&self) -> bool {
         #[cfg(feature = "deflate")]
-        return self.engine.deflates().is_some();
+        return self.engine.compression().is_some();
         #[cfg(not(feature = "deflate"))]
         false
     }

@@ -70,7 +70,7 @@ pub(crate) struct Route<H: Handler> {
 
 /// What a connection has used of its share of a turn.
 #[derive(Default)]
-struct Share {
+struct TurnUsage {
     frames: u32,
     pongs: u32,
 }
@@ -134,14 +134,14 @@ impl<H: Handler> BoundHandler<'_, H> {
         connection: &mut Connection,
         input: &mut [u8],
     ) -> usize {
-        let (mut at, mut share) = (0, Share::default());
-        while at < input.len() && share.frames < FRAMES_MAX && !connection.is_stopped() {
-            share.frames += 1;
+        let (mut at, mut usage) = (0, TurnUsage::default());
+        while at < input.len() && usage.frames < FRAMES_MAX && !connection.is_stopped() {
+            usage.frames += 1;
             let taken = match connection.engine.take_message(role, input, at) {
                 Some(Ok(taken)) => taken,
                 Some(Err(_)) => return input.len(),
                 None => {
-                    at += self.event(core, connection, input, at, &mut share);
+                    at += self.event(core, connection, input, at, &mut usage);
                     continue;
                 }
             };
@@ -201,7 +201,7 @@ impl<H: Handler> BoundHandler<'_, H> {
         connection: &mut Connection,
         input: &mut [u8],
         at: usize,
-        share: &mut Share,
+        usage: &mut TurnUsage,
     ) -> usize {
         let from = &mut input[at..];
         let (seen, bytes) = event::next(
@@ -209,7 +209,7 @@ impl<H: Handler> BoundHandler<'_, H> {
             from,
             H::STREAMED_BYTES_MIN,
             &mut core.io.memory,
-            (&mut share.frames, FRAMES_MAX),
+            (&mut usage.frames, FRAMES_MAX),
             core.now,
         );
         let remaining = input.len() - at;
@@ -222,8 +222,8 @@ impl<H: Handler> BoundHandler<'_, H> {
                 self.streamed(core, connection, streamed, input, end);
             }
             InputEvent::Ping(payload) => {
-                if share.pongs < PONGS_MAX {
-                    share.pongs += 1;
+                if usage.pongs < PONGS_MAX {
+                    usage.pongs += 1;
                     connection.engine.poll_transmit(&mut core.io.cork.bytes);
                 }
                 self.call(core, connection, input, |handler, data, cx| {

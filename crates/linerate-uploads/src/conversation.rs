@@ -19,13 +19,13 @@ use crate::{
         Admission, CLOSED, KEY_TEXT_BYTES_MAX, KEY_WITHIN, Visitor, WRONG_KEY_DELAY, refusal_of_key,
     },
     farewell::{Farewell, refusal_of_place},
-    lane::{Done, Input, Lane, ROOM_INTERVAL, ROOM_WITHIN},
-    sessions::{Calls, Hosted, Lack, Seat, Sessions},
+    lane::{Completion, Input, Lane, ROOM_INTERVAL, ROOM_WITHIN},
+    sessions::{HostedSession, MemoryShortage, SessionGuard, SessionSignals, Sessions},
     tails::Tail,
     viewing::Viewing,
 };
 
-type Running = Pin<Box<dyn Future<Output = Result<Done, JoinError>> + Send>>;
+type Running = Pin<Box<dyn Future<Output = Result<Completion, JoinError>> + Send>>;
 
 /// How a conversation ended.
 #[derive(Debug)]
@@ -61,10 +61,10 @@ pub(crate) struct Conversation<'a> {
     sessions: &'a Arc<Sessions>,
     sender: &'a Sender,
     visitor: Visitor<'a>,
-    calls: Arc<Calls>,
-    seat: Option<Seat>,
+    calls: Arc<SessionSignals>,
+    seat: Option<SessionGuard>,
     /// The session, unless it is running.
-    hosted: Option<Box<Hosted>>,
+    hosted: Option<Box<HostedSession>>,
     running: Option<Running>,
     lane: Arc<Lane>,
     /// The latest time at which the session must run, on its clock.
@@ -204,7 +204,7 @@ impl<'a> Conversation<'a> {
         }
         let until = Instant::now() + ROOM_WITHIN;
         while let Err(lack) = self.lane.reserve(&input, self.sessions) {
-            if lack == Lack::Refused || Instant::now() >= until {
+            if lack == MemoryShortage::Refused || Instant::now() >= until {
                 return Err(self.end_without_memory().await?);
             }
             self.while_working(sleep(ROOM_INTERVAL)).await?;
@@ -266,9 +266,9 @@ impl<'a> Conversation<'a> {
         Ok(End::Over(Farewell::of_error(&error)))
     }
 
-    async fn handle_done(&mut self, done: Result<Done, JoinError>) -> Result<(), End> {
+    async fn handle_done(&mut self, done: Result<Completion, JoinError>) -> Result<(), End> {
         self.running = None;
-        let Done {
+        let Completion {
             mut hosted,
             replies,
             wish,
@@ -310,7 +310,11 @@ impl<'a> Conversation<'a> {
 
     /// Returns the session that the client wants to resume, or its own session with an error to
     /// send.
-    async fn grant(&mut self, wish: Wish, mut hosted: Box<Hosted>) -> Result<Box<Hosted>, End> {
+    async fn grant(
+        &mut self,
+        wish: Wish,
+        mut hosted: Box<HostedSession>,
+    ) -> Result<Box<HostedSession>, End> {
         let error = match wish {
             Wish::Follow(name) => match self.sessions.tails.find(&name) {
                 Some(tail) => return Err(End::Follow(tail)),
@@ -363,7 +367,7 @@ async fn hear_key(receiver: &mut Receiver) -> linerate::Result<Option<String>> {
 }
 
 /// Waits until the session has finished running; waits forever if it is not running.
-async fn done(running: &mut Option<Running>) -> Result<Done, JoinError> {
+async fn done(running: &mut Option<Running>) -> Result<Completion, JoinError> {
     match running {
         Some(running) => running.await,
         None => pending().await,

@@ -6,7 +6,7 @@ use linerate_logview::{
     session::{Outcome, SessionError},
 };
 
-use crate::sessions::NoPlace;
+use crate::sessions::SessionRefusal;
 
 const BUSY: &str = r#"{"type":"error","code":"busy","message":"The server has reached its limit of simultaneous uploads. Try again later."}"#;
 const BUSY_ADDRESS: &str = r#"{"type":"error","code":"busy","message":"The server has reached its limit of simultaneous uploads from your address. Try again later."}"#;
@@ -64,11 +64,11 @@ impl Farewell {
 }
 
 /// Returns the error message and the farewell for an upload that gets no place.
-pub(crate) fn refusal_of_place(why: NoPlace) -> (&'static str, Farewell) {
+pub(crate) fn refusal_of_place(why: SessionRefusal) -> (&'static str, Farewell) {
     match why {
-        NoPlace::Address => (BUSY_ADDRESS, Farewell::BUSY),
-        NoPlace::Busy => (BUSY, Farewell::BUSY),
-        NoPlace::Off => (OFF, Farewell::OFF),
+        SessionRefusal::Address => (BUSY_ADDRESS, Farewell::BUSY),
+        SessionRefusal::Busy => (BUSY, Farewell::BUSY),
+        SessionRefusal::Off => (OFF, Farewell::OFF),
     }
 }
 

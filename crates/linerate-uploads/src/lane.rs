@@ -20,9 +20,9 @@ use tokio::{
 };
 
 use crate::{
-    memory::{Held, Share},
+    memory::{Share, UploadBytes},
     parsing,
-    sessions::{Hosted, Lack, Sessions},
+    sessions::{HostedSession, MemoryShortage, Sessions},
 };
 
 /// How much work a session does at once, in decompressed bytes. It takes about a millisecond; then
@@ -84,24 +84,24 @@ struct Traffic {
 
 /// The result of a turn.
 #[derive(Debug)]
-enum Worked {
-    Done(Done),
+enum TurnResult {
+    Done(Completion),
     /// There is not enough memory. The work continues once another upload has released some.
-    Lacking(Box<Hosted>),
+    Lacking(Box<HostedSession>),
 }
 
 /// The session after it has run, because no input is left, its turn is over, or the connection must
 /// handle the result.
 #[derive(Debug)]
-pub(crate) struct Done {
-    pub(crate) hosted: Box<Hosted>,
+pub(crate) struct Completion {
+    pub(crate) hosted: Box<HostedSession>,
     /// Replies to send after those on the lane, unless granting the wish ends the conversation.
     pub(crate) replies: Vec<String>,
     pub(crate) wish: Option<Wish>,
 }
 
 impl Lane {
-    pub(crate) fn new(sessions: &Sessions, held: Held) -> Self {
+    pub(crate) fn new(sessions: &Sessions, held: UploadBytes) -> Self {
         Self {
             traffic: Mutex::new(Traffic {
                 inputs: VecDeque::new(),
@@ -118,7 +118,7 @@ impl Lane {
     }
 
     /// Reserves memory for an input. Call this before [pushing](Self::push) it.
-    pub(crate) fn reserve(&self, input: &Input, sessions: &Sessions) -> Result<(), Lack> {
+    pub(crate) fn reserve(&self, input: &Input, sessions: &Sessions) -> Result<(), MemoryShortage> {
         let mut traffic = self.traffic();
         let used = traffic.take_used();
         let reserved = sessions.grow(&mut traffic.share, input.bytes() as u64);
@@ -148,7 +148,7 @@ impl Lane {
     }
 
     /// Charges the memory of this lane to another session, which the connection has resumed.
-    pub(crate) fn belong_to(&self, held: &Held) {
+    pub(crate) fn belong_to(&self, held: &UploadBytes) {
         self.traffic().share.belong_to(held.clone());
     }
 
@@ -200,9 +200,9 @@ impl Lane {
     /// While the session waits for memory that another upload releases, it does not hold a turn.
     pub(crate) async fn run(
         self: Arc<Self>,
-        mut hosted: Box<Hosted>,
+        mut hosted: Box<HostedSession>,
         sessions: Arc<Sessions>,
-    ) -> Result<Done, JoinError> {
+    ) -> Result<Completion, JoinError> {
         let mut lacks_until = None;
         loop {
             let turn = sessions.turn().await;
@@ -210,27 +210,32 @@ impl Lane {
             let may_wait = lacks_until.is_none_or(|until| Instant::now() < until);
             let worked = parsing::spawn(turn, move || lane.work(hosted, &all, may_wait));
             match worked.await? {
-                Worked::Done(done) => return Ok(done),
-                Worked::Lacking(waiting) => hosted = waiting,
+                TurnResult::Done(done) => return Ok(done),
+                TurnResult::Lacking(waiting) => hosted = waiting,
             }
             lacks_until.get_or_insert_with(|| Instant::now() + ROOM_WITHIN);
             sleep(ROOM_INTERVAL).await;
         }
     }
 
-    fn work(&self, mut hosted: Box<Hosted>, sessions: &Sessions, mut may_wait: bool) -> Worked {
+    fn work(
+        &self,
+        mut hosted: Box<HostedSession>,
+        sessions: &Sessions,
+        mut may_wait: bool,
+    ) -> TurnResult {
         loop {
             if self.is_abandoned.load(Ordering::Relaxed) {
-                return Worked::Done(Done::idle(hosted));
+                return TurnResult::Done(Completion::idle(hosted));
             }
             let mut inputs = self.take_inputs();
             let mut used = Vec::new();
             let mut promised = 0;
             match self.reserve_turn(&mut hosted, text_of(&inputs), sessions) {
                 Ok(reply_bytes) => (promised, may_wait) = (reply_bytes, true),
-                Err(Lack::Soon) if may_wait => {
+                Err(MemoryShortage::Soon) if may_wait => {
                     self.hand_back(inputs, used, Vec::new());
-                    return Worked::Lacking(hosted);
+                    return TurnResult::Lacking(hosted);
                 }
                 Err(_) => hosted.session.refuse(sessions.no_memory()),
             }
@@ -247,7 +252,7 @@ impl Lane {
             };
             let must_wait = self.hand_back(inputs, used, on_the_lane);
             if must_wait || is_looked_at || sessions.is_turn_wanted() {
-                return Worked::Done(Done {
+                return TurnResult::Done(Completion {
                     wish: hosted.session.take_wish(),
                     hosted,
                     replies,
@@ -275,10 +280,10 @@ impl Lane {
     /// to the lane.
     fn reserve_turn(
         &self,
-        hosted: &mut Hosted,
+        hosted: &mut HostedSession,
         text: Option<&str>,
         sessions: &Sessions,
-    ) -> Result<u64, Lack> {
+    ) -> Result<u64, MemoryShortage> {
         let reply_bytes = hosted.reply_bytes_max(text);
         sessions.grow(&mut self.traffic().share, reply_bytes)?;
         if let Err(lack) = hosted.reserve(TURN_WORK, sessions) {
@@ -325,9 +330,9 @@ impl Lane {
     }
 }
 
-impl Done {
+impl Completion {
     /// Creates the result of a session without replies and without a wish.
-    fn idle(hosted: Box<Hosted>) -> Self {
+    fn idle(hosted: Box<HostedSession>) -> Self {
         Self {
             hosted,
             replies: Vec::new(),
@@ -364,7 +369,7 @@ impl Input {
 /// Passes inputs to a session until it has done the work of one turn, then handles its timeouts;
 /// returns its replies. Inputs that were processed completely move to `used`.
 fn perform(
-    hosted: &mut Hosted,
+    hosted: &mut HostedSession,
     inputs: &mut VecDeque<Input>,
     used: &mut Vec<Input>,
     sessions: &Sessions,
@@ -416,11 +421,13 @@ mod tests {
 
     use linerate_budget::Budget;
 
-    use super::{BYTES_MAX, Done, INPUT_BYTES, Input, Lane, TURN_WORK, WORTHWHILE_BYTES, Worked};
+    use super::{
+        BYTES_MAX, Completion, INPUT_BYTES, Input, Lane, TURN_WORK, TurnResult, WORTHWHILE_BYTES,
+    };
     use crate::{
-        memory::Held,
+        memory::UploadBytes,
         options::LogsOptions,
-        sessions::{Hosted, Sessions},
+        sessions::{HostedSession, Sessions},
     };
 
     const LINE: &str = "192.0.2.7 - - [22/Jan/2021:01:47:05 +0000] \"GET / HTTP/1.1\" 200 654\n";
@@ -438,7 +445,7 @@ mod tests {
     }
 
     fn lane(sessions: &Sessions) -> Lane {
-        Lane::new(sessions, Held::default())
+        Lane::new(sessions, UploadBytes::default())
     }
 
     fn push(lane: &Lane, input: Input, sessions: &Sessions) {
@@ -446,14 +453,18 @@ mod tests {
         lane.push(input);
     }
 
-    fn work(lane: &Lane, hosted: Box<Hosted>, sessions: &Sessions) -> Done {
+    fn work(lane: &Lane, hosted: Box<HostedSession>, sessions: &Sessions) -> Completion {
         match lane.work(hosted, sessions, true) {
-            Worked::Done(done) => done,
-            Worked::Lacking(_) => panic!("there is enough memory"),
+            TurnResult::Done(done) => done,
+            TurnResult::Lacking(_) => panic!("there is enough memory"),
         }
     }
 
-    async fn run(lane: &Arc<Lane>, hosted: Box<Hosted>, sessions: &Arc<Sessions>) -> Done {
+    async fn run(
+        lane: &Arc<Lane>,
+        hosted: Box<HostedSession>,
+        sessions: &Arc<Sessions>,
+    ) -> Completion {
         lane.clone().run(hosted, sessions.clone()).await.unwrap()
     }
 
@@ -546,7 +557,7 @@ mod tests {
     }
 
     /// Returns the number of decompressed bytes that a session has read.
-    fn bytes_read(hosted: &mut Hosted, sessions: &Sessions) -> u64 {
+    fn bytes_read(hosted: &mut HostedSession, sessions: &Sessions) -> u64 {
         let now = sessions.now();
         hosted.session.handle_resume(now);
         let replies = std::iter::from_fn(|| hosted.session.poll_reply(now));

@@ -22,14 +22,14 @@ pub(crate) struct Memory {
 /// The number of bytes that one upload holds: its session, its waiting input and its waiting
 /// replies.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Held(Arc<AtomicU64>);
+pub(crate) struct UploadBytes(Arc<AtomicU64>);
 
 /// The bytes of one session or lane, charged to both budgets.
 #[derive(Debug)]
 pub(crate) struct Share {
     uploads: Lease,
     process: Lease,
-    held: Held,
+    held: UploadBytes,
 }
 
 /// The error that a budget has too few bytes left.
@@ -48,7 +48,7 @@ impl Memory {
     }
 
     /// Creates an empty share, whose bytes count towards `held`.
-    pub(crate) fn share(&self, held: Held) -> Share {
+    pub(crate) fn share(&self, held: UploadBytes) -> Share {
         Share {
             uploads: self.uploads.lease(Consumer::Uploads),
             process: self.process.lease(Consumer::Uploads),
@@ -77,7 +77,7 @@ impl Memory {
     }
 }
 
-impl Held {
+impl UploadBytes {
     pub(crate) fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -119,12 +119,12 @@ impl Share {
     }
 
     /// Returns the counter of the upload that this share belongs to.
-    pub(crate) fn held(&self) -> &Held {
+    pub(crate) fn held(&self) -> &UploadBytes {
         &self.held
     }
 
     /// Moves the share to another upload.
-    pub(crate) fn belong_to(&mut self, held: Held) {
+    pub(crate) fn belong_to(&mut self, held: UploadBytes) {
         let bytes = self.bytes();
         self.held.0.fetch_sub(bytes, Ordering::Relaxed);
         held.0.fetch_add(bytes, Ordering::Relaxed);
@@ -149,13 +149,13 @@ impl Drop for Share {
 mod tests {
     use linerate_budget::{Budget, Consumer};
 
-    use super::{Full, Held, Memory};
+    use super::{Full, Memory, UploadBytes};
 
     #[test]
     fn share_is_taken_from_both_budgets_or_from_none() {
         let process = Budget::new(100 << 20);
         let memory = Memory::new(1 << 30, process.clone());
-        let mut share = memory.share(Held::default());
+        let mut share = memory.share(UploadBytes::default());
         share.resize(10 << 20).unwrap();
         assert_eq!(
             share.grow(60 << 20),
@@ -166,7 +166,10 @@ mod tests {
         assert!(memory.used() < 11 << 20 && process.used(Consumer::Uploads) < 11 << 20);
 
         let memory = Memory::new(8 << 20, process.clone());
-        assert_eq!(memory.share(Held::default()).grow((8 << 20) + 1), Err(Full));
+        assert_eq!(
+            memory.share(UploadBytes::default()).grow((8 << 20) + 1),
+            Err(Full)
+        );
         drop(share);
         assert_eq!(process.used_total(), 0);
     }
@@ -174,17 +177,17 @@ mod tests {
     #[test]
     fn all_of_the_uploads_budget_can_be_used() {
         let memory = Memory::new(8 << 20, Budget::unbounded());
-        let mut share = memory.share(Held::default());
+        let mut share = memory.share(UploadBytes::default());
         share.grow(8 << 20).unwrap();
-        assert_eq!(memory.share(Held::default()).grow(1), Err(Full));
+        assert_eq!(memory.share(UploadBytes::default()).grow(1), Err(Full));
         share.shrink(2 << 20);
-        memory.share(Held::default()).grow(1 << 20).unwrap();
+        memory.share(UploadBytes::default()).grow(1 << 20).unwrap();
     }
 
     #[test]
     fn what_an_upload_holds_is_the_sum_of_its_shares() {
         let memory = Memory::new(8 << 20, Budget::unbounded());
-        let (one, other) = (Held::default(), Held::default());
+        let (one, other) = (UploadBytes::default(), UploadBytes::default());
         let mut session = memory.share(one.clone());
         let mut lane = memory.share(other.clone());
         session.grow(3_000).unwrap();

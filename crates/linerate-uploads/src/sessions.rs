@@ -25,7 +25,7 @@ use tokio::{
 
 use crate::{
     error::StartError,
-    memory::{ALLOCATED_FOR_8, Held, Memory, Share},
+    memory::{ALLOCATED_FOR_8, Memory, Share, UploadBytes},
     options::LogsOptions,
     tails::Tails,
 };
@@ -50,21 +50,21 @@ pub(crate) struct Sessions {
     parsers: Arc<Semaphore>,
     /// Number of sessions that wait for a turn.
     waiting: AtomicUsize,
-    known: Mutex<HashMap<SessionId, Known>>,
+    known: Mutex<HashMap<SessionId, SessionEntry>>,
     /// Notified when a session is kept or removed.
     changed: Notify,
 }
 
 /// A session with its share of the memory.
 #[derive(Debug)]
-pub(crate) struct Hosted {
+pub(crate) struct HostedSession {
     pub(crate) session: Session,
     share: Share,
 }
 
 /// The reason why a session does not get a place.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum NoPlace {
+pub(crate) enum SessionRefusal {
     /// The client's address has reached its limit of sessions.
     Address,
     /// The limit of sessions is reached, or memory is low.
@@ -75,7 +75,7 @@ pub(crate) enum NoPlace {
 
 /// The reason why an upload does not get memory.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Lack {
+pub(crate) enum MemoryShortage {
     /// There is none left, and no other upload holds more than this one would.
     Refused,
     /// The upload that holds the most has been told to give way, so memory will be available soon.
@@ -84,7 +84,7 @@ pub(crate) enum Lack {
 
 /// Signals to the connection of a session.
 #[derive(Debug, Default)]
-pub(crate) struct Calls {
+pub(crate) struct SessionSignals {
     /// The session is resumed on another connection.
     leave: Notify,
     /// The session must end, because others need its memory.
@@ -94,28 +94,28 @@ pub(crate) struct Calls {
 }
 
 /// A session that has a place.
-struct Known {
+struct SessionEntry {
     address: IpAddr,
-    held: Held,
-    whereabouts: Whereabouts,
+    held: UploadBytes,
+    location: Location,
 }
 
 /// The current location of a session.
-enum Whereabouts {
+enum Location {
     /// The session belongs to a connection, which receives these signals.
-    Attached(Arc<Calls>),
-    Kept(Kept),
+    Attached(Arc<SessionSignals>),
+    Detached(DetachedSession),
 }
 
 /// A session whose connection was lost.
-struct Kept {
-    session: Box<Hosted>,
+struct DetachedSession {
+    session: Box<HostedSession>,
     since: Instant,
     place: OwnedSemaphorePermit,
 }
 
 /// A connection's right to a session. Dropping it frees the place for another session.
-pub(crate) struct Seat {
+pub(crate) struct SessionGuard {
     sessions: Arc<Sessions>,
     id: SessionId,
     address: IpAddr,
@@ -165,7 +165,7 @@ impl Sessions {
     /// Returns the number of sessions with a connection, and the number kept without one.
     pub(crate) fn count(&self) -> (usize, usize) {
         let known = self.known();
-        let is_kept = |known: &&Known| matches!(known.whereabouts, Whereabouts::Kept(_));
+        let is_kept = |known: &&SessionEntry| matches!(known.location, Location::Detached(_));
         let kept = known.values().filter(is_kept).count();
         (known.len() - kept, kept)
     }
@@ -179,16 +179,16 @@ impl Sessions {
     }
 
     /// Creates a session for a new connection. The session needs no place until it has files.
-    pub(crate) fn session(&self) -> Box<Hosted> {
+    pub(crate) fn session(&self) -> Box<HostedSession> {
         let id = SessionId::from_bytes(rand::random());
-        Box::new(Hosted {
+        Box::new(HostedSession {
             session: Session::new(self.limits.clone(), id, self.now()),
-            share: self.memory.share(Held::default()),
+            share: self.memory.share(UploadBytes::default()),
         })
     }
 
     /// Creates an empty share of the uploads' memory, whose bytes count towards `held`.
-    pub(crate) fn share(&self, held: Held) -> Share {
+    pub(crate) fn share(&self, held: UploadBytes) -> Share {
         self.memory.share(held)
     }
 
@@ -200,7 +200,7 @@ impl Sessions {
 
     /// Adds bytes to a share. If there are not enough left, first the sessions without a connection
     /// give way, oldest first, and then the upload that holds the most.
-    pub(crate) fn grow(&self, share: &mut Share, bytes: u64) -> Result<(), Lack> {
+    pub(crate) fn grow(&self, share: &mut Share, bytes: u64) -> Result<(), MemoryShortage> {
         while share.grow(bytes).is_err() {
             let mut known = self.known();
             let Some(oldest) = forget_oldest(&mut known, |_| true) else {
@@ -217,18 +217,22 @@ impl Sessions {
     /// bytes, which is what the asking upload would hold.
     ///
     /// Only one upload is told at a time, because its memory may be enough.
-    fn call_largest(&self, known: &HashMap<SessionId, Known>, wanted: u64) -> Lack {
-        let attached = known.values().filter_map(|known| match &known.whereabouts {
-            Whereabouts::Attached(calls) => Some((known.held.bytes(), calls)),
-            Whereabouts::Kept(_) => None,
+    fn call_largest(
+        &self,
+        known: &HashMap<SessionId, SessionEntry>,
+        wanted: u64,
+    ) -> MemoryShortage {
+        let attached = known.values().filter_map(|known| match &known.location {
+            Location::Attached(calls) => Some((known.held.bytes(), calls)),
+            Location::Detached(_) => None,
         });
         let attached: Vec<_> = attached.collect();
         if attached.iter().any(|(_, calls)| calls.gave_way().is_some()) {
-            return Lack::Soon;
+            return MemoryShortage::Soon;
         }
         let largest = attached.iter().max_by_key(|(bytes, _)| *bytes);
         let Some((bytes, calls)) = largest.filter(|(bytes, _)| *bytes > wanted) else {
-            return Lack::Refused;
+            return MemoryShortage::Refused;
         };
         calls.gave_way_bytes.store(*bytes, Ordering::Relaxed);
         calls.give_way.notify_one();
@@ -237,7 +241,7 @@ impl Sessions {
             bytes,
             "ending the largest upload, because others need memory"
         );
-        Lack::Soon
+        MemoryShortage::Soon
     }
 
     /// Returns the error for a session that needs more memory than is available.
@@ -248,7 +252,7 @@ impl Sessions {
     }
 
     /// Returns the error for a session that was told to give way.
-    pub(crate) fn gave_way(&self, calls: &Calls) -> SessionError {
+    pub(crate) fn gave_way(&self, calls: &SessionSignals) -> SessionError {
         SessionError::GaveWay {
             bytes: calls.gave_way().unwrap_or_default(),
             bytes_max: self.memory.bytes_max(),
@@ -267,7 +271,7 @@ impl Sessions {
 
     /// Waits for a turn on the parser threads. The turn ends when the returned permit is dropped.
     pub(crate) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
-        let _waiting = Waiting::new(&self.waiting);
+        let _waiting = WaitingGuard::new(&self.waiting);
         // The semaphore is never closed. If it were, the turn would only start too early.
         self.parsers.clone().acquire_owned().await.ok()
     }
@@ -281,15 +285,15 @@ impl Sessions {
     /// for the longest time gives way.
     pub(crate) fn admit(
         self: &Arc<Self>,
-        hosted: &Hosted,
+        hosted: &HostedSession,
         address: IpAddr,
-        calls: Arc<Calls>,
-    ) -> Result<Seat, NoPlace> {
+        calls: Arc<SessionSignals>,
+    ) -> Result<SessionGuard, SessionRefusal> {
         if self.uploads_max == 0 {
-            return Err(NoPlace::Off);
+            return Err(SessionRefusal::Off);
         }
         if self.memory.is_tight() {
-            return Err(NoPlace::Busy);
+            return Err(SessionRefusal::Busy);
         }
         let address = address.to_canonical();
         // Dropped after the lock is released, because freeing sessions takes a while.
@@ -297,39 +301,39 @@ impl Sessions {
         let mut known = self.known();
         while !self.has_room_for(address, &known) {
             let oldest = forget_oldest(&mut known, |known| known.address == address);
-            forgotten.push(oldest.ok_or(NoPlace::Address)?);
+            forgotten.push(oldest.ok_or(SessionRefusal::Address)?);
         }
         let mut place = self.places.clone().try_acquire_owned();
         while place.is_err() {
             // The place becomes free only when the session is dropped.
-            drop(forget_oldest(&mut known, |_| true).ok_or(NoPlace::Busy)?);
+            drop(forget_oldest(&mut known, |_| true).ok_or(SessionRefusal::Busy)?);
             place = self.places.clone().try_acquire_owned();
         }
-        let place = place.map_err(|_| NoPlace::Busy)?;
-        let newcomer = Known {
+        let place = place.map_err(|_| SessionRefusal::Busy)?;
+        let newcomer = SessionEntry {
             address,
             held: hosted.held().clone(),
-            whereabouts: Whereabouts::Attached(calls),
+            location: Location::Attached(calls),
         };
         Ok(self.seat(hosted.session.id(), newcomer, place, &mut known))
     }
 
     /// Keeps a session whose connection was lost, for the configured time.
-    pub(crate) fn keep(self: &Arc<Self>, mut seat: Seat, mut session: Box<Hosted>) {
+    pub(crate) fn keep(self: &Arc<Self>, mut seat: SessionGuard, mut session: Box<HostedSession>) {
         session.settle();
         let Some(place) = seat.place.take_if(|_| !self.resume.is_zero()) else {
             return;
         };
         let (id, since) = (seat.id, Instant::now());
-        let kept = Kept {
+        let kept = DetachedSession {
             session,
             since,
             place,
         };
-        let known = Known {
+        let known = SessionEntry {
             address: seat.address,
             held: kept.session.held().clone(),
-            whereabouts: Whereabouts::Kept(kept),
+            location: Location::Detached(kept),
         };
         self.known().insert(id, known);
         self.changed.notify_waiters();
@@ -345,8 +349,8 @@ impl Sessions {
     pub(crate) async fn resume(
         self: &Arc<Self>,
         id: SessionId,
-        calls: Arc<Calls>,
-    ) -> Option<(Box<Hosted>, Seat)> {
+        calls: Arc<SessionSignals>,
+    ) -> Option<(Box<HostedSession>, SessionGuard)> {
         let taken = timeout(TAKEOVER_MAX, async {
             loop {
                 let changed = self.changed.notified();
@@ -367,25 +371,25 @@ impl Sessions {
     fn try_resume(
         self: &Arc<Self>,
         id: SessionId,
-        calls: &Arc<Calls>,
-    ) -> Option<Option<(Box<Hosted>, Seat)>> {
+        calls: &Arc<SessionSignals>,
+    ) -> Option<Option<(Box<HostedSession>, SessionGuard)>> {
         let mut known = self.known();
-        if let Whereabouts::Attached(calls) = &known.get(&id)?.whereabouts {
+        if let Location::Attached(calls) = &known.get(&id)?.location {
             calls.leave.notify_one();
             return Some(None);
         }
-        let Known {
+        let SessionEntry {
             address,
             held,
-            whereabouts: Whereabouts::Kept(kept),
+            location: Location::Detached(kept),
         } = known.remove(&id)?
         else {
             return None;
         };
-        let resumed = Known {
+        let resumed = SessionEntry {
             address,
             held,
-            whereabouts: Whereabouts::Attached(calls.clone()),
+            location: Location::Attached(calls.clone()),
         };
         let seat = self.seat(id, resumed, kept.place, &mut known);
         Some(Some((kept.session, seat)))
@@ -393,7 +397,7 @@ impl Sessions {
 
     fn forget(&self, id: SessionId, since: Instant) {
         let mut known = self.known();
-        let is_it = |known: &Known| known.kept_since() == Some(since);
+        let is_it = |known: &SessionEntry| known.kept_since() == Some(since);
         let forgotten = match known.get(&id).is_some_and(is_it) {
             true => known.remove(&id),
             false => None,
@@ -405,7 +409,7 @@ impl Sessions {
 
     /// Returns whether an address may have one more session. There is no limit for loopback
     /// addresses, because they may belong to a proxy that does not forward the client's address.
-    fn has_room_for(&self, address: IpAddr, known: &HashMap<SessionId, Known>) -> bool {
+    fn has_room_for(&self, address: IpAddr, known: &HashMap<SessionId, SessionEntry>) -> bool {
         let same = known.values().filter(|known| known.address == address);
         address.is_loopback() || same.count() < self.per_address_max
     }
@@ -413,13 +417,13 @@ impl Sessions {
     fn seat(
         self: &Arc<Self>,
         id: SessionId,
-        attached: Known,
+        attached: SessionEntry,
         place: OwnedSemaphorePermit,
-        known: &mut HashMap<SessionId, Known>,
-    ) -> Seat {
+        known: &mut HashMap<SessionId, SessionEntry>,
+    ) -> SessionGuard {
         let address = attached.address;
         known.insert(id, attached);
-        Seat {
+        SessionGuard {
             sessions: self.clone(),
             id,
             address,
@@ -427,7 +431,7 @@ impl Sessions {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<SessionId, Known>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<SessionId, SessionEntry>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -438,7 +442,7 @@ impl fmt::Debug for Sessions {
     }
 }
 
-impl Calls {
+impl SessionSignals {
     /// Waits until the session is wanted on another connection.
     pub(crate) async fn to_leave(&self) {
         self.leave.notified().await;
@@ -456,7 +460,7 @@ impl Calls {
     }
 }
 
-impl Drop for Seat {
+impl Drop for SessionGuard {
     fn drop(&mut self) {
         if self.place.take().is_some() {
             self.sessions.known().remove(&self.id);
@@ -466,16 +470,16 @@ impl Drop for Seat {
 }
 
 /// Counts a waiting session while it exists.
-struct Waiting<'a>(&'a AtomicUsize);
+struct WaitingGuard<'a>(&'a AtomicUsize);
 
-impl<'a> Waiting<'a> {
+impl<'a> WaitingGuard<'a> {
     fn new(count: &'a AtomicUsize) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
         Self(count)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -484,28 +488,32 @@ impl Drop for Waiting<'_> {
 /// Removes the session that has been without a connection for the longest time, of those for which
 /// `may` returns true.
 fn forget_oldest(
-    known: &mut HashMap<SessionId, Known>,
-    may: impl Fn(&Known) -> bool,
-) -> Option<Known> {
+    known: &mut HashMap<SessionId, SessionEntry>,
+    may: impl Fn(&SessionEntry) -> bool,
+) -> Option<SessionEntry> {
     let kept = known.iter().filter(|(_, known)| may(known));
     let kept = kept.filter_map(|(id, known)| Some((known.kept_since()?, *id)));
     let (_, oldest) = kept.min_by_key(|(since, _)| *since)?;
     known.remove(&oldest)
 }
 
-impl Known {
+impl SessionEntry {
     /// Returns the time at which the session lost its connection, or `None` if it has one.
     fn kept_since(&self) -> Option<Instant> {
-        match &self.whereabouts {
-            Whereabouts::Attached(_) => None,
-            Whereabouts::Kept(kept) => Some(kept.since),
+        match &self.location {
+            Location::Attached(_) => None,
+            Location::Detached(kept) => Some(kept.since),
         }
     }
 }
 
-impl Hosted {
+impl HostedSession {
     /// Reserves the memory that `work` bytes of decompressed input may need.
-    pub(crate) fn reserve(&mut self, work: usize, sessions: &Sessions) -> Result<(), Lack> {
+    pub(crate) fn reserve(
+        &mut self,
+        work: usize,
+        sessions: &Sessions,
+    ) -> Result<(), MemoryShortage> {
         if !self.session.has_files() {
             return Ok(());
         }
@@ -529,7 +537,7 @@ impl Hosted {
     }
 
     /// Returns the counter of the bytes that the upload holds.
-    pub(crate) fn held(&self) -> &Held {
+    pub(crate) fn held(&self) -> &UploadBytes {
         self.share.held()
     }
 

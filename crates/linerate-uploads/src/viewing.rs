@@ -6,7 +6,7 @@ use linerate::{MessageKind, Reader, Receiver, Result, Sender};
 use linerate_logview::session::{SessionId, Viewer};
 use tokio::sync::watch;
 
-use crate::{farewell::Farewell, memory::Held, parsing, sessions::Sessions, tails::Tail};
+use crate::{farewell::Farewell, memory::UploadBytes, parsing, sessions::Sessions, tails::Tail};
 
 /// Sends snapshots as they are published, and answers queries.
 ///
@@ -81,7 +81,7 @@ impl<'a> Viewing<'a> {
     /// Sends the answers that are due. Breaks with a farewell if the conversation is over. The
     /// memory of the answers is charged to the budget of uploads.
     async fn answer(&mut self, mut viewer: Viewer) -> Result<ControlFlow<Farewell, Viewer>> {
-        let mut share = self.sessions.share(Held::default());
+        let mut share = self.sessions.share(UploadBytes::default());
         let wanted = viewer.reply_bytes_max() as u64;
         if self.sessions.grow(&mut share, wanted).is_err() {
             let error = self.sessions.no_memory();

@@ -221,7 +221,7 @@ async fn exchange_compressed(clients: &mut [WebSocket]) -> Result<(), Box<dyn st
     }
     text.truncate(MESSAGE_BYTES);
     for client in clients {
-        let context = client.deflates().ok_or("the server does not compress")?;
+        let context = client.compression().ok_or("the server does not compress")?;
         assert!(context.takeover && context.window_bits == 12, "{context}");
         client.send(text.as_str()).await?;
         let echo = client.recv().await?.ok_or("the server closed")?;

@@ -41,7 +41,7 @@ use tokio::{net::TcpStream, sync::oneshot};
 
 use crate::{
     Options, Result, WebSocket,
-    link::{Agreed, Alarm, Driver, Link},
+    link::{Alarm, Driver, HandshakeResult, Link},
     options::Settings,
     transport::Transport,
 };
@@ -58,7 +58,7 @@ pub use service::{Answering, WebSocketService};
 #[must_use]
 pub struct WebSocketUpgrade {
     request: Request,
-    way: Way,
+    transport: PendingTransport,
     settings: Settings,
     subprotocol: Option<String>,
     origin_policy: OriginPolicy,
@@ -123,7 +123,7 @@ impl WebSocketUpgrade {
         }
         let Self {
             request,
-            way,
+            transport,
             settings,
             subprotocol,
             ..
@@ -134,7 +134,7 @@ impl WebSocketUpgrade {
             Err(error) => return HandshakeRejection(error).into_response(),
         };
         tokio::spawn(async move {
-            let Some((io, leftover)) = way.into_io().await else {
+            let Some((io, leftover)) = transport.into_io().await else {
                 return;
             };
             let link = Link::new(io, Role::Server, &settings, &leftover, agreed);
@@ -162,11 +162,11 @@ impl<S: Sync> FromRequestParts<S> for WebSocketUpgrade {
     ) -> std::result::Result<Self, HandshakeRejection> {
         let request = request(parts).map_err(HandshakeRejection)?;
         request.websocket().map_err(HandshakeRejection)?;
-        let way =
-            Way::take(parts).ok_or(HandshakeRejection(HandshakeError::ConnectionNotUpgrade))?;
+        let transport = PendingTransport::take(parts)
+            .ok_or(HandshakeRejection(HandshakeError::ConnectionNotUpgrade))?;
         Ok(Self {
             request,
-            way,
+            transport,
             settings: Settings::default(),
             subprotocol: None,
             origin_policy: OriginPolicy::default(),
@@ -176,14 +176,14 @@ impl<S: Sync> FromRequestParts<S> for WebSocketUpgrade {
 }
 
 /// How the request becomes a byte stream.
-enum Way {
+enum PendingTransport {
     /// Through an HTTP/2 stream of [`serve_http2`].
     Stream(oneshot::Receiver<Stream>),
     /// Through an upgrade by hyper, over HTTP/1.1 or on hyper's own HTTP/2 streams.
     Upgrade(OnUpgrade),
 }
 
-impl Way {
+impl PendingTransport {
     fn take(parts: &mut Parts) -> Option<Self> {
         match parts.extensions.get::<Connect>() {
             Some(connect) => connect.take().map(Self::Stream),
@@ -269,7 +269,7 @@ fn accepting(
     request: &Request,
     subprotocol: Option<&str>,
     settings: &Settings,
-) -> std::result::Result<(Response, Agreed), HandshakeError> {
+) -> std::result::Result<(Response, HandshakeResult), HandshakeError> {
     let upgrade = request.websocket()?;
     let mut acceptance = upgrade.accept();
     if let Some(subprotocol) = subprotocol {
@@ -281,7 +281,7 @@ fn accepting(
     if let Some(deflate) = &settings.options.deflate {
         acceptance = acceptance.with_deflate(deflate);
     }
-    let agreed = Agreed::from(&acceptance);
+    let agreed = HandshakeResult::from(&acceptance);
     let mut response = Response::builder().status(acceptance.status());
     for (name, value) in acceptance.headers() {
         response = response.header(name, value);

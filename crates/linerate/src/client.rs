@@ -25,10 +25,10 @@ use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 use crate::{
     Error, Options, Result, WebSocket,
     dial::{
-        Deadline, DialError, Dialed, Dialer, Phase, Proxy, ProxyChoice, RedirectError, Resolve,
-        Target, Timeouts, is_redirect,
+        Deadline, DialError, DialedStream, Dialer, Phase, Proxy, ProxyChoice, RedirectError,
+        Resolve, Target, Timeouts, is_redirect,
     },
-    link::{Agreed, Driver, Link},
+    link::{Driver, HandshakeResult, Link},
     options::Settings,
     pool,
     transport::Transport,
@@ -70,7 +70,7 @@ pub struct Client {
     dialer: Dialer,
     redirects_max: u32,
     #[cfg(feature = "http2")]
-    http2: http2::Wish,
+    http2: http2::Http2Mode,
     #[cfg(feature = "http3")]
     is_http3: bool,
 }
@@ -247,7 +247,7 @@ impl Client {
         let deadline = Deadline::start(self.dialer.timeouts.total);
         let io = Transport::Other(Box::new(stream));
         #[cfg(feature = "http2")]
-        if self.http2 == http2::Wish::Insist {
+        if self.http2 == http2::Http2Mode::PriorKnowledge {
             let outcome = self.open_stream(io, &target, &deadline).await?;
             return outcome.ok_or(DialError::ProtocolUnsupported)?.into_result();
         }
@@ -260,7 +260,7 @@ impl Client {
             return self.connect_http3(target, deadline).await;
         }
         #[cfg(feature = "http2")]
-        if self.http2 != http2::Wish::None {
+        if self.http2 != http2::Http2Mode::Disabled {
             return self.connect_http2(target, deadline).await;
         }
         let dialed = self.dialer.dial(target, deadline).await?;
@@ -297,7 +297,7 @@ impl Client {
     /// Opens the WebSocket over HTTP/1.1 if ALPN selected it or was not used.
     async fn upgrade_dialed(
         &self,
-        dialed: Dialed,
+        dialed: DialedStream,
         target: &Target,
         deadline: &Deadline,
     ) -> Result<Outcome> {
@@ -334,7 +334,7 @@ impl Client {
             Ok(exchanged) => exchanged,
             Err(error) => return Outcome::refused(&handshake, error),
         };
-        let agreed = Agreed::from(&negotiated);
+        let agreed = HandshakeResult::from(&negotiated);
         let link = Link::new(io, Role::Client, &self.settings, &leftover, agreed);
         tokio::spawn(Driver::without_handler(link.clone()));
         Ok(Outcome::Opened(WebSocket::new(link)))

@@ -77,7 +77,7 @@ impl Default for Dialer {
 }
 
 /// A stream to a server, ready for the opening handshake.
-pub(crate) struct Dialed {
+pub(crate) struct DialedStream {
     pub(crate) io: Transport,
     /// The protocol that ALPN selected; `None` without TLS, or if the server does not support ALPN.
     pub(crate) alpn: Option<Vec<u8>>,
@@ -93,7 +93,7 @@ impl Dialer {
         &self,
         target: &Target,
         deadline: &Deadline,
-    ) -> Result<Dialed, DialError> {
+    ) -> Result<DialedStream, DialError> {
         let proxy = self.proxy.proxy_for(target).map_err(DialError::Proxy)?;
         let io = match proxy {
             Some(proxy) => self.connect_through(&proxy, target, deadline).await?,
@@ -105,7 +105,7 @@ impl Dialer {
         };
         match target.is_secure {
             true => self.secure(io, target, deadline).await,
-            false => Ok(Dialed { io, alpn: None }),
+            false => Ok(DialedStream { io, alpn: None }),
         }
     }
 
@@ -190,12 +190,12 @@ impl Dialer {
         io: Transport,
         target: &Target,
         deadline: &Deadline,
-    ) -> Result<Dialed, DialError> {
+    ) -> Result<DialedStream, DialError> {
         let host = self.server_name.as_ref().unwrap_or(&target.host);
         let agreed = crate::tls::connect(self.tls_config(), host, io);
         let agreed = deadline.keep(Phase::Tls, self.timeouts.tls, agreed).await?;
         let (io, alpn) = agreed.map_err(DialError::Tls)?;
-        Ok(Dialed { io, alpn })
+        Ok(DialedStream { io, alpn })
     }
 
     /// Returns a dialer that offers `protocols` by ALPN instead of those in the TLS configuration.
@@ -220,7 +220,7 @@ impl Dialer {
         _io: Transport,
         _target: &Target,
         _deadline: &Deadline,
-    ) -> Result<Dialed, DialError> {
+    ) -> Result<DialedStream, DialError> {
         Err(DialError::TlsMissing)
     }
 

@@ -100,7 +100,7 @@ pub use memory::{Accounts, free_buffers};
 pub use message::{Binary, Message, Text};
 pub use options::Options;
 pub use parts::{Parts, PartsError, RawStream};
-pub use relay::{Passed, Relay, RelayEnd, RelayError, Relayed};
+pub use relay::{Relay, RelayEnd, RelayError, RelaySummary, Transfer};
 pub use server::{Server, serve};
 pub use split::{Receiver, Sender};
 pub use streaming::{Reader, Writer};

@@ -45,7 +45,7 @@ use crate::{
 
 pub(crate) use alarm::Alarm;
 pub(crate) use connection::Connection;
-use connection::{Aside, READS_IN_A_ROW_MAX, Receiver, Until};
+use connection::{LazyState, READS_IN_A_ROW_MAX, Receiver, WaitReason};
 pub(crate) use driver::Driver;
 use driver_state::DriverState;
 pub(crate) use futures::{Recv, SendMessage, send_uncompressed};
@@ -73,13 +73,13 @@ impl Endpoint for Side {
 
 /// The subprotocol and the extensions that were negotiated in the opening handshake.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Agreed {
+pub(crate) struct HandshakeResult {
     subprotocol: Option<Box<str>>,
     #[cfg(feature = "deflate")]
     deflate: Option<Agreement>,
 }
 
-impl From<&Acceptance<'_>> for Agreed {
+impl From<&Acceptance<'_>> for HandshakeResult {
     fn from(acceptance: &Acceptance<'_>) -> Self {
         Self {
             subprotocol: acceptance.subprotocol().map(Into::into),
@@ -89,7 +89,7 @@ impl From<&Acceptance<'_>> for Agreed {
     }
 }
 
-impl From<&Negotiated> for Agreed {
+impl From<&Negotiated> for HandshakeResult {
     fn from(negotiated: &Negotiated) -> Self {
         Self {
             subprotocol: negotiated.subprotocol().map(Into::into),
@@ -113,7 +113,7 @@ impl Link {
         role: Role,
         settings: &Settings,
         leftover: &[u8],
-        agreed: Agreed,
+        agreed: HandshakeResult,
     ) -> Arc<Self> {
         if let Some(counters) = &settings.options.counters {
             counters::add(&counters.connections, 1);
@@ -137,10 +137,10 @@ impl Link {
                 outbox: Outbox::default(),
                 receiver: Receiver::Absent,
                 driver: DriverState::default(),
-                aside: agreed.subprotocol.map(|subprotocol| {
-                    Box::new(Aside {
+                lazy: agreed.subprotocol.map(|subprotocol| {
+                    Box::new(LazyState {
                         subprotocol: Some(subprotocol),
-                        ..Aside::default()
+                        ..LazyState::default()
                     })
                 }),
                 handles: 1,
@@ -180,7 +180,7 @@ impl Link {
         }
         connection.inbox.let_time_pass();
         let readiness = connection
-            .aside_mut()
+            .lazy_mut()
             .readiness
             .get_or_insert_default()
             .clone();
@@ -202,7 +202,7 @@ impl Link {
     pub(crate) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Result<Option<Message>>> {
         let received = self.poll_receive(cx, Mode::Messages);
         if received.is_pending() {
-            self.lock().wait(Until::Input, cx);
+            self.lock().wait(WaitReason::Input, cx);
             self.cancel_receive();
         }
         received.map(|received| received.map(|chunk| chunk.map(|chunk| chunk.message)))
@@ -226,7 +226,7 @@ impl Link {
             return Poll::Ready(Err(SendError::Closed.into()));
         }
         if connection.is_full() {
-            connection.wait(Until::Room, cx);
+            connection.wait(WaitReason::Room, cx);
             return Poll::Pending;
         }
         let messages = append(&mut connection.outbox, &mut connection.engine)?;
@@ -285,7 +285,7 @@ impl Link {
         if !connection.is_full() {
             return Poll::Ready(Ok(()));
         }
-        connection.wait(Until::Room, cx);
+        connection.wait(WaitReason::Room, cx);
         Poll::Pending
     }
 
@@ -334,7 +334,7 @@ impl Link {
             return Poll::Ready(connection.lost());
         }
         if written.is_pending() {
-            connection.wait(Until::Written, cx);
+            connection.wait(WaitReason::Written, cx);
         }
         written.map(Ok)
     }
@@ -355,7 +355,7 @@ impl Link {
         if let Some((closed, _)) = connection.closed() {
             return Poll::Ready(closed);
         }
-        connection.wait(Until::Closed, cx);
+        connection.wait(WaitReason::Closed, cx);
         Poll::Pending
     }
 

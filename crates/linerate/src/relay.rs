@@ -1,7 +1,7 @@
 //! Forwarding frames between two connections without inspecting their payloads.
 
+mod direction;
 mod error;
-mod way;
 
 use std::{
     future::{Future, poll_fn},
@@ -20,8 +20,8 @@ use crate::{
     link::Side,
     parts::{Parts, RawStream},
 };
+use direction::{Direction, append_close};
 pub use error::{RelayEnd, RelayError};
-use way::{Way, append_close};
 
 /// Forwards frames between two connections, in both directions, until both are closed.
 ///
@@ -47,7 +47,7 @@ use way::{Way, append_close};
 ///         return Ok(()); // One of them is already closed.
 ///     };
 ///     match Relay::new().run(client, upstream).await {
-///         Ok(relayed) => println!("{relayed:?}"),
+///         Ok(summary) => println!("{summary:?}"),
 ///         Err(error) => eprintln!("{error}"),
 ///     }
 ///     Ok(())
@@ -63,17 +63,17 @@ pub struct Relay {
 /// What a relay has forwarded in each direction.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
-pub struct Relayed {
+pub struct RelaySummary {
     /// What came from the first connection.
-    pub from_first: Passed,
+    pub from_first: Transfer,
     /// What came from the second connection.
-    pub from_second: Passed,
+    pub from_second: Transfer,
 }
 
 /// What a relay has forwarded in one direction.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
-pub struct Passed {
+pub struct Transfer {
     /// The number of bytes written, including frame headers.
     pub bytes: u64,
     /// True if a Close frame was forwarded; otherwise the stream ended without one.
@@ -118,17 +118,17 @@ impl Relay {
     ///
     /// # Errors
     /// A stream failed, a peer sent an invalid frame, or one of the timeouts expired.
-    pub async fn run(self, first: Parts, second: Parts) -> Result<Relayed, RelayError> {
-        let mut passing = Passing::new(self, first, second);
+    pub async fn run(self, first: Parts, second: Parts) -> Result<RelaySummary, RelayError> {
+        let mut active = ActiveRelay::new(self, first, second);
         let mut timer = pin!(sleep(self.idle_timeout));
-        let result = poll_fn(|cx| passing.poll(cx, timer.as_mut())).await;
+        let result = poll_fn(|cx| active.poll(cx, timer.as_mut())).await;
         if let Err(RelayError::Protocol { end, .. }) = result {
-            passing.tell_both(end).await;
+            active.tell_both(end).await;
         }
         if !matches!(result, Err(RelayError::Io { .. } | RelayError::Idle { .. })) {
-            passing.shut_down().await;
+            active.shut_down().await;
         }
-        result.map(|()| passing.relayed())
+        result.map(|()| active.summary())
     }
 }
 
@@ -139,12 +139,12 @@ impl Default for Relay {
 }
 
 /// A running relay.
-struct Passing {
+struct ActiveRelay {
     relay: Relay,
     first: RawStream,
     second: RawStream,
-    from_first: Way,
-    from_second: Way,
+    from_first: Direction,
+    from_second: Direction,
     /// When something was last read.
     moved: Instant,
     bytes_read: u64,
@@ -152,19 +152,19 @@ struct Passing {
     ended: Option<Instant>,
 }
 
-impl Passing {
+impl ActiveRelay {
     fn new(relay: Relay, first: Parts, second: Parts) -> Self {
         let (to_first, to_second) = (Side(first.role), Side(second.role));
         Self {
             relay,
-            from_first: Way::new(
+            from_first: Direction::new(
                 to_first,
                 to_second,
                 relay.pings,
                 first.unread,
                 second.unsent,
             ),
-            from_second: Way::new(
+            from_second: Direction::new(
                 to_second,
                 to_first,
                 relay.pings,
@@ -256,13 +256,13 @@ impl Passing {
             RelayEnd::First => (CloseCode::PROTOCOL_ERROR, CloseCode::GOING_AWAY),
             RelayEnd::Second => (CloseCode::GOING_AWAY, CloseCode::PROTOCOL_ERROR),
         };
-        for (way, sink, code) in [
+        for (direction, sink, code) in [
             (&mut self.from_second, &mut self.first, to_first),
             (&mut self.from_first, &mut self.second, to_second),
         ] {
-            if way.is_between_frames() {
+            if direction.is_between_frames() {
                 let mut frame = Vec::new();
-                append_close(way.sink(), code, &mut frame);
+                append_close(direction.sink(), code, &mut frame);
                 // If the peer does not read the frame, there is nothing more to do.
                 _ = timeout(self.relay.close_timeout, sink.write_all(&frame)).await;
             }
@@ -276,10 +276,10 @@ impl Passing {
         }
     }
 
-    fn relayed(&self) -> Relayed {
-        Relayed {
-            from_first: self.from_first.passed(),
-            from_second: self.from_second.passed(),
+    fn summary(&self) -> RelaySummary {
+        RelaySummary {
+            from_first: self.from_first.transfer(),
+            from_second: self.from_second.transfer(),
         }
     }
 }

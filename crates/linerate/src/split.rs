@@ -149,8 +149,8 @@ impl Sender {
 
     /// Returns how this side compresses its messages, or `None` if it does not compress them.
     #[cfg(feature = "deflate")]
-    pub fn deflates(&self) -> Option<linerate_proto::deflate::Context> {
-        self.link.lock().engine().deflates()
+    pub fn compression(&self) -> Option<linerate_proto::deflate::Context> {
+        self.link.lock().engine().compression()
     }
 
     /// Returns how many bytes can be sent before sending has to wait; 0 once nothing more can be

@@ -18,7 +18,7 @@ use rustls_platform_verifier::BuilderVerifierExt;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-pub use accept::{Greeted, accept};
+pub use accept::{HelloInspector, accept};
 pub use danger::danger_client_config_trusting_anybody;
 pub use linerate_tls::{provider, strict};
 pub use rustls;

@@ -27,7 +27,7 @@ pub(crate) enum Transport {
 impl Transport {
     /// Tells an HTTP/2 stream that nothing will be read for now.
     #[cfg(feature = "http2")]
-    pub(crate) fn rest(&mut self, cx: &mut Context<'_>) {
+    pub(crate) fn hold(&mut self, cx: &mut Context<'_>) {
         if let Self::Http2(stream) = self {
             stream.hold(cx);
         }

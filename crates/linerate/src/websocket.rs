@@ -204,8 +204,8 @@ impl WebSocket {
 
     /// Returns how this side compresses its messages, or `None` if it does not compress them.
     #[cfg(feature = "deflate")]
-    pub fn deflates(&self) -> Option<linerate_proto::deflate::Context> {
-        self.link.lock().engine().deflates()
+    pub fn compression(&self) -> Option<linerate_proto::deflate::Context> {
+        self.link.lock().engine().compression()
     }
 
     /// Returns the state of the connection.

@@ -84,13 +84,13 @@ impl Transcript {
         let subprotocol = ws.subprotocol();
         let subprotocol = subprotocol.as_deref();
         let chosen = subprotocol.map(|name| format!(", subprotocol {}", printable(name, &[])));
-        let deflates = ws.deflates();
-        let compressed = deflates.map(|context| format!(", compressed with {context}"));
+        let compression = ws.compression();
+        let compressed = compression.map(|context| format!(", compressed with {context}"));
         let [chosen, compressed] = [chosen, compressed].map(Option::unwrap_or_default);
         let open = Event::Open {
             url,
             subprotocol,
-            compression_window_bits: deflates.map(|context| context.window_bits),
+            compression_window_bits: compression.map(|context| context.window_bits),
         };
         self.note(&format!("connected to {url}{chosen}{compressed}"), open)
     }

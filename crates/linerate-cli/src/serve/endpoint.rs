@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use linerate::{CloseCode, Receiver, Result, Sender, axum::WebSocketUpgrade};
-use linerate_gateway::Visit;
+use linerate_gateway::ConnectionGuard;
 
 /// The purpose of a connection.
 pub(super) trait Endpoint: Send + 'static {
@@ -36,13 +36,17 @@ impl Farewell {
 
 /// Responds to the upgrade request and runs `endpoint` on the connection.
 ///
-/// `visit` counts the connection as open until both sides have closed it.
-pub(super) fn attend(upgrade: WebSocketUpgrade, visit: Visit, endpoint: impl Endpoint) -> Response {
+/// `guard` counts the connection as open until both sides have closed it.
+pub(super) fn attend(
+    upgrade: WebSocketUpgrade,
+    guard: ConnectionGuard,
+    endpoint: impl Endpoint,
+) -> Response {
     upgrade.on_upgrade(|ws| async move {
         let (sender, mut receiver) = ws.split();
         let farewell = tokio::select! {
             biased;
-            () = visit.goodbye() => Farewell::SHUTDOWN,
+            () = guard.goodbye() => Farewell::SHUTDOWN,
             farewell = endpoint.talk(&sender, &mut receiver) => farewell?,
         };
         sender.close(farewell.code, farewell.reason).await?;

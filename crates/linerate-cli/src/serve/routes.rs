@@ -11,7 +11,7 @@ use axum::{
     routing::get,
 };
 use linerate::{Options, axum::WebSocketUpgrade};
-use linerate_gateway::{Access, Gateway, Peer, Visit};
+use linerate_gateway::{Access, ConnectionGuard, Gateway, Peer};
 use linerate_logview::session::SUBPROTOCOL;
 use linerate_uploads::Service;
 
@@ -24,11 +24,11 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; connect-src 'self'; o
 
 /// The pages and endpoints that `linerate serve` adds to the gateway.
 #[derive(Clone, Debug)]
-pub(super) struct Pages(Arc<Shared>);
+pub(super) struct Pages(Arc<PageState>);
 
 /// State shared by all connections.
 #[derive(Debug)]
-struct Shared {
+struct PageState {
     counters: CounterPush,
     options: Options,
     upload_options: Options,
@@ -41,7 +41,7 @@ impl Pages {
         let counters = gateway.counters().clone();
         let mut options = Options::default().without_compression();
         options.counters = Some(counters.clone());
-        Self(Arc::new(Shared {
+        Self(Arc::new(PageState {
             counters: CounterPush {
                 counters,
                 uploads: uploads.clone(),
@@ -78,41 +78,41 @@ impl Pages {
 
 /// Restricts access to `/echo` and `/counters`, see [`Access::refuse_diagnostics`].
 async fn only_diagnostics(
-    State(shared): State<Arc<Shared>>,
+    State(state): State<Arc<PageState>>,
     request: Request,
     next: Next,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    match shared.access.refuse_diagnostics(&parts) {
+    match state.access.refuse_diagnostics(&parts) {
         None => next.run(Request::from_parts(parts, body)).await,
         Some(refused) => refused,
     }
 }
 
 async fn echo(
-    State(shared): State<Arc<Shared>>,
-    Extension(visit): Extension<Visit>,
+    State(state): State<Arc<PageState>>,
+    Extension(guard): Extension<ConnectionGuard>,
     Extension(peer): Extension<Peer>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    let upgrade = upgrade.with_options(shared.options.clone());
-    attend(upgrade.with_scheme(peer.scheme), visit, Echo)
+    let upgrade = upgrade.with_options(state.options.clone());
+    attend(upgrade.with_scheme(peer.scheme), guard, Echo)
 }
 
 async fn counters(
-    State(shared): State<Arc<Shared>>,
-    Extension(visit): Extension<Visit>,
+    State(state): State<Arc<PageState>>,
+    Extension(guard): Extension<ConnectionGuard>,
     Extension(peer): Extension<Peer>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    let upgrade = upgrade.with_options(shared.options.clone());
-    let push = shared.counters.clone();
-    attend(upgrade.with_scheme(peer.scheme), visit, push)
+    let upgrade = upgrade.with_options(state.options.clone());
+    let push = state.counters.clone();
+    attend(upgrade.with_scheme(peer.scheme), guard, push)
 }
 
 async fn upload(
-    State(shared): State<Arc<Shared>>,
-    Extension(visit): Extension<Visit>,
+    State(state): State<Arc<PageState>>,
+    Extension(guard): Extension<ConnectionGuard>,
     Extension(peer): Extension<Peer>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
@@ -122,11 +122,11 @@ async fn upload(
         return (StatusCode::BAD_REQUEST, text).into_response();
     }
     let upgrade = upgrade
-        .with_options(shared.upload_options.clone())
+        .with_options(state.upload_options.clone())
         .with_scheme(peer.scheme)
         .with_subprotocols(&[SUBPROTOCOL]);
-    let (service, address) = (shared.uploads.clone(), peer.address);
-    attend(upgrade, visit, Upload { service, address })
+    let (service, address) = (state.uploads.clone(), peer.address);
+    attend(upgrade, guard, Upload { service, address })
 }
 
 async fn not_found() -> (StatusCode, &'static str) {

@@ -70,7 +70,7 @@ async fn messages_are_compressed_if_asked_for() {
         let flags = ["--engine", engine, "--compression", how];
         let server = Server::start_verb("echo", &flags);
         let mut ws = linerate::connect(&server.url("/")).await.unwrap();
-        assert_eq!(ws.deflates().map(|context| context.takeover), takeover);
+        assert_eq!(ws.compression().map(|context| context.takeover), takeover);
         for _ in 0..2 {
             ws.send(text.as_str()).await.unwrap();
             let echoed = ws.recv().await.unwrap();

@@ -17,7 +17,7 @@ const LIMIT_MAX: usize = 1_000;
 
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Asked {
+struct ChannelQuery {
     sort: Sort,
     limit: usize,
     contains: String,
@@ -31,7 +31,7 @@ enum Sort {
     Subscribers,
 }
 
-impl Default for Asked {
+impl Default for ChannelQuery {
     fn default() -> Self {
         Self {
             sort: Sort::Rate,
@@ -46,7 +46,7 @@ pub(super) async fn list(
     State(state): State<AdminState>,
     parts: Parts,
 ) -> Result<Json<view::Channels>, Refusal> {
-    let asked: Asked = query(&parts)?;
+    let asked: ChannelQuery = query(&parts)?;
     if asked.limit > LIMIT_MAX {
         let limit = asked.limit;
         let message = format!("limit is {limit}; at most {LIMIT_MAX} is allowed");
@@ -65,7 +65,7 @@ pub(super) async fn list(
 }
 
 impl Admin {
-    async fn channels(&self, asked: &Asked) -> view::Channels {
+    async fn channels(&self, asked: &ChannelQuery) -> view::Channels {
         self.rates.refresh(&self.node, Instant::now()).await;
         let subscribers = self.subscribers().await;
         let traffic = self.node.dispatcher.routes.traffic();

@@ -18,7 +18,7 @@ const CHANNELS_MAX: usize = 32;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Asked {
+struct ConnectionQuery {
     sort: Sort,
     limit: usize,
     user: Option<String>,
@@ -34,7 +34,7 @@ enum Sort {
     Pending,
 }
 
-impl Default for Asked {
+impl Default for ConnectionQuery {
     fn default() -> Self {
         Self {
             sort: Sort::Lag,
@@ -51,7 +51,7 @@ pub(super) async fn list(
     State(state): State<AdminState>,
     parts: Parts,
 ) -> Result<Json<view::Connections>, Refusal> {
-    let asked: Asked = query(&parts)?;
+    let asked: ConnectionQuery = query(&parts)?;
     if asked.limit > LIMIT_MAX {
         let limit = asked.limit;
         let message = format!("limit is {limit}; at most {LIMIT_MAX} is allowed");
@@ -71,7 +71,7 @@ pub(super) async fn list(
     Ok(Json(view::Connections { total, connections }))
 }
 
-fn connections(shard: &Shard, asked: &Asked) -> view::Connections {
+fn connections(shard: &Shard, asked: &ConnectionQuery) -> view::Connections {
     let now = Instant::now();
     let is_asked_for = |text: &Option<String>, is: &str| text.as_deref().is_none_or(|t| t == is);
     let mut found: Vec<(u64, ClientId)> = Vec::new();

@@ -19,17 +19,17 @@ const STALE: Duration = Duration::from_secs(10);
 
 /// The rates and the newest sample.
 #[derive(Debug, Default)]
-pub(super) struct Rates(Mutex<Looks>);
+pub(super) struct Rates(Mutex<Samples>);
 
 #[derive(Debug, Default)]
-struct Looks {
-    newest: Option<Look>,
+struct Samples {
+    newest: Option<Sample>,
     node: NodeRates,
     channels: HashMap<ChannelName, ChannelRates>,
 }
 
 #[derive(Debug)]
-struct Look {
+struct Sample {
     at: Instant,
     node: [u64; 4],
     channels: HashMap<ChannelName, Traffic>,
@@ -54,13 +54,13 @@ pub(super) struct ChannelRates {
 impl Rates {
     /// Takes another sample if the newest one is old enough.
     pub(super) async fn refresh(&self, node: &Node, now: Instant) {
-        let newest = self.looks().newest.as_ref().map(|look| look.at);
+        let newest = self.samples().newest.as_ref().map(|sample| sample.at);
         if newest.is_some_and(|at| now < at + FRESH) {
             return;
         }
         let totals = node.tallies.totals().await;
         let arrived = node.dispatcher.arrived();
-        let look = Look {
+        let sample = Sample {
             at: now,
             node: [
                 arrived.publications,
@@ -70,42 +70,42 @@ impl Rates {
             ],
             channels: node.dispatcher.routes.traffic().into_iter().collect(),
         };
-        self.looks().take(look);
+        self.samples().take(sample);
     }
 
     /// Returns the rates of the node.
     pub(super) fn node(&self) -> NodeRates {
-        self.looks().node
+        self.samples().node
     }
 
     /// Returns the rates of a channel.
     pub(super) fn channel(&self, channel: &ChannelName) -> ChannelRates {
-        self.looks()
+        self.samples()
             .channels
             .get(channel)
             .copied()
             .unwrap_or_default()
     }
 
-    fn looks(&self) -> MutexGuard<'_, Looks> {
+    fn samples(&self) -> MutexGuard<'_, Samples> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Looks {
-    fn take(&mut self, look: Look) {
+impl Samples {
+    fn take(&mut self, sample: Sample) {
         let previous = self.newest.take();
         let previous =
-            previous.filter(|previous| previous.at < look.at && look.at < previous.at + STALE);
+            previous.filter(|previous| previous.at < sample.at && sample.at < previous.at + STALE);
         (self.node, self.channels) = match &previous {
             None => Default::default(),
-            Some(previous) => (look.node_since(previous), look.channels_since(previous)),
+            Some(previous) => (sample.node_since(previous), sample.channels_since(previous)),
         };
-        self.newest = Some(look);
+        self.newest = Some(sample);
     }
 }
 
-impl Look {
+impl Sample {
     fn node_since(&self, previous: &Self) -> NodeRates {
         let seconds = (self.at - previous.at).as_secs_f64();
         // A worker that did not answer in time is missing in a sum, which can then decrease.
@@ -140,14 +140,14 @@ mod tests {
     use linerate_hub::ChannelName;
     use tokio::time::Instant;
 
-    use super::{Look, Looks, NodeRates, STALE, Traffic};
+    use super::{NodeRates, STALE, Sample, Samples, Traffic};
 
-    fn look(at: Instant, count: u64) -> Look {
+    fn sample(at: Instant, count: u64) -> Sample {
         let traffic = Traffic {
             publications: count,
             bytes: 10 * count,
         };
-        Look {
+        Sample {
             at,
             node: [count, 10 * count, 2 * count, 20 * count],
             channels: HashMap::from([(ChannelName::new("news").unwrap(), traffic)]),
@@ -156,20 +156,20 @@ mod tests {
 
     #[test]
     fn rates_are_what_was_added_in_between() {
-        let (mut looks, start) = (Looks::default(), Instant::now());
-        looks.take(look(start, 100));
-        assert_eq!(looks.node, NodeRates::default());
-        looks.take(look(start + Duration::from_secs(2), 300));
-        assert_eq!(looks.node.publications, 100.0);
-        assert_eq!(looks.node.delivery_bytes, 2_000.0);
-        assert_eq!(looks.channels["news"].bytes, 1_000.0);
+        let (mut samples, start) = (Samples::default(), Instant::now());
+        samples.take(sample(start, 100));
+        assert_eq!(samples.node, NodeRates::default());
+        samples.take(sample(start + Duration::from_secs(2), 300));
+        assert_eq!(samples.node.publications, 100.0);
+        assert_eq!(samples.node.delivery_bytes, 2_000.0);
+        assert_eq!(samples.channels["news"].bytes, 1_000.0);
     }
 
     #[test]
     fn an_old_look_says_nothing_about_now() {
-        let (mut looks, start) = (Looks::default(), Instant::now());
-        looks.take(look(start, 100));
-        looks.take(look(start + STALE, 300));
-        assert_eq!(looks.node, NodeRates::default());
+        let (mut samples, start) = (Samples::default(), Instant::now());
+        samples.take(sample(start, 100));
+        samples.take(sample(start + STALE, 300));
+        assert_eq!(samples.node, NodeRates::default());
     }
 }

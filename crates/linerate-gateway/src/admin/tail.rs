@@ -23,7 +23,7 @@ use tokio::sync::{Notify, mpsc};
 use super::{AdminState, Administrator, bad_request, channel_name, milliseconds, query, view};
 use crate::{
     api::Refusal,
-    node::{Connection, From, Notice, Outlet, Recovery, Subscribe, Worker},
+    node::{Connection, Notice, Outlet, Recovery, StartPosition, Subscribe, Worker},
     protocol::{Block, Transmit},
 };
 
@@ -75,7 +75,7 @@ impl Encode for TailEncoding {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct TailQuery {
     channel: String,
     #[serde(default = "usual_rate")]
     rate: u32,
@@ -90,7 +90,7 @@ pub(super) async fn open(
     State(state): State<AdminState>,
     parts: Parts,
 ) -> Result<Response, Refusal> {
-    let asked: Asked = query(&parts)?;
+    let asked: TailQuery = query(&parts)?;
     if !(1..=RATE_MAX).contains(&asked.rate) {
         let rate = asked.rate;
         let message = format!("rate is {rate}; 1 to {RATE_MAX} are allowed");
@@ -110,7 +110,7 @@ pub(super) async fn open(
             ring_bytes_max: options.ring_bytes_max,
         },
         options: SubscriptionOptions::new(node.tail_encoding),
-        from: From::Live,
+        from: StartPosition::Live,
         recovery: Recovery::Reply {
             publications_max: 0,
         },

@@ -23,7 +23,7 @@ use crate::{
         tests::{Bus, connect, node_on, publish, subscription, until},
     },
     server::Peer,
-    session::{Settings, Shared},
+    session::{SessionEnvironment, Settings},
 };
 
 const KEY: &str = "Bearer 0123456789abcdef";
@@ -43,7 +43,7 @@ impl Rig {
         let bus = Arc::new(Bus::default());
         let (node, mut workers) = node_on(&bus, 1);
         let worker = workers.remove(0);
-        let shared = Arc::new(Shared::new(settings));
+        let shared = Arc::new(SessionEnvironment::new(settings));
         let routes = Admin::new(node.clone(), shared).routes(worker.clone());
         Self {
             bus,

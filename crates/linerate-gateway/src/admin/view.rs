@@ -194,7 +194,7 @@ pub(crate) struct Publish {
 
 /// The number of affected clients on all nodes that replied in time.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub(crate) struct Done {
+pub(crate) struct AffectedClients {
     /// Number of clients.
     pub clients: u64,
 }

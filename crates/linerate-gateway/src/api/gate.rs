@@ -7,7 +7,7 @@ use http::{HeaderMap, StatusCode, header};
 use crate::{
     auth::KeyRefusal,
     server::{Peer, names_this_machine},
-    session::{Settings, Shared},
+    session::{SessionEnvironment, Settings},
 };
 
 /// Headers that proxies add to the requests that they forward.
@@ -52,7 +52,7 @@ impl KeyedApi {
     /// server is open and no key is configured.
     pub(crate) fn check(
         self,
-        shared: &Shared,
+        shared: &SessionEnvironment,
         headers: &HeaderMap,
         peer: Option<Peer>,
     ) -> Result<(), Denied> {
@@ -74,7 +74,7 @@ impl KeyedApi {
     /// Checks the keys in a request, unless too many keys from its address were wrong.
     fn check_key(
         self,
-        shared: &Shared,
+        shared: &SessionEnvironment,
         settings: &Settings,
         headers: &HeaderMap,
         peer: Option<Peer>,

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     auth::{Revocation, Target},
-    node::{Node, Whom, seconds_now},
+    node::{ConnectionSelector, Node, seconds_now},
     protocol::codes::{Disconnect, Unsubscribe},
 };
 
@@ -255,7 +255,7 @@ async fn unsubscribe(node: &Arc<Node>, request: request::Unsubscribe) -> Answer 
 
 async fn subscribe(node: &Arc<Node>, request: request::Subscribe) -> Answer {
     let channel = ChannelName::new(&request.channel)?;
-    let asked = request::Whom {
+    let asked = request::ConnectionSelector {
         user: request.user,
         client: request.client,
     };
@@ -335,11 +335,14 @@ fn present(node: &Node, channel: &str) -> Result<ChannelName, ApiError> {
     }
 }
 
-fn whom(asked: request::Whom, except: Vec<String>) -> Result<Whom, ApiError> {
+fn whom(
+    asked: request::ConnectionSelector,
+    except: Vec<String>,
+) -> Result<ConnectionSelector, ApiError> {
     if asked.user.is_empty() && asked.client.is_empty() {
         return Err(ApiError::bad_request("user or client is required"));
     }
-    Ok(Whom {
+    Ok(ConnectionSelector {
         user: asked.user,
         client: asked.client,
         except,

@@ -105,7 +105,7 @@ pub(crate) struct Position {
 /// The connections to which a request applies.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Whom {
+pub(crate) struct ConnectionSelector {
     /// All connections of this user.
     pub user: String,
     /// Only this connection.
@@ -118,7 +118,7 @@ pub(crate) struct Whom {
 pub(crate) struct Disconnect {
     /// The connections to close.
     #[serde(flatten)]
-    pub whom: Whom,
+    pub whom: ConnectionSelector,
     /// IDs of connections that stay open.
     pub whitelist: Vec<String>,
     /// The code and the reason to send.
@@ -165,7 +165,7 @@ pub(crate) struct InvalidateTokens {
 pub(crate) struct Refresh {
     /// The connections to refresh.
     #[serde(flatten)]
-    pub whom: Whom,
+    pub whom: ConnectionSelector,
     /// True if the connections have expired.
     pub expired: bool,
     /// When they will expire, in seconds since 1970; 0 for never.
@@ -192,7 +192,7 @@ pub(crate) struct Subscribe {
 pub(crate) struct Unsubscribe {
     /// The connections to unsubscribe.
     #[serde(flatten)]
-    pub whom: Whom,
+    pub whom: ConnectionSelector,
     /// The channel; empty for all.
     pub channel: String,
 }

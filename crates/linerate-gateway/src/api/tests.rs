@@ -15,7 +15,7 @@ use crate::{
         tests::{Memo, connect, node_in_memory, present, subscription},
     },
     server::Peer,
-    session::{Settings, Shared},
+    session::{SessionEnvironment, Settings},
 };
 
 const KEY: &str = "0123456789abcdef";
@@ -45,7 +45,7 @@ impl Rig {
         let settings = Settings::new(config, None).unwrap();
         let (node, worker) = node_in_memory();
         node.namespaces.replace(settings.namespaces.clone());
-        let routes = super::routes(node, Arc::new(Shared::new(settings)));
+        let routes = super::routes(node, Arc::new(SessionEnvironment::new(settings)));
         Self { worker, routes }
     }
 

@@ -8,7 +8,7 @@ use linerate_hub::ChannelName;
 use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::Value;
 
-use super::{Shown, Subscriber, TokenError};
+use super::{Subscriber, TokenError, TokenId};
 use crate::config::TokenOptions;
 
 /// Maximum number of channels to which a token subscribes its connection.
@@ -27,7 +27,7 @@ pub(crate) struct ConnectionClaims {
     /// When the connection needs a new token, in seconds since 1970; `None` for never.
     pub expires_at: Option<u64>,
     /// The identity of the token.
-    pub token: Shown,
+    pub token: TokenId,
     /// The channels to which the connection is subscribed automatically.
     pub subscriptions: Vec<(ChannelName, SubscriptionClaims)>,
 }
@@ -44,7 +44,7 @@ pub(crate) struct SubscriptionClaims {
     pub expires_at: Option<u64>,
     /// The identity of the token for the channel; `None` if the subscription relies on the token of
     /// the connection only.
-    pub token: Option<Shown>,
+    pub token: Option<TokenId>,
     /// Overrides for the options of the channel.
     pub overrides: SubscriptionOverrides,
 }
@@ -100,19 +100,19 @@ pub(super) struct Claims {
     #[serde(default)]
     channels: Vec<String>,
     #[serde(default)]
-    subs: BTreeMap<String, About>,
+    subs: BTreeMap<String, CommonClaims>,
     #[serde(default)]
     channel: Option<String>,
     #[serde(default)]
     client: Option<String>,
     #[serde(flatten)]
-    about: About,
+    about: CommonClaims,
 }
 
 /// The claims that subscriptions and connections have in common.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct About {
+struct CommonClaims {
     info: Option<Value>,
     b64info: Option<String>,
     data: Option<Value>,
@@ -177,8 +177,8 @@ impl Claims {
         }
         let (expires_at, token) = (self.expires_at(), self.shown());
         let channels = self.channels.into_iter();
-        let mut subs: BTreeMap<String, About> = channels
-            .map(|channel| (channel, About::default()))
+        let mut subs: BTreeMap<String, CommonClaims> = channels
+            .map(|channel| (channel, CommonClaims::default()))
             .collect();
         subs.extend(self.subs);
         let subscriptions = subs.into_iter().map(|(channel, about)| {
@@ -224,8 +224,8 @@ impl Claims {
         })
     }
 
-    fn shown(&self) -> Shown {
-        Shown {
+    fn shown(&self) -> TokenId {
+        TokenId {
             id: self.jti.clone(),
             issued_at: self.iat.map(Seconds::to_u64),
         }
@@ -250,7 +250,7 @@ impl Claims {
     }
 }
 
-impl About {
+impl CommonClaims {
     fn into_subscription(self, expires_at: Option<u64>) -> Result<SubscriptionClaims, TokenError> {
         Ok(SubscriptionClaims {
             info: self.info()?,

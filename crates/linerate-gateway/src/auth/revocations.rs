@@ -20,7 +20,7 @@ const NEWEST_MAX: usize = 256;
 /// The claims of a token that identify it.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
-pub(crate) struct Shown {
+pub(crate) struct TokenId {
     /// The `jti` claim.
     pub id: Option<String>,
     /// The `iat` claim, in seconds since 1970.
@@ -102,7 +102,7 @@ impl Revocation {
     }
 
     /// Returns whether it applies to a token that `user` has presented.
-    pub(crate) fn revokes(&self, user: &str, token: &Shown) -> bool {
+    pub(crate) fn revokes(&self, user: &str, token: &TokenId) -> bool {
         let is_early = token.issued_at.is_none_or(|at| at < self.issued_before);
         match &self.target {
             Target::All => is_early,
@@ -239,7 +239,7 @@ impl Revocations {
 
     /// Returns whether a token that `user` has presented is revoked. `now` is in seconds since
     /// 1970.
-    pub(crate) fn is_revoked(&self, user: &str, token: &Shown, now: u64) -> bool {
+    pub(crate) fn is_revoked(&self, user: &str, token: &TokenId, now: u64) -> bool {
         let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
         if all.is_empty() {
             return false;
@@ -271,13 +271,13 @@ impl Revocations {
 #[cfg(test)]
 mod tests {
     use super::{
-        Concerned, NAME_BYTES_MAX, NEWEST_MAX, Revocation, RevocationError, Revocations, Shown,
-        Target,
+        Concerned, NAME_BYTES_MAX, NEWEST_MAX, Revocation, RevocationError, Revocations, Target,
+        TokenId,
     };
 
-    fn token(id: &str, issued_at: Option<u64>) -> Shown {
+    fn token(id: &str, issued_at: Option<u64>) -> TokenId {
         let id = Some(id.to_owned());
-        Shown { id, issued_at }
+        TokenId { id, issued_at }
     }
 
     fn user(name: &str, issued_before: u64, expires_at: Option<u64>) -> Revocation {
@@ -290,7 +290,7 @@ mod tests {
         let id = Revocation::new(Target::Token("x".to_owned()), 0, None);
         assert!(revocations.insert(id, 0).unwrap().is_some());
         revocations.insert(user("ann", 100, None), 0).unwrap();
-        let is_revoked = |user, token: &Shown| revocations.is_revoked(user, token, 50);
+        let is_revoked = |user, token: &TokenId| revocations.is_revoked(user, token, 50);
         assert!(is_revoked("bob", &token("x", Some(999))));
         assert!(!is_revoked("bob", &token("y", Some(1))));
         assert!(is_revoked("ann", &token("y", Some(99))));

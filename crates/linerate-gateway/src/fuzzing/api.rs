@@ -12,7 +12,7 @@ use tokio::runtime::{Builder, Handle};
 use crate::{
     admin::TailEncoding,
     api::fuzzing::perform,
-    auth::{Revocation, Revocations, Shown, Target},
+    auth::{Revocation, Revocations, Target, TokenId},
     config::{Config, FilterOptions, Namespaces},
     node::{Dispatcher, Node, NodeOptions},
 };
@@ -121,8 +121,8 @@ fn in_force(all: &Revocations, revocation: &Revocation) {
     );
 }
 
-fn shown(id: &str, issued_at: Option<u64>) -> Shown {
-    let mut shown = Shown::default();
+fn shown(id: &str, issued_at: Option<u64>) -> TokenId {
+    let mut shown = TokenId::default();
     shown.id = Some(id.to_owned());
     shown.issued_at = issued_at;
     shown

@@ -8,13 +8,13 @@ use http::request::Parts;
 use crate::{
     auth::KeyRefusal,
     operations::refuse_diagnostics,
-    session::{Settings, Shared},
+    session::{SessionEnvironment, Settings},
 };
 
 /// Checks clients against the current configuration of a gateway.
 #[derive(Clone, Debug)]
 pub struct Access {
-    shared: Arc<Shared>,
+    shared: Arc<SessionEnvironment>,
 }
 
 /// Who may upload logs, and view the logs that the server follows.
@@ -32,7 +32,7 @@ pub enum LogsAccess {
 }
 
 impl Access {
-    pub(super) const fn new(shared: Arc<Shared>) -> Self {
+    pub(super) const fn new(shared: Arc<SessionEnvironment>) -> Self {
         Self { shared }
     }
 
@@ -80,7 +80,7 @@ mod tests {
     use crate::{
         auth::KeyRefusal,
         config::{Config, Secret},
-        session::{Settings, Shared},
+        session::{SessionEnvironment, Settings},
     };
 
     const RIGHT: &[u8] = b"0123456789abcdef-logs";
@@ -99,7 +99,9 @@ mod tests {
     }
 
     fn of(config: Config) -> Access {
-        Access::new(Arc::new(Shared::new(Settings::new(config, None).unwrap())))
+        Access::new(Arc::new(SessionEnvironment::new(
+            Settings::new(config, None).unwrap(),
+        )))
     }
 
     fn opens(access: &Access, name: &str) -> bool {

@@ -9,8 +9,8 @@ use crate::{
     config::DrainOptions,
     node::{Notice, Worker},
     protocol::codes::Disconnect,
-    server::{Front, Phase},
-    session::Shared,
+    server::{Frontend, Phase},
+    session::SessionEnvironment,
 };
 
 /// Interval between two slices of clients.
@@ -30,32 +30,32 @@ impl DrainOptions {
 /// draining switched on.
 pub(super) async fn send_away_when_told(
     worker: Arc<Worker>,
-    front: Arc<Front>,
-    shared: Arc<Shared>,
+    frontend: Arc<Frontend>,
+    shared: Arc<SessionEnvironment>,
 ) {
     let mut draining = worker.node().draining();
     loop {
         tokio::select! {
-            () = front.stopped.leaving() => break,
+            () = frontend.stopped.leaving() => break,
             told = draining.wait_for(|is_draining| *is_draining) => if told.is_err() {
                 break;
             }
         }
         let options = &shared.settings_full().config.server.drain;
-        let window = options.window_of(front.admission.open());
+        let window = options.window_of(frontend.admission.open());
         tokio::select! {
-            () = front.stopped.leaving() => break,
+            () = frontend.stopped.leaving() => break,
             _ = draining.wait_for(|is_draining| !*is_draining) => continue,
             () = send_away(worker.clone(), window) => {}
         }
         // Clients that connect after this may stay until the server stops.
         tokio::select! {
-            () = front.stopped.leaving() => break,
+            () = frontend.stopped.leaving() => break,
             _ = draining.wait_for(|is_draining| !*is_draining) => {}
         }
     }
-    front.stopped.leaving().await;
-    let window = match front.stopped.phase() {
+    frontend.stopped.leaving().await;
+    let window = match frontend.stopped.phase() {
         Phase::Leaving { window, .. } => window,
         _ => Duration::ZERO,
     };

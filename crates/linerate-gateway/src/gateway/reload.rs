@@ -6,7 +6,7 @@ use thiserror::Error;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::Running;
-use crate::{auth::AuthSetupError, config::Config, server::Front, session::Settings};
+use crate::{auth::AuthSetupError, config::Config, server::Frontend, session::Settings};
 
 /// How often to check whether the certificate has changed.
 const CERTIFICATE_INTERVAL: Duration = Duration::from_secs(5);
@@ -24,17 +24,17 @@ impl Running {
     /// Fails, without applying anything, if a key or an origin is invalid. A certificate that
     /// cannot be used is logged, and the current one stays.
     pub fn reload(&self, config: Config) -> Result<Vec<&'static str>, ReloadError> {
-        let (front, shared) = (&self.parts.front, &self.parts.shared);
+        let (frontend, shared) = (&self.parts.frontend, &self.parts.shared);
         let previous = shared.settings_full();
         let fixed = needs_restart(&previous.config, &config);
         let settings = Settings::new(config, Some(&previous))?;
-        if let Some(certificate) = &front.certificate
+        if let Some(certificate) = &frontend.certificate
             && let Err(error) = certificate.reload()
         {
             tracing::error!(%error, "cannot reload the certificate; keeping the current one");
         }
-        front.admission.set_limits(&settings.config.server);
-        front.hosts.set(&settings.config);
+        frontend.admission.set_limits(&settings.config.server);
+        frontend.hosts.set(&settings.config);
         self.parts
             .node
             .namespaces
@@ -45,8 +45,8 @@ impl Running {
 }
 
 /// Reloads the certificate whenever its file has changed, until the server stops.
-pub(super) async fn renew_certificate(front: Arc<Front>) {
-    let Some(certificate) = &front.certificate else {
+pub(super) async fn renew_certificate(frontend: Arc<Frontend>) {
+    let Some(certificate) = &frontend.certificate else {
         return;
     };
     let mut ticks = interval(CERTIFICATE_INTERVAL);
@@ -54,7 +54,7 @@ pub(super) async fn renew_certificate(front: Arc<Front>) {
     loop {
         tokio::select! {
             _ = ticks.tick() => {}
-            () = front.stopped.over() => return,
+            () = frontend.stopped.over() => return,
         }
         match certificate.reload_if_changed() {
             Ok(true) => tracing::info!("certificate reloaded"),

@@ -22,7 +22,7 @@ impl<R: Fn(Router) -> Router> WorkerService<R> {
         let Parts {
             node,
             shared,
-            front,
+            frontend,
             counters,
         } = self.parts;
         let worker = Arc::new(node.worker(index));
@@ -35,9 +35,13 @@ impl<R: Fn(Router) -> Router> WorkerService<R> {
             routes = routes.merge(self.operations.public_routes());
         }
         let routes = (self.extend)(routes);
-        tokio::spawn(send_away_when_told(worker.clone(), front.clone(), shared));
+        tokio::spawn(send_away_when_told(
+            worker.clone(),
+            frontend.clone(),
+            shared,
+        ));
         tokio::select! {
-            served = front.serve(listener, routes) => served,
+            served = frontend.serve(listener, routes) => served,
             () = worker.run() => Ok(()),
         }
     }

@@ -13,7 +13,7 @@ use linerate_hub::{ChannelName, ClientInfo};
 use super::{
     cluster::{
         Cluster,
-        message::{Answer, Ask, Whom},
+        message::{Answer, Ask, ConnectionSelector},
     },
     emulation::EmulateError,
     namespaces::NamespaceTable,
@@ -115,7 +115,7 @@ impl AllNodes {
     }
 
     /// Closes connections on all nodes. Returns how many.
-    pub(crate) async fn disconnect(&self, whom: Whom, why: Disconnect) -> u64 {
+    pub(crate) async fn disconnect(&self, whom: ConnectionSelector, why: Disconnect) -> u64 {
         let (code, reason) = (why.code, why.reason.into_owned());
         self.count(Ask::Disconnect { whom, code, reason }).await
     }
@@ -124,7 +124,7 @@ impl AllNodes {
     /// of affected connections.
     pub(crate) async fn unsubscribe(
         &self,
-        whom: Whom,
+        whom: ConnectionSelector,
         channel: Option<&ChannelName>,
         why: Unsubscribe,
     ) -> u64 {
@@ -140,7 +140,7 @@ impl AllNodes {
     /// Subscribes connections on all nodes. Returns how many.
     pub(crate) async fn subscribe(
         &self,
-        whom: Whom,
+        whom: ConnectionSelector,
         channel: &ChannelName,
         info: Option<String>,
     ) -> u64 {
@@ -156,7 +156,7 @@ impl AllNodes {
     /// Changes the expiry of connections on all nodes. Returns how many.
     pub(crate) async fn refresh(
         &self,
-        whom: Whom,
+        whom: ConnectionSelector,
         expires: Option<SystemTime>,
         is_expired: bool,
     ) -> u64 {

@@ -59,7 +59,7 @@ pub(crate) struct Control(pub(crate) mpsc::Receiver<Bytes>);
 
 /// What has arrived from the broker since the start.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Arrived {
+pub(crate) struct ArrivalCounts {
     /// The number of publications.
     pub publications: u64,
     /// The total size of their payloads in bytes.
@@ -111,8 +111,8 @@ impl Dispatcher {
     }
 
     /// Returns what has arrived from the broker since the start.
-    pub(crate) fn arrived(&self) -> Arrived {
-        Arrived {
+    pub(crate) fn arrived(&self) -> ArrivalCounts {
+        ArrivalCounts {
             publications: self.publications.load(Ordering::Relaxed),
             bytes: self.bytes.load(Ordering::Relaxed),
             bursts: self.bursts.load(Ordering::Relaxed),
@@ -126,7 +126,7 @@ impl Dispatcher {
     }
 
     async fn dispatch(&self, events: Vec<Event>) {
-        let mut sorted = Sorted::new(self.inboxes.count());
+        let mut sorted = SortedBurst::new(self.inboxes.count());
         sorted.sort(events, &self.routes.read(), &self.account);
         self.bursts.fetch_add(1, Ordering::Relaxed);
         self.publications
@@ -173,7 +173,7 @@ impl Ingest for Dispatcher {
 }
 
 /// A burst of events, sorted by destination.
-struct Sorted {
+struct SortedBurst {
     arrivals: Vec<Vec<Arrival>>,
     control: Vec<Bytes>,
     gaps: Vec<Gap>,
@@ -184,7 +184,7 @@ struct Sorted {
     since: Instant,
 }
 
-impl Sorted {
+impl SortedBurst {
     fn new(workers: usize) -> Self {
         Self {
             arrivals: vec![Vec::new(); workers],

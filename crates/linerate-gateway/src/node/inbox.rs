@@ -4,7 +4,7 @@
 //! reads nothing at all delays the reader only once; after that, publications that do not fit are
 //! dropped and reported as a gap, and the other workers continue.
 
-mod lost;
+mod dropped;
 
 use std::{
     collections::VecDeque,
@@ -21,7 +21,7 @@ use linerate_hub::{ChannelName, Publication};
 use tokio::sync::Notify;
 
 use super::shard::Shard;
-use lost::Lost;
+use dropped::DroppedPublications;
 
 /// The maximum number of publications queued for a worker before the broker's reader has to wait.
 const PUBLICATIONS_MAX: usize = 16_384;
@@ -66,7 +66,7 @@ struct Queue {
     jobs: VecDeque<Job>,
     is_closed: bool,
     /// What was dropped since the worker last read the queue.
-    lost: Option<Lost>,
+    lost: Option<DroppedPublications>,
 }
 
 /// Why a worker does not accept a job.
@@ -211,7 +211,9 @@ impl Inbox {
         }
         let arrivals = arrivals.take().unwrap_or_default();
         if !has_room {
-            let lost = queue.lost.get_or_insert_with(|| Lost::new(Instant::now()));
+            let lost = queue
+                .lost
+                .get_or_insert_with(|| DroppedPublications::new(Instant::now()));
             return Some(lost.add(arrivals));
         }
         queue.bytes += bytes;

@@ -53,11 +53,12 @@ struct Cost {
     bytes: u64,
     /// The consumer that accounts for most of these bytes.
     consumer: Consumer,
-    whom: Whom,
+    victim: Victim,
 }
 
+/// What is ended to free memory.
 #[derive(Clone)]
-enum Whom {
+enum Victim {
     Client(u16, ClientId),
     Holder(Arc<dyn Holder>),
 }
@@ -159,9 +160,9 @@ impl Overload {
         let mut clients = Vec::new();
         for cost in costs {
             self.budget.note_shed(cost.consumer, cost.bytes);
-            match cost.whom {
-                Whom::Client(worker, client) => clients.push((worker, client)),
-                Whom::Holder(holder) => holder.end(),
+            match cost.victim {
+                Victim::Client(worker, client) => clients.push((worker, client)),
+                Victim::Holder(holder) => holder.end(),
             }
         }
         if !clients.is_empty() {
@@ -178,7 +179,7 @@ impl Overload {
             Cost {
                 bytes,
                 consumer,
-                whom: Whom::Holder(holder),
+                victim: Victim::Holder(holder),
             }
         });
         costs.filter(|cost| cost.bytes >= COST_BYTES_MIN).collect()
@@ -209,7 +210,7 @@ impl Shard {
                 Cost {
                     bytes,
                     consumer,
-                    whom: Whom::Client(self.index, *client),
+                    victim: Victim::Client(self.index, *client),
                 }
             })
             .filter(|cost| cost.bytes >= COST_BYTES_MIN)

@@ -16,9 +16,9 @@ use linerate_broker::{BrokerError, History, HistoryRequest, StreamOptions};
 use linerate_hub::{ChannelName, Publication, StreamPosition};
 use tokio::{runtime::Handle, sync::watch};
 
-/// The maximum distance, in publications, between the start positions of wishes that share a read.
-/// A client that is further behind reads alone, so that it does not make the others wait for a long
-/// history.
+/// The maximum distance, in publications, between the start positions of requests that share a
+/// read. A client that is further behind reads alone, so that it does not make the others wait for
+/// a long history.
 const SPREAD_MAX: u64 = 256;
 
 /// Reads a part of a channel's stream.
@@ -39,7 +39,7 @@ pub(super) struct Reads {
 
 /// What a subscriber wants to read from a stream.
 #[derive(Clone, Debug)]
-pub(super) struct Wish {
+pub(super) struct ReadRequest {
     pub(super) stream: StreamOptions,
     /// Read what follows this position; `None` to read only the newest position.
     pub(super) since: Option<StreamPosition>,
@@ -47,10 +47,10 @@ pub(super) struct Wish {
     pub(super) limit: usize,
 }
 
-/// Wishes that one read fulfils.
+/// Requests that one read fulfils.
 struct Batch {
-    /// The combined wish: the lowest start position and the highest limit of all of them.
-    wish: Wish,
+    /// The combined request: the lowest start position and the highest limit of all of them.
+    request: ReadRequest,
     /// The highest start position.
     offset_max: u64,
     answers: watch::Sender<Option<Answer>>,
@@ -69,7 +69,7 @@ impl Reads {
         })
     }
 
-    /// Reads what `wish` asks for. The read starts after this call: a caller that arrives during
+    /// Reads what `request` asks for. The read starts after this call: a caller that arrives during
     /// another read shares the next one with all others that do.
     ///
     /// # Errors
@@ -77,36 +77,36 @@ impl Reads {
     pub(super) async fn read(
         self: &Arc<Self>,
         channel: &ChannelName,
-        wish: Wish,
+        request: ReadRequest,
     ) -> Result<History, BrokerError> {
         // A stream in the node's own memory can be read at once.
-        let joined = match wish.stream.is_durable {
-            true => self.join(channel, &wish),
+        let joined = match request.stream.is_durable {
+            true => self.join(channel, &request),
             false => None,
         };
         let Some(mut answer) = joined else {
-            return (self.read)(channel.clone(), wish.stream, wish.request(0)).await;
+            return (self.read)(channel.clone(), request.stream, request.history_request(0)).await;
         };
         let answer = answer.wait_for(Option::is_some).await;
         match answer.ok().and_then(|answer| answer.clone()) {
-            Some(history) => Ok(wish.part_of(&*history?)),
+            Some(history) => Ok(request.part_of(&*history?)),
             None => Err(BrokerError::Away {
                 reason: "the node is shutting down".to_owned(),
             }),
         }
     }
 
-    /// Joins the batch that waits for the next read of a channel. Returns `None` if the wish does
-    /// not fit into it.
+    /// Joins the batch that waits for the next read of a channel. Returns `None` if the request
+    /// does not fit into it.
     fn join(
         self: &Arc<Self>,
         channel: &ChannelName,
-        wish: &Wish,
+        request: &ReadRequest,
     ) -> Option<watch::Receiver<Option<Answer>>> {
         let mut table = self.table();
         match table.entry(channel.clone()) {
             Entry::Vacant(vacant) => {
-                let (batch, answer) = Batch::new(wish);
+                let (batch, answer) = Batch::new(request);
                 vacant.insert(None);
                 drop(table);
                 let reading = self.clone().run(channel.clone(), batch);
@@ -114,9 +114,9 @@ impl Reads {
                 Some(answer)
             }
             Entry::Occupied(mut occupied) => match occupied.get_mut() {
-                Some(batch) => batch.join(wish),
+                Some(batch) => batch.join(request),
                 next @ None => {
-                    let (batch, answer) = Batch::new(wish);
+                    let (batch, answer) = Batch::new(request);
                     *next = Some(batch);
                     Some(answer)
                 }
@@ -127,7 +127,7 @@ impl Reads {
     /// Reads for a batch, then for the batch that has gathered in the meantime, until there is
     /// none.
     async fn run(self: Arc<Self>, channel: ChannelName, mut batch: Batch) {
-        let mut turn = Turn {
+        let mut series = ReadSeries {
             reads: &self,
             channel: &channel,
             is_over: false,
@@ -135,8 +135,8 @@ impl Reads {
         loop {
             // All who waited for it may have gone.
             if !batch.answers.is_closed() {
-                let request = batch.wish.request(batch.spread());
-                let history = (self.read)(channel.clone(), batch.wish.stream, request).await;
+                let request = batch.request.history_request(batch.spread());
+                let history = (self.read)(channel.clone(), batch.request.stream, request).await;
                 batch.answers.send_replace(Some(history.map(Arc::new)));
             }
             let mut table = self.table();
@@ -144,7 +144,7 @@ impl Reads {
                 Some(gathered) => batch = gathered,
                 None => {
                     table.remove(&channel);
-                    turn.is_over = true;
+                    series.is_over = true;
                     return;
                 }
             }
@@ -157,13 +157,13 @@ impl Reads {
 }
 
 /// The consecutive reads of a channel.
-struct Turn<'a> {
+struct ReadSeries<'a> {
     reads: &'a Reads,
     channel: &'a ChannelName,
     is_over: bool,
 }
 
-impl Drop for Turn<'_> {
+impl Drop for ReadSeries<'_> {
     fn drop(&mut self) {
         // A read has panicked, or the runtime is shutting down: no client must wait for an answer
         // that never comes.
@@ -174,23 +174,23 @@ impl Drop for Turn<'_> {
 }
 
 impl Batch {
-    fn new(wish: &Wish) -> (Self, watch::Receiver<Option<Answer>>) {
+    fn new(request: &ReadRequest) -> (Self, watch::Receiver<Option<Answer>>) {
         let (answers, answer) = watch::channel(None);
-        let offset_max = wish.since.as_ref().map_or(0, |since| since.offset);
+        let offset_max = request.since.as_ref().map_or(0, |since| since.offset);
         let batch = Self {
-            wish: wish.clone(),
+            request: request.clone(),
             offset_max,
             answers,
         };
         (batch, answer)
     }
 
-    /// Adds a wish, unless it differs too much.
-    fn join(&mut self, wish: &Wish) -> Option<watch::Receiver<Option<Answer>>> {
-        if wish.stream != self.wish.stream {
+    /// Adds a request, unless it differs too much.
+    fn join(&mut self, request: &ReadRequest) -> Option<watch::Receiver<Option<Answer>>> {
+        if request.stream != self.request.stream {
             return None;
         }
-        match (&mut self.wish.since, &wish.since) {
+        match (&mut self.request.since, &request.since) {
             (_, None) => {}
             (since @ None, Some(wanted)) => {
                 self.offset_max = wanted.offset;
@@ -206,22 +206,22 @@ impl Batch {
                 self.offset_max = offset_max;
             }
         }
-        self.wish.limit = self.wish.limit.max(wish.limit);
+        self.request.limit = self.request.limit.max(request.limit);
         Some(self.answers.subscribe())
     }
 
     /// Returns the distance between the lowest and the highest start position.
     fn spread(&self) -> usize {
-        let since = self.wish.since.as_ref();
+        let since = self.request.since.as_ref();
         let spread = since.map_or(0, |since| self.offset_max - since.offset);
         usize::try_from(spread).unwrap_or(usize::MAX)
     }
 }
 
-impl Wish {
-    /// Returns the request for the broker. The limit is raised by `spread`, so that a wish that
+impl ReadRequest {
+    /// Returns the request for the broker. The limit is raised by `spread`, so that a request that
     /// starts that much later still gets enough publications.
-    fn request(&self, spread: usize) -> HistoryRequest {
+    fn history_request(&self, spread: usize) -> HistoryRequest {
         HistoryRequest {
             since: self.since.clone(),
             limit: Some(match self.since {
@@ -232,8 +232,8 @@ impl Wish {
         }
     }
 
-    /// Returns what the broker would have answered to this wish alone, taken from its answer to the
-    /// batch.
+    /// Returns what the broker would have answered to this request alone, taken from its answer
+    /// to the batch.
     fn part_of(&self, read: &History) -> History {
         let mut part = History {
             publications: Vec::new(),
@@ -245,7 +245,7 @@ impl Wish {
         };
         part.is_contiguous = since.epoch == read.newest.epoch && since.offset <= read.newest.offset;
         if since.epoch != read.newest.epoch {
-            // All wishes of a batch have the same epoch, so they all get the same from an epoch
+            // All requests of a batch have the same epoch, so they all get the same from an epoch
             // that has replaced it: everything.
             let count = read.publications.len().min(self.limit);
             part.publications = read.publications[..count].to_vec();

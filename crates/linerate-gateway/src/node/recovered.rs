@@ -3,7 +3,7 @@
 use linerate_broker::History;
 use linerate_hub::{Publication, StreamPosition};
 
-use super::{From, Recovery, Subscribe};
+use super::{Recovery, StartPosition, Subscribe};
 
 /// The size charged for a publication besides its payload, tags and publisher: field names and an
 /// offset.
@@ -39,7 +39,7 @@ impl Recovered {
             position: Some(history.newest),
             ..Self::default()
         };
-        let From::After(since) = &subscribe.from else {
+        let StartPosition::After(since) = &subscribe.from else {
             return recovered;
         };
         // If part of the same epoch is missing, recover nothing; the client can request the rest
@@ -134,7 +134,7 @@ mod tests {
 
     fn recover(history: History, reply_bytes_max: usize) -> Recovered {
         let subscribe = Subscribe {
-            from: From::After(StreamPosition {
+            from: StartPosition::After(StreamPosition {
                 epoch: Epoch::new("e"),
                 offset: 9,
             }),

@@ -12,7 +12,7 @@ use linerate_hub::ChannelName;
 
 use super::{
     Notice,
-    cluster::message::{Answer, Ask, Person, Whom},
+    cluster::message::{Answer, Ask, ConnectionSelector, Person},
     emulation::Emulations,
     inboxes::Inboxes,
     presence::Presence,
@@ -116,7 +116,7 @@ impl Shard {
 }
 
 impl Ask {
-    fn whom(&self) -> Option<&Whom> {
+    fn whom(&self) -> Option<&ConnectionSelector> {
         match self {
             Self::Disconnect { whom, .. }
             | Self::Refresh { whom, .. }

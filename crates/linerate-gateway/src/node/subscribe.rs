@@ -12,8 +12,8 @@ use linerate_hub::{
 };
 
 use super::{
-    From, Recovery, Subscribe, Worker, interest::Hold, reads::Wish, recovered::Recovered,
-    shard::Member,
+    Recovery, StartPosition, Subscribe, Worker, interest::Hold, reads::ReadRequest,
+    recovered::Recovered, shard::Member,
 };
 
 /// An active subscription.
@@ -22,7 +22,7 @@ pub(crate) struct Subscribed {
     /// The position after which the subscription continues, if the channel has positions and they
     /// were requested.
     pub position: Option<StreamPosition>,
-    /// True if everything after [`From::After`] is delivered.
+    /// True if everything after [`StartPosition::After`] is delivered.
     pub is_recovered: bool,
     /// For [`Recovery::Reply`], the missed publications up to `position`, oldest first.
     pub publications: Vec<Publication>,
@@ -181,13 +181,13 @@ impl Worker {
     /// Reads what the client missed, or only the newest position of the stream.
     async fn read_history(&self, subscribe: &Subscribe) -> Result<Option<History>, BrokerError> {
         let since = match &subscribe.from {
-            From::After(position) => Some(position.clone()),
-            From::Live => return Ok(None),
-            From::Newest => None,
+            StartPosition::After(position) => Some(position.clone()),
+            StartPosition::Live => return Ok(None),
+            StartPosition::Newest => None,
         };
         let (Recovery::Reply { publications_max } | Recovery::Stream { publications_max }) =
             subscribe.recovery;
-        let wish = Wish {
+        let request = ReadRequest {
             stream: subscribe.stream,
             since,
             // Ask for one more, to detect whether there are more.
@@ -197,7 +197,7 @@ impl Worker {
             .node
             .histories
             .reads
-            .read(&subscribe.channel, wish)
+            .read(&subscribe.channel, request)
             .await;
         match history {
             Ok(history) => Ok(Some(history)),

@@ -15,7 +15,7 @@ pub(crate) struct Subscribe {
     /// The delivery options of the subscriber.
     pub options: SubscriptionOptions,
     /// Where the subscription begins.
-    pub from: From,
+    pub from: StartPosition,
     /// How missed publications reach the client.
     pub recovery: Recovery,
     /// The presence information of the client in the channel; `None` if it is not to be listed.
@@ -28,7 +28,7 @@ pub(crate) struct Subscribe {
 
 /// Where a subscription begins.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(crate) enum From {
+pub(crate) enum StartPosition {
     /// After this position, which the client has seen.
     After(StreamPosition),
     /// With the next publication.

@@ -30,7 +30,8 @@ use linerate_hub::{
 use tokio::{runtime::Handle, sync::Notify, time::timeout};
 
 use super::{
-    Connection, Dispatcher, From, Node, NodeOptions, Notice, Outlet, Recovery, Subscribe, Worker,
+    Connection, Dispatcher, Node, NodeOptions, Notice, Outlet, Recovery, StartPosition, Subscribe,
+    Worker,
 };
 use crate::{
     admin::TailEncoding,
@@ -392,7 +393,7 @@ pub(crate) fn subscription(name: &str) -> Subscribe {
         stream: PLAIN,
         ring: ChannelOptions::default(),
         options: SubscriptionOptions::new(EncodingId(0)),
-        from: From::Live,
+        from: StartPosition::Live,
         recovery: Recovery::Reply {
             publications_max: 100,
         },

@@ -160,8 +160,8 @@ impl Worker {
     }
 
     /// Delivers ready blocks in slices, serving sockets in between.
-    async fn transmit(&self) -> Handed {
-        let mut handed = Handed::default();
+    async fn transmit(&self) -> TurnDeliveries {
+        let mut handed = TurnDeliveries::default();
         let mut is_done = false;
         while !is_done {
             let begun = Instant::now();
@@ -173,7 +173,7 @@ impl Worker {
     }
 
     /// Delivers blocks until none are ready or the turn is over. Returns whether none are ready.
-    fn transmit_slice(&self, now: Instant, handed: &mut Handed) -> bool {
+    fn transmit_slice(&self, now: Instant, handed: &mut TurnDeliveries) -> bool {
         let mut shard = self.shard();
         let shard = &mut *shard;
         let mut served = 0;
@@ -214,13 +214,13 @@ impl Worker {
 
 /// What was delivered in a turn.
 #[derive(Clone, Copy, Debug, Default)]
-struct Handed {
+struct TurnDeliveries {
     busy: Duration,
     blocks: u64,
     messages: u64,
 }
 
-impl Handed {
+impl TurnDeliveries {
     fn count(&mut self, transmit: &Transmit) {
         if let Transmit::Block { messages, .. } = transmit {
             self.blocks += 1;

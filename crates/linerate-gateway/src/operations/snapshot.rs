@@ -19,7 +19,7 @@ use super::{
 use crate::{
     metrics::{Metrics, PublishDurations},
     node::{Node, Tally},
-    server::Front,
+    server::Frontend,
 };
 
 /// Prefix of all metric names.
@@ -35,12 +35,12 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     /// Collects the values from the node, its workers and listeners. A worker that is too busy to
     /// answer contributes its last known counts.
-    pub(crate) async fn take(node: &Node, front: &Front) -> Self {
+    pub(crate) async fn take(node: &Node, frontend: &Frontend) -> Self {
         let mut snapshot = Self {
             figures: Vec::new(),
             publishes: node.publisher.durations.clone(),
         };
-        snapshot.add_front(front);
+        snapshot.add_frontend(frontend);
         snapshot.add_node(node);
         snapshot.add_memory(&node.budget);
         snapshot.add_broker(node);
@@ -67,8 +67,8 @@ impl Snapshot {
         Ok(text)
     }
 
-    fn add_front(&mut self, front: &Front) {
-        let admission = &front.admission;
+    fn add_frontend(&mut self, frontend: &Frontend) {
+        let admission = &frontend.admission;
         self.gauge("connections", "Open connections", admission.open() as f64);
         let help = "Connections accepted, including those refused afterwards";
         self.counter("connections_accepted", help, admission.accepted() as f64);

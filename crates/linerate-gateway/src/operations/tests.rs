@@ -14,7 +14,7 @@ use crate::{
     metrics::{Metrics, TokenKind},
     node::{Dispatcher, Node, NodeOptions},
     protocol,
-    server::{Front, Hosts, Stop},
+    server::{Frontend, Hosts, Stop},
 };
 
 /// Returns a node without clients.
@@ -48,14 +48,14 @@ async fn text(metrics: &Metrics) -> String {
     };
     node.publisher.publish(&channel, publish).await.unwrap();
     let (_stop, stopped) = Stop::new();
-    let front = Front::new(
+    let frontend = Frontend::new(
         &ServerOptions::default(),
         Hosts::new(&Config::default()),
         1,
         stopped,
     )
     .unwrap();
-    let snapshot = Snapshot::take(&node, &front).await;
+    let snapshot = Snapshot::take(&node, &frontend).await;
     snapshot.into_text(metrics).unwrap()
 }
 

@@ -16,7 +16,7 @@ use tokio::{
     time::sleep,
 };
 
-use super::{Front, Visit, connection, refusal, spares::Spares};
+use super::{ConnectionGuard, Frontend, connection, refusal, spares::Spares};
 use crate::quiet::Quiet;
 
 /// Pause after a failed accept that may succeed later.
@@ -26,10 +26,14 @@ static FAILURES: Quiet = Quiet::new();
 static REFUSALS: Quiet = Quiet::new();
 
 /// Serves `app` until the server stops, and then until all connections are closed.
-pub(super) async fn serve(front: Arc<Front>, listener: TcpListener, app: Router) -> io::Result<()> {
+pub(super) async fn serve(
+    frontend: Arc<Frontend>,
+    listener: TcpListener,
+    app: Router,
+) -> io::Result<()> {
     // Nothing is ever sent: the channel closes when the last connection does.
     let (open, mut all_gone) = mpsc::channel(1);
-    let stopped = front.stopped.clone();
+    let stopped = frontend.stopped.clone();
     let mut pace = Pace::new(Instant::now());
     {
         let mut leaving = pin!(stopped.leaving());
@@ -41,13 +45,13 @@ pub(super) async fn serve(front: Arc<Front>, listener: TcpListener, app: Router)
             };
             match accepted {
                 Ok((stream, _)) => {
-                    if let Some(stream) = front.spares.spare(stream) {
-                        welcome(&front, stream, &app, open.clone());
+                    if let Some(stream) = frontend.spares.spare(stream) {
+                        welcome(&frontend, stream, &app, open.clone());
                     }
                 }
-                Err(error) => wait_out(error, &listener, &front.spares).await?,
+                Err(error) => wait_out(error, &listener, &frontend.spares).await?,
             }
-            let rate = front.admission.accepts_per_second_max() as usize / front.workers;
+            let rate = frontend.admission.accepts_per_second_max() as usize / frontend.workers;
             match pace.step(Instant::now(), rate.max(1)) {
                 Some(wait) => sleep(wait).await,
                 // Serve other sockets between two connections, however many arrive at once.
@@ -63,22 +67,27 @@ pub(super) async fn serve(front: Arc<Front>, listener: TcpListener, app: Router)
     Ok(())
 }
 
-fn welcome(front: &Arc<Front>, stream: TcpStream, app: &Router, open: mpsc::Sender<Infallible>) {
-    match front.admission.admit() {
-        Ok(place) => {
-            let visit = Visit::new(place, open, front.stopped.clone());
+fn welcome(
+    frontend: &Arc<Frontend>,
+    stream: TcpStream,
+    app: &Router,
+    open: mpsc::Sender<Infallible>,
+) {
+    match frontend.admission.admit() {
+        Ok(slot) => {
+            let guard = ConnectionGuard::new(slot, open, frontend.stopped.clone());
             tokio::spawn(connection::attend(
-                front.clone(),
+                frontend.clone(),
                 stream,
                 app.clone(),
-                visit,
+                guard,
             ));
         }
         Err(full) => {
             if let Some(count) = REFUSALS.ask(Instant::now()) {
                 tracing::warn!(count, "connections refused: {}", full.reason());
             }
-            let is_tls = front.certificate.is_some();
+            let is_tls = frontend.certificate.is_some();
             tokio::spawn(refusal::refuse(stream, full, is_tls));
         }
     }

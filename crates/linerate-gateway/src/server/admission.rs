@@ -41,32 +41,32 @@ struct Limits {
     trusted: Vec<IpNet>,
 }
 
-/// The place of a connection and its time to close during a shutdown. It is shared by all tasks
+/// The slot of a connection and its time to close during a shutdown. It is shared by all tasks
 /// that serve the connection, and released with the last clone.
 ///
 /// It is in the extensions of each request, so that a WebSocket can keep it.
 #[derive(Clone, Debug)]
-pub struct Visit {
-    place: Arc<(Place, mpsc::Sender<Infallible>)>,
+pub struct ConnectionGuard {
+    slot: Arc<(ConnectionSlot, mpsc::Sender<Infallible>)>,
     stopped: Stopped,
     part: f64,
-    _address: Option<Arc<AddressPlace>>,
+    _address: Option<Arc<AddressSlot>>,
     stream: Option<Arc<Stream>>,
 }
 
-/// A request that shares a connection with others. It uses the place of the connection until its
+/// A request that shares a connection with others. It uses the slot of the connection until its
 /// response turns out to be a stream or a WebSocket.
 #[derive(Debug)]
 struct Stream {
     /// The address to count; `None` for a trusted proxy, because the client's address, reported by
     /// the proxy, is counted instead.
     address: Option<IpAddr>,
-    places: OnceLock<(Place, Option<AddressPlace>)>,
+    slots: OnceLock<(ConnectionSlot, Option<AddressSlot>)>,
 }
 
-/// A place among all connections.
+/// A slot among all connections.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ConnectionSlot {
     admission: Arc<Admission>,
     _share: Share,
 }
@@ -75,7 +75,7 @@ pub(super) struct Place {
 ///
 /// The list is complete: there is one response for each.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Full {
+pub(crate) enum LimitReached {
     /// The limit on connections from one address is reached.
     Address,
     /// The limit on open connections is reached.
@@ -88,9 +88,9 @@ pub(crate) enum Full {
 /// too small to be counted separately.
 pub(crate) const CONNECTION_BYTES: u64 = 8 << 10;
 
-/// A place among the connections from one address.
+/// A slot among the connections from one address.
 #[derive(Debug)]
-pub(super) struct AddressPlace {
+pub(super) struct AddressSlot {
     admission: Arc<Admission>,
     address: IpAddr,
 }
@@ -124,7 +124,7 @@ impl Admission {
         &self.budget
     }
 
-    /// Returns whether there is a place for another connection.
+    /// Returns whether there is a slot for another connection.
     pub(crate) fn has_room(&self) -> bool {
         self.open() < self.limits.load().connections_max
     }
@@ -150,12 +150,12 @@ impl Admission {
         limits.trusted.iter().any(|net| net.contains(&address))
     }
 
-    /// Takes a place among all connections, if one is free and memory is not short.
-    pub(super) fn admit(self: &Arc<Self>) -> Result<Place, Full> {
+    /// Takes a slot among all connections, if one is free and memory is not short.
+    pub(super) fn admit(self: &Arc<Self>) -> Result<ConnectionSlot, LimitReached> {
         self.accepted.fetch_add(1, Ordering::Relaxed);
         if self.budget.state() != State::Normal {
             self.refused.fetch_add(1, Ordering::Relaxed);
-            return Err(Full::Memory);
+            return Err(LimitReached::Memory);
         }
         let max = self.limits.load().connections_max;
         let one_more = |open| (open < max).then_some(open + 1);
@@ -163,20 +163,20 @@ impl Admission {
             .open
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
         match taken {
-            Ok(_) => Ok(Place {
+            Ok(_) => Ok(ConnectionSlot {
                 admission: self.clone(),
                 _share: self.account.share(CONNECTION_BYTES),
             }),
             Err(_) => {
                 self.refused.fetch_add(1, Ordering::Relaxed);
-                Err(Full::Connections)
+                Err(LimitReached::Connections)
             }
         }
     }
 
-    /// Takes a place among the connections from one address, if one is free. Loopback addresses are
+    /// Takes a slot among the connections from one address, if one is free. Loopback addresses are
     /// not limited, because they may belong to a proxy that does not report client addresses.
-    pub(super) fn admit_address(self: &Arc<Self>, address: IpAddr) -> Option<AddressPlace> {
+    pub(super) fn admit_address(self: &Arc<Self>, address: IpAddr) -> Option<AddressSlot> {
         let address = address.to_canonical();
         let max = match address.is_loopback() {
             true => usize::MAX,
@@ -191,7 +191,7 @@ impl Admission {
         }
         *open += 1;
         drop(addresses);
-        Some(AddressPlace {
+        Some(AddressSlot {
             admission: self.clone(),
             address,
         })
@@ -204,7 +204,7 @@ impl Admission {
     }
 }
 
-impl Full {
+impl LimitReached {
     /// Returns the reason for logs and `/ready`.
     pub(super) const fn reason(self) -> &'static str {
         match self {
@@ -235,11 +235,15 @@ impl Limits {
     }
 }
 
-impl Visit {
-    /// Creates a visit. `open` is dropped with its last clone.
-    pub(super) fn new(place: Place, open: mpsc::Sender<Infallible>, stopped: Stopped) -> Self {
+impl ConnectionGuard {
+    /// Creates a guard. `open` is dropped with its last clone.
+    pub(super) fn new(
+        slot: ConnectionSlot,
+        open: mpsc::Sender<Infallible>,
+        stopped: Stopped,
+    ) -> Self {
         Self {
-            place: Arc::new((place, open)),
+            slot: Arc::new((slot, open)),
             stopped,
             part: rand::random(),
             _address: None,
@@ -247,27 +251,31 @@ impl Visit {
         }
     }
 
-    /// Takes the places for a session or a streaming response, unless the visit has them already.
+    /// Takes the slots for a session or a streaming response, unless the guard has them already.
     /// Several HTTP/2 streams share one connection, but each long-lived one costs as much as a
-    /// connection. The places are released with the last clone of the visit.
+    /// connection. The slots are released with the last clone of the guard.
     ///
     /// # Errors
-    /// Fails if no place is free, in total or for the address.
-    pub(crate) fn stay(&self) -> Result<(), Full> {
+    /// Fails if no slot is free, in total or for the address.
+    pub(crate) fn stay(&self) -> Result<(), LimitReached> {
         let Some(stream) = &self.stream else {
             return Ok(());
         };
-        if stream.places.get().is_some() {
+        if stream.slots.get().is_some() {
             return Ok(());
         }
-        let admission = &self.place.0.admission;
-        let place = admission.admit()?;
+        let admission = &self.slot.0.admission;
+        let slot = admission.admit()?;
         let address = match stream.address {
-            Some(address) => Some(admission.admit_address(address).ok_or(Full::Address)?),
+            Some(address) => Some(
+                admission
+                    .admit_address(address)
+                    .ok_or(LimitReached::Address)?,
+            ),
             None => None,
         };
-        // If another task was faster, it has set equivalent places.
-        _ = stream.places.set((place, address));
+        // If another task was faster, it has set equivalent slots.
+        _ = stream.slots.set((slot, address));
         Ok(())
     }
 
@@ -276,36 +284,36 @@ impl Visit {
         self.stopped.goodbye(self.part).await;
     }
 
-    /// Returns the visit for a request that shares the connection with others. It has its own time
+    /// Returns the guard for a request that shares the connection with others. It has its own time
     /// to close.
     pub(super) fn on_stream(&self, address: Option<IpAddr>) -> Self {
         Self {
             part: rand::random(),
             stream: Some(Arc::new(Stream {
                 address,
-                places: OnceLock::new(),
+                slots: OnceLock::new(),
             })),
             ..self.clone()
         }
     }
 
-    /// Returns a visit that also holds a place of an address.
-    pub(super) fn with_address(&self, place: AddressPlace) -> Self {
+    /// Returns a guard that also holds a slot of an address.
+    pub(super) fn with_address(&self, slot: AddressSlot) -> Self {
         Self {
-            place: self.place.clone(),
-            _address: Some(Arc::new(place)),
+            slot: self.slot.clone(),
+            _address: Some(Arc::new(slot)),
             ..self.clone()
         }
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.admission.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Drop for AddressPlace {
+impl Drop for AddressSlot {
     fn drop(&mut self) {
         if let Entry::Occupied(mut entry) = self.admission.addresses().entry(self.address) {
             *entry.get_mut() -= 1;
@@ -323,7 +331,7 @@ mod tests {
     use linerate_budget::Budget;
     use tokio::sync::mpsc::{self, error::TryRecvError};
 
-    use super::{Admission, Full, Visit};
+    use super::{Admission, ConnectionGuard, LimitReached};
     use crate::{config::ServerOptions, server::Stop};
 
     fn admission(connections_max: usize, per_address_max: usize) -> Arc<Admission> {
@@ -340,13 +348,14 @@ mod tests {
         let admission = admission(2, 1);
         let (_stop, stopped) = Stop::new();
         let (open, mut all_gone) = mpsc::channel(1);
-        let visit = || Visit::new(admission.admit().unwrap(), open.clone(), stopped.clone());
-        let (first, second) = (visit(), visit());
+        let guard =
+            || ConnectionGuard::new(admission.admit().unwrap(), open.clone(), stopped.clone());
+        let (first, second) = (guard(), guard());
         drop(open);
         assert!(admission.admit().is_err() && !admission.has_room());
         let websocket = first.clone();
         drop(first);
-        assert!(admission.admit().is_err(), "the WebSocket keeps the place");
+        assert!(admission.admit().is_err(), "the WebSocket keeps the slot");
         drop(second);
         assert!(
             all_gone
@@ -366,8 +375,8 @@ mod tests {
     #[test]
     fn places_of_an_address_are_its_own_and_those_of_this_machine_have_no_bound() {
         let admission = admission(10, 1);
-        let place = admission.admit_address("192.0.2.1".parse().unwrap());
-        assert!(place.is_some());
+        let slot = admission.admit_address("192.0.2.1".parse().unwrap());
+        assert!(slot.is_some());
         let same = "::ffff:192.0.2.1".parse().unwrap();
         assert!(admission.admit_address(same).is_none());
         assert!(
@@ -375,7 +384,7 @@ mod tests {
                 .admit_address("192.0.2.2".parse().unwrap())
                 .is_some()
         );
-        drop(place);
+        drop(slot);
         assert!(admission.admit_address(same).is_some());
         let near: Vec<_> = (0..5)
             .map(|_| admission.admit_address("127.0.0.1".parse().unwrap()))
@@ -391,12 +400,12 @@ mod tests {
         let (_stop, stopped) = Stop::new();
         let (open, _all_gone) = mpsc::channel(1);
         let address = "192.0.2.1".parse().unwrap();
-        let connection = Visit::new(admission.admit().unwrap(), open, stopped)
+        let connection = ConnectionGuard::new(admission.admit().unwrap(), open, stopped)
             .with_address(admission.admit_address(address).unwrap());
         assert_eq!(
             connection.stay(),
             Ok(()),
-            "a connection already has its places"
+            "a connection already has its slots"
         );
         let [first, second] = [(); 2].map(|()| connection.on_stream(Some(address)));
         assert_eq!(admission.open(), 1, "a request takes none");
@@ -404,11 +413,14 @@ mod tests {
             assert_eq!(first.clone().stay(), Ok(()));
         }
         assert_eq!(admission.open(), 2);
-        assert_eq!(second.stay(), Err(Full::Address));
-        assert_eq!(admission.open(), 2, "the other place is released");
+        assert_eq!(second.stay(), Err(LimitReached::Address));
+        assert_eq!(admission.open(), 2, "the other slot is released");
         let proxied = connection.on_stream(None);
         assert_eq!(proxied.stay(), Ok(()));
-        assert_eq!(connection.on_stream(None).stay(), Err(Full::Connections));
+        assert_eq!(
+            connection.on_stream(None).stay(),
+            Err(LimitReached::Connections)
+        );
         drop(first);
         assert_eq!(second.stay(), Ok(()));
         drop((connection, second, proxied));
@@ -419,12 +431,12 @@ mod tests {
     #[test]
     fn limits_change_for_those_who_come_later() {
         let admission = admission(1, 1);
-        let place = admission.admit().unwrap();
+        let slot = admission.admit().unwrap();
         admission.set_limits(&ServerOptions {
             connections_max: 2,
             ..ServerOptions::default()
         });
         assert!(admission.admit().is_ok());
-        drop(place);
+        drop(slot);
     }
 }

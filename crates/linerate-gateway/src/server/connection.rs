@@ -20,8 +20,8 @@ use tokio::{
 };
 
 use super::{
-    Front, Full, HEAD_BYTES_MAX, REQUESTS_TIMEOUT, Visit, http2,
-    newcomer::Newcomer,
+    ConnectionGuard, Frontend, HEAD_BYTES_MAX, LimitReached, REQUESTS_TIMEOUT, http2,
+    pending_connection::PendingConnection,
     proxy,
     refusal::refuse,
     request::{Origin, answer},
@@ -39,41 +39,46 @@ pub(crate) const DEAD_PEER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Serves one connection until it ends, or until it is closed because memory is short before its
 /// first request.
-pub(super) async fn attend(front: Arc<Front>, stream: TcpStream, app: Router, visit: Visit) {
-    let newcomer = Newcomer::register(front.admission.budget());
+pub(super) async fn attend(
+    frontend: Arc<Frontend>,
+    stream: TcpStream,
+    app: Router,
+    guard: ConnectionGuard,
+) {
+    let pending = PendingConnection::register(frontend.admission.budget());
     tokio::select! {
-        () = attend_fully(front, stream, app, visit, newcomer.clone()) => {}
-        () = newcomer.ended() => tracing::debug!("connection closed: memory is short"),
+        () = attend_fully(frontend, stream, app, guard, pending.clone()) => {}
+        () = pending.ended() => tracing::debug!("connection closed: memory is short"),
     }
 }
 
 async fn attend_fully(
-    front: Arc<Front>,
+    frontend: Arc<Frontend>,
     mut stream: TcpStream,
     app: Router,
-    visit: Visit,
-    newcomer: Arc<Newcomer>,
+    guard: ConnectionGuard,
+    pending: Arc<PendingConnection>,
 ) {
-    let prepared = timeout(HANDSHAKE_TIMEOUT, prepare(&front, &mut stream)).await;
+    let prepared = timeout(HANDSHAKE_TIMEOUT, prepare(&frontend, &mut stream)).await;
     let (socket, address) = match prepared {
         Ok(Ok(addresses)) => addresses,
         Ok(Err(error)) => return tracing::debug!(%error, "connection failed"),
         Err(_) => return tracing::debug!("timed out waiting for the PROXY protocol header"),
     };
     // A trusted proxy may open any number of connections; the clients that it reports are counted.
-    let visit = match front.admission.trusts(address) {
-        true => visit,
-        false => match front.admission.admit_address(address) {
-            Some(place) => visit.with_address(place),
+    let guard = match frontend.admission.trusts(address) {
+        true => guard,
+        false => match frontend.admission.admit_address(address) {
+            Some(slot) => guard.with_address(slot),
             None => {
                 tracing::debug!(%address, "connection refused: too many from its address");
-                let is_tls = front.certificate.is_some();
-                return refuse(stream, Full::Address, is_tls).await;
+                let is_tls = frontend.certificate.is_some();
+                return refuse(stream, LimitReached::Address, is_tls).await;
             }
         },
     };
-    let certificate = front.certificate.clone();
-    let origin = Origin::new(front, (socket, address), visit, newcomer);
+    let certificate = frontend.certificate.clone();
+    let origin = Origin::new(frontend, (socket, address), guard, pending);
     match certificate {
         None => match is_http2(&origin, &stream).await {
             Ok(is_http2) => serve_either(origin, stream, app, is_http2).await,
@@ -94,7 +99,7 @@ async fn attend_fully(
 }
 
 /// Configures the socket and returns its peer's address and the client's address.
-async fn prepare(front: &Front, stream: &mut TcpStream) -> io::Result<(IpAddr, IpAddr)> {
+async fn prepare(frontend: &Frontend, stream: &mut TcpStream) -> io::Result<(IpAddr, IpAddr)> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(&*stream);
     let keepalive = TcpKeepalive::new()
@@ -103,7 +108,7 @@ async fn prepare(front: &Front, stream: &mut TcpStream) -> io::Result<(IpAddr, I
     socket.set_tcp_keepalive(&keepalive)?;
     socket.set_tcp_user_timeout(Some(DEAD_PEER_TIMEOUT))?;
     let address = stream.peer_addr()?.ip().to_canonical();
-    if !front.has_proxy_header || !front.admission.trusts(address) {
+    if !frontend.has_proxy_header || !frontend.admission.trusts(address) {
         return Ok((address, address));
     }
     let told = proxy::read_header(stream).await?;
@@ -120,7 +125,7 @@ async fn is_http2(origin: &Origin, stream: &TcpStream) -> io::Result<bool> {
             Ok(said) => said,
             Err(_) => Err(io::ErrorKind::TimedOut.into()),
         },
-        () = origin.visit.goodbye() => Err(io::ErrorKind::ConnectionAborted.into()),
+        () = origin.guard.goodbye() => Err(io::ErrorKind::ConnectionAborted.into()),
     }
 }
 
@@ -154,14 +159,14 @@ where
     let mut connection = pin!(connection);
     tokio::select! {
         result = &mut connection => return note(result),
-        () = origin.visit.goodbye() => {}
+        () = origin.guard.goodbye() => {}
         () = sleep(REQUESTS_TIMEOUT) => {}
     }
     connection.as_mut().graceful_shutdown();
     let deadline = async {
         while origin.is_streaming.load(Ordering::Relaxed) {
             // A streaming response has its own end, and is notified when the server stops.
-            origin.visit.goodbye().await;
+            origin.guard.goodbye().await;
             origin.is_streaming.store(false, Ordering::Relaxed);
         }
         sleep(LAST_REQUEST_TIMEOUT).await;

@@ -29,8 +29,8 @@ where
     let mut limits = Http2Limits::default();
     limits.header_list_bytes_max = HEAD_BYTES_MAX as u32;
     limits.idle_timeout = REQUESTS_TIMEOUT;
-    let visit = origin.visit.clone();
-    let goodbye = visit.goodbye();
+    let guard = origin.guard.clone();
+    let goodbye = guard.goodbye();
     let streams = Streams { origin, app };
     serve_http2(stream, streams, &limits, HANDSHAKE_TIMEOUT, goodbye).await
 }

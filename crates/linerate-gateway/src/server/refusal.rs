@@ -1,4 +1,4 @@
-//! Refuses connections that a limit leaves no place for.
+//! Refuses connections that a limit leaves no slot for.
 
 use std::{io, time::Duration};
 
@@ -13,7 +13,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::Full;
+use super::LimitReached;
 
 /// Maximum time that a refused client has to read the reason.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
@@ -25,7 +25,7 @@ const DISCARD_PAUSE: Duration = Duration::from_millis(1);
 /// Grants turns to discard more input of a refused client.
 static DISCARDS: Semaphore = Semaphore::const_new(1);
 
-impl Full {
+impl LimitReached {
     const fn status(self) -> StatusCode {
         match self {
             Self::Address => StatusCode::TOO_MANY_REQUESTS,
@@ -34,7 +34,7 @@ impl Full {
     }
 }
 
-impl IntoResponse for Full {
+impl IntoResponse for LimitReached {
     fn into_response(self) -> Response {
         let headers = [(header::RETRY_AFTER, "5")];
         (self.status(), headers, self.told()).into_response()
@@ -43,7 +43,7 @@ impl IntoResponse for Full {
 
 /// Sends the reason, whatever the client requests, and closes the connection. Over TLS nothing is
 /// sent, because the handshake would add to the load.
-pub(super) async fn refuse(mut stream: TcpStream, full: Full, is_tls: bool) {
+pub(super) async fn refuse(mut stream: TcpStream, full: LimitReached, is_tls: bool) {
     if is_tls {
         return;
     }

@@ -19,12 +19,12 @@ use linerate::Scheme;
 use tower_service::Service;
 
 use super::{
-    Front, Full, Peer, Visit,
-    admission::AddressPlace,
-    newcomer::Newcomer,
+    ConnectionGuard, Frontend, LimitReached, Peer,
+    admission::AddressSlot,
+    guarded_body::GuardedBody,
+    pending_connection::PendingConnection,
     proxy,
-    staying::Staying,
-    timed::{Held, Timed},
+    timed::{BodyMemory, Timed},
 };
 
 /// Maximum size of the header section of a request, in bytes.
@@ -36,14 +36,14 @@ pub(crate) const REQUESTS_TIMEOUT: Duration = Duration::from_secs(60);
 /// Information about a connection before its first request.
 #[derive(Clone, Debug)]
 pub(super) struct Origin {
-    front: Arc<Front>,
+    frontend: Arc<Frontend>,
     /// The address of the client: that of the socket, or the one in the PROXY protocol header.
     address: IpAddr,
     /// The address of the socket.
     socket: IpAddr,
     is_tls: bool,
-    pub(super) visit: Visit,
-    newcomer: Arc<Newcomer>,
+    pub(super) guard: ConnectionGuard,
+    pending: Arc<PendingConnection>,
     /// True while a response of unknown length is being sent.
     pub(super) is_streaming: Arc<AtomicBool>,
 }
@@ -64,36 +64,36 @@ where
         path = request.uri().path(),
         "request"
     );
-    origin.newcomer.settle();
+    origin.pending.settle();
     // This comes before anything else, because no route is available to a page with another host
     // name.
-    if let Err(denied) = origin.front.hosts.check(&request) {
+    if let Err(denied) = origin.frontend.hosts.check(&request) {
         return Ok(denied.into_response());
     }
     let mut held = None;
     let mut request = request.map(|body| match body.is_end_stream() {
         true => Body::empty(),
         false => {
-            let held = held.insert(Held::new(origin.front.admission.budget()));
+            let held = held.insert(BodyMemory::new(origin.frontend.admission.budget()));
             Body::new(Timed::new(body, held.clone()))
         }
     });
-    let (peer, place) = match origin.peer(&request) {
+    let (peer, slot) = match origin.peer(&request) {
         Ok(found) => found,
         Err(refused) => return Ok(refused.into_response()),
     };
-    let visit = match place {
-        Some(place) => origin.visit.with_address(place),
-        None => origin.visit.clone(),
+    let guard = match slot {
+        Some(slot) => origin.guard.with_address(slot),
+        None => origin.guard.clone(),
     };
     // A WebSocket on an HTTP/2 stream costs as much as one on its own connection.
     if request.method() == Method::CONNECT
-        && let Err(full) = visit.stay()
+        && let Err(full) = guard.stay()
     {
         return Ok(full.into_response());
     }
     request.extensions_mut().insert(peer);
-    request.extensions_mut().insert(visit.clone());
+    request.extensions_mut().insert(guard.clone());
     // A router is always ready.
     let mut response = app.call(request).await?;
     if held.is_some_and(|held| held.is_refused()) {
@@ -104,9 +104,9 @@ where
     if !is_streaming {
         return Ok(response);
     }
-    // Sessions have already taken their places. Other streaming responses take them here.
-    Ok(match visit.stay() {
-        Ok(()) => response.map(|body| Body::new(Staying::new(body, visit))),
+    // Sessions have already taken their slots. Other streaming responses take them here.
+    Ok(match guard.stay() {
+        Ok(()) => response.map(|body| Body::new(GuardedBody::new(body, guard))),
         Err(full) => full.into_response(),
     })
 }
@@ -115,7 +115,7 @@ where
 /// CORS headers, so that a page of another origin that could have read the response can read this
 /// one.
 fn without_body(response: &Response) -> Response {
-    let mut refused = Full::Memory.into_response();
+    let mut refused = LimitReached::Memory.into_response();
     for (name, value) in response.headers() {
         if *name == header::VARY || name.as_str().starts_with("access-control-") {
             refused.headers_mut().append(name.clone(), value.clone());
@@ -128,40 +128,40 @@ impl Origin {
     /// Returns the origin of all requests of a connection, whose socket has the first address and
     /// whose client has the second.
     pub(super) fn new(
-        front: Arc<Front>,
+        frontend: Arc<Frontend>,
         (socket, address): (IpAddr, IpAddr),
-        visit: Visit,
-        newcomer: Arc<Newcomer>,
+        guard: ConnectionGuard,
+        pending: Arc<PendingConnection>,
     ) -> Self {
         Self {
             address,
             socket,
-            is_tls: front.certificate.is_some(),
-            visit,
-            newcomer,
-            front,
+            is_tls: frontend.certificate.is_some(),
+            guard,
+            pending,
+            frontend,
             is_streaming: Arc::default(),
         }
     }
 
     /// Returns the origin for a request that shares the connection with others. It takes its own
-    /// places if it becomes long-lived.
+    /// slots if it becomes long-lived.
     pub(super) fn for_stream(&self) -> Self {
-        let is_counted = !self.front.admission.trusts(self.address);
+        let is_counted = !self.frontend.admission.trusts(self.address);
         Self {
-            visit: self.visit.on_stream(is_counted.then_some(self.address)),
+            guard: self.guard.on_stream(is_counted.then_some(self.address)),
             ..self.clone()
         }
     }
 
-    /// Returns the peer of a request, and a place for its address if a proxy has reported it.
-    fn peer(&self, request: &Request<Body>) -> Result<(Peer, Option<AddressPlace>), Full> {
+    /// Returns the peer of a request, and a slot for its address if a proxy has reported it.
+    fn peer(&self, request: &Request<Body>) -> Result<(Peer, Option<AddressSlot>), LimitReached> {
         let scheme = if self.is_tls {
             Scheme::Https
         } else {
             Scheme::Http
         };
-        let admission = &self.front.admission;
+        let admission = &self.frontend.admission;
         let mut peer = Peer {
             address: self.address,
             scheme,
@@ -177,7 +177,9 @@ impl Origin {
             return Ok((peer, None));
         };
         peer.address = address;
-        let place = admission.admit_address(address).ok_or(Full::Address)?;
-        Ok((peer, Some(place)))
+        let slot = admission
+            .admit_address(address)
+            .ok_or(LimitReached::Address)?;
+        Ok((peer, Some(slot)))
     }
 }

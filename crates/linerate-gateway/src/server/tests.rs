@@ -21,7 +21,9 @@ use tokio::{
 };
 use tokio_rustls::TlsConnector;
 
-use super::{Certificate, Front, Hosts, Peer, Phase, Stop, Visit, timed::BODY_TIMEOUT};
+use super::{
+    Certificate, ConnectionGuard, Frontend, Hosts, Peer, Phase, Stop, timed::BODY_TIMEOUT,
+};
 use crate::config::{Config, ServerOptions, TlsOptions};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -33,7 +35,7 @@ const PROXY: &[u8] =
 /// connection must close.
 struct Served {
     address: SocketAddr,
-    front: Arc<Front>,
+    frontend: Arc<Frontend>,
     stop: Stop,
 }
 
@@ -54,8 +56,8 @@ async fn take(body: Body) -> &'static str {
     }
 }
 
-async fn wait(Extension(visit): Extension<Visit>) -> impl IntoResponse {
-    visit.goodbye().await;
+async fn wait(Extension(guard): Extension<ConnectionGuard>) -> impl IntoResponse {
+    guard.goodbye().await;
     "goodbye"
 }
 
@@ -72,17 +74,18 @@ impl Served {
 
     async fn start_with(config: &Config) -> Self {
         let (stop, stopped) = Stop::new();
-        let front = Arc::new(Front::new(&config.server, Hosts::new(config), 1, stopped).unwrap());
+        let frontend =
+            Arc::new(Frontend::new(&config.server, Hosts::new(config), 1, stopped).unwrap());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let app = Router::new()
             .route("/", get(whence))
             .route("/wait", get(wait))
             .route("/take", post(take));
-        tokio::spawn(front.clone().serve(listener, app));
+        tokio::spawn(frontend.clone().serve(listener, app));
         Self {
             address,
-            front,
+            frontend,
             stop,
         }
     }
@@ -180,7 +183,7 @@ async fn g07_a_drain_ends_connections_over_its_window_and_lets_nobody_in() {
             .unwrap();
         waiting.push(stream);
     }
-    while served.front.admission.open() < 20 {
+    while served.frontend.admission.open() < 20 {
         tokio::task::yield_now().await;
     }
     let window = Duration::from_millis(500);
@@ -198,7 +201,7 @@ async fn g07_a_drain_ends_connections_over_its_window_and_lets_nobody_in() {
         "not all at once: {ends:?}"
     );
     assert!(TcpStream::connect(served.address).await.is_err());
-    assert_eq!(served.front.admission.open(), 0);
+    assert_eq!(served.frontend.admission.open(), 0);
 }
 
 #[tokio::test]
@@ -225,7 +228,7 @@ async fn r03_a_body_that_never_ends_is_given_up() {
     let mut slow = served.connect().await;
     slow.write_all(head).await.unwrap();
     slow.write_all(b"1").await.unwrap();
-    while served.front.admission.open() == 0 {
+    while served.frontend.admission.open() == 0 {
         tokio::task::yield_now().await;
     }
     // Wait until the header section has been read, because its timeout is shorter than that of the
@@ -280,7 +283,7 @@ async fn t06_a_new_certificate_is_used_for_new_connections_and_a_broken_one_is_n
     let served = Served::start(&options).await;
     assert!(ask_tls(&served, &first).await.ends_with("https 127.0.0.1"));
 
-    let certificate = served.front.certificate.clone().unwrap();
+    let certificate = served.frontend.certificate.clone().unwrap();
     assert!(!certificate.reload_if_changed().unwrap());
     std::fs::write(&tls.certificate, "no certificate").unwrap();
     assert!(certificate.reload().is_err());

@@ -28,7 +28,7 @@ const DISCARDED_BYTES_MAX: usize = 1 << 20;
 
 /// The memory that the body of a request holds, until the request is answered.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct BodyMemory {
     budget: Budget,
     state: Mutex<State>,
 }
@@ -43,7 +43,7 @@ struct State {
     reader: Option<Waker>,
 }
 
-impl Held {
+impl BodyMemory {
     pub(super) fn new(budget: &Budget) -> Arc<Self> {
         Arc::new(Self {
             budget: budget.clone(),
@@ -97,7 +97,7 @@ impl Held {
     }
 }
 
-impl Holder for Held {
+impl Holder for BodyMemory {
     fn holds(&self) -> (Consumer, u64) {
         let parts = [
             (Consumer::Bodies, self.state().lease.bytes()),
@@ -123,7 +123,7 @@ impl Holder for Held {
 #[derive(Debug)]
 pub(super) struct Timed<B> {
     body: B,
-    held: Arc<Held>,
+    held: Arc<BodyMemory>,
     /// Present once reading has had to wait.
     registration: Option<Registration>,
     /// Number of bytes discarded since the body was refused; `None` if it was not refused, or if
@@ -133,7 +133,7 @@ pub(super) struct Timed<B> {
 }
 
 impl<B> Timed<B> {
-    pub(super) fn new(body: B, held: Arc<Held>) -> Self {
+    pub(super) fn new(body: B, held: Arc<BodyMemory>) -> Self {
         Self {
             body,
             held,
@@ -222,10 +222,13 @@ mod tests {
 
     /// Returns the number of bytes read from a body of several pieces, and the memory that it
     /// holds.
-    async fn read(budget: &Budget, pieces: &[usize]) -> (Result<usize, axum::Error>, Arc<Held>) {
+    async fn read(
+        budget: &Budget,
+        pieces: &[usize],
+    ) -> (Result<usize, axum::Error>, Arc<BodyMemory>) {
         let pieces: Vec<_> = pieces.iter().map(|bytes| vec![b'x'; *bytes]).collect();
         let pieces = futures_util::stream::iter(pieces.into_iter().map(Ok::<_, io::Error>));
-        let held = Held::new(budget);
+        let held = BodyMemory::new(budget);
         let body = Timed::new(Body::from_stream(pieces), held.clone());
         let read = to_bytes(Body::new(body), usize::MAX).await;
         (read.map(|bytes| bytes.len()), held)
@@ -265,7 +268,7 @@ mod tests {
     #[tokio::test]
     async fn a_body_that_waits_can_be_ended() {
         let budget = Budget::new(8 * MIB as u64);
-        let held = Held::new(&budget);
+        let held = BodyMemory::new(&budget);
         let pieces = futures_util::stream::pending::<io::Result<Bytes>>();
         let body = Timed::new(Body::from_stream(pieces), held.clone());
         let reading = tokio::spawn(to_bytes(Body::new(body), usize::MAX));

@@ -24,7 +24,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct Certificate {
     options: TlsOptions,
-    current: Arc<Current>,
+    current: Arc<CurrentCertificate>,
     config: Arc<ServerConfig>,
     read: Mutex<Option<Stamp>>,
 }
@@ -56,7 +56,7 @@ type Stamp = [Option<SystemTime>; 2];
 
 /// Resolves to the current certificate.
 #[derive(Debug)]
-struct Current(ArcSwap<CertifiedKey>);
+struct CurrentCertificate(ArcSwap<CertifiedKey>);
 
 impl Certificate {
     /// Loads the certificate and the key from their files.
@@ -65,7 +65,7 @@ impl Certificate {
     /// Fails if a file cannot be read, or the key does not match the certificate.
     pub(crate) fn load(options: &TlsOptions) -> Result<Self, CertificateError> {
         let stamp = stamp(options);
-        let current = Arc::new(Current(ArcSwap::new(read(options)?)));
+        let current = Arc::new(CurrentCertificate(ArcSwap::new(read(options)?)));
         let config = ServerConfig::builder_with_provider(linerate::tls::provider())
             .with_safe_default_protocol_versions()
             .map_err(|error| pem(&options.certificate, error))?;
@@ -110,7 +110,7 @@ impl Certificate {
     }
 }
 
-impl ResolvesServerCert for Current {
+impl ResolvesServerCert for CurrentCertificate {
     fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(self.0.load_full())
     }

@@ -83,7 +83,7 @@ impl Workers {
             handles.push(thread.spawn(move || {
                 // This also runs on a panic, because the others must not wait for a worker that has
                 // ended.
-                let _ended = Ended(count);
+                let _ended = ThreadGuard(count);
                 let runtime = tokio::runtime::Builder::new_current_thread()
                     .enable_all()
                     .thread_keep_alive(BLOCKING_IDLE)
@@ -130,9 +130,9 @@ impl Threads {
 
 /// Counts a thread as ended when it is dropped.
 #[derive(Debug)]
-struct Ended(Arc<watch::Sender<usize>>);
+struct ThreadGuard(Arc<watch::Sender<usize>>);
 
-impl Drop for Ended {
+impl Drop for ThreadGuard {
     fn drop(&mut self) {
         self.0.send_modify(|ended| *ended += 1);
     }

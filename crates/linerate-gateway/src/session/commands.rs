@@ -7,10 +7,10 @@ use linerate_broker::Publish;
 use linerate_hub::{ChannelName, ClientId};
 
 use super::{
-    Context, Done, Identity, Pending, Refusal, Session, Stage, Subscription, VERSION, Work,
+    Completion, Context, Identity, Pending, Refusal, Session, Stage, Subscription, VERSION, Work,
     deadlines::until,
     identity::end_of,
-    work::{Joined, Standing},
+    work::{ActiveSubscription, ConnectedClient},
 };
 use crate::{
     auth::{ConnectionClaims, SubscriptionClaims},
@@ -35,7 +35,7 @@ struct Present {
     id: ClientId,
 }
 
-fn wait(work: impl Future<Output = Done> + Send + 'static) -> Result<Step, Refusal> {
+fn wait(work: impl Future<Output = Completion> + Send + 'static) -> Result<Step, Refusal> {
     Ok(Step::Wait(Box::pin(work)))
 }
 
@@ -65,7 +65,7 @@ impl Session {
             Ok(Step::Wait(work)) => return (channel, Some(work)),
             // Queue the error so that it follows the answers to earlier commands.
             Err(Refusal::Error(error)) if !self.pending.is_empty() => {
-                let refused = std::future::ready(Done::Answered(Err(error)));
+                let refused = std::future::ready(Completion::Answered(Err(error)));
                 return (None, Some(Box::pin(refused)));
             }
             Ok(Step::Answer(answer)) => self.reply(id, Ok(answer)),
@@ -83,20 +83,20 @@ impl Session {
     }
 
     /// Completes a command or subscription with the result of its operation.
-    pub(super) fn finish(&mut self, now: Instant, pending: Pending, done: Done) {
+    pub(super) fn finish(&mut self, now: Instant, pending: Pending, completion: Completion) {
         if let Pending::Command(asked, _) = pending {
             self.count(now, asked);
         }
-        let answer = match done {
-            Done::Answered(result) => result.map_err(Refusal::from),
-            Done::Connected(result) => self.connected(now, result).map(Answer::Connect),
-            Done::Refreshed(result) => {
+        let answer = match completion {
+            Completion::Answered(result) => result.map_err(Refusal::from),
+            Completion::Connected(result) => self.connected(now, result).map(Answer::Connect),
+            Completion::Refreshed(result) => {
                 result.and_then(|claims| self.refreshed(now, &claims).map_err(Refusal::Disconnect))
             }
-            Done::SubRefreshed(channel, result) => {
+            Completion::SubRefreshed(channel, result) => {
                 result.map(|claims| self.sub_refreshed(now, &channel, &claims))
             }
-            Done::Subscribed(channel, result) => {
+            Completion::Subscribed(channel, result) => {
                 let is_of_server = matches!(pending, Pending::Push(_));
                 let standing = result.and_then(|one| {
                     let reply_bytes_max = self.context.reply_bytes_max();
@@ -143,7 +143,7 @@ impl Session {
             self.context.connection.agent = agent(&connect);
         }
         let context = self.context.clone();
-        wait(async move { Done::Connected(context.connect(connect).await) })
+        wait(async move { Completion::Connected(context.connect(connect).await) })
     }
 
     fn begin_connected(&mut self, present: Present, request: Request) -> Result<Step, Refusal> {
@@ -157,18 +157,18 @@ impl Session {
             Request::Ping => Ok(Step::Answer(Answer::Ping)),
             Request::Presence { channel } => {
                 let channel = self.check_presence(&channel)?;
-                wait(async move { Done::Answered(context.presence(channel).await) })
+                wait(async move { Completion::Answered(context.presence(channel).await) })
             }
             Request::PresenceStats { channel } => {
                 let channel = self.check_presence(&channel)?;
-                wait(async move { Done::Answered(context.presence_stats(channel).await) })
+                wait(async move { Completion::Answered(context.presence_stats(channel).await) })
             }
             Request::Publish { channel, data } => {
                 self.begin_publish(context, &identity, &channel, data)
             }
             Request::Refresh { token } => wait(async move {
                 let claims = context.gate.authenticate(&token).await;
-                Done::Refreshed(match claims {
+                Completion::Refreshed(match claims {
                     Ok(Some(claims)) if claims.user == identity.user => Ok(claims),
                     Ok(_) => Err(Refusal::Disconnect(Disconnect::INVALID_TOKEN)),
                     Err(refusal) => Err(refusal),
@@ -181,14 +181,14 @@ impl Session {
                         .gate
                         .judge_subscription(&identity, &channel, &token)
                         .await;
-                    Done::SubRefreshed(channel, claims)
+                    Completion::SubRefreshed(channel, claims)
                 })
             }
             Request::Subscribe(wanted) => {
                 let channel = self.check_subscribe(&wanted)?;
                 wait(async move {
                     let candidate = context.prepare_asked(identity, id, channel.clone(), wanted);
-                    Done::Subscribed(channel, candidate.await)
+                    Completion::Subscribed(channel, candidate.await)
                 })
             }
             Request::Unsubscribe { channel } => {
@@ -247,14 +247,14 @@ impl Session {
             idempotency_key: None,
             options: options.stream(),
         };
-        wait(async move { Done::Answered(context.publish(channel, publish).await) })
+        wait(async move { Completion::Answered(context.publish(channel, publish).await) })
     }
 
     fn begin_history(&self, context: Context, wanted: History) -> Result<Step, Refusal> {
         let has_history = |options: &ChannelOptions| options.history_size > 0;
         let may = |options: &ChannelOptions| options.allow_history;
         let channel = self.check_feature(&wanted.channel, has_history, may)?;
-        wait(async move { Done::Answered(context.history(channel, wanted).await) })
+        wait(async move { Completion::Answered(context.history(channel, wanted).await) })
     }
 
     fn check_presence(&self, channel: &str) -> Result<ChannelName, ClientError> {
@@ -297,10 +297,10 @@ impl Session {
     fn connected(
         &mut self,
         now: Instant,
-        result: Result<Joined, Refusal>,
+        result: Result<ConnectedClient, Refusal>,
     ) -> Result<Connected, Refusal> {
         self.stage = Stage::Fresh;
-        let Joined {
+        let ConnectedClient {
             identity,
             member,
             standings,
@@ -331,10 +331,10 @@ impl Session {
     pub(super) fn subscribed(
         &mut self,
         channel: &ChannelName,
-        standing: Standing,
+        standing: ActiveSubscription,
         is_of_server: bool,
     ) -> crate::protocol::reply::Subscribed {
-        let Standing {
+        let ActiveSubscription {
             subscription,
             subscribed,
         } = standing;

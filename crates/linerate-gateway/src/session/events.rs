@@ -5,9 +5,9 @@ use std::time::{Instant, SystemTime};
 use bytes::Bytes;
 use linerate_hub::ChannelName;
 
-use super::{Done, Event, Job, Session, Stage, Work, identity::end_of};
+use super::{Completion, Event, Job, Session, Stage, Work, identity::end_of};
 use crate::{
-    auth::{Shown, SubscriptionClaims},
+    auth::{SubscriptionClaims, TokenId},
     node::Notice,
     protocol::{
         codes::{Disconnect, Unsubscribe},
@@ -89,7 +89,7 @@ impl Session {
             let wanted = Subscribe::default();
             let candidate = context.prepare(&identity, id, channel.clone(), &wanted, Some(claims));
             let candidate = candidate.await.map(Box::new);
-            Done::Subscribed(channel, candidate)
+            Completion::Subscribed(channel, candidate)
         }))
     }
 
@@ -100,7 +100,8 @@ impl Session {
             return;
         };
         let (gate, user) = (&self.context.gate, &identity.user);
-        let is_revoked = |token: &Option<Shown>| gate.check_revoked(user, token.as_ref()).is_err();
+        let is_revoked =
+            |token: &Option<TokenId>| gate.check_revoked(user, token.as_ref()).is_err();
         if is_revoked(&identity.token) {
             return self.end(Disconnect::TOKEN_REVOKED);
         }

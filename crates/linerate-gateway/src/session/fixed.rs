@@ -6,7 +6,7 @@ use linerate_hub::{ChannelName, ClientId};
 
 use super::{Context, Event, Gate, Identity, Member, Refusal, deadlines::until};
 use crate::{
-    auth::{Shown, SubscriptionClaims},
+    auth::{SubscriptionClaims, TokenId},
     node::Notice,
     protocol::{
         codes::{ClientError, Disconnect},
@@ -20,7 +20,7 @@ type Wanted = (ChannelName, Subscribe, Option<SubscriptionClaims>);
 
 /// A request that has been authorized.
 #[derive(Debug)]
-pub(crate) struct Granted {
+pub(crate) struct AuthorizedRequest {
     identity: Identity,
     subscriptions: Vec<Wanted>,
     expiry: Option<Instant>,
@@ -34,7 +34,7 @@ pub(crate) struct FixedSession {
     member: Member,
     user: String,
     /// Information about the tokens that opened the session.
-    tokens: Vec<Shown>,
+    tokens: Vec<TokenId>,
     channels: Vec<ChannelName>,
     expiry: Option<Instant>,
     /// When the first subscription token expires. This ends the session, because the client cannot
@@ -49,7 +49,11 @@ impl FixedRequest {
     ///
     /// # Errors
     /// The client is not authenticated, or a subscription is not allowed.
-    pub(crate) async fn grant(mut self, gate: &Gate, client: &str) -> Result<Granted, Refusal> {
+    pub(crate) async fn grant(
+        mut self,
+        gate: &Gate,
+        client: &str,
+    ) -> Result<AuthorizedRequest, Refusal> {
         let claims = gate.authenticate(&self.token).await?;
         let identity = Identity::new(client, claims.as_ref());
         let mut named = self.judge_channel_tokens(gate, &identity).await?;
@@ -70,7 +74,7 @@ impl FixedRequest {
             .iter()
             .filter_map(|(.., claims)| claims.as_ref());
         let ends = claims.filter_map(|claims| now.checked_add(until(claims.expires_at?)));
-        Ok(Granted {
+        Ok(AuthorizedRequest {
             expiry: identity.ttl.and_then(|ttl| now.checked_add(ttl)),
             subscription_expiry: ends.min(),
             identity,
@@ -149,7 +153,10 @@ impl FixedSession {
     ///
     /// # Errors
     /// The broker is unavailable or refuses, a token has been revoked, or a limit is reached.
-    pub(crate) async fn start(context: Context, granted: Granted) -> Result<Self, Refusal> {
+    pub(crate) async fn start(
+        context: Context,
+        granted: AuthorizedRequest,
+    ) -> Result<Self, Refusal> {
         context.outlet.hold();
         let member = context.join(&granted.identity)?;
         let claims = granted.subscriptions.iter();

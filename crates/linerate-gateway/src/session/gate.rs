@@ -5,11 +5,11 @@ use std::{sync::Arc, time::SystemTime};
 use linerate_hub::ChannelName;
 
 use super::{
-    Identity, Settings, Shared,
-    plan::{Asker, Plan},
+    Identity, SessionEnvironment, Settings,
+    plan::{Plan, Requester},
 };
 use crate::{
-    auth::{ConnectionClaims, Shown, Subscriber, SubscriptionClaims, TokenError},
+    auth::{ConnectionClaims, Subscriber, SubscriptionClaims, TokenError, TokenId},
     metrics::TokenKind,
     node::{Worker, seconds_now},
     protocol::{
@@ -32,7 +32,7 @@ pub(crate) enum Refusal {
 #[derive(Clone, Debug)]
 pub(crate) struct Gate {
     pub(crate) worker: Arc<Worker>,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SessionEnvironment>,
     pub(crate) dialect: &'static Dialect,
 }
 
@@ -77,7 +77,7 @@ impl Gate {
     pub(crate) fn check_revoked(
         &self,
         user: &str,
-        token: Option<&Shown>,
+        token: Option<&TokenId>,
     ) -> Result<(), TokenError> {
         let revocations = self.worker.node().revocations.in_force();
         let is_revoked =
@@ -160,13 +160,13 @@ impl Gate {
         wanted: &command::Subscribe,
         claims: Option<&SubscriptionClaims>,
     ) -> Result<Plan, ClientError> {
-        let asker = Asker {
+        let requester = Requester {
             settings,
             node: self.worker.node(),
             identity,
             dialect: self.dialect,
         };
-        asker.plan(channel, wanted, claims)
+        requester.plan(channel, wanted, claims)
     }
 }
 

@@ -10,7 +10,7 @@ use linerate_hub::{ClientId, ClientInfo};
 
 use super::deadlines::until;
 use crate::{
-    auth::{ConnectionClaims, Shown},
+    auth::{ConnectionClaims, TokenId},
     node::Worker,
 };
 
@@ -26,7 +26,7 @@ pub(crate) struct Identity {
     /// How long the token was still valid when it was presented; `None` if it never expires.
     pub(crate) ttl: Option<Duration>,
     /// Information about the token; `None` if there was none.
-    pub(crate) token: Option<Shown>,
+    pub(crate) token: Option<TokenId>,
 }
 
 /// A client's registration with its worker; dropping it disconnects the client.

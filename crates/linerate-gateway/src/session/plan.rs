@@ -14,7 +14,7 @@ use crate::{
 
 /// The client that asks, and the dialect that it uses.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asker<'a> {
+pub(crate) struct Requester<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) node: &'a Arc<Node>,
     pub(crate) identity: &'a Identity,
@@ -32,7 +32,7 @@ pub(crate) struct Plan {
     pub(crate) info: Option<bytes::Bytes>,
 }
 
-impl Asker<'_> {
+impl Requester<'_> {
     /// Checks a request and returns how to serve it. `claims` are those of the client's token for
     /// the channel, if it presented one.
     ///
@@ -69,9 +69,9 @@ impl Asker<'_> {
         let has_join_leave = overrides.join_leave.unwrap_or(options.join_leave);
         let info = claims.and_then(|claims| claims.info.clone());
         let from = match &wanted.recover {
-            Some(position) if is_recoverable => node::From::After(position.clone()),
-            _ if is_positioned || is_recoverable => node::From::Newest,
-            _ => node::From::Live,
+            Some(position) if is_recoverable => node::StartPosition::After(position.clone()),
+            _ if is_positioned || is_recoverable => node::StartPosition::Newest,
+            _ => node::StartPosition::Live,
         };
         let subscribe = node::Subscribe {
             stream: options.stream(),
@@ -160,7 +160,7 @@ impl Asker<'_> {
         let tags = wanted.tags_filter.as_ref().map(tags::compile).transpose();
         let tags = tags.map_err(|error| bad_request(&error))?;
         Ok(match (payload, tags) {
-            (Some(payload), Some(tags)) => Some(Arc::new(tags::Both::new(payload, tags))),
+            (Some(payload), Some(tags)) => Some(Arc::new(tags::PayloadAndTags::new(payload, tags))),
             (payload, tags) => payload.or(tags),
         })
     }

@@ -45,13 +45,13 @@ pub(super) fn compile(wire: &TagsFilter) -> Result<Arc<dyn Filter>, TagsError> {
 
 /// A payload filter and a tag filter, both of which a publication must pass.
 #[derive(Debug)]
-pub(super) struct Both {
+pub(super) struct PayloadAndTags {
     payload: Arc<dyn Filter>,
     tags: Arc<dyn Filter>,
     expression: String,
 }
 
-impl Both {
+impl PayloadAndTags {
     pub(super) fn new(payload: Arc<dyn Filter>, tags: Arc<dyn Filter>) -> Self {
         let expression = format!("{} and {}", payload.expression(), tags.expression());
         Self {
@@ -62,7 +62,7 @@ impl Both {
     }
 }
 
-impl Filter for Both {
+impl Filter for PayloadAndTags {
     fn expression(&self) -> &str {
         &self.expression
     }
@@ -300,7 +300,10 @@ mod tests {
         let other = compile(&compare("a", "eq", "c")).unwrap();
         assert_eq!(one.expression(), same.expression());
         assert_ne!(one.expression(), other.expression());
-        let (same, different) = (Both::new(one.clone(), same), Both::new(one, other));
+        let (same, different) = (
+            PayloadAndTags::new(one.clone(), same),
+            PayloadAndTags::new(one, other),
+        );
         assert_ne!(same.expression(), different.expression());
     }
 
@@ -308,7 +311,7 @@ mod tests {
     fn both_filters_must_let_a_publication_pass() {
         let filters = crate::filter::Filters::new(crate::config::FilterOptions::default());
         let payload = filters.compile("n == 1").unwrap();
-        let both = Both::new(payload, compile(&compare("level", "eq", "error")).unwrap());
+        let both = PayloadAndTags::new(payload, compile(&compare("level", "eq", "error")).unwrap());
         let publication = |json: &'static str, level: &str| {
             let tags = vec![("level".to_owned(), level.to_owned())];
             Publication::build(json.into()).with_tags(tags).finish()

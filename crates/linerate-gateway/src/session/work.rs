@@ -26,14 +26,14 @@ pub(super) const SUBSCRIBES_AT_ONCE: usize = 64;
 
 /// An operation that a session waits for. It owns everything it needs, so the session can continue
 /// in the meantime.
-pub(crate) type Work = Pin<Box<dyn Future<Output = Done> + Send>>;
+pub(crate) type Work = Pin<Box<dyn Future<Output = Completion> + Send>>;
 
 /// The result of an operation.
 #[derive(Debug)]
-pub(crate) enum Done {
+pub(crate) enum Completion {
     /// An answer that does not change the session.
     Answered(Result<Answer, ClientError>),
-    Connected(Result<Joined, Refusal>),
+    Connected(Result<ConnectedClient, Refusal>),
     Refreshed(Result<ConnectionClaims, Refusal>),
     SubRefreshed(ChannelName, Result<SubscriptionClaims, Refusal>),
     Subscribed(ChannelName, Result<Box<Candidate>, Refusal>),
@@ -41,15 +41,15 @@ pub(crate) enum Done {
 
 /// A client that is connected.
 #[derive(Debug)]
-pub(crate) struct Joined {
+pub(crate) struct ConnectedClient {
     pub(super) identity: Arc<Identity>,
     pub(super) member: Member,
-    pub(super) standings: Vec<(ChannelName, Standing)>,
+    pub(super) standings: Vec<(ChannelName, ActiveSubscription)>,
 }
 
 /// An active subscription.
 #[derive(Debug)]
-pub(crate) struct Standing {
+pub(crate) struct ActiveSubscription {
     pub(super) subscription: Subscription,
     pub(super) subscribed: Subscribed,
 }
@@ -78,7 +78,7 @@ pub(crate) struct Context {
 impl Context {
     /// Authenticates the client, registers it with the worker, and makes the subscriptions that its
     /// token names.
-    pub(super) async fn connect(self, connect: Connect) -> Result<Joined, Refusal> {
+    pub(super) async fn connect(self, connect: Connect) -> Result<ConnectedClient, Refusal> {
         let claims = self.gate.authenticate(&connect.token).await;
         let claims = claims.map_err(Refusal::wanting_another_token)?;
         let identity = Arc::new(Identity::new(&self.connection.client, claims.as_ref()));
@@ -95,7 +95,7 @@ impl Context {
             (channel, before.cloned().unwrap_or_default(), Some(claims))
         });
         let standings = self.subscribe_all(&identity, member.id(), wanted).await?;
-        Ok(Joined {
+        Ok(ConnectedClient {
             identity,
             member,
             standings,
@@ -122,7 +122,7 @@ impl Context {
         identity: &Identity,
         id: ClientId,
         wanted: impl IntoIterator<Item = (ChannelName, command::Subscribe, Option<SubscriptionClaims>)>,
-    ) -> Result<Vec<(ChannelName, Standing)>, Refusal> {
+    ) -> Result<Vec<(ChannelName, ActiveSubscription)>, Refusal> {
         let prepare = async |(channel, wanted, claims): (ChannelName, command::Subscribe, _)| {
             let candidate = self.prepare(identity, id, channel.clone(), &wanted, claims);
             Ok::<_, Refusal>((channel, candidate.await?))
@@ -293,7 +293,7 @@ impl Candidate {
         context: &Context,
         channel: &ChannelName,
         reply_bytes_max: usize,
-    ) -> Result<Standing, Refusal> {
+    ) -> Result<ActiveSubscription, Refusal> {
         let token = self.claims.as_ref().and_then(|claims| claims.token.clone());
         let gate = &context.gate;
         gate.check_revoked(&self.user, token.as_ref())
@@ -307,7 +307,7 @@ impl Candidate {
         let expires_at = self.claims.as_ref().and_then(|claims| claims.expires_at);
         let ttl = expires_at.map(until);
         let grace = shared.settings().config.client.refresh_grace;
-        Ok(Standing {
+        Ok(ActiveSubscription {
             subscription: Subscription {
                 expiry: end_of(Instant::now(), ttl, grace),
                 ends_with_gap: self.ends_with_gap,

@@ -32,19 +32,19 @@ pub(crate) fn body<G: Send + 'static>(
     farewell: Farewell,
     guard: G,
 ) -> (BodyWire, BodyStream) {
-    let shared = Arc::new(Shared {
+    let buffer = Arc::new(BodyBuffer {
         bytes_max: bytes_max.max(1),
         queue: Mutex::default(),
     });
     let wire = BodyWire {
-        shared: shared.clone(),
+        buffer: buffer.clone(),
         farewell,
     };
     let guard = Box::new(guard);
     (
         wire,
         BodyStream {
-            shared,
+            buffer,
             guard: Some(guard),
         },
     )
@@ -52,18 +52,19 @@ pub(crate) fn body<G: Send + 'static>(
 
 /// The writing end of a body.
 pub(crate) struct BodyWire {
-    shared: Arc<Shared>,
+    buffer: Arc<BodyBuffer>,
     farewell: Farewell,
 }
 
 /// The body, as the HTTP server reads it.
 pub(crate) struct BodyStream {
-    shared: Arc<Shared>,
+    buffer: Arc<BodyBuffer>,
     guard: Option<Box<dyn Send>>,
 }
 
+/// The unsent bytes between the two ends of a body.
 #[derive(Debug)]
-struct Shared {
+struct BodyBuffer {
     bytes_max: usize,
     queue: Mutex<Queue>,
 }
@@ -78,7 +79,7 @@ struct Queue {
     is_over: bool,
 }
 
-impl Shared {
+impl BodyBuffer {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -108,7 +109,7 @@ impl Queue {
 
 impl Wire for BodyWire {
     fn send(&self, block: &Block) {
-        let mut queue = self.shared.queue();
+        let mut queue = self.buffer.queue();
         if !queue.is_over {
             queue.push(block.bytes().clone());
         }
@@ -118,26 +119,26 @@ impl Wire for BodyWire {
     fn flush(&self) {}
 
     fn discard(&self) {
-        let mut queue = self.shared.queue();
+        let mut queue = self.buffer.queue();
         queue.pieces.clear();
         queue.bytes = 0;
     }
 
     fn room(&self) -> usize {
-        let queue = self.shared.queue();
+        let queue = self.buffer.queue();
         match queue.is_over {
             true => 0,
-            false => self.shared.bytes_max.saturating_sub(queue.bytes),
+            false => self.buffer.bytes_max.saturating_sub(queue.bytes),
         }
     }
 
     fn queued_bytes(&self) -> usize {
-        self.shared.queue().bytes
+        self.buffer.queue().bytes
     }
 
     fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut queue = self.shared.queue();
-        if queue.is_over || queue.bytes < self.shared.bytes_max {
+        let mut queue = self.buffer.queue();
+        if queue.is_over || queue.bytes < self.buffer.bytes_max {
             return Poll::Ready(());
         }
         queue.writer = Some(cx.waker().clone());
@@ -145,7 +146,7 @@ impl Wire for BodyWire {
     }
 
     fn close(&self, disconnect: &Disconnect) {
-        let mut queue = self.shared.queue();
+        let mut queue = self.buffer.queue();
         if queue.is_over {
             return;
         }
@@ -159,7 +160,7 @@ impl Wire for BodyWire {
 
 impl Drop for BodyWire {
     fn drop(&mut self) {
-        let mut queue = self.shared.queue();
+        let mut queue = self.buffer.queue();
         queue.is_over = true;
         queue.wake_reader();
     }
@@ -190,10 +191,10 @@ impl Stream for BodyStream {
     type Item = Result<Bytes, Infallible>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let mut queue = self.shared.queue();
+        let mut queue = self.buffer.queue();
         if let Some(piece) = queue.pieces.pop_front() {
             queue.bytes -= piece.len();
-            if queue.bytes < self.shared.bytes_max {
+            if queue.bytes < self.buffer.bytes_max {
                 queue.wake_writer();
             }
             return Poll::Ready(Some(Ok(piece)));
@@ -208,7 +209,7 @@ impl Stream for BodyStream {
 
 impl Drop for BodyStream {
     fn drop(&mut self) {
-        let mut queue = self.shared.queue();
+        let mut queue = self.buffer.queue();
         queue.is_over = true;
         queue.pieces.clear();
         queue.bytes = 0;

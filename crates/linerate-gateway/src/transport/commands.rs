@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use super::{
     Admitted, ClientOutlet, DATA_BYTES_MAX, Endpoints,
     body::body,
-    drive::{StreamInput, Track, now},
+    drive::{SessionRuntime, StreamInput, now},
     refusal,
     wire::{WebSocketWire, Wire},
 };
@@ -45,8 +45,8 @@ pub(super) fn open_websocket(
             let (sender, receiver) = ws.split();
             let compressed = admitted.compressed();
             let wire = WebSocketWire::new(sender, websocket.farewell, deflate, compressed);
-            let (track, session) = start(admitted, dialect, commands, wire, String::new());
-            track.run(session, receiver).await;
+            let (runtime, session) = start(admitted, dialect, commands, wire, String::new());
+            runtime.run(session, receiver).await;
             Ok(())
         })
 }
@@ -129,9 +129,9 @@ fn stream(
         emulation: emulations.open(&name),
         gone,
     };
-    let (track, mut session) = start(admitted, dialect, commands, wire, name);
+    let (runtime, mut session) = start(admitted, dialect, commands, wire, name);
     session.handle_frame(now(), first);
-    tokio::spawn(track.run(session, input));
+    tokio::spawn(runtime.run(session, input));
     cors.allow(stream.into_response(transport.content_type))
 }
 
@@ -141,25 +141,25 @@ fn start(
     commands: &'static Commands,
     wire: impl Wire,
     name: String,
-) -> (Track, Session) {
+) -> (SessionRuntime, Session) {
     let connection = admitted.connection(dialect);
     let bytes_max = admitted.settings.config.client.queue_bytes_max;
     let gate = admitted.endpoints.gate(dialect);
     let backlogs = &gate.worker.accounts().backlogs;
     let outlet = Arc::new(ClientOutlet::new(wire, dialect.gaps, bytes_max, backlogs));
-    let track = Track {
+    let runtime = SessionRuntime {
         worker: gate.worker.clone(),
         outlet: outlet.clone(),
         commands,
         registration: Some(gate.worker.node().budget.register(&outlet)),
-        _visit: admitted.visit,
+        _guard: admitted.guard,
     };
     let context = Context {
         gate,
         outlet,
         connection,
     };
-    (track, Session::new(context, commands, name, now()))
+    (runtime, Session::new(context, commands, name, now()))
 }
 
 /// Returns the commands in the query of a request.

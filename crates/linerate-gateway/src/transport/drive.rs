@@ -12,19 +12,19 @@ use super::ClientOutlet;
 use crate::{
     node::{Emulation, Worker},
     protocol::{codes::Disconnect, dialect::Commands},
-    server::Visit,
-    session::{Done, Session},
+    server::ConnectionGuard,
+    session::{Completion, Session},
 };
 
 /// A source of command frames.
 pub(crate) trait Input: Send {
     /// Waits for the next frame; returns `None` once the client has disconnected. Cancel-safe.
-    fn next(&mut self) -> impl Future<Output = Option<Frame>> + Send;
+    fn next(&mut self) -> impl Future<Output = Option<CommandFrame>> + Send;
 }
 
 /// A frame of commands.
 #[derive(Debug)]
-pub(crate) enum Frame {
+pub(crate) enum CommandFrame {
     Bytes(Bytes),
     Message(Message),
 }
@@ -39,25 +39,25 @@ pub(crate) struct StreamInput {
 
 /// What a session runs on.
 #[derive(Debug)]
-pub(crate) struct Track {
+pub(crate) struct SessionRuntime {
     pub(crate) worker: Arc<Worker>,
     pub(crate) outlet: Arc<ClientOutlet>,
     pub(crate) commands: &'static Commands,
     /// Registers the session with the memory budget until the worker has registered the client.
     pub(crate) registration: Option<Registration>,
     /// The connection's reservation.
-    pub(crate) _visit: Option<Visit>,
+    pub(crate) _guard: Option<ConnectionGuard>,
 }
 
 enum Step {
     Changed,
-    Done(Done),
-    Input(Option<Frame>),
+    Completed(Completion),
+    Input(Option<CommandFrame>),
     Room(bool),
     Timeout,
 }
 
-impl Track {
+impl SessionRuntime {
     /// Runs a session until it ends or the client disconnects.
     pub(crate) async fn run(mut self, mut session: Session, mut input: impl Input) {
         let mut works = FuturesOrdered::new();
@@ -90,7 +90,9 @@ impl Track {
             }
             let step = tokio::select! {
                 frame = input.next(), if session.wants_input() => Step::Input(frame),
-                Some(done) = works.next(), if !self.outlet.has_waiting() => Step::Done(done),
+                Some(completion) = works.next(), if !self.outlet.has_waiting() => {
+                    Step::Completed(completion)
+                }
                 () = self.outlet.changed() => Step::Changed,
                 has_room = self.outlet.room(), if self.outlet.is_full() => Step::Room(has_room),
                 () = sleep.as_mut(), if deadline.is_some() => Step::Timeout,
@@ -109,7 +111,7 @@ impl Track {
                     session.handle_event(now(), event);
                 }
             }
-            Step::Done(done) => session.handle_done(now(), done),
+            Step::Completed(completion) => session.handle_completion(now(), completion),
             Step::Input(frame) => session.handle_frame(now(), frame?.as_bytes()),
             Step::Room(has_room) => {
                 if let (true, Some(client)) = (has_room, session.client()) {
@@ -135,7 +137,7 @@ impl Track {
     }
 }
 
-impl Frame {
+impl CommandFrame {
     fn as_bytes(&self) -> &[u8] {
         match self {
             Self::Bytes(bytes) => bytes,
@@ -145,9 +147,9 @@ impl Frame {
 }
 
 impl Input for Receiver {
-    async fn next(&mut self) -> Option<Frame> {
+    async fn next(&mut self) -> Option<CommandFrame> {
         match self.recv().await {
-            Ok(message) => message.map(Frame::Message),
+            Ok(message) => message.map(CommandFrame::Message),
             Err(error) => {
                 tracing::debug!(%error, "connection lost");
                 None
@@ -157,9 +159,9 @@ impl Input for Receiver {
 }
 
 impl Input for StreamInput {
-    async fn next(&mut self) -> Option<Frame> {
+    async fn next(&mut self) -> Option<CommandFrame> {
         tokio::select! {
-            bytes = self.emulation.recv() => bytes.map(Frame::Bytes),
+            bytes = self.emulation.recv() => bytes.map(CommandFrame::Bytes),
             _ = &mut self.gone => None,
         }
     }

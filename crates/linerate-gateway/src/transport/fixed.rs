@@ -25,7 +25,7 @@ use crate::{
         codes::Disconnect,
         dialect::{Fixed, GapNotice, Opening, StreamTransport, WebSocketTransport},
     },
-    session::{Context, FixedSession, Gate, Granted, Refusal},
+    session::{AuthorizedRequest, Context, FixedSession, Gate, Refusal},
 };
 
 /// Serves a client on a WebSocket.
@@ -117,7 +117,7 @@ async fn discard(mut receiver: Receiver, message_timeout: Duration) -> Option<Di
 struct Request {
     gate: Gate,
     connection: Connection,
-    granted: Granted,
+    granted: AuthorizedRequest,
     gap_notice: GapNotice,
     control_bytes_max: usize,
     ping: &'static [u8],
@@ -155,7 +155,7 @@ impl Request {
     }
 
     /// Subscribes the client.
-    async fn start(self, wire: impl Wire) -> Result<Rounds, Refusal> {
+    async fn start(self, wire: impl Wire) -> Result<RunningSession, Refusal> {
         let backlogs = &self.gate.worker.accounts().backlogs;
         let outlet = ClientOutlet::new(wire, self.gap_notice, self.control_bytes_max, backlogs);
         let outlet = Arc::new(outlet);
@@ -164,7 +164,7 @@ impl Request {
             outlet: outlet.clone(),
             connection: self.connection,
         };
-        Ok(Rounds {
+        Ok(RunningSession {
             session: FixedSession::start(context, self.granted).await?,
             outlet,
             ping: self.ping,
@@ -175,7 +175,7 @@ impl Request {
 }
 
 /// A running fixed session with everything it needs.
-struct Rounds {
+struct RunningSession {
     session: FixedSession,
     worker: Arc<Worker>,
     outlet: Arc<ClientOutlet>,
@@ -183,7 +183,7 @@ struct Rounds {
     ping_interval: Duration,
 }
 
-impl Rounds {
+impl RunningSession {
     /// Serves the client until it has to be disconnected, or until `gone` completes: with `None` if
     /// the client has disconnected, or with the reason to disconnect it.
     async fn run(mut self, gone: impl Future<Output = Option<Disconnect>>) {

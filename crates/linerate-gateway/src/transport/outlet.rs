@@ -219,7 +219,7 @@ impl ClientOutlet {
             return bytes;
         }
         let _share = self.backlogs.share(bytes.len() as u64);
-        Bytes::from_owner(Counted { bytes, _share })
+        Bytes::from_owner(AccountedBytes { bytes, _share })
     }
 
     fn push(&self, event: Event) {
@@ -238,12 +238,12 @@ impl ClientOutlet {
 }
 
 /// Bytes in flight to the socket, with their share of the account.
-struct Counted {
+struct AccountedBytes {
     bytes: Bytes,
     _share: Share,
 }
 
-impl AsRef<[u8]> for Counted {
+impl AsRef<[u8]> for AccountedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }

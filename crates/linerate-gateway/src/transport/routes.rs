@@ -19,12 +19,16 @@ use crate::{
         self, Dialect,
         dialect::{Opening, SessionKind, StreamTransport, Transport, WebSocketTransport},
     },
-    session::Shared,
+    session::SessionEnvironment,
 };
 
 /// Returns the routes of all client protocols, for the connections of one worker. `counters` count
 /// the traffic of its WebSockets.
-pub(crate) fn routes(worker: Arc<Worker>, shared: Arc<Shared>, counters: Arc<Counters>) -> Router {
+pub(crate) fn routes(
+    worker: Arc<Worker>,
+    shared: Arc<SessionEnvironment>,
+    counters: Arc<Counters>,
+) -> Router {
     let paths: BTreeSet<_> = protocol::dialects().map(|dialect| dialect.path).collect();
     let mut router = Router::new();
     for path in paths {

@@ -68,7 +68,7 @@ impl WebSocketWire {
         deflate: Option<Deflate>,
         compressed: Account,
     ) -> Self {
-        let deflate = deflate.filter(|_| sender.deflates().is_some());
+        let deflate = deflate.filter(|_| sender.compression().is_some());
         Self {
             sender,
             farewell,

@@ -42,9 +42,9 @@ async fn it_is_off_unless_asked_for() {
     let gateway = Gateway::open("").await;
     let (client, _) = client(Some(Deflate::default()));
     let ws = gateway.raw(&client, "channel=a").await;
-    assert!(ws.deflates().is_none());
+    assert!(ws.compression().is_none());
     let json = Json::open_as(&gateway, &client).await;
-    assert!(json.ws.deflates().is_none());
+    assert!(json.ws.compression().is_none());
 }
 
 #[tokio::test]
@@ -62,8 +62,8 @@ async fn publications_reach_those_who_compress_and_those_who_do_not() {
         for client in [&with, &with, &without, &narrow] {
             subscribers.push(gateway.raw(client, "channel=a").await);
         }
-        assert!(subscribers[0].deflates().is_some());
-        assert!(subscribers[2].deflates().is_none());
+        assert!(subscribers[0].compression().is_some());
+        assert!(subscribers[2].compression().is_none());
         let before = (small.bytes_received(), large.bytes_received());
         for number in 0..50 {
             gateway.publish("a", &publication(number)).await;
@@ -86,7 +86,11 @@ async fn commands_and_replies_are_compressed_too() {
         ..Deflate::default()
     }));
     let mut json = Json::open_as(&gateway, &client).await;
-    assert!(json.ws.deflates().is_some_and(|context| context.takeover));
+    assert!(
+        json.ws
+            .compression()
+            .is_some_and(|context| context.takeover)
+    );
     let reply = json.ask(r#"{"id":1,"connect":{}}"#).await;
     assert!(reply["connect"]["client"].is_string(), "{reply}");
     json.subscribe("news").await;

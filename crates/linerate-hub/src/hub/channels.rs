@@ -13,7 +13,7 @@ use crate::{
     hub::{
         arena::Arena,
         group::{Group, Kind},
-        held::Held,
+        memory_use::MemoryUse,
         meter::Meters,
         room,
         stream::{ALL, Stream},
@@ -157,8 +157,8 @@ impl<B> Channels<B> {
         self.intervals.keys().next().copied()
     }
 
-    pub(crate) fn held(&self) -> Held {
-        let mut held = Held::default();
+    pub(crate) fn memory_use(&self) -> MemoryUse {
+        let mut held = MemoryUse::default();
         for (_, stream) in self.streams.iter() {
             held.messages += stream.ring.len() as u64;
             held.message_bytes += stream.ring.held_bytes();

@@ -73,7 +73,7 @@ impl<B: Clone> Delivery<B> {
                 return Some(transmit);
             }
             source.members.clients[index].dequeue(&mut source.members.subscriptions);
-            self.rest(source, subscription);
+            self.mark_idle(source, subscription);
         }
         source.members.clients[index].readiness = Readiness::Idle;
         None
@@ -259,13 +259,13 @@ impl<B: Clone> Delivery<B> {
     }
 
     /// Records that a subscription has taken everything.
-    fn rest(&mut self, source: &mut Source<'_, B>, index: u32) {
+    fn mark_idle(&mut self, source: &mut Source<'_, B>, index: u32) {
         let subscription = &mut source.members.subscriptions[index];
         let is_settled = |arrival: &mut Box<Arrival>| arrival.is_over();
         subscription.arrival.take_if(is_settled);
         let group = &mut source.channels.groups[subscription.group];
         let channel = group.channel;
-        if group.rest(index, &mut source.members.subscriptions) {
+        if group.mark_idle(index, &mut source.members.subscriptions) {
             let stream = &mut source.channels.streams[channel];
             stream.busy -= 1;
             if stream.busy == 0 {

@@ -124,7 +124,11 @@ impl<B> Group<B> {
     }
 
     /// Marks a member idle because it has taken everything; returns whether it was busy.
-    pub(crate) fn rest(&mut self, index: u32, subscriptions: &mut Arena<Subscription>) -> bool {
+    pub(crate) fn mark_idle(
+        &mut self,
+        index: u32,
+        subscriptions: &mut Arena<Subscription>,
+    ) -> bool {
         let place = subscriptions[index].place as usize;
         if place < self.idle {
             return false;

@@ -6,7 +6,7 @@ use crate::{
     ChannelName, ChannelOptions, ClientId, Publication, Start, SubscribeError, SubscriptionId,
     SubscriptionOptions,
     hub::{
-        Deliveries, Held, Hub, Lag, Totals,
+        Deliveries, Hub, Lag, MemoryUse, Totals,
         admission::Admission,
         conflate::{self, Span},
         group::Kind,
@@ -219,8 +219,8 @@ impl<B: Clone> Hub<B> {
 
     /// Returns what all channels hold at the moment. The cost is proportional to the number of
     /// channels.
-    pub fn held(&self) -> Held {
-        self.channels.held()
+    pub fn memory_use(&self) -> MemoryUse {
+        self.channels.memory_use()
     }
 
     /// Returns the counters of this hub.

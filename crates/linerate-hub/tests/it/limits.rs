@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use linerate_hub::{
     ChannelOptions, EncodingId, Filter, Hub, HubOptions, Publication, SubscribeError,
-    SubscriptionOptions, channel::NAME_BYTES_MAX, hub::Held,
+    SubscriptionOptions, channel::NAME_BYTES_MAX, hub::MemoryUse,
 };
 
 use crate::world::{Contains, Seen, World, block, name, text};
@@ -201,7 +201,7 @@ fn r08_the_flood_of_a_million_subscriptions_leaves_nothing_behind() {
     }
     assert_eq!(world.hub.channels().count(), 0);
     assert_eq!((world.hub.clients(), world.hub.subscriptions()), (0, 0));
-    assert_eq!(world.hub.held(), Held::default());
+    assert_eq!(world.hub.memory_use(), MemoryUse::default());
 }
 
 #[test]
@@ -312,7 +312,7 @@ fn a_publication_that_cannot_be_encoded_ends_the_subscription() {
     world.ready();
     assert_eq!(world.take(client), []);
     assert_eq!(world.hub.totals().unencodable, 1);
-    assert_eq!(world.hub.held(), Held::default());
+    assert_eq!(world.hub.memory_use(), MemoryUse::default());
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linerate_hub::{
     ClientId, Conflate, Gap, GapCause, SlowPolicy, SubscriptionOptions,
-    hub::{Held, Lag},
+    hub::{Lag, MemoryUse},
 };
 
 use crate::world::{Seen, World, block, name, text};
@@ -45,7 +45,7 @@ fn r02_a_stalled_client_holds_no_more_than_the_ring_and_delays_nobody() {
         let payload = number.to_string();
         world.publish("a", &payload);
         assert_eq!(world.deliver(live), [block(&format!("{payload};"))]);
-        let held = world.hub.held();
+        let held = world.hub.memory_use();
         assert!(
             held.messages <= 100 && held.block_bytes <= 256 * 1024,
             "{held:?}"
@@ -53,7 +53,7 @@ fn r02_a_stalled_client_holds_no_more_than_the_ring_and_delays_nobody() {
     }
     assert_eq!(world.take_one(stalled), Some(evicted(9_900)));
     assert_eq!(world.take(stalled).len(), 100);
-    assert_eq!(world.hub.held(), Held::default());
+    assert_eq!(world.hub.memory_use(), MemoryUse::default());
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn r09_a_million_small_messages_for_a_stalled_client_stay_within_the_ring() {
     for _ in 0..1_000_000 / if cfg!(debug_assertions) { 10 } else { 1 } {
         world.publish("a", "1");
     }
-    let held = world.hub.held();
+    let held = world.hub.memory_use();
     let options = world.channel_options;
     assert_eq!(held.messages as usize, options.ring_messages_max);
     assert!(held.message_bytes as usize <= options.ring_bytes_max);
@@ -174,7 +174,7 @@ fn a_positioned_subscription_ends_with_a_gap() {
     assert_eq!(world.take(client), []);
     world.ready();
     assert_eq!(world.take(client), []);
-    assert_eq!(world.hub.held(), Held::default());
+    assert_eq!(world.hub.memory_use(), MemoryUse::default());
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn held_bytes_add_up() {
     }
     world.ready();
     let in_rings = 4 * (2 * overhead + 5);
-    let held = world.hub.held();
+    let held = world.hub.memory_use();
     // If only the newest publication is needed, the hub keeps it after the ring has lost it.
     assert_eq!((held.messages, held.block_bytes), (4 * 2 + 2, 0));
     assert!(held.message_bytes > in_rings + 2, "{held:?}");
@@ -271,12 +271,12 @@ fn held_bytes_add_up() {
     world.publish("e", "4444");
     world.ready();
     assert_eq!(world.take(client), [block("4444;")]);
-    let more = world.hub.held();
+    let more = world.hub.memory_use();
     assert!((5..200).contains(&more.block_bytes), "{more:?}");
     assert_eq!(more.messages, held.messages + 1);
     assert_eq!(more.message_bytes, held.message_bytes + overhead + 4);
     world.take(other);
-    assert_eq!(world.hub.held(), held);
+    assert_eq!(world.hub.memory_use(), held);
 }
 
 #[test]

@@ -36,17 +36,17 @@ struct Message {
 }
 
 /// The result of inflating a part of a frame's payload.
-pub(crate) struct Round {
+pub(crate) struct Inflated {
     /// Bytes of the payload that were used up.
     pub(crate) taken: usize,
     /// The offset of the output in the inflated message.
     pub(crate) offset: u64,
     /// The decompressor with the last part of the output, if the message ends.
-    pub(crate) spent: Option<Spent>,
+    pub(crate) spent: Option<PooledDecompressor>,
 }
 
 /// The available part of a frame.
-pub(crate) struct Part<'i> {
+pub(crate) struct PayloadChunk<'i> {
     /// The available part of the payload.
     pub(crate) payload: &'i mut [u8],
     pub(crate) mask: Option<MaskKey>,
@@ -59,7 +59,7 @@ pub(crate) struct Part<'i> {
 }
 
 /// A decompressor that returns to its pool on drop, when its output is no longer borrowed.
-pub(crate) struct Spent {
+pub(crate) struct PooledDecompressor {
     decompressor: Option<Decompressor>,
     pool: &'static dyn Pool,
 }
@@ -125,7 +125,7 @@ impl Codec {
     }
 
     /// Releases the memory that the arriving message does not need until there is more input.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn release_output(&mut self) {
         if let Some(message) = &mut self.message
             && let Some(output) = message.decompressor.release_output()
         {
@@ -147,9 +147,9 @@ impl Codec {
     /// up, so that callers do not stop at the apparent end of their input.
     pub(crate) fn inflate(
         &mut self,
-        part: Part<'_>,
+        part: PayloadChunk<'_>,
         limits: &Limits,
-    ) -> Result<Round, ProtocolError> {
+    ) -> Result<Inflated, ProtocolError> {
         let bounds = Bounds {
             message_bytes_max: limits.message_bytes_max,
             ratio_max: self.ratio_max,
@@ -181,11 +181,14 @@ impl Codec {
         } else if !(part.is_rest && part.fin) {
             message.park()?;
         }
-        let spent = self.message.take_if(|_| ends).map(|message| Spent {
-            decompressor: Some(message.decompressor),
-            pool: self.pool,
-        });
-        Ok(Round {
+        let spent = self
+            .message
+            .take_if(|_| ends)
+            .map(|message| PooledDecompressor {
+                decompressor: Some(message.decompressor),
+                pool: self.pool,
+            });
+        Ok(Inflated {
             taken,
             offset,
             spent,
@@ -219,7 +222,7 @@ impl Message {
     }
 }
 
-impl Spent {
+impl PooledDecompressor {
     pub(crate) fn output(&mut self) -> &mut [u8] {
         match &mut self.decompressor {
             Some(decompressor) => decompressor.output(),
@@ -228,7 +231,7 @@ impl Spent {
     }
 }
 
-impl Drop for Spent {
+impl Drop for PooledDecompressor {
     fn drop(&mut self) {
         if let Some(decompressor) = self.decompressor.take() {
             self.pool.give_decompressor(decompressor);
@@ -251,9 +254,9 @@ impl core::fmt::Debug for Codec {
     }
 }
 
-impl core::fmt::Debug for Spent {
+impl core::fmt::Debug for PooledDecompressor {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Spent").finish_non_exhaustive()
+        f.debug_struct("PooledDecompressor").finish_non_exhaustive()
     }
 }
 
@@ -262,7 +265,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
-    use crate::deflate::{Output, Stock, Wanted};
+    use crate::deflate::{CompressorRequest, Output, Stock};
 
     /// A pool that several threads can share and that counts what was returned to it.
     struct Counting(Mutex<(Stock, [usize; 3])>);
@@ -279,7 +282,7 @@ mod tests {
     }
 
     impl Pool for Counting {
-        fn take_compressor(&self, wanted: &Wanted) -> Option<Compressor> {
+        fn take_compressor(&self, wanted: &CompressorRequest) -> Option<Compressor> {
             self.0.lock().unwrap().0.take_compressor(wanted)
         }
 
@@ -323,8 +326,8 @@ mod tests {
     }
 
     /// Inflates a part of a message; `ends` is true for its last part.
-    fn inflate(codec: &mut Codec, payload: &mut [u8], ends: bool) -> Option<Spent> {
-        let part = Part {
+    fn inflate(codec: &mut Codec, payload: &mut [u8], ends: bool) -> Option<PooledDecompressor> {
+        let part = PayloadChunk {
             payload,
             mask: None,
             phase: 0,
@@ -345,10 +348,10 @@ mod tests {
         let half = wire.len() / 2;
         let (first, second) = wire.split_at_mut(half);
         assert!(inflate(&mut ours, first, false).is_none());
-        ours.rest();
+        ours.release_output();
         assert_eq!(POOL.given(), [1, 0, 1]);
         assert!(ours.output().is_empty());
-        ours.rest();
+        ours.release_output();
         assert_eq!(
             POOL.given(),
             [1, 0, 1],

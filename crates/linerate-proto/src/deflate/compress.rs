@@ -3,8 +3,8 @@
 use core::mem;
 
 use super::{
-    Budget, Compressor, Context, Pool, Wanted, budget::Share, compressor::Machine, place::Place,
-    short, window::Window,
+    Budget, Compressor, CompressorRequest, Context, Pool, budget::Share, compressor::Machine,
+    position::MessagePosition, short, window::Window,
 };
 
 /// The state of the sending direction: the window and the position of the next message.
@@ -14,7 +14,7 @@ pub(super) struct Sending {
     level: u8,
     window: Window,
     share: Share,
-    place: Place,
+    position: MessagePosition,
     /// True if nothing was compressed since the last tick.
     is_idle: bool,
 }
@@ -26,7 +26,7 @@ impl Sending {
             level: level.clamp(1, 9),
             window: Window::new(context.window_bits),
             share: Share::new(budget),
-            place: Place::start(),
+            position: MessagePosition::start(),
             is_idle: false,
         }
     }
@@ -48,16 +48,16 @@ impl Sending {
     }
 
     /// Returns which compressor is suitable for `bytes` bytes.
-    fn wanted(&self, bytes: usize) -> Wanted {
+    fn wanted(&self, bytes: usize) -> CompressorRequest {
         let window_bits = self.context.window_bits;
         let is_short = !self.context.takeover && bytes <= short::BYTES_MAX;
-        Wanted {
+        CompressorRequest {
             level: self.level,
             window_bits,
             machine: if is_short {
                 Machine::Short
             } else {
-                Machine::Stream(self.place)
+                Machine::Stream(self.position)
             },
         }
     }
@@ -66,7 +66,7 @@ impl Sending {
     pub(super) fn keep(&mut self, pool: &dyn Pool, mut compressor: Compressor, payload: &[u8]) {
         if self.context.takeover {
             self.remember(payload);
-            compressor.stand_at(self.place);
+            compressor.set_position(self.position);
         }
         Self::give(pool, compressor);
     }
@@ -79,7 +79,7 @@ impl Sending {
     }
 
     pub(super) fn give(pool: &dyn Pool, mut compressor: Compressor) {
-        compressor.rest();
+        compressor.shrink_output();
         pool.give_compressor(compressor);
     }
 
@@ -93,7 +93,7 @@ impl Sending {
 
     fn remember(&mut self, payload: &[u8]) {
         self.is_idle = false;
-        self.place.advance();
+        self.position.advance();
         if self.share.grow_to(self.window.bytes_for(payload.len())) {
             self.window.append(payload);
         } else {

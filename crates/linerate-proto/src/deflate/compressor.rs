@@ -5,7 +5,7 @@ use core::fmt;
 
 use zlib_rs::{Deflate, DeflateFlush};
 
-use super::{place::Place, short};
+use super::{position::MessagePosition, short};
 
 /// The end of a sync flush: an empty stored block without its first byte. It is removed from the
 /// end of each message.
@@ -34,12 +34,12 @@ struct Stream {
     level: u8,
     window_bits: u8,
     /// The position up to which the state knows the bytes sent.
-    place: Option<Place>,
+    position: Option<MessagePosition>,
 }
 
 /// Describes which compressor is requested.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Wanted {
+pub struct CompressorRequest {
     pub(super) level: u8,
     pub(super) window_bits: u8,
     pub(super) machine: Machine,
@@ -51,7 +51,7 @@ pub(super) enum Machine {
     /// For a message of at most [`short::BYTES_MAX`] bytes that does not refer back to others.
     Short,
     /// For a stream; preferably a state that is at this position.
-    Stream(Place),
+    Stream(MessagePosition),
 }
 
 /// A compressed message.
@@ -63,7 +63,7 @@ struct Output {
 }
 
 impl Compressor {
-    pub(super) fn new(wanted: &Wanted) -> Self {
+    pub(super) fn new(wanted: &CompressorRequest) -> Self {
         let state = match wanted.machine {
             Machine::Short => State::Short(Box::new(short::Encoder::new())),
             Machine::Stream(_) => State::Stream(Box::new(Stream::new(wanted))),
@@ -77,7 +77,7 @@ impl Compressor {
         &self.output.bytes[..self.output.len]
     }
 
-    pub(super) fn suits(&self, wanted: &Wanted) -> bool {
+    pub(super) fn suits(&self, wanted: &CompressorRequest) -> bool {
         match (&self.state, wanted.machine) {
             (State::Short(_), Machine::Short) => true,
             (State::Stream(stream), Machine::Stream(_)) => stream.suits(wanted),
@@ -85,11 +85,11 @@ impl Compressor {
         }
     }
 
-    pub(super) fn is_owned(&self, wanted: &Wanted) -> bool {
+    pub(super) fn is_owned(&self, wanted: &CompressorRequest) -> bool {
         match (&self.state, wanted.machine) {
             (State::Short(_), Machine::Short) => true,
-            (State::Stream(stream), Machine::Stream(place)) => {
-                stream.place == Some(place) && stream.suits(wanted)
+            (State::Stream(stream), Machine::Stream(position)) => {
+                stream.position == Some(position) && stream.suits(wanted)
             }
             _ => false,
         }
@@ -98,18 +98,24 @@ impl Compressor {
     pub(super) fn is_free(&self) -> bool {
         match &self.state {
             State::Short(_) => true,
-            State::Stream(stream) => stream.place.is_none(),
+            State::Stream(stream) => stream.position.is_none(),
         }
     }
 
     /// Compresses `input` up to a byte boundary; it may refer back to `history`. `ends` is true for
     /// the last part of a message.
     ///
-    /// Afterwards the state has no position until [`stand_at`](Self::stand_at) is called, because
-    /// it knows bytes that the peer may never receive.
-    pub(super) fn run(&mut self, wanted: &Wanted, history: [&[u8]; 2], input: &[u8], ends: bool) {
+    /// Afterwards the state has no position until [`set_position`](Self::set_position) is called,
+    /// because it knows bytes that the peer may never receive.
+    pub(super) fn run(
+        &mut self,
+        wanted: &CompressorRequest,
+        history: [&[u8]; 2],
+        input: &[u8],
+        ends: bool,
+    ) {
         if let State::Stream(stream) = &mut self.state
-            && stream.place.take().map(Machine::Stream) != Some(wanted.machine)
+            && stream.position.take().map(Machine::Stream) != Some(wanted.machine)
         {
             stream.start(history);
         }
@@ -125,7 +131,7 @@ impl Compressor {
         }
         match &mut self.state {
             State::Short(encoder) => {
-                let Wanted {
+                let CompressorRequest {
                     level, window_bits, ..
                 } = *wanted;
                 output.len = encoder.encode(input, level, window_bits, &mut output.bytes);
@@ -139,15 +145,15 @@ impl Compressor {
         }
     }
 
-    /// Records that the compressed bytes are sent, so that the state is now at `place`.
-    pub(super) fn stand_at(&mut self, place: Place) {
+    /// Records that the compressed bytes are sent, so that the state is now at `position`.
+    pub(super) fn set_position(&mut self, position: MessagePosition) {
         if let State::Stream(stream) = &mut self.state {
-            stream.place = Some(place);
+            stream.position = Some(position);
         }
     }
 
     /// Releases an output buffer that is larger than most messages need.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn shrink_output(&mut self) {
         if self.output.bytes.len() > OUTPUT_BYTES_KEPT_MAX {
             self.output = Output::default();
         }
@@ -155,23 +161,23 @@ impl Compressor {
 }
 
 impl Stream {
-    fn new(wanted: &Wanted) -> Self {
+    fn new(wanted: &CompressorRequest) -> Self {
         let window_bits = Self::window_bits(wanted);
         Self {
             deflate: Deflate::new(wanted.level.into(), false, window_bits),
             level: wanted.level,
             window_bits,
-            place: None,
+            position: None,
         }
     }
 
     /// Returns the window bits for zlib, which does not support 8. With 9 it refers back at most
     /// 512 - 262 bytes, because it leaves space for the longest match and its lookahead.
-    fn window_bits(wanted: &Wanted) -> u8 {
+    fn window_bits(wanted: &CompressorRequest) -> u8 {
         wanted.window_bits.max(9)
     }
 
-    fn suits(&self, wanted: &Wanted) -> bool {
+    fn suits(&self, wanted: &CompressorRequest) -> bool {
         (self.level, self.window_bits) == (wanted.level, Self::window_bits(wanted))
     }
 

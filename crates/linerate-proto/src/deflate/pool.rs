@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Compressor, Decompressor, Output, Wanted};
+use super::{Compressor, CompressorRequest, Decompressor, Output};
 
 /// Lends compression states to connections.
 ///
@@ -12,7 +12,7 @@ use super::{Compressor, Decompressor, Output, Wanted};
 pub trait Pool: Sync {
     /// Returns a suitable compressor, preferably the one that compressed the previous message of
     /// the same connection. If this returns `None`, the connection creates a new one.
-    fn take_compressor(&self, wanted: &Wanted) -> Option<Compressor>;
+    fn take_compressor(&self, wanted: &CompressorRequest) -> Option<Compressor>;
 
     /// Takes a compressor back.
     fn give_compressor(&self, compressor: Compressor);
@@ -40,7 +40,7 @@ pub trait Pool: Sync {
 pub struct Unpooled;
 
 impl Pool for Unpooled {
-    fn take_compressor(&self, _: &Wanted) -> Option<Compressor> {
+    fn take_compressor(&self, _: &CompressorRequest) -> Option<Compressor> {
         None
     }
 
@@ -77,7 +77,7 @@ impl Stock {
     }
 
     /// Like [`Pool::take_compressor`].
-    pub fn take_compressor(&mut self, wanted: &Wanted) -> Option<Compressor> {
+    pub fn take_compressor(&mut self, wanted: &CompressorRequest) -> Option<Compressor> {
         let own = |kept: &Compressor| kept.is_owned(wanted);
         let found = self.compressors.iter().rposition(own).or_else(|| {
             let is_full = self.compressors.len() >= self.states_max;
@@ -134,7 +134,7 @@ std::thread_local! {
 
 #[cfg(feature = "std")]
 impl Pool for ThreadPool {
-    fn take_compressor(&self, wanted: &Wanted) -> Option<Compressor> {
+    fn take_compressor(&self, wanted: &CompressorRequest) -> Option<Compressor> {
         let taken = STOCK.try_with(|stock| stock.borrow_mut().take_compressor(wanted));
         taken.ok().flatten()
     }
@@ -164,25 +164,25 @@ impl Pool for ThreadPool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Compressor, Decompressor, Output, Stock, Wanted};
-    use crate::deflate::{compressor::Machine, place::Place};
+    use super::{Compressor, CompressorRequest, Decompressor, Output, Stock};
+    use crate::deflate::{compressor::Machine, position::MessagePosition};
 
-    fn wanted(machine: Machine) -> Wanted {
-        Wanted {
+    fn wanted(machine: Machine) -> CompressorRequest {
+        CompressorRequest {
             level: 4,
             window_bits: 12,
             machine,
         }
     }
 
-    fn stream(place: Place) -> Wanted {
-        wanted(Machine::Stream(place))
+    fn stream(position: MessagePosition) -> CompressorRequest {
+        wanted(Machine::Stream(position))
     }
 
-    /// Gives a compressor that is at this place.
-    fn give(stock: &mut Stock, place: Place) {
-        let mut compressor = Compressor::new(&stream(place));
-        compressor.stand_at(place);
+    /// Gives a compressor that is at this position.
+    fn give(stock: &mut Stock, position: MessagePosition) {
+        let mut compressor = Compressor::new(&stream(position));
+        compressor.set_position(position);
         stock.give_compressor(compressor);
     }
 
@@ -212,18 +212,22 @@ mod tests {
 
     #[test]
     fn a_compressor_continues_from_its_position() {
-        let [a, b, c] = [Place::start(), Place::start(), Place::start()];
+        let [a, b, c] = [
+            MessagePosition::start(),
+            MessagePosition::start(),
+            MessagePosition::start(),
+        ];
         let mut stock = Stock::new(3);
         give(&mut stock, a);
         give(&mut stock, b);
         let taken = stock.take_compressor(&stream(a)).expect("it is there");
         assert!(taken.is_owned(&stream(a)) && !taken.is_owned(&stream(b)));
-        let other_level = Wanted {
+        let other_level = CompressorRequest {
             level: 5,
             ..stream(b)
         };
         assert!(stock.take_compressor(&other_level).is_none());
-        // There is room for one more, so the compressor of another place is not taken from it.
+        // There is room for one more, so the compressor of another position is not taken from it.
         assert!(stock.take_compressor(&stream(c)).is_none());
         assert!(stock.take_compressor(&wanted(Machine::Short)).is_none());
         assert!(stock.take_compressor(&stream(b)).is_some());
@@ -231,7 +235,7 @@ mod tests {
 
     #[test]
     fn the_least_recently_used_compressor_is_lent_when_the_pool_is_full() {
-        let [a, b, c, d] = [(); 4].map(|()| Place::start());
+        let [a, b, c, d] = [(); 4].map(|()| MessagePosition::start());
         let mut stock = Stock::new(2);
         give(&mut stock, a);
         give(&mut stock, b);
@@ -249,15 +253,15 @@ mod tests {
 
     #[test]
     fn a_compressor_without_a_position_is_lent_to_any_suitable_user() {
-        let place = Place::start();
+        let position = MessagePosition::start();
         let mut stock = Stock::new(2);
-        stock.give_compressor(Compressor::new(&stream(place)));
-        let wider = Wanted {
+        stock.give_compressor(Compressor::new(&stream(position)));
+        let wider = CompressorRequest {
             window_bits: 15,
-            ..stream(place)
+            ..stream(position)
         };
         assert!(stock.take_compressor(&wider).is_none());
-        assert!(stock.take_compressor(&stream(place)).is_some());
+        assert!(stock.take_compressor(&stream(position)).is_some());
     }
 
     #[cfg(feature = "std")]

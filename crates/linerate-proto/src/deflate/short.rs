@@ -153,13 +153,13 @@ fn store(input: &[u8], output: &mut [u8]) -> usize {
 }
 
 const fn effort(
-    places_max: usize,
+    positions_max: usize,
     enough_bytes: usize,
     lazy_bytes: usize,
     noted_bytes: usize,
 ) -> Effort {
     Effort {
-        places_max,
+        positions_max,
         enough_bytes,
         lazy_bytes,
         noted_bytes,

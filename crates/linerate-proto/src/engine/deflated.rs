@@ -11,7 +11,7 @@ use super::{
     send::Sending,
 };
 use crate::{
-    deflate::{Codec, Part, Round},
+    deflate::{Codec, Inflated, PayloadChunk},
     error::ProtocolError,
     frame::Header,
     opcode::{MessageKind, Opcode},
@@ -102,7 +102,7 @@ impl<E: Endpoint> Events<'_, '_, E> {
         let (Arriving::Payload(frame), Some(message), Some(codec)) = (
             &mut engine.receiving.frame,
             &mut engine.receiving.message,
-            engine.aside.codec_mut(),
+            engine.lazy.codec_mut(),
         ) else {
             return Ok(Step::Feed);
         };
@@ -111,14 +111,14 @@ impl<E: Endpoint> Events<'_, '_, E> {
         if available == 0 && frame.left > 0 {
             return Ok(Step::Feed);
         }
-        let part = Part {
+        let part = PayloadChunk {
             payload: &mut rest[..available],
             mask: frame.mask,
             phase: frame.phase.into(),
             is_rest: available as u64 == frame.left,
             fin: frame.fin,
         };
-        let Round {
+        let Inflated {
             taken,
             offset,
             spent,
@@ -155,7 +155,7 @@ impl<E: Endpoint> Events<'_, '_, E> {
         } = chunk;
         if kind == MessageKind::Text {
             let engine = &mut *self.engine;
-            let bytes = match (&mut self.spent, engine.aside.codec_mut()) {
+            let bytes = match (&mut self.spent, engine.lazy.codec_mut()) {
                 (Some(spent), _) => &*spent.output(),
                 (None, Some(codec)) => &*codec.output(),
                 (None, None) => &[],
@@ -173,7 +173,7 @@ impl<E: Endpoint> Events<'_, '_, E> {
     }
 
     pub(super) fn inflated_bytes(&mut self) -> &mut [u8] {
-        match (&mut self.spent, self.engine.aside.codec_mut()) {
+        match (&mut self.spent, self.engine.lazy.codec_mut()) {
             (Some(spent), _) => spent.output(),
             (None, Some(codec)) => codec.output(),
             (None, None) => &mut [],

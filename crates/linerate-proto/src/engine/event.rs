@@ -78,7 +78,7 @@ impl<'a> Message<'a> {
 /// A message that was read in place from the input; see
 /// [`Engine::take_message`](super::Engine::take_message).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Taken<'i> {
+pub struct InPlaceMessage<'i> {
     /// The message, unmasked and, if it is text, validated.
     pub message: Message<'i>,
     /// The whole input, which contains the message.

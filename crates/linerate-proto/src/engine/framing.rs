@@ -20,7 +20,7 @@ use crate::{
 pub(super) struct Receiving {
     /// Always [`Arriving::Nothing`] once all input is ignored.
     pub(super) frame: Arriving,
-    pub(super) message: Option<Unfinished>,
+    pub(super) message: Option<PartialMessage>,
     pub(super) utf8: Validator,
     /// The first bytes of a control payload that is not complete yet.
     pub(super) control: Option<Box<ControlPayload>>,
@@ -57,7 +57,7 @@ pub(super) struct Frame {
 
 /// A message whose frames are arriving.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Unfinished {
+pub(super) struct PartialMessage {
     pub(super) kind: MessageKind,
     /// The sum of the payload lengths of the frames so far.
     pub(super) bytes: u64,
@@ -318,7 +318,7 @@ impl Receiving {
         };
         let message = self.message.get_or_insert_with(|| {
             self.utf8.reset();
-            Unfinished {
+            PartialMessage {
                 kind,
                 bytes: 0,
                 fragments: 0,

@@ -3,7 +3,7 @@
 use linerate_simd::{mask, utf8};
 
 use super::{
-    Message, Taken,
+    InPlaceMessage, Message,
     framing::{Receiving, WholeMessage},
 };
 use crate::{opcode::MessageKind, role::MaskKey};
@@ -12,7 +12,7 @@ impl WholeMessage {
     /// Unmasks the message at `at` in `input` and, if it is text, validates it. Fails with the
     /// length of its valid part if it is not UTF-8.
     #[inline(always)]
-    pub(super) fn take(self, input: &mut [u8], at: usize) -> Result<Taken<'_>, usize> {
+    pub(super) fn take(self, input: &mut [u8], at: usize) -> Result<InPlaceMessage<'_>, usize> {
         let start = at + self.prefix_bytes;
         let end = start + self.bytes;
         if self.kind == MessageKind::Binary {
@@ -20,7 +20,7 @@ impl WholeMessage {
                 mask::apply(key, 0, &mut input[start..end]);
             }
             let message = Message::Binary(&input[start..end]);
-            return Ok(Taken {
+            return Ok(InPlaceMessage {
                 message,
                 input,
                 end,
@@ -31,7 +31,7 @@ impl WholeMessage {
             None => utf8::validate(&input[start..end]).map(|text| (text, &*input)),
         };
         match text {
-            Ok((text, input)) => Ok(Taken {
+            Ok((text, input)) => Ok(InPlaceMessage {
                 message: Message::Text(text),
                 input,
                 end,

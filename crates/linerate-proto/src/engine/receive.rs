@@ -23,7 +23,7 @@ pub struct Events<'e, 'i, E> {
     pub(super) at: usize,
     /// Holds the end of a compressed message while the caller borrows it.
     #[cfg(feature = "deflate")]
-    pub(super) spent: Option<crate::deflate::Spent>,
+    pub(super) spent: Option<crate::deflate::PooledDecompressor>,
 }
 
 impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
@@ -113,16 +113,16 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
     /// [`next`](Self::next) does the same when it returns `None`. Call this only if you stop at the
     /// end of the input without waiting for `None`.
     #[inline]
-    pub fn rest(&mut self) {
+    pub fn release_memory(&mut self) {
         #[cfg(feature = "deflate")]
-        if let Some(codec) = self.engine.aside.codec_mut() {
-            codec.rest();
+        if let Some(codec) = self.engine.lazy.codec_mut() {
+            codec.release_output();
         }
     }
 
     #[inline]
     fn nothing_more<T>(&mut self) -> Option<T> {
-        self.rest();
+        self.release_memory();
         None
     }
 
@@ -242,7 +242,7 @@ impl<'e, 'i, E: Endpoint> Events<'e, 'i, E> {
             return Ok(Control::Pong(payload));
         }
         if is_answered {
-            engine.aside.set_answer(payload);
+            engine.lazy.set_answer(payload);
             engine.answer_due = Some(Opcode::Pong);
         }
         Ok(Control::Ping(payload))

@@ -51,7 +51,7 @@ impl<E: Endpoint> Engine<E> {
         self.check_message_may_begin()?;
         #[cfg(feature = "deflate")]
         if self.receiving.rsv_known != 0
-            && let Some(codec) = self.aside.codec_mut()
+            && let Some(codec) = self.lazy.codec_mut()
             && self.sending.try_compressed(codec, out, kind, payload)
         {
             return Ok(());
@@ -91,7 +91,7 @@ impl<E: Endpoint> Engine<E> {
     ) -> Result<(), SendError> {
         self.check_message_may_begin()?;
         let opcode = prepared.kind().opcode();
-        let codec = self.aside.codec_mut();
+        let codec = self.lazy.codec_mut();
         match codec.and_then(|codec| codec.keep_prepared(prepared)) {
             Some(compressed) => self
                 .sending
@@ -140,7 +140,7 @@ impl<E: Endpoint> Engine<E> {
         self.closing.check_output_open()?;
         let opcode = self.sending.begin_fragment(kind, fin)?;
         #[cfg(feature = "deflate")]
-        if let Some(codec) = self.aside.codec_mut()
+        if let Some(codec) = self.lazy.codec_mut()
             && (self.sending).try_compressed_fragment(codec, out, opcode, payload, fin)
         {
             return Ok(());
@@ -163,7 +163,7 @@ impl<E: Endpoint> Engine<E> {
         fin: bool,
     ) -> Result<Option<MaskKey>, SendError> {
         #[cfg(feature = "deflate")]
-        if self.aside.codec().is_some_and(|codec| codec.is_sending) {
+        if self.lazy.codec().is_some_and(|codec| codec.is_sending) {
             return Err(SendError::MessageCompressed);
         }
         self.closing.check_output_open()?;

@@ -80,7 +80,7 @@ impl Output<'_> {
         parts: &[&[u8]],
     ) -> Result<(), SendError> {
         self.settle_tail();
-        if self.connection.deflates() {
+        if self.connection.compresses() {
             let bytes = parts.iter().map(|part| part.len()).sum();
             return self.send_compressed(kind, bytes, |whole| {
                 parts.iter().for_each(|part| whole.extend_from_slice(part));
@@ -112,7 +112,7 @@ impl Output<'_> {
             core, connection, ..
         } = self;
         let cork = &mut core.io.cork.bytes;
-        if connection.deflates() {
+        if connection.compresses() {
             connection.engine.send_fragment(cork, kind, bytes, ends)?;
             self.limit_cork();
             return Ok(());
@@ -138,7 +138,7 @@ impl Output<'_> {
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<(), SendError> {
         self.settle_tail();
-        if self.connection.deflates() {
+        if self.connection.compresses() {
             return self.send_compressed(kind, bytes, |whole| {
                 whole.resize(bytes, 0);
                 fill(whole);

@@ -18,7 +18,7 @@ use crate::{
     driver::{
         Driver,
         event::{InFlight, Outlet},
-        socket::{self, Lost},
+        socket::{self, ConnectionLost},
     },
     reactor::Reactor,
     tls::outcome::Sealed,
@@ -174,7 +174,7 @@ impl Io {
         match socket::write(&connection.socket, &bytes) {
             Ok(written) if written == bytes.len() => self.driver.give_back(bytes),
             Ok(written) => self.keep_unsent(connection, bytes, written),
-            Err(Lost) => connection.lost = true,
+            Err(ConnectionLost) => connection.lost = true,
         }
         connection.backlog.is_empty()
     }
@@ -221,7 +221,7 @@ impl Io {
         } else {
             write_slices(&connection.socket, cork.slices(input, tail))
         };
-        written.unwrap_or_else(|Lost| {
+        written.unwrap_or_else(|ConnectionLost| {
             connection.lost = true;
             0
         })
@@ -269,7 +269,7 @@ pub(crate) fn outlet<'d>(
 fn write_slices<'a>(
     socket: &OwnedFd,
     mut slices: impl Iterator<Item = &'a [u8]>,
-) -> Result<usize, Lost> {
+) -> Result<usize, ConnectionLost> {
     let mut sent = 0;
     loop {
         let mut some = [IoSlice::new(&[]); SLICES_MAX];

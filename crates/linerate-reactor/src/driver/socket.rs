@@ -147,16 +147,19 @@ pub(crate) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Received {
 
 /// The connection is lost.
 #[derive(Debug)]
-pub(crate) struct Lost;
+pub(crate) struct ConnectionLost;
 
 /// Writes bytes; returns how many the kernel accepted.
 #[inline]
-pub(crate) fn write(socket: &OwnedFd, bytes: &[u8]) -> Result<usize, Lost> {
+pub(crate) fn write(socket: &OwnedFd, bytes: &[u8]) -> Result<usize, ConnectionLost> {
     outcome(|| send(socket, bytes, SendFlags::NOSIGNAL))
 }
 
 /// Writes several slices; returns how many bytes the kernel accepted.
-pub(crate) fn write_slices(socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Result<usize, Lost> {
+pub(crate) fn write_slices(
+    socket: &OwnedFd,
+    slices: &[IoSlice<'_>],
+) -> Result<usize, ConnectionLost> {
     outcome(|| {
         let mut control = SendAncillaryBuffer::default();
         sendmsg(socket, slices, &mut control, SendFlags::NOSIGNAL)
@@ -164,13 +167,15 @@ pub(crate) fn write_slices(socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Result<u
 }
 
 #[inline]
-fn outcome(mut attempt: impl FnMut() -> rustix::io::Result<usize>) -> Result<usize, Lost> {
+fn outcome(
+    mut attempt: impl FnMut() -> rustix::io::Result<usize>,
+) -> Result<usize, ConnectionLost> {
     loop {
         return match attempt() {
             Ok(bytes) => Ok(bytes),
             Err(Errno::INTR) => continue,
             Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => Ok(0),
-            Err(_) => Err(Lost),
+            Err(_) => Err(ConnectionLost),
         };
     }
 }

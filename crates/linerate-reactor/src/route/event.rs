@@ -115,7 +115,7 @@ pub(super) fn next(
     };
     let bytes = events.consumed();
     if bytes == input_bytes {
-        events.rest();
+        events.release_memory();
     }
     (seen, bytes)
 }

@@ -1,4 +1,4 @@
-//! Publications in transit: consecutive frames, grouped by topic into stretches.
+//! Publications in transit: consecutive frames, grouped by topic into runs.
 
 use std::{collections::VecDeque, ops::Range, sync::Arc};
 
@@ -14,11 +14,11 @@ const KEPT_MAX: usize = 8;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Burst {
     bytes: Vec<u8>,
-    stretches: Vec<Stretch>,
+    runs: Vec<PublicationRun>,
 }
 
 #[derive(Clone, Debug)]
-struct Stretch {
+struct PublicationRun {
     topic: Range<usize>,
     frames: Range<usize>,
     publications: u64,
@@ -49,10 +49,10 @@ impl Burst {
 
     /// Returns the publications.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Publications<'_>> {
-        self.stretches.iter().map(|stretch| Publications {
-            topic: self.topic(stretch),
-            frames: stretch.frames.clone(),
-            count: stretch.publications,
+        self.runs.iter().map(|run| Publications {
+            topic: self.topic(run),
+            frames: run.frames.clone(),
+            count: run.publications,
         })
     }
 
@@ -68,38 +68,35 @@ impl Burst {
 
     /// Returns how many publications there are.
     pub(crate) fn count(&self) -> u64 {
-        self.stretches
-            .iter()
-            .map(|stretch| stretch.publications)
-            .sum()
+        self.runs.iter().map(|run| run.publications).sum()
     }
 
     /// Returns how many bytes of memory are in use.
     pub(crate) fn bytes(&self) -> usize {
-        size_of::<Self>() + self.bytes.len() + self.stretches.len() * size_of::<Stretch>()
+        size_of::<Self>() + self.bytes.len() + self.runs.len() * size_of::<PublicationRun>()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.stretches.is_empty()
+        self.runs.is_empty()
     }
 
     /// Removes everything.
     fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(KEPT_BYTES_MAX);
-        self.stretches.clear();
-        self.stretches
-            .shrink_to(KEPT_BYTES_MAX / size_of::<Stretch>());
+        self.runs.clear();
+        self.runs
+            .shrink_to(KEPT_BYTES_MAX / size_of::<PublicationRun>());
     }
 
-    fn topic(&self, stretch: &Stretch) -> &str {
+    fn topic(&self, run: &PublicationRun) -> &str {
         // The bytes were pushed as a `str`; validating them is fast, because names are short.
-        std::str::from_utf8(&self.bytes[stretch.topic.clone()]).unwrap_or_default()
+        std::str::from_utf8(&self.bytes[run.topic.clone()]).unwrap_or_default()
     }
 
-    /// Continues the last stretch if it is for `topic`, or starts another.
+    /// Continues the last run if it is for `topic`, or starts another.
     fn extend_stretch(&mut self, topic: &str) {
-        if let Some(last) = self.stretches.last_mut()
+        if let Some(last) = self.runs.last_mut()
             && self.bytes[last.topic.clone()] == *topic.as_bytes()
         {
             last.publications += 1;
@@ -108,7 +105,7 @@ impl Burst {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(topic.as_bytes());
         let end = self.bytes.len();
-        self.stretches.push(Stretch {
+        self.runs.push(PublicationRun {
             topic: start..end,
             frames: end..end,
             publications: 1,
@@ -116,7 +113,7 @@ impl Burst {
     }
 
     fn end_stretch(&mut self) {
-        if let Some(last) = self.stretches.last_mut() {
+        if let Some(last) = self.runs.last_mut() {
             last.frames.end = self.bytes.len();
         }
     }

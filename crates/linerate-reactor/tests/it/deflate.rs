@@ -56,7 +56,7 @@ fn messages_are_compressed_only_if_both_sides_want_it() {
     for (server, client, expected) in [(on, on, true), (on, None, false), (None, on, false)] {
         let server = Running::start(Echo, 1, options(server));
         let mut client = Client::open(server.address, client);
-        assert_eq!(client.engine.deflates().is_some(), expected);
+        assert_eq!(client.engine.compression().is_some(), expected);
         for _ in 0..20 {
             client.send(MessageKind::Text, TEXT.as_bytes());
             assert_eq!(client.message(), (MessageKind::Text, TEXT.into()));
@@ -305,7 +305,7 @@ fn x12_connections_count_their_windows_and_give_them_back() {
         client.send(MessageKind::Text, TEXT.as_bytes());
         assert_eq!(client.message(), (MessageKind::Text, TEXT.into()));
     }
-    let takeover = |client: &&Client| client.engine.deflates().is_some_and(|it| it.takeover);
+    let takeover = |client: &&Client| client.engine.compression().is_some_and(|it| it.takeover);
     assert_eq!(
         clients.iter().filter(takeover).count(),
         4,

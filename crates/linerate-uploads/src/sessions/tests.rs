@@ -5,8 +5,10 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 use linerate_budget::Budget;
 use tokio::time::sleep;
 
-use super::{Calls, Hosted, Lack, NoPlace, Seat, Sessions};
-use crate::{lane::TURN_WORK, memory::Held, options::LogsOptions};
+use super::{
+    HostedSession, MemoryShortage, SessionGuard, SessionRefusal, SessionSignals, Sessions,
+};
+use crate::{lane::TURN_WORK, memory::UploadBytes, options::LogsOptions};
 
 fn options(uploads_max: usize) -> LogsOptions {
     LogsOptions {
@@ -25,7 +27,7 @@ fn address(last: u8) -> IpAddr {
 }
 
 /// Starts a session that has read one line, with its memory reserved.
-fn read_line(sessions: &Arc<Sessions>) -> Box<Hosted> {
+fn read_line(sessions: &Arc<Sessions>) -> Box<HostedSession> {
     let mut hosted = sessions.session();
     let now = sessions.now();
     let start = r#"{"type":"start","files":[{"name":"a","size":1000}]}"#;
@@ -36,22 +38,28 @@ fn read_line(sessions: &Arc<Sessions>) -> Box<Hosted> {
     hosted
 }
 
-fn begin_from(sessions: &Arc<Sessions>, address: IpAddr) -> Result<(Box<Hosted>, Seat), NoPlace> {
+fn begin_from(
+    sessions: &Arc<Sessions>,
+    address: IpAddr,
+) -> Result<(Box<HostedSession>, SessionGuard), SessionRefusal> {
     let hosted = read_line(sessions);
     let seat = sessions.admit(&hosted, address, Arc::default())?;
     Ok((hosted, seat))
 }
 
 /// Starts a session that holds this many bytes.
-fn begin_holding(sessions: &Arc<Sessions>, bytes: u64) -> (Box<Hosted>, Seat, Arc<Calls>) {
+fn begin_holding(
+    sessions: &Arc<Sessions>,
+    bytes: u64,
+) -> (Box<HostedSession>, SessionGuard, Arc<SessionSignals>) {
     let mut hosted = read_line(sessions);
-    let calls = Arc::<Calls>::default();
+    let calls = Arc::<SessionSignals>::default();
     let seat = sessions.admit(&hosted, address(1), calls.clone()).unwrap();
     hosted.share.set(bytes);
     (hosted, seat, calls)
 }
 
-fn begin(sessions: &Arc<Sessions>) -> Option<(Box<Hosted>, Seat)> {
+fn begin(sessions: &Arc<Sessions>) -> Option<(Box<HostedSession>, SessionGuard)> {
     begin_from(sessions, address(1)).ok()
 }
 
@@ -110,7 +118,7 @@ async fn kept_uploads_count_and_give_way_to_those_that_need_memory() {
     }
     let kept = sessions.memory_used();
     assert!(kept > 0 && sessions.count() == (0, 3));
-    let mut share = sessions.share(Held::default());
+    let mut share = sessions.share(UploadBytes::default());
     sessions.grow(&mut share, (1 << 30) - kept / 2).unwrap();
     assert!(sessions.count().1 < 3 && sessions.memory_used() <= 1 << 30);
     assert!(sessions.grow(&mut share, 1 << 30).is_err());
@@ -128,7 +136,7 @@ async fn one_address_has_so_many_uploads_and_its_kept_ones_give_way_first() {
     let mapped = "::ffff:192.0.2.1".parse().unwrap();
     let (hosted, seat) = begin_from(&sessions, mapped).unwrap();
     let refused = begin_from(&sessions, address(1)).err();
-    assert_eq!(refused, Some(NoPlace::Address));
+    assert_eq!(refused, Some(SessionRefusal::Address));
     assert!(
         begin_from(&sessions, address(2)).is_ok(),
         "other addresses are not affected"
@@ -149,7 +157,7 @@ async fn one_address_has_so_many_uploads_and_its_kept_ones_give_way_first() {
 async fn no_upload_has_a_place_where_they_are_switched_off() {
     let sessions = sessions(&options(0));
     let refused = begin_from(&sessions, address(1)).err();
-    assert_eq!(refused, Some(NoPlace::Off));
+    assert_eq!(refused, Some(SessionRefusal::Off));
 }
 
 #[tokio::test]
@@ -158,7 +166,7 @@ async fn session_that_needs_more_than_is_left_is_refused_and_others_go_on() {
     options.memory_bytes_max = 64 << 20;
     let sessions = sessions(&options);
     let (mut small, _seat) = begin(&sessions).unwrap();
-    let mut others = sessions.share(Held::default());
+    let mut others = sessions.share(UploadBytes::default());
     sessions.grow(&mut others, 60 << 20).unwrap();
     assert!(small.reserve(TURN_WORK, &sessions).is_err());
     assert!(sessions.memory_used() <= 64 << 20);
@@ -178,11 +186,11 @@ async fn largest_upload_gives_way_to_one_that_asks_for_little() {
     let sessions = Sessions::new(&options, process.clone()).unwrap();
     let (large, seat, calls) = begin_holding(&sessions, 50 * MIB);
     let (mut small, _seat, others_calls) = begin_holding(&sessions, 10 * MIB);
-    let ask = |hosted: &mut Hosted| sessions.grow(&mut hosted.share, 8 * MIB);
-    assert_eq!(ask(&mut small), Err(Lack::Soon));
+    let ask = |hosted: &mut HostedSession| sessions.grow(&mut hosted.share, 8 * MIB);
+    assert_eq!(ask(&mut small), Err(MemoryShortage::Soon));
     assert_eq!(
         ask(&mut small),
-        Err(Lack::Soon),
+        Err(MemoryShortage::Soon),
         "the large upload is told only once"
     );
     assert_eq!(process.sheds(linerate_budget::Consumer::Uploads), 1);
@@ -203,7 +211,7 @@ async fn upload_that_would_be_the_largest_is_refused_itself() {
     let sessions = sessions(&options);
     let (mut large, _seat, calls) = begin_holding(&sessions, 40 * MIB);
     let (mut small, _other, _) = begin_holding(&sessions, 20 * MIB);
-    let refused = Err(Lack::Refused);
+    let refused = Err(MemoryShortage::Refused);
     assert_eq!(sessions.grow(&mut large.share, 8 * MIB), refused);
     assert_eq!(
         sessions.grow(&mut small.share, 20 * MIB),

@@ -137,7 +137,7 @@ impl Case {
     /// Checks that the negotiated compression is what both sides asked for.
     fn check_agreement(&self, ws: &WebSocket) -> Result {
         let wishes = self.deflate.filter(|_| self.peer.contains(&"deflate=on"));
-        let (ours, agreed) = match (wishes, ws.deflates()) {
+        let (ours, agreed) = match (wishes, ws.compression()) {
             (None, None) => return Ok(()),
             (Some(ours), Some(agreed)) => (ours, agreed),
             (_, agreed) => {

@@ -6,7 +6,7 @@ use super::{Client, Outcome};
 use crate::{
     Result, WebSocket,
     dial::{Deadline, Phase, Target},
-    link::{Agreed, Driver, Link},
+    link::{Driver, HandshakeResult, Link},
     transport::Transport,
 };
 
@@ -15,28 +15,28 @@ const HTTP2: &[u8] = b"h2";
 
 /// The choice of HTTP/2 or HTTP/1.1.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) enum Wish {
+pub(super) enum Http2Mode {
     /// Do not use HTTP/2.
     #[default]
-    None,
+    Disabled,
     /// Use HTTP/2 if the server selects it by ALPN.
-    Offer,
+    Negotiate,
     /// Use HTTP/2 without asking the server.
-    Insist,
+    PriorKnowledge,
 }
 
 impl Client {
     /// Opens WebSockets on HTTP/2 streams if the server selects HTTP/2 by ALPN and its settings
     /// allow WebSockets; otherwise, and always without TLS, over HTTP/1.1.
     pub fn with_http2(mut self) -> Self {
-        self.http2 = Wish::Offer;
+        self.http2 = Http2Mode::Negotiate;
         self
     }
 
     /// Speaks HTTP/2 without first asking whether the server supports it (RFC 9113 §3.3). If the
     /// server does not allow WebSockets on HTTP/2 streams, they are opened over HTTP/1.1.
     pub fn with_http2_prior_knowledge(mut self) -> Self {
-        self.http2 = Wish::Insist;
+        self.http2 = Http2Mode::PriorKnowledge;
         self
     }
 
@@ -47,13 +47,13 @@ impl Client {
         deadline: &Deadline,
     ) -> Result<Outcome> {
         let offered: &[&[u8]] = match self.http2 {
-            Wish::Insist => &[HTTP2],
+            Http2Mode::PriorKnowledge => &[HTTP2],
             _ => &[HTTP2, HTTP1],
         };
         let dialed = self.dialer.offering(offered).dial(target, deadline).await?;
         let is_http2 = match dialed.alpn.as_deref() {
             Some(protocol) => protocol == HTTP2,
-            None => self.http2 == Wish::Insist,
+            None => self.http2 == Http2Mode::PriorKnowledge,
         };
         if !is_http2 {
             return self.upgrade_dialed(dialed, target, deadline).await;
@@ -102,7 +102,7 @@ impl Client {
             Err(error) => return Outcome::refused(&handshake, error.into()).map(Some),
         };
         let io = Transport::Http2(Box::new(stream));
-        let agreed = Agreed::from(&negotiated);
+        let agreed = HandshakeResult::from(&negotiated);
         let link = Link::new(io, Role::Client, &self.settings, b"", agreed);
         tokio::spawn(Driver::without_handler(link.clone()));
         Ok(Some(Outcome::Opened(WebSocket::new(link))))

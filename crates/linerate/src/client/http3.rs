@@ -6,7 +6,7 @@ use super::{Client, Outcome};
 use crate::{
     Result, WebSocket,
     dial::{Deadline, DialError, Http3Error, Phase, Target},
-    link::{Agreed, Driver, Link},
+    link::{Driver, HandshakeResult, Link},
     transport::Transport,
 };
 
@@ -52,7 +52,7 @@ impl Client {
             Err(error) => return Outcome::refused(&handshake, error.into()),
         };
         let io = Transport::Other(Box::new(stream));
-        let agreed = Agreed::from(&negotiated);
+        let agreed = HandshakeResult::from(&negotiated);
         let link = Link::new(io, Role::Client, &self.settings, b"", agreed);
         tokio::spawn(Driver::without_handler(link.clone()));
         Ok(Outcome::Opened(WebSocket::new(link)))

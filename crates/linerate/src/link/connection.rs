@@ -39,7 +39,7 @@ pub(crate) struct Connection {
     pub(super) outbox: Outbox,
     pub(super) receiver: Receiver,
     pub(super) driver: DriverState,
-    pub(super) aside: Option<Box<Aside>>,
+    pub(super) lazy: Option<Box<LazyState>>,
     /// The number of handles that the application holds.
     pub(super) handles: u32,
     /// True if our side of the stream has ended.
@@ -58,17 +58,17 @@ pub(super) enum Receiver {
     Gone,
     /// The driver's task, as for the handler of a server.
     InDriver,
-    /// Another task, whose waker is in [`Aside`].
+    /// Another task, whose waker is in [`LazyState`].
     Other,
 }
 
 /// State that an idle connection does not need.
 #[derive(Default)]
-pub(super) struct Aside {
+pub(super) struct LazyState {
     pub(super) receiver: Option<Waker>,
     /// `Some` once a task other than the driver's has received.
     pub(super) readiness: Option<Arc<Readiness>>,
-    pub(super) waiting: Vec<(Until, Waker)>,
+    pub(super) waiting: Vec<(WaitReason, Waker)>,
     /// The error that the receiver has not been told yet.
     pub(super) error: Option<Error>,
     pub(super) closed: Option<Closed>,
@@ -82,7 +82,7 @@ pub(super) const READS_IN_A_ROW_MAX: u8 = 16;
 
 /// What a task is waiting for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Until {
+pub(super) enum WaitReason {
     /// The end of the closing handshake.
     Closed,
     /// A message, or the end of the input.
@@ -99,20 +99,20 @@ impl Connection {
     }
 
     pub(crate) fn subprotocol(&self) -> Option<&str> {
-        self.aside.as_ref()?.subprotocol.as_deref()
+        self.lazy.as_ref()?.subprotocol.as_deref()
     }
 
     /// Returns how the connection ended, and the reason given by the peer.
     pub(crate) fn closed(&self) -> Option<(Closed, &str)> {
-        let aside = self.aside.as_ref()?;
+        let lazy = self.lazy.as_ref()?;
         Some((
-            aside.closed?,
-            aside.close_reason.as_deref().unwrap_or_default(),
+            lazy.closed?,
+            lazy.close_reason.as_deref().unwrap_or_default(),
         ))
     }
 
-    pub(super) fn aside_mut(&mut self) -> &mut Aside {
-        self.aside.get_or_insert_default()
+    pub(super) fn lazy_mut(&mut self) -> &mut LazyState {
+        self.lazy.get_or_insert_default()
     }
 
     /// Receives the next message or chunk; the socket wakes `reader`.
@@ -127,7 +127,7 @@ impl Connection {
             (Poll::Ready(_), _) => Receiver::Absent,
             (Poll::Pending, Some(driver)) if driver.will_wake(cx.waker()) => Receiver::InDriver,
             (Poll::Pending, _) => {
-                self.aside_mut().receiver = Some(cx.waker().clone());
+                self.lazy_mut().receiver = Some(cx.waker().clone());
                 Receiver::Other
             }
         };
@@ -147,7 +147,7 @@ impl Connection {
                 return Poll::Ready(Ok(next));
             }
             if self.is_input_over() {
-                let error = self.aside.as_mut().and_then(|aside| aside.error.take());
+                let error = self.lazy.as_mut().and_then(|lazy| lazy.error.take());
                 return Poll::Ready(error.map_or(Ok(None), Err));
             }
             if self.reads_in_a_row == READS_IN_A_ROW_MAX {
@@ -175,7 +175,7 @@ impl Connection {
         loop {
             match parse(&mut self.inbox, &mut self.engine) {
                 Ok(Parsed::Chunk(chunk)) => return Some(chunk),
-                Ok(Parsed::Close(reason)) => self.aside_mut().close_reason = Some(reason),
+                Ok(Parsed::Close(reason)) => self.lazy_mut().close_reason = Some(reason),
                 Ok(Parsed::Nothing) => return None,
                 Ok(Parsed::Ping) => self.outbox.take_control(&mut self.engine),
                 Err(error) => {
@@ -197,11 +197,11 @@ impl Connection {
 
     /// Updates the wakers in the connection's [`Readiness`], if it has one.
     pub(super) fn update_readiness(&self) {
-        if let Some(aside) = &self.aside
-            && let Some(readiness) = &aside.readiness
+        if let Some(lazy) = &self.lazy
+            && let Some(readiness) = &lazy.readiness
         {
             let waits = self.receiver == Receiver::Other;
-            let receiver = aside.receiver.as_ref().filter(|_| waits);
+            let receiver = lazy.receiver.as_ref().filter(|_| waits);
             readiness.set(receiver, self.driver.waker());
         }
     }
@@ -295,7 +295,7 @@ impl Connection {
     /// Fails the connection because of an error or the silence of the peer; the Close frame is
     /// still sent.
     pub(super) fn fail(&mut self, error: Error) {
-        self.aside_mut().error.get_or_insert(error);
+        self.lazy_mut().error.get_or_insert(error);
         self.wake_all();
     }
 
@@ -304,10 +304,10 @@ impl Connection {
     pub(super) fn end(&mut self, error: Option<Error>) {
         let error = error.filter(|_| !self.engine.is_input_over());
         let closed = self.engine.handle_eof();
-        let aside = self.aside_mut();
-        aside.closed.get_or_insert(closed);
+        let lazy = self.lazy_mut();
+        lazy.closed.get_or_insert(closed);
         if let Some(error) = error {
-            aside.error.get_or_insert(error);
+            lazy.error.get_or_insert(error);
         }
         self.outbox = Outbox::default();
         if self.io.take().is_some()
@@ -379,19 +379,19 @@ impl Connection {
         }
     }
 
-    pub(super) fn wait(&mut self, until: Until, cx: &mut Context<'_>) {
-        let waiting = &mut self.aside_mut().waiting;
+    pub(super) fn wait(&mut self, until: WaitReason, cx: &mut Context<'_>) {
+        let waiting = &mut self.lazy_mut().waiting;
         let is_known =
-            |(known, waker): &(Until, Waker)| *known == until && waker.will_wake(cx.waker());
+            |(known, waker): &(WaitReason, Waker)| *known == until && waker.will_wake(cx.waker());
         if !waiting.iter().any(is_known) {
             waiting.push((until, cx.waker().clone()));
         }
     }
 
     /// Wakes the tasks that wait for an event for which `has_come` returns `true`.
-    pub(super) fn wake_waiting(&mut self, has_come: impl Fn(Until) -> bool) {
-        if let Some(aside) = &mut self.aside {
-            aside.waiting.retain(|(until, waker)| {
+    pub(super) fn wake_waiting(&mut self, has_come: impl Fn(WaitReason) -> bool) {
+        if let Some(lazy) = &mut self.lazy {
+            lazy.waiting.retain(|(until, waker)| {
                 let wake = has_come(*until);
                 if wake {
                     waker.wake_by_ref();
@@ -405,7 +405,7 @@ impl Connection {
     pub(super) fn note_closed(&mut self) {
         if self.closed().is_none() {
             let closed = self.engine.handle_eof();
-            self.aside_mut().closed = Some(closed);
+            self.lazy_mut().closed = Some(closed);
             self.wake_waiting(|_| true);
         }
     }
@@ -419,12 +419,12 @@ impl Connection {
             }
             Receiver::Other => {
                 self.receiver = Receiver::Absent;
-                if let Some(waker) = self.aside_mut().receiver.take() {
+                if let Some(waker) = self.lazy_mut().receiver.take() {
                     waker.wake();
                 }
             }
         }
-        self.wake_waiting(|until| until == Until::Input);
+        self.wake_waiting(|until| until == WaitReason::Input);
     }
 
     fn wake_all(&mut self) {

@@ -17,7 +17,7 @@ use linerate_proto::{
 use tokio::io::AsyncWrite;
 
 use super::{
-    Connection, Link, Mode, READS_IN_A_ROW_MAX, Receiver, Until, alarm::Alarm, tick::Tick,
+    Connection, Link, Mode, READS_IN_A_ROW_MAX, Receiver, WaitReason, alarm::Alarm, tick::Tick,
 };
 use crate::{Error, Result, clock};
 
@@ -146,7 +146,9 @@ impl Connection {
         loop {
             match self.poll_write(cx) {
                 Poll::Ready(Ok(())) => {
-                    self.wake_waiting(|until| matches!(until, Until::Room | Until::Written));
+                    self.wake_waiting(|until| {
+                        matches!(until, WaitReason::Room | WaitReason::Written)
+                    });
                     self.poll_end_stream(cx);
                     // This must not happen before our Close frame is written, because the
                     // connection ends when the peer's stream does.
@@ -156,7 +158,7 @@ impl Connection {
                 }
                 Poll::Ready(Err(error)) => self.end(Some(error.into())),
                 Poll::Pending if self.is_full() && self.engine.state() == State::Open => {}
-                Poll::Pending => self.wake_waiting(|until| until == Until::Room),
+                Poll::Pending => self.wake_waiting(|until| until == WaitReason::Room),
             }
             if self.io.is_none() {
                 return Poll::Ready(());
@@ -210,7 +212,7 @@ impl Connection {
         }
         #[cfg(feature = "http2")]
         if let Some(io) = &mut self.io {
-            io.rest(cx);
+            io.hold(cx);
         }
     }
 

@@ -284,7 +284,7 @@ impl Inbox {
         }
         if let Ok(Parsed::Close(_) | Parsed::Ping) = parsed {
             // This may be the end of the input, inside a compressed message.
-            events.rest();
+            events.release_memory();
         }
         let consumed = events.consumed();
         self.unparsed.advance(consumed);

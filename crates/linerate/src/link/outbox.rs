@@ -171,7 +171,7 @@ impl Outbox {
         }
         #[cfg(feature = "deflate")]
         if let Some(messages) = frames.prepared()
-            && engine.deflates().is_some()
+            && engine.compression().is_some()
         {
             for message in messages {
                 engine.send_prepared(self.tail(Header::BYTES_MAX), message)?;

@@ -20,11 +20,12 @@ const TICKS: usize = 512;
 /// The connections of one server.
 #[derive(Clone)]
 pub(crate) struct Connections {
-    shared: Arc<Shared>,
+    registry: Arc<Registry>,
     connections_max: usize,
 }
 
-struct Shared {
+/// What the handles of a server and the slots of its connections share.
+struct Registry {
     open: Mutex<Open>,
     all_gone: Notify,
     /// Notified when the server shuts down.
@@ -46,7 +47,7 @@ struct Open {
 
 /// The slot of one connection; released on drop.
 pub(crate) struct Slot {
-    shared: Arc<Shared>,
+    registry: Arc<Registry>,
     /// The index of the slot plus one.
     number: NonZeroU32,
 }
@@ -61,23 +62,23 @@ impl Connections {
             turned: Tick::at_or_before(clock::now()),
             closing: false,
         };
-        let shared = Arc::new(Shared {
+        let registry = Arc::new(Registry {
             open: Mutex::new(open),
             all_gone: Notify::new(),
             shutdown: Notify::new(),
         });
         // This runs in its own task, so that deadlines apply as long as there are connections, even
         // if the server's future is dropped before them.
-        tokio::spawn(keep_deadlines(Arc::downgrade(&shared)));
+        tokio::spawn(keep_deadlines(Arc::downgrade(&registry)));
         Self {
-            shared,
+            registry,
             connections_max,
         }
     }
 
     /// Takes a slot if one is free.
     pub(crate) fn take_slot(&self) -> Option<Slot> {
-        let mut open = self.shared.lock();
+        let mut open = self.registry.lock();
         if open.slots >= self.connections_max {
             return None;
         }
@@ -88,7 +89,7 @@ impl Connections {
         });
         let number = NonZeroU32::MIN.saturating_add(index);
         Some(Slot {
-            shared: self.shared.clone(),
+            registry: self.registry.clone(),
             number,
         })
     }
@@ -96,9 +97,9 @@ impl Connections {
     /// Waits until the server shuts down.
     #[cfg(any(feature = "http2", feature = "http3"))]
     pub(crate) async fn shutdown(&self) {
-        let mut notified = std::pin::pin!(self.shared.shutdown.notified());
+        let mut notified = std::pin::pin!(self.registry.shutdown.notified());
         notified.as_mut().enable();
-        if !self.shared.lock().closing {
+        if !self.registry.lock().closing {
             notified.await;
         }
     }
@@ -106,25 +107,25 @@ impl Connections {
     /// Closes all connections and waits at most `timeout` until they are gone.
     pub(crate) async fn close_all(&self, timeout: Duration) {
         let links: Vec<_> = {
-            let mut open = self.shared.lock();
+            let mut open = self.registry.lock();
             open.closing = true;
             open.links.iter().filter_map(Weak::upgrade).collect()
         };
-        self.shared.shutdown.notify_waiters();
+        self.registry.shutdown.notify_waiters();
         for link in links {
             close(&link);
         }
         let all_gone = async {
             loop {
-                let notified = self.shared.all_gone.notified();
-                if self.shared.lock().slots == 0 {
+                let notified = self.registry.all_gone.notified();
+                if self.registry.lock().slots == 0 {
                     return;
                 }
                 notified.await;
             }
         };
         if tokio::time::timeout(timeout, all_gone).await.is_err() {
-            let connections = self.shared.lock().slots;
+            let connections = self.registry.lock().slots;
             tracing::warn!(connections, "connections are still open at shutdown");
         }
     }
@@ -158,7 +159,7 @@ impl Slot {
     /// Registers the connection after its opening handshake.
     pub(crate) fn enter(&self, link: &Arc<Link>) {
         let closing = {
-            let mut open = self.shared.lock();
+            let mut open = self.registry.lock();
             open.links[self.index() as usize] = Arc::downgrade(link);
             open.closing
         };
@@ -170,7 +171,7 @@ impl Slot {
     /// Sets the alarm for `tick`, or for the last tick that the timer can hold; returns the tick
     /// that was set.
     pub(super) fn set_alarm(&self, tick: Tick) -> Tick {
-        let mut open = self.shared.lock();
+        let mut open = self.registry.lock();
         let turned = open.turned.intervals();
         let interval = tick
             .intervals()
@@ -182,34 +183,34 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let mut open = self.shared.lock();
+        let mut open = self.registry.lock();
         open.links[self.index() as usize] = Weak::new();
         open.vacant.push(self.index());
         open.slots -= 1;
         if open.slots == 0 {
-            self.shared.all_gone.notify_waiters();
+            self.registry.all_gone.notify_waiters();
         }
     }
 }
 
-impl Shared {
+impl Registry {
     fn lock(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Wakes connections at their deadlines until the server and all its connections are gone.
-async fn keep_deadlines(shared: Weak<Shared>) {
+async fn keep_deadlines(registry: Weak<Registry>) {
     let mut interval = tokio::time::interval(Tick::INTERVAL);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
-        let Some(shared) = shared.upgrade() else {
+        let Some(registry) = registry.upgrade() else {
             return;
         };
         // This is not in the loop header, which would hold the lock while locking the connections;
         // connections set alarms while they hold their own locks.
-        let due = shared.lock().turn_wheel();
+        let due = registry.lock().turn_wheel();
         for (tick, link) in due {
             if let Some(link) = link.upgrade() {
                 link.ring(tick);

@@ -67,7 +67,13 @@ impl Place {
         let (ours, theirs) = tokio::io::duplex(pipe_bytes);
         let calls = Arc::<Calls>::default();
         let io = Transport::Other(Box::new(Counted(ours, calls.clone())));
-        let link = Link::new(io, self.role(), &options.into(), b"", Agreed::default());
+        let link = Link::new(
+            io,
+            self.role(),
+            &options.into(),
+            b"",
+            HandshakeResult::default(),
+        );
         let application = application(WebSocket::new(link.clone()));
         let running = if self == Self::Handler {
             let (give, take) = tokio::sync::oneshot::channel();

@@ -25,13 +25,14 @@ const KEPT_BYTES_MAX: usize = 64 << 20;
 /// How long an unused buffer is kept, at least; it is freed after at most twice that time.
 const KEPT_FOR: Duration = Duration::from_secs(5);
 
-static KEPT: Mutex<Kept> = Mutex::new(Kept {
+static POOL: Mutex<LargePool> = Mutex::new(LargePool {
     buffers: VecDeque::new(),
     bytes: 0,
     is_swept: false,
 });
 
-struct Kept {
+/// The unused buffers.
+struct LargePool {
     /// The buffers with the time of their return, oldest first.
     buffers: VecDeque<(Instant, Vec<u8>)>,
     /// The sum of their capacities.
@@ -41,7 +42,7 @@ struct Kept {
 
 /// Returns the smallest buffer with a capacity of `bytes` or more, if there is one.
 pub(super) fn take(bytes: usize) -> Option<Vec<u8>> {
-    kept().take(bytes)
+    pool().take(bytes)
 }
 
 /// Takes back an empty buffer. Outside a runtime, where no task could free it later, the buffer is
@@ -50,31 +51,31 @@ pub(super) fn give(buffer: Vec<u8>) {
     let Ok(runtime) = Handle::try_current() else {
         return;
     };
-    let mut kept = kept();
-    if let Err(buffer) = kept.give(buffer, Instant::now()) {
-        drop(kept);
+    let mut pool = pool();
+    if let Err(buffer) = pool.give(buffer, Instant::now()) {
+        drop(pool);
         return drop(buffer);
     }
-    if !mem::replace(&mut kept.is_swept, true) {
-        drop(kept);
+    if !mem::replace(&mut pool.is_swept, true) {
+        drop(pool);
         runtime.spawn(sweep(Sweeper { is_done: false }));
     }
 }
 
 /// Frees all buffers.
 pub(super) fn free() {
-    let mut kept = kept();
-    kept.bytes = 0;
-    let buffers = mem::take(&mut kept.buffers);
-    drop(kept);
+    let mut pool = pool();
+    pool.bytes = 0;
+    let buffers = mem::take(&mut pool.buffers);
+    drop(pool);
     drop(buffers);
 }
 
-fn kept() -> MutexGuard<'static, Kept> {
-    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+fn pool() -> MutexGuard<'static, LargePool> {
+    POOL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Kept {
+impl LargePool {
     fn take(&mut self, bytes: usize) -> Option<Vec<u8>> {
         let capacities = self.buffers.iter().map(|(_, buffer)| buffer.capacity());
         let fitting = capacities
@@ -114,7 +115,7 @@ impl Drop for Sweeper {
     fn drop(&mut self) {
         // The task ended with its runtime; another one may start.
         if !self.is_done {
-            kept().is_swept = false;
+            pool().is_swept = false;
         }
     }
 }
@@ -123,11 +124,11 @@ impl Drop for Sweeper {
 async fn sweep(mut sweeper: Sweeper) {
     while !sweeper.is_done {
         sleep(KEPT_FOR).await;
-        let mut kept = kept();
-        let old = kept.take_old(Instant::now());
-        kept.is_swept = !(old.is_empty() && kept.buffers.is_empty());
-        sweeper.is_done = !kept.is_swept;
-        drop(kept);
+        let mut pool = pool();
+        let old = pool.take_old(Instant::now());
+        pool.is_swept = !(old.is_empty() && pool.buffers.is_empty());
+        sweeper.is_done = !pool.is_swept;
+        drop(pool);
         // Do this without the lock, because returning this much memory to the kernel takes time.
         drop(old);
     }
@@ -142,8 +143,8 @@ mod tests {
 
     const MIB: usize = 1 << 20;
 
-    fn empty() -> Kept {
-        Kept {
+    fn empty() -> LargePool {
+        LargePool {
             buffers: VecDeque::new(),
             bytes: 0,
             is_swept: false,
@@ -156,45 +157,45 @@ mod tests {
 
     #[test]
     fn the_smallest_that_is_large_enough_is_taken() {
-        let (mut kept, now) = (empty(), Instant::now());
+        let (mut pool, now) = (empty(), Instant::now());
         for capacity in [5 * MIB, 2 * MIB, 9 * MIB] {
-            kept.give(Vec::with_capacity(capacity), now).unwrap();
+            pool.give(Vec::with_capacity(capacity), now).unwrap();
         }
-        assert!(kept.take(9 * MIB + 1).is_none());
-        assert_eq!(kept.take(2 * MIB + 1).unwrap().capacity(), 5 * MIB);
-        assert_eq!(kept.take(2 * MIB + 1).unwrap().capacity(), 9 * MIB);
-        assert!(kept.take(2 * MIB + 1).is_none());
-        assert_eq!(kept.take(1).unwrap().capacity(), 2 * MIB);
-        assert_eq!(kept.bytes, 0);
+        assert!(pool.take(9 * MIB + 1).is_none());
+        assert_eq!(pool.take(2 * MIB + 1).unwrap().capacity(), 5 * MIB);
+        assert_eq!(pool.take(2 * MIB + 1).unwrap().capacity(), 9 * MIB);
+        assert!(pool.take(2 * MIB + 1).is_none());
+        assert_eq!(pool.take(1).unwrap().capacity(), 2 * MIB);
+        assert_eq!(pool.bytes, 0);
     }
 
     #[test]
     fn what_is_kept_is_bounded() {
-        let (mut kept, now) = (empty(), Instant::now());
+        let (mut pool, now) = (empty(), Instant::now());
         let mut given = 0;
-        while kept.give(Vec::with_capacity(3 * MIB), now).is_ok() {
+        while pool.give(Vec::with_capacity(3 * MIB), now).is_ok() {
             given += 1;
         }
         assert_eq!(given, KEPT_BYTES_MAX / (3 * MIB));
-        assert!(kept.give(Vec::with_capacity(MIB), now).is_ok());
-        assert!(kept.give(Vec::with_capacity(MIB), now).is_err());
+        assert!(pool.give(Vec::with_capacity(MIB), now).is_ok());
+        assert!(pool.give(Vec::with_capacity(MIB), now).is_err());
     }
 
     #[test]
     fn what_nobody_takes_is_freed() {
-        let (mut kept, begin) = (empty(), Instant::now());
+        let (mut pool, begin) = (empty(), Instant::now());
         for second in [0, 1, 7] {
             let buffer = Vec::with_capacity((second as usize + 1) * MIB);
-            kept.give(buffer, begin + Duration::from_secs(second))
+            pool.give(buffer, begin + Duration::from_secs(second))
                 .unwrap();
         }
         // A buffer that is taken and returned counts as used.
-        let buffer = kept.take(1).unwrap();
-        kept.give(buffer, begin + Duration::from_secs(8)).unwrap();
+        let buffer = pool.take(1).unwrap();
+        pool.give(buffer, begin + Duration::from_secs(8)).unwrap();
         let at = |seconds| begin + Duration::from_secs(seconds);
-        assert!(kept.take_old(at(5)).is_empty());
-        assert_eq!(capacities(&kept.take_old(at(6))), [2 * MIB]);
-        assert_eq!(capacities(&kept.take_old(at(13))), [8 * MIB, MIB]);
-        assert_eq!(kept.bytes, 0);
+        assert!(pool.take_old(at(5)).is_empty());
+        assert_eq!(capacities(&pool.take_old(at(6))), [2 * MIB]);
+        assert_eq!(capacities(&pool.take_old(at(13))), [8 * MIB, MIB]);
+        assert_eq!(pool.bytes, 0);
     }
 }

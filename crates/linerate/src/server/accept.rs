@@ -17,7 +17,7 @@ use tokio::{
 use super::Server;
 use crate::{
     Error, Result,
-    link::{Agreed, Link},
+    link::{HandshakeResult, Link},
     pool,
     transport::Transport,
 };
@@ -92,7 +92,7 @@ async fn upgrade(
     let mut response = Vec::new();
     let decided = decide(server, &request, scheme, |acceptance| {
         acceptance.encode(&mut response);
-        Agreed::from(acceptance)
+        HandshakeResult::from(acceptance)
     });
     let agreed = match decided {
         Ok(agreed) => agreed,

@@ -10,7 +10,7 @@ use linerate_proto::{
 use super::{Server, accept::decide, drive};
 use crate::{
     Error, Result, WebSocket,
-    link::{Agreed, Connections, Link, Slot},
+    link::{Connections, HandshakeResult, Link, Slot},
     transport::Transport,
 };
 
@@ -23,10 +23,10 @@ pub(super) struct Streams<H> {
 }
 
 /// A WebSocket that is about to be opened.
-pub(super) struct Opening {
+pub(super) struct PendingWebSocket {
     request: Request,
     slot: Slot,
-    agreed: Agreed,
+    agreed: HandshakeResult,
 }
 
 impl<H, F> Streams<H>
@@ -39,7 +39,7 @@ where
         &self,
         request: Result<Request, HandshakeError>,
         respond: impl FnOnce(&Acceptance<'_>) -> Result<R, HandshakeError>,
-    ) -> Result<(R, Opening), Refusal> {
+    ) -> Result<(R, PendingWebSocket), Refusal> {
         self.decide(request, respond).map_err(|(refusal, error)| {
             tracing::debug!(%error, "opening handshake failed");
             refusal
@@ -50,7 +50,7 @@ where
         &self,
         request: Result<Request, HandshakeError>,
         respond: impl FnOnce(&Acceptance<'_>) -> Result<R, HandshakeError>,
-    ) -> Result<(R, Opening), (Refusal, Error)> {
+    ) -> Result<(R, PendingWebSocket), (Refusal, Error)> {
         let refuse = |error: HandshakeError| (Refusal::from(error), error.into());
         let slot = self.connections.take_slot().ok_or_else(|| {
             let refusal = Refusal::new(503, "too many connections");
@@ -59,9 +59,9 @@ where
         })?;
         let request = request.map_err(refuse)?;
         let (response, agreed) = decide(&self.server, &request, self.scheme, |acceptance| {
-            (respond(acceptance), Agreed::from(acceptance))
+            (respond(acceptance), HandshakeResult::from(acceptance))
         })?;
-        let opening = Opening {
+        let opening = PendingWebSocket {
             request,
             slot,
             agreed,
@@ -70,7 +70,7 @@ where
     }
 
     /// Runs the handler on a stream that carries a WebSocket now.
-    pub(super) fn open(&self, io: Transport, opening: Opening) {
+    pub(super) fn open(&self, io: Transport, opening: PendingWebSocket) {
         let settings = &self.server.settings;
         let link = Link::new(io, Role::Server, settings, b"", opening.agreed);
         drive(link, opening.request, opening.slot, &*self.handler);

@@ -17,20 +17,20 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 ///
 /// # Errors
 /// The client violated the TLS protocol; an alert has been sent to it.
-pub async fn accept<S>(config: Arc<ServerConfig>, io: S) -> io::Result<TlsStream<Greeted<S>>>
+pub async fn accept<S>(config: Arc<ServerConfig>, io: S) -> io::Result<TlsStream<HelloInspector<S>>>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let greeted = Greeted {
+    let inspector = HelloInspector {
         io,
         hello: Some(HelloReader::new()),
         refused: None,
     };
-    let accepted = TlsAcceptor::from(config).accept(greeted).into_fallible();
+    let accepted = TlsAcceptor::from(config).accept(inspector).into_fallible();
     match accepted.await {
         Ok(stream) => Ok(stream),
-        Err((error, mut greeted)) => {
-            greeted.refuse().await;
+        Err((error, mut inspector)) => {
+            inspector.refuse().await;
             Err(error)
         }
     }
@@ -38,14 +38,14 @@ where
 
 /// A socket whose first bytes are inspected.
 #[derive(Debug)]
-pub struct Greeted<S> {
+pub struct HelloInspector<S> {
     io: S,
     /// The reader of the client's hello; `None` once the hello is complete.
     hello: Option<HelloReader>,
     refused: Option<HelloError>,
 }
 
-impl<S: AsyncWrite + Unpin> Greeted<S> {
+impl<S: AsyncWrite + Unpin> HelloInspector<S> {
     /// Sends the alert that explains the refusal.
     async fn refuse(&mut self) {
         let Some(record) = self.refused.and_then(|refused| refused.record()) else {
@@ -58,7 +58,7 @@ impl<S: AsyncWrite + Unpin> Greeted<S> {
     }
 }
 
-impl<S> Greeted<S> {
+impl<S> HelloInspector<S> {
     /// Inspects bytes that were read.
     fn look_at(&mut self, bytes: &[u8]) -> io::Result<()> {
         let Some(hello) = &mut self.hello else {
@@ -78,7 +78,7 @@ impl<S> Greeted<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Greeted<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for HelloInspector<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -94,7 +94,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Greeted<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Greeted<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for HelloInspector<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -16,16 +16,16 @@ use rustls::{
 /// path can read and change the data.
 pub fn danger_client_config_trusting_anybody() -> ClientConfig {
     let mut config = super::client_config(RootCertStore::empty());
-    let anybody = Arc::new(Anybody(super::provider()));
-    config.dangerous().set_certificate_verifier(anybody);
+    let verifier = Arc::new(AnyCertificate(super::provider()));
+    config.dangerous().set_certificate_verifier(verifier);
     config
 }
 
 /// Accepts every certificate, and checks only that the server has the key for it.
 #[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
+struct AnyCertificate(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AnyCertificate {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,

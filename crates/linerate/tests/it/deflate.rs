@@ -32,7 +32,7 @@ async fn messages_are_compressed_both_ways_unless_one_side_does_not_want_it() {
         let server = Running::start(server, echo).await;
         let client = Client::new().with_options(options(client, &Arc::default()));
         let mut ws = client.connect(&server.url()).await.unwrap();
-        assert_eq!(ws.deflates().is_some(), expected);
+        assert_eq!(ws.compression().is_some(), expected);
         for _ in 0..20 {
             ws.send(TEXT).await.unwrap();
             assert_eq!(ws.recv().await.unwrap(), Some(Message::from(TEXT)));

@@ -4,7 +4,7 @@ use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
 use linerate::{
     Client, CloseCode, MessageKind, Options, Parts, PartsError, Pings, Relay, RelayEnd, RelayError,
-    Relayed, Role, Server, State, WebSocket,
+    RelaySummary, Role, Server, State, WebSocket,
 };
 use linerate_proto::{Opcode, frame::listen};
 use linerate_testkit::Frame;
@@ -34,7 +34,7 @@ async fn passing_on(
     relay: Relay,
 ) -> (
     Running,
-    mpsc::UnboundedReceiver<Result<Relayed, RelayError>>,
+    mpsc::UnboundedReceiver<Result<RelaySummary, RelayError>>,
 ) {
     let (report, reports) = mpsc::unbounded_channel();
     let server = Running::start(Server::new().with_options(options()), move |ws, _| {
@@ -394,7 +394,10 @@ async fn an_end_without_a_close_frame_passes_as_such() {
     in_time(second.read_to_end(&mut heard)).await.unwrap();
     assert_eq!(heard, b"");
     drop(second);
-    assert_eq!(in_time(relay).await.unwrap().unwrap(), Relayed::default());
+    assert_eq!(
+        in_time(relay).await.unwrap().unwrap(),
+        RelaySummary::default()
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -64,7 +64,7 @@ mod tests {
     use tokio::sync::Semaphore;
 
     use super::{Answer, Ask, Flight, Flights, TIDY_AT};
-    use crate::node::Whom;
+    use crate::node::ConnectionSelector;
 
     struct Airport {
         flights: Flights,
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn what_changes_something_is_asked_each_time() {
         let ask = Ask::Disconnect {
-            whom: Whom::default(),
+            whom: ConnectionSelector::default(),
             code: 3000,
             reason: String::new(),
         };

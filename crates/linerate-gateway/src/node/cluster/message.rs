@@ -79,7 +79,7 @@ pub(crate) enum Ask {
     },
     /// Close connections.
     Disconnect {
-        whom: Whom,
+        whom: ConnectionSelector,
         code: u16,
         reason: String,
     },
@@ -100,19 +100,19 @@ pub(crate) enum Ask {
     PresenceStats { channel: String },
     /// Change the expiry of connections, in seconds since the Unix epoch.
     Refresh {
-        whom: Whom,
+        whom: ConnectionSelector,
         expires_s: Option<u64>,
         is_expired: bool,
     },
     /// Subscribe connections.
     Subscribe {
-        whom: Whom,
+        whom: ConnectionSelector,
         channel: String,
         info: Option<String>,
     },
     /// End subscriptions.
     Unsubscribe {
-        whom: Whom,
+        whom: ConnectionSelector,
         /// The channel; all channels if empty.
         channel: String,
         code: u32,
@@ -122,7 +122,7 @@ pub(crate) enum Ask {
 
 /// Selects connections.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub(crate) struct Whom {
+pub(crate) struct ConnectionSelector {
     /// The connections of this user, unless a client is named. An empty name selects anonymous
     /// clients.
     pub user: String,
@@ -192,7 +192,7 @@ impl Message {
     }
 }
 
-impl Whom {
+impl ConnectionSelector {
     /// Returns whether a connection is selected.
     pub(crate) fn matches(&self, user: &str, client: &str) -> bool {
         let is_named = self.client.is_empty() || self.client == client;
@@ -228,7 +228,7 @@ impl From<Person> for ClientInfo {
 mod tests {
     use linerate_hub::ClientInfo;
 
-    use super::{Ask, Body, Message, Person, Whom};
+    use super::{Ask, Body, ConnectionSelector, Message, Person};
 
     #[test]
     fn what_one_node_says_another_understands() {
@@ -273,17 +273,17 @@ mod tests {
 
     #[test]
     fn a_client_or_all_of_a_user_are_meant() {
-        let mut whom = Whom {
+        let mut whom = ConnectionSelector {
             user: "42".to_owned(),
-            ..Whom::default()
+            ..ConnectionSelector::default()
         };
         assert!(whom.matches("42", "a"));
         assert!(!whom.matches("7", "a"));
         whom.except = vec!["a".to_owned()];
         assert!(!whom.matches("42", "a"));
-        let whom = Whom {
+        let whom = ConnectionSelector {
             client: "b".to_owned(),
-            ..Whom::default()
+            ..ConnectionSelector::default()
         };
         assert!(whom.matches("42", "b"));
         assert!(!whom.matches("42", "a"));

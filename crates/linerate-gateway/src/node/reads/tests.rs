@@ -15,7 +15,7 @@ use linerate_broker::{
 use linerate_hub::{ChannelName, Epoch, StreamPosition};
 use tokio::{runtime::Handle, sync::Semaphore, task::JoinHandle};
 
-use super::{Reads, SPREAD_MAX, Wish};
+use super::{ReadRequest, Reads, SPREAD_MAX};
 use crate::node::tests::{channel, until};
 
 const STREAM: StreamOptions = StreamOptions {
@@ -79,12 +79,12 @@ impl Library {
     fn ask(&self, since: Option<StreamPosition>, limit: usize) -> Asked {
         let reads = self.reads.clone();
         tokio::spawn(async move {
-            let wish = Wish {
+            let request = ReadRequest {
                 stream: STREAM,
                 since,
                 limit,
             };
-            reads.read(&channel("news"), wish).await
+            reads.read(&channel("news"), request).await
         })
     }
 
@@ -159,8 +159,8 @@ async fn a_shared_read_answers_as_one_of_its_own_would() {
     // Of 30 publications, the last ten are left.
     let library = Library::new(30, 10).await;
     let epoch = library.epoch().await;
-    let wishes = (0..40).flat_map(|offset| [1, 3, 100].map(|limit| (offset, limit)));
-    let wishes: Vec<(u64, usize)> = wishes.collect();
+    let requests = (0..40).flat_map(|offset| [1, 3, 100].map(|limit| (offset, limit)));
+    let requests: Vec<(u64, usize)> = requests.collect();
     let position = |offset| StreamPosition {
         epoch: epoch.clone(),
         offset,
@@ -169,7 +169,7 @@ async fn a_shared_read_answers_as_one_of_its_own_would() {
     for lowest in [0, 15, 19, 20, 25, 30, 35] {
         let blocker = library.ask(None, 1);
         until("begun", || library.begun() % 2 == 1).await;
-        let asked: Vec<_> = wishes
+        let asked: Vec<_> = requests
             .iter()
             .filter(|(offset, _)| *offset >= lowest)
             .map(|(offset, limit)| (offset, limit, library.ask(Some(position(*offset)), *limit)))
@@ -178,18 +178,21 @@ async fn a_shared_read_answers_as_one_of_its_own_would() {
         library.permits.add_permits(2);
         for (offset, limit, asked) in asked {
             let shared = asked.await.unwrap().unwrap();
-            let wish = Wish {
+            let request = ReadRequest {
                 stream: STREAM,
                 since: Some(position(*offset)),
                 limit: *limit,
             };
             let news = channel("news");
-            let alone = library.broker.history(&news, STREAM, wish.request(0)).await;
+            let alone = library
+                .broker
+                .history(&news, STREAM, request.history_request(0))
+                .await;
             let alone = alone.unwrap();
-            assert_eq!(shared.is_contiguous, alone.is_contiguous, "{wish:?}");
+            assert_eq!(shared.is_contiguous, alone.is_contiguous, "{request:?}");
             assert_eq!(shared.newest, alone.newest);
             if alone.is_contiguous {
-                assert_eq!(payloads(&shared), payloads(&alone), "{wish:?}");
+                assert_eq!(payloads(&shared), payloads(&alone), "{request:?}");
             }
         }
         blocker.await.unwrap().unwrap();

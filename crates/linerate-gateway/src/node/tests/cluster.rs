@@ -9,7 +9,7 @@ use super::{Bus, channel, connect, node_on, present, until};
 use crate::{
     auth::{Revocation, Target},
     config::{Loader, Namespaces},
-    node::{EmulateError, Node, Notice, Whom, Worker, all_nodes::PresenceStats},
+    node::{ConnectionSelector, EmulateError, Node, Notice, Worker, all_nodes::PresenceStats},
     protocol::codes::{Disconnect, Unsubscribe},
 };
 
@@ -34,10 +34,10 @@ async fn pair() -> Pair {
     }
 }
 
-fn of_user(user: &str) -> Whom {
-    Whom {
+fn of_user(user: &str) -> ConnectionSelector {
+    ConnectionSelector {
         user: user.to_owned(),
-        ..Whom::default()
+        ..ConnectionSelector::default()
     }
 }
 

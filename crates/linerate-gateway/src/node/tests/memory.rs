@@ -5,7 +5,7 @@ use linerate_budget::{Budget, Consumer, State};
 use linerate_hub::ChannelName;
 
 use super::{PLAIN, channel, connect, node_within, publish, subscription};
-use crate::node::{From, Node, SubscribeError};
+use crate::node::{Node, StartPosition, SubscribeError};
 
 const MIB: u64 = 1 << 20;
 
@@ -44,9 +44,9 @@ async fn histories_are_refused_while_memory_is_critical_and_positions_are_not() 
     let (client, _memo) = connect(&worker, "", "c");
     let mut wanted = subscription("news");
     wanted.stream = DURABLE;
-    wanted.from = From::Newest;
+    wanted.from = StartPosition::Newest;
     let subscribed = worker.subscribe(client, wanted.clone()).await;
-    wanted.from = From::After(subscribed.unwrap().position.unwrap());
+    wanted.from = StartPosition::After(subscribed.unwrap().position.unwrap());
     worker.unsubscribe(client, &news);
     let refused = worker.subscribe(client, wanted.clone()).await.unwrap_err();
     assert!(matches!(

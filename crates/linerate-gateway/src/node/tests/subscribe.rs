@@ -7,7 +7,7 @@ use linerate_hub::{Epoch, StreamPosition};
 use tokio::sync::Notify;
 
 use super::{Bus, PLAIN, channel, connect, node_in_memory, node_on, publish, subscription, until};
-use crate::node::{From, Node, Recovery, SubscribeError};
+use crate::node::{Node, Recovery, StartPosition, SubscribeError};
 
 async fn newest(node: &Node) -> StreamPosition {
     let position_only = HistoryRequest {
@@ -33,7 +33,7 @@ async fn what_was_missed_is_in_the_reply() {
         publish(&node, "news", &number.to_string()).await;
     }
     let mut wanted = subscription("news");
-    wanted.from = From::After(seen);
+    wanted.from = StartPosition::After(seen);
     let subscribed = worker.subscribe(client, wanted).await.unwrap();
     assert!(subscribed.is_recovered);
     let missed: Vec<_> = subscribed
@@ -55,7 +55,7 @@ async fn what_was_missed_is_streamed() {
     let seen = newest(&node).await;
     publish(&node, "news", "2").await;
     let mut wanted = subscription("news");
-    wanted.from = From::After(seen);
+    wanted.from = StartPosition::After(seen);
     wanted.recovery = Recovery::Stream {
         publications_max: 10,
     };
@@ -80,7 +80,7 @@ async fn what_cannot_be_recovered_is_said_to_be_so() {
     for (since, publications_max) in [(other_epoch, 100), (seen, 9)] {
         let (client, _) = connect(&worker, "", "c");
         let mut wanted = subscription("news");
-        wanted.from = From::After(since);
+        wanted.from = StartPosition::After(since);
         wanted.recovery = Recovery::Reply { publications_max };
         let subscribed = worker.subscribe(client, wanted).await.unwrap();
         assert!(!subscribed.is_recovered);
@@ -112,7 +112,7 @@ async fn nothing_is_missed_or_repeated_while_somebody_publishes() {
         let (client, memo) = connect(&worker, "", "c");
         let mut wanted = subscription("news");
         wanted.stream.size_max = 100;
-        wanted.from = From::After(since.clone());
+        wanted.from = StartPosition::After(since.clone());
         let subscribed = worker.subscribe(client, wanted).await.unwrap();
         let position = subscribed.position.clone().unwrap();
         match subscribed.is_recovered {

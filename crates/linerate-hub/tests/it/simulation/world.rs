@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use linerate_hub::{
     ChannelOptions, ClientId, Encode, GapCause, Hub, HubOptions, Start, SubscriptionId,
-    SubscriptionOptions, Transmit, hub::Held,
+    SubscriptionOptions, Transmit, hub::MemoryUse,
 };
 
 use super::{
@@ -113,7 +113,7 @@ impl Simulation {
             }
         }
         assert_eq!(self.hub.poll_ready(), None);
-        assert_eq!(self.hub.held(), Held::default());
+        assert_eq!(self.hub.memory_use(), MemoryUse::default());
     }
 
     /// Returns the number of gaps that were reported.

@@ -21,13 +21,13 @@ pub(super) struct Match {
 
 /// The position of a byte in this message, counted on from the previous messages.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place(usize);
+pub(super) struct BytePosition(usize);
 
 /// How hard to search.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Effort {
-    /// The maximum number of places to compare.
-    pub(super) places_max: usize,
+    /// The maximum number of positions to compare.
+    pub(super) positions_max: usize,
     /// A match of at least this length ends the search.
     pub(super) enough_bytes: usize,
     /// After a match shorter than this, the search checks whether a longer match begins at the next
@@ -39,14 +39,14 @@ pub(super) struct Effort {
 
 /// Records where each string occurred last.
 ///
-/// Places are counted on from message to message, so that entries from earlier messages can be
+/// Positions are counted on from message to message, so that entries from earlier messages can be
 /// recognised by their small numbers. Nothing needs to be cleared until 64 KiB have been processed.
 pub(super) struct Finder {
-    /// For each hash, the last place of a string with that hash.
+    /// For each hash, the last position of a string with that hash.
     slots: Box<[u16; 1 << SLOT_BITS]>,
-    /// For each byte of the message, the previous place with the same hash.
+    /// For each byte of the message, the previous position with the same hash.
     links: Box<[u16; BYTES_MAX]>,
-    /// The place of the message's first byte, and the place after its last byte.
+    /// The position of the message's first byte, and the position after its last byte.
     start: usize,
     end: usize,
     distance_max: usize,
@@ -75,26 +75,26 @@ impl Finder {
         self.distance_max = distance_max;
     }
 
-    /// Notes the string that begins at `at`; returns the last earlier place where it may also
+    /// Notes the string that begins at `at`; returns the last earlier position where it may also
     /// occur.
     #[inline]
-    pub(super) fn note(&mut self, input: &[u8], at: usize) -> Option<Place> {
+    pub(super) fn note(&mut self, input: &[u8], at: usize) -> Option<BytePosition> {
         // The last three bytes begin no string of four.
         let slot = &mut self.slots[slot(word(input, at)?)];
         let before = *slot;
         self.links[at % BYTES_MAX] = before;
         *slot = (self.start + at) as u16;
         let before = usize::from(before);
-        (before >= self.oldest(at)).then_some(Place(before))
+        (before >= self.oldest(at)).then_some(BytePosition(before))
     }
 
     /// Returns the longest match of more than `longer_than` bytes for the string at `at`. The
-    /// search begins at `place`.
+    /// search begins at `position`.
     pub(super) fn find(
         &self,
         input: &[u8],
         at: usize,
-        Place(mut place): Place,
+        BytePosition(mut position): BytePosition,
         longer_than: usize,
         effort: Effort,
     ) -> Option<Match> {
@@ -102,9 +102,9 @@ impl Finder {
         let mut best = None;
         let mut longest = longer_than.max(MATCH_BYTES_MIN - 1);
         let mut ending = word(input, at + longest - 3)?;
-        for _ in 0..effort.places_max {
-            let from = place - self.start;
-            // Skip a place that differs where a longer match would have to end.
+        for _ in 0..effort.positions_max {
+            let from = position - self.start;
+            // Skip a position that differs where a longer match would have to end.
             if word(input, from + longest - 3) == Some(ending) {
                 let bytes = common(input, from, at);
                 if bytes > longest {
@@ -117,15 +117,15 @@ impl Finder {
                     }
                 }
             }
-            place = usize::from(self.links[from % BYTES_MAX]);
-            if place < oldest {
+            position = usize::from(self.links[from % BYTES_MAX]);
+            if position < oldest {
                 break;
             }
         }
         best
     }
 
-    /// Returns the first place that the string at `at` may refer to.
+    /// Returns the first position that the string at `at` may refer to.
     fn oldest(&self, at: usize) -> usize {
         self.start + at.saturating_sub(self.distance_max)
     }

@@ -49,8 +49,8 @@ impl Steps {
         self.rest = 0;
         let mut at = 0;
         while at < input.len() {
-            let place = finder.note(input, at);
-            let found = place.and_then(|place| finder.find(input, at, place, 0, effort));
+            let position = finder.note(input, at);
+            let found = position.and_then(|position| finder.find(input, at, position, 0, effort));
             let Some(mut found) = found else {
                 self.literals[usize::from(input[at])] += 1;
                 at += 1;
@@ -58,10 +58,10 @@ impl Steps {
             };
             let mut noted = at + 1;
             while found.bytes < effort.lazy_bytes {
-                let place = finder.note(input, noted);
+                let position = finder.note(input, noted);
                 noted += 1;
-                let later =
-                    place.and_then(|place| finder.find(input, at + 1, place, found.bytes, effort));
+                let later = position
+                    .and_then(|position| finder.find(input, at + 1, position, found.bytes, effort));
                 let Some(later) = later else {
                     break;
                 };

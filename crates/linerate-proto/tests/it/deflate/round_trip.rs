@@ -338,7 +338,7 @@ fn an_engine_reports_what_it_compresses() {
     };
     let options = Deflate::default();
     let compressing = engine_of(Role::Server, &Arc::default(), context, &options);
-    assert_eq!(compressing.deflates(), Some(context));
+    assert_eq!(compressing.compression(), Some(context));
     assert!(compressing.would_deflate(&[b'a'; 64]));
     assert!(!compressing.would_deflate(&[b'a'; 63]));
     let plain = linerate_proto::Engine::new(
@@ -346,6 +346,6 @@ fn an_engine_reports_what_it_compresses() {
         Arc::default(),
         Default::default(),
     );
-    assert_eq!(plain.deflates(), None);
+    assert_eq!(plain.compression(), None);
     assert!(!plain.would_deflate(&[b'a'; 64]));
 }

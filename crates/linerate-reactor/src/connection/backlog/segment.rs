@@ -120,9 +120,9 @@ impl Segment {
         bytes: usize,
         last_stays: bool,
         pool: &mut Pool,
-    ) -> Dropped {
+    ) -> DroppedFrames {
         let Some(first) = self.next_frame else {
-            return Dropped::default();
+            return DroppedFrames::default();
         };
         let (mut at, mut frames) = (first, 0);
         while at < self.range.end && at - first < bytes {
@@ -132,7 +132,7 @@ impl Segment {
             }
             (at, frames) = (end, frames + 1);
         }
-        let mut dropped = Dropped {
+        let mut dropped = DroppedFrames {
             frames,
             bytes: at - first,
             begun: None,
@@ -206,7 +206,7 @@ impl Segment {
 
 /// What was dropped from a segment.
 #[derive(Debug, Default)]
-pub(super) struct Dropped {
+pub(super) struct DroppedFrames {
     pub(super) frames: u64,
     pub(super) bytes: usize,
     /// The remainder of the frame before the dropped ones, which has been written in part; it is

@@ -3,7 +3,7 @@
 use super::{Io, outlet, write_slices};
 use crate::{
     connection::{Connection, memory::Memory},
-    driver::{event::Outlet, socket::Lost},
+    driver::{event::Outlet, socket::ConnectionLost},
     tls::outcome::{Alert, Failed},
 };
 
@@ -73,7 +73,7 @@ impl Io {
                     bytes
                 }
                 Outlet::Socket => {
-                    write_slices(&connection.socket, records).unwrap_or_else(|Lost| {
+                    write_slices(&connection.socket, records).unwrap_or_else(|ConnectionLost| {
                         connection.lost = true;
                         0
                     })

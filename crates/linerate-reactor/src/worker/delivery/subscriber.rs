@@ -12,7 +12,7 @@ use crate::{
     },
     driver::{
         event::Outlet,
-        socket::{self, Lost},
+        socket::{self, ConnectionLost},
     },
     topics::{
         burst::{Burst, Publications, publications},
@@ -58,7 +58,7 @@ pub(super) fn write(
     match written {
         Ok(written) if written == bytes => return true,
         Ok(written) => keep(io, connection, overflow, bursts, written),
-        Err(Lost) => connection.lost = true,
+        Err(ConnectionLost) => connection.lost = true,
     }
     false
 }

@@ -19,11 +19,11 @@ use super::{
 use crate::{
     config::Config,
     node::{
-        Dispatcher, From, Node, Recovery, Subscribe, Worker,
+        Dispatcher, Node, Recovery, StartPosition, Subscribe, Worker,
         tests::{channel, connect, options, run, subscription},
     },
     protocol::{centrifuge::stream, command},
-    session::{Asker, Identity, Settings},
+    session::{Identity, Requester, Settings},
 };
 
 const CHANNELS: [&str; 3] = ["a", "b", LIVE];
@@ -320,7 +320,10 @@ fn with_recovery(client: &Client, is_streamed: bool) -> Subscribe {
     Subscribe {
         stream: DURABLE,
         ring: RING,
-        from: client.newest.clone().map_or(From::Newest, From::After),
+        from: client
+            .newest
+            .clone()
+            .map_or(StartPosition::Newest, StartPosition::After),
         recovery: match is_streamed {
             true => Recovery::Stream { publications_max },
             false => Recovery::Reply { publications_max },
@@ -336,15 +339,15 @@ fn as_an_sdk(node: &Arc<Node>) -> Subscribe {
     config.channel.allow_subscribe = true;
     config.channel.allow_anonymous = true;
     let settings = Settings::new(config, None).unwrap();
-    let asker = Asker {
+    let requester = Requester {
         settings: &settings,
         node,
         identity: &Identity::new("c", None),
         dialect: &stream::EVENTS,
     };
-    let plan = asker.plan(channel(LIVE), &command::Subscribe::default(), None);
+    let plan = requester.plan(channel(LIVE), &command::Subscribe::default(), None);
     let wanted = plan.unwrap().subscribe;
-    assert_eq!(wanted.from, From::Live);
+    assert_eq!(wanted.from, StartPosition::Live);
     Subscribe {
         ring: RING,
         options: SubscriptionOptions {

@@ -10,17 +10,17 @@ use super::admission::CONNECTION_BYTES;
 /// A connection before its first request. After that, what the request needs, a body or a session,
 /// can be ended separately.
 #[derive(Debug, Default)]
-pub(super) struct Newcomer {
+pub(super) struct PendingConnection {
     ended: Notify,
     registration: Mutex<Option<Registration>>,
 }
 
-impl Newcomer {
+impl PendingConnection {
     /// Registers a connection.
     pub(super) fn register(budget: &Budget) -> Arc<Self> {
-        let newcomer = Arc::new(Self::default());
-        *newcomer.registration() = Some(budget.register(&newcomer));
-        newcomer
+        let pending = Arc::new(Self::default());
+        *pending.registration() = Some(budget.register(&pending));
+        pending
     }
 
     /// Ends the registration because a request has arrived.
@@ -40,7 +40,7 @@ impl Newcomer {
     }
 }
 
-impl Holder for Newcomer {
+impl Holder for PendingConnection {
     fn holds(&self) -> (Consumer, u64) {
         (Consumer::Connections, CONNECTION_BYTES)
     }

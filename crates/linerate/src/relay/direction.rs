@@ -13,7 +13,7 @@ use linerate_proto::{
 use linerate_simd::mask;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::{Passed, RelayEnd, RelayError};
+use super::{RelayEnd, RelayError, Transfer};
 use crate::{link::Side, parts::RawStream, pool};
 
 /// How many bytes of answers to Pings may be queued; beyond that, only newer Pings are answered
@@ -26,7 +26,8 @@ const COPIED_BYTES_MAX: usize = 4 << 10;
 /// How many bytes to collect for one write.
 const GATHERED_BYTES_MAX: usize = 32 << 10;
 
-pub(super) struct Way {
+/// One direction of a running relay.
+pub(super) struct Direction {
     relay: Relay<Side>,
     /// Our role towards the source.
     source: Side,
@@ -50,10 +51,10 @@ pub(super) struct Way {
     is_at_end: bool,
     is_over: bool,
     bytes_read: u64,
-    passed: Passed,
+    transfer: Transfer,
 }
 
-impl Way {
+impl Direction {
     /// Creates a direction that starts with the source's `unread` input and the `unsent` output for
     /// the sink.
     pub(super) fn new(
@@ -79,7 +80,7 @@ impl Way {
             is_at_end: false,
             is_over: false,
             bytes_read: 0,
-            passed: Passed::default(),
+            transfer: Transfer::default(),
         }
     }
 
@@ -142,8 +143,8 @@ impl Way {
         self.bytes_read
     }
 
-    pub(super) fn passed(&self) -> Passed {
-        self.passed
+    pub(super) fn transfer(&self) -> Transfer {
+        self.transfer
     }
 
     /// Writes everything that is ready.
@@ -168,7 +169,7 @@ impl Way {
                 false => self.at += written,
             }
             self.unflushed = true;
-            self.passed.bytes += written as u64;
+            self.transfer.bytes += written as u64;
         }
     }
 
@@ -223,7 +224,7 @@ impl Way {
                 header,
                 code,
             } => {
-                (self.passed.closed, self.passed.code) = (true, code);
+                (self.transfer.closed, self.transfer.code) = (true, code);
                 if let Some(header) = header {
                     self.queue.extend_from_slice(header.as_slice());
                     self.skip(header.replaced());

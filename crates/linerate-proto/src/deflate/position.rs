@@ -6,12 +6,12 @@ use core::sync::atomic::{AtomicU64, Ordering};
 ///
 /// A compressor that is at this position already knows the bytes that it may refer back to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Place {
+pub(super) struct MessagePosition {
     stream: u64,
     messages: u64,
 }
 
-impl Place {
+impl MessagePosition {
     /// Returns the start of a new stream with a unique number.
     pub(super) fn start() -> Self {
         static STREAMS: AtomicU64 = AtomicU64::new(0);

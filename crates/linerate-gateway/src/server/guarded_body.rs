@@ -1,4 +1,4 @@
-//! Response bodies that keep a place among the connections.
+//! Response bodies that keep a slot among the connections.
 
 use std::{
     pin::Pin,
@@ -8,25 +8,25 @@ use std::{
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 
-use super::Visit;
+use super::ConnectionGuard;
 
-/// A response body that holds the places of its request until it ends or is dropped.
+/// A response body that holds the slots of its request until it ends or is dropped.
 #[derive(Debug)]
-pub(super) struct Staying {
+pub(super) struct GuardedBody {
     body: Body,
-    _visit: Visit,
+    _guard: ConnectionGuard,
 }
 
-impl Staying {
-    pub(super) fn new(body: Body, visit: Visit) -> Self {
+impl GuardedBody {
+    pub(super) fn new(body: Body, guard: ConnectionGuard) -> Self {
         Self {
             body,
-            _visit: visit,
+            _guard: guard,
         }
     }
 }
 
-impl HttpBody for Staying {
+impl HttpBody for GuardedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -18,7 +18,7 @@ static WRONG_KEYS: Quiet = Quiet::new();
 
 /// The state that all sessions of a node share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct SessionEnvironment {
     settings: ArcSwap<Settings>,
     metrics: Metrics,
     attempts: Attempts,
@@ -39,7 +39,7 @@ pub(crate) struct Settings {
     pub filters: Filters,
 }
 
-impl Shared {
+impl SessionEnvironment {
     /// Creates the shared state with these settings.
     pub(crate) fn new(settings: Settings) -> Self {
         Self {

@@ -14,14 +14,14 @@ const CHANNELS_MAX: usize = 1_024;
 
 /// What was dropped: the channels, and the number of publications.
 #[derive(Debug)]
-pub(super) struct Lost {
+pub(super) struct DroppedPublications {
     since: Instant,
     /// `None` for all channels.
     channels: Option<HashSet<ChannelName, RandomState>>,
     publications: u64,
 }
 
-impl Lost {
+impl DroppedPublications {
     pub(super) fn new(since: Instant) -> Self {
         Self {
             since,
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn the_channels_are_those_of_the_publications_and_of_gaps() {
         let start = Instant::now();
-        let mut lost = Lost::new(start);
+        let mut lost = DroppedPublications::new(start);
         lost.add(vec![publication("a"), publication("b"), publication("a")]);
         let gap = lost.to_gap(start + Duration::from_secs(3));
         let mut channels = gap.channels.unwrap();
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn more_channels_than_are_remembered_are_all_channels() {
-        let mut lost = Lost::new(Instant::now());
+        let mut lost = DroppedPublications::new(Instant::now());
         for number in 0..=CHANNELS_MAX {
             assert!(lost.to_gap(Instant::now()).channels.is_some(), "{number}");
             lost.add(vec![publication(&number.to_string())]);

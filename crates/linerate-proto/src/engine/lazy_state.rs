@@ -8,7 +8,7 @@ use crate::deflate::Codec;
 
 /// State behind a pointer, which stays allocated after its first use.
 #[derive(Debug, Default)]
-pub(super) struct Aside(Option<Box<Content>>);
+pub(super) struct LazyState(Option<Box<Content>>);
 
 #[derive(Debug)]
 struct Content {
@@ -18,7 +18,7 @@ struct Content {
     codec: Option<Box<Codec>>,
 }
 
-impl Aside {
+impl LazyState {
     #[inline]
     pub(super) fn set_answer(&mut self, payload: &[u8]) {
         self.content().answer.set(payload);
