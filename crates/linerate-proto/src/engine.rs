@@ -337,7 +337,7 @@ impl<E: Endpoint> Engine<E> {
         }
     }
 
-    // Never inlined: a loop over events would then keep each event in memory (10 instructions more
+    // Never inlined: a loop over events would then keep each event in memory (15 instructions more
     // per read of one byte, see `tests/it/feed_cost.rs`).
     #[cold]
     #[inline(never)]
