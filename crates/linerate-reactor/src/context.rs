@@ -21,6 +21,21 @@ use crate::{
 
 /// The handle passed to the callbacks of a connection: it sends, subscribes, publishes, pauses the
 /// input, and closes the connection.
+///
+/// ```
+/// use linerate_reactor::{CloseCode, Context, Message, SendError};
+///
+/// /// Subscribes to the topic that a message names, and confirms that.
+/// fn subscribe(cx: &mut Context<'_>, message: Message<'_>) -> Result<(), SendError> {
+///     let Message::Text(topic) = message else {
+///         return cx.close(CloseCode::UNSUPPORTED_DATA, "send the name of a topic");
+///     };
+///     match cx.subscribe(topic) {
+///         Ok(_) => cx.send_text("subscribed"),
+///         Err(error) => cx.close(CloseCode::POLICY_VIOLATION, &error.to_string()),
+///     }
+/// }
+/// ```
 pub struct Context<'a> {
     output: Output<'a>,
     last_in_input: bool,

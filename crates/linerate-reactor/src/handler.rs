@@ -56,6 +56,33 @@ impl<'a> Opened<'a> {
 /// The connections that a [`Context`] of this handler [opens](Context::connect) also belong to this
 /// handler, as do those of a [`Connector`](crate::Connector). Each is first announced by
 /// [`open`](Self::open) or [`failed`](Self::failed).
+///
+/// ```
+/// use linerate_reactor::{Closed, Context, Handler, Message, Opened};
+///
+/// /// Echoes messages, and counts those of each connection.
+/// #[derive(Clone)]
+/// struct Echo;
+///
+/// impl Handler for Echo {
+///     type Data = u64;
+///
+///     fn open(&mut self, _cx: &mut Context<'_>, _opened: Opened<'_>) -> u64 {
+///         0
+///     }
+///
+///     fn message(&mut self, echoed: &mut u64, cx: &mut Context<'_>, message: Message<'_>) {
+///         // This fails only if the connection is closing.
+///         if cx.send(message).is_ok() {
+///             *echoed += 1;
+///         }
+///     }
+///
+///     fn close(&mut self, echoed: u64, _cx: &mut Context<'_>, closed: Closed) {
+///         println!("closed with {} after {echoed} messages", closed.code);
+///     }
+/// }
+/// ```
 pub trait Handler: Clone + Send + 'static {
     /// The data kept for each connection.
     type Data: 'static;

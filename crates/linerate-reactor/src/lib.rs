@@ -54,6 +54,7 @@
 //!
 //! - `reactor_echo` echoes messages.
 //! - `reactor_room` sends every message to all clients.
+//! - `reactor_market` publishes prices to their subscribers; a slow one gets the newest.
 //! - `reactor_relay` connects each client to an upstream server, with back-pressure in both
 //!   directions.
 //! - `reactor_connector` keeps many connections to one server and reconnects after it was

@@ -16,6 +16,30 @@ use crate::{
 
 /// A handle on a running server or connector that any thread can use. It publishes messages, opens,
 /// adopts and resumes connections, and shuts the reactor down.
+///
+/// ```
+/// # use linerate_reactor::{Context, Handler, Opened};
+/// use linerate_reactor::{Message, Server};
+///
+/// # #[derive(Clone)]
+/// # struct Prices;
+/// # impl Handler for Prices {
+/// #     type Data = ();
+/// #     fn open(&mut self, cx: &mut Context<'_>, _opened: Opened<'_>) {
+/// #         _ = cx.subscribe("AAPL");
+/// #     }
+/// #     fn message(&mut self, (): &mut (), _cx: &mut Context<'_>, _message: Message<'_>) {}
+/// # }
+/// # fn main() -> std::io::Result<()> {
+/// let server = Server::new().with_fallback(Prices).listen(([127, 0, 0, 1], 0).into())?;
+/// let remote = server.remote();
+/// std::thread::spawn(move || {
+///     remote.publish("AAPL", Message::Text("201.17"));
+///     remote.shut_down();
+/// });
+/// server.run()
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Remote(pub(crate) Arc<Reactor>);
 
