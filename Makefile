@@ -14,10 +14,10 @@ export CHROMIUM_BIN := $(or $(CHROMIUM_BIN),$(shell command -v chromium),/usr/bi
 # Only h2spec and the tests of centrifuge-go need Go; Debian's version is too old.
 GO := $(or $(shell command -v go),$(wildcard /usr/local/go/bin/go))
 
-# Tests run programs of the profile `ci`, which is compiled faster than a release and optimised
-# enough for thorough tests. What people run, and what measures, is built for release.
-PROFILE := ci
-PROGRAMS = $(abspath $(TARGET)/$(PROFILE))
+# Tests run programs that are compiled fast, with debug assertions and overflow checks. What people
+# run, and what measures, is built for release.
+PROFILE := dev
+PROGRAMS = $(abspath $(TARGET)/$(PROFILE:dev=debug))
 PROGRAM_TESTS := browser-test sdk-test packaging-test conformance h2spec http3 interop bench-test
 $(PROGRAM_TESTS): export LINERATE_BIN = $(PROGRAMS)/linerate
 
@@ -28,7 +28,7 @@ UNIT := --workspace --exclude linerate-web --all-features
 
 # The steps of continuous integration, in order. The pages precede all Rust: the binary embeds them.
 TEST_STEPS := setup web lint docs unit web-test
-ALL_STEPS := fuzz-check deny $(PROGRAM_TESTS)
+ALL_STEPS := slow-test fuzz-check deny $(PROGRAM_TESTS)
 
 .PHONY: help
 help: ## list the targets
@@ -43,7 +43,7 @@ test: ## run the checks and the tests of all crates and pages
 	@scripts/steps $(TEST_STEPS)
 
 .PHONY: test-all
-test-all: ## run the rest: browsers, SDKs, packages, conformance, fuzz targets, dependencies
+test-all: ## run the rest: slow tests, browsers, SDKs, packages, conformance, fuzz targets, dependencies
 	@scripts/steps $(ALL_STEPS)
 
 .PHONY: check
@@ -51,7 +51,7 @@ check: web ## check only what differs from HEAD: formatting, lints and unit test
 	scripts/check-changed $(SINCE)
 
 .PHONY: program
-program: web ## build the binary that tests run, target/ci/linerate
+program: web ## build the binary that tests run, target/debug/linerate
 	cargo build --locked --profile $(PROFILE) $(UNIT) --bin linerate
 
 .PHONY: setup
@@ -91,13 +91,17 @@ lint: web ## check formatting, clippy, types of the pages, syntax of the scripts
 docs: web ## build the Rust documentation; a broken link is an error
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps --all-features
 
-# The crates that do arithmetic on lengths are tested again with overflow checks and debug
-# assertions.
+# Most tests of programs wait for something, so several run on each processor.
 .PHONY: unit
 unit: web sdks ## test all crates
-	scripts/steady-tests --locked --profile $(PROFILE) $(UNIT) --tests
-	cargo test --locked --profile $(PROFILE) --no-fail-fast $(UNIT) --doc
-	cargo test --locked -p linerate-simd -p linerate-proto -p linerate-tls -p linerate-web --lib --tests
+	RUST_TEST_THREADS=$$(($$(nproc) * 2)) cargo test --locked --no-fail-fast $(UNIT) --tests
+	cargo test --locked --no-fail-fast $(UNIT) --doc
+	cargo test --locked -p linerate-web --lib --tests
+
+# Tests that keep a processor busy for long, or that others must not slow down.
+.PHONY: slow-test
+slow-test: web sdks ## run the tests that need the machine for themselves
+	cargo test --locked $(UNIT) --test it -- --ignored --test-threads 1 readers_that_stop ten_million
 
 # Rebuilt if a source or the lockfile has changed, or if the result is missing.
 .PHONY: web
