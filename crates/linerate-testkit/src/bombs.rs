@@ -7,13 +7,12 @@
 use std::{
     io::{self, Read, Write},
     net::{SocketAddr, TcpStream},
-    time::Duration,
 };
 
 use linerate_harness::process::Process;
 use linerate_proto::Role;
 
-use crate::Frame;
+use crate::{Frame, PATIENCE};
 
 const CONNECTIONS: usize = 100;
 
@@ -35,9 +34,6 @@ const BOMB_BYTES: usize = 1 << 20;
 
 /// This many bytes of the bomb, including the header, inflate to more than is left below the limit.
 const SPARK_BYTES: usize = 100;
-
-/// The maximum time for an answer, even on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Sends the bombs to a server in this process that reassembles messages, with the default limits,
 /// at `path`.

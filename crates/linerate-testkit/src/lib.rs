@@ -10,6 +10,8 @@
 //! - [`server`] starts, kills, pauses and restarts real Redis servers and sentinels.
 #![forbid(unsafe_code)]
 
+use std::time::Duration;
+
 #[cfg(target_os = "linux")]
 pub mod bombs;
 mod endpoint;
@@ -26,3 +28,7 @@ pub use frame::{Frame, LengthForm};
 pub use pair::{Pair, Side};
 pub use rng::Rng;
 pub use skip::skip;
+
+/// The longest time that a test waits for what must happen, even on a very busy machine. It only
+/// ends tests that would otherwise hang.
+pub const PATIENCE: Duration = Duration::from_secs(120);

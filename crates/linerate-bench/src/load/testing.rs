@@ -17,7 +17,7 @@ use super::{Budget, Probe, Target, Usage, Wire};
 pub(crate) const BUDGET: Budget = Budget {
     warm_up: Duration::from_millis(20),
     measured: Duration::from_millis(50),
-    silence_max: Duration::from_secs(5),
+    silence_max: Duration::from_secs(60),
 };
 
 /// A budget with a short timeout, for servers that are silent.

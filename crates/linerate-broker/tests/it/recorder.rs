@@ -11,13 +11,11 @@ use std::{
 use bytes::Bytes;
 use linerate_broker::{BoxFuture, Event, Gap, Ingest, LinkState};
 use linerate_hub::Publication;
+use linerate_testkit::PATIENCE;
 use tokio::{
     sync::Notify,
     time::{Instant, timeout},
 };
-
-/// The maximum time to wait for something that must happen.
-pub(crate) const WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// Events and the times at which they arrived.
 #[derive(Debug, Default)]
@@ -57,7 +55,7 @@ impl Recorder {
         what: &str,
         find: impl Fn(&[(Instant, Event)]) -> Option<T>,
     ) -> T {
-        let found = timeout(WAIT_MAX, async {
+        let found = timeout(PATIENCE, async {
             loop {
                 let changed = self.changed.notified();
                 let found = find(&self.events());

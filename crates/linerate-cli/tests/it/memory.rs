@@ -17,9 +17,6 @@ use crate::support::{PATIENCE, Server};
 
 const MIB: u64 = 1 << 20;
 
-/// How soon after a flood all memory must be released.
-const BACK_WITHIN: Duration = Duration::from_secs(10);
-
 /// A connection that was opened before memory was short, for monitoring and for the server API.
 struct Line(TcpStream);
 
@@ -116,7 +113,7 @@ impl Line {
         let since = Instant::now();
         while self.is_short().await || self.used("blocks").await.1 > used_max {
             let used = self.used("blocks").await;
-            assert!(since.elapsed() < BACK_WITHIN, "still {used:?} bytes in use");
+            assert!(since.elapsed() < PATIENCE, "still {used:?} bytes in use");
             sleep(Duration::from_millis(50)).await;
         }
         assert_eq!(server.get("/live").await.status, 200);

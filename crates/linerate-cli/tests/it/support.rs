@@ -17,8 +17,7 @@ use tokio::{
     time::timeout,
 };
 
-/// No response takes longer than this, even on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) use linerate_testkit::PATIENCE;
 
 /// `linerate serve` or `echo` on a free port; killed on drop.
 pub(crate) struct Server {

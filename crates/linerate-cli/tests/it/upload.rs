@@ -176,7 +176,7 @@ async fn one_upload_too_many_is_told_to_come_again_and_each_end_makes_room() {
     wait_for_uploads(&mut watching, 1).await;
     let runtime = std::thread::spawn(move || drop(third));
     runtime.join().unwrap();
-    timeout(Duration::from_secs(10), wait_for_uploads(&mut watching, 0))
+    timeout(PATIENCE, wait_for_uploads(&mut watching, 0))
         .await
         .unwrap();
     // The session is kept for its client, but not at the expense of a client that is connected.
@@ -399,7 +399,7 @@ async fn many_uploads_stay_within_their_budget_and_give_all_of_it_back() {
             sleep(Duration::from_millis(50)).await;
         }
     };
-    timeout(Duration::from_secs(10), all_back).await.unwrap();
+    timeout(PATIENCE, all_back).await.unwrap();
 }
 
 #[tokio::test]

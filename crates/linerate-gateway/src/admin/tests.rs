@@ -11,6 +11,7 @@ use futures_util::StreamExt;
 use http::StatusCode;
 use linerate::Scheme;
 use linerate_broker::{Event, Gap, GapReason};
+use linerate_testkit::PATIENCE;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use tower_service::Service;
@@ -265,7 +266,7 @@ async fn read_until(stream: &mut BodyDataStream, text: &str) -> String {
             seen.push_str(std::str::from_utf8(&bytes).unwrap());
         }
     };
-    timeout(Duration::from_secs(10), reading).await.expect(text);
+    timeout(PATIENCE, reading).await.expect(text);
     seen
 }
 

@@ -27,6 +27,7 @@ use linerate_hub::{
     Batch, ChannelName, ChannelOptions, ClientId, ClientInfo, Encode, EncodingId, Publication,
     SubscriptionOptions, Unencodable,
 };
+use linerate_testkit::PATIENCE;
 use tokio::{runtime::Handle, sync::Notify, time::timeout};
 
 use super::{
@@ -38,8 +39,6 @@ use crate::{
     config::{Config, FilterOptions, Namespaces},
     protocol::{Block, Transmit},
 };
-
-const SOON: Duration = Duration::from_secs(10);
 
 pub(crate) const PLAIN: StreamOptions = StreamOptions {
     is_durable: false,
@@ -366,7 +365,7 @@ impl Memo {
                 self.arrived.notified().await;
             }
         };
-        timeout(SOON, waiting)
+        timeout(PATIENCE, waiting)
             .await
             .expect("nothing arrived in time")
     }
@@ -438,7 +437,7 @@ pub(crate) async fn until(what: &str, holds: impl Fn() -> bool) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    timeout(SOON, looking)
+    timeout(PATIENCE, looking)
         .await
         .unwrap_or_else(|_| panic!("{what}"));
 }

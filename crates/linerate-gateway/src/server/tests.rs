@@ -13,6 +13,7 @@ use axum::{
     routing::{get, post},
 };
 use linerate::Scheme;
+use linerate_testkit::PATIENCE;
 use rustls::pki_types::ServerName;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -26,7 +27,6 @@ use super::{
 };
 use crate::config::{Config, ServerOptions, TlsOptions};
 
-const PATIENCE: Duration = Duration::from_secs(20);
 /// A PROXY protocol header for `192.0.2.1`.
 const PROXY: &[u8] =
     b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x01\x7f\0\0\x01\x04\xd2\x1f\x90";

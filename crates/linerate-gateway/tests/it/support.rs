@@ -10,6 +10,7 @@ use linerate_gateway::{
     config::{Config, Loader, Secret},
 };
 use linerate_hub::ChannelName;
+use linerate_testkit::PATIENCE;
 use serde_json::Value;
 
 use crate::http::request;
@@ -122,8 +123,9 @@ pub(crate) fn config(toml: &str) -> Config {
 
 /// Fails a test that waits too long.
 pub(crate) async fn in_time<F: Future>(future: F) -> F::Output {
-    let limit = Duration::from_secs(10);
-    tokio::time::timeout(limit, future).await.expect("in time")
+    tokio::time::timeout(PATIENCE, future)
+        .await
+        .expect("in time")
 }
 
 /// A Centrifuge client that speaks JSON over a WebSocket.

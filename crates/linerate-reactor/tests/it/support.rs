@@ -10,9 +10,7 @@ use std::{
 use linerate_proto::{Header, Role};
 use linerate_reactor::{Context, DriverKind, Handler, Message, Opened, Options, Remote, Server};
 use linerate_testkit::Frame;
-
-/// The time limit for a response, even on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) use linerate_testkit::PATIENCE;
 
 /// A request that opens a WebSocket, with the key of RFC 6455 §1.3.
 pub(crate) const REQUEST: &str = "GET /chat HTTP/1.1\r\n\
@@ -64,9 +62,13 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Starts a server with the driver of the test binary.
+    /// Starts a server with the driver of the test binary. With the default interval it sends no
+    /// Pings, which a test that takes long on a busy machine would read instead of its echo.
     pub(crate) fn start<H: Handler>(handler: H, workers: usize, mut options: Options) -> Self {
         options.driver = driver();
+        if options.config.ping_interval == Options::default().config.ping_interval {
+            options.config.ping_interval = None;
+        }
         let server = Server::new().with_workers(workers).with_options(options);
         Self::serve(server.with_route("/chat", handler))
     }

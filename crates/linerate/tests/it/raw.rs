@@ -1,9 +1,9 @@
 //! A client made of a socket and raw bytes that does not use the library.
 
-use std::{net::SocketAddr, time::Duration};
+use std::net::SocketAddr;
 
 use linerate_proto::{Header, Role};
-use linerate_testkit::Frame;
+use linerate_testkit::{Frame, PATIENCE};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -40,7 +40,7 @@ pub(crate) fn with_line(line: impl AsRef<[u8]>) -> Vec<u8> {
 
 /// Fails a test that would otherwise wait forever.
 pub(crate) async fn in_time<F: Future>(future: F) -> F::Output {
-    timeout(Duration::from_secs(20), future)
+    timeout(PATIENCE, future)
         .await
         .expect("it must end in time")
 }

@@ -5,13 +5,11 @@ use std::{fs, path::Path, time::Duration};
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 use linerate_broker::{BrokerError, BrokerOptions, GapReason, HistoryRequest, StreamOptions};
+use linerate_testkit::PATIENCE;
 use tokio::time::{Instant, sleep};
 
 use super::NatsServer;
-use crate::{
-    contract::{DURABLE, Node, name, publish},
-    recorder::WAIT_MAX,
-};
+use crate::contract::{DURABLE, Node, name, publish};
 
 async fn streams(server: &NatsServer) -> async_nats::jetstream::Context {
     async_nats::jetstream::new(async_nats::connect(server.url()).await.unwrap())
@@ -159,7 +157,7 @@ async fn streams_of_idle_channels_are_deleted() {
     };
     let start = Instant::now();
     while names().await.len() > 4 {
-        assert!(start.elapsed() < WAIT_MAX, "{:?}", names().await);
+        assert!(start.elapsed() < PATIENCE, "{:?}", names().await);
         sleep(Duration::from_millis(50)).await;
     }
     let left = names().await;

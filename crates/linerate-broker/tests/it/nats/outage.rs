@@ -5,13 +5,14 @@ use std::{sync::Arc, time::Duration};
 use linerate_broker::{
     Broker, BrokerError, BrokerOptions, GapReason, HistoryRequest, LinkState, Nats,
 };
+use linerate_testkit::PATIENCE;
 use tokio::time::{Instant, sleep};
 
 use super::NatsServer;
 use crate::{
     contract::{DURABLE, Node, PLAIN, name, publish},
     proxy::Proxy,
-    recorder::{Recorder, WAIT_MAX},
+    recorder::Recorder,
 };
 
 /// The maximum time until a deaf link must be reported.
@@ -208,7 +209,7 @@ async fn a_node_that_does_not_read_is_told_what_it_missed() {
     }
     let start = Instant::now();
     while node.broker.link() != LinkState::Deaf {
-        assert!(start.elapsed() < WAIT_MAX, "everything is waiting");
+        assert!(start.elapsed() < PATIENCE, "everything is waiting");
         sleep(Duration::from_millis(10)).await;
     }
     node.recorder.unblock();

@@ -9,7 +9,7 @@ use std::{
 };
 
 use linerate_broker::{Broker, BrokerError, BrokerOptions, Redis};
-use linerate_testkit::server::RedisCluster;
+use linerate_testkit::{PATIENCE, server::RedisCluster};
 
 use crate::{
     contract::{BARE, DURABLE, Node, PLAIN, Service, contract, name, publish},
@@ -134,7 +134,7 @@ async fn a_master_that_dies_is_replaced_by_its_replica() {
     let gap = node.recorder.gap().await;
     assert_eq!(gap.channels, Some(vec![name(&lost)]));
     node.recorder.link(true).await;
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + PATIENCE;
     let (channel, late) = (name(&lost), || publish("after", DURABLE));
     while let Err(error) = node.broker.publish(&channel, late()).await {
         let is_away = matches!(

@@ -6,7 +6,10 @@ use std::{
 };
 
 use linerate_broker::{BrokerError, BrokerOptions, Redis};
-use linerate_testkit::server::{RedisServer, SentinelServer};
+use linerate_testkit::{
+    PATIENCE,
+    server::{RedisServer, SentinelServer},
+};
 
 use crate::{
     contract::{DURABLE, Node, PLAIN, name, publish},
@@ -53,7 +56,7 @@ async fn the_new_master_is_found_after_a_failover() {
     assert!(gap.lasted >= Duration::from_millis(500), "{gap:?}");
     node.recorder.link(true).await;
     let channel = name("durable");
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + PATIENCE;
     while let Err(error) = node
         .broker
         .publish(&channel, publish("after", DURABLE))
@@ -100,7 +103,7 @@ async fn an_unknown_master_is_reported() {
 }
 
 fn wait(is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + PATIENCE;
     while !is_so() {
         assert!(Instant::now() < deadline);
         std::thread::sleep(Duration::from_millis(50));
