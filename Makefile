@@ -28,7 +28,7 @@ UNIT := --workspace --exclude linerate-web --all-features
 
 # The steps of continuous integration, in order. The pages precede all Rust: the binary embeds them.
 TEST_STEPS := setup web lint docs unit web-test
-ALL_STEPS := slow-test fuzz-check deny $(PROGRAM_TESTS)
+ALL_STEPS := features slow-test fuzz-check deny $(PROGRAM_TESTS)
 
 .PHONY: help
 help: ## list the targets
@@ -76,7 +76,6 @@ lint: web ## check formatting, clippy, types of the pages, syntax of the scripts
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo fmt --manifest-path mutants/Cargo.toml --all --check
 	cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
-	scripts/features
 	cd web && npm run --silent check
 	cd sdk-tests && ../web/node_modules/.bin/prettier --config ../web/.prettierrc.json --check .
 	for script in $$(grep -rlE '^#!/usr/bin/env bash' scripts .ci bench conformance); do bash -n "$$script"; done
@@ -86,6 +85,10 @@ lint: web ## check formatting, clippy, types of the pages, syntax of the scripts
 	scripts/check-figures
 	scripts/check-english
 	scripts/import-graph
+
+.PHONY: features
+features: ## lint the libraries without features, and with each feature alone
+	scripts/features
 
 .PHONY: docs
 docs: web ## build the Rust documentation; a broken link is an error
