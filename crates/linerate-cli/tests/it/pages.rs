@@ -183,7 +183,7 @@ async fn a_name_that_leads_here_by_dns_rebinding_reaches_no_route() {
     let server = Server::start();
     let port = server.address.port();
     let routes = routes();
-    assert!(routes.len() >= 28, "{routes:?}");
+    assert!(routes.len() >= 33, "{routes:?}");
     for route in routes.iter().map(String::as_str).chain(["/nothing"]) {
         for method in ["GET", "POST", "OPTIONS", "HEAD", "CONNECT"] {
             // The target of CONNECT is an authority.

@@ -263,7 +263,8 @@ pub(crate) fn made_log(requests: u64) -> (String, u64) {
 }
 
 /// Returns every path that the server's routers handle, with the names in braces filled in. They
-/// are read from the sources, so that a new path cannot be forgotten.
+/// are read from the sources (routes, and the paths of client protocols), so that a new path cannot
+/// be forgotten.
 pub(crate) fn routes() -> Vec<String> {
     let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
@@ -280,8 +281,12 @@ pub(crate) fn routes() -> Vec<String> {
                 folders.push(path);
             } else if !path.ends_with("tests.rs") {
                 let source = std::fs::read_to_string(path).unwrap();
-                let after = source.split(".route(").skip(1);
-                routes.extend(after.map(|after| after.split('"').nth(1).unwrap().to_owned()));
+                for mark in [".route(", " path: ", "PATH: &str = "] {
+                    let after = source.split(mark).skip(1).map(str::trim_start);
+                    let paths =
+                        after.filter_map(|after| after.strip_prefix("\"/")?.split('"').next());
+                    routes.extend(paths.map(|path| format!("/{path}")));
+                }
             }
         }
     }
