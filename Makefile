@@ -101,10 +101,13 @@ unit: web sdks ## test all crates
 	cargo test --locked --no-fail-fast $(UNIT) --doc
 	cargo test --locked -p linerate-web --lib --tests
 
-# Tests that keep a processor busy for long, or that others must not slow down.
+# Tests that keep a processor busy for long, or that others must not slow down. With debug
+# assertions, tests of the hub and of simulated nodes take a part of their steps, here all of them.
 .PHONY: slow-test
 slow-test: web sdks ## run the tests that need the machine for themselves
 	cargo test --locked $(UNIT) --test it -- --ignored --test-threads 1 readers_that_stop ten_million
+	LINERATE_SEEDS=1000 cargo test --locked $(UNIT) --lib -- without_being_told
+	cargo test --locked --release -p linerate-hub --test it
 
 # Rebuilt if a source or the lockfile has changed, or if the result is missing.
 .PHONY: web
