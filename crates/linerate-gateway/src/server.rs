@@ -11,7 +11,7 @@
 //! | `pending_connection` | connections before their first request |
 //! | `peer` | the origin of a request |
 //! | `proxy` | client addresses reported by trusted proxies |
-//! | `refusal` | refuses connections for which there is no slot |
+//! | `refusal` | refuses connections when all slots are taken |
 //! | `request` | answers requests, which know where they come from |
 //! | `spares` | spare file descriptors |
 //! | `guarded_body` | response bodies that keep their slot among the connections |

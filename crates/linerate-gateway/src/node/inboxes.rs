@@ -27,7 +27,7 @@ impl Inboxes {
     /// Returns the inbox of a worker.
     ///
     /// # Panics
-    /// There is no worker with this index.
+    /// The index is not that of a worker.
     pub(crate) fn of(&self, worker: u16) -> &Arc<Inbox> {
         &self.0[usize::from(worker)]
     }
