@@ -28,10 +28,16 @@ const DRIVER: DriverKind = DriverKind::Epoll;
 const MESSAGES: [usize; 2] = [2_000, 6_000];
 
 /// The maximum difference between the two runs. What the server allocates while it starts and warms
-/// up, such as buffers and tables, depends on how much it finds to do at a time, and with several
-/// workers on how many connections the counted worker gets. An allocation for each message would
-/// make a difference of at least 400.
-const DIFFERENCE_MAX: u64 = 200;
+/// up, such as buffers and tables, depends on how much it finds to do at a time.
+const DIFFERENCE_MAX: u64 = 30;
+
+/// The maximum difference with several workers. It also depends on how many connections the counted
+/// worker gets.
+const SPREAD_MAX: u64 = 150;
+
+/// How often both runs are measured before the test fails. On a busy machine a server warms up
+/// differently each time; code that allocates for each message never passes.
+const MEASUREMENTS_MAX: usize = 5;
 
 /// Asserts, for each driver, that a server allocates as much for many messages as for few, from its
 /// start to its end. `client` connects and sends the given number of messages.
@@ -56,20 +62,32 @@ fn assert_allocations(
             linerate_testkit::skip(missing);
             continue;
         }
-        let [few, many] = MESSAGES.map(|messages| {
-            let mut options = Options::default();
-            options.driver = driver;
-            options.config.ping_interval = None;
-            let server = Server::new().with_options(options).with_workers(workers);
-            allocations(serve(server).with_fallback(Echo), |address| {
-                client(address, messages);
+        let measure_both = || {
+            MESSAGES.map(|messages| {
+                let mut options = Options::default();
+                options.driver = driver;
+                options.config.ping_interval = None;
+                let server = Server::new().with_options(options).with_workers(workers);
+                allocations(serve(server).with_fallback(Echo), |address| {
+                    client(address, messages);
+                })
             })
-        });
+        };
+        let difference_max = if workers == 1 {
+            DIFFERENCE_MAX
+        } else {
+            SPREAD_MAX
+        };
         let of_messages = per_message * (MESSAGES[1] - MESSAGES[0]) as u64;
-        assert!(
-            many <= few + of_messages + DIFFERENCE_MAX,
-            "{driver}: {many} allocations instead of {few}"
-        );
+        let is_within = |[few, many]: &[u64; 2]| *many <= few + of_messages + difference_max;
+        let mut measured = Vec::new();
+        while !measured.iter().any(is_within) {
+            assert!(
+                measured.len() < MEASUREMENTS_MAX,
+                "{driver}: allocations for few and for many messages: {measured:?}"
+            );
+            measured.push(measure_both());
+        }
     }
 }
 
