@@ -50,7 +50,7 @@ pub(crate) use driver::Driver;
 use driver_state::DriverState;
 pub(crate) use futures::{Recv, SendMessage, send_uncompressed};
 use inbox::Inbox;
-pub(crate) use inbox::{Chunk, Mode};
+pub(crate) use inbox::{Chunk, End, Mode, Received};
 use outbox::Outbox;
 pub(crate) use registry::{Connections, Slot};
 
@@ -169,11 +169,7 @@ impl Link {
     }
 
     /// Receives the next message, or the next chunk of one.
-    pub(crate) fn poll_receive(
-        &self,
-        cx: &mut Context<'_>,
-        mode: Mode,
-    ) -> Poll<Result<Option<Chunk>>> {
+    pub(crate) fn poll_receive(&self, cx: &mut Context<'_>, mode: Mode) -> Poll<Received> {
         let mut connection = self.lock();
         if self.is_driver_active() {
             return connection.poll_receive(cx, cx.waker(), mode);
@@ -205,7 +201,7 @@ impl Link {
             self.lock().wait(WaitReason::Input, cx);
             self.cancel_receive();
         }
-        received.map(|received| received.map(|chunk| chunk.map(|chunk| chunk.message)))
+        received.map(into_message)
     }
 
     /// Waits until there is room, queues with `append`, and then writes or wakes the driver to do
@@ -388,6 +384,14 @@ impl Link {
         if connection.handles == 0 || is_receiver {
             connection.driver.wake();
         }
+    }
+}
+
+/// Returns what an application gets if it receives whole messages.
+pub(crate) fn into_message(received: Received) -> Result<Option<Message>> {
+    match received {
+        Ok(chunk) => Ok(chunk.map(|chunk| chunk.message)),
+        Err(error) => Err(*error),
     }
 }
 

@@ -6,7 +6,7 @@ use linerate_proto::engine::MessageKind;
 
 use crate::{
     Message, Result,
-    link::{Chunk, Link, Mode, Recv, Urgency},
+    link::{Chunk, End, Link, Mode, Recv, Urgency},
 };
 
 /// A message that is being received in chunks.
@@ -36,7 +36,7 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Waits for the first chunk of the next message.
     pub(crate) async fn start(link: &'a Link) -> Result<Option<Self>> {
-        let Some(Chunk { message, ends }) = next_chunk(link, Mode::FirstChunk).await? else {
+        let Some(Chunk { message, end }) = next_chunk(link, Mode::FirstChunk).await? else {
             return Ok(None);
         };
         let kind = message.kind();
@@ -44,7 +44,7 @@ impl<'a> Reader<'a> {
             link,
             kind,
             first: Some(message),
-            ended: ends,
+            ended: end == End::Reached,
         }))
     }
 
@@ -68,18 +68,19 @@ impl<'a> Reader<'a> {
         if self.ended {
             return Ok(None);
         }
-        let Some(Chunk { message, ends }) = next_chunk(self.link, Mode::Chunks).await? else {
+        let Some(Chunk { message, end }) = next_chunk(self.link, Mode::Chunks).await? else {
             self.ended = true;
             return Err(crate::Error::Abnormal);
         };
-        self.ended = ends;
+        self.ended = end == End::Reached;
         Ok(Some(message))
     }
 }
 
 async fn next_chunk(link: &Link, mode: Mode) -> Result<Option<Chunk>> {
     let mut receiving = Recv::new(link);
-    poll_fn(|cx| receiving.poll_chunk(cx, mode)).await
+    let received = poll_fn(|cx| receiving.poll_chunk(cx, mode)).await;
+    received.map_err(|error| *error)
 }
 
 impl fmt::Debug for Reader<'_> {

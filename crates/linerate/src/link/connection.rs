@@ -9,7 +9,7 @@ use std::{
 };
 
 use linerate_proto::{
-    Endpoint, Engine, ProtocolError, Role, SendError,
+    Endpoint, Engine, Role, SendError,
     engine::{Closed, State},
 };
 
@@ -18,7 +18,7 @@ use tokio::task::unconstrained;
 use super::{
     Side,
     driver_state::DriverState,
-    inbox::{Chunk, Inbox, Mode, Parsed},
+    inbox::{Control, Inbox, Mode, Parsed, Received},
     outbox::Outbox,
     readiness::Readiness,
 };
@@ -121,68 +121,54 @@ impl Connection {
         cx: &Context<'_>,
         reader: &Waker,
         mode: Mode,
-    ) -> Poll<Result<Option<Chunk>>> {
-        let received = self.try_receive(cx, reader, mode);
-        self.receiver = match (&received, self.driver.waker()) {
-            (Poll::Ready(_), _) => Receiver::Absent,
-            (Poll::Pending, Some(driver)) if driver.will_wake(cx.waker()) => Receiver::InDriver,
-            (Poll::Pending, _) => {
-                self.lazy_mut().receiver = Some(cx.waker().clone());
-                Receiver::Other
-            }
-        };
-        received
-    }
-
-    fn try_receive(
-        &mut self,
-        cx: &Context<'_>,
-        reader: &Waker,
-        mode: Mode,
-    ) -> Poll<Result<Option<Chunk>>> {
+    ) -> Poll<Received> {
+        self.receiver = Receiver::Absent;
         loop {
-            let next = self.parse(|inbox, engine| inbox.next(engine, mode));
+            let next = self.inbox.next(&mut self.engine, mode);
             self.count_messages();
-            if next.is_some() {
-                return Poll::Ready(Ok(next));
+            match next {
+                Ok(Parsed::Chunk(chunk)) => return Poll::Ready(Ok(Some(chunk))),
+                Ok(Parsed::Nothing) => {}
+                Ok(Parsed::Control(control)) => {
+                    self.handle_control(control);
+                    continue;
+                }
+                Err(error) => self.fail((*error).into()),
             }
             if self.is_input_over() {
                 let error = self.lazy.as_mut().and_then(|lazy| lazy.error.take());
-                return Poll::Ready(error.map_or(Ok(None), Err));
+                return Poll::Ready(error.map_or(Ok(None), |error| Err(Box::new(error))));
             }
             if self.reads_in_a_row == READS_IN_A_ROW_MAX {
                 self.reads_in_a_row = 0;
                 cx.waker().wake_by_ref();
-                return Poll::Pending;
+                break;
             }
             if self
                 .poll_read(&mut Context::from_waker(reader))
                 .is_pending()
             {
                 self.reads_in_a_row = 0;
-                return Poll::Pending;
+                break;
             }
             self.reads_in_a_row += 1;
         }
+        self.receiver = match self.driver.waker() {
+            Some(driver) if driver.will_wake(cx.waker()) => Receiver::InDriver,
+            _ => {
+                self.lazy_mut().receiver = Some(cx.waker().clone());
+                Receiver::Other
+            }
+        };
+        Poll::Pending
     }
 
-    /// Parses input with `parse` up to the next message or chunk, and handles the control frames
-    /// before it; returns `None` if more input is needed or the connection failed.
-    pub(super) fn parse(
-        &mut self,
-        parse: impl Fn(&mut Inbox, &mut Engine<Side>) -> Result<Parsed, ProtocolError>,
-    ) -> Option<Chunk> {
-        loop {
-            match parse(&mut self.inbox, &mut self.engine) {
-                Ok(Parsed::Chunk(chunk)) => return Some(chunk),
-                Ok(Parsed::Close(reason)) => self.lazy_mut().close_reason = Some(reason),
-                Ok(Parsed::Nothing) => return None,
-                Ok(Parsed::Ping) => self.outbox.take_control(&mut self.engine),
-                Err(error) => {
-                    self.fail(error.into());
-                    return None;
-                }
-            }
+    /// Handles a control frame.
+    #[cold]
+    pub(super) fn handle_control(&mut self, control: Control) {
+        match control {
+            Control::Close(reason) => self.lazy_mut().close_reason = Some(reason),
+            Control::Ping => self.outbox.take_control(&mut self.engine),
         }
     }
 

@@ -17,7 +17,8 @@ use linerate_proto::{
 use tokio::io::AsyncWrite;
 
 use super::{
-    Connection, Link, Mode, READS_IN_A_ROW_MAX, Receiver, WaitReason, alarm::Alarm, tick::Tick,
+    Connection, Link, Mode, READS_IN_A_ROW_MAX, Receiver, WaitReason, alarm::Alarm, inbox::Parsed,
+    tick::Tick,
 };
 use crate::{Error, Result, clock};
 
@@ -193,11 +194,19 @@ impl Connection {
     fn read_ahead(&mut self, cx: &mut Context<'_>) {
         let mut reads = 0;
         while self.io.is_some() && self.is_reading() {
-            if let Some(chunk) = self.parse(|inbox, engine| inbox.parse(engine, Mode::Messages)) {
-                self.inbox.queue(chunk);
-                self.count_messages();
-                self.wake_receiver();
-                continue;
+            match self.inbox.parse(&mut self.engine, Mode::Messages) {
+                Ok(Parsed::Chunk(chunk)) => {
+                    self.inbox.queue(chunk);
+                    self.count_messages();
+                    self.wake_receiver();
+                    continue;
+                }
+                Ok(Parsed::Nothing) => {}
+                Ok(Parsed::Control(control)) => {
+                    self.handle_control(control);
+                    continue;
+                }
+                Err(error) => self.fail((*error).into()),
             }
             if self.engine.is_input_over() {
                 return self.wake_receiver();

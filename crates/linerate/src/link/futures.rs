@@ -3,10 +3,10 @@
 use std::{
     future::Future,
     pin::Pin,
-    task::{Context, Poll, ready},
+    task::{Context, Poll},
 };
 
-use super::{Chunk, Link, Mode, Urgency};
+use super::{Link, Mode, Received, Urgency, into_message};
 use crate::{Message, Result};
 
 /// A future that receives one message; it unregisters from the link if it is dropped while waiting.
@@ -23,15 +23,10 @@ impl<'a> Recv<'a> {
     }
 
     /// Receives the next message or, with other modes, a part of one.
-    pub(crate) fn poll_chunk(
-        &mut self,
-        cx: &mut Context<'_>,
-        mode: Mode,
-    ) -> Poll<Result<Option<Chunk>>> {
-        self.waits = true;
-        let received = ready!(self.link.poll_receive(cx, mode));
-        self.waits = false;
-        Poll::Ready(received)
+    pub(crate) fn poll_chunk(&mut self, cx: &mut Context<'_>, mode: Mode) -> Poll<Received> {
+        let received = self.link.poll_receive(cx, mode);
+        self.waits = received.is_pending();
+        received
     }
 }
 
@@ -39,8 +34,7 @@ impl Future for Recv<'_> {
     type Output = Result<Option<Message>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let received = ready!(self.poll_chunk(cx, Mode::Messages));
-        Poll::Ready(received.map(|chunk| chunk.map(|chunk| chunk.message)))
+        self.poll_chunk(cx, Mode::Messages).map(into_message)
     }
 }
 

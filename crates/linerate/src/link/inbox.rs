@@ -17,7 +17,7 @@ use linerate_proto::{
 };
 
 use super::Side;
-use crate::{message::Message, transport::Transport};
+use crate::{Error, message::Message, transport::Transport};
 
 use ahead::Ahead;
 use incoming::Incoming;
@@ -27,7 +27,22 @@ use unparsed::{EngineTime, Unparsed};
 pub(crate) struct Chunk {
     pub(crate) message: Message,
     /// True if the message ends here.
-    pub(crate) ends: bool,
+    pub(crate) end: End,
+}
+
+/// What a receiver gets: a chunk, `None` at the end of the connection, or an error.
+///
+/// A chunk is moved several times on its way to the application, and a processor stalls when it
+/// loads bytes that were stored in other portions just before. Therefore everything on this way
+/// consists of whole words: errors are boxed, because the first field of [`Error`] may be smaller.
+pub(crate) type Received = Result<Option<Chunk>, Box<Error>>;
+
+/// Whether a message ends with a chunk; of the size of a word, like all that [`Received`] contains.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[repr(usize)]
+pub(crate) enum End {
+    Reached,
+    Pending,
 }
 
 /// What the receiver asks for.
@@ -44,10 +59,15 @@ pub(crate) enum Mode {
 /// What was found in the input.
 pub(super) enum Parsed {
     Chunk(Chunk),
-    /// A Close frame with this reason.
-    Close(Box<str>),
+    Control(Control),
     /// More input must be read first.
     Nothing,
+}
+
+/// A control frame that concerns the connection.
+pub(super) enum Control {
+    /// A Close frame with this reason.
+    Close(Box<str>),
     /// A Ping, which the engine has an answer to.
     Ping,
 }
@@ -125,19 +145,19 @@ impl Inbox {
         &mut self,
         engine: &mut Engine<Side>,
         mode: Mode,
-    ) -> Result<Parsed, ProtocolError> {
+    ) -> Result<Parsed, Box<ProtocolError>> {
         loop {
             let parsed = match self.take_queued() {
-                Some(chunk) => Parsed::Chunk(chunk),
-                None => self.parse(engine, mode)?,
+                Some(chunk) => Ok(Parsed::Chunk(chunk)),
+                None => self.parse(engine, mode),
             };
-            let Parsed::Chunk(Chunk { ends, .. }) = parsed else {
-                return Ok(parsed);
+            let Ok(Parsed::Chunk(Chunk { end, .. })) = parsed else {
+                return parsed;
             };
-            let is_rest = std::mem::replace(&mut self.is_mid_message, !ends);
+            let is_rest = std::mem::replace(&mut self.is_mid_message, end == End::Pending);
             // The rest of a message whose reader was dropped is skipped.
             if mode == Mode::Chunks || !is_rest {
-                return Ok(parsed);
+                return parsed;
             }
         }
     }
@@ -151,23 +171,23 @@ impl Inbox {
         &mut self,
         engine: &mut Engine<Side>,
         mode: Mode,
-    ) -> Result<Parsed, ProtocolError> {
+    ) -> Result<Parsed, Box<ProtocolError>> {
         let mode = match self.parsing {
             Parsing::AsAsked => mode,
             Parsing::Discarding | Parsing::InChunks => Mode::Chunks,
         };
         loop {
-            let parsed = self.parse_once(engine, mode)?;
-            let Parsed::Chunk(Chunk { ends, .. }) = parsed else {
-                return Ok(parsed);
+            let parsed = self.parse_once(engine, mode);
+            let Ok(Parsed::Chunk(Chunk { end, .. })) = parsed else {
+                return parsed;
             };
             if self.parsing != Parsing::Discarding {
-                self.parsing = if ends {
+                self.parsing = if end == End::Reached {
                     Parsing::AsAsked
                 } else {
                     Parsing::InChunks
                 };
-                return Ok(parsed);
+                return parsed;
             }
         }
     }
@@ -204,7 +224,8 @@ impl Inbox {
         let role = engine.endpoint().0;
         let mut unread = Vec::new();
         let mut continues = self.is_mid_message;
-        while let Some(Chunk { message, ends }) = self.take_queued() {
+        while let Some(Chunk { message, end }) = self.take_queued() {
+            let ends = end == End::Reached;
             let kind = (!continues).then(|| message.kind());
             append_frame(&mut unread, role, kind, message.as_bytes(), ends);
             continues = !ends;
@@ -241,7 +262,14 @@ impl Inbox {
     }
 
     /// Takes the oldest message or chunk from the queue, and recycles the queue once it is empty.
+    #[inline]
     fn take_queued(&mut self) -> Option<Chunk> {
+        self.ahead.as_mut()?;
+        self.take_queued_slow()
+    }
+
+    #[cold]
+    fn take_queued_slow(&mut self) -> Option<Chunk> {
         let chunk = self.ahead.as_mut()?.pop();
         if chunk.is_none()
             && let Some(ahead) = self.ahead.take()
@@ -255,7 +283,7 @@ impl Inbox {
         &mut self,
         engine: &mut Engine<Side>,
         mode: Mode,
-    ) -> Result<Parsed, ProtocolError> {
+    ) -> Result<Parsed, Box<ProtocolError>> {
         if let Some(begun) = self.take_begun(mode) {
             return Ok(Parsed::Chunk(begun));
         }
@@ -269,20 +297,22 @@ impl Inbox {
             parsed = match event {
                 Ok(RawEvent::Data(data)) => match Incoming::add(&mut self.message, data, mode) {
                     Ok(Some(chunk)) => {
-                        self.messages += u32::from(chunk.ends);
+                        self.messages += u32::from(chunk.end == End::Reached);
                         Ok(Parsed::Chunk(chunk))
                     }
                     Ok(None) => continue,
-                    Err(error) => Err(error),
+                    Err(error) => Err(Box::new(error)),
                 },
-                Ok(RawEvent::Close(frame)) => Ok(Parsed::Close(frame.reason.into())),
-                Ok(RawEvent::Ping(_)) => Ok(Parsed::Ping),
+                Ok(RawEvent::Close(frame)) => {
+                    Ok(Parsed::Control(Control::Close(frame.reason.into())))
+                }
+                Ok(RawEvent::Ping(_)) => Ok(Parsed::Control(Control::Ping)),
                 Ok(RawEvent::Pong(_)) => continue,
-                Err(error) => Err(error),
+                Err(error) => Err(Box::new(error)),
             };
             break;
         }
-        if let Ok(Parsed::Close(_) | Parsed::Ping) = parsed {
+        if let Ok(Parsed::Control(_)) = parsed {
             // This may be the end of the input, inside a compressed message.
             events.release_memory();
         }

@@ -6,7 +6,7 @@ use linerate_proto::{
 };
 use linerate_simd::utf8::TextBuf;
 
-use super::{Chunk, Mode};
+use super::{Chunk, End, Mode};
 use crate::{message::Message, pool};
 
 /// How many bytes of the length that a frame announces are allocated as soon as its first byte
@@ -46,7 +46,7 @@ impl Incoming {
         if ends {
             return Ok(message.take().map(|incoming| Chunk {
                 message: incoming.finish(),
-                ends,
+                end: End::Reached,
             }));
         }
         Ok(if mode != Mode::Messages {
@@ -106,7 +106,7 @@ impl Incoming {
         };
         (!message.is_empty()).then_some(Chunk {
             message,
-            ends: false,
+            end: End::Pending,
         })
     }
 

@@ -2,7 +2,10 @@
 
 use tokio::time::Instant;
 
-use super::{inbox::Parsed, *};
+use super::{
+    inbox::{Control, Parsed},
+    *,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -268,7 +271,7 @@ async fn a_ping_that_is_read_behind_our_close_does_not_move_it_ahead() {
     let ping = Frame::new(0x9, b"?").to_role(role).to_bytes();
     let mut inbox = Inbox::new(&ping);
     let next = inbox.next(&mut engine, Mode::Messages);
-    assert!(matches!(next, Ok(Parsed::Ping)));
+    assert!(matches!(next, Ok(Parsed::Control(Control::Ping))));
 
     let (ours, mut theirs) = tokio::io::duplex(64);
     let mut io = Transport::Other(Box::new(ours));
