@@ -22,18 +22,16 @@ const WINDOW_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum payload of a DATA frame in bytes.
 const DATA_BYTES_MAX: usize = 64 << 10;
 
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
 /// Sends a response.
 ///
 /// # Errors
 /// Returns an error if the client has reset the stream or takes too long, or if the body fails.
-pub(crate) async fn answer<B>(
+pub(crate) async fn answer<B: Body<Error: Into<BoxError>>>(
     respond: &mut SendResponse<Bytes>,
     response: Response<B>,
-) -> io::Result<()>
-where
-    B: Body,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
+) -> io::Result<()> {
     let (parts, body) = response.into_parts();
     let mut head = Response::from_parts(parts, ());
     finish_head(head.headers_mut(), body.size_hint().exact());
@@ -74,11 +72,10 @@ fn finish_head(headers: &mut HeaderMap, length: Option<u64>) {
     }
 }
 
-async fn send_body<B>(stream: &mut SendStream<Bytes>, body: B) -> io::Result<()>
-where
-    B: Body,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
+async fn send_body<B: Body<Error: Into<BoxError>>>(
+    stream: &mut SendStream<Bytes>,
+    body: B,
+) -> io::Result<()> {
     let mut body = pin!(body);
     while let Some(frame) = next_frame(stream, body.as_mut()).await? {
         match frame.into_data() {
@@ -94,14 +91,10 @@ where
 }
 
 /// Waits for the next frame of the body, unless the client resets the stream first.
-async fn next_frame<B>(
+async fn next_frame<B: Body<Error: Into<BoxError>>>(
     stream: &mut SendStream<Bytes>,
     mut body: Pin<&mut B>,
-) -> io::Result<Option<http_body::Frame<B::Data>>>
-where
-    B: Body,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
+) -> io::Result<Option<http_body::Frame<B::Data>>> {
     poll_fn(|cx| {
         if let Poll::Ready(reset) = stream.poll_reset(cx) {
             return Poll::Ready(Err(reset.map_or_else(into_io, |why| into_io(why.into()))));

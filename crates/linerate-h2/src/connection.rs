@@ -63,14 +63,14 @@ where
         .await
         .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
         .map_err(into_io)?;
-    let serving = Serving {
+    let connection = ServedConnection {
         h2,
         findings,
         places: Places::new(limits.resets_max, limits.resets_per_second),
         idle_timeout: limits.idle_timeout,
         phase: Phase::Open,
     };
-    serving.run(goodbye, start).await
+    connection.run(goodbye, start).await
 }
 
 fn builder(limits: &Http2Limits) -> Builder {
@@ -107,7 +107,7 @@ enum Phase {
     Ended,
 }
 
-struct Serving<T> {
+struct ServedConnection<T> {
     h2: Connection<Guard<T>, Bytes>,
     findings: Findings,
     places: Arc<Places>,
@@ -115,7 +115,7 @@ struct Serving<T> {
     phase: Phase,
 }
 
-impl<T: AsyncRead + AsyncWrite + Unpin> Serving<T> {
+impl<T: AsyncRead + AsyncWrite + Unpin> ServedConnection<T> {
     async fn run(
         mut self,
         goodbye: impl Future<Output = ()>,

@@ -9,10 +9,9 @@
 //!
 //! | module | contents |
 //! | --- | --- |
-//! | `frames` | the client's input, frame by frame |
+//! | `frames` | the client's input, frame by frame, and settings that change windows |
 //! | `head` | frame headers |
 //! | `overflows` | streams whose windows are open too far, which h2 sees only until it answers |
-//! | `settings` | settings that change windows |
 //! | `windows` | how far the windows of streams are open |
 
 mod frames;
@@ -20,7 +19,6 @@ mod frames;
 pub mod fuzzing;
 mod head;
 mod overflows;
-mod settings;
 mod windows;
 
 use std::{
@@ -71,11 +69,11 @@ impl<T> Guard<T> {
 
     /// Returns how many of these bytes may be passed on.
     fn admit(&mut self, bytes: &[u8]) -> usize {
-        let judged = self.frames.handle_input(bytes);
+        let result = self.frames.handle_input(bytes);
         self.frames
             .overflown()
             .for_each(|id| self.overflows.note(id));
-        let Err(SettingsMissing { preface_bytes }) = judged else {
+        let Err(SettingsMissing { preface_bytes }) = result else {
             return bytes.len();
         };
         if let Some(fault) = self.fault.take() {

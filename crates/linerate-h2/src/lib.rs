@@ -52,7 +52,6 @@
 //! | `answer` | responses to requests that do not open a WebSocket |
 //! | `body` | the bodies of such requests |
 //! | `client` | one stream, from the client's side |
-//! | `connect` | passes a stream to the code that answers the CONNECT request |
 //! | `connection` | the streams of one connection, from the server's side |
 //! | `guard` | faults of a client that h2 overlooks |
 //! | `incoming` | a request, until it becomes a WebSocket or is refused |
@@ -69,8 +68,6 @@ mod answer;
 #[cfg(feature = "service")]
 mod body;
 mod client;
-#[cfg(feature = "service")]
-mod connect;
 mod connection;
 mod guard;
 mod incoming;
@@ -85,8 +82,6 @@ mod stream;
 #[cfg(feature = "service")]
 pub use body::RequestBody;
 pub use client::{Outgoing, connect};
-#[cfg(feature = "service")]
-pub use connect::Connect;
 pub use connection::serve_connection;
 #[cfg(fuzzing)]
 pub use guard::fuzzing;
@@ -94,6 +89,6 @@ pub use incoming::Incoming;
 pub use limits::Http2Limits;
 pub use request::{request, response};
 #[cfg(feature = "service")]
-pub use service::serve_http2;
+pub use service::{Connect, serve_http2};
 pub use sniff::speaks_http2;
 pub use stream::Stream;

@@ -6,6 +6,7 @@ use std::{
     future::{Future, poll_fn},
     io,
     pin::pin,
+    sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll, Waker, ready},
     time::Duration,
 };
@@ -15,12 +16,20 @@ use h2::{RecvStream, server::SendResponse};
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body::Body;
 use linerate_http::Place;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::oneshot,
+};
 use tower_service::Service;
 
 use crate::{
-    answer::answer, body::RequestBody, connect::Connect, connection::serve_connection,
-    incoming::Incoming, limits::Http2Limits, linger::linger, stream::Stream,
+    answer::{BoxError, answer},
+    body::RequestBody,
+    connection::serve_connection,
+    incoming::Incoming,
+    limits::Http2Limits,
+    linger::linger,
+    stream::Stream,
 };
 
 /// Serves one HTTP/2 connection with a tower service until it ends. Each request runs in its own
@@ -54,9 +63,7 @@ where
         + Send
         + 'static,
     S::Future: Send,
-    B: Body + Send + 'static,
-    B::Data: Send,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    B: Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
 {
     let start = |incoming| {
         tokio::spawn(attend(incoming, service.clone()));
@@ -68,8 +75,7 @@ where
 async fn attend<S, B>(incoming: Incoming, mut service: S)
 where
     S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible>,
-    B: Body,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    B: Body<Error: Into<BoxError>>,
 {
     let Incoming {
         head,
@@ -79,7 +85,7 @@ where
         overflows,
     } = incoming;
     let mut request = Request::from_parts(head, ());
-    let mut stream = Answering { respond, place };
+    let mut stream = Responder { respond, place };
     if !name_host(&mut request) {
         return stream.refuse();
     }
@@ -95,21 +101,20 @@ where
     };
     stream.send(response).await;
     if let Ok(unread) = unread.try_recv() {
-        let Answering { respond, place } = &mut stream;
+        let Responder { respond, place } = &mut stream;
         linger(unread, respond, &overflows, place).await;
     }
 }
 
 /// Answers a CONNECT request, and passes its stream to the code that accepts it.
 async fn connect<S, B>(
-    mut stream: Answering,
+    mut stream: Responder,
     mut request: Request<()>,
     body: RecvStream,
     mut service: S,
 ) where
     S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible>,
-    B: Body,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    B: Body<Error: Into<BoxError>>,
 {
     let (connect, give) = Connect::new();
     request.extensions_mut().insert(connect.clone());
@@ -148,13 +153,39 @@ fn name_host(request: &mut Request<()>) -> bool {
     }
 }
 
+/// An extension of a CONNECT request. It provides the request's stream once the response has opened
+/// it.
+#[derive(Clone, Debug)]
+pub struct Connect(Arc<Mutex<Option<oneshot::Receiver<Stream>>>>);
+
+impl Connect {
+    /// Creates the extension and the sender that passes the stream to it.
+    fn new() -> (Self, oneshot::Sender<Stream>) {
+        let (give, take) = oneshot::channel();
+        (Self(Arc::new(Mutex::new(Some(take)))), give)
+    }
+
+    /// Takes the receiver of the stream, or `None` if it was taken before.
+    pub fn take(&self) -> Option<oneshot::Receiver<Stream>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Returns whether the receiver was not taken yet.
+    fn is_untaken(&self) -> bool {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_some()
+    }
+}
+
 /// A stream that must be answered.
-struct Answering {
+struct Responder {
     respond: SendResponse<Bytes>,
     place: Place,
 }
 
-impl Answering {
+impl Responder {
     /// Calls the service; returns `None` if the client resets the stream first.
     async fn ask<S, B>(
         &mut self,
@@ -178,11 +209,7 @@ impl Answering {
         .await
     }
 
-    async fn send<B>(&mut self, response: Response<B>)
-    where
-        B: Body,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
+    async fn send<B: Body<Error: Into<BoxError>>>(&mut self, response: Response<B>) {
         if let Err(error) = answer(&mut self.respond, response).await {
             tracing::debug!(%error, "failed to send the response");
             self.note_end();

@@ -24,19 +24,19 @@ pub async fn speaks_http2(stream: &TcpStream) -> io::Result<bool> {
     // "Would block" makes tokio wait until more has arrived although there are unread bytes.
     stream
         .async_io(Interest::READABLE, || {
-            let mut said = [0; PREFACE.len()];
-            let (_, bytes) = recv(stream, &mut said, RecvFlags::PEEK)?;
-            verdict(&said[..bytes]).ok_or_else(|| io::ErrorKind::WouldBlock.into())
+            let mut received = [0; PREFACE.len()];
+            let (_, bytes) = recv(stream, &mut received, RecvFlags::PEEK)?;
+            verdict(&received[..bytes]).ok_or_else(|| io::ErrorKind::WouldBlock.into())
         })
         .await
 }
 
 /// Returns whether the first bytes are those of HTTP/2, or `None` if there are too few to decide.
 /// No bytes at all mean that the client has closed the connection.
-fn verdict(said: &[u8]) -> Option<bool> {
-    match PREFACE.strip_prefix(said) {
+fn verdict(received: &[u8]) -> Option<bool> {
+    match PREFACE.strip_prefix(received) {
         Some([]) => Some(true),
-        Some(_) if !said.is_empty() => None,
+        Some(_) if !received.is_empty() => None,
         _ => Some(false),
     }
 }
@@ -49,9 +49,9 @@ mod tests {
     fn the_preface_and_nothing_else_is_http2() {
         for bytes in 1..PREFACE.len() {
             assert_eq!(verdict(&PREFACE[..bytes]), None);
-            let mut said = PREFACE[..bytes].to_vec();
-            said[bytes - 1] ^= 1;
-            assert_eq!(verdict(&said), Some(false));
+            let mut received = PREFACE[..bytes].to_vec();
+            received[bytes - 1] ^= 1;
+            assert_eq!(verdict(&received), Some(false));
         }
         assert_eq!(verdict(PREFACE), Some(true));
         assert_eq!(verdict(b""), Some(false));

@@ -85,15 +85,6 @@ impl Stream {
         }
     }
 
-    fn put(&mut self, data: Bytes) -> Poll<io::Result<usize>> {
-        let bytes = data.len();
-        Poll::Ready(
-            self.send
-                .send_data(data, false)
-                .map_or_else(|error| Err(into_io(error)), |()| Ok(bytes)),
-        )
-    }
-
     /// Returns the reason why nothing can be sent any more.
     fn lost(&mut self, cx: &mut Context<'_>) -> io::Error {
         match self.send.poll_reset(cx) {
@@ -135,15 +126,11 @@ impl AsyncRead for Stream {
 
 impl AsyncWrite for Stream {
     fn poll_write(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        if bytes.is_empty() {
-            return Poll::Ready(Ok(0));
-        }
-        let room = ready!(self.poll_room(cx, bytes.len()))?;
-        self.put(Bytes::copy_from_slice(&bytes[..room]))
+        self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
     }
 
     fn poll_write_vectored(
@@ -161,7 +148,8 @@ impl AsyncWrite for Stream {
             let part = slice.len().min(room - data.len());
             data.extend_from_slice(&slice[..part]);
         }
-        self.put(data.freeze())
+        let sent = self.send.send_data(data.freeze(), false);
+        Poll::Ready(sent.map(|()| room).map_err(into_io))
     }
 
     fn is_write_vectored(&self) -> bool {

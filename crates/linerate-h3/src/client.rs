@@ -11,13 +11,12 @@ use quinn::{Connection, RecvStream, SendStream};
 use tokio::{sync::oneshot, time::timeout};
 
 use crate::{
-    closing::Closing,
     exchange::read_section,
     fault::{Code, Failure, Fault},
     frame::{HEADERS, put},
     limits::Http3Limits,
     message::{ResponseHead, too_large},
-    peer,
+    peer::{self, CloseOnDrop},
     qpack::{self, Section},
     settings::Settings,
     stream::{Owner, Stream},
@@ -28,7 +27,7 @@ const LINGER: Duration = Duration::from_secs(1);
 /// A connection on which one stream can be opened.
 #[derive(Debug)]
 pub struct Outgoing {
-    closing: Closing,
+    closing: CloseOnDrop,
     /// Our control stream, which must not end before the connection.
     _control: SendStream,
     header_list_bytes_max: u32,
@@ -44,8 +43,8 @@ pub struct Outgoing {
 /// # Errors
 /// Returns an error if the connection is lost or the server violates HTTP/3.
 pub async fn connect(connection: Connection, limits: &Http3Limits) -> io::Result<Option<Outgoing>> {
-    let closing = Closing(connection.clone());
-    let (settings, said) = oneshot::channel();
+    let closing = CloseOnDrop(connection.clone());
+    let (settings, received) = oneshot::channel();
     tokio::spawn(peer::listen(
         connection.clone(),
         Role::Client,
@@ -57,7 +56,7 @@ pub async fn connect(connection: Connection, limits: &Http3Limits) -> io::Result
         field_section_bytes_max: Some(limits.header_list_bytes_max.into()),
     };
     let control = peer::open_control(&connection, ours).await?;
-    let Ok(settings) = said.await else {
+    let Ok(settings) = received.await else {
         return Err(connection.closed().await.into());
     };
     if !settings.is_connect_protocol_enabled {
@@ -91,8 +90,8 @@ impl Outgoing {
         let read = self.read_response(&mut recv, handshake_limits).await;
         let response = match read {
             Ok(response) => response,
-            Err(Opening::Handshake(error)) => return Err(error.into()),
-            Err(Opening::Failure(failure)) => return Err(self.fail(failure).into()),
+            Err(ResponseError::Handshake(error)) => return Err(error.into()),
+            Err(ResponseError::Failure(failure)) => return Err(self.fail(failure).into()),
         };
         let negotiated = handshake.handle_response(response.status, response.fields())?;
         Ok((negotiated, self.hand_over(send, recv)))
@@ -103,20 +102,20 @@ impl Outgoing {
         &self,
         recv: &mut RecvStream,
         limits: HandshakeLimits,
-    ) -> Result<ResponseHead, Opening> {
+    ) -> Result<ResponseHead, ResponseError> {
         let bytes_max = self.header_list_bytes_max;
         for _ in 0..=limits.interim_responses_max {
             let malformed = Fault::stream(Code::MESSAGE_ERROR, "stream ends without a response");
             let section = read_section(recv, bytes_max).await?.ok_or(malformed)?;
             let Section::Fields(fields) = section else {
-                return Err(Opening::Handshake(too_large(bytes_max)));
+                return Err(ResponseError::Handshake(too_large(bytes_max)));
             };
             let response = ResponseHead::of(fields)?;
             if !(100..200).contains(&response.status) {
                 return Ok(response);
             }
         }
-        Err(Opening::Handshake(
+        Err(ResponseError::Handshake(
             HandshakeError::InterimResponsesTooMany {
                 responses: limits.interim_responses_max + 1,
                 responses_max: limits.interim_responses_max,
@@ -148,19 +147,19 @@ impl Outgoing {
     }
 }
 
-/// The reason why a stream could not be opened.
-enum Opening {
+/// The reason why there is no response that could open a WebSocket.
+enum ResponseError {
     Failure(Failure),
     Handshake(HandshakeError),
 }
 
-impl From<Failure> for Opening {
+impl From<Failure> for ResponseError {
     fn from(failure: Failure) -> Self {
         Self::Failure(failure)
     }
 }
 
-impl From<Fault> for Opening {
+impl From<Fault> for ResponseError {
     fn from(fault: Fault) -> Self {
         Self::Failure(fault.into())
     }

@@ -17,7 +17,10 @@ use tokio::{
 };
 
 use crate::{
-    closing::Closing, fault::Code, incoming::Incoming, limits::Http3Limits, peer,
+    fault::Code,
+    incoming::Incoming,
+    limits::Http3Limits,
+    peer::{self, CloseOnDrop},
     settings::Settings,
 };
 
@@ -39,7 +42,7 @@ pub async fn serve_connection(
     goodbye: impl Future<Output = ()>,
     start: impl FnMut(Incoming),
 ) -> io::Result<()> {
-    let closing = Closing(connection.clone());
+    let closing = CloseOnDrop(connection.clone());
     let (settings, _) = oneshot::channel();
     tokio::spawn(peer::listen(
         connection.clone(),
@@ -54,7 +57,7 @@ pub async fn serve_connection(
     let control = timeout(handshake_timeout, peer::open_control(&connection, settings))
         .await
         .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
-    let serving = Serving {
+    let serving = ServedConnection {
         connection,
         places: Places::new(limits.resets_max, limits.resets_per_second),
         header_list_bytes_max: limits.header_list_bytes_max,
@@ -68,7 +71,7 @@ pub async fn serve_connection(
     served
 }
 
-struct Serving {
+struct ServedConnection {
     connection: Connection,
     places: Arc<Places>,
     header_list_bytes_max: u32,
@@ -80,7 +83,7 @@ struct Serving {
     next_stream: u64,
 }
 
-impl Serving {
+impl ServedConnection {
     async fn run(
         mut self,
         goodbye: impl Future<Output = ()>,
@@ -98,7 +101,7 @@ impl Serving {
                         self.connection.close(Code::EXCESSIVE_LOAD.into(), b"too many streams given up");
                         return Err(io::ErrorKind::ConnectionAborted.into());
                     }
-                    self.rest(deadline.as_mut());
+                    self.restart_timeout(deadline.as_mut());
                 }
                 () = &mut goodbye, if !self.is_leaving => self.leave(deadline.as_mut()).await?,
                 () = &mut deadline, if places.is_idle() => match self.is_leaving {
@@ -137,7 +140,7 @@ impl Serving {
     }
 
     /// Restarts the idle timeout of the connection, because a stream has ended.
-    fn rest(&self, deadline: Pin<&mut Sleep>) {
+    fn restart_timeout(&self, deadline: Pin<&mut Sleep>) {
         let time = match self.is_leaving {
             true => LINGER,
             false => self.idle_timeout,
@@ -148,10 +151,10 @@ impl Serving {
     /// Tells the client to open no more streams.
     async fn leave(&mut self, deadline: Pin<&mut Sleep>) -> io::Result<()> {
         self.is_leaving = true;
-        let told = peer::say_goodbye(&mut self.control, self.next_stream);
+        let sent = peer::send_goaway(&mut self.control, self.next_stream);
         // A client that blocks the control stream learns it when the connection is closed.
-        timeout(LINGER, told).await.unwrap_or(Ok(()))?;
-        self.rest(deadline);
+        timeout(LINGER, sent).await.unwrap_or(Ok(()))?;
+        self.restart_timeout(deadline);
         Ok(())
     }
 }

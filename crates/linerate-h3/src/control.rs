@@ -11,9 +11,9 @@ use crate::{
 
 /// A message of the peer that we must act on.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Said {
+pub(crate) enum ControlEvent {
     /// The peer accepts no new requests.
-    Goodbye,
+    GoAway,
     Settings(Settings),
 }
 
@@ -55,7 +55,10 @@ impl ControlReader {
     ///
     /// # Errors
     /// Returns an error if the peer violates the protocol.
-    pub(crate) fn handle_input(&mut self, input: &mut &[u8]) -> Result<Option<Said>, Fault> {
+    pub(crate) fn handle_input(
+        &mut self,
+        input: &mut &[u8],
+    ) -> Result<Option<ControlEvent>, Fault> {
         loop {
             let frame = match &mut self.frame {
                 Some(frame) => frame,
@@ -72,9 +75,9 @@ impl ControlReader {
                 return Ok(None);
             }
             if let Some(frame) = self.frame.take()
-                && let Some(said) = self.finish(&frame)?
+                && let Some(event) = self.finish(&frame)?
             {
-                return Ok(Some(said));
+                return Ok(Some(event));
             }
         }
     }
@@ -105,13 +108,14 @@ impl ControlReader {
         })
     }
 
-    fn finish(&mut self, frame: &Frame) -> Result<Option<Said>, Fault> {
+    fn finish(&mut self, frame: &Frame) -> Result<Option<ControlEvent>, Fault> {
         let Some(payload) = &frame.payload else {
             return Ok(None);
         };
         if frame.kind == SETTINGS {
             self.has_settings = true;
-            return Settings::decode(payload).map(|settings| Some(Said::Settings(settings)));
+            return Settings::decode(payload)
+                .map(|settings| Some(ControlEvent::Settings(settings)));
         }
         let id = match varint::decode(payload) {
             Some((id, bytes)) if bytes == payload.len() => id,
@@ -130,14 +134,14 @@ impl ControlReader {
     /// RFC 9114 §5.2: "An endpoint MAY send multiple GOAWAY frames indicating different
     /// identifiers, but the identifier in each frame MUST NOT be greater than the identifier in any
     /// previous frame".
-    fn goaway(&mut self, id: u64) -> Result<Said, Fault> {
+    fn goaway(&mut self, id: u64) -> Result<ControlEvent, Fault> {
         let is_request = id.is_multiple_of(4);
         let is_greater = self.goaway_id.is_some_and(|before| id > before);
         if is_greater || self.role == Role::Client && !is_request {
             return Err(wrong_id());
         }
         self.goaway_id = Some(id);
-        Ok(Said::Goodbye)
+        Ok(ControlEvent::GoAway)
     }
 
     /// Handles a MAX_PUSH_ID frame.
@@ -213,7 +217,7 @@ impl DecoderChecker {
 mod tests {
     use super::*;
 
-    fn read(role: Role, bytes: &[u8]) -> Result<Vec<Said>, Fault> {
+    fn read(role: Role, bytes: &[u8]) -> Result<Vec<ControlEvent>, Fault> {
         let whole = read_pieces(role, &[bytes]);
         let single: Vec<_> = bytes.chunks(1).collect();
         assert_eq!(read_pieces(role, &single), whole);
@@ -223,25 +227,25 @@ mod tests {
         whole
     }
 
-    fn read_pieces(role: Role, pieces: &[&[u8]]) -> Result<Vec<Said>, Fault> {
+    fn read_pieces(role: Role, pieces: &[&[u8]]) -> Result<Vec<ControlEvent>, Fault> {
         let mut reader = ControlReader::new(role);
-        let mut said = Vec::new();
+        let mut events = Vec::new();
         for mut piece in pieces.iter().copied() {
             while let Some(next) = reader.handle_input(&mut piece)? {
-                said.push(next);
+                events.push(next);
             }
         }
-        Ok(said)
+        Ok(events)
     }
 
     #[test]
     fn settings_come_first_and_once() {
-        let settings = Said::Settings(Settings {
+        let settings = ControlEvent::Settings(Settings {
             is_connect_protocol_enabled: true,
             field_section_bytes_max: None,
         });
-        let said = read(Role::Client, b"\x04\x02\x08\x01\x21\x03abc\x07\x01\x04").unwrap();
-        assert_eq!(said, [settings, Said::Goodbye]);
+        let events = read(Role::Client, b"\x04\x02\x08\x01\x21\x03abc\x07\x01\x04").unwrap();
+        assert_eq!(events, [settings, ControlEvent::GoAway]);
         assert_eq!(
             read(Role::Client, b"\x04\x00").unwrap().len(),
             1,

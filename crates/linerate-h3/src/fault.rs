@@ -1,6 +1,6 @@
 //! Errors of the peer, and the codes that report them (RFC 9114 §8, RFC 9204 §6).
 
-use std::{fmt, io};
+use std::io;
 
 use quinn::VarInt;
 
@@ -42,7 +42,8 @@ pub(crate) enum Scope {
 }
 
 /// A violation of the protocol by the peer.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("peer violated HTTP/3: {what} ({:#x})", code.0)]
 pub(crate) struct Fault {
     pub(crate) code: Code,
     pub(crate) scope: Scope,
@@ -74,18 +75,6 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "peer violated HTTP/3: {} ({:#x})",
-            self.what, self.code.0
-        )
-    }
-}
-
-impl std::error::Error for Fault {}
-
 impl From<Fault> for io::Error {
     fn from(fault: Fault) -> Self {
         Self::new(io::ErrorKind::InvalidData, fault)
@@ -93,26 +82,15 @@ impl From<Fault> for io::Error {
 }
 
 /// The reason why no more input arrives: a fault, or the loss of the stream or the connection.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
 pub(crate) enum Failure {
-    Fault(Fault),
+    Fault(#[from] Fault),
     Lost(io::Error),
-}
-
-impl From<Fault> for Failure {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
-    }
 }
 
 impl From<quinn::ReadError> for Failure {
     fn from(error: quinn::ReadError) -> Self {
-        Self::Lost(error.into())
-    }
-}
-
-impl From<quinn::WriteError> for Failure {
-    fn from(error: quinn::WriteError) -> Self {
         Self::Lost(error.into())
     }
 }

@@ -50,21 +50,21 @@ pub fn field_section(input: &[u8], bytes_max: usize) -> String {
 /// Reads a control stream that arrives in these pieces. Returns its messages as text.
 pub fn control_stream<'a>(role: Role, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
     let mut reader = ControlReader::new(role);
-    let mut said = Vec::new();
+    let mut events = Vec::new();
     for mut piece in pieces {
         loop {
             match reader.handle_input(&mut piece) {
-                Ok(Some(found)) => said.push(format!("{found:?}")),
+                Ok(Some(found)) => events.push(format!("{found:?}")),
                 Ok(None) => break,
                 Err(fault) => {
-                    said.push(fault.to_string());
-                    return said;
+                    events.push(fault.to_string());
+                    return events;
                 }
             }
         }
         assert!(piece.is_empty(), "all input is consumed");
     }
-    said
+    events
 }
 
 /// Reads the frame headers in bytes that arrive in these pieces, and skips the payloads.

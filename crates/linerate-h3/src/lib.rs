@@ -43,7 +43,6 @@
 //! | module | contents |
 //! | --- | --- |
 //! | `client` | one stream, from the client's side |
-//! | `closing` | closes a connection when its last user is gone |
 //! | `connection` | the streams of one connection, from the server's side |
 //! | `control` | the peer's control stream |
 //! | `exchange` | header fields as they arrive on a stream |
@@ -53,7 +52,7 @@
 //! | `incoming` | a stream opened by a client |
 //! | `limits` | the limits of a connection |
 //! | `message` | requests and responses as header fields |
-//! | `peer` | the peer's unidirectional streams |
+//! | `peer` | unidirectional streams, and the end of a connection |
 //! | `qpack` | encoding and decoding of header fields |
 //! | `quic` | QUIC configuration |
 //! | `settings` | the settings that the two sides exchange first |
@@ -62,7 +61,6 @@
 #![forbid(unsafe_code)]
 
 mod client;
-mod closing;
 mod connection;
 mod control;
 mod exchange;

@@ -1,4 +1,4 @@
-//! The peer's unidirectional streams (RFC 9114 §6.2).
+//! The unidirectional streams of a connection (RFC 9114 §6.2), and its end.
 
 use std::{
     io,
@@ -14,7 +14,7 @@ use quinn::{Connection, ReadError, RecvStream, SendStream};
 use tokio::{sync::oneshot, time::Instant};
 
 use crate::{
-    control::{ControlReader, DecoderChecker, Said, check_encoder},
+    control::{ControlEvent, ControlReader, DecoderChecker, check_encoder},
     fault::{Code, Failure, Fault},
     frame::{GOAWAY, SETTINGS, put},
     settings::Settings,
@@ -75,7 +75,7 @@ impl Peer {
             CONTROL => {
                 self.note_only(kind)?;
                 let mut reader = ControlReader::new(self.role);
-                read_critical(stream, |input| self.hear(&mut reader, input)).await
+                read_critical(stream, |input| self.handle_control(&mut reader, input)).await
             }
             QPACK_ENCODER => {
                 self.note_only(kind)?;
@@ -94,9 +94,9 @@ impl Peer {
         }
     }
 
-    fn hear(&self, reader: &mut ControlReader, mut input: &[u8]) -> Result<(), Fault> {
-        while let Some(said) = reader.handle_input(&mut input)? {
-            if let Said::Settings(settings) = said
+    fn handle_control(&self, reader: &mut ControlReader, mut input: &[u8]) -> Result<(), Fault> {
+        while let Some(event) = reader.handle_input(&mut input)? {
+            if let ControlEvent::Settings(settings) = event
                 && let Some(sender) = lock(&self.settings).take()
             {
                 // The receiver may be gone.
@@ -194,10 +194,21 @@ pub(crate) async fn open_control(
 ///
 /// # Errors
 /// Returns an error if the connection is lost.
-pub(crate) async fn say_goodbye(control: &mut SendStream, stream: u64) -> io::Result<()> {
+pub(crate) async fn send_goaway(control: &mut SendStream, stream: u64) -> io::Result<()> {
     let mut payload = Vec::new();
     varint::encode(&mut payload, stream);
     let mut bytes = Vec::new();
     put(&mut bytes, GOAWAY, &payload);
     Ok(control.write_all(&bytes).await?)
+}
+
+/// Closes a connection when it is dropped.
+#[derive(Debug)]
+pub(crate) struct CloseOnDrop(pub(crate) Connection);
+
+impl Drop for CloseOnDrop {
+    fn drop(&mut self) {
+        // This does nothing if the connection was already closed, perhaps with another code.
+        self.0.close(Code::NO_ERROR.into(), b"");
+    }
 }

@@ -34,7 +34,7 @@ pub struct Stream {
     head: HeadReader,
     frame: Option<Frame>,
     /// The rest of a frame that is partly written. Nothing else may be written before it.
-    unwritten: Bytes,
+    pending: Bytes,
     fault: Option<Fault>,
     /// True if the peer has ended its side of the stream.
     is_ended: bool,
@@ -75,7 +75,7 @@ impl Stream {
             recv,
             head: HeadReader::default(),
             frame: None,
-            unwritten: Bytes::new(),
+            pending: Bytes::new(),
             fault: None,
             is_ended: false,
             is_finished: false,
@@ -162,44 +162,17 @@ impl Stream {
         error.into()
     }
 
-    /// Starts a frame once the previous one is written.
-    fn poll_begin_write(
-        &mut self,
-        cx: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-        bytes: usize,
-    ) -> Poll<io::Result<usize>> {
-        ready!(self.poll_write_rest(cx))?;
-        let bytes = bytes.min(WRITE_BYTES_MAX);
-        let mut frame = Vec::with_capacity(bytes + 16);
-        let head = Head {
-            kind: DATA,
-            payload_bytes: bytes as u64,
-        };
-        head.encode(&mut frame);
-        let end = frame.len() + bytes;
-        for slice in slices {
-            let part = slice.len().min(end - frame.len());
-            frame.extend_from_slice(&slice[..part]);
-        }
-        self.unwritten = frame.into();
-        match self.poll_write_rest(cx) {
-            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            _ => Poll::Ready(Ok(bytes)),
-        }
-    }
-
     /// Writes the rest of the current frame, as far as the peer's window allows.
-    fn poll_write_rest(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while self.unwritten.has_remaining() {
+    fn poll_write_pending(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.pending.has_remaining() {
             // `write_chunks` removes what it has written from the chunk.
-            let mut chunk = [self.unwritten.clone()];
+            let mut chunk = [self.pending.clone()];
             let written = ready!(pin!(self.send.write_chunks(&mut chunk)).poll(cx));
             if let Err(error) = written {
                 self.is_given_up |= matches!(error, WriteError::Stopped(_));
                 return Poll::Ready(Err(error.into()));
             }
-            [self.unwritten] = chunk;
+            [self.pending] = chunk;
         }
         Poll::Ready(Ok(()))
     }
@@ -235,14 +208,11 @@ impl AsyncRead for Stream {
 
 impl AsyncWrite for Stream {
     fn poll_write(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        if bytes.is_empty() {
-            return Poll::Ready(Ok(0));
-        }
-        self.poll_begin_write(cx, &[IoSlice::new(bytes)], bytes.len())
+        self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
     }
 
     fn poll_write_vectored(
@@ -250,11 +220,28 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let bytes = slices.iter().map(|slice| slice.len()).sum();
+        let bytes = slices.iter().map(|slice| slice.len()).sum::<usize>();
         if bytes == 0 {
             return Poll::Ready(Ok(0));
         }
-        self.poll_begin_write(cx, slices, bytes)
+        ready!(self.poll_write_pending(cx))?;
+        let bytes = bytes.min(WRITE_BYTES_MAX);
+        let mut frame = Vec::with_capacity(bytes + 16);
+        let head = Head {
+            kind: DATA,
+            payload_bytes: bytes as u64,
+        };
+        head.encode(&mut frame);
+        let end = frame.len() + bytes;
+        for slice in slices {
+            let part = slice.len().min(end - frame.len());
+            frame.extend_from_slice(&slice[..part]);
+        }
+        self.pending = frame.into();
+        match self.poll_write_pending(cx) {
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            _ => Poll::Ready(Ok(bytes)),
+        }
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -262,11 +249,11 @@ impl AsyncWrite for Stream {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.poll_write_rest(cx)
+        self.poll_write_pending(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.poll_write_rest(cx))?;
+        ready!(self.poll_write_pending(cx))?;
         if !self.is_finished {
             self.send.finish()?;
             self.is_finished = true;
@@ -278,7 +265,7 @@ impl AsyncWrite for Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         // These fail if the stream has already ended.
-        if self.is_ended && self.unwritten.is_empty() {
+        if self.is_ended && self.pending.is_empty() {
             // Both sides have ended their output.
             _ = self.send.finish();
         } else if !self.is_finished {

@@ -1,6 +1,6 @@
 //! Sockets that another server has accepted.
 
-use std::{error::Error, fmt, os::fd::OwnedFd};
+use std::os::fd::OwnedFd;
 
 use linerate_proto::handshake::Request;
 
@@ -89,7 +89,8 @@ impl Adoption {
 
 /// The error returned when the connection limit is reached. It contains the adoption, so that the
 /// other server can answer the client.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("connection limit of {connections_max} reached")]
 pub struct AdoptError {
     pub(crate) adoption: Box<Adoption>,
     pub(crate) connections_max: usize,
@@ -101,12 +102,3 @@ impl AdoptError {
         *self.adoption
     }
 }
-
-impl fmt::Display for AdoptError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let connections_max = self.connections_max;
-        write!(f, "connection limit of {connections_max} reached")
-    }
-}
-
-impl Error for AdoptError {}

@@ -3,16 +3,17 @@
 pub(crate) mod burst;
 pub(crate) mod options;
 
-use std::{collections::HashMap, error::Error, fmt};
+use std::collections::HashMap;
 
 use self::options::TopicOptions;
 
 /// The error returned when a subscription is refused.
 ///
 /// This enum is exhaustive: there are only these two limits.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum SubscribeError {
     /// The name of the topic is longer than [`Options::topic_bytes_max`](crate::Options).
+    #[error("topic name of {bytes} bytes exceeds the limit of {bytes_max}")]
     NameTooLong {
         /// The length of the name in bytes.
         bytes: usize,
@@ -20,29 +21,12 @@ pub enum SubscribeError {
         bytes_max: usize,
     },
     /// The connection has reached [`Options::subscriptions_max`](crate::Options).
+    #[error("subscription limit of {subscriptions_max} reached")]
     TooMany {
         /// The limit.
         subscriptions_max: usize,
     },
 }
-
-impl fmt::Display for SubscribeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NameTooLong { bytes, bytes_max } => {
-                write!(
-                    f,
-                    "topic name of {bytes} bytes exceeds the limit of {bytes_max}"
-                )
-            }
-            Self::TooMany { subscriptions_max } => {
-                write!(f, "subscription limit of {subscriptions_max} reached")
-            }
-        }
-    }
-}
-
-impl Error for SubscribeError {}
 
 /// The subscriptions of a worker; connections are identified by their index.
 #[derive(Debug, Default)]

@@ -20,9 +20,11 @@ mod strings;
 
 use alloc::vec::Vec;
 
-use block::{BLOCK_LEN, Classes, classify_baseline};
+use block::{Classes, classify_baseline};
 use brackets::Brackets;
 use strings::{Strings, prefix_xor};
+
+use crate::block::BLOCK_LEN;
 
 /// The maximum nesting depth of arrays and objects.
 pub const DEPTH_MAX: usize = 127;
@@ -54,29 +56,21 @@ pub struct Outline {
 /// Returns `None` if the brackets outside of strings are not matching pairs, if they are nested
 /// more than [`DEPTH_MAX`] deep, if a string is not closed, or if there is a backslash outside of
 /// strings. This does not check anything else; in particular, the text may still be invalid JSON.
-#[cfg(all(target_arch = "x86_64", feature = "std"))]
 #[inline]
 pub fn find_marks(text: &[u8], marks: &mut Vec<Marks>) -> Option<Outline> {
-    use std::arch::is_x86_feature_detected;
-    let has_bits = is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("pclmulqdq");
-    if has_bits && is_x86_feature_detected!("avx512bw") {
-        // SAFETY: the processor has the features that the function needs.
-        unsafe { find_avx512(text, marks) }
-    } else if has_bits && is_x86_feature_detected!("avx2") {
-        // SAFETY: as above.
-        unsafe { find_avx2(text, marks) }
-    } else {
-        find_with(text, marks, classify_baseline, prefix_xor)
+    #[cfg(all(target_arch = "x86_64", feature = "std"))]
+    {
+        use std::arch::is_x86_feature_detected;
+        let has_bits = is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("pclmulqdq");
+        if has_bits && is_x86_feature_detected!("avx512bw") {
+            // SAFETY: the processor has the features that the function needs.
+            return unsafe { find_avx512(text, marks) };
+        }
+        if has_bits && is_x86_feature_detected!("avx2") {
+            // SAFETY: as above.
+            return unsafe { find_avx2(text, marks) };
+        }
     }
-}
-
-/// Replaces the content of `marks` with the marks of each block of a text.
-///
-/// Returns `None` if the brackets outside of strings are not matching pairs, if they are nested
-/// more than [`DEPTH_MAX`] deep, if a string is not closed, or if there is a backslash outside of
-/// strings. This does not check anything else; in particular, the text may still be invalid JSON.
-#[cfg(not(all(target_arch = "x86_64", feature = "std")))]
-pub fn find_marks(text: &[u8], marks: &mut Vec<Marks>) -> Option<Outline> {
     find_with(text, marks, classify_baseline, prefix_xor)
 }
 

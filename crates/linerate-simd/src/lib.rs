@@ -26,6 +26,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod append;
+mod block;
 pub mod json;
 pub mod marks;
 pub mod mask;

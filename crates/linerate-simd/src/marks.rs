@@ -10,16 +10,20 @@
 //! assert_eq!(finder.find(b"\"GET /\"\n\\"), [0, 6, 7, 8]);
 //! ```
 
-mod block;
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
+mod avx2;
 
 use alloc::boxed::Box;
 use alloc::vec;
 
-use block::{BLOCK_LEN, marks_baseline};
+use crate::block::{BLOCK_LEN, find_any};
 
 /// The number of bytes that are searched in one pass: few enough that they are still in the
 /// first-level cache when they are split.
 pub const WINDOW_LEN: usize = 16 << 10;
+
+/// The bytes that are found.
+const MARKS: [u8; 3] = *b"\n\"\\";
 
 /// How many offsets are written at once, even if there are fewer.
 const WRITTEN: usize = 4;
@@ -60,24 +64,16 @@ impl Default for Finder {
 }
 
 /// Writes the offsets of all marks, with the best kernel for this processor; returns their number.
-#[cfg(all(target_arch = "x86_64", feature = "std"))]
 fn find_in(window: &[u8], offsets: &mut [u32]) -> usize {
-    use std::arch::is_x86_feature_detected;
-    if is_x86_feature_detected!("avx2")
-        && is_x86_feature_detected!("bmi1")
-        && is_x86_feature_detected!("popcnt")
+    #[cfg(all(target_arch = "x86_64", feature = "std"))]
+    if std::arch::is_x86_feature_detected!("avx2")
+        && std::arch::is_x86_feature_detected!("bmi1")
+        && std::arch::is_x86_feature_detected!("popcnt")
     {
         // SAFETY: the processor has the features that the function needs.
-        unsafe { find_avx2(window, offsets) }
-    } else {
-        collect(window, offsets, marks_baseline)
+        return unsafe { find_avx2(window, offsets) };
     }
-}
-
-/// Writes the offsets of all marks; returns their number.
-#[cfg(not(all(target_arch = "x86_64", feature = "std")))]
-fn find_in(window: &[u8], offsets: &mut [u32]) -> usize {
-    collect(window, offsets, marks_baseline)
+    collect(window, offsets, |block| find_any(block, MARKS))
 }
 
 /// Like [`collect`], with AVX2: 32 bytes at a time.
@@ -85,7 +81,7 @@ fn find_in(window: &[u8], offsets: &mut [u32]) -> usize {
 #[target_feature(enable = "avx2,bmi1,popcnt")]
 fn find_avx2(window: &[u8], offsets: &mut [u32]) -> usize {
     // A closure inherits the target features of the enclosing function.
-    collect(window, offsets, |block| block::marks_avx2(block))
+    collect(window, offsets, |block| avx2::marks(block))
 }
 
 /// Writes the offsets of all bytes for which `marks` sets a bit; returns their number.

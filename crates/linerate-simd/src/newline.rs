@@ -10,9 +10,7 @@
 //! assert!(newline::positions(lines).eq([5, 22]));
 //! ```
 
-mod block;
-
-use block::{BLOCK_LEN, line_feeds, line_feeds_partial};
+use crate::block::{BLOCK_LEN, find_any};
 
 /// Returns the offset of the first line feed.
 #[inline]
@@ -77,9 +75,13 @@ impl Iterator for Positions<'_> {
             let rest = &self.haystack[self.next_at..];
             self.block_at = self.next_at;
             self.pending = match rest.first_chunk() {
-                Some(block) => line_feeds(block),
+                Some(block) => find_any(block, [b'\n']),
                 None if rest.is_empty() => return None,
-                None => line_feeds_partial(rest),
+                None => {
+                    let mut block = [0; BLOCK_LEN];
+                    block[..rest.len()].copy_from_slice(rest);
+                    find_any(&block, [b'\n'])
+                }
             };
             self.next_at += rest.len().min(BLOCK_LEN);
         }

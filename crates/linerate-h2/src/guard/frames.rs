@@ -1,13 +1,17 @@
-//! The input of a client, frame by frame (RFC 9113 §3.4, §4).
+//! The input of a client, frame by frame (RFC 9113 §3.4, §4, §6.5).
 
 use super::{
     head::{HEAD_BYTES, Head, SETTINGS, STREAM_MASK, WINDOW_UPDATE},
-    settings::Settings,
     windows::Windows,
 };
 
 /// Length in bytes of the connection preface, which h2 checks.
 const PREFACE_BYTES: u32 = 24;
+
+/// Size of a setting in bytes: an identifier of two bytes and a value of four.
+const SETTING_BYTES: usize = 6;
+
+const INITIAL_WINDOW_SIZE: u16 = 0x4;
 
 /// The client's first frame is not its settings, so the connection must be closed.
 #[derive(Debug, Eq, PartialEq)]
@@ -19,7 +23,7 @@ pub(super) struct SettingsMissing {
 /// Parses the frames of a client from pieces of any size.
 #[derive(Debug)]
 pub(super) struct Frames {
-    place: Place,
+    position: Position,
     has_begun: bool,
     windows: Windows,
     /// The streams whose windows are open too far, found since they were last taken.
@@ -28,7 +32,7 @@ pub(super) struct Frames {
 
 /// The part of the input that comes next.
 #[derive(Debug)]
-enum Place {
+enum Position {
     Head {
         head: [u8; HEAD_BYTES],
         bytes: usize,
@@ -44,22 +48,22 @@ enum Place {
         left: u32,
     },
     /// This many bytes to skip.
-    Rest(u32),
+    Skipped(u32),
 }
 
-impl Place {
-    /// The place after a frame.
+impl Position {
+    /// The position after a frame.
     const HEAD: Self = Self::Head {
         head: [0; HEAD_BYTES],
         bytes: 0,
     };
 
-    /// Returns the place before `bytes` bytes to skip.
-    const fn rest(bytes: u32) -> Self {
+    /// Returns the position before `bytes` bytes to skip.
+    const fn skipping(bytes: u32) -> Self {
         if bytes == 0 {
             Self::HEAD
         } else {
-            Self::Rest(bytes)
+            Self::Skipped(bytes)
         }
     }
 }
@@ -67,7 +71,7 @@ impl Place {
 impl Default for Frames {
     fn default() -> Self {
         Self {
-            place: Place::Rest(PREFACE_BYTES),
+            position: Position::Skipped(PREFACE_BYTES),
             has_begun: false,
             windows: Windows::default(),
             overflown: Vec::new(),
@@ -86,7 +90,7 @@ impl Frames {
         while !rest.is_empty() {
             let taken = self.step(rest).ok_or(SettingsMissing { preface_bytes })?;
             rest = &rest[taken..];
-            if matches!(self.place, Place::Head { bytes: 0, .. }) {
+            if matches!(self.position, Position::Head { bytes: 0, .. }) {
                 preface_bytes = input.len() - rest.len();
             }
         }
@@ -107,31 +111,31 @@ impl Frames {
     /// Handles the next part of the input; returns its length, or `None` if the client's first
     /// frame is not its settings.
     fn step(&mut self, input: &[u8]) -> Option<usize> {
-        match &mut self.place {
-            Place::Head { bytes: 0, .. } if let Some(head) = input.first_chunk() => {
-                self.place = self.handle_head(Head::decode(*head))?;
+        match &mut self.position {
+            Position::Head { bytes: 0, .. } if let Some(head) = input.first_chunk() => {
+                self.position = self.handle_head(Head::decode(*head))?;
                 Some(HEAD_BYTES)
             }
-            Place::Head { head, bytes } => {
+            Position::Head { head, bytes } => {
                 let taken = input.len().min(HEAD_BYTES - *bytes);
                 head[*bytes..*bytes + taken].copy_from_slice(&input[..taken]);
                 *bytes += taken;
                 if *bytes == HEAD_BYTES {
                     let head = Head::decode(*head);
-                    self.place = self.handle_head(head)?;
+                    self.position = self.handle_head(head)?;
                 }
                 Some(taken)
             }
-            Place::Settings { settings, left } => {
+            Position::Settings { settings, left } => {
                 let taken = part(input, *left);
                 settings.handle_input(taken, &mut self.windows);
                 *left -= taken.len() as u32;
                 if *left == 0 {
-                    self.place = Place::HEAD;
+                    self.position = Position::HEAD;
                 }
                 Some(taken.len())
             }
-            Place::Window {
+            Position::Window {
                 stream,
                 increment,
                 left,
@@ -143,20 +147,20 @@ impl Frames {
                     if self.windows.open(*stream, *increment & STREAM_MASK) {
                         self.overflown.push(*stream);
                     }
-                    self.place = Place::HEAD;
+                    self.position = Position::HEAD;
                 }
                 Some(1)
             }
-            Place::Rest(left) => {
+            Position::Skipped(left) => {
                 let taken = part(input, *left).len();
-                self.place = Place::rest(*left - taken as u32);
+                self.position = Position::skipping(*left - taken as u32);
                 Some(taken)
             }
         }
     }
 
-    /// Returns the place after a frame header.
-    fn handle_head(&mut self, head: Head) -> Option<Place> {
+    /// Returns the position after a frame header.
+    fn handle_head(&mut self, head: Head) -> Option<Position> {
         // §3.4: "This sequence MUST be followed by a SETTINGS frame". "Clients and servers MUST
         // treat an invalid connection preface as a connection error of type PROTOCOL_ERROR."
         if !self.has_begun && (head.kind != SETTINGS || head.is_answer()) {
@@ -172,16 +176,45 @@ impl Frames {
         Some(match (kind, left) {
             (SETTINGS, 1..) => {
                 let settings = Settings::default();
-                Place::Settings { settings, left }
+                Position::Settings { settings, left }
             }
             // h2 checks the window of the connection itself, and the length of the frame.
-            (WINDOW_UPDATE, 4) if stream != 0 => Place::Window {
+            (WINDOW_UPDATE, 4) if stream != 0 => Position::Window {
                 stream,
                 increment: 0,
                 left,
             },
-            _ => Place::rest(left),
+            _ => Position::skipping(left),
         })
+    }
+}
+
+/// The payload of a SETTINGS frame, as far as it has arrived.
+#[derive(Debug, Default)]
+struct Settings {
+    setting: [u8; SETTING_BYTES],
+    bytes: usize,
+}
+
+impl Settings {
+    /// Handles part of the payload, and resizes the windows accordingly. h2 checks the values.
+    fn handle_input(&mut self, input: &[u8], windows: &mut Windows) {
+        for byte in input {
+            self.setting[self.bytes] = *byte;
+            self.bytes += 1;
+            if self.bytes == SETTING_BYTES {
+                self.bytes = 0;
+                self.apply(windows);
+            }
+        }
+    }
+
+    /// Applies a complete setting.
+    fn apply(&self, windows: &mut Windows) {
+        let [a, b, value @ ..] = self.setting;
+        if u16::from_be_bytes([a, b]) == INITIAL_WINDOW_SIZE {
+            windows.resize(u32::from_be_bytes(value));
+        }
     }
 }
 

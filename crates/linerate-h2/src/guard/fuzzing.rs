@@ -18,7 +18,7 @@ pub const WINDOWS_MAX: usize = windows::STREAMS_MAX;
 
 /// The verdict on a client's input.
 #[derive(Debug, Eq, PartialEq)]
-pub struct Judged {
+pub struct Verdict {
     /// The input that is passed on to h2.
     pub passed: Vec<u8>,
     /// True if the client's first frame is not its settings.
@@ -29,7 +29,7 @@ pub struct Judged {
 }
 
 /// Reads these pieces of input through the guard. No piece may be empty.
-pub fn judge<'a>(pieces: impl IntoIterator<Item = &'a [u8], IntoIter: Unpin>) -> Judged {
+pub fn judge<'a>(pieces: impl IntoIterator<Item = &'a [u8], IntoIter: Unpin>) -> Verdict {
     let pieces = Pieces(pieces.into_iter());
     let (mut guard, findings) = Guard::new(pieces);
     let Findings {
@@ -50,7 +50,7 @@ pub fn judge<'a>(pieces: impl IntoIterator<Item = &'a [u8], IntoIter: Unpin>) ->
         }
         passed.extend_from_slice(read.filled());
     }
-    Judged {
+    Verdict {
         passed,
         are_settings_missing: fault.try_recv().is_ok(),
         overflown: overflows.waiting(),

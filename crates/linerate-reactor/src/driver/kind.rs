@@ -66,20 +66,9 @@ impl FromStr for DriverKind {
 }
 
 /// The error returned when no driver has the given name.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("unknown driver; expected one of {}", DriverKind::ALL.map(DriverKind::as_str).join(", "))]
 pub struct UnknownDriver;
-
-impl fmt::Display for UnknownDriver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("unknown driver; expected one of")?;
-        for (number, kind) in DriverKind::ALL.into_iter().enumerate() {
-            write!(f, "{}{kind}", if number == 0 { " " } else { ", " })?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for UnknownDriver {}
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,6 @@
 //! Destinations of outbound connections.
 
 use std::{
-    error::Error,
     fmt, io,
     net::{IpAddr, SocketAddr, ToSocketAddrs},
     sync::Arc,
@@ -274,14 +273,17 @@ pub(crate) fn look_up(name: &str, port: u16) -> io::Result<Arc<[SocketAddr]>> {
 }
 
 /// The error returned when a destination is invalid.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DestinationError {
     /// The handshake request cannot be built from these values.
-    Request(BuildError),
+    #[error("cannot build the handshake request")]
+    Request(#[from] BuildError),
     /// The URL has another scheme than the one expected.
+    #[error("wrong URL scheme: use `parse` for ws:// and `parse_wss` for wss://")]
     Scheme,
     /// The URL is invalid.
+    #[error("{0}")]
     Url(UrlError),
 }
 
@@ -290,33 +292,6 @@ impl From<UrlError> for DestinationError {
         match error {
             UrlError::Scheme => Self::Scheme,
             error => Self::Url(error),
-        }
-    }
-}
-
-impl From<BuildError> for DestinationError {
-    fn from(error: BuildError) -> Self {
-        Self::Request(error)
-    }
-}
-
-impl fmt::Display for DestinationError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Request(_) => f.write_str("cannot build the handshake request"),
-            Self::Scheme => {
-                f.write_str("wrong URL scheme: use `parse` for ws:// and `parse_wss` for wss://")
-            }
-            Self::Url(error) => error.fmt(f),
-        }
-    }
-}
-
-impl Error for DestinationError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Request(error) => Some(error),
-            Self::Scheme | Self::Url(_) => None,
         }
     }
 }

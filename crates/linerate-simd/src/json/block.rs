@@ -1,7 +1,6 @@
 //! Classifies the bytes of a block of JSON, as bit masks.
 
-/// The number of bytes in a block: one for each bit of a mask.
-pub(super) const BLOCK_LEN: usize = 64;
+use crate::block::BLOCK_LEN;
 
 /// Masks whose bit `i` stands for byte `i` of a block.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -57,12 +56,8 @@ pub(super) fn classify_baseline(block: &[u8; BLOCK_LEN]) -> Classes {
     classes
 }
 
-/// Classifies the bytes of a block.
 #[cfg(not(target_arch = "x86_64"))]
-#[inline]
-pub(super) fn classify_baseline(block: &[u8; BLOCK_LEN]) -> Classes {
-    classify_portable(block)
-}
+pub(super) use classify_portable as classify_baseline;
 
 /// Returns the same as [`classify_baseline`], with AVX2: 32 bytes at a time.
 #[cfg(all(target_arch = "x86_64", feature = "std"))]

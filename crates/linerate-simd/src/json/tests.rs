@@ -6,9 +6,10 @@ use std::{format, vec};
 
 use proptest::prelude::*;
 
-use super::block::{BLOCK_LEN, Classes, classify_baseline, classify_portable};
+use super::block::{Classes, classify_baseline, classify_portable};
 use super::strings::prefix_xor;
 use super::{DEPTH_MAX, Marks, Outline, find_marks, find_with};
+use crate::block::BLOCK_LEN;
 
 /// Returns the marks of any text, and the outline if its strings and brackets are complete.
 fn naive(text: &[u8]) -> (Vec<Marks>, Option<Outline>) {

@@ -5,8 +5,8 @@ use std::vec;
 
 use proptest::prelude::*;
 
-use super::block::{BLOCK_LEN, marks_baseline, marks_portable};
-use super::{Finder, ROOM, WINDOW_LEN, WRITTEN, collect, find_in};
+use super::{Finder, MARKS, ROOM, WINDOW_LEN, WRITTEN, collect, find_in};
+use crate::block::{BLOCK_LEN, find_any, find_any_portable};
 
 /// Returns the offsets of all marks of a window, byte by byte.
 fn naive(haystack: &[u8]) -> Vec<u32> {
@@ -24,7 +24,11 @@ fn assert_equals_naive(haystack: &[u8]) {
     let count = find_in(&haystack[..haystack.len().min(WINDOW_LEN)], &mut offsets);
     assert_eq!(offsets[..count], expected);
     let window = &haystack[..haystack.len().min(WINDOW_LEN)];
-    for kernel in [marks_baseline, marks_portable] {
+    let kernels: [fn(&[u8; BLOCK_LEN]) -> u64; 2] = [
+        |block| find_any(block, MARKS),
+        |block| find_any_portable(block, MARKS),
+    ];
+    for kernel in kernels {
         let count = collect(window, &mut offsets, kernel);
         assert_eq!(offsets[..count], expected);
     }

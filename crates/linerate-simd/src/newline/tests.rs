@@ -5,8 +5,8 @@ use std::vec;
 
 use proptest::prelude::*;
 
-use super::block::{BLOCK_LEN, line_feeds, line_feeds_portable};
 use super::{count, find, positions, rfind};
+use crate::block::{BLOCK_LEN, find_any, find_any_portable};
 
 /// Returns the offsets of all line feeds, byte by byte: the reference for all functions here.
 fn naive(haystack: &[u8]) -> Vec<usize> {
@@ -56,7 +56,7 @@ fn only_line_feeds_are_found_among_all_byte_pairs() {
         let pairs: Vec<u8> = (0..=u8::MAX).flat_map(|second| [first, second]).collect();
         assert_equals_naive(&pairs);
         for block in pairs.as_chunks::<BLOCK_LEN>().0 {
-            assert_eq!(line_feeds(block), line_feeds_portable(block));
+            assert_eq!(find_any(block, [b'\n']), find_any_portable(block, [b'\n']));
         }
     }
 }
@@ -90,6 +90,6 @@ proptest! {
         prop_oneof![1 => Just(b'\n'), 1 => Just(b'\x0b'), 4 => any::<u8>()],
     )) {
         let block: [u8; BLOCK_LEN] = core::array::from_fn(|i| block[i % 32]);
-        prop_assert_eq!(line_feeds(&block), line_feeds_portable(&block));
+        prop_assert_eq!(find_any(&block, [b'\n']), find_any_portable(&block, [b'\n']));
     }
 }

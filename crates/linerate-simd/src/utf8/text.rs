@@ -90,6 +90,17 @@ impl TextBuf {
     /// was used before.
     ///
     /// This is for callers that recycle memory, where [`reserve`](Self::reserve) would allocate.
+    ///
+    /// ```
+    /// use linerate_simd::utf8::TextBuf;
+    ///
+    /// let mut text = TextBuf::new();
+    /// text.push(b"3 \xe2\x82")?;
+    /// text.move_into(Vec::with_capacity(100));
+    /// text.push(b"\xac")?;
+    /// assert_eq!(text.take_finished(Vec::new()).as_str(), "3 \u{20ac}");
+    /// # Ok::<(), linerate_simd::utf8::Utf8Error>(())
+    /// ```
     pub fn move_into(&mut self, mut memory: Vec<u8>) -> Vec<u8> {
         memory.clear();
         memory.extend_from_slice(&self.bytes);
@@ -153,25 +164,6 @@ impl TextBuf {
         Ok(Text(unsafe { String::from_utf8_unchecked(self.bytes) }))
     }
 
-    /// Moves the text into `larger`, whose old content is discarded, and returns the memory that
-    /// was used before.
-    ///
-    /// ```
-    /// use linerate_simd::utf8::TextBuf;
-    ///
-    /// let mut text = TextBuf::new();
-    /// text.push(b"3 \xe2\x82")?;
-    /// text.move_to(Vec::with_capacity(100));
-    /// text.push(b"\xac")?;
-    /// assert_eq!(text.take_finished(Vec::new()).as_str(), "3 \u{20ac}");
-    /// # Ok::<(), linerate_simd::utf8::Utf8Error>(())
-    /// ```
-    pub fn move_to(&mut self, mut larger: Vec<u8>) -> Vec<u8> {
-        larger.clear();
-        larger.extend_from_slice(&self.bytes);
-        core::mem::replace(&mut self.bytes, larger)
-    }
-
     /// Takes out all complete code points. The remaining bytes, at most 3, are moved into the
     /// memory of `recycled`, whose old content is discarded, and the text can continue there.
     ///
@@ -225,12 +217,6 @@ impl Text {
     #[inline]
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-
-    /// Returns the bytes of the text.
-    #[inline]
-    pub fn as_bytes(&self) -> &[u8] {
-        self.0.as_bytes()
     }
 
     /// Returns the bytes and their memory.

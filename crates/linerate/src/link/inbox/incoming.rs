@@ -38,7 +38,7 @@ impl Incoming {
             Self::Text(text) => {
                 if text.capacity() - text.len() < data.len() {
                     let bytes = (text.len() + data.len()).max(2 * text.len());
-                    pool::give(text.move_to(pool::take(bytes)));
+                    pool::give(text.move_into(pool::take(bytes)));
                 }
                 data.append_text_to(text)?;
             }
