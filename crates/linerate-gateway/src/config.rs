@@ -26,7 +26,7 @@ mod server;
 mod suggest;
 mod unit;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use serde::Deserialize;
 
@@ -47,10 +47,13 @@ pub use section::Section;
 pub use server::{DrainOptions, ServerOptions, TlsOptions};
 
 use check::Check;
-use layer::Value;
+use layer::{Table, Value};
 
 /// Every key of the gateway's sections with its default and its meaning, as a file.
 const DEFAULT_TOML: &str = include_str!("config/default.toml");
+/// The defaults, which every configuration starts from.
+static DEFAULTS: LazyLock<Table> =
+    LazyLock::new(|| layer::from_toml(DEFAULT_TOML.parse().expect("default.toml is valid")));
 
 /// The complete configuration.
 ///
@@ -64,8 +67,8 @@ const DEFAULT_TOML: &str = include_str!("config/default.toml");
 /// assert_eq!(config.client.ping_interval.as_secs(), 10);
 /// # Ok::<(), linerate_gateway::config::ConfigError>(())
 /// ```
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Config {
     /// Who may connect, publish and administer.
@@ -85,7 +88,7 @@ pub struct Config {
     /// Log level and format.
     pub log: LogOptions,
     /// The channel namespaces.
-    #[serde(rename = "namespace")]
+    #[serde(default, rename = "namespace")]
     pub namespaces: Vec<Namespace>,
     /// Listening addresses, connection limits and TLS.
     pub server: ServerOptions,
@@ -136,7 +139,7 @@ impl Config {
     /// Returns the values that are set in a section of the application.
     fn value_of(&self, section: &str) -> Value {
         let value = self.sections.get(section).cloned();
-        value.unwrap_or_else(|| Value::Table(layer::Table::new()))
+        value.unwrap_or_else(|| Value::Table(Table::new()))
     }
 
     /// Returns warnings about settings that are valid but may be a mistake; each is a sentence.
@@ -168,6 +171,12 @@ impl Config {
                  auth.anonymous = true to allow everything to everyone",
             );
         }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::deserialize(Value::Table(DEFAULTS.clone())).expect("default.toml sets every key")
     }
 }
 

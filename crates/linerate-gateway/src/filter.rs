@@ -60,12 +60,13 @@ impl Filters {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
 
     #[test]
     fn the_same_text_is_the_same_filter_and_the_cache_is_bounded() {
         let filters = Filters::new(FilterOptions {
             cache_max: 2,
-            ..FilterOptions::default()
+            ..Config::default().filter
         });
         let first = filters.compile("a == 1").unwrap();
         assert!(Arc::ptr_eq(&first, &filters.compile(" a == 1\n").unwrap()));
@@ -82,7 +83,7 @@ mod tests {
         let filters = Filters::new(FilterOptions {
             expression_bytes_max: 10,
             nodes_max: 5,
-            ..FilterOptions::default()
+            ..Config::default().filter
         });
         let refusal = |text| filters.compile(text).unwrap_err().to_string();
         assert_eq!(

@@ -25,7 +25,7 @@ use tokio::{
 
 use crate::{
     admin::{Admin, TailEncoding},
-    config::{Config, ServerOptions},
+    config::Config,
     node::{Dispatcher, Node, NodeInfo, NodeOptions},
     operations::Operations,
     protocol,
@@ -354,7 +354,7 @@ async fn serve_operations(listener: std::net::TcpListener, operations: Arc<Opera
     let serve = async {
         let (_stop, stopped) = Stop::new();
         let hosts = Hosts::of_operations(&operations.shared.settings().config);
-        let frontend = Frontend::new(&ServerOptions::default(), hosts, 1, stopped)?;
+        let frontend = Frontend::new(&Config::default().server, hosts, 1, stopped)?;
         let listener = TcpListener::from_std(listener)?;
         Arc::new(frontend)
             .serve(listener, operations.private_routes())

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use self::signing::encode;
 use super::{Authenticator, ConnectionClaims, Subscriber, SubscriptionClaims, TokenError};
-use crate::config::{AuthOptions, Secret};
+use crate::config::{AuthOptions, Config, Secret};
 
 pub(super) const SECRET: &str = "a secret of tests only";
 /// The current time in the tests, in seconds since 1970.
@@ -32,7 +32,7 @@ pub(super) const ED25519_PUBLIC: &str = include_str!("tests/keys/ed25519.pub.pem
 
 /// Options with a key of each kind, P-256 for ECDSA.
 pub(super) fn options() -> AuthOptions {
-    let mut options = AuthOptions::default();
+    let mut options = Config::default().auth;
     options.token.hmac_secret_key = Some(Secret::new(SECRET));
     options.token.rsa_public_key = Some(Secret::new(RSA_PUBLIC));
     options.token.ecdsa_public_key = Some(Secret::new(P256_PUBLIC));
@@ -118,7 +118,7 @@ fn keys_that_are_none_are_refused_by_name() {
         (RSA_PUBLIC, "of another kind"),
         (P521_PUBLIC, "on another curve"),
     ] {
-        let mut options = AuthOptions::default();
+        let mut options = Config::default().auth;
         options.token.ecdsa_public_key = Some(Secret::new(pem));
         let error = Authenticator::new(&options).unwrap_err().to_string();
         assert!(
@@ -129,7 +129,7 @@ fn keys_that_are_none_are_refused_by_name() {
     }
     let options = AuthOptions {
         api_key: Some(Secret::new("file:/nowhere/key")),
-        ..AuthOptions::default()
+        ..Config::default().auth
     };
     let error = Authenticator::new(&options).unwrap_err().to_string();
     assert!(error.starts_with("auth.api_key: "), "{error}");
@@ -137,7 +137,7 @@ fn keys_that_are_none_are_refused_by_name() {
 
 #[test]
 fn only_the_whole_key_of_the_api_is_taken() {
-    let mut options = AuthOptions::default();
+    let mut options = Config::default().auth;
     let none = Authenticator::new(&options).unwrap();
     assert!(!none.has_api_key() && !none.is_api_key(b"") && !none.is_admin_key(b""));
     options.api_key = Some(Secret::new("0123456789abcdef"));

@@ -8,7 +8,7 @@ use super::{check::Check, secret::Secret, unit};
 
 /// Who may connect, publish and administer.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct AuthOptions {
     /// True if clients may connect without a token. If no key is configured either, every client
@@ -29,7 +29,7 @@ pub struct AuthOptions {
 
 /// Which tokens are accepted. The key determines the algorithm, regardless of what a token claims.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct TokenOptions {
     /// Secret for HS256, HS384 and HS512.
@@ -74,19 +74,6 @@ impl AuthOptions {
     }
 }
 
-impl Default for AuthOptions {
-    fn default() -> Self {
-        Self {
-            anonymous: false,
-            api_key: None,
-            admin_key: None,
-            logs_key: None,
-            revocations_max: 10_000,
-            token: TokenOptions::default(),
-        }
-    }
-}
-
 impl TokenOptions {
     /// Returns whether a key is configured, without which no token can be valid.
     pub(crate) fn has_keys(&self) -> bool {
@@ -116,22 +103,6 @@ impl TokenOptions {
             ("ecdsa_public_key", &self.ecdsa_public_key),
             ("ed25519_public_key", &self.ed25519_public_key),
         ]
-    }
-}
-
-impl Default for TokenOptions {
-    fn default() -> Self {
-        Self {
-            hmac_secret_key: None,
-            rsa_public_key: None,
-            ecdsa_public_key: None,
-            ed25519_public_key: None,
-            jwks_url: None,
-            audience: None,
-            issuer: None,
-            leeway: Duration::from_secs(5),
-            bytes_max: 8 << 10,
-        }
     }
 }
 

@@ -9,7 +9,7 @@ use super::{check::Check, unit};
 
 /// The message broker that carries publications.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct BrokerOptions {
     /// The URL of one of [`BROKERS`].
@@ -60,21 +60,5 @@ impl BrokerOptions {
         check.range("stream_replicas", self.stream_replicas, 1..=5);
         let wait = millis(self.reconnect_wait_max);
         check.range("reconnect_wait_max_ms", wait, 10..=600_000);
-    }
-}
-
-impl Default for BrokerOptions {
-    fn default() -> Self {
-        Self {
-            url: super::Secret::new("memory:"),
-            prefix: String::new(),
-            tls_authorities: None,
-            request_timeout: Duration::from_secs(5),
-            probe_interval: Duration::from_secs(1),
-            probe_timeout: Duration::from_secs(2),
-            stream_bytes_max: 64 << 20,
-            stream_replicas: 1,
-            reconnect_wait_max: Duration::from_secs(2),
-        }
     }
 }

@@ -9,7 +9,7 @@ use super::{check::Check, unit};
 
 /// How a channel behaves, and what clients may do in it.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ChannelOptions {
     /// How long publications are collected before they are sent; zero sends each immediately.
@@ -68,14 +68,13 @@ pub struct ChannelOptions {
 }
 
 /// How gaps are reported to clients of Centrifuge's protocol whose subscription has no position.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Gaps {
     /// The subscription continues and the client is not notified: delivery is at most once.
     Silent,
     /// The subscription ends with a code that makes SDKs subscribe again.
-    #[default]
     Told,
 }
 
@@ -91,7 +90,7 @@ pub enum Conflation {
 }
 
 /// How to treat a subscriber that has fallen behind.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SlowPolicy {
@@ -101,7 +100,6 @@ pub enum SlowPolicy {
     Disconnect,
     /// It continues with the oldest publication that is still stored, and is told how many it
     /// missed.
-    #[default]
     DropOldest,
 }
 
@@ -159,37 +157,6 @@ impl ChannelOptions {
         }
         if self.join_leave && !self.presence {
             check.refuse("join_leave", true, "requires presence");
-        }
-    }
-}
-
-impl Default for ChannelOptions {
-    fn default() -> Self {
-        Self {
-            batch_interval: Duration::ZERO,
-            batch_bytes_max: 128 << 10,
-            conflate: None,
-            slow: SlowPolicy::default(),
-            ring_messages_max: 4_096,
-            ring_bytes_max: 4 << 20,
-            history_size: 0,
-            history_ttl: Duration::from_secs(300),
-            durable: false,
-            recover: false,
-            positioned: false,
-            gaps: Gaps::default(),
-            presence: false,
-            join_leave: false,
-            allow_subscribe: false,
-            allow_anonymous: false,
-            allow_publish: false,
-            allow_history: false,
-            allow_presence: false,
-            presence_bytes_max: 1 << 20,
-            allow_filter: true,
-            allow_batch_override: true,
-            allow_conflate_override: true,
-            allow_pattern: false,
         }
     }
 }

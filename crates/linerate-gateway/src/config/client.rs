@@ -9,7 +9,7 @@ use super::{check::Check, unit};
 
 /// Limits and timeouts for each client.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ClientOptions {
     /// Maximum size of a message from a client, in bytes.
@@ -58,23 +58,5 @@ impl ClientOptions {
         let message = self.message_timeout.as_secs();
         check.range("message_timeout_s", message, 1..=3_600);
         check.range("refresh_grace_s", self.refresh_grace.as_secs(), 1..=600);
-    }
-}
-
-impl Default for ClientOptions {
-    fn default() -> Self {
-        Self {
-            message_bytes_max: 64 << 10,
-            channels_max: 128,
-            channel_name_bytes_max: 255,
-            commands_per_second_max: 1_000,
-            queue_bytes_max: 256 << 10,
-            reply_bytes_max: 512 << 10,
-            ping_interval: Duration::from_secs(25),
-            pong_timeout: Duration::from_secs(8),
-            connect_timeout: Duration::from_secs(10),
-            message_timeout: Duration::from_secs(30),
-            refresh_grace: Duration::from_secs(25),
-        }
     }
 }

@@ -7,7 +7,7 @@ use super::check::Check;
 
 /// Compression of WebSocket messages, for clients that offer it (RFC 7692).
 #[derive(Clone, Debug, Deserialize, PartialEq)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CompressionOptions {
     /// True if compression is enabled.
@@ -42,17 +42,5 @@ impl CompressionOptions {
         check.range("level", self.level, 1..=9);
         check.range("message_bytes_min", self.message_bytes_min, 0..=64 << 20);
         check.range("total_bytes_max", self.total_bytes_max, 0..=1 << 38);
-    }
-}
-
-impl Default for CompressionOptions {
-    fn default() -> Self {
-        Self {
-            enabled: false,
-            level: 4,
-            message_bytes_min: 256,
-            takeover: false,
-            total_bytes_max: 256 << 20,
-        }
     }
 }

@@ -6,7 +6,7 @@ use super::check::Check;
 
 /// Limits on the size and number of filters.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct FilterOptions {
     /// Maximum length of an expression, in bytes.
@@ -41,18 +41,5 @@ impl FilterOptions {
         );
         check.range("client_filters_max", self.client_filters_max, 1..=100_000);
         check.range("cache_max", self.cache_max, 1..=1_000_000);
-    }
-}
-
-impl Default for FilterOptions {
-    fn default() -> Self {
-        Self {
-            expression_bytes_max: 1_024,
-            nodes_max: 64,
-            cache_max: 10_000,
-            channel_filters_max: 1_024,
-            channel_searches_max: 512,
-            client_filters_max: 128,
-        }
     }
 }

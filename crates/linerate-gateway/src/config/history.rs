@@ -7,7 +7,7 @@ use super::{ChannelOptions, check::Check};
 /// Limits on the history that this node keeps of channels that are not durable. They take
 /// precedence over the options of a channel.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct HistoryOptions {
     /// Maximum payload kept of a channel, in bytes.
@@ -45,17 +45,6 @@ impl HistoryOptions {
                 self.channel_messages_max
             );
             check.refuse("history_size", channel.history_size, &because);
-        }
-    }
-}
-
-impl Default for HistoryOptions {
-    fn default() -> Self {
-        Self {
-            channel_bytes_max: 4 << 20,
-            channel_messages_max: 10_000,
-            channels_max: 100_000,
-            total_bytes_max: 256 << 20,
         }
     }
 }

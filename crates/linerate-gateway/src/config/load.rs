@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    Config, DEFAULT_TOML,
+    Config, DEFAULT_TOML, DEFAULTS,
     check::Check,
     error::{ConfigError, Source},
     layer::{self, Table, Value},
@@ -310,9 +310,9 @@ fn read(path: &Path) -> std::io::Result<String> {
     fs::read_to_string(path)
 }
 
-/// Merges the layers.
+/// Merges the layers over the defaults.
 fn merge(open: Option<&Layer>, layers: &[Layer]) -> Table {
-    let mut table = Table::new();
+    let mut table = DEFAULTS.clone();
     for layer in open.into_iter().chain(layers) {
         if let Value::Table(values) = layer.values.clone() {
             let namespaces = table.remove("namespace");

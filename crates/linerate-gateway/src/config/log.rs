@@ -6,7 +6,7 @@ use super::check::Check;
 
 /// Log level and format. Logs go to standard error.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct LogOptions {
     /// `error`, `warn`, `info`, `debug` or `trace`, also for single modules:
@@ -17,12 +17,11 @@ pub struct LogOptions {
 }
 
 /// The format of a log line.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum LogFormat {
     /// Text for people.
-    #[default]
     Human,
     /// For programs: one JSON object per line.
     Json,
@@ -31,14 +30,5 @@ pub enum LogFormat {
 impl LogOptions {
     pub(super) fn check(&self, check: &mut Check) {
         check.range("level", self.level.len(), 1..=1_024);
-    }
-}
-
-impl Default for LogOptions {
-    fn default() -> Self {
-        Self {
-            level: "info".into(),
-            format: LogFormat::default(),
-        }
     }
 }

@@ -59,12 +59,6 @@ impl Namespaces {
     }
 }
 
-impl Default for Namespaces {
-    fn default() -> Self {
-        Self::new(&Config::default())
-    }
-}
-
 /// Returns a warning if patterns are allowed without a namespace, because they match channels of
 /// all namespaces.
 pub(super) fn warn(config: &Config) -> Option<String> {

@@ -1,10 +1,6 @@
 //! `[server]`: listening addresses, connection limits and TLS.
 
-use std::{
-    net::{Ipv4Addr, SocketAddr},
-    path::PathBuf,
-    time::Duration,
-};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use ipnet::IpNet;
 use serde::Deserialize;
@@ -13,7 +9,7 @@ use super::{check::Check, unit};
 
 /// Listening addresses, connection limits and TLS.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ServerOptions {
     /// Address and port to listen on; port 0 picks a free one.
@@ -68,7 +64,7 @@ pub struct TlsOptions {
 
 /// Graceful shutdown.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct DrainOptions {
     /// How long connections are still accepted while `/ready` fails, so that load balancers can
@@ -153,29 +149,6 @@ fn is_host(text: &str) -> bool {
     name.len() <= 253 && name.split('.').all(is_label)
 }
 
-impl Default for ServerOptions {
-    fn default() -> Self {
-        Self {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8_080)),
-            operations_listen: None,
-            workers: 0,
-            connections_max: 10_000,
-            connections_per_address_max: 1_000,
-            connections_per_user_max: 100,
-            accepts_per_second_max: 5_000,
-            memory_bytes_max: 0,
-            request_bytes_max: 1 << 20,
-            origins: Vec::new(),
-            hosts: Vec::new(),
-            diagnostics: false,
-            proxy_protocol: false,
-            trusted_proxies: Vec::new(),
-            tls: None,
-            drain: DrainOptions::default(),
-        }
-    }
-}
-
 impl DrainOptions {
     fn check(&self, check: &mut Check) {
         check.range("delay_s", self.delay.as_secs(), 0..=600);
@@ -183,16 +156,5 @@ impl DrainOptions {
         let rate = self.connections_per_second_min;
         check.range("connections_per_second_min", rate, 1..=1_000_000);
         check.range("timeout_s", self.timeout.as_secs(), 1..=600);
-    }
-}
-
-impl Default for DrainOptions {
-    fn default() -> Self {
-        Self {
-            delay: Duration::ZERO,
-            window: Duration::from_secs(20),
-            connections_per_second_min: 100,
-            timeout: Duration::from_secs(6),
-        }
     }
 }

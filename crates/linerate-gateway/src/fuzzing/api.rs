@@ -13,7 +13,7 @@ use crate::{
     admin::TailEncoding,
     api::fuzzing::perform,
     auth::{Revocation, Revocations, Target, TokenId},
-    config::{Config, FilterOptions, Namespaces},
+    config::{Config, Namespaces},
     node::{Dispatcher, Node, NodeOptions},
 };
 
@@ -53,7 +53,7 @@ fn node() -> Arc<Node> {
         namespaces: Namespaces::new(&Config::default()),
         linger: std::time::Duration::ZERO,
         revocations_max: REVOCATIONS_MAX,
-        filter: FilterOptions::default(),
+        filter: Config::default().filter,
     };
     Node::start(options, parts, Arc::new(broker), Handle::current())
 }

@@ -99,7 +99,7 @@ mod tests {
     use std::time::Duration;
 
     use super::slices;
-    use crate::config::DrainOptions;
+    use crate::config::Config;
 
     #[test]
     fn slices_are_even_and_none_is_forgotten() {
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn few_connections_are_told_within_a_second() {
-        let options = DrainOptions::default();
+        let options = Config::default().server.drain;
         assert_eq!(options.window_of(0), Duration::ZERO);
         assert_eq!(options.window_of(50), Duration::from_millis(500));
         assert_eq!(options.window_of(1_000_000), options.window);

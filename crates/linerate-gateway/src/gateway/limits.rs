@@ -1,7 +1,5 @@
 //! The limits that do not depend on the configuration.
 
-use std::time::Duration;
-
 use linerate::{Config, HandshakeLimits, Http2Limits};
 
 use super::Gateway;
@@ -24,52 +22,52 @@ impl Gateway {
 fn requests() -> Vec<Limit> {
     let handshake = HandshakeLimits::default();
     vec![
-        bytes(
+        limit(
             "request.head_bytes_max",
-            server::HEAD_BYTES_MAX,
+            server::HEAD_BYTES_MAX as u64,
             "Maximum size of the header section of a request",
         ),
-        seconds(
+        limit(
             "request.head_s",
-            server::HEAD_TIMEOUT,
+            server::HEAD_TIMEOUT.as_secs(),
             "Maximum time to receive the header section of a request",
         ),
-        seconds(
+        limit(
             "request.body_s",
-            server::BODY_TIMEOUT,
+            server::BODY_TIMEOUT.as_secs(),
             "Maximum time to receive the body of a request",
         ),
-        seconds(
+        limit(
             "request.connection_s",
-            server::REQUESTS_TIMEOUT,
+            server::REQUESTS_TIMEOUT.as_secs(),
             "Maximum time that a connection serves requests other than WebSockets and streams",
         ),
-        count(
+        limit(
             "request.wrong_keys_max",
             auth::WRONG_KEYS_MAX.into(),
             "Maximum number of wrong keys from one address for the server API, /admin and /logs",
         ),
-        seconds(
+        limit(
             "request.wrong_keys_s",
-            auth::WRONG_KEYS_WINDOW,
+            auth::WRONG_KEYS_WINDOW.as_secs(),
             "Time that wrong keys are remembered; beyond the maximum, keys from the address are refused until it ends",
         ),
-        seconds(
+        limit(
             "connection.handshake_s",
-            server::HANDSHAKE_TIMEOUT,
+            server::HANDSHAKE_TIMEOUT.as_secs(),
             "Maximum time for the TLS handshake and a PROXY protocol header",
         ),
-        seconds(
+        limit(
             "connection.dead_peer_s",
-            server::DEAD_PEER_TIMEOUT,
+            server::DEAD_PEER_TIMEOUT.as_secs(),
             "Maximum time that sent data may remain unacknowledged by the peer",
         ),
-        count(
+        limit(
             "handshake.subprotocols_max",
             handshake.subprotocols_max as u64,
             "Maximum number of subprotocols that a client may offer",
         ),
-        count(
+        limit(
             "handshake.extensions_max",
             handshake.extensions_max as u64,
             "Maximum number of extensions that a client may offer",
@@ -80,19 +78,19 @@ fn requests() -> Vec<Limit> {
 fn messages() -> Vec<Limit> {
     let config = Config::default();
     vec![
-        count(
+        limit(
             "message.fragments_max",
             config.limits.fragments_max.into(),
             "Maximum number of frames of a message",
         ),
-        seconds(
+        limit(
             "close.timeout_s",
-            config.close_timeout,
+            config.close_timeout.as_secs(),
             "Maximum time for the closing handshake",
         ),
-        bytes(
+        limit(
             "client.data_bytes_max",
-            transport::DATA_BYTES_MAX,
+            transport::DATA_BYTES_MAX as u64,
             "Maximum size of the publications queued for a socket; the others stay in the rings",
         ),
     ]
@@ -101,56 +99,53 @@ fn messages() -> Vec<Limit> {
 fn http2() -> Vec<Limit> {
     let limits = Http2Limits::default();
     vec![
-        count(
+        limit(
             "http2.streams_max",
             limits.streams_max.into(),
             "Maximum number of streams that a client may have open",
         ),
-        bytes(
+        limit(
             "http2.stream_window_bytes_max",
-            limits.stream_window_bytes as usize,
+            limits.stream_window_bytes.into(),
             "Maximum size of the unread data on a stream",
         ),
-        count(
+        limit(
             "http2.resets_max",
             limits.resets_max.into(),
             "Maximum number of streams that a client may reset in a burst",
         ),
-        Limit {
-            unit: Unit::PerSecond,
-            ..count(
-                "http2.resets_per_second_max",
-                limits.resets_per_second.into(),
-                "Maximum rate at which a client may reset streams in the long run",
-            )
-        },
+        limit(
+            "http2.resets_per_second_max",
+            limits.resets_per_second.into(),
+            "Maximum rate at which a client may reset streams in the long run",
+        ),
     ]
 }
 
 fn commands() -> Vec<Limit> {
     let limits = decode::Limits::default();
     vec![
-        count(
+        limit(
             "commands.frame_max",
             limits.commands_max as u64,
             "Maximum number of commands in a message",
         ),
-        count(
+        limit(
             "commands.depth_max",
             limits.depth_max as u64,
             "Maximum nesting depth of the JSON of a command",
         ),
-        count(
+        limit(
             "commands.waiting_max",
             session::WAITING_MAX as u64,
             "Maximum number of queued commands; beyond it, no input is read",
         ),
-        count(
+        limit(
             "filter.depth_max",
             linerate_filter::DEPTH_MAX as u64,
             "Maximum nesting depth of brackets and comparisons in a filter",
         ),
-        count(
+        limit(
             "filter.json_depth_max",
             linerate_filter::JSON_DEPTH_MAX as u64,
             "Maximum nesting depth of the JSON of a publication; deeper ones match no filter",
@@ -158,32 +153,18 @@ fn commands() -> Vec<Limit> {
     ]
 }
 
-fn count(key: &str, value: u64, meaning: &str) -> Limit {
+fn limit(key: &str, value: u64, meaning: &str) -> Limit {
     Limit {
         key: key.to_owned(),
         value,
-        unit: Unit::Count,
+        unit: Unit::of_key(key.rsplit('.').next().unwrap_or(key)),
         meaning: meaning.to_owned(),
-    }
-}
-
-fn bytes(key: &str, value: usize, meaning: &str) -> Limit {
-    Limit {
-        unit: Unit::Bytes,
-        ..count(key, value as u64, meaning)
-    }
-}
-
-fn seconds(key: &str, value: Duration, meaning: &str) -> Limit {
-    Limit {
-        unit: Unit::Seconds,
-        ..count(key, value.as_secs(), meaning)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Gateway, Unit};
+    use super::Gateway;
 
     #[test]
     fn no_fixed_limit_is_zero_or_without_end() {
@@ -196,13 +177,5 @@ mod tests {
         keys.sort_unstable();
         keys.dedup();
         assert_eq!(keys.len(), limits.len());
-    }
-
-    #[test]
-    fn keys_end_in_their_units() {
-        for limit in Gateway::fixed_limits() {
-            let (_, name) = limit.key.split_once('.').unwrap();
-            assert_eq!(Unit::of_key(name), limit.unit, "{}", limit.key);
-        }
     }
 }

@@ -36,7 +36,7 @@ use super::{
 };
 use crate::{
     admin::TailEncoding,
-    config::{Config, FilterOptions, Namespaces},
+    config::{Config, Namespaces},
     protocol::{Block, Transmit},
 };
 
@@ -273,7 +273,7 @@ pub(crate) fn options() -> NodeOptions {
         namespaces: Namespaces::new(&Config::default()),
         linger: Duration::from_secs(5),
         revocations_max: 100,
-        filter: FilterOptions::default(),
+        filter: Config::default().filter,
     }
 }
 

@@ -10,7 +10,7 @@ use super::Snapshot;
 use crate::{
     admin::TailEncoding,
     auth::TokenError,
-    config::{Config, Namespaces, ServerOptions},
+    config::{Config, Namespaces},
     metrics::{Metrics, TokenKind},
     node::{Dispatcher, Node, NodeOptions},
     protocol,
@@ -26,10 +26,10 @@ fn quiet_node() -> Arc<Node> {
         name: "test".into(),
         encodings: protocol::encoders(),
         tail_encoding: Arc::new(TailEncoding),
-        namespaces: Namespaces::default(),
+        namespaces: Namespaces::new(&Config::default()),
         linger: Duration::ZERO,
         revocations_max: 100,
-        filter: crate::config::FilterOptions::default(),
+        filter: Config::default().filter,
     };
     let runtime = Handle::current();
     Node::start(options, (dispatcher, control), Arc::new(broker), runtime)
@@ -49,7 +49,7 @@ async fn text(metrics: &Metrics) -> String {
     node.publisher.publish(&channel, publish).await.unwrap();
     let (_stop, stopped) = Stop::new();
     let frontend = Frontend::new(
-        &ServerOptions::default(),
+        &Config::default().server,
         Hosts::new(&Config::default()),
         1,
         stopped,

@@ -332,13 +332,16 @@ mod tests {
     use tokio::sync::mpsc::{self, error::TryRecvError};
 
     use super::{Admission, ConnectionGuard, LimitReached};
-    use crate::{config::ServerOptions, server::Stop};
+    use crate::{
+        config::{Config, ServerOptions},
+        server::Stop,
+    };
 
     fn admission(connections_max: usize, per_address_max: usize) -> Arc<Admission> {
         let options = ServerOptions {
             connections_max,
             connections_per_address_max: per_address_max,
-            ..ServerOptions::default()
+            ..Config::default().server
         };
         Arc::new(Admission::new(Budget::unbounded(), &options))
     }
@@ -434,7 +437,7 @@ mod tests {
         let slot = admission.admit().unwrap();
         admission.set_limits(&ServerOptions {
             connections_max: 2,
-            ..ServerOptions::default()
+            ..Config::default().server
         });
         assert!(admission.admit().is_ok());
         drop(slot);

@@ -116,14 +116,14 @@ async fn rest(stream: &mut (impl AsyncReadExt + Unpin)) -> String {
 fn trusting(networks: &[&str]) -> ServerOptions {
     ServerOptions {
         trusted_proxies: networks.iter().map(|net| net.parse().unwrap()).collect(),
-        ..ServerOptions::default()
+        ..Config::default().server
     }
 }
 
 #[tokio::test]
 async fn forwarded_headers_of_strangers_are_not_believed() {
     let headers = "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: https\r\n";
-    let served = Served::start(&ServerOptions::default()).await;
+    let served = Served::start(&Config::default().server).await;
     assert!(served.ask(b"", headers).await.ends_with("http 127.0.0.1"));
     let served = Served::start(&trusting(&["127.0.0.0/8"])).await;
     assert!(served.ask(b"", headers).await.ends_with("https 192.0.2.1"));
@@ -173,7 +173,7 @@ async fn one_connection_too_many_from_an_address_is_refused() {
 
 #[tokio::test]
 async fn g07_a_drain_ends_connections_over_its_window_and_lets_nobody_in() {
-    let served = Served::start(&ServerOptions::default()).await;
+    let served = Served::start(&Config::default().server).await;
     let mut waiting = Vec::new();
     for _ in 0..20 {
         let mut stream = served.connect().await;
@@ -206,7 +206,7 @@ async fn g07_a_drain_ends_connections_over_its_window_and_lets_nobody_in() {
 
 #[tokio::test]
 async fn when_it_is_over_everybody_is_cut_off() {
-    let served = Served::start(&ServerOptions::default()).await;
+    let served = Served::start(&Config::default().server).await;
     let mut stream = served.connect().await;
     stream
         .write_all(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -218,7 +218,7 @@ async fn when_it_is_over_everybody_is_cut_off() {
 
 #[tokio::test]
 async fn r03_a_body_that_never_ends_is_given_up() {
-    let served = Served::start(&ServerOptions::default()).await;
+    let served = Served::start(&Config::default().server).await;
     let head = b"POST /take HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 9\r\n\r\n";
     let mut whole = served.connect().await;
     whole.write_all(head).await.unwrap();
@@ -278,7 +278,7 @@ async fn t06_a_new_certificate_is_used_for_new_connections_and_a_broken_one_is_n
     let first = certify(&tls);
     let options = ServerOptions {
         tls: Some(tls.clone()),
-        ..ServerOptions::default()
+        ..Config::default().server
     };
     let served = Served::start(&options).await;
     assert!(ask_tls(&served, &first).await.ends_with("https 127.0.0.1"));
@@ -305,7 +305,7 @@ async fn who_does_not_speak_tls_or_says_nothing_is_cut_off() {
     certify(&tls);
     let options = ServerOptions {
         tls: Some(tls),
-        ..ServerOptions::default()
+        ..Config::default().server
     };
     let served = Served::start(&options).await;
     let mut plain = served.connect().await;

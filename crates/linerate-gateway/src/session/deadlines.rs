@@ -107,11 +107,12 @@ pub(super) fn until(seconds: u64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
 
     const SECOND: Duration = Duration::from_secs(1);
 
     fn connected(start: Instant) -> Deadlines {
-        let mut deadlines = Deadlines::new(&ClientOptions::default(), start);
+        let mut deadlines = Deadlines::new(&Config::default().client, start);
         deadlines.connected(start, 1.0);
         deadlines
     }
@@ -119,7 +120,7 @@ mod tests {
     #[test]
     fn the_first_command_is_due_once() {
         let start = Instant::now();
-        let mut deadlines = Deadlines::new(&ClientOptions::default(), start);
+        let mut deadlines = Deadlines::new(&Config::default().client, start);
         assert_eq!(deadlines.next(), Some(start + 10 * SECOND));
         assert_eq!(deadlines.poll(start + 9 * SECOND), None);
         assert_eq!(deadlines.poll(start + 10 * SECOND), Some(Due::Connect));
@@ -143,7 +144,7 @@ mod tests {
         let woken = start + 25 * SECOND + 14 * SECOND;
         assert_eq!(deadlines.poll(woken), None);
         assert_eq!(deadlines.poll(woken + GRACE), Some(Due::Pong));
-        let mut deadlines = Deadlines::new(&ClientOptions::default(), start);
+        let mut deadlines = Deadlines::new(&Config::default().client, start);
         assert_eq!(deadlines.poll(start + 14 * SECOND), None);
         let judged = start + 14 * SECOND + GRACE;
         assert_eq!(deadlines.poll(judged), Some(Due::Connect));
@@ -164,7 +165,7 @@ mod tests {
     #[test]
     fn first_pings_are_spread() {
         let start = Instant::now();
-        let mut deadlines = Deadlines::new(&ClientOptions::default(), start);
+        let mut deadlines = Deadlines::new(&Config::default().client, start);
         deadlines.connected(start, 0.5);
         assert_eq!(deadlines.next(), Some(start + 25 * SECOND / 2));
     }

@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn both_filters_must_let_a_publication_pass() {
-        let filters = crate::filter::Filters::new(crate::config::FilterOptions::default());
+        let filters = crate::filter::Filters::new(crate::config::Config::default().filter);
         let payload = filters.compile("n == 1").unwrap();
         let both = PayloadAndTags::new(payload, compile(&compare("level", "eq", "error")).unwrap());
         let publication = |json: &'static str, level: &str| {

@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use super::{RSA_PUBLIC, SECRET, connect, key, signing::encode};
 use crate::{
     auth::{Authenticator, TokenError, rsa},
-    config::{AuthOptions, Secret},
+    config::{Config, Secret},
 };
 
 /// A server of keys that counts requests.
@@ -55,7 +55,7 @@ impl KeyServer {
 
 /// Returns an authenticator that only uses keys fetched from `address`.
 fn fetching(address: SocketAddr) -> Authenticator {
-    let mut options = AuthOptions::default();
+    let mut options = Config::default().auth;
     options.token.jwks_url = Some(format!("http://{address}/keys"));
     Authenticator::new(&options).unwrap()
 }
@@ -218,7 +218,7 @@ async fn a_shared_secret_in_the_set_is_not_used() {
 async fn keys_are_kept_when_the_configuration_is_loaded_again() {
     let server = KeyServer::default();
     server.answers(set(&[jwk(Algorithm::EdDSA, "ed")]));
-    let mut options = AuthOptions::default();
+    let mut options = Config::default().auth;
     options.token.jwks_url = Some(format!("http://{}/keys", server.start().await));
     let authenticator = Authenticator::new(&options).unwrap();
     let token = token(Algorithm::EdDSA, Some("ed"));

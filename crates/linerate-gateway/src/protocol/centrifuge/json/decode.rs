@@ -125,57 +125,46 @@ impl WireCommand<'_> {
     /// Returns the first request that is present, in the order of the protocol; `None` if its
     /// base64 is invalid.
     fn request(self) -> Option<Request> {
-        Some(match self {
-            Self {
-                connect: Some(connect),
-                ..
-            } => Request::Connect(connect.into()),
-            Self {
-                subscribe: Some(subscribe),
-                ..
-            } => subscribe.into(),
-            Self {
-                unsubscribe: Some(WireChannel { channel }),
-                ..
-            } => Request::Unsubscribe { channel },
-            Self {
-                publish: Some(publish),
-                ..
-            } => publish.request()?,
-            Self {
-                presence: Some(WireChannel { channel }),
-                ..
-            } => Request::Presence { channel },
-            Self {
-                presence_stats: Some(WireChannel { channel }),
-                ..
-            } => Request::PresenceStats { channel },
-            Self {
-                history: Some(history),
-                ..
-            } => Request::History(history.into()),
-            Self {
-                ping: Some(WireEmpty {}),
-                ..
-            } => Request::Ping,
-            Self {
-                send: Some(send), ..
-            } => Request::Send {
-                data: copied(send.data).unwrap_or_default(),
-            },
-            Self { rpc: Some(rpc), .. } => Request::Rpc {
-                method: rpc.method,
-                data: copied(rpc.data).unwrap_or_default(),
-            },
-            Self {
-                refresh: Some(WireRefresh { token }),
-                ..
-            } => Request::Refresh { token },
-            Self {
-                sub_refresh: Some(sub_refresh),
-                ..
-            } => sub_refresh.into(),
-            Self { id: 0, .. } => Request::Pong,
+        if let Some(connect) = self.connect {
+            return Some(Request::Connect(connect.into()));
+        }
+        if let Some(subscribe) = self.subscribe {
+            return Some(subscribe.into());
+        }
+        if let Some(WireChannel { channel }) = self.unsubscribe {
+            return Some(Request::Unsubscribe { channel });
+        }
+        if let Some(publish) = self.publish {
+            return publish.request();
+        }
+        if let Some(WireChannel { channel }) = self.presence {
+            return Some(Request::Presence { channel });
+        }
+        if let Some(WireChannel { channel }) = self.presence_stats {
+            return Some(Request::PresenceStats { channel });
+        }
+        if let Some(history) = self.history {
+            return Some(Request::History(history.into()));
+        }
+        if self.ping.is_some() {
+            return Some(Request::Ping);
+        }
+        if let Some(send) = self.send {
+            let data = copied(send.data).unwrap_or_default();
+            return Some(Request::Send { data });
+        }
+        if let Some(WireRpc { method, data }) = self.rpc {
+            let data = copied(data).unwrap_or_default();
+            return Some(Request::Rpc { method, data });
+        }
+        if let Some(WireRefresh { token }) = self.refresh {
+            return Some(Request::Refresh { token });
+        }
+        if let Some(sub_refresh) = self.sub_refresh {
+            return Some(sub_refresh.into());
+        }
+        Some(match self.id {
+            0 => Request::Pong,
             _ => Request::Unknown,
         })
     }

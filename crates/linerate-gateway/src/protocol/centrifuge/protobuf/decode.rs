@@ -54,57 +54,44 @@ fn decode_one(rest: &mut &[u8], nth: usize) -> Result<Command, DecodeError> {
 
 /// Returns the first request that is present, in the order of the protocol.
 fn request(wire: schema::Command) -> Request {
-    use schema::{ChannelRequest, Command, Empty, RefreshRequest, RpcRequest, SendRequest};
-    match wire {
-        Command {
-            connect: Some(connect),
-            ..
-        } => Request::Connect(connect.into()),
-        Command {
-            subscribe: Some(subscribe),
-            ..
-        } => subscribe.into(),
-        Command {
-            unsubscribe: Some(ChannelRequest { channel }),
-            ..
-        } => Request::Unsubscribe { channel },
-        Command {
-            publish: Some(publish),
-            ..
-        } => publish.into(),
-        Command {
-            presence: Some(ChannelRequest { channel }),
-            ..
-        } => Request::Presence { channel },
-        Command {
-            presence_stats: Some(ChannelRequest { channel }),
-            ..
-        } => Request::PresenceStats { channel },
-        Command {
-            history: Some(history),
-            ..
-        } => Request::History(history.into()),
-        Command {
-            ping: Some(Empty {}),
-            ..
-        } => Request::Ping,
-        Command {
-            send: Some(SendRequest { data }),
-            ..
-        } => Request::Send { data },
-        Command {
-            rpc: Some(RpcRequest { method, data }),
-            ..
-        } => Request::Rpc { method, data },
-        Command {
-            refresh: Some(RefreshRequest { token }),
-            ..
-        } => Request::Refresh { token },
-        Command {
-            sub_refresh: Some(sub_refresh),
-            ..
-        } => sub_refresh.into(),
-        Command { id: 0, .. } => Request::Pong,
+    if let Some(connect) = wire.connect {
+        return Request::Connect(connect.into());
+    }
+    if let Some(subscribe) = wire.subscribe {
+        return subscribe.into();
+    }
+    if let Some(schema::ChannelRequest { channel }) = wire.unsubscribe {
+        return Request::Unsubscribe { channel };
+    }
+    if let Some(publish) = wire.publish {
+        return publish.into();
+    }
+    if let Some(schema::ChannelRequest { channel }) = wire.presence {
+        return Request::Presence { channel };
+    }
+    if let Some(schema::ChannelRequest { channel }) = wire.presence_stats {
+        return Request::PresenceStats { channel };
+    }
+    if let Some(history) = wire.history {
+        return Request::History(history.into());
+    }
+    if wire.ping.is_some() {
+        return Request::Ping;
+    }
+    if let Some(schema::SendRequest { data }) = wire.send {
+        return Request::Send { data };
+    }
+    if let Some(schema::RpcRequest { method, data }) = wire.rpc {
+        return Request::Rpc { method, data };
+    }
+    if let Some(schema::RefreshRequest { token }) = wire.refresh {
+        return Request::Refresh { token };
+    }
+    if let Some(sub_refresh) = wire.sub_refresh {
+        return sub_refresh.into();
+    }
+    match wire.id {
+        0 => Request::Pong,
         _ => Request::Unknown,
     }
 }
