@@ -43,7 +43,11 @@ fn last() -> Result<u32> {
 /// permitted.
 pub(crate) fn go_first() {
     _ = setpriority_process(None, -20);
-    schedule(&["--reset-on-fork", "--fifo", "--pid", "10"]);
+    let mut command = Command::new("chrt");
+    command.args(["--reset-on-fork", "--fifo", "--pid", "10"]);
+    // If that is not permitted, the disturbance affects both sides of the comparison.
+    command.arg(id().to_string()).stdout(Stdio::null());
+    _ = command.stderr(Stdio::null()).status();
 }
 
 /// Returns a command that starts a server with a higher priority than the attackers, as far as that
@@ -68,12 +72,4 @@ pub(crate) fn before_attackers(server: &Path, is_alone: bool) -> Command {
 /// Gives this process a low priority.
 pub(crate) fn go_last() {
     _ = setpriority_process(None, 10);
-}
-
-/// Sets the scheduling policy of this thread. If that is not permitted, the disturbance affects
-/// both sides of the comparison.
-fn schedule(arguments: &[&str]) {
-    let mut command = Command::new("chrt");
-    command.args(arguments).arg(id().to_string());
-    _ = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
 }

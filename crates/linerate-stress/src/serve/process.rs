@@ -33,23 +33,15 @@ pub(super) struct Serve {
 impl Serve {
     /// Starts a server without keys, which therefore serves every client on this machine.
     pub(super) fn start(linerate: &Path, flags: &[&str]) -> Result<Self> {
-        Self::start_in(
-            tempfile::tempdir()?,
-            linerate,
-            true,
-            &[LISTEN, flags].concat(),
-        )
+        let flags = [LISTEN, flags].concat();
+        Self::start_in(tempfile::tempdir()?, linerate, true, &flags)
     }
 
     /// Starts a server with the usual scheduling, where a busy thread does not keep the others from
     /// running.
     pub(super) fn start_sharing(linerate: &Path, flags: &[&str]) -> Result<Self> {
-        Self::start_in(
-            tempfile::tempdir()?,
-            linerate,
-            false,
-            &[LISTEN, flags].concat(),
-        )
+        let flags = [LISTEN, flags].concat();
+        Self::start_in(tempfile::tempdir()?, linerate, false, &flags)
     }
 
     /// Starts a node with this configuration, which contains its address.
