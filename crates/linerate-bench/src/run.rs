@@ -70,8 +70,12 @@ impl Run<'_> {
         progress.begin(&self.outstanding(&done), self.plan.budget);
         for group in order::groups(&self.plan.cells) {
             let subjects = self.subjects.iter();
-            let mut entrants: Vec<Entrant<'_>> =
-                subjects.map(|subject| Entrant::new(*subject)).collect();
+            let mut entrants: Vec<Entrant<'_>> = subjects
+                .map(|&subject| Entrant {
+                    subject,
+                    server: None,
+                })
+                .collect();
             for index in group {
                 let planned = &self.plan.cells[index];
                 progress.begin_cell(index, &planned.cell);
@@ -128,15 +132,6 @@ impl Run<'_> {
 struct Entrant<'a> {
     subject: &'a dyn Subject,
     server: Option<Box<dyn Running + 'a>>,
-}
-
-impl<'a> Entrant<'a> {
-    fn new(subject: &'a dyn Subject) -> Self {
-        Self {
-            subject,
-            server: None,
-        }
-    }
 }
 
 /// The turns of one cell.

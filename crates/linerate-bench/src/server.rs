@@ -102,19 +102,15 @@ impl Server {
             child,
             stderr,
         };
-        server.wait_until_it_listens()?;
-        Ok(server)
-    }
-
-    fn wait_until_it_listens(&mut self) -> Result<(), ServerError> {
-        let listening = self.child.wait_until_listening(self.address, START_MAX);
+        let listening = server.child.wait_until_listening(server.address, START_MAX);
         listening.map_err(|why| match why {
-            NotListening::Exited(status) => ServerError::Ended(self.describe_end(status)),
+            NotListening::Exited(status) => ServerError::Ended(server.describe_end(status)),
             NotListening::TimedOut => ServerError::Deaf {
                 seconds: START_MAX.as_secs(),
-                stderr: self.stderr.last_lines(),
+                stderr: server.stderr.last_lines(),
             },
-        })
+        })?;
+        Ok(server)
     }
 
     /// Returns how the server ended and the last lines that it wrote to standard error; `None`

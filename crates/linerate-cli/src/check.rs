@@ -22,7 +22,7 @@ use linerate_check::{
 use crate::{
     certificate,
     connect::{header, seconds},
-    terminal::with_causes,
+    terminal::{print, with_causes},
 };
 
 const EXAMPLES: &str = "\
@@ -187,7 +187,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 fn check(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let rows = selected(arguments.rows()?, &arguments.only)?;
     if arguments.list {
-        super::bench::print(&list::of(&rows))?;
+        print(&list::of(&rows))?;
         return Ok(ExitCode::SUCCESS);
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -395,11 +395,9 @@ impl Arguments {
             let lines = findings
                 .iter()
                 .map(|finding| report::line(&rows[finding.row], finding) + "\n");
-            super::bench::print(
-                &(lines.collect::<String>() + &report::summary_line(&report) + "\n"),
-            )?;
+            print(&(lines.collect::<String>() + &report::summary_line(&report) + "\n"))?;
         } else {
-            super::bench::print(&report::text(&report))?;
+            print(&report::text(&report))?;
         }
         if let Some(file) = &self.html {
             let written = fs::write(file, report::html(&report));

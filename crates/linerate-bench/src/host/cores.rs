@@ -2,7 +2,7 @@
 
 use std::io;
 
-use linerate_harness::cores::{allowed, pin};
+use linerate_harness::cores::allowed;
 use thiserror::Error;
 
 /// The numbers of the cores that servers and load run on.
@@ -75,15 +75,6 @@ impl Cores {
     /// Returns whether servers and load share any core.
     pub fn are_shared(&self) -> bool {
         self.server.iter().any(|core| self.load.contains(core))
-    }
-
-    /// Pins the calling thread, and the threads that it starts later, to the cores of the load.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the system refuses.
-    pub fn pin_load(&self) -> io::Result<()> {
-        pin(&self.load)
     }
 }
 

@@ -117,7 +117,9 @@ impl Check {
         if bytes == 0 {
             // Nothing is due, so the input is a control frame or an error.
             if script.header_bytes() == 0 {
-                return Err(self.unasked());
+                return Err(LoadError::Unasked {
+                    message: self.answered,
+                });
             }
             self.parsing = true;
             return Ok(0);
@@ -187,22 +189,12 @@ impl Check {
                     self.advance(script, offset - self.offset);
                 }
             }
-            Progress::Ping(payload) => self.answer_ping(&payload),
+            // §5.5.3: a Pong has the same application data as its Ping.
+            Progress::Ping(payload) => self.pongs.extend(masked_frame(Opcode::Pong, &payload)),
             Progress::Nothing => {}
         }
         self.parsing = script.deflate() != Deflate::Off || !self.frames.is_between_messages();
         Ok(taken)
-    }
-
-    /// Answers a Ping (§5.5.3): a Pong has the same application data as its Ping.
-    fn answer_ping(&mut self, payload: &[u8]) {
-        self.pongs.extend(masked_frame(Opcode::Pong, payload));
-    }
-
-    fn unasked(&self) -> LoadError {
-        LoadError::Unasked {
-            message: self.answered,
-        }
     }
 }
 

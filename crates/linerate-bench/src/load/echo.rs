@@ -40,10 +40,6 @@ struct Plan<'a> {
 
 /// Puts `target` under the load `echo`, with one thread on each of `cores`, or one thread on any
 /// core if `cores` is empty.
-///
-/// # Errors
-///
-/// Returns an error if the server or the load failed.
 pub(super) fn measure(
     echo: &Echo,
     target: &Target,

@@ -40,20 +40,12 @@ impl Link {
     }
 
     /// Queues whole frames and sends as many bytes as the socket accepts.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the connection is broken.
     pub(crate) fn send(&mut self, frames: &[u8]) -> Result<(), LoadError> {
         self.unsent.extend_from_slice(frames);
         self.flush().map(|_| ())
     }
 
     /// Sends queued bytes. Returns whether the queue is empty.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the connection is broken.
     pub(crate) fn flush(&mut self) -> Result<bool, LoadError> {
         self.socket.flush().map_err(LoadError::of_socket)?;
         while self.sent < self.unsent.len() {
@@ -71,10 +63,6 @@ impl Link {
     /// Sends the start of `bytes`, bypassing the queue. Returns the number of bytes that the socket
     /// accepted. The caller must ensure that this does not interrupt a queued frame, and that no
     /// queued frame interrupts `bytes`.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the connection is broken.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<usize, LoadError> {
         write(&mut self.socket, bytes)
     }
@@ -119,10 +107,6 @@ impl Link {
     }
 
     /// Resets the connection, so that neither end keeps any state of it.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the socket option cannot be set.
     pub(crate) fn abandon(self) -> Result<(), LoadError> {
         self.socket.abandon().map_err(LoadError::of_socket)
     }

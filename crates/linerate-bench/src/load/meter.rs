@@ -23,10 +23,6 @@ pub(crate) struct Meter {
 
 impl Meter {
     /// Takes the readings at the start of a measurement.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the server's process has exited.
     pub(crate) fn start(probe: &mut dyn Probe) -> Result<Self, LoadError> {
         Ok(Self {
             server: probe.usage().map_err(LoadError::Gone)?,
@@ -37,10 +33,6 @@ impl Meter {
 
     /// Returns what was spent since the start. Call it on the thread that called
     /// [`start`](Self::start). The caller fills in what was achieved.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the server's process has exited.
     pub(crate) fn read(&self, probe: &mut dyn Probe) -> Result<Figures, LoadError> {
         let elapsed = self.start.elapsed();
         let load_cpu = thread_cpu() - self.load_cpu;

@@ -122,10 +122,6 @@ impl Opening {
 
     /// Proceeds as far as the socket allows. Once the connection is open, returns the bytes that
     /// the server sent after its response.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the opening handshake failed.
     pub(crate) fn drive(&mut self, socket: &mut Socket) -> Result<Option<Vec<u8>>, LoadError> {
         match self.attempt(socket) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),

@@ -5,10 +5,9 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::audience::{Audience, Heard};
-use super::cell::Cell;
+use super::audience::{Audience, Received};
 use super::feed::{Fed, Feed, LARGE_BYTES};
-use super::{Peer, Redis, StoryError};
+use super::{Cell, Peer, StoryError};
 use crate::load::Probe;
 use crate::record::Latency;
 use crate::server::{Launcher, Server};
@@ -65,20 +64,9 @@ pub struct Trial {
     pub seconds: f64,
     /// Number of messages that were published.
     pub published: u64,
-    /// Number of messages that arrived in order, over all subscribers.
-    pub delivered: u64,
-    /// Number of bytes that arrived, in frames.
-    pub bytes: u64,
-    /// Number of messages that did not arrive, out of `delivered + lost`.
-    pub lost: u64,
-    /// Number of messages that arrived again, or too late to be in order.
-    pub repeated: u64,
-    /// Number of messages that differ from what was published.
-    pub wrong: u64,
-    /// Number of connections that the server ended.
-    pub ended: u64,
-    /// How the last of these connections ended.
-    pub end: Option<String>,
+    /// What the subscribers received.
+    #[serde(flatten)]
+    pub received: Received,
     /// Time from when a message was due to be published until it arrived.
     pub latency: Option<Latency>,
     /// CPU time of the server, in seconds.
@@ -105,7 +93,14 @@ impl Trial {
             .latency
             .as_ref()
             .is_none_or(|latency| latency.p99_us <= late_us);
-        self.is_fed() && in_time && self.lost + self.repeated + self.wrong + self.ended == 0
+        let Received {
+            lost,
+            repeated,
+            wrong,
+            ended,
+            ..
+        } = self.received;
+        self.is_fed() && in_time && lost + repeated + wrong + ended == 0
     }
 }
 
@@ -131,7 +126,7 @@ impl<'a> Stage<'a> {
         cell: Cell,
         launcher: &Launcher,
         cores: &[u32],
-        redis: &Redis,
+        redis: &Server,
     ) -> Result<Self, StoryError> {
         let server = peer.start(launcher, cores, redis)?;
         let start = Instant::now();
@@ -186,7 +181,7 @@ impl<'a> Stage<'a> {
                 waiting if begun.elapsed() > max => {
                     return Err(StoryError::Silent {
                         waiting,
-                        subscribers: self.audience.len(),
+                        subscribers: self.cell.subscribers as usize,
                         waited: begun.elapsed(),
                     });
                 }
@@ -213,12 +208,23 @@ impl<'a> Stage<'a> {
         let fed = feed_and_listen(&mut self.feed, &mut self.audience, self.trials, rate, time)?;
         let after = self.server.usage().map_err(gone)?.unwrap_or_default();
         let cpu_s = (after.cpu - before.cpu).as_secs_f64();
-        let heard = self.audience.heard(&fed.counts);
+        let received = self.audience.received(&fed.counts).clone();
         Ok(Trial {
+            peer: self.peer.name.clone(),
+            dialect: self.peer.dialect.name(),
+            subscribers: self.cell.subscribers,
+            sources: self.cell.sources,
+            batch_ms: self.cell.batch_ms,
+            stalled: self.cell.stalled.unwrap_or_default(),
+            rate,
+            seconds: fed.elapsed.as_secs_f64(),
+            published: fed.counts.iter().sum(),
+            latency: self.audience.latency(),
             cpu_s,
+            delivered_per_cpu_s: received.delivered as f64 / cpu_s.max(1e-3),
             resident_bytes_peak: after.resident_bytes_peak,
-            delivered_per_cpu_s: heard.delivered as f64 / cpu_s.max(1e-3),
-            ..describe(self.peer, self.cell, rate, &fed, heard)
+            publisher_late_s: fed.late_max.as_secs_f64(),
+            received,
         })
     }
 }
@@ -253,31 +259,4 @@ fn feed_and_listen(
         audience.listen(STEP)?;
     }
     Ok(fed)
-}
-
-/// Returns a trial without the resources that the server used.
-fn describe(peer: &Peer, cell: Cell, rate: f64, fed: &Fed, heard: &Heard) -> Trial {
-    Trial {
-        peer: peer.name.clone(),
-        dialect: peer.dialect.name(),
-        subscribers: cell.subscribers,
-        sources: cell.sources,
-        batch_ms: cell.batch_ms,
-        stalled: cell.stalled.unwrap_or_default(),
-        rate,
-        seconds: fed.elapsed.as_secs_f64(),
-        published: fed.counts.iter().sum(),
-        delivered: heard.delivered,
-        bytes: heard.bytes,
-        lost: heard.lost,
-        repeated: heard.repeated,
-        wrong: heard.wrong,
-        ended: heard.ended,
-        end: heard.end.clone(),
-        latency: heard.latency(),
-        cpu_s: 0.0,
-        delivered_per_cpu_s: 0.0,
-        resident_bytes_peak: 0,
-        publisher_late_s: fed.late_max.as_secs_f64(),
-    }
 }

@@ -43,7 +43,7 @@ impl CellSummary {
             })
             .collect();
         let cpu_known = figures.is_empty() || figures.iter().any(|it| it.server.is_some());
-        let metric = Metric::new(cell.headline(), cpu_known);
+        let metric = Metric::new(&cell.load, cpu_known);
         let mut standings: Vec<Standing> = turns
             .into_iter()
             .map(|(contender, rounds)| Standing::of(contender, metric, &rounds))

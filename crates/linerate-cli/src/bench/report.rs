@@ -11,6 +11,7 @@ use clap::Args;
 use linerate_bench::{record::Record, report, summary::Summary};
 
 use super::table;
+use crate::terminal::print;
 
 /// Writes the HTML page and the Markdown report of a record.
 #[derive(Args, Debug)]
@@ -59,7 +60,7 @@ fn write(path: &Path, folder: &Path) -> anyhow::Result<()> {
         fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
         told += &format!("{}\n", file.display());
     }
-    super::print(&told)
+    Ok(print(&told)?)
 }
 
 /// Removes the cells that a stopped run had planned but not measured.

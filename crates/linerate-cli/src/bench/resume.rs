@@ -1,4 +1,4 @@
-//! `linerate bench --resume`: continues a record.
+//! A run that can begin or continue, and `linerate bench --resume`, which continues a record.
 
 use std::{path::Path, time::Duration};
 
@@ -6,12 +6,27 @@ use anyhow::{Context, bail};
 use linerate_bench::{
     host::{self, Cores},
     load::Budget,
-    record::{ContenderNote, Host, Journal, Run},
+    record::{ContenderNote, Host, Journal, Record, Run},
     run::Plan,
     scenario::Effort,
 };
 
-use super::prepared::Prepared;
+/// What a run needs in addition to the servers it measures.
+pub(super) struct Prepared {
+    pub(super) plan: Plan,
+    pub(super) cores: Cores,
+    pub(super) journal: Journal,
+    /// The measurements already in the record.
+    pub(super) done: Record,
+}
+
+impl Prepared {
+    /// Returns whether the contender with this name is measured.
+    pub(super) fn takes_part(&self, name: &str) -> bool {
+        let mut notes = self.done.run.contenders.iter();
+        notes.any(|note| note.name == name && note.absent.is_none())
+    }
+}
 
 /// Opens a record to continue it. Fails if the machine, the contenders or the version of linerate
 /// have changed since the run began.

@@ -13,16 +13,18 @@ use linerate_bench::{
     host::Cores,
     server::Launcher,
     story::{
-        Cell, Dialect, Peer, Redis, StoryError, Trial,
+        Cell, Dialect, Peer, StoryError, Trial,
         ladder::climb,
+        start_redis,
         table::{Row, markdown},
         trial::Stage,
     },
 };
-use linerate_harness::process::raise_file_limit;
+use linerate_harness::{cores::pin, process::raise_file_limit};
 use tempfile::NamedTempFile;
 
-use super::{launch, print};
+use super::launch;
+use crate::terminal::print;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -95,10 +97,8 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let launcher =
         Launcher::this_binary(&launch::VERBS).context("cannot find the path of this binary")?;
     raise_file_limit()?;
-    cores
-        .pin_load()
-        .context("cannot pin the load generator to its cores")?;
-    let redis = Redis::start(&launcher, &cores.load)?;
+    pin(&cores.load).context("cannot pin the load generator to its cores")?;
+    let redis = start_redis(&launcher, &cores.load)?;
     let mut record = File::create(&arguments.record)
         .with_context(|| format!("cannot write {}", arguments.record.display()))?;
     let mut rows = Vec::new();
@@ -116,7 +116,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             );
         }
     }
-    print(&markdown(&rows))
+    Ok(print(&markdown(&rows))?)
 }
 
 impl Arguments {
@@ -160,12 +160,8 @@ impl Arguments {
         };
         let common = f64::from(self.common_rate);
         let calm = try_rate(common)?;
-        let found = climb(common, f64::from(self.rate_max), try_rate)?;
-        Ok(Row {
-            best: found.best,
-            is_bound_by_load: found.is_bound_by_load,
-            calm,
-        })
+        let peak = climb(common, f64::from(self.rate_max), try_rate)?;
+        Ok(Row { peak, calm })
     }
 
     fn peers(&self, config: &Path) -> anyhow::Result<Vec<Peer>> {
@@ -276,10 +272,14 @@ fn note(trial: &Trial) {
         trial.batch_ms,
         trial.rate,
         trial.delivered_per_cpu_s,
-        trial.lost,
-        trial.end.as_ref().map_or(String::new(), |end| format!(
-            ", {} ended: {end}",
-            trial.ended
-        )),
+        trial.received.lost,
+        trial
+            .received
+            .end
+            .as_ref()
+            .map_or(String::new(), |end| format!(
+                ", {} ended: {end}",
+                trial.received.ended
+            )),
     );
 }

@@ -34,6 +34,19 @@ impl Farewell {
     };
 }
 
+/// `/echo`: echoes each message.
+#[derive(Debug)]
+pub(super) struct Echo;
+
+impl Endpoint for Echo {
+    async fn talk(self, sender: &Sender, receiver: &mut Receiver) -> Result<Farewell> {
+        while let Some(message) = receiver.recv().await? {
+            sender.send(message).await?;
+        }
+        Ok(Farewell::DONE)
+    }
+}
+
 /// Responds to the upgrade request and runs `endpoint` on the connection.
 ///
 /// `guard` counts the connection as open until both sides have closed it.

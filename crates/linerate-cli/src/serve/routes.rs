@@ -15,7 +15,12 @@ use linerate_gateway::{Access, ConnectionGuard, Gateway, Peer};
 use linerate_logview::session::SUBPROTOCOL;
 use linerate_uploads::Service;
 
-use super::{assets, counters::CounterPush, echo::Echo, endpoint::attend, uploads::Upload};
+use super::{
+    assets,
+    counters::CounterPush,
+    endpoint::{Echo, attend},
+    uploads::Upload,
+};
 
 /// Pages may load nothing from other origins and cannot be framed. The `'self'` in `connect-src`
 /// includes WebSockets to the same host.

@@ -54,10 +54,6 @@ pub(super) enum Outcome {
 
 impl Client {
     /// Opens a connection and waits until it is open.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the connection cannot be opened.
     pub(super) fn open(plan: &Plan<'_>, number: usize) -> Result<Self, LoadError> {
         let opened = opening::open(plan.target, plan.echo.deflate, plan.budget.silence_max)?;
         let mut client = Self::new(plan, number, opened.socket, Stage::Open);
@@ -102,20 +98,12 @@ impl Client {
     }
 
     /// Queues `messages` more messages and sends what the socket accepts.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the connection broke.
     pub(super) fn send(&mut self, plan: &Plan<'_>, messages: u64) -> Result<(), LoadError> {
         self.enqueue(plan, messages);
         self.transmit(plan)
     }
 
     /// Sends the first window.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the connection broke.
     pub(super) fn begin(&mut self, plan: &Plan<'_>, now: u64) -> Result<(), LoadError> {
         self.next_window(plan, now)?;
         self.transmit(plan)
@@ -127,10 +115,6 @@ impl Client {
     /// `ended` is true if the server will send no more. `now` returns the current time. `answered`
     /// is called with the time, the age of the window and the number of messages that were
     /// answered.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the server failed.
     pub(super) fn handle_ready(
         &mut self,
         plan: &Plan<'_>,
@@ -196,10 +180,6 @@ impl Client {
     }
 
     /// Closes the connection without a closing handshake.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the socket option cannot be set.
     pub(super) fn abandon(self) -> Result<(), LoadError> {
         self.socket.abandon().map_err(LoadError::of_socket)
     }

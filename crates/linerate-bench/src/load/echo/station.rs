@@ -56,10 +56,6 @@ pub(super) struct Station {
 
 impl Station {
     /// Creates a station in the phase [`Phase::Opening`].
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if no eventfd can be created.
     pub(super) fn new() -> Result<Self, LoadError> {
         Ok(Self {
             verified: AtomicU64::new(0),
@@ -130,10 +126,6 @@ impl Station {
     }
 
     /// Returns the CPU time of the thread, which must be running.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the thread is not running.
     pub(super) fn cpu(&self) -> Result<Duration, LoadError> {
         // The kernel's id of the CPU clock of a thread (CPUCLOCK_PERTHREAD and CPUCLOCK_SCHED).
         // Unlike the figures in /proc, this clock is precise at any moment.

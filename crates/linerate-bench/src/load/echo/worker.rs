@@ -69,10 +69,6 @@ impl Slot {
 impl<'a> Worker<'a> {
     /// Opens the connections of the clients `numbers`. Connections that are replaced during the
     /// load are only started here and become open later.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if a connection cannot be opened.
     pub(super) fn new(
         plan: &'a Plan<'a>,
         station: &'a Station,
@@ -109,10 +105,6 @@ impl<'a> Worker<'a> {
     }
 
     /// Runs until the conductor ends the load, and returns the latencies in nanoseconds.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the server or the load failed.
     pub(super) fn run(mut self) -> Result<Latencies, LoadError> {
         let mut space = [MaybeUninit::uninit(); EVENTS];
         while !self.is_done()? {
