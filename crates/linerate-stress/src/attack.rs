@@ -25,6 +25,7 @@ use std::{
 use anyhow::Result;
 use clap::ValueEnum;
 
+use self::peer::Peers;
 use crate::{
     child::{Child, orders},
     cores,
@@ -136,14 +137,17 @@ impl Abuse {
             | Self::SlowMessages
             | Self::SlowTcp
             | Self::SlowTls => Box::new(slow::Slow::new(self, server, peers)?),
-            Self::Stalled => Box::new(stalled::Stalled::new(server, peers)),
-            Self::Streams => Box::new(streams::Streams::new(server, peers)),
+            Self::Stalled => Box::new(stalled::Stalled(Peers::new(server, peers))),
+            Self::Streams => Box::new(streams::Streams(Peers::new(server, peers))),
             Self::Tls => Box::new(tls::Connects::new(server)?),
-            Self::Waiting => Box::new(waiting::Waiting::new(server, peers)),
+            Self::Waiting => Box::new(waiting::Waiting {
+                server,
+                count: peers,
+            }),
             Self::UploadBombs | Self::UploadCrowd | Self::UploadRows => {
                 Box::new(upload::Uploads::new(self, server, peers)?)
             }
-            Self::WrongKeys => Box::new(keys::Keys::new(server, peers)),
+            Self::WrongKeys => Box::new(keys::Keys(Peers::new(server, peers))),
         })
     }
 }

@@ -95,7 +95,8 @@ pub enum CoresError {
     Unknown(#[source] io::Error),
 }
 
-fn list(cores: &[u32]) -> String {
+/// Returns numbers of cores, separated by commas.
+pub(crate) fn list(cores: &[u32]) -> String {
     let cores: Vec<String> = cores.iter().map(u32::to_string).collect();
     cores.join(", ")
 }

@@ -79,10 +79,7 @@ struct Audience {
 impl Audience {
     fn open(load: &Fanout, target: &Target, budget: &Budget) -> Result<Self, LoadError> {
         let connections = load.subscribers + 1;
-        let links = open_all(target, connections, budget.silence_max)?
-            .into_iter()
-            .map(|opened| Link::new(opened, target.wire, Opcode::Text))
-            .collect::<Result<Vec<_>, _>>()?;
+        let links = open_all(target, connections, Opcode::Text, budget.silence_max)?;
         Ok(Self {
             watch: Watch::new(&links)?,
             links,

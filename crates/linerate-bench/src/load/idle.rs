@@ -122,12 +122,8 @@ impl Crowd {
         target: &Target,
         budget: &Budget,
     ) -> Result<Self, LoadError> {
-        let links = open_all(target, connections, budget.silence_max)?
-            .into_iter()
-            .map(|opened| Link::new(opened, target.wire, Opcode::Binary))
-            .collect::<Result<_, _>>()?;
         Ok(Self {
-            links,
+            links: open_all(target, connections, Opcode::Binary, budget.silence_max)?,
             wire: target.wire,
             silence_max: budget.silence_max,
             // The bytes of the payload have all values, so they are not valid UTF-8.

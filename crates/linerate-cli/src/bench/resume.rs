@@ -71,24 +71,18 @@ pub(super) fn prepare(path: &Path, contenders: &[ContenderNote]) -> anyhow::Resu
 
 /// Describes the differences between two machines that affect measurements.
 fn compare_hosts(then: &Host, now: &Host) -> Vec<String> {
-    let fields = [
-        ("processor", &then.cpu, &now.cpu),
-        ("kernel", &then.kernel, &now.kernel),
-        ("hypervisor", &then.hypervisor, &now.hypervisor),
-        ("frequency governor", &then.governor, &now.governor),
-        (
-            "number of cores",
-            &then.cores.to_string(),
-            &now.cores.to_string(),
-        ),
-        (
-            "mitigations",
-            &then.mitigations.join("; "),
-            &now.mitigations.join("; "),
-        ),
+    type Field = (&'static str, fn(&Host) -> String);
+    const FIELDS: [Field; 6] = [
+        ("processor", |host| host.cpu.clone()),
+        ("kernel", |host| host.kernel.clone()),
+        ("hypervisor", |host| host.hypervisor.clone()),
+        ("frequency governor", |host| host.governor.clone()),
+        ("number of cores", |host| host.cores.to_string()),
+        ("mitigations", |host| host.mitigations.join("; ")),
     ];
-    fields
+    FIELDS
         .into_iter()
+        .map(|(what, of)| (what, of(then), of(now)))
         .filter(|(_, then, now)| then != now)
         .map(|(what, then, now)| format!("{what}: was {then:?}, now {now:?}"))
         .collect()

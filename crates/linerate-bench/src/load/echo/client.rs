@@ -1,6 +1,7 @@
 //! One client of an echo: sends windows of the script, checks the answers, closes and reconnects.
 
 use std::io::{self, Read as _, Write as _};
+use std::ops::ControlFlow;
 
 use linerate_harness::socket::Socket;
 use linerate_proto::{CloseCode, Opcode};
@@ -41,15 +42,6 @@ enum Stage {
     Closing,
     Open,
     Opening(Box<Opening>),
-}
-
-/// What became of a client after its socket was ready.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Outcome {
-    /// The connection has ended as it should.
-    Done,
-    /// The connection continues.
-    GoesOn,
 }
 
 impl Client {
@@ -112,7 +104,7 @@ impl Client {
     /// Does what the socket is ready for: sends, receives, checks, and sends the next window once
     /// the current one has been answered.
     ///
-    /// `ended` is true if the server will send no more. `now` returns the current time. `answered`
+    /// Breaks when the connection has ended as it should. `ended` is true if the server will send no more. `now` returns the current time. `answered`
     /// is called with the time, the age of the window and the number of messages that were
     /// answered.
     pub(super) fn handle_ready(
@@ -122,20 +114,20 @@ impl Client {
         buffer: &mut [u8],
         now: impl Fn() -> u64,
         mut answered: impl FnMut(u64, u64, u64),
-    ) -> Result<Outcome, LoadError> {
+    ) -> Result<ControlFlow<()>, LoadError> {
         if let Stage::Opening(opening) = &mut self.stage {
             let Some(leftover) = opening.drive(&mut self.socket)? else {
-                return Ok(Outcome::GoesOn);
+                return Ok(ControlFlow::Continue(()));
             };
             self.stage = Stage::Open;
             self.activity += 1;
             self.check.take(&plan.script, &leftover)?;
             self.begin(plan, now())?;
             if self.socket.drained() && !ended {
-                return Ok(Outcome::GoesOn);
+                return Ok(ControlFlow::Continue(()));
             }
         } else if ended && self.check.is_closed() {
-            return Ok(Outcome::Done);
+            return Ok(ControlFlow::Break(()));
         } else {
             self.transmit(plan)?;
         }
@@ -144,11 +136,11 @@ impl Client {
                 Ok(0) => return self.handle_end(plan),
                 Ok(bytes) => bytes,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return Ok(Outcome::GoesOn);
+                    return Ok(ControlFlow::Continue(()));
                 }
                 // The server has answered the Close frame. How it ends the connection after that is
                 // up to it.
-                Err(_) if self.check.is_closed() => return Ok(Outcome::Done),
+                Err(_) if self.check.is_closed() => return Ok(ControlFlow::Break(())),
                 Err(error) => return Err(LoadError::of_socket(error)),
             };
             self.activity += bytes as u64;
@@ -162,7 +154,7 @@ impl Client {
             if ended && self.check.is_closed() && self.socket.drained() {
                 // The server sends nothing after its Close frame, and another read would only
                 // confirm that.
-                return Ok(Outcome::Done);
+                return Ok(ControlFlow::Break(()));
             }
             let messages = self.check.answered() - before;
             if messages > 0 {
@@ -174,7 +166,7 @@ impl Client {
             }
             self.transmit(plan)?;
             if self.socket.drained() && !ended {
-                return Ok(Outcome::GoesOn);
+                return Ok(ControlFlow::Continue(()));
             }
         }
     }
@@ -290,10 +282,12 @@ impl Client {
     }
 
     /// Decides whether the end of the stream was expected.
-    fn handle_end(&self, plan: &Plan<'_>) -> Result<Outcome, LoadError> {
+    fn handle_end(&self, plan: &Plan<'_>) -> Result<ControlFlow<()>, LoadError> {
         match (&self.stage, plan.target.wire) {
-            (Stage::Closing, Wire::Raw) => Ok(Outcome::Done),
-            (Stage::Closing, Wire::WebSocket) if self.check.is_closed() => Ok(Outcome::Done),
+            (Stage::Closing, Wire::Raw) => Ok(ControlFlow::Break(())),
+            (Stage::Closing, Wire::WebSocket) if self.check.is_closed() => {
+                Ok(ControlFlow::Break(()))
+            }
             (Stage::Closing, Wire::WebSocket) => Err(LoadError::CloseUnanswered),
             (Stage::Open | Stage::Opening(_), _) => Err(LoadError::Ended),
         }

@@ -7,7 +7,7 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::fd::OwnedFd;
 
 use super::Plan;
-use super::client::{Client, Outcome};
+use super::client::Client;
 use super::schedule::Schedule;
 use super::station::{Phase, Station};
 use crate::load::LoadError;
@@ -170,7 +170,7 @@ impl<'a> Worker<'a> {
         )?;
         self.verified += slot.client.check().verified(&plan.script) - before;
         self.received += slot.client.received() - received;
-        if outcome == Outcome::Done {
+        if outcome.is_break() {
             self.replace(place)?;
         }
         Ok(())
