@@ -38,7 +38,7 @@ pub struct Comparison {
     /// record.
     pub changes: Vec<Change>,
     /// Contenders in cells that have a headline figure in only one of the records.
-    pub one_sided: Vec<OneSided>,
+    pub one_sided: Vec<UnmatchedFigure>,
     /// Number of changes of each kind.
     pub totals: Totals,
 }
@@ -77,7 +77,7 @@ pub enum Verdict {
 
 /// A contender that has a headline figure for a cell in only one of the records.
 #[derive(Clone, Debug, Serialize)]
-pub struct OneSided {
+pub struct UnmatchedFigure {
     /// Id of the cell.
     pub cell: String,
     /// Name of the contender.
@@ -149,7 +149,7 @@ impl Comparison {
                 (earlier_figure, _) => {
                     let in_first = earlier_figure.is_some();
                     let without = if in_first { standing } else { earlier };
-                    self.one_sided.push(OneSided {
+                    self.one_sided.push(UnmatchedFigure {
                         cell: cell.cell.id(),
                         contender: standing.contender.clone(),
                         in_first,

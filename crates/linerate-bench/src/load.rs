@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use linerate_harness::cores::Pinned;
+use linerate_harness::cores::AffinityGuard;
 use linerate_harness::socket::TlsOptions;
 use serde::Deserialize;
 
@@ -52,7 +52,7 @@ pub fn measure(
     cores: &[u32],
     probe: &mut dyn Probe,
 ) -> Result<Figures, LoadError> {
-    let _pinned = Pinned::to(cores).map_err(system("cannot pin the load to its cores"))?;
+    let _pinned = AffinityGuard::to(cores).map_err(system("cannot pin the load to its cores"))?;
     match load {
         Load::Echo(echo) => echo::measure(echo, target, budget, cores, probe),
         Load::Fanout(fanout) => fanout::measure(fanout, target, budget, probe),

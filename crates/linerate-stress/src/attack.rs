@@ -190,7 +190,7 @@ pub(crate) const WELL: &str = "well";
 
 /// Executes the commands on standard input until it ends. Answers each with the tally so far: `on`,
 /// `well` and `off` once they have taken effect, and any other line at once.
-pub(crate) fn obey(abuse: Abuse, server: SocketAddr, peers: usize) -> Result<()> {
+pub(crate) fn run_commands(abuse: Abuse, server: SocketAddr, peers: usize) -> Result<()> {
     cores::take_last()?;
     cores::go_last();
     let orders = orders();
@@ -203,7 +203,7 @@ pub(crate) fn obey(abuse: Abuse, server: SocketAddr, peers: usize) -> Result<()>
         };
         if let Some(attack) = attack {
             println!("{}", serde_json::to_string(&tally)?);
-            go_on(attack, &mut tally, &orders)?;
+            attack_until_off(attack, &mut tally, &orders)?;
         }
         println!("{}", serde_json::to_string(&tally)?);
     }
@@ -211,7 +211,11 @@ pub(crate) fn obey(abuse: Abuse, server: SocketAddr, peers: usize) -> Result<()>
 }
 
 /// Attacks until told to stop, and then closes all connections.
-fn go_on(mut attack: Box<dyn Attack>, tally: &mut Tally, orders: &Receiver<String>) -> Result<()> {
+fn attack_until_off(
+    mut attack: Box<dyn Attack>,
+    tally: &mut Tally,
+    orders: &Receiver<String>,
+) -> Result<()> {
     let mut next = Instant::now();
     loop {
         next += attack.stroke(tally)?;

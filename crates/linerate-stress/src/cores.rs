@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use linerate_harness::cores::{Pinned, allowed, pin};
+use linerate_harness::cores::{AffinityGuard, allowed, pin};
 use rustix::process::setpriority_process;
 
 /// Binds this process to the first core, where a server runs alone.
@@ -30,8 +30,8 @@ pub(crate) fn take_last() -> Result<()> {
 }
 
 /// Binds this thread to the last core until the result is dropped.
-pub(crate) fn borrow_last() -> Result<Pinned> {
-    Ok(Pinned::to(&[last()?])?)
+pub(crate) fn borrow_last() -> Result<AffinityGuard> {
+    Ok(AffinityGuard::to(&[last()?])?)
 }
 
 fn last() -> Result<u32> {

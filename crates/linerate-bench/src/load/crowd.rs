@@ -10,7 +10,7 @@ use rustix::time::Timespec;
 
 use super::error::system;
 use super::link::Link;
-use super::opening::{Opened, Opening, connect};
+use super::opening::{OpenConnection, Opening, connect};
 use super::{LoadError, Target};
 use crate::cell::Deflate;
 
@@ -50,9 +50,11 @@ pub(crate) fn open_all(
                 _ => None,
             };
             match leftover {
-                Some(leftover) => {
-                    opened.push(Link::new(Opened { socket, leftover }, target.wire, opcode)?)
-                }
+                Some(leftover) => opened.push(Link::new(
+                    OpenConnection { socket, leftover },
+                    target.wire,
+                    opcode,
+                )?),
                 None => under_way.push((socket, opening)),
             }
         }

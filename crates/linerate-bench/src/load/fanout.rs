@@ -42,19 +42,19 @@ pub(super) fn measure(
     probe: &mut dyn Probe,
 ) -> Result<Figures, LoadError> {
     probe.reset_peak().map_err(LoadError::Gone)?;
-    let mut audience = Audience::open(load, target, budget)?;
-    audience.subscribe()?;
-    audience.publish_for(budget.warm_up)?;
+    let mut connections = FanoutConnections::open(load, target, budget)?;
+    connections.subscribe()?;
+    connections.publish_for(budget.warm_up)?;
 
-    audience.latencies.clear();
-    audience.delivered = 0;
+    connections.latencies.clear();
+    connections.delivered = 0;
     let meter = Meter::start(probe)?;
-    audience.publish_for(budget.measured)?;
+    connections.publish_for(budget.measured)?;
     let figures = meter.read(probe)?;
-    let messages = audience.delivered as f64;
-    let latency = audience.latencies.percentiles();
+    let messages = connections.delivered as f64;
+    let latency = connections.latencies.percentiles();
 
-    audience.finish()?;
+    connections.finish()?;
     Ok(Figures {
         messages,
         payload_bytes: messages * f64::from(load.payload_bytes),
@@ -64,7 +64,7 @@ pub(super) fn measure(
 }
 
 /// All connections: the publisher's and the subscribers'.
-struct Audience {
+struct FanoutConnections {
     links: Vec<Link>,
     watch: Watch,
     silence_max: Duration,
@@ -76,7 +76,7 @@ struct Audience {
     buffer: Vec<u8>,
 }
 
-impl Audience {
+impl FanoutConnections {
     fn open(load: &Fanout, target: &Target, budget: &Budget) -> Result<Self, LoadError> {
         let connections = load.subscribers + 1;
         let links = open_all(target, connections, Opcode::Text, budget.silence_max)?;

@@ -8,7 +8,7 @@ use linerate_proto::Opcode;
 
 use super::answers::Answers;
 use super::message::Expected;
-use super::opening::Opened;
+use super::opening::OpenConnection;
 use super::{LoadError, Wire};
 
 /// A socket, the bytes that wait to be sent, and the check of the answers.
@@ -27,7 +27,11 @@ impl Link {
     /// # Errors
     ///
     /// Returns an error if the server has already sent a message.
-    pub(crate) fn new(opened: Opened, wire: Wire, opcode: Opcode) -> Result<Self, LoadError> {
+    pub(crate) fn new(
+        opened: OpenConnection,
+        wire: Wire,
+        opcode: Opcode,
+    ) -> Result<Self, LoadError> {
         let mut link = Self {
             socket: opened.socket,
             answers: Answers::new(wire, opcode),

@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{LoadError, Probe, Usage};
-use crate::record::{Figures, Latency, Spent};
+use crate::record::{Figures, Latency, ServerUsage};
 
 /// Longest latency that can be told from longer ones. A server that takes this long for an answer
 /// is considered silent.
@@ -37,7 +37,7 @@ impl Meter {
         let elapsed = self.start.elapsed();
         let load_cpu = thread_cpu() - self.load_cpu;
         let end = probe.usage().map_err(LoadError::Gone)?;
-        let server = self.server.zip(end).map(|(start, end)| Spent {
+        let server = self.server.zip(end).map(|(start, end)| ServerUsage {
             cpu_s: (end.cpu - start.cpu).as_secs_f64(),
             user_s: (end.user - start.user).as_secs_f64(),
             system_s: (end.system - start.system).as_secs_f64(),

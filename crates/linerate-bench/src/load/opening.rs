@@ -19,7 +19,7 @@ const WINDOW_BITS: u8 = 15;
 
 /// An open connection.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenConnection {
     /// The socket of the connection.
     pub(crate) socket: Socket,
     /// The bytes that the server sent after its response, which are its first frames.
@@ -36,13 +36,13 @@ pub(crate) fn open(
     target: &Target,
     deflate: Deflate,
     silence_max: Duration,
-) -> Result<Opened, LoadError> {
+) -> Result<OpenConnection, LoadError> {
     let deadline = Instant::now() + silence_max;
     let mut socket = connect(target)?;
     let mut opening = Opening::new(target, deflate)?;
     loop {
         if let Some(leftover) = opening.drive(&mut socket)? {
-            return Ok(Opened { socket, leftover });
+            return Ok(OpenConnection { socket, leftover });
         }
         let mut wanted = PollFlags::IN;
         if opening.wants_write(&socket) {

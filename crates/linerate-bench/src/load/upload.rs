@@ -49,26 +49,26 @@ pub(super) fn measure(
         .div_ceil(u64::from(load.payload_bytes))
         .max(1);
     probe.reset_peak().map_err(LoadError::Gone)?;
-    let mut uploading = Uploading::open(load, target, budget)?;
+    let mut session = UploadSession::open(load, target, budget)?;
     let start = Instant::now();
-    uploading
+    session
         .send_while(|sent| sent == 0 || (sent < messages && start.elapsed() < budget.warm_up))?;
 
-    let before = uploading.sent;
-    uploading.latencies.clear();
+    let before = session.sent;
+    session.latencies.clear();
     let meter = Meter::start(probe)?;
-    uploading.send_while(|sent| sent - before < messages)?;
+    session.send_while(|sent| sent - before < messages)?;
     let figures = meter.read(probe)?;
     Ok(Figures {
         messages: messages as f64,
         payload_bytes: messages as f64 * f64::from(load.payload_bytes),
-        latency: uploading.latencies.percentiles(),
+        latency: session.latencies.percentiles(),
         ..figures
     })
 }
 
 /// An upload in progress.
-struct Uploading {
+struct UploadSession {
     link: Link,
     watch: Watch,
     budget: Budget,
@@ -87,7 +87,7 @@ struct Uploading {
     latencies: Latencies,
 }
 
-impl Uploading {
+impl UploadSession {
     fn open(load: &Upload, target: &Target, budget: &Budget) -> Result<Self, LoadError> {
         let opened = open(target, Deflate::Off, budget.silence_max)?;
         let mut link = Link::new(opened, target.wire, Opcode::Text)?;

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::dialect::Dialect;
-use super::message::stamps;
-use super::subscriber::{Subscriber, Wanted};
+use super::message::headers;
+use super::subscriber::{Subscriber, SubscriptionRequest};
 use super::{Cell, StoryError};
 use crate::load::{Latencies, Watch};
 use crate::record::Latency;
@@ -19,7 +19,7 @@ const READ_BYTES: usize = 256 << 10;
 /// Subscribers of one server, each of which asks for one source.
 #[derive(Debug)]
 pub struct Audience {
-    seats: Vec<Seat>,
+    subscriptions: Vec<Subscription>,
     /// Connections that are open but never read.
     _stalled: Vec<Subscriber>,
     watch: Watch,
@@ -31,7 +31,7 @@ pub struct Audience {
 }
 
 #[derive(Debug)]
-struct Seat {
+struct Subscription {
     subscriber: Subscriber,
     source: u32,
     /// The number that the next message must have.
@@ -59,7 +59,7 @@ pub struct Received {
 }
 
 impl Audience {
-    /// Connects and subscribes the clients of a cell. Stamps count from `start`.
+    /// Connects and subscribes the clients of a cell. Due times count from `start`.
     ///
     /// # Errors
     ///
@@ -70,32 +70,36 @@ impl Audience {
         cell: Cell,
         start: Instant,
     ) -> Result<Self, StoryError> {
-        let wanted = |number: u32| Wanted {
+        let request = |number: u32| SubscriptionRequest {
             address,
             dialect,
             source: number % cell.sources,
             batch_ms: cell.batch_ms,
         };
-        let seats = (0..cell.subscribers).map(|number| {
-            let wanted = wanted(number);
-            Ok(Seat {
-                subscriber: Subscriber::open(wanted)?,
-                source: wanted.source,
+        let subscriptions = (0..cell.subscribers).map(|number| {
+            let request = request(number);
+            Ok(Subscription {
+                subscriber: Subscriber::open(request)?,
+                source: request.source,
                 next: 0,
                 is_open: true,
             })
         });
-        let seats = seats.collect::<Result<Vec<_>, StoryError>>()?;
+        let subscriptions = subscriptions.collect::<Result<Vec<_>, StoryError>>()?;
         let stalled = 0..cell.stalled.unwrap_or_default();
-        let stalled = stalled.map(|number| Subscriber::open_slow(wanted(number)));
+        let stalled = stalled.map(|number| Subscriber::open_slow(request(number)));
         let stalled = stalled.collect::<Result<Vec<_>, StoryError>>()?;
-        let watch = Watch::new(seats.iter().map(|seat| &seat.subscriber));
+        let watch = Watch::new(
+            subscriptions
+                .iter()
+                .map(|subscription| &subscription.subscriber),
+        );
         Ok(Self {
             watch: watch.map_err(|error| StoryError::System {
                 what: "cannot watch the sockets",
                 source: io::Error::other(error),
             })?,
-            seats,
+            subscriptions,
             _stalled: stalled,
             start,
             buffer: vec![0; READ_BYTES],
@@ -110,8 +114,8 @@ impl Audience {
         self.trial = trial;
         self.received = Received::default();
         self.latencies.clear();
-        for seat in &mut self.seats {
-            seat.next = 0;
+        for subscription in &mut self.subscriptions {
+            subscription.next = 0;
         }
     }
 
@@ -128,10 +132,10 @@ impl Audience {
         })?;
         for place in ready {
             any = true;
-            let seat = &mut self.seats[place];
-            if seat.is_open {
+            let subscription = &mut self.subscriptions[place];
+            if subscription.is_open {
                 let received = (&mut self.received, &mut self.latencies);
-                seat.take(&mut self.buffer, self.start, self.trial, received);
+                subscription.take(&mut self.buffer, self.start, self.trial, received);
             }
         }
         Ok(any)
@@ -140,25 +144,27 @@ impl Audience {
     /// Returns the number of subscribers that have not yet received everything that was published
     /// by their source.
     pub fn waiting(&self, published: &[u64]) -> usize {
-        let waits = |seat: &&Seat| seat.is_open && seat.next < published[seat.source as usize];
-        self.seats.iter().filter(waits).count()
+        let waits = |subscription: &&Subscription| {
+            subscription.is_open && subscription.next < published[subscription.source as usize]
+        };
+        self.subscriptions.iter().filter(waits).count()
     }
 
     /// Returns the number of messages that should have been delivered.
     pub fn expected(&self, published: &[u64]) -> u64 {
-        self.seats
+        self.subscriptions
             .iter()
-            .map(|seat| published[seat.source as usize])
+            .map(|subscription| published[subscription.source as usize])
             .sum()
     }
 
     /// Returns what was received since the trial began. Messages that were published and never
     /// arrived count as lost.
     pub fn received(&mut self, published: &[u64]) -> &Received {
-        for seat in &mut self.seats {
-            let published = published[seat.source as usize];
-            self.received.lost += published.saturating_sub(seat.next);
-            seat.next = seat.next.max(published);
+        for subscription in &mut self.subscriptions {
+            let published = published[subscription.source as usize];
+            self.received.lost += published.saturating_sub(subscription.next);
+            subscription.next = subscription.next.max(published);
         }
         &self.received
     }
@@ -169,7 +175,7 @@ impl Audience {
     }
 }
 
-impl Seat {
+impl Subscription {
     fn take(
         &mut self,
         buffer: &mut [u8],
@@ -181,12 +187,12 @@ impl Seat {
         let result = self.subscriber.receive(buffer, |payload| {
             let now = start.elapsed();
             received.bytes += payload.len() as u64;
-            for stamp in stamps(payload) {
-                match stamp {
-                    Some(stamp) if stamp.trial < trial => {}
-                    Some(stamp) if stamp.trial == trial && stamp.source == source => {
-                        if received.is_in_order(stamp.number, next) {
-                            latencies.record(now.saturating_sub(stamp.due));
+            for header in headers(payload) {
+                match header {
+                    Some(header) if header.trial < trial => {}
+                    Some(header) if header.trial == trial && header.source == source => {
+                        if received.record(header.number, next) {
+                            latencies.record(now.saturating_sub(header.due));
                         }
                     }
                     _ => received.wrong += 1,
@@ -204,7 +210,7 @@ impl Seat {
 impl Received {
     /// Counts a message, and returns whether it arrived in order. `next` is the number that the
     /// next message must have.
-    fn is_in_order(&mut self, number: u64, next: &mut u64) -> bool {
+    fn record(&mut self, number: u64, next: &mut u64) -> bool {
         if number < *next {
             self.repeated += 1;
             return false;
@@ -224,7 +230,7 @@ mod tests {
     fn what_is_passed_over_is_lost_and_what_comes_again_is_repeated() {
         let (mut received, mut next) = (Received::default(), 0);
         for number in [0, 1, 4, 4, 3, 5] {
-            received.is_in_order(number, &mut next);
+            received.record(number, &mut next);
         }
         assert_eq!(
             (received.delivered, received.lost, received.repeated),

@@ -50,7 +50,8 @@ pub fn climb(
         let is_at_end = best.as_ref().is_some_and(|best| best.rate >= rate_max);
         if is_at_end || halvings > HALVINGS || rate * DOWN_MAX < start {
             return Ok(SustainedRate {
-                is_bound_by_load: is_at_end || failed.is_some_and(|failed| !failed.is_fed()),
+                is_bound_by_load: is_at_end
+                    || failed.is_some_and(|failed| !failed.is_on_schedule()),
                 best,
             });
         }

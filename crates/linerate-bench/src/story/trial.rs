@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::audience::{Audience, Received};
-use super::feed::{Fed, Feed, LARGE_BYTES};
+use super::feed::{Feed, LARGE_BYTES, Published};
 use super::{Cell, Peer, StoryError};
 use crate::load::Probe;
 use crate::record::Latency;
@@ -81,7 +81,7 @@ pub struct Trial {
 
 impl Trial {
     /// Returns whether the publisher could keep the rate.
-    pub fn is_fed(&self) -> bool {
+    pub fn is_on_schedule(&self) -> bool {
         self.publisher_late_s <= LATE_MAX.as_secs_f64()
     }
 
@@ -100,13 +100,13 @@ impl Trial {
             ended,
             ..
         } = self.received;
-        self.is_fed() && in_time && lost + repeated + wrong + ended == 0
+        self.is_on_schedule() && in_time && lost + repeated + wrong + ended == 0
     }
 }
 
 /// A server with its subscribers and its publisher.
 #[derive(Debug)]
-pub struct Stage<'a> {
+pub struct Testbed<'a> {
     peer: &'a Peer,
     cell: Cell,
     server: Server,
@@ -115,7 +115,7 @@ pub struct Stage<'a> {
     trials: u32,
 }
 
-impl<'a> Stage<'a> {
+impl<'a> Testbed<'a> {
     /// Starts the server, connects the subscribers and waits until each has received a message.
     ///
     /// # Errors
@@ -131,7 +131,7 @@ impl<'a> Stage<'a> {
         let server = peer.start(launcher, cores, redis)?;
         let start = Instant::now();
         let audience = Audience::open(server.address(), peer.dialect, cell, start)?;
-        let mut stage = Self {
+        let mut testbed = Self {
             feed: Feed::connect(
                 redis.address(),
                 peer.dialect.envelope(),
@@ -144,12 +144,12 @@ impl<'a> Stage<'a> {
             audience,
             trials: 0,
         };
-        stage.wait_for_all(FIRST_MAX)?;
+        testbed.wait_for_all(FIRST_MAX)?;
         if cell.stalled.is_some() {
-            stage.fill()?;
-            stage.wait_for_all(FILL_MAX)?;
+            testbed.fill()?;
+            testbed.wait_for_all(FILL_MAX)?;
         }
-        Ok(stage)
+        Ok(testbed)
     }
 
     /// Publishes until the connections of subscribers that read nothing are full. The other
@@ -169,14 +169,14 @@ impl<'a> Stage<'a> {
         loop {
             self.trials += 1;
             self.audience.begin(self.trials);
-            let fed = self
+            let published = self
                 .feed
                 .publish(self.trials, gentle_rate(self.cell), GENTLE_TIME)?;
             let until = Instant::now() + Duration::from_millis(700);
-            while self.audience.waiting(&fed.counts) > 0 && Instant::now() < until {
+            while self.audience.waiting(&published.counts) > 0 && Instant::now() < until {
                 self.audience.listen(STEP)?;
             }
-            match self.audience.waiting(&fed.counts) {
+            match self.audience.waiting(&published.counts) {
                 0 => return Ok(()),
                 waiting if begun.elapsed() > max => {
                     return Err(StoryError::Silent {
@@ -205,10 +205,11 @@ impl<'a> Stage<'a> {
         let probe = &mut self.server;
         probe.reset_peak().map_err(gone)?;
         let before = probe.usage().map_err(gone)?.unwrap_or_default();
-        let fed = feed_and_listen(&mut self.feed, &mut self.audience, self.trials, rate, time)?;
+        let published =
+            publish_and_listen(&mut self.feed, &mut self.audience, self.trials, rate, time)?;
         let after = self.server.usage().map_err(gone)?.unwrap_or_default();
         let cpu_s = (after.cpu - before.cpu).as_secs_f64();
-        let received = self.audience.received(&fed.counts).clone();
+        let received = self.audience.received(&published.counts).clone();
         Ok(Trial {
             peer: self.peer.name.clone(),
             dialect: self.peer.dialect.name(),
@@ -217,13 +218,13 @@ impl<'a> Stage<'a> {
             batch_ms: self.cell.batch_ms,
             stalled: self.cell.stalled.unwrap_or_default(),
             rate,
-            seconds: fed.elapsed.as_secs_f64(),
-            published: fed.counts.iter().sum(),
+            seconds: published.elapsed.as_secs_f64(),
+            published: published.counts.iter().sum(),
             latency: self.audience.latency(),
             cpu_s,
             delivered_per_cpu_s: received.delivered as f64 / cpu_s.max(1e-3),
             resident_bytes_peak: after.resident_bytes_peak,
-            publisher_late_s: fed.late_max.as_secs_f64(),
+            publisher_late_s: published.late_max.as_secs_f64(),
             received,
         })
     }
@@ -240,14 +241,14 @@ fn gentle_rate(cell: Cell) -> f64 {
 
 /// Publishes on another thread while this one receives, until everything has arrived or a timeout
 /// elapses.
-fn feed_and_listen(
+fn publish_and_listen(
     feed: &mut Feed,
     audience: &mut Audience,
     trial: u32,
     rate: f64,
     time: Duration,
-) -> Result<Fed, StoryError> {
-    let fed = thread::scope(|scope| {
+) -> Result<Published, StoryError> {
+    let published = thread::scope(|scope| {
         let publisher = scope.spawn(|| feed.publish(trial, rate, time));
         while !publisher.is_finished() {
             audience.listen(STEP)?;
@@ -255,8 +256,8 @@ fn feed_and_listen(
         publisher.join().expect("the publisher does not panic")
     })?;
     let until = Instant::now() + DRAIN_MAX;
-    while audience.waiting(&fed.counts) > 0 && Instant::now() < until {
+    while audience.waiting(&published.counts) > 0 && Instant::now() < until {
         audience.listen(STEP)?;
     }
-    Ok(fed)
+    Ok(published)
 }

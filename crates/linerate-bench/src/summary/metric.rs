@@ -72,7 +72,7 @@ pub(super) fn grown(now: u64, before: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::Metric;
-    use crate::record::{Figures, IdleMemory, Spent};
+    use crate::record::{Figures, IdleMemory, ServerUsage};
     use crate::summary::tests::sample::{echo, scheduled};
 
     #[test]
@@ -88,7 +88,7 @@ mod tests {
     fn nothing_is_divided_by_a_clock_or_a_memory_that_did_not_move() {
         let figures = Figures {
             messages: 10.0,
-            server: Some(Spent::default()),
+            server: Some(ServerUsage::default()),
             idle: Some(IdleMemory::default()),
             ..Figures::default()
         };

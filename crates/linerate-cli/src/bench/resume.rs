@@ -12,7 +12,7 @@ use linerate_bench::{
 };
 
 /// What a run needs in addition to the servers it measures.
-pub(super) struct Prepared {
+pub(super) struct PreparedRun {
     pub(super) plan: Plan,
     pub(super) cores: Cores,
     pub(super) journal: Journal,
@@ -20,7 +20,7 @@ pub(super) struct Prepared {
     pub(super) done: Record,
 }
 
-impl Prepared {
+impl PreparedRun {
     /// Returns whether the contender with this name is measured.
     pub(super) fn takes_part(&self, name: &str) -> bool {
         let mut notes = self.done.run.contenders.iter();
@@ -30,7 +30,7 @@ impl Prepared {
 
 /// Opens a record to continue it. Fails if the machine, the contenders or the version of linerate
 /// have changed since the run began.
-pub(super) fn prepare(path: &Path, contenders: &[ContenderNote]) -> anyhow::Result<Prepared> {
+pub(super) fn prepare(path: &Path, contenders: &[ContenderNote]) -> anyhow::Result<PreparedRun> {
     let (journal, done) = Journal::resume(path)?;
     let run = &done.run;
     let begun_with = &run.host;
@@ -61,7 +61,7 @@ pub(super) fn prepare(path: &Path, contenders: &[ContenderNote]) -> anyhow::Resu
         // It does not affect measurements and is the same for all efforts.
         silence_max: Effort::Standard.budgets().each.silence_max,
     };
-    Ok(Prepared {
+    Ok(PreparedRun {
         plan: Plan::resumed(&done, budget),
         cores,
         journal,

@@ -19,7 +19,7 @@ use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 use super::{
     launch, place, remote, report,
-    resume::{self, Prepared},
+    resume::{self, PreparedRun},
     stop,
 };
 
@@ -184,7 +184,7 @@ impl Arguments {
         &self,
         contenders: Vec<ContenderNote>,
         remote: Option<&Remote>,
-    ) -> anyhow::Result<Prepared> {
+    ) -> anyhow::Result<PreparedRun> {
         let mut budgets = self.effort.budgets();
         budgets.rounds = self.rounds.unwrap_or(budgets.rounds);
         if let Some(measured_ms) = self.measured_ms {
@@ -242,7 +242,7 @@ impl Arguments {
             cells,
             measurements: Vec::new(),
         };
-        Ok(Prepared {
+        Ok(PreparedRun {
             plan,
             cores,
             journal,

@@ -17,7 +17,7 @@ use linerate_bench::{
         ladder::climb,
         start_redis,
         table::{Row, markdown},
-        trial::Stage,
+        trial::Testbed,
     },
 };
 use linerate_harness::{cores::pin, process::raise_file_limit};
@@ -107,7 +107,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             .iter()
             .filter(|peer| peer.batches || cell.batch_ms == 0)
         {
-            let open = || Stage::open(peer, cell, &launcher, &cores.server, &redis);
+            let open = || Testbed::open(peer, cell, &launcher, &cores.server, &redis);
             let row = arguments.measure(&open, &mut record);
             rows.push(
                 row.with_context(|| {
@@ -135,15 +135,15 @@ impl Arguments {
 
     fn measure<'a>(
         &self,
-        open: &dyn Fn() -> Result<Stage<'a>, StoryError>,
+        open: &dyn Fn() -> Result<Testbed<'a>, StoryError>,
         record: &mut File,
     ) -> anyhow::Result<Row> {
         let time = Duration::from_secs(self.seconds.into());
-        let mut stage = None;
+        let mut testbed = None;
         let mut try_rate = |rate: f64| {
-            let running = match &mut stage {
+            let running = match &mut testbed {
                 Some(running) => running,
-                None => stage.insert(open()?),
+                None => testbed.insert(open()?),
             };
             let trial = running.try_rate(rate, time)?;
             note(&trial);
@@ -154,7 +154,7 @@ impl Arguments {
             if !trial.is_sustained() {
                 // Some subscribers may have disconnected, and the server may have a backlog, so the
                 // next trial starts from scratch.
-                stage = None;
+                testbed = None;
             }
             Ok(trial)
         };
@@ -255,7 +255,7 @@ fn write_line(record: &mut File, trial: &Trial) -> std::io::Result<()> {
 
 /// Prints the outcome of a trial on standard error.
 fn note(trial: &Trial) {
-    let outcome = match (trial.is_sustained(), trial.is_fed()) {
+    let outcome = match (trial.is_sustained(), trial.is_on_schedule()) {
         (true, _) => "sustained",
         (false, true) => "not sustained",
         (false, false) => "publisher late",

@@ -22,7 +22,7 @@ const END_MAX: Duration = Duration::from_secs(10);
 const LISTEN: &[&str] = &["--listen", "127.0.0.1:0"];
 
 /// A server process. It is killed when dropped.
-pub(super) struct Serve {
+pub(super) struct ServerProcess {
     child: ChildProcess,
     pub(super) address: SocketAddr,
     is_tls: bool,
@@ -30,7 +30,7 @@ pub(super) struct Serve {
     pub(super) directory: TempDir,
 }
 
-impl Serve {
+impl ServerProcess {
     /// Starts a server without keys, which therefore serves every client on this machine.
     pub(super) fn start(linerate: &Path, flags: &[&str]) -> Result<Self> {
         let flags = [LISTEN, flags].concat();
