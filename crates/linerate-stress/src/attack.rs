@@ -106,32 +106,21 @@ impl Abuse {
         matches!(self, Self::DearFilters | Self::Hoard | Self::SlowReaders)
     }
 
-    fn begin_twin(self, server: SocketAddr, peers: usize) -> Option<Box<dyn Attack>> {
-        Some(match self {
-            Self::DearFilters => {
-                Box::new(filters::Filters::new(self, server, peers).behaving_well())
-            }
-            Self::Hoard => Box::new(hoard::Hoard::new(server, peers).behaving_well()),
-            Self::SlowReaders => Box::new(flood::Flood::new(self, server, peers).behaving_well()),
-            _ => return None,
-        })
-    }
-
-    /// Starts the attackers.
-    fn begin(self, server: SocketAddr, peers: usize) -> Result<Box<dyn Attack>> {
+    /// Starts the attackers, or with `is_twin` the twin of an abuse that has one.
+    fn begin(self, server: SocketAddr, peers: usize, is_twin: bool) -> Result<Box<dyn Attack>> {
         Ok(match self {
             Self::Bombs => Box::new(bomb::Bombs::new(server, peers)?),
             Self::Churn | Self::HalfOpen | Self::Silence => {
                 Box::new(connect::Connects::new(self, server, peers))
             }
             Self::DearFilters | Self::Filters => {
-                Box::new(filters::Filters::new(self, server, peers))
+                Box::new(filters::Filters::new(self, server, peers, is_twin))
             }
             Self::Dying => Box::new(dying::Dying::new(server, peers)),
             Self::EmptyFragments | Self::Pings | Self::SlowReaders | Self::TinyFragments => {
-                Box::new(flood::Flood::new(self, server, peers))
+                Box::new(flood::Flood::new(self, server, peers, is_twin))
             }
-            Self::Hoard => Box::new(hoard::Hoard::new(server, peers)),
+            Self::Hoard => Box::new(hoard::Hoard::new(server, peers, is_twin)),
             Self::SlowFrames
             | Self::SlowHeads
             | Self::SlowMessages
@@ -197,8 +186,8 @@ pub(crate) fn run_commands(abuse: Abuse, server: SocketAddr, peers: usize) -> Re
     let mut tally = Tally::new();
     while let Ok(order) = orders.recv() {
         let attack = match &*order {
-            ON => Some(abuse.begin(server, peers)?),
-            WELL => abuse.begin_twin(server, peers),
+            ON => Some(abuse.begin(server, peers, false)?),
+            WELL if abuse.has_twin() => Some(abuse.begin(server, peers, true)?),
             _ => None,
         };
         if let Some(attack) = attack {

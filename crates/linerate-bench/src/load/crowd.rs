@@ -80,9 +80,7 @@ fn wait(under_way: &[(Socket, Opening)], silence_max: Duration) -> Result<Vec<bo
         let left = deadline.saturating_duration_since(Instant::now());
         match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
             Ok(0) => {
-                return Err(LoadError::Silent {
-                    silence: silence_max,
-                });
+                return Err(LoadError::Silent(silence_max));
             }
             Ok(_) => return Ok(fds.iter().map(|fd| !fd.revents().is_empty()).collect()),
             Err(rustix::io::Errno::INTR) => {}

@@ -92,7 +92,7 @@ fn check_supported(echo: &Echo, target: &Target) -> Result<(), LoadError> {
     } else {
         return Ok(());
     };
-    Err(LoadError::Unsupported { what })
+    Err(LoadError::Unsupported(what))
 }
 
 /// A message from a thread to the conductor.
@@ -215,7 +215,7 @@ impl Conductor<'_, '_> {
         self.tell(Phase::Ending);
         let script = &self.plan.script;
         let bytes = after.verified_bytes - before.verified_bytes;
-        let messages = bytes as f64 / script.answer_bytes() as f64;
+        let messages = bytes as f64 / script.answer_bytes as f64;
         Ok(Figures {
             messages,
             payload_bytes: messages * f64::from(self.plan.echo.payload_bytes),
@@ -260,10 +260,11 @@ impl Conductor<'_, '_> {
     fn totals(&self) -> Result<LoadTotals, LoadError> {
         let mut totals = LoadTotals::default();
         for station in self.stations {
-            totals.verified_bytes += station.verified();
-            totals.connections += station.connections();
-            totals.received_bytes += station.received();
-            totals.cpu += station.cpu()?;
+            let of_thread = station.totals()?;
+            totals.verified_bytes += of_thread.verified_bytes;
+            totals.connections += of_thread.connections;
+            totals.received_bytes += of_thread.received_bytes;
+            totals.cpu += of_thread.cpu;
         }
         Ok(totals)
     }

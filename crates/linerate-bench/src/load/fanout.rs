@@ -110,9 +110,7 @@ impl FanoutConnections {
                 break;
             }
         }
-        Err(LoadError::Silent {
-            silence: self.silence_max,
-        })
+        Err(LoadError::Silent(self.silence_max))
     }
 
     /// Keeps the window full for `time`.
@@ -144,9 +142,7 @@ impl FanoutConnections {
     fn receive_or_fail(&mut self) -> Result<(), LoadError> {
         match self.receive(self.silence_max)? {
             true => Ok(()),
-            false => Err(LoadError::Silent {
-                silence: self.silence_max,
-            }),
+            false => Err(LoadError::Silent(self.silence_max)),
         }
     }
 

@@ -156,9 +156,7 @@ impl IdleConnections {
                     missing -= (link.messages() - before) as usize;
                 }
                 if !any {
-                    return Err(LoadError::Silent {
-                        silence: self.silence_max,
-                    });
+                    return Err(LoadError::Silent(self.silence_max));
                 }
             }
         }

@@ -49,9 +49,7 @@ pub(crate) fn open(
             wanted |= PollFlags::OUT;
         }
         let left = deadline.saturating_duration_since(Instant::now());
-        let silent = LoadError::Silent {
-            silence: silence_max,
-        };
+        let silent = LoadError::Silent(silence_max);
         if left.is_zero() {
             return Err(silent);
         }
@@ -94,15 +92,13 @@ impl Opening {
         let mut request = Vec::new();
         let handshake = match target.wire {
             Wire::Raw if deflate != Deflate::Off => {
-                return Err(LoadError::Unsupported {
-                    what: "compression on a raw wire",
-                });
+                return Err(LoadError::Unsupported("compression on a raw wire"));
             }
             Wire::Raw => None,
             Wire::WebSocket => {
                 let handshake = ClientHandshake::new(&target.host, &target.path, next_nonce())
-                    .map_err(|_| LoadError::Unsupported {
-                        what: "a host or path that is not valid in a request",
+                    .map_err(|_| {
+                        LoadError::Unsupported("a host or path that is not valid in a request")
                     })?;
                 handshake.encode(&mut request);
                 offer(&mut request, deflate);

@@ -128,7 +128,7 @@ impl UploadSession {
             }
             let silence = self.budget.silence_max;
             if self.watch.wait(silence)?.next().is_none() {
-                return Err(LoadError::Silent { silence });
+                return Err(LoadError::Silent(silence));
             }
         }
     }

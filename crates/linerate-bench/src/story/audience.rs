@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::dialect::Dialect;
 use super::message::headers;
 use super::subscriber::{Subscriber, SubscriptionRequest};
-use super::{Cell, StoryError};
+use super::{Cell, StoryError, system};
 use crate::load::{Latencies, Watch};
 use crate::record::Latency;
 
@@ -95,10 +95,9 @@ impl Audience {
                 .map(|subscription| &subscription.subscriber),
         );
         Ok(Self {
-            watch: watch.map_err(|error| StoryError::System {
-                what: "cannot watch the sockets",
-                source: io::Error::other(error),
-            })?,
+            watch: watch
+                .map_err(io::Error::other)
+                .map_err(system("cannot watch the sockets"))?,
             subscriptions,
             _stalled: stalled,
             start,
@@ -126,10 +125,8 @@ impl Audience {
     /// Returns an error if the system cannot wait.
     pub fn listen(&mut self, time: Duration) -> Result<bool, StoryError> {
         let mut any = false;
-        let ready = self.watch.wait(time).map_err(|error| StoryError::System {
-            what: "cannot wait for the sockets",
-            source: io::Error::other(error),
-        })?;
+        let ready = self.watch.wait(time).map_err(io::Error::other);
+        let ready = ready.map_err(system("cannot wait for the sockets"))?;
         for place in ready {
             any = true;
             let subscription = &mut self.subscriptions[place];

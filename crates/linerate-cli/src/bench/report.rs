@@ -26,17 +26,12 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let beside = arguments.record.parent().unwrap_or(Path::new(""));
-    let folder = arguments.out.as_deref().unwrap_or(beside);
-    write(&arguments.record, folder)
+    write(&arguments.record, arguments.out.as_deref())
 }
 
-/// Writes the reports of a record next to it, and prints the summary.
-pub(super) fn write_beside(path: &Path) -> anyhow::Result<()> {
-    write(path, path.parent().unwrap_or(Path::new("")))
-}
-
-fn write(path: &Path, folder: &Path) -> anyhow::Result<()> {
+/// Writes the reports of a record to `folder`, or next to it, and prints the summary.
+pub(super) fn write(path: &Path, folder: Option<&Path>) -> anyhow::Result<()> {
+    let folder = folder.or(path.parent()).unwrap_or(Path::new(""));
     let mut record = Record::read(path)?;
     if record.measurements.is_empty() {
         bail!("{} contains no measurements", path.display());

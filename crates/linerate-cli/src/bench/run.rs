@@ -144,7 +144,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 .map_or(String::new(), |url| format!(" --url {url}"))
         );
     }
-    report::write_beside(path)
+    report::write(path, None)
 }
 
 impl Arguments {

@@ -15,10 +15,10 @@ use crate::load::{LoadError, Wire};
 #[derive(Debug)]
 pub(super) struct Client {
     /// Number of this client among all clients.
-    number: usize,
-    socket: Socket,
+    pub(super) number: usize,
+    pub(super) socket: Socket,
     stage: Stage,
-    check: Check,
+    pub(super) check: Check,
     /// Index in the cycle of the message that is sent next.
     next: usize,
     /// Position of the next unsent byte in the requests, and how many bytes to send from there.
@@ -32,9 +32,9 @@ pub(super) struct Client {
     /// Time at which the window in flight was started, on the caller's clock.
     window_start: u64,
     /// Grows whenever the server does something. The server is silent while this does not change.
-    activity: u64,
+    pub(super) activity: u64,
     /// Number of bytes of frames that have arrived.
-    received: u64,
+    pub(super) received: u64,
 }
 
 #[derive(Debug)]
@@ -174,28 +174,6 @@ impl Client {
     /// Closes the connection without a closing handshake.
     pub(super) fn abandon(self) -> Result<(), LoadError> {
         self.socket.abandon().map_err(LoadError::of_socket)
-    }
-
-    pub(super) fn number(&self) -> usize {
-        self.number
-    }
-
-    pub(super) fn socket(&self) -> &Socket {
-        &self.socket
-    }
-
-    pub(super) fn check(&self) -> &Check {
-        &self.check
-    }
-
-    /// Returns the number of bytes of frames that have arrived.
-    pub(super) fn received(&self) -> u64 {
-        self.received
-    }
-
-    /// Returns a number that grows whenever the server does something.
-    pub(super) fn activity(&self) -> u64 {
-        self.activity
     }
 
     /// Returns whether the client waits for the server.
