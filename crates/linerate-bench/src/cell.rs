@@ -120,10 +120,11 @@ pub struct Upload {
 }
 
 /// Content of a payload.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Payload {
     /// ASCII text.
+    #[default]
     Ascii,
     /// A binary message that is not valid UTF-8.
     Binary,

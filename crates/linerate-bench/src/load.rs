@@ -77,7 +77,7 @@ pub struct Target {
 }
 
 /// The protocol that a server speaks.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "lowercase")]
 pub enum Wire {
     /// Plain bytes without a handshake. The server returns the bytes that were sent, still masked.
@@ -85,6 +85,7 @@ pub enum Wire {
     /// after which it has to answer with the byte 0x06 (ACK in ASCII).
     Raw,
     /// WebSocket (RFC 6455).
+    #[default]
     WebSocket,
 }
 

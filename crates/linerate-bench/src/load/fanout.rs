@@ -106,7 +106,7 @@ impl FanoutConnections {
             // connection fails.
             self.publications.give_up();
             let next = self.publications.published();
-            if !self.links.iter_mut().all(|link| link.skip_to(next)) {
+            if !self.links.iter_mut().all(|link| link.answers.skip_to(next)) {
                 break;
             }
         }
@@ -153,12 +153,12 @@ impl FanoutConnections {
         for place in self.watch.wait(time)? {
             any = true;
             let link = &mut self.links[place];
-            let before = link.messages();
+            let before = link.answers.messages();
             let publications = &self.publications;
             link.receive(&mut self.buffer, |message| publications.expected(message))?;
             link.flush()?;
             let now = Instant::now();
-            for message in before..link.messages() {
+            for message in before..link.answers.messages() {
                 let published = self.publications.deliver(message);
                 if place != PUBLISHER {
                     self.delivered += 1;

@@ -148,12 +148,12 @@ impl IdleConnections {
                 for place in watch.wait(self.silence_max)? {
                     any = true;
                     let (link, echo) = (&mut links[place], &echoes[place]);
-                    let before = link.messages();
+                    let before = link.answers.messages();
                     link.receive(&mut buffer, |message| {
                         (message == 0).then(|| echo.expected())
                     })?;
                     link.flush()?;
-                    missing -= (link.messages() - before) as usize;
+                    missing -= (link.answers.messages() - before) as usize;
                 }
                 if !any {
                     return Err(LoadError::Silent(self.silence_max));

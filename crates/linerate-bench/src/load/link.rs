@@ -15,7 +15,7 @@ use super::{LoadError, Wire};
 #[derive(Debug)]
 pub(crate) struct Link {
     socket: Socket,
-    answers: Answers,
+    pub(crate) answers: Answers,
     /// Whole frames. `unsent[sent..]` waits for room in the socket.
     unsent: Vec<u8>,
     sent: usize,
@@ -97,17 +97,6 @@ impl Link {
                 return Ok(true);
             }
         }
-    }
-
-    /// Returns how many messages have arrived.
-    pub(crate) fn messages(&self) -> u64 {
-        self.answers.messages()
-    }
-
-    /// Makes `message` the number of the next expected message. Returns false, and changes nothing,
-    /// if a message has arrived in part.
-    pub(crate) fn skip_to(&mut self, message: u64) -> bool {
-        self.answers.skip_to(message)
     }
 
     /// Resets the connection, so that neither end keeps any state of it.

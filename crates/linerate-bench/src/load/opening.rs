@@ -128,11 +128,8 @@ impl Opening {
 
     /// Returns whether progress requires the socket to become writable.
     pub(crate) fn wants_write(&self, socket: &Socket) -> bool {
-        socket.wants_write() || (!self.is_written() && !socket.is_handshaking())
-    }
-
-    fn is_written(&self) -> bool {
-        self.handshake.is_some() && self.written == self.request.len()
+        let is_written = self.handshake.is_some() && self.written == self.request.len();
+        socket.wants_write() || (!is_written && !socket.is_handshaking())
     }
 
     /// The outer error is the socket's. It may merely mean that the call would block.

@@ -162,12 +162,12 @@ impl UploadSession {
             Wire::Raw => RAW_ACKNOWLEDGEMENT,
             Wire::WebSocket => self.acknowledgement.expected(),
         };
-        let (before, sent) = (self.link.messages(), self.sent);
+        let (before, sent) = (self.link.answers.messages(), self.sent);
         let any = self
             .link
             .receive(buffer, |message| (message < sent).then_some(expected))?;
         let now = Instant::now();
-        for _ in before..self.link.messages() {
+        for _ in before..self.link.answers.messages() {
             if let Some(begun) = self.begun.pop_front() {
                 self.latencies.record(now - begun);
             }

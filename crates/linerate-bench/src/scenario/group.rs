@@ -35,14 +35,14 @@ pub(super) struct EchoGroup {
     #[serde(default = "one")]
     window: OneOrMany<u32>,
     payload_bytes: OneOrMany<u32>,
-    #[serde(default = "ascii")]
+    #[serde(default)]
     payload: OneOrMany<Payload>,
     #[serde(default = "one")]
     frames: OneOrMany<u32>,
     write_bytes_max: Option<NonZeroU32>,
-    #[serde(default = "plain")]
+    #[serde(default)]
     tls: OneOrMany<bool>,
-    #[serde(default = "uncompressed")]
+    #[serde(default)]
     deflate: OneOrMany<Deflate>,
     rate: Option<f64>,
     messages: Option<u32>,
@@ -93,16 +93,10 @@ fn one() -> OneOrMany<u32> {
     OneOrMany::One(1)
 }
 
-fn ascii() -> OneOrMany<Payload> {
-    OneOrMany::One(Payload::Ascii)
-}
-
-fn plain() -> OneOrMany<bool> {
-    OneOrMany::One(false)
-}
-
-fn uncompressed() -> OneOrMany<Deflate> {
-    OneOrMany::One(Deflate::Off)
+impl<T: Default> Default for OneOrMany<T> {
+    fn default() -> Self {
+        Self::One(T::default())
+    }
 }
 
 impl Group {

@@ -104,7 +104,9 @@ impl Client {
     /// Does what the socket is ready for: sends, receives, checks, and sends the next window once
     /// the current one has been answered.
     ///
-    /// Breaks when the connection has ended as it should. `ended` is true if the server will send no more. `now` returns the current time. `answered`
+    /// Breaks when the connection has ended as it should.
+    ///
+    /// `ended` is true if the server will send no more. `now` returns the current time. `answered`
     /// is called with the time, the age of the window and the number of messages that were
     /// answered.
     pub(super) fn handle_ready(
