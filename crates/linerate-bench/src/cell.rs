@@ -23,15 +23,6 @@ impl Cell {
         format!("{}/{}", self.scenario, self.name)
     }
 
-    /// Returns the figure by which contenders are compared.
-    pub fn headline(&self) -> Headline {
-        match &self.load {
-            Load::Echo(echo) if echo.rate.is_some() => Headline::LatencyP99,
-            Load::Idle(_) => Headline::BytesPerConnection,
-            Load::Echo(_) | Load::Fanout(_) | Load::Upload(_) => Headline::PerServerCpuSecond,
-        }
-    }
-
     /// Returns the mode in which the server must be started.
     pub fn mode(&self) -> Mode {
         match &self.load {
@@ -48,25 +39,6 @@ impl Cell {
             },
             Load::Upload(_) => Mode::plain(Service::Acknowledge),
         }
-    }
-}
-
-/// The figure that a cell compares, and whether more or less of it is better.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Headline {
-    /// Resident bytes per idle connection, after each has had one message echoed. Less is better.
-    BytesPerConnection,
-    /// The 99th percentile of latency, counted from the intended send time. Less is better.
-    LatencyP99,
-    /// Messages (deliveries in a fan-out) per second of server CPU time. More is better.
-    PerServerCpuSecond,
-}
-
-impl Headline {
-    /// Returns whether a larger figure is better.
-    pub fn more_is_better(self) -> bool {
-        self == Self::PerServerCpuSecond
     }
 }
 
@@ -148,10 +120,11 @@ pub struct Upload {
 }
 
 /// Content of a payload.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Payload {
     /// ASCII text.
+    #[default]
     Ascii,
     /// A binary message that is not valid UTF-8.
     Binary,

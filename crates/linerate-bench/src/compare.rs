@@ -18,7 +18,7 @@ mod text;
 
 use serde::Serialize;
 
-use crate::record::{Host, Record, Run};
+use crate::record::{Record, Run};
 use crate::report::number::counted;
 use crate::summary::{CellSummary, Metric, Spread, Standing, Status, Summary};
 
@@ -38,7 +38,7 @@ pub struct Comparison {
     /// record.
     pub changes: Vec<Change>,
     /// Contenders in cells that have a headline figure in only one of the records.
-    pub one_sided: Vec<OneSided>,
+    pub one_sided: Vec<UnmatchedFigure>,
     /// Number of changes of each kind.
     pub totals: Totals,
 }
@@ -77,7 +77,7 @@ pub enum Verdict {
 
 /// A contender that has a headline figure for a cell in only one of the records.
 #[derive(Clone, Debug, Serialize)]
-pub struct OneSided {
+pub struct UnmatchedFigure {
     /// Id of the cell.
     pub cell: String,
     /// Name of the contender.
@@ -149,7 +149,7 @@ impl Comparison {
                 (earlier_figure, _) => {
                     let in_first = earlier_figure.is_some();
                     let without = if in_first { standing } else { earlier };
-                    self.one_sided.push(OneSided {
+                    self.one_sided.push(UnmatchedFigure {
                         cell: cell.cell.id(),
                         contender: standing.contender.clone(),
                         in_first,
@@ -203,57 +203,34 @@ fn reason(status: &Status) -> String {
 
 /// Returns the differences between two runs other than their figures.
 fn cautions(first: &Run, second: &Run) -> Vec<String> {
+    type Condition = (&'static str, fn(&Run) -> String);
+    const CONDITIONS: [Condition; 14] = [
+        ("processor", |run| run.host.cpu.clone()),
+        ("cores", |run| run.host.cores.to_string()),
+        ("server cores", |run| format!("{:?}", run.host.server_cores)),
+        ("load cores", |run| format!("{:?}", run.host.load_cores)),
+        ("memory in bytes", |run| run.host.memory_bytes.to_string()),
+        ("kernel", |run| run.host.kernel.clone()),
+        ("hypervisor", |run| run.host.hypervisor.clone()),
+        ("clock governor", |run| run.host.governor.clone()),
+        ("mitigations", |run| run.host.mitigations.join("; ")),
+        ("tools", |run| run.host.tools.join(", ")),
+        ("effort", |run| run.effort.clone()),
+        ("milliseconds per round", |run| run.measured_ms.to_string()),
+        ("milliseconds of warm-up", |run| run.warm_up_ms.to_string()),
+        ("version of linerate that measured", |run| {
+            run.linerate.clone()
+        }),
+    ];
     let mut cautions = Vec::new();
     let mut check = |what: &str, a: &str, b: &str| {
         if a != b {
             cautions.push(format!("{what}: {} before, {} after", told(a), told(b)));
         }
     };
-    let numbers = |cores: &[u32]| format!("{cores:?}");
-    let tools = |host: &Host| host.tools.join(", ");
-    let (a, b) = (&first.host, &second.host);
-    check("processor", &a.cpu, &b.cpu);
-    check("cores", &a.cores.to_string(), &b.cores.to_string());
-    check(
-        "server cores",
-        &numbers(&a.server_cores),
-        &numbers(&b.server_cores),
-    );
-    check(
-        "load cores",
-        &numbers(&a.load_cores),
-        &numbers(&b.load_cores),
-    );
-    check(
-        "memory in bytes",
-        &a.memory_bytes.to_string(),
-        &b.memory_bytes.to_string(),
-    );
-    check("kernel", &a.kernel, &b.kernel);
-    check("hypervisor", &a.hypervisor, &b.hypervisor);
-    check("clock governor", &a.governor, &b.governor);
-    check(
-        "mitigations",
-        &a.mitigations.join("; "),
-        &b.mitigations.join("; "),
-    );
-    check("tools", &tools(a), &tools(b));
-    check("effort", &first.effort, &second.effort);
-    check(
-        "milliseconds per round",
-        &first.measured_ms.to_string(),
-        &second.measured_ms.to_string(),
-    );
-    check(
-        "milliseconds of warm-up",
-        &first.warm_up_ms.to_string(),
-        &second.warm_up_ms.to_string(),
-    );
-    check(
-        "version of linerate that measured",
-        &first.linerate,
-        &second.linerate,
-    );
+    for (what, of) in CONDITIONS {
+        check(what, &of(first), &of(second));
+    }
     for note in &second.contenders {
         let earlier = first.contenders.iter().find(|it| it.name == note.name);
         if let Some(earlier) = earlier {

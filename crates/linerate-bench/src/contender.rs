@@ -46,7 +46,7 @@ pub struct Manifest {
     #[serde(default)]
     pub offers: Vec<Offer>,
     /// Protocol that it speaks.
-    #[serde(default = "websocket")]
+    #[serde(default)]
     pub wire: Wire,
     /// Milliseconds of load before its first measurement in a run, in addition to the warm-up that
     /// all contenders get before each measurement.
@@ -185,10 +185,6 @@ impl Program {
             Err(_) => Self::Absent("not built; run `make contenders`".into()),
         }
     }
-}
-
-fn websocket() -> Wire {
-    Wire::WebSocket
 }
 
 /// The reason why a folder of contenders cannot be read.

@@ -12,6 +12,7 @@ use linerate_harness::machine::MachineTimes;
 use rustix::system::uname;
 
 use crate::record::Host;
+pub(crate) use cores::list;
 pub use cores::{Cores, CoresError};
 
 /// How long the cores are watched before a run, and the largest share of that time in which they

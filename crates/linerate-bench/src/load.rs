@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use linerate_harness::cores::Pinned;
+use linerate_harness::cores::AffinityGuard;
 use linerate_harness::socket::TlsOptions;
 use serde::Deserialize;
 
@@ -52,7 +52,7 @@ pub fn measure(
     cores: &[u32],
     probe: &mut dyn Probe,
 ) -> Result<Figures, LoadError> {
-    let _pinned = Pinned::to(cores).map_err(system("cannot pin the load to its cores"))?;
+    let _pinned = AffinityGuard::to(cores).map_err(system("cannot pin the load to its cores"))?;
     match load {
         Load::Echo(echo) => echo::measure(echo, target, budget, cores, probe),
         Load::Fanout(fanout) => fanout::measure(fanout, target, budget, probe),
@@ -77,7 +77,7 @@ pub struct Target {
 }
 
 /// The protocol that a server speaks.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "lowercase")]
 pub enum Wire {
     /// Plain bytes without a handshake. The server returns the bytes that were sent, still masked.
@@ -85,6 +85,7 @@ pub enum Wire {
     /// after which it has to answer with the byte 0x06 (ACK in ASCII).
     Raw,
     /// WebSocket (RFC 6455).
+    #[default]
     WebSocket,
 }
 

@@ -172,7 +172,7 @@ pub struct Figures {
     /// Number of connections that were opened and closed during the measurement.
     pub connections: f64,
     /// Resources that the server used; `None` if its process cannot be inspected.
-    pub server: Option<Spent>,
+    pub server: Option<ServerUsage>,
     /// CPU time of the load generator, in seconds.
     pub load_cpu_s: f64,
     /// Number of threads of the load generator, each on a different core.
@@ -186,7 +186,7 @@ pub struct Figures {
 
 /// The resources that a server used during a measurement.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub struct Spent {
+pub struct ServerUsage {
     /// CPU time of all its threads, in seconds.
     pub cpu_s: f64,
     /// The part of the CPU time in user mode. It is coarse, because kernels count it in ticks.

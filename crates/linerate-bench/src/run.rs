@@ -16,9 +16,9 @@ use crate::load::{Budget, LoadError, Probe, Target};
 use crate::progress::Progress;
 use crate::record::{Figures, Journal, Line, Measurement, Outcome, Record, RecordError};
 pub use local::Local;
-pub use plan::{Plan, Planned, Selection, SelectionError};
+pub use plan::{Plan, PlannedCell, Selection, SelectionError};
 pub use remote::{Remote, RemoteError};
-pub use subject::{Running, Subject};
+pub use subject::{RunningServer, Subject};
 
 /// A contender that fails this often in a cell gets no more turns in it.
 const FAILURES_MAX: u32 = 2;
@@ -66,34 +66,38 @@ impl Run<'_> {
         done: &Record,
         progress: &mut Progress,
     ) -> Result<End, RecordError> {
-        let done = Done::from(done);
+        let done = FinishedRounds::from(done);
         progress.begin(&self.outstanding(&done), self.plan.budget);
         for group in order::groups(&self.plan.cells) {
             let subjects = self.subjects.iter();
-            let mut entrants: Vec<Entrant<'_>> =
-                subjects.map(|subject| Entrant::new(*subject)).collect();
+            let mut participants: Vec<Participant<'_>> = subjects
+                .map(|&subject| Participant {
+                    subject,
+                    server: None,
+                })
+                .collect();
             for index in group {
                 let planned = &self.plan.cells[index];
                 progress.begin_cell(index, &planned.cell);
-                let mut turns = Turns {
+                let mut turns = CellTurns {
                     run: self,
                     planned,
                     index,
                     measure,
                     failures: done.failures(&planned.cell),
                 };
-                for (round, place) in order::turns(planned.rounds, entrants.len()) {
+                for (round, place) in order::turns(planned.rounds, participants.len()) {
                     if self.stop.load(Ordering::Relaxed) {
                         return Ok(End::Stopped);
                     }
-                    let entrant = &mut entrants[place];
-                    if done.has(&planned.cell, entrant.subject.name(), round) {
+                    let participant = &mut participants[place];
+                    if done.has(&planned.cell, participant.subject.name(), round) {
                         continue;
                     }
-                    if let Some(outcome) = turns.take(entrant, place, round, progress) {
+                    if let Some(outcome) = turns.take(participant, place, round, progress) {
                         journal.append(&Line::Measurement(Measurement {
                             cell: planned.cell.id(),
-                            contender: entrant.subject.name().to_owned(),
+                            contender: participant.subject.name().to_owned(),
                             round,
                             outcome,
                         }))?;
@@ -106,10 +110,10 @@ impl Run<'_> {
     }
 
     /// Returns the number of measurements still to be made, by cell and subject.
-    fn outstanding(&self, done: &Done) -> Vec<Vec<u32>> {
+    fn outstanding(&self, done: &FinishedRounds) -> Vec<Vec<u32>> {
         let cells = self.plan.cells.iter();
         cells
-            .map(|Planned { cell, rounds }| {
+            .map(|PlannedCell { cell, rounds }| {
                 let subjects = self.subjects.iter();
                 subjects
                     .map(|subject| match subject.lacks(cell) {
@@ -125,41 +129,32 @@ impl Run<'_> {
 }
 
 /// A subject and its server, if one is running.
-struct Entrant<'a> {
+struct Participant<'a> {
     subject: &'a dyn Subject,
-    server: Option<Box<dyn Running + 'a>>,
-}
-
-impl<'a> Entrant<'a> {
-    fn new(subject: &'a dyn Subject) -> Self {
-        Self {
-            subject,
-            server: None,
-        }
-    }
+    server: Option<Box<dyn RunningServer + 'a>>,
 }
 
 /// The turns of one cell.
-struct Turns<'a> {
+struct CellTurns<'a> {
     run: &'a Run<'a>,
-    planned: &'a Planned,
+    planned: &'a PlannedCell,
     /// Index of the cell in the plan.
     index: usize,
     measure: Measure<'a>,
     failures: HashMap<String, u32>,
 }
 
-impl Turns<'_> {
+impl CellTurns<'_> {
     /// Gives one contender its turn. Returns `None` if there is nothing to record.
     fn take(
         &mut self,
-        entrant: &mut Entrant<'_>,
+        participant: &mut Participant<'_>,
         place: usize,
         round: u32,
         progress: &mut Progress,
     ) -> Option<Outcome> {
-        let (cell, name) = (&self.planned.cell, entrant.subject.name());
-        if let Some(reason) = entrant.subject.lacks(cell) {
+        let (cell, name) = (&self.planned.cell, participant.subject.name());
+        if let Some(reason) = participant.subject.lacks(cell) {
             return (round == 0).then_some(Outcome::Unsupported { reason });
         }
         let failures = self.failures.entry(name.to_owned()).or_default();
@@ -169,7 +164,7 @@ impl Turns<'_> {
         }
         progress.begin_turn(name, round, self.planned.rounds);
         let started = Instant::now();
-        let outcome = self.measure(entrant);
+        let outcome = self.measure(participant);
         progress.end_turn(self.index, place, started.elapsed());
         let outcome = match outcome {
             Ok(outcome) => outcome,
@@ -202,16 +197,16 @@ impl Turns<'_> {
     }
 
     /// Measures one contender. An error is a failure of the load, not of the server.
-    fn measure(&self, entrant: &mut Entrant<'_>) -> Result<Outcome, LoadError> {
+    fn measure(&self, participant: &mut Participant<'_>) -> Result<Outcome, LoadError> {
         let cell = &self.planned.cell;
         // Memory that a server has allocated for earlier connections would not be counted for the
         // connections of an idle cell, so each measurement needs a new server.
         if matches!(cell.load, Load::Idle(_)) {
-            entrant.server = None;
+            participant.server = None;
         }
-        let subject = entrant.subject;
+        let subject = participant.subject;
         let mut is_new = false;
-        let server = match &mut entrant.server {
+        let server = match &mut participant.server {
             Some(server) => server,
             none => match subject.start(cell.mode()) {
                 Ok(server) => {
@@ -231,7 +226,7 @@ impl Turns<'_> {
         };
         match result.and_then(|()| self.load(&self.run.plan.budget, server.as_mut())) {
             Ok(figures) => {
-                server.wait_for_rest();
+                server.wait_until_idle();
                 Ok(bound::judge(&cell.load, figures))
             }
             Err(error) if error.is_ours() => Err(error),
@@ -244,14 +239,18 @@ impl Turns<'_> {
                     _ => error.to_string(),
                 };
                 // The server may be in any state, so the next turn starts a new one.
-                entrant.server = None;
+                participant.server = None;
                 Ok(Outcome::Failed { reason })
             }
         }
     }
 
     /// Gives the just-in-time compilers of some runtimes time to optimize.
-    fn warm_up(&self, subject: &dyn Subject, server: &mut dyn Running) -> Result<(), LoadError> {
+    fn warm_up(
+        &self,
+        subject: &dyn Subject,
+        server: &mut dyn RunningServer,
+    ) -> Result<(), LoadError> {
         if subject.warm_up().is_zero() || matches!(self.planned.cell.load, Load::Idle(_)) {
             return Ok(());
         }
@@ -263,7 +262,7 @@ impl Turns<'_> {
         self.load(&budget, server).map(|_| ())
     }
 
-    fn load(&self, budget: &Budget, server: &mut dyn Running) -> Result<Figures, LoadError> {
+    fn load(&self, budget: &Budget, server: &mut dyn RunningServer) -> Result<Figures, LoadError> {
         let target = server.target().clone();
         let load = &self.planned.cell.load;
         (self.measure)(load, &target, budget, self.run.load_cores, server)
@@ -271,13 +270,13 @@ impl Turns<'_> {
 }
 
 /// The measurements that a record already contains.
-struct Done {
+struct FinishedRounds {
     measured: HashSet<(String, String, u32)>,
     /// Number of failures by cell and contender.
     failures: HashMap<String, HashMap<String, u32>>,
 }
 
-impl Done {
+impl FinishedRounds {
     fn from(record: &Record) -> Self {
         let mut done = Self {
             measured: HashSet::new(),

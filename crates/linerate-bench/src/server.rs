@@ -14,7 +14,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use linerate_harness::child::{ChildProcess, NotListening};
+use linerate_harness::child::{ChildProcess, ListenError};
 use linerate_harness::port;
 use rustix::process::{Pid, Signal, kill_process_group};
 use thiserror::Error;
@@ -31,7 +31,7 @@ const START_MAX: Duration = Duration::from_secs(10);
 
 /// How to start a server.
 #[derive(Clone, Copy, Debug)]
-pub struct Start<'a> {
+pub struct StartOptions<'a> {
     /// The program that becomes the server and ties its lifetime to ours.
     pub launcher: &'a Launcher,
     /// The contender's program.
@@ -67,7 +67,7 @@ impl Server {
     ///
     /// Returns an error if the program cannot be run, exits at once, or accepts no connection
     /// within ten seconds.
-    pub fn start(start: &Start<'_>) -> Result<Self, ServerError> {
+    pub fn start(start: &StartOptions<'_>) -> Result<Self, ServerError> {
         let port = port::free().map_err(ServerError::Port)?;
         let mut command = start.launcher.command(start.cores, start.program);
         command.args(arguments(start, port));
@@ -102,19 +102,15 @@ impl Server {
             child,
             stderr,
         };
-        server.wait_until_it_listens()?;
-        Ok(server)
-    }
-
-    fn wait_until_it_listens(&mut self) -> Result<(), ServerError> {
-        let listening = self.child.wait_until_listening(self.address, START_MAX);
+        let listening = server.child.wait_until_listening(server.address, START_MAX);
         listening.map_err(|why| match why {
-            NotListening::Exited(status) => ServerError::Ended(self.describe_end(status)),
-            NotListening::TimedOut => ServerError::Deaf {
+            ListenError::Exited(status) => ServerError::Ended(server.describe_end(status)),
+            ListenError::TimedOut => ServerError::Deaf {
                 seconds: START_MAX.as_secs(),
-                stderr: self.stderr.last_lines(),
+                stderr: server.stderr.last_lines(),
             },
-        })
+        })?;
+        Ok(server)
     }
 
     /// Returns how the server ended and the last lines that it wrote to standard error; `None`
@@ -135,8 +131,8 @@ impl Server {
     }
 
     /// Waits until the server uses no more CPU time, for at most 0.2 seconds.
-    pub fn wait_for_rest(&self) {
-        self.processes.wait_for_rest();
+    pub fn wait_until_idle(&self) {
+        self.processes.wait_until_idle();
     }
 
     /// Returns the address on which the server listens.
@@ -188,7 +184,7 @@ fn kill_group(leader: u32) {
 }
 
 /// Returns the arguments that `bench/contenders/README.md` defines.
-fn arguments(start: &Start<'_>, port: u16) -> Vec<String> {
+fn arguments(start: &StartOptions<'_>, port: u16) -> Vec<String> {
     let mut arguments = vec![
         "--port".into(),
         port.to_string(),

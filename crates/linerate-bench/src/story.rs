@@ -7,13 +7,11 @@
 //! sustains.
 
 pub mod audience;
-mod cell;
 pub mod dialect;
 pub mod feed;
 pub mod ladder;
 pub mod message;
 pub mod peer;
-pub mod redis;
 pub mod table;
 pub mod trial;
 
@@ -24,14 +22,26 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-pub use cell::Cell;
 pub use dialect::Dialect;
-pub use peer::Peer;
-pub use redis::Redis;
+pub use peer::{Peer, start_redis};
 pub use trial::Trial;
 
 /// The channel in which everything is published.
 pub const CHANNEL: &str = "story";
+
+/// The subscribers of a server and their settings.
+#[derive(Clone, Copy, Debug)]
+pub struct Cell {
+    /// Number of subscribers.
+    pub subscribers: u32,
+    /// Number of sources from which messages come in turn. Each subscriber asks for one of them.
+    pub sources: u32,
+    /// Interval of the batches in milliseconds; 0 means no batches.
+    pub batch_ms: u32,
+    /// Number of additional subscribers that read nothing. With any number, even 0, the sockets of
+    /// all of these are filled before a trial counts, so that different numbers can be compared.
+    pub stalled: Option<u32>,
+}
 
 /// The reason why the benchmark cannot be run. A failure of the server under load is not an error
 /// but part of a [`Trial`].

@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::record::{Measurement, Record, ScenarioNote};
 
-pub use behind::{Behind, Lead};
+pub use behind::{Lead, LostCell};
 pub use cell::{CellSummary, Standing, Status};
 pub use medians::Medians;
 pub use metric::Metric;

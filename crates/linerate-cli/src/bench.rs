@@ -4,7 +4,6 @@ mod compare;
 mod launch;
 mod list;
 mod place;
-mod prepared;
 mod remote;
 mod report;
 mod resume;
@@ -12,8 +11,6 @@ mod run;
 mod stop;
 mod story;
 mod table;
-
-use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
 
@@ -73,14 +70,5 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         Some(Verb::Report(arguments)) => report::run(&arguments),
         Some(Verb::Story(arguments)) => story::run(&arguments),
         None => run::run(&arguments.run),
-    }
-}
-
-/// Prints to standard output.
-pub(crate) fn print(text: &str) -> anyhow::Result<()> {
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        // The reader closed the pipe early, as `head` does.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => Ok(result?),
     }
 }

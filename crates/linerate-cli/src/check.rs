@@ -22,7 +22,7 @@ use linerate_check::{
 use crate::{
     certificate,
     connect::{header, seconds},
-    terminal::with_causes,
+    terminal::{print, with_causes},
 };
 
 const EXAMPLES: &str = "\
@@ -187,7 +187,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 fn check(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let rows = selected(arguments.rows()?, &arguments.only)?;
     if arguments.list {
-        super::bench::print(&list::of(&rows))?;
+        print(&list::of(&rows))?;
         return Ok(ExitCode::SUCCESS);
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -213,7 +213,7 @@ impl Arguments {
     fn rows(&self) -> anyhow::Result<Vec<Row>> {
         if self.listen.is_some() {
             let mut rows = catalogue::client();
-            if self.speaks_tls() {
+            if self.tls_self_signed || self.certificate.is_some() {
                 rows.extend(catalogue::client_tls());
             }
             return Ok(rows);
@@ -230,7 +230,9 @@ impl Arguments {
         rows.extend(catalogue::tls());
         rows.extend(catalogue::http2(&request));
         if self.patience.is_some() {
-            rows.extend(self.deadlines());
+            // Over HTTP/2, there is no HTTP/1.1 handshake.
+            let is_meant = |row: &Row| !self.http2 || row.area() != Area::Handshake;
+            rows.extend(catalogue::deadlines().into_iter().filter(is_meant));
         }
         if self.stress {
             rows.extend(catalogue::stress());
@@ -290,11 +292,6 @@ impl Arguments {
         })
     }
 
-    /// Returns whether clients connect over TLS.
-    fn speaks_tls(&self) -> bool {
-        self.tls_self_signed || self.certificate.is_some()
-    }
-
     /// Returns the TLS configuration for clients, or `None` if they connect without TLS.
     fn tls(&self) -> anyhow::Result<Option<Arc<ServerConfig>>> {
         match (&self.certificate, &self.key) {
@@ -302,14 +299,6 @@ impl Arguments {
             _ if self.tls_self_signed => certificate::self_signed().map(Some),
             _ => Ok(None),
         }
-    }
-
-    /// Returns the rows about deadlines, without those about the HTTP/1.1 handshake if `--http2` is
-    /// given.
-    fn deadlines(&self) -> Vec<Row> {
-        let mut rows = catalogue::deadlines();
-        rows.retain(|row| !self.http2 || row.area() != Area::Handshake);
-        rows
     }
 
     /// Returns the process to observe, if `--pid` is given.
@@ -395,11 +384,9 @@ impl Arguments {
             let lines = findings
                 .iter()
                 .map(|finding| report::line(&rows[finding.row], finding) + "\n");
-            super::bench::print(
-                &(lines.collect::<String>() + &report::summary_line(&report) + "\n"),
-            )?;
+            print(&(lines.collect::<String>() + &report::summary_line(&report) + "\n"))?;
         } else {
-            super::bench::print(&report::text(&report))?;
+            print(&report::text(&report))?;
         }
         if let Some(file) = &self.html {
             let written = fs::write(file, report::html(&report));

@@ -19,9 +19,6 @@ const OF_PEERS: [&str; 9] = [
 
 /// Parses a list of directives. Unless a directive enables `debug` or `trace`, the libraries in
 /// [`OF_PEERS`] are silent, except those that the list names.
-///
-/// # Errors
-/// Returns an error if `directives` is not a valid list of directives.
 pub(crate) fn parse(directives: &str) -> Result<EnvFilter, ParseError> {
     let asked = EnvFilter::builder().parse(directives)?;
     if asked

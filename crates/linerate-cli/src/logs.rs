@@ -10,7 +10,7 @@ mod source;
 mod watch;
 
 use std::{
-    io::{self, IsTerminal, Write},
+    io::{self, IsTerminal},
     path::PathBuf,
 };
 
@@ -25,6 +25,8 @@ use linerate_logview::{
 
 use counter::Counter;
 use report::Layout;
+
+use crate::terminal::print;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -137,7 +139,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     if log.lines() > 0 && log.requests() == 0 {
         refuse(&files, &arguments.format, log)?;
     }
-    print(&view.render(log)?)
+    print(&view.render(log)?).context("cannot write the statistics")
 }
 
 /// Returns the error for a log without a single request.
@@ -168,18 +170,6 @@ fn refuse(files: &[PathBuf], format: &Option<Format>, log: &Aggregator) -> anyho
         log.lines(),
         reasons.join(", ")
     );
-}
-
-fn print(text: &str) -> anyhow::Result<()> {
-    let mut stdout = io::stdout().lock();
-    let written = stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush());
-    match written {
-        // The reader closed the pipe early, as `head` does.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.context("cannot write the statistics"),
-    }
 }
 
 /// Returns the width of the report in columns.

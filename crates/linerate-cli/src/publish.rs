@@ -4,7 +4,7 @@ mod broker;
 mod input;
 mod server;
 
-use std::{env, io::Write, time::Duration};
+use std::{env, time::Duration};
 
 use anyhow::{Context, bail};
 use bytes::Bytes;
@@ -17,6 +17,8 @@ use serde_json::json;
 use broker::BrokerTarget;
 use input::Payloads;
 use server::ServerTarget;
+
+use crate::terminal::print;
 
 /// The environment variable with the key of the server API. The server reads the same variable.
 const KEY_VARIABLE: &str = "LINERATE_AUTH_API_KEY";
@@ -199,10 +201,5 @@ fn report(
         };
         format!("{count} {publications} to {channel}{offset}")
     };
-    let mut stdout = std::io::stdout().lock();
-    match writeln!(stdout, "{text}") {
-        // The reader closed the pipe early.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        written => Ok(written?),
-    }
+    Ok(print(&(text + "\n"))?)
 }

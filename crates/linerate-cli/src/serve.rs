@@ -16,7 +16,6 @@
 mod assets;
 mod control;
 mod counters;
-mod echo;
 mod endpoint;
 mod flags;
 mod limits;

@@ -2,15 +2,25 @@
 
 use std::{
     env,
-    io::{self, IsTerminal},
+    io::{self, IsTerminal, Write},
 };
 
 /// Returns whether the log may have colours: only on a terminal, and not if the environment
-/// variable
-/// `NO_COLOR` is set and not empty (<https://no-color.org/>).
+/// variable `NO_COLOR` is set and not empty (<https://no-color.org/>).
 pub(crate) fn stderr_has_colors() -> bool {
     let is_unwanted = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     !is_unwanted && io::stderr().is_terminal()
+}
+
+/// Prints to standard output.
+pub(crate) fn print(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    let written = stdout.write_all(text.as_bytes());
+    match written.and_then(|()| stdout.flush()) {
+        // The reader closed the pipe early, as `head` does.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result,
+    }
 }
 
 /// Escapes text so that it cannot control the terminal. Control characters, except those in `kept`,

@@ -126,40 +126,54 @@ impl Shutdown {
 /// Binds one listener. If `shared` is false, fails if the port is already in use, so that a second
 /// server cannot start on the same port.
 fn listen(address: SocketAddr, shared: bool) -> anyhow::Result<std::net::TcpListener> {
-    let socket = Socket::new(
-        Domain::for_address(address),
-        Type::STREAM,
-        Some(Protocol::TCP),
-    )?;
-    socket.set_reuse_address(true)?;
     if !shared {
-        probe(address)?;
+        // Only the listeners of one process may share a port.
+        reusable_socket(address)?.bind(&address.into())?;
     }
+    let socket = reusable_socket(address)?;
     socket.set_reuse_port(true)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
 }
 
-/// Fails if the address is already in use, because only the listeners of one process may share a
-/// port.
-fn probe(address: SocketAddr) -> anyhow::Result<()> {
-    let socket = Socket::new(
-        Domain::for_address(address),
-        Type::STREAM,
-        Some(Protocol::TCP),
-    )?;
+fn reusable_socket(address: SocketAddr) -> std::io::Result<Socket> {
+    let domain = Domain::for_address(address);
+    let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
-    socket.bind(&address.into())?;
-    Ok(())
+    Ok(socket)
 }
 
-/// Listens for ctrl-c and SIGTERM.
+/// Ctrl-c and SIGTERM, for asynchronous code.
+#[derive(Debug)]
+pub(crate) struct StopSignals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl StopSignals {
+    /// Starts listening for the signals. Must be called within a runtime.
+    pub(crate) fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    /// Waits for one of the signals.
+    pub(crate) async fn recv(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// Ctrl-c and SIGTERM, for threads without a runtime.
 #[derive(Debug)]
 pub(crate) struct StopSignal {
     runtime: Runtime,
-    interrupt: Signal,
-    terminate: Signal,
+    signals: StopSignals,
 }
 
 impl StopSignal {
@@ -168,23 +182,15 @@ impl StopSignal {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let entered = runtime.enter();
-        let interrupt = signal(SignalKind::interrupt())?;
-        let terminate = signal(SignalKind::terminate())?;
-        drop(entered);
-        Ok(Self {
-            runtime,
-            interrupt,
-            terminate,
-        })
+        let signals = runtime.block_on(async { StopSignals::new() })?;
+        Ok(Self { runtime, signals })
     }
 
     /// Waits for a signal, or until a worker ends.
     pub(crate) fn wait(mut self, ended: &Notify) {
         self.runtime.block_on(async {
             tokio::select! {
-                _ = self.interrupt.recv() => {}
-                _ = self.terminate.recv() => {}
+                () = self.signals.recv() => {}
                 () = ended.notified() => {}
             }
         });

@@ -21,7 +21,7 @@ pub struct ChildProcess(Child);
 
 /// The reason why a process does not listen.
 #[derive(Debug)]
-pub enum NotListening {
+pub enum ListenError {
     /// It has exited.
     Exited(ExitStatus),
     /// It is running, but accepted no connection in time.
@@ -74,14 +74,14 @@ impl ChildProcess {
         &mut self,
         address: SocketAddr,
         time_max: Duration,
-    ) -> Result<(), NotListening> {
+    ) -> Result<(), ListenError> {
         let started = Instant::now();
         while TcpStream::connect(address).is_err() {
             if let Some(status) = self.exit_status() {
-                return Err(NotListening::Exited(status));
+                return Err(ListenError::Exited(status));
             }
             if started.elapsed() > time_max {
-                return Err(NotListening::TimedOut);
+                return Err(ListenError::TimedOut);
             }
             thread::sleep(STEP);
         }
@@ -158,9 +158,9 @@ mod tests {
         child.wait_until_listening(address, STEP).unwrap();
         drop(listener);
         let failed = child.wait_until_listening(address, STEP);
-        assert!(matches!(failed, Err(NotListening::TimedOut)));
+        assert!(matches!(failed, Err(ListenError::TimedOut)));
         child.kill();
         let failed = child.wait_until_listening(address, STEP);
-        assert!(matches!(failed, Err(NotListening::Exited(_))));
+        assert!(matches!(failed, Err(ListenError::Exited(_))));
     }
 }

@@ -53,11 +53,11 @@ pub fn pin(cores: &[u32]) -> io::Result<()> {
 
 /// Keeps the calling thread on certain cores until it is dropped.
 #[derive(Debug)]
-pub struct Pinned {
+pub struct AffinityGuard {
     before: CpuSet,
 }
 
-impl Pinned {
+impl AffinityGuard {
     /// Moves the calling thread to `cores`. If `cores` is empty, the thread stays where it is.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl Pinned {
     }
 }
 
-impl Drop for Pinned {
+impl Drop for AffinityGuard {
     fn drop(&mut self) {
         // This process was allowed to use these cores before. If that is no longer so, the thread
         // simply stays on the cores that it may use.
@@ -87,7 +87,7 @@ mod tests {
     fn thread_goes_back_to_where_it_was() {
         let before = allowed().unwrap();
         let last = *before.last().unwrap();
-        let pinned = Pinned::to(&[last]).unwrap();
+        let pinned = AffinityGuard::to(&[last]).unwrap();
         assert_eq!(allowed().unwrap(), [last]);
         drop(pinned);
         assert_eq!(allowed().unwrap(), before);
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn cores_and_processes_that_do_not_exist_are_errors() {
         for core in [1_000, u32::MAX] {
-            assert!(Pinned::to(&[core]).is_err(), "{core}");
+            assert!(AffinityGuard::to(&[core]).is_err(), "{core}");
         }
         for pid in [0, u32::MAX] {
             assert!(allowed_for(pid).is_err(), "{pid}");

@@ -83,6 +83,30 @@ pub fn escaped(text: &str) -> String {
         .replace('\n', " ")
 }
 
+/// Formats a figure with three significant digits and the first of `units` in which it is below
+/// 1,000. Each unit is `step` times the one before; `space` separates the figure from its unit.
+pub fn scaled(figure: f64, step: f64, units: &[&str], space: char) -> String {
+    let mut rest = figure;
+    let mut index = 0;
+    // A figure that rounds to 1,000 at three digits belongs to the next unit.
+    while rest.abs() >= 999.5 && index + 1 < units.len() {
+        rest /= step;
+        index += 1;
+    }
+    let is_whole = index == 0 && rest.fract() == 0.0;
+    let decimals = match rest.abs() {
+        _ if is_whole => 0,
+        it if it < 9.995 => 2,
+        it if it < 99.95 => 1,
+        _ => 0,
+    };
+    let number = format!("{rest:.decimals$}");
+    match units[index] {
+        "" => number,
+        unit => format!("{number}{space}{unit}"),
+    }
+}
+
 /// Formats a count in groups of three digits: `1,234,567`.
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();

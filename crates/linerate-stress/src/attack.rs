@@ -25,6 +25,7 @@ use std::{
 use anyhow::Result;
 use clap::ValueEnum;
 
+use self::peer::Peers;
 use crate::{
     child::{Child, orders},
     cores,
@@ -105,45 +106,37 @@ impl Abuse {
         matches!(self, Self::DearFilters | Self::Hoard | Self::SlowReaders)
     }
 
-    fn begin_twin(self, server: SocketAddr, peers: usize) -> Option<Box<dyn Attack>> {
-        Some(match self {
-            Self::DearFilters => {
-                Box::new(filters::Filters::new(self, server, peers).behaving_well())
-            }
-            Self::Hoard => Box::new(hoard::Hoard::new(server, peers).behaving_well()),
-            Self::SlowReaders => Box::new(flood::Flood::new(self, server, peers).behaving_well()),
-            _ => return None,
-        })
-    }
-
-    /// Starts the attackers.
-    fn begin(self, server: SocketAddr, peers: usize) -> Result<Box<dyn Attack>> {
+    /// Starts the attackers, or with `is_twin` the twin of an abuse that has one.
+    fn begin(self, server: SocketAddr, peers: usize, is_twin: bool) -> Result<Box<dyn Attack>> {
         Ok(match self {
             Self::Bombs => Box::new(bomb::Bombs::new(server, peers)?),
             Self::Churn | Self::HalfOpen | Self::Silence => {
                 Box::new(connect::Connects::new(self, server, peers))
             }
             Self::DearFilters | Self::Filters => {
-                Box::new(filters::Filters::new(self, server, peers))
+                Box::new(filters::Filters::new(self, server, peers, is_twin))
             }
             Self::Dying => Box::new(dying::Dying::new(server, peers)),
             Self::EmptyFragments | Self::Pings | Self::SlowReaders | Self::TinyFragments => {
-                Box::new(flood::Flood::new(self, server, peers))
+                Box::new(flood::Flood::new(self, server, peers, is_twin))
             }
-            Self::Hoard => Box::new(hoard::Hoard::new(server, peers)),
+            Self::Hoard => Box::new(hoard::Hoard::new(server, peers, is_twin)),
             Self::SlowFrames
             | Self::SlowHeads
             | Self::SlowMessages
             | Self::SlowTcp
             | Self::SlowTls => Box::new(slow::Slow::new(self, server, peers)?),
-            Self::Stalled => Box::new(stalled::Stalled::new(server, peers)),
-            Self::Streams => Box::new(streams::Streams::new(server, peers)),
+            Self::Stalled => Box::new(stalled::Stalled(Peers::new(server, peers))),
+            Self::Streams => Box::new(streams::Streams(Peers::new(server, peers))),
             Self::Tls => Box::new(tls::Connects::new(server)?),
-            Self::Waiting => Box::new(waiting::Waiting::new(server, peers)),
+            Self::Waiting => Box::new(waiting::Waiting {
+                server,
+                count: peers,
+            }),
             Self::UploadBombs | Self::UploadCrowd | Self::UploadRows => {
                 Box::new(upload::Uploads::new(self, server, peers)?)
             }
-            Self::WrongKeys => Box::new(keys::Keys::new(server, peers)),
+            Self::WrongKeys => Box::new(keys::Keys(Peers::new(server, peers))),
         })
     }
 }
@@ -186,20 +179,20 @@ pub(crate) const WELL: &str = "well";
 
 /// Executes the commands on standard input until it ends. Answers each with the tally so far: `on`,
 /// `well` and `off` once they have taken effect, and any other line at once.
-pub(crate) fn obey(abuse: Abuse, server: SocketAddr, peers: usize) -> Result<()> {
+pub(crate) fn run_commands(abuse: Abuse, server: SocketAddr, peers: usize) -> Result<()> {
     cores::take_last()?;
     cores::go_last();
     let orders = orders();
     let mut tally = Tally::new();
     while let Ok(order) = orders.recv() {
         let attack = match &*order {
-            ON => Some(abuse.begin(server, peers)?),
-            WELL => abuse.begin_twin(server, peers),
+            ON => Some(abuse.begin(server, peers, false)?),
+            WELL if abuse.has_twin() => Some(abuse.begin(server, peers, true)?),
             _ => None,
         };
         if let Some(attack) = attack {
             println!("{}", serde_json::to_string(&tally)?);
-            go_on(attack, &mut tally, &orders)?;
+            attack_until_off(attack, &mut tally, &orders)?;
         }
         println!("{}", serde_json::to_string(&tally)?);
     }
@@ -207,7 +200,11 @@ pub(crate) fn obey(abuse: Abuse, server: SocketAddr, peers: usize) -> Result<()>
 }
 
 /// Attacks until told to stop, and then closes all connections.
-fn go_on(mut attack: Box<dyn Attack>, tally: &mut Tally, orders: &Receiver<String>) -> Result<()> {
+fn attack_until_off(
+    mut attack: Box<dyn Attack>,
+    tally: &mut Tally,
+    orders: &Receiver<String>,
+) -> Result<()> {
     let mut next = Instant::now();
     loop {
         next += attack.stroke(tally)?;

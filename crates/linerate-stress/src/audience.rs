@@ -40,12 +40,12 @@ const LOOK: Timespec = Timespec {
 };
 
 /// What the audience reports about the publications since the last report.
-pub(crate) type Heard = BTreeMap<String, u64>;
+pub(crate) type AudienceReport = BTreeMap<String, u64>;
 
 struct Subscriber {
     stream: TcpStream,
     /// The beginning of a frame that is not complete.
-    rest: Vec<u8>,
+    unparsed: Vec<u8>,
 }
 
 /// Opens the subscribers and reports it; then answers each line of standard input with what was
@@ -90,14 +90,14 @@ pub(crate) fn listen(server: SocketAddr, count: usize) -> Result<()> {
     }
 }
 
-fn summary(waits: &mut Vec<Duration>) -> Heard {
-    let mut heard = Heard::from([("publications".to_owned(), waits.len() as u64)]);
+fn summary(waits: &mut Vec<Duration>) -> AudienceReport {
+    let mut report = AudienceReport::from([("publications".to_owned(), waits.len() as u64)]);
     if !waits.is_empty() {
         let p99 = p99(waits).as_micros();
-        heard.insert("p99 µs".to_owned(), u64::try_from(p99).unwrap_or(u64::MAX));
+        report.insert("p99 µs".to_owned(), u64::try_from(p99).unwrap_or(u64::MAX));
     }
     waits.clear();
-    heard
+    report
 }
 
 impl Subscriber {
@@ -108,7 +108,7 @@ impl Subscriber {
         stream.write_all(request(PATH, "").as_bytes())?;
         Ok(Self {
             stream,
-            rest: Vec::new(),
+            unparsed: Vec::new(),
         })
     }
 
@@ -126,12 +126,12 @@ impl Subscriber {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
             Err(error) => return Err(error.into()),
         };
-        self.rest.extend_from_slice(&buffer[..bytes]);
+        self.unparsed.extend_from_slice(&buffer[..bytes]);
         let mut done = 0;
-        while let Some((first, payload)) = whole_frame(&self.rest[done..]) {
+        while let Some((first, payload)) = whole_frame(&self.unparsed[done..]) {
             let begin = done + payload.start;
             done += payload.end;
-            let payload = &self.rest[begin..done];
+            let payload = &self.unparsed[begin..done];
             match first {
                 0x81 => waits.push(on_its_way(payload, stamp)?),
                 0x89 => {
@@ -140,7 +140,7 @@ impl Subscriber {
                 first => bail!("received an unexpected frame with first byte {first:#x}"),
             }
         }
-        self.rest.drain(..done);
+        self.unparsed.drain(..done);
         Ok(())
     }
 }

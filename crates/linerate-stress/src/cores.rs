@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use linerate_harness::cores::{Pinned, allowed, pin};
+use linerate_harness::cores::{AffinityGuard, allowed, pin};
 use rustix::process::setpriority_process;
 
 /// Binds this process to the first core, where a server runs alone.
@@ -30,8 +30,8 @@ pub(crate) fn take_last() -> Result<()> {
 }
 
 /// Binds this thread to the last core until the result is dropped.
-pub(crate) fn borrow_last() -> Result<Pinned> {
-    Ok(Pinned::to(&[last()?])?)
+pub(crate) fn borrow_last() -> Result<AffinityGuard> {
+    Ok(AffinityGuard::to(&[last()?])?)
 }
 
 fn last() -> Result<u32> {
@@ -43,7 +43,11 @@ fn last() -> Result<u32> {
 /// permitted.
 pub(crate) fn go_first() {
     _ = setpriority_process(None, -20);
-    schedule(&["--reset-on-fork", "--fifo", "--pid", "10"]);
+    let mut command = Command::new("chrt");
+    command.args(["--reset-on-fork", "--fifo", "--pid", "10"]);
+    // If that is not permitted, the disturbance affects both sides of the comparison.
+    command.arg(id().to_string()).stdout(Stdio::null());
+    _ = command.stderr(Stdio::null()).status();
 }
 
 /// Returns a command that starts a server with a higher priority than the attackers, as far as that
@@ -68,12 +72,4 @@ pub(crate) fn before_attackers(server: &Path, is_alone: bool) -> Command {
 /// Gives this process a low priority.
 pub(crate) fn go_last() {
     _ = setpriority_process(None, 10);
-}
-
-/// Sets the scheduling policy of this thread. If that is not permitted, the disturbance affects
-/// both sides of the comparison.
-fn schedule(arguments: &[&str]) {
-    let mut command = Command::new("chrt");
-    command.args(arguments).arg(id().to_string());
-    _ = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
 }

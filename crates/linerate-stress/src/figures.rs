@@ -12,7 +12,7 @@ use linerate_harness::{machine::MachineTimes, process::Process};
 use crate::{
     attack::{HOW, OFF, ON, Tally, WELL, counted},
     child::Child,
-    live::Live,
+    live::LiveClients,
     waits::median,
 };
 
@@ -178,7 +178,7 @@ impl Watch {
 /// twin.
 pub(crate) fn alternate(
     process: Process,
-    live: &mut Live,
+    live: &mut LiveClients,
     attackers: &mut Child,
     has_twin: bool,
     effort: &Effort,
@@ -209,9 +209,11 @@ pub(crate) fn alternate(
 }
 
 /// Sends a command to attackers. Live clients continue meanwhile, so that they answer Pings.
-fn order(attackers: &mut Child, live: &mut Live, order: &str) -> Result<()> {
-    let go_on = || live.p99(SHORT).map(|_| ());
-    attackers.ask_meanwhile(order, go_on).map(|_| ())
+fn order(attackers: &mut Child, live: &mut LiveClients, order: &str) -> Result<()> {
+    let serve_live_clients = || live.p99(SHORT).map(|_| ());
+    attackers
+        .ask_meanwhile(order, serve_live_clients)
+        .map(|_| ())
 }
 
 /// How soon memory has to be released after the last attacker has disconnected.

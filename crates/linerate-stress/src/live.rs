@@ -39,12 +39,12 @@ pub(crate) struct Target {
 }
 
 /// Clients that behave well.
-pub(crate) struct Live {
+pub(crate) struct LiveClients {
     target: Target,
     wires: Vec<Wire>,
 }
 
-impl Live {
+impl LiveClients {
     pub(crate) fn open(target: Target) -> Result<Self> {
         let wires = (0..CLIENTS).map(|_| open(&target));
         Ok(Self {

@@ -120,7 +120,7 @@ fn main() -> Result<ExitCode> {
             abuse,
             server,
             peers,
-        }) => attack::obey(*abuse, *server, *peers)?,
+        }) => attack::run_commands(*abuse, *server, *peers)?,
         Some(Role::Audience { server, count }) => audience::listen(*server, *count)?,
         Some(Role::Roam { count, nodes }) => roam::roam(nodes, *count)?,
         Some(Role::Reactor { driver }) => reactor::serve(*driver)?,

@@ -17,7 +17,7 @@ use crate::{
     child::Child,
     cores,
     figures::{Effort, alternate},
-    live::{Live, Target},
+    live::{LiveClients, Target},
     outcome::{Bounds, Outcome},
 };
 
@@ -63,7 +63,7 @@ fn run(driver: DriverKind, abuse: Abuse, effort: &Effort) -> Result<Outcome> {
     let address = server.answer()?;
     let address = address.parse()?;
     let mut attackers = attack::start(abuse, address, peers)?;
-    let mut live = Live::open(Target {
+    let mut live = LiveClients::open(Target {
         address,
         path: "/echo",
         tls: None,

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::runtime;
 
-use self::reply::{Publication, Reply, Subscribed};
+use self::reply::{Publication, Reply, SubscribeReply};
 use crate::{child::orders, cores, waits::p99};
 
 /// The first argument of such a process.
@@ -35,7 +35,7 @@ const UNRECOVERABLE: u64 = 112;
 
 /// What was seen since the last report.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub(crate) struct Seen {
+pub(crate) struct RoamReport {
     /// How many clients are subscribed now.
     pub(crate) subscribed: u64,
     pub(crate) publications: u64,
@@ -53,8 +53,8 @@ pub(crate) struct Seen {
 }
 
 #[derive(Default)]
-struct Shared {
-    seen: Seen,
+struct RoamState {
+    seen: RoamReport,
     on_their_way: Vec<Duration>,
     returning: Vec<Duration>,
 }
@@ -63,7 +63,7 @@ struct Shared {
 /// the input ends.
 pub(crate) fn roam(nodes: &[SocketAddr], count: usize) -> Result<()> {
     cores::take_last()?;
-    let shared: Arc<Mutex<Shared>> = Arc::default();
+    let shared: Arc<Mutex<RoamState>> = Arc::default();
     let runtime = runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -87,17 +87,17 @@ pub(crate) fn roam(nodes: &[SocketAddr], count: usize) -> Result<()> {
     Ok(())
 }
 
-impl Shared {
-    fn take(&mut self) -> Seen {
-        let seen = Seen {
+impl RoamState {
+    fn take(&mut self) -> RoamReport {
+        let seen = RoamReport {
             on_its_way_p99: p99(&mut self.on_their_way),
             return_p99: p99(&mut self.returning),
             ..self.seen.clone()
         };
         self.on_their_way.clear();
-        self.seen = Seen {
+        self.seen = RoamReport {
             subscribed: self.seen.subscribed,
-            ..Seen::default()
+            ..RoamReport::default()
         };
         seen
     }
@@ -107,7 +107,7 @@ struct Subscriber {
     nodes: Arc<[SocketAddr]>,
     /// The index of the current node, or of the next one.
     node: usize,
-    shared: Arc<Mutex<Shared>>,
+    shared: Arc<Mutex<RoamState>>,
     /// The epoch and offset up to which the subscriber has every publication.
     position: Option<(String, u64)>,
     /// The highest number of a publication that was received.
@@ -199,7 +199,7 @@ impl Subscriber {
         json!({"id": 2, "subscribe": subscribe}).to_string()
     }
 
-    fn begin(&mut self, subscribed: &Subscribed<'_>) {
+    fn begin(&mut self, subscribed: &SubscribeReply<'_>) {
         let is_gap = self.position.is_some() && !subscribed.recovered;
         if is_gap {
             self.last = None;
@@ -242,11 +242,11 @@ impl Subscriber {
         shared.on_their_way.push(made.elapsed().unwrap_or_default());
     }
 
-    fn shared(&self) -> MutexGuard<'_, Shared> {
+    fn shared(&self) -> MutexGuard<'_, RoamState> {
         lock(&self.shared)
     }
 }
 
-fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+fn lock(shared: &Mutex<RoamState>) -> MutexGuard<'_, RoamState> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

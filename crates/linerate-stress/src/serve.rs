@@ -18,12 +18,12 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use self::process::Serve;
+use self::process::ServerProcess;
 use crate::{
     Row,
     attack::{self, Abuse},
     figures::{Effort, Figures, alternate},
-    live::Live,
+    live::LiveClients,
     outcome::Bounds,
 };
 
@@ -52,9 +52,9 @@ pub(crate) fn rows() -> Vec<Row> {
 
 /// Measures an abuse by `peers` attackers on a server that is started with `flags`.
 fn abused(effort: &Effort, abuse: Abuse, peers: usize, flags: &[&str]) -> Result<Figures> {
-    let server = Serve::start(&effort.linerate, flags)?;
+    let server = ServerProcess::start(&effort.linerate, flags)?;
     let mut attackers = attack::start(abuse, server.address, peers)?;
-    let mut live = Live::open(server.target())?;
+    let mut live = LiveClients::open(server.target())?;
     let twin = abuse.has_twin();
     let figures = alternate(server.process(), &mut live, &mut attackers, twin, effort)?;
     drop(live);

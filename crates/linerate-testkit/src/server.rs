@@ -21,7 +21,7 @@ use crate::skip;
 
 mod redis;
 
-pub use redis::{RedisCluster, RedisServer, SentinelServer};
+pub use redis::{RedisCluster, RedisServer};
 
 /// The maximum time until a server accepts connections.
 const START_MAX: Duration = Duration::from_secs(20);

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use linerate_harness::cores::{allowed, pin};
+use linerate_harness::cores::allowed;
 use thiserror::Error;
 
 /// The numbers of the cores that servers and load run on.
@@ -76,15 +76,6 @@ impl Cores {
     pub fn are_shared(&self) -> bool {
         self.server.iter().any(|core| self.load.contains(core))
     }
-
-    /// Pins the calling thread, and the threads that it starts later, to the cores of the load.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the system refuses.
-    pub fn pin_load(&self) -> io::Result<()> {
-        pin(&self.load)
-    }
 }
 
 /// The reason why cores cannot be chosen.
@@ -104,7 +95,8 @@ pub enum CoresError {
     Unknown(#[source] io::Error),
 }
 
-fn list(cores: &[u32]) -> String {
+/// Returns numbers of cores, separated by commas.
+pub(crate) fn list(cores: &[u32]) -> String {
     let cores: Vec<String> = cores.iter().map(u32::to_string).collect();
     cores.join(", ")
 }

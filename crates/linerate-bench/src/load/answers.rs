@@ -56,10 +56,6 @@ impl Answers {
 
     /// Compares input. `expected` returns the message with a given number, or `None` if no such
     /// message is due. Pongs that have to be sent are appended to `control`.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the input differs from what is expected.
     pub(crate) fn handle_input<'e>(
         &mut self,
         input: &[u8],

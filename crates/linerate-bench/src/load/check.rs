@@ -45,8 +45,8 @@ impl Check {
             offset: 0,
             answered: 0,
             due: 0,
-            frames: Frames::new(script.deflate()),
-            parsing: script.deflate() != Deflate::Off,
+            frames: Frames::new(script.deflate),
+            parsing: script.deflate != Deflate::Off,
             closing: false,
             closed: false,
             pongs: Vec::new(),
@@ -55,7 +55,7 @@ impl Check {
 
     /// Expects the answers to `messages` more messages.
     pub(crate) fn expect(&mut self, script: &Script, messages: u64) {
-        self.due += messages * script.answer_bytes() as u64;
+        self.due += messages * script.answer_bytes as u64;
     }
 
     /// Expects the answer to a Close frame.
@@ -95,7 +95,7 @@ impl Check {
     /// Returns the number of bytes of answers that have arrived, in the form in which the script
     /// has them.
     pub(crate) fn verified(&self, script: &Script) -> u64 {
-        self.answered * script.answer_bytes() as u64 + self.offset as u64
+        self.answered * script.answer_bytes as u64 + self.offset as u64
     }
 
     /// Returns whether the server has answered our Close frame.
@@ -110,14 +110,16 @@ impl Check {
 
     /// Compares input with what is left of the cycle. Returns the number of bytes consumed.
     fn compare(&mut self, script: &Script, input: &[u8]) -> Result<usize, LoadError> {
-        let at = self.message * script.answer_bytes() + self.offset;
+        let at = self.message * script.answer_bytes + self.offset;
         let expected = &script.answers()[at..];
         let bytes = input.len().min(expected.len());
         let bytes = bytes.min(usize::try_from(self.due).unwrap_or(usize::MAX));
         if bytes == 0 {
             // Nothing is due, so the input is a control frame or an error.
-            if script.header_bytes() == 0 {
-                return Err(self.unasked());
+            if script.header_bytes == 0 {
+                return Err(LoadError::Unasked {
+                    message: self.answered,
+                });
             }
             self.parsing = true;
             return Ok(0);
@@ -128,16 +130,16 @@ impl Check {
         }
         let same = common(&input[..bytes], &expected[..bytes]);
         self.advance(script, same);
-        if self.offset >= script.header_bytes() {
+        if self.offset >= script.header_bytes {
             return Err(LoadError::Differs {
                 message: self.answered,
-                byte: (self.offset - script.header_bytes()) as u64,
+                byte: (self.offset - script.header_bytes) as u64,
                 expected: expected[same],
                 found: input[same],
             });
         }
         // The header has another form. The bytes so far are the same in both forms.
-        let start = self.message * script.answer_bytes();
+        let start = self.message * script.answer_bytes;
         let head = &script.answers()[start..start + self.offset];
         self.frames.begin(head);
         self.due += self.offset as u64;
@@ -150,12 +152,12 @@ impl Check {
     fn advance(&mut self, script: &Script, bytes: usize) {
         self.due -= bytes as u64;
         let end = self.offset + bytes;
-        if end < script.answer_bytes() {
+        if end < script.answer_bytes {
             self.offset = end;
             return;
         }
-        let messages = end / script.answer_bytes();
-        self.offset = end % script.answer_bytes();
+        let messages = end / script.answer_bytes;
+        self.offset = end % script.answer_bytes;
         self.answered += messages as u64;
         self.message += messages;
         if self.message == script.messages() {
@@ -164,12 +166,11 @@ impl Check {
     }
 
     fn parse(&mut self, script: &Script, input: &[u8]) -> Result<usize, LoadError> {
-        let start = self.message * script.answer_bytes();
-        let answer =
-            &script.answers()[start + script.header_bytes()..start + script.answer_bytes()];
+        let start = self.message * script.answer_bytes;
+        let answer = &script.answers()[start + script.header_bytes..start + script.answer_bytes];
         let expected = parse::Expected {
             message: self.answered,
-            opcode: script.opcode(),
+            opcode: script.opcode,
             // No message is due once everything that was requested has been answered.
             payload: (self.due > 0).then_some(answer),
         };
@@ -179,30 +180,20 @@ impl Check {
                 return Err(LoadError::Closed { code });
             }
             Progress::Closed(_) => self.closed = true,
-            Progress::Message => self.advance(script, script.answer_bytes() - self.offset),
+            Progress::Message => self.advance(script, script.answer_bytes - self.offset),
             Progress::Payload(bytes) => {
-                let offset = script.header_bytes() + bytes;
+                let offset = script.header_bytes + bytes;
                 // The last byte is counted when the message ends.
-                if offset < script.answer_bytes() {
+                if offset < script.answer_bytes {
                     self.advance(script, offset - self.offset);
                 }
             }
-            Progress::Ping(payload) => self.answer_ping(&payload),
+            // §5.5.3: a Pong has the same application data as its Ping.
+            Progress::Ping(payload) => self.pongs.extend(masked_frame(Opcode::Pong, &payload)),
             Progress::Nothing => {}
         }
-        self.parsing = script.deflate() != Deflate::Off || !self.frames.is_between_messages();
+        self.parsing = script.deflate != Deflate::Off || !self.frames.is_between_messages();
         Ok(taken)
-    }
-
-    /// Answers a Ping (§5.5.3): a Pong has the same application data as its Ping.
-    fn answer_ping(&mut self, payload: &[u8]) {
-        self.pongs.extend(masked_frame(Opcode::Pong, payload));
-    }
-
-    fn unasked(&self) -> LoadError {
-        LoadError::Unasked {
-            message: self.answered,
-        }
     }
 }
 

@@ -4,11 +4,13 @@ use std::time::{Duration, Instant};
 
 use linerate_harness::process::raise_file_limit;
 use linerate_harness::socket::Socket;
+use linerate_proto::Opcode;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 
 use super::error::system;
-use super::opening::{Opened, Opening, connect};
+use super::link::Link;
+use super::opening::{OpenConnection, Opening, connect};
 use super::{LoadError, Target};
 use crate::cell::Deflate;
 
@@ -19,16 +21,18 @@ const OPENING_MAX: usize = 64;
 /// Number of descriptors that a load needs in addition to its connections.
 const SPARE_FILES: u64 = 64;
 
-/// Opens `connections` connections without compression.
+/// Opens `connections` connections without compression, whose answers all have this opcode.
 ///
 /// # Errors
 ///
-/// Returns an error if a connection cannot be opened, or if none makes progress for `silence_max`.
+/// Returns an error if a connection cannot be opened, if none makes progress for `silence_max`, or
+/// if the server has already sent a message.
 pub(crate) fn open_all(
     target: &Target,
     connections: u32,
+    opcode: Opcode,
     silence_max: Duration,
-) -> Result<Vec<Opened>, LoadError> {
+) -> Result<Vec<Link>, LoadError> {
     let files_max = raise_file_limit().map_err(system("cannot raise the limit of open files"))?;
     check_file_limit(connections, files_max)?;
     let connections = connections as usize;
@@ -46,7 +50,11 @@ pub(crate) fn open_all(
                 _ => None,
             };
             match leftover {
-                Some(leftover) => opened.push(Opened { socket, leftover }),
+                Some(leftover) => opened.push(Link::new(
+                    OpenConnection { socket, leftover },
+                    target.wire,
+                    opcode,
+                )?),
                 None => under_way.push((socket, opening)),
             }
         }
@@ -72,9 +80,7 @@ fn wait(under_way: &[(Socket, Opening)], silence_max: Duration) -> Result<Vec<bo
         let left = deadline.saturating_duration_since(Instant::now());
         match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
             Ok(0) => {
-                return Err(LoadError::Silent {
-                    silence: silence_max,
-                });
+                return Err(LoadError::Silent(silence_max));
             }
             Ok(_) => return Ok(fds.iter().map(|fd| !fd.revents().is_empty()).collect()),
             Err(rustix::io::Errno::INTR) => {}
@@ -100,7 +106,7 @@ mod tests {
     #[test]
     fn more_connections_are_opened_than_are_under_way_at_a_time() {
         let target = serve_websocket(|peer, _| peer.read().map(|_| ()));
-        let opened = open_all(&target, 150, BUDGET.silence_max).unwrap();
+        let opened = open_all(&target, 150, Opcode::Text, BUDGET.silence_max).unwrap();
         assert_eq!(opened.len(), 150);
     }
 
@@ -114,7 +120,7 @@ mod tests {
             wire: crate::load::Wire::WebSocket,
             ..target
         };
-        let error = open_all(&target, 1, IMPATIENT.silence_max).unwrap_err();
+        let error = open_all(&target, 1, Opcode::Text, IMPATIENT.silence_max).unwrap_err();
         assert!(matches!(error, LoadError::Silent { .. }), "{error}");
     }
 

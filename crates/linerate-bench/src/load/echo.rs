@@ -14,7 +14,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use linerate_harness::cores::Pinned;
+use linerate_harness::cores::AffinityGuard;
 
 use self::station::{Phase, Station};
 use self::worker::Worker;
@@ -40,10 +40,6 @@ struct Plan<'a> {
 
 /// Puts `target` under the load `echo`, with one thread on each of `cores`, or one thread on any
 /// core if `cores` is empty.
-///
-/// # Errors
-///
-/// Returns an error if the server or the load failed.
 pub(super) fn measure(
     echo: &Echo,
     target: &Target,
@@ -96,7 +92,7 @@ fn check_supported(echo: &Echo, target: &Target) -> Result<(), LoadError> {
     } else {
         return Ok(());
     };
-    Err(LoadError::Unsupported { what })
+    Err(LoadError::Unsupported(what))
 }
 
 /// A message from a thread to the conductor.
@@ -109,9 +105,9 @@ enum Notice {
 }
 
 /// Tells the conductor that a thread ends, for whatever reason.
-struct Farewell(Sender<Notice>);
+struct EndNotifier(Sender<Notice>);
 
-impl Drop for Farewell {
+impl Drop for EndNotifier {
     fn drop(&mut self) {
         // The receiver no longer exists if the load was abandoned.
         let _ = self.0.send(Notice::Ended);
@@ -125,13 +121,13 @@ fn run_worker(
     numbers: impl Iterator<Item = usize>,
     sender: Sender<Notice>,
 ) -> Result<Latencies, LoadError> {
-    let farewell = Farewell(sender);
+    let notifier = EndNotifier(sender);
     let _pinned =
-        Pinned::to(core.as_slice()).map_err(system("cannot pin the load to its cores"))?;
+        AffinityGuard::to(core.as_slice()).map_err(system("cannot pin the load to its cores"))?;
     station.enter();
     let worker = Worker::new(plan, station, numbers)?;
     // The receiver no longer exists if the load was abandoned.
-    let _ = farewell.0.send(Notice::Ready);
+    let _ = notifier.0.send(Notice::Ready);
     worker.run()
 }
 
@@ -159,7 +155,7 @@ impl From<LoadError> for Interruption {
 
 /// What the threads have done so far, and the CPU time that they have used.
 #[derive(Clone, Copy, Default)]
-struct Done {
+struct LoadTotals {
     verified_bytes: u64,
     connections: u64,
     received_bytes: u64,
@@ -211,15 +207,15 @@ impl Conductor<'_, '_> {
         self.tell(Phase::WarmUp);
         self.wait(self.plan.budget.warm_up)?;
         let meter = Meter::start(probe)?;
-        let before = self.done()?;
+        let before = self.totals()?;
         self.tell(Phase::Measured);
         self.wait(self.plan.budget.measured)?;
-        let after = self.done()?;
+        let after = self.totals()?;
         let spent = meter.read(probe)?;
         self.tell(Phase::Ending);
         let script = &self.plan.script;
         let bytes = after.verified_bytes - before.verified_bytes;
-        let messages = bytes as f64 / script.answer_bytes() as f64;
+        let messages = bytes as f64 / script.answer_bytes as f64;
         Ok(Figures {
             messages,
             payload_bytes: messages * f64::from(self.plan.echo.payload_bytes),
@@ -261,15 +257,16 @@ impl Conductor<'_, '_> {
         tick.clamp(Duration::from_millis(5), Duration::from_millis(200))
     }
 
-    fn done(&self) -> Result<Done, LoadError> {
-        let mut done = Done::default();
+    fn totals(&self) -> Result<LoadTotals, LoadError> {
+        let mut totals = LoadTotals::default();
         for station in self.stations {
-            done.verified_bytes += station.verified();
-            done.connections += station.connections();
-            done.received_bytes += station.received();
-            done.cpu += station.cpu()?;
+            let of_thread = station.totals()?;
+            totals.verified_bytes += of_thread.verified_bytes;
+            totals.connections += of_thread.connections;
+            totals.received_bytes += of_thread.received_bytes;
+            totals.cpu += of_thread.cpu;
         }
-        Ok(done)
+        Ok(totals)
     }
 }
 

@@ -117,12 +117,9 @@ pub enum LoadError {
         /// Number of bytes that it should have.
         expected: u64,
     },
-    /// The server sent nothing while answers were due.
-    #[error("the server sent nothing for {} s while answers were due", .silence.as_secs_f64())]
-    Silent {
-        /// How long the load waited for the server.
-        silence: Duration,
-    },
+    /// The server sent nothing for this long while answers were due.
+    #[error("the server sent nothing for {} s while answers were due", .0.as_secs_f64())]
+    Silent(Duration),
     /// The load's own machine refused something that the load needs. Not the server's failure.
     #[error("{what}: {source}")]
     System {
@@ -166,12 +163,9 @@ pub enum LoadError {
     /// failure.
     #[error("cannot measure memory: the server's process is not known")]
     Unseen,
-    /// The cell combines settings that no load supports. Not the server's failure.
-    #[error("unsupported load: {what}")]
-    Unsupported {
-        /// The settings that are not supported.
-        what: &'static str,
-    },
+    /// The cell combines these settings, which no load supports. Not the server's failure.
+    #[error("unsupported load: {0}")]
+    Unsupported(&'static str),
 }
 
 impl LoadError {

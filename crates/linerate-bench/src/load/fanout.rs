@@ -42,19 +42,19 @@ pub(super) fn measure(
     probe: &mut dyn Probe,
 ) -> Result<Figures, LoadError> {
     probe.reset_peak().map_err(LoadError::Gone)?;
-    let mut audience = Audience::open(load, target, budget)?;
-    audience.subscribe()?;
-    audience.publish_for(budget.warm_up)?;
+    let mut connections = FanoutConnections::open(load, target, budget)?;
+    connections.subscribe()?;
+    connections.publish_for(budget.warm_up)?;
 
-    audience.latencies.clear();
-    audience.delivered = 0;
+    connections.latencies.clear();
+    connections.delivered = 0;
     let meter = Meter::start(probe)?;
-    audience.publish_for(budget.measured)?;
+    connections.publish_for(budget.measured)?;
     let figures = meter.read(probe)?;
-    let messages = audience.delivered as f64;
-    let latency = audience.latencies.percentiles();
+    let messages = connections.delivered as f64;
+    let latency = connections.latencies.percentiles();
 
-    audience.finish()?;
+    connections.finish()?;
     Ok(Figures {
         messages,
         payload_bytes: messages * f64::from(load.payload_bytes),
@@ -64,7 +64,7 @@ pub(super) fn measure(
 }
 
 /// All connections: the publisher's and the subscribers'.
-struct Audience {
+struct FanoutConnections {
     links: Vec<Link>,
     watch: Watch,
     silence_max: Duration,
@@ -76,13 +76,10 @@ struct Audience {
     buffer: Vec<u8>,
 }
 
-impl Audience {
+impl FanoutConnections {
     fn open(load: &Fanout, target: &Target, budget: &Budget) -> Result<Self, LoadError> {
         let connections = load.subscribers + 1;
-        let links = open_all(target, connections, budget.silence_max)?
-            .into_iter()
-            .map(|opened| Link::new(opened, target.wire, Opcode::Text))
-            .collect::<Result<Vec<_>, _>>()?;
+        let links = open_all(target, connections, Opcode::Text, budget.silence_max)?;
         Ok(Self {
             watch: Watch::new(&links)?,
             links,
@@ -109,13 +106,11 @@ impl Audience {
             // connection fails.
             self.publications.give_up();
             let next = self.publications.published();
-            if !self.links.iter_mut().all(|link| link.skip_to(next)) {
+            if !self.links.iter_mut().all(|link| link.answers.skip_to(next)) {
                 break;
             }
         }
-        Err(LoadError::Silent {
-            silence: self.silence_max,
-        })
+        Err(LoadError::Silent(self.silence_max))
     }
 
     /// Keeps the window full for `time`.
@@ -147,9 +142,7 @@ impl Audience {
     fn receive_or_fail(&mut self) -> Result<(), LoadError> {
         match self.receive(self.silence_max)? {
             true => Ok(()),
-            false => Err(LoadError::Silent {
-                silence: self.silence_max,
-            }),
+            false => Err(LoadError::Silent(self.silence_max)),
         }
     }
 
@@ -160,12 +153,12 @@ impl Audience {
         for place in self.watch.wait(time)? {
             any = true;
             let link = &mut self.links[place];
-            let before = link.messages();
+            let before = link.answers.messages();
             let publications = &self.publications;
             link.receive(&mut self.buffer, |message| publications.expected(message))?;
             link.flush()?;
             let now = Instant::now();
-            for message in before..link.messages() {
+            for message in before..link.answers.messages() {
                 let published = self.publications.deliver(message);
                 if place != PUBLISHER {
                     self.delivered += 1;

@@ -53,19 +53,19 @@ pub(super) fn measure(
     probe.reset_peak().map_err(LoadError::Gone)?;
     // The cost of one more connection does not include what a server loads or allocates for its
     // first connection.
-    let mut first = Crowd::open(1, load, target, budget)?;
+    let mut first = IdleConnections::open(1, load, target, budget)?;
     first.echo()?;
     first.abandon()?;
     let resident_bytes_before = settle(probe)?;
 
     let meter = Meter::start(probe)?;
-    let mut crowd = Crowd::open(load.connections, load, target, budget)?;
+    let mut connections = IdleConnections::open(load.connections, load, target, budget)?;
     let resident_bytes_idle = settle(probe)?;
-    crowd.echo()?;
+    connections.echo()?;
     let resident_bytes_after = settle(probe)?;
     let figures = meter.read(probe)?;
 
-    crowd.abandon()?;
+    connections.abandon()?;
     let messages = f64::from(load.connections);
     Ok(Figures {
         messages,
@@ -108,26 +108,22 @@ fn resident_bytes(probe: &mut dyn Probe) -> Result<u64, LoadError> {
 }
 
 /// Connections, and the payload of the message that each echoes.
-struct Crowd {
+struct IdleConnections {
     links: Vec<Link>,
     wire: Wire,
     silence_max: Duration,
     payload: Vec<u8>,
 }
 
-impl Crowd {
+impl IdleConnections {
     fn open(
         connections: u32,
         load: &Idle,
         target: &Target,
         budget: &Budget,
     ) -> Result<Self, LoadError> {
-        let links = open_all(target, connections, budget.silence_max)?
-            .into_iter()
-            .map(|opened| Link::new(opened, target.wire, Opcode::Binary))
-            .collect::<Result<_, _>>()?;
         Ok(Self {
-            links,
+            links: open_all(target, connections, Opcode::Binary, budget.silence_max)?,
             wire: target.wire,
             silence_max: budget.silence_max,
             // The bytes of the payload have all values, so they are not valid UTF-8.
@@ -139,8 +135,8 @@ impl Crowd {
     fn echo(&mut self) -> Result<(), LoadError> {
         let mut buffer = vec![0; READ_BYTES];
         for (batch, links) in self.links.chunks_mut(BATCH).enumerate() {
-            let echoes: Vec<Echo> = (0..links.len())
-                .map(|place| Echo::new(batch * BATCH + place, &mut self.payload, self.wire))
+            let echoes: Vec<EchoMessage> = (0..links.len())
+                .map(|place| EchoMessage::new(batch * BATCH + place, &mut self.payload, self.wire))
                 .collect();
             let mut watch = Watch::new(&*links)?;
             for (link, echo) in links.iter_mut().zip(&echoes) {
@@ -152,17 +148,15 @@ impl Crowd {
                 for place in watch.wait(self.silence_max)? {
                     any = true;
                     let (link, echo) = (&mut links[place], &echoes[place]);
-                    let before = link.messages();
+                    let before = link.answers.messages();
                     link.receive(&mut buffer, |message| {
                         (message == 0).then(|| echo.expected())
                     })?;
                     link.flush()?;
-                    missing -= (link.messages() - before) as usize;
+                    missing -= (link.answers.messages() - before) as usize;
                 }
                 if !any {
-                    return Err(LoadError::Silent {
-                        silence: self.silence_max,
-                    });
+                    return Err(LoadError::Silent(self.silence_max));
                 }
             }
         }
@@ -176,13 +170,13 @@ impl Crowd {
 }
 
 /// A message and its echo.
-struct Echo {
+struct EchoMessage {
     sent: Message,
     /// The expected echo; `None` on a raw wire, where it is the message as it was sent.
     due: Option<Message>,
 }
 
-impl Echo {
+impl EchoMessage {
     /// Builds the message of connection `number`. Its payload begins with that number.
     fn new(number: usize, payload: &mut [u8], wire: Wire) -> Self {
         let stamp = (number as u32).to_be_bytes();

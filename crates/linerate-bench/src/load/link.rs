@@ -8,14 +8,14 @@ use linerate_proto::Opcode;
 
 use super::answers::Answers;
 use super::message::Expected;
-use super::opening::Opened;
+use super::opening::OpenConnection;
 use super::{LoadError, Wire};
 
 /// A socket, the bytes that wait to be sent, and the check of the answers.
 #[derive(Debug)]
 pub(crate) struct Link {
     socket: Socket,
-    answers: Answers,
+    pub(crate) answers: Answers,
     /// Whole frames. `unsent[sent..]` waits for room in the socket.
     unsent: Vec<u8>,
     sent: usize,
@@ -27,7 +27,11 @@ impl Link {
     /// # Errors
     ///
     /// Returns an error if the server has already sent a message.
-    pub(crate) fn new(opened: Opened, wire: Wire, opcode: Opcode) -> Result<Self, LoadError> {
+    pub(crate) fn new(
+        opened: OpenConnection,
+        wire: Wire,
+        opcode: Opcode,
+    ) -> Result<Self, LoadError> {
         let mut link = Self {
             socket: opened.socket,
             answers: Answers::new(wire, opcode),
@@ -40,20 +44,12 @@ impl Link {
     }
 
     /// Queues whole frames and sends as many bytes as the socket accepts.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the connection is broken.
     pub(crate) fn send(&mut self, frames: &[u8]) -> Result<(), LoadError> {
         self.unsent.extend_from_slice(frames);
         self.flush().map(|_| ())
     }
 
     /// Sends queued bytes. Returns whether the queue is empty.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the connection is broken.
     pub(crate) fn flush(&mut self) -> Result<bool, LoadError> {
         self.socket.flush().map_err(LoadError::of_socket)?;
         while self.sent < self.unsent.len() {
@@ -71,10 +67,6 @@ impl Link {
     /// Sends the start of `bytes`, bypassing the queue. Returns the number of bytes that the socket
     /// accepted. The caller must ensure that this does not interrupt a queued frame, and that no
     /// queued frame interrupts `bytes`.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the connection is broken.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<usize, LoadError> {
         write(&mut self.socket, bytes)
     }
@@ -107,22 +99,7 @@ impl Link {
         }
     }
 
-    /// Returns how many messages have arrived.
-    pub(crate) fn messages(&self) -> u64 {
-        self.answers.messages()
-    }
-
-    /// Makes `message` the number of the next expected message. Returns false, and changes nothing,
-    /// if a message has arrived in part.
-    pub(crate) fn skip_to(&mut self, message: u64) -> bool {
-        self.answers.skip_to(message)
-    }
-
     /// Resets the connection, so that neither end keeps any state of it.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the socket option cannot be set.
     pub(crate) fn abandon(self) -> Result<(), LoadError> {
         self.socket.abandon().map_err(LoadError::of_socket)
     }

@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{LoadError, Probe, Usage};
-use crate::record::{Figures, Latency, Spent};
+use crate::record::{Figures, Latency, ServerUsage};
 
 /// Longest latency that can be told from longer ones. A server that takes this long for an answer
 /// is considered silent.
@@ -23,10 +23,6 @@ pub(crate) struct Meter {
 
 impl Meter {
     /// Takes the readings at the start of a measurement.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the server's process has exited.
     pub(crate) fn start(probe: &mut dyn Probe) -> Result<Self, LoadError> {
         Ok(Self {
             server: probe.usage().map_err(LoadError::Gone)?,
@@ -37,15 +33,11 @@ impl Meter {
 
     /// Returns what was spent since the start. Call it on the thread that called
     /// [`start`](Self::start). The caller fills in what was achieved.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the server's process has exited.
     pub(crate) fn read(&self, probe: &mut dyn Probe) -> Result<Figures, LoadError> {
         let elapsed = self.start.elapsed();
         let load_cpu = thread_cpu() - self.load_cpu;
         let end = probe.usage().map_err(LoadError::Gone)?;
-        let server = self.server.zip(end).map(|(start, end)| Spent {
+        let server = self.server.zip(end).map(|(start, end)| ServerUsage {
             cpu_s: (end.cpu - start.cpu).as_secs_f64(),
             user_s: (end.user - start.user).as_secs_f64(),
             system_s: (end.system - start.system).as_secs_f64(),

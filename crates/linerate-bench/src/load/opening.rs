@@ -19,7 +19,7 @@ const WINDOW_BITS: u8 = 15;
 
 /// An open connection.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenConnection {
     /// The socket of the connection.
     pub(crate) socket: Socket,
     /// The bytes that the server sent after its response, which are its first frames.
@@ -36,22 +36,20 @@ pub(crate) fn open(
     target: &Target,
     deflate: Deflate,
     silence_max: Duration,
-) -> Result<Opened, LoadError> {
+) -> Result<OpenConnection, LoadError> {
     let deadline = Instant::now() + silence_max;
     let mut socket = connect(target)?;
     let mut opening = Opening::new(target, deflate)?;
     loop {
         if let Some(leftover) = opening.drive(&mut socket)? {
-            return Ok(Opened { socket, leftover });
+            return Ok(OpenConnection { socket, leftover });
         }
         let mut wanted = PollFlags::IN;
         if opening.wants_write(&socket) {
             wanted |= PollFlags::OUT;
         }
         let left = deadline.saturating_duration_since(Instant::now());
-        let silent = LoadError::Silent {
-            silence: silence_max,
-        };
+        let silent = LoadError::Silent(silence_max);
         if left.is_zero() {
             return Err(silent);
         }
@@ -94,15 +92,13 @@ impl Opening {
         let mut request = Vec::new();
         let handshake = match target.wire {
             Wire::Raw if deflate != Deflate::Off => {
-                return Err(LoadError::Unsupported {
-                    what: "compression on a raw wire",
-                });
+                return Err(LoadError::Unsupported("compression on a raw wire"));
             }
             Wire::Raw => None,
             Wire::WebSocket => {
                 let handshake = ClientHandshake::new(&target.host, &target.path, next_nonce())
-                    .map_err(|_| LoadError::Unsupported {
-                        what: "a host or path that is not valid in a request",
+                    .map_err(|_| {
+                        LoadError::Unsupported("a host or path that is not valid in a request")
                     })?;
                 handshake.encode(&mut request);
                 offer(&mut request, deflate);
@@ -122,10 +118,6 @@ impl Opening {
 
     /// Proceeds as far as the socket allows. Once the connection is open, returns the bytes that
     /// the server sent after its response.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the opening handshake failed.
     pub(crate) fn drive(&mut self, socket: &mut Socket) -> Result<Option<Vec<u8>>, LoadError> {
         match self.attempt(socket) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
@@ -136,11 +128,8 @@ impl Opening {
 
     /// Returns whether progress requires the socket to become writable.
     pub(crate) fn wants_write(&self, socket: &Socket) -> bool {
-        socket.wants_write() || (!self.is_written() && !socket.is_handshaking())
-    }
-
-    fn is_written(&self) -> bool {
-        self.handshake.is_some() && self.written == self.request.len()
+        let is_written = self.handshake.is_some() && self.written == self.request.len();
+        socket.wants_write() || (!is_written && !socket.is_handshaking())
     }
 
     /// The outer error is the socket's. It may merely mean that the call would block.

@@ -35,11 +35,13 @@ pub(crate) struct Script {
     /// The cycle as a server answers it in unfragmented frames; empty if it returns the requests.
     answers: Vec<u8>,
     /// Number of bytes of each answer, including its header.
-    answer_bytes: usize,
+    pub(crate) answer_bytes: usize,
     /// Number of bytes of each answer's header; 0 on a raw wire.
-    header_bytes: usize,
-    opcode: Opcode,
-    deflate: Deflate,
+    pub(crate) header_bytes: usize,
+    /// Opcode of all messages.
+    pub(crate) opcode: Opcode,
+    /// How messages are compressed.
+    pub(crate) deflate: Deflate,
     window: usize,
 }
 
@@ -93,26 +95,6 @@ impl Script {
     /// Returns the number of messages in the cycle.
     pub(crate) fn messages(&self) -> usize {
         self.request_ends.len()
-    }
-
-    /// Returns the number of bytes of one answer, including its header.
-    pub(crate) fn answer_bytes(&self) -> usize {
-        self.answer_bytes
-    }
-
-    /// Returns the number of bytes of one answer's header; 0 on a raw wire.
-    pub(crate) fn header_bytes(&self) -> usize {
-        self.header_bytes
-    }
-
-    /// Returns the opcode of all messages.
-    pub(crate) fn opcode(&self) -> Opcode {
-        self.opcode
-    }
-
-    /// Returns how messages are compressed.
-    pub(crate) fn deflate(&self) -> Deflate {
-        self.deflate
     }
 
     /// Returns the index of the message with which a connection begins.

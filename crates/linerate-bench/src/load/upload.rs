@@ -49,26 +49,26 @@ pub(super) fn measure(
         .div_ceil(u64::from(load.payload_bytes))
         .max(1);
     probe.reset_peak().map_err(LoadError::Gone)?;
-    let mut uploading = Uploading::open(load, target, budget)?;
+    let mut session = UploadSession::open(load, target, budget)?;
     let start = Instant::now();
-    uploading
+    session
         .send_while(|sent| sent == 0 || (sent < messages && start.elapsed() < budget.warm_up))?;
 
-    let before = uploading.sent;
-    uploading.latencies.clear();
+    let before = session.sent;
+    session.latencies.clear();
     let meter = Meter::start(probe)?;
-    uploading.send_while(|sent| sent - before < messages)?;
+    session.send_while(|sent| sent - before < messages)?;
     let figures = meter.read(probe)?;
     Ok(Figures {
         messages: messages as f64,
         payload_bytes: messages as f64 * f64::from(load.payload_bytes),
-        latency: uploading.latencies.percentiles(),
+        latency: session.latencies.percentiles(),
         ..figures
     })
 }
 
 /// An upload in progress.
-struct Uploading {
+struct UploadSession {
     link: Link,
     watch: Watch,
     budget: Budget,
@@ -87,7 +87,7 @@ struct Uploading {
     latencies: Latencies,
 }
 
-impl Uploading {
+impl UploadSession {
     fn open(load: &Upload, target: &Target, budget: &Budget) -> Result<Self, LoadError> {
         let opened = open(target, Deflate::Off, budget.silence_max)?;
         let mut link = Link::new(opened, target.wire, Opcode::Text)?;
@@ -128,7 +128,7 @@ impl Uploading {
             }
             let silence = self.budget.silence_max;
             if self.watch.wait(silence)?.next().is_none() {
-                return Err(LoadError::Silent { silence });
+                return Err(LoadError::Silent(silence));
             }
         }
     }
@@ -162,12 +162,12 @@ impl Uploading {
             Wire::Raw => RAW_ACKNOWLEDGEMENT,
             Wire::WebSocket => self.acknowledgement.expected(),
         };
-        let (before, sent) = (self.link.messages(), self.sent);
+        let (before, sent) = (self.link.answers.messages(), self.sent);
         let any = self
             .link
             .receive(buffer, |message| (message < sent).then_some(expected))?;
         let now = Instant::now();
-        for _ in before..self.link.messages() {
+        for _ in before..self.link.answers.messages() {
             if let Some(begun) = self.begun.pop_front() {
                 self.latencies.record(now - begun);
             }

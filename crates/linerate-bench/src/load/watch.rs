@@ -30,10 +30,6 @@ impl fmt::Debug for Watch {
 
 impl Watch {
     /// Watches `sockets`, which [`wait`](Self::wait) returns by their indices.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the kernel cannot watch more sockets.
     pub(crate) fn new<'s, S: AsFd + 's>(
         sockets: impl IntoIterator<Item = &'s S>,
     ) -> Result<Self, LoadError> {
@@ -52,10 +48,6 @@ impl Watch {
 
     /// Waits until sockets are ready, for at most `time`, and returns their indices. Returns none
     /// if the time has elapsed.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the kernel cannot wait.
     pub(crate) fn wait(
         &mut self,
         time: Duration,

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 
+use crate::host::list;
 use crate::record::{Host, Record};
 use crate::report::number::bytes;
 use crate::report::prose::{self, BIAS, METHOD};
@@ -95,11 +96,6 @@ pub(super) fn machine_line(host: &Host) -> String {
         bytes(host.memory_bytes as f64),
         host.kernel
     )
-}
-
-fn list(numbers: &[u32]) -> String {
-    let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
-    numbers.join(", ")
 }
 
 fn or(text: &str, fallback: &str) -> String {

@@ -4,12 +4,12 @@ use maud::{Markup, html};
 
 use crate::report::number::ratio;
 use crate::report::words::{NO_HEADLINE, Names, figure, metric_short, status};
-use crate::summary::{Behind, Summary, is_ours};
+use crate::summary::{LostCell, Summary, is_ours};
 
 /// Renders the list, or nothing if linerate did not take part.
 pub(super) fn section(summary: &Summary, names: &Names<'_>) -> Markup {
     let took_part = summary.contenders.iter().any(|name| is_ours(name));
-    let behind = summary.behind();
+    let behind = summary.lost_cells();
     html! {
         @if took_part {
             section #behind {
@@ -24,7 +24,7 @@ pub(super) fn section(summary: &Summary, names: &Names<'_>) -> Markup {
     }
 }
 
-fn table(behind: &[Behind<'_>], names: &Names<'_>) -> Markup {
+fn table(behind: &[LostCell<'_>], names: &Names<'_>) -> Markup {
     html! {
         p {
             "All such cells, including those in which linerate has no figure. linerate has several servers, of which the best in each \
@@ -50,7 +50,7 @@ fn table(behind: &[Behind<'_>], names: &Names<'_>) -> Markup {
     }
 }
 
-fn row(behind: &Behind<'_>, names: &Names<'_>) -> Markup {
+fn row(behind: &LostCell<'_>, names: &Names<'_>) -> Markup {
     let cell = behind.cell;
     let with_unit = |it: f64| format!("{} {}", figure(cell.metric, it), metric_short(cell.metric));
     let first = behind.first.headline.map(|it| with_unit(it.median));

@@ -38,7 +38,7 @@ pub(super) fn sentences(summary: &Summary, names: &Names<'_>) -> Vec<String> {
         )];
     }
     let (undecided, behind): (Vec<_>, Vec<_>) = summary
-        .behind()
+        .lost_cells()
         .into_iter()
         .partition(|it| it.cell.is_load_bound());
     let lost = undecided.len();

@@ -8,7 +8,7 @@ use crate::report::about::machine_line;
 use crate::report::number::{NONE, bytes, ratio};
 use crate::report::words::{Names, figure, metric_short};
 use crate::report::{date, heat};
-use crate::summary::{Base, Behind, CellSummary, Mean, REFERENCE, Standing, Summary};
+use crate::summary::{Base, CellSummary, LostCell, Mean, REFERENCE, Standing, Summary};
 
 /// Largest number of characters in a line.
 const LINE_CHARS_MAX: usize = 120;
@@ -175,7 +175,7 @@ fn compressed_row(cell: &CellSummary, names: &Names<'_>) -> Vec<String> {
 
 /// Lists the cells in which linerate is not first, in one paragraph for each scenario.
 fn behind(summary: &Summary, names: &Names<'_>) -> String {
-    let all = summary.behind();
+    let all = summary.lost_cells();
     if all.is_empty() {
         return String::new();
     }
@@ -209,7 +209,7 @@ fn behind(summary: &Summary, names: &Names<'_>) -> String {
     text
 }
 
-fn entry(behind: &Behind<'_>, names: &Names<'_>) -> String {
+fn entry(behind: &LostCell<'_>, names: &Names<'_>) -> String {
     let bound = match behind.cell.is_load_bound() {
         true => " (load-bound)",
         false => "",

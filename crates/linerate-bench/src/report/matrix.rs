@@ -21,12 +21,12 @@ const CELLS_MIN: usize = 9;
 
 /// The cells of a scenario, laid out as a matrix.
 pub(super) struct Matrix<'a> {
-    cells: Vec<(Place, &'a CellSummary)>,
+    cells: Vec<(Coordinates, &'a CellSummary)>,
 }
 
 /// The coordinates of a cell in the matrix.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-struct Place {
+struct Coordinates {
     payload_bytes: u32,
     connections: u32,
     column: Column,
@@ -46,11 +46,11 @@ impl<'a> Matrix<'a> {
         if cells.len() < CELLS_MIN {
             return None;
         }
-        let placed: Vec<(Place, &CellSummary)> = cells
+        let placed: Vec<(Coordinates, &CellSummary)> = cells
             .iter()
-            .map(|cell| Some((Place::of(&cell.cell.load)?, cell)))
+            .map(|cell| Some((Coordinates::of(&cell.cell.load)?, cell)))
             .collect::<Option<_>>()?;
-        let places: BTreeSet<Place> = placed.iter().map(|(place, _)| *place).collect();
+        let places: BTreeSet<Coordinates> = placed.iter().map(|(place, _)| *place).collect();
         (places.len() == cells.len()).then_some(Self { cells: placed })
     }
 
@@ -90,7 +90,7 @@ impl<'a> Matrix<'a> {
                             tr {
                                 th scope="row" { (counted(connections as usize, "connection")) }
                                 @for column in &columns {
-                                    (self.picture(Place { payload_bytes, connections, column: *column }, names))
+                                    (self.picture(Coordinates { payload_bytes, connections, column: *column }, names))
                                 }
                             }
                         }
@@ -100,7 +100,7 @@ impl<'a> Matrix<'a> {
         }
     }
 
-    fn picture(&self, place: Place, names: &Names<'_>) -> Markup {
+    fn picture(&self, place: Coordinates, names: &Names<'_>) -> Markup {
         let found = self.cells.iter().find(|(it, _)| *it == place);
         let Some((_, cell)) = found else {
             return html! { td {} };
@@ -116,7 +116,7 @@ impl<'a> Matrix<'a> {
     }
 
     /// Returns the distinct values of a coordinate, in ascending order.
-    fn distinct<T: Ord>(&self, coordinate: impl Fn(&Place) -> T) -> BTreeSet<T> {
+    fn distinct<T: Ord>(&self, coordinate: impl Fn(&Coordinates) -> T) -> BTreeSet<T> {
         self.cells
             .iter()
             .map(|(place, _)| coordinate(place))
@@ -124,7 +124,7 @@ impl<'a> Matrix<'a> {
     }
 }
 
-impl Place {
+impl Coordinates {
     fn of(load: &Load) -> Option<Self> {
         let Load::Echo(echo) = load else { return None };
         let Echo {

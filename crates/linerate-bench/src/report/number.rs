@@ -1,6 +1,6 @@
 //! Numbers for people: three digits, a prefix, a unit.
 
-use linerate_harness::table::grouped;
+use linerate_harness::table::{self, grouped};
 
 /// Shown in place of a missing figure.
 pub(crate) const NONE: &str = "–";
@@ -60,29 +60,11 @@ pub(crate) fn counted(count: usize, noun: &str) -> String {
     format!("{} {noun}{plural}", grouped(count as u64))
 }
 
-/// Divides by `step` until at most three digits are left before the decimal point.
-fn scaled(figure: f64, step: f64, prefixes: &[&str]) -> String {
-    if !figure.is_finite() {
-        return NONE.into();
-    }
-    let mut rest = figure;
-    let mut index = 0;
-    // A figure that rounds to 1,000 at three digits belongs to the next prefix.
-    while rest.abs() >= 999.5 && index + 1 < prefixes.len() {
-        rest /= step;
-        index += 1;
-    }
-    let is_whole = index == 0 && rest.fract() == 0.0;
-    let decimals = match rest.abs() {
-        _ if is_whole => 0,
-        it if it < 9.995 => 2,
-        it if it < 99.95 => 1,
-        _ => 0,
-    };
-    let number = format!("{rest:.decimals$}");
-    match prefixes[index] {
-        "" => number,
-        prefix => format!("{number}\u{202f}{prefix}"),
+/// Formats a figure as [`table::scaled`] does; one that is not finite is missing.
+fn scaled(figure: f64, step: f64, units: &[&str]) -> String {
+    match figure.is_finite() {
+        true => table::scaled(figure, step, units, '\u{202f}'),
+        false => NONE.into(),
     }
 }
 

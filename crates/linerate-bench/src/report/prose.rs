@@ -16,41 +16,25 @@ pub(super) const BIAS: &str = include_str!("../../../../docs/benchmark/bias.md")
 /// plain text. HTML is shown as text.
 pub(super) fn render(markdown: &str) -> Markup {
     let mut is_text_only = Vec::new();
-    let events =
-        Parser::new_ext(markdown, Options::ENABLE_TABLES).filter_map(|event| match event {
-            Event::Start(Tag::Heading {
-                level,
-                id,
-                classes,
-                attrs,
-            }) => Some(Event::Start(Tag::Heading {
-                level: lower(level),
-                id,
-                classes,
-                attrs,
-            })),
-            Event::End(TagEnd::Heading(level)) => Some(Event::End(TagEnd::Heading(lower(level)))),
-            Event::Start(Tag::Link {
-                link_type,
-                dest_url,
-                title,
-                id,
-            }) => {
-                let target = target(dest_url);
-                is_text_only.push(target.is_none());
-                target.map(|dest_url| {
-                    Event::Start(Tag::Link {
-                        link_type,
-                        dest_url,
-                        title,
-                        id,
-                    })
-                })
+    let parser = Parser::new_ext(markdown, Options::ENABLE_TABLES);
+    let events = parser.filter_map(|mut event| {
+        match &mut event {
+            Event::Start(Tag::Heading { level, .. }) | Event::End(TagEnd::Heading(level)) => {
+                *level = lower(*level);
             }
-            Event::End(TagEnd::Link) => (is_text_only.pop() == Some(false)).then_some(event),
-            Event::Html(text) | Event::InlineHtml(text) => Some(Event::Text(text)),
-            event => Some(event),
-        });
+            Event::Start(Tag::Link { dest_url, .. }) => {
+                let target = target(dest_url.clone());
+                is_text_only.push(target.is_none());
+                *dest_url = target?;
+            }
+            Event::End(TagEnd::Link) if is_text_only.pop() != Some(false) => return None,
+            _ => {}
+        }
+        Some(match event {
+            Event::Html(text) | Event::InlineHtml(text) => Event::Text(text),
+            event => event,
+        })
+    });
     let mut page = String::new();
     pulldown_cmark::html::push_html(&mut page, events);
     PreEscaped(page)

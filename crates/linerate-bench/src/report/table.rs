@@ -12,54 +12,26 @@ struct Column {
     text: fn(&Medians) -> String,
 }
 
-const P50: Column = Column {
-    head: "p50",
-    text: |it| median(it.p50_us, duration_us),
-};
-const P99: Column = Column {
-    head: "p99",
-    text: |it| median(it.p99_us, duration_us),
-};
-const P999: Column = Column {
-    head: "p99.9",
-    text: |it| median(it.p999_us, duration_us),
-};
-const PER_SECOND: Column = Column {
-    head: "messages/s",
-    text: |it| median(it.messages_per_second, si),
-};
-const PAYLOAD: Column = Column {
-    head: "payload/s",
-    text: |it| median(it.bytes_per_second, decimal_bytes),
-};
-const WIRE: Column = Column {
-    head: "on the wire",
-    text: |it| median(it.wire_bytes, bytes),
-};
-const SHRUNK: Column = Column {
-    head: "compression ratio",
-    text: |it| median(it.wire_ratio, ratio),
-};
-const PER_CPU_SECOND: Column = Column {
-    head: "messages/CPU-s",
-    text: |it| median(it.messages_per_cpu_second, si),
-};
-const USER: Column = Column {
-    head: "user CPU/message",
-    text: |it| median(it.user_us, duration_us),
-};
-const SYSTEM: Column = Column {
-    head: "system CPU/message",
-    text: |it| median(it.system_us, duration_us),
-};
-const PEAK: Column = Column {
-    head: "peak memory",
-    text: |it| median(it.resident_bytes_peak, bytes),
-};
-const BEFORE: Column = Column {
-    head: "bytes/connection before",
-    text: |it| median(it.idle_bytes_before, bytes),
-};
+const fn column(head: &'static str, text: fn(&Medians) -> String) -> Column {
+    Column { head, text }
+}
+
+const P50: Column = column("p50", |it| median(it.p50_us, duration_us));
+const P99: Column = column("p99", |it| median(it.p99_us, duration_us));
+const P999: Column = column("p99.9", |it| median(it.p999_us, duration_us));
+const PER_SECOND: Column = column("messages/s", |it| median(it.messages_per_second, si));
+const PAYLOAD: Column = column("payload/s", |it| median(it.bytes_per_second, decimal_bytes));
+const WIRE: Column = column("on the wire", |it| median(it.wire_bytes, bytes));
+const SHRUNK: Column = column("compression ratio", |it| median(it.wire_ratio, ratio));
+const PER_CPU_SECOND: Column = column("messages/CPU-s", |it| {
+    median(it.messages_per_cpu_second, si)
+});
+const USER: Column = column("user CPU/message", |it| median(it.user_us, duration_us));
+const SYSTEM: Column = column("system CPU/message", |it| median(it.system_us, duration_us));
+const PEAK: Column = column("peak memory", |it| median(it.resident_bytes_peak, bytes));
+const BEFORE: Column = column("bytes/connection before", |it| {
+    median(it.idle_bytes_before, bytes)
+});
 
 /// Renders a table with a row for each contender that had a turn.
 pub(super) fn table(cell: &CellSummary, names: &Names<'_>) -> Markup {

@@ -1,7 +1,7 @@
 //! Tests of the page and the Markdown, with records made by hand.
 
 use crate::cell::{Cell, Deflate, Load};
-use crate::record::{Figures, Outcome, Record, Spent};
+use crate::record::{Figures, Outcome, Record, ServerUsage};
 use crate::report::{html, markdown};
 use crate::summary::tests::sample::{Sample, echo, idle, idle_cell, latency, per_cpu, scheduled};
 
@@ -131,7 +131,7 @@ fn figures_of_a_bound_load_are_nowhere() {
 fn figures_that_cannot_be_divided_leave_no_trace() {
     let still = Figures {
         elapsed_s: 0.0,
-        server: Some(Spent::default()),
+        server: Some(ServerUsage::default()),
         ..Figures::default()
     };
     let mut sample = Sample::new().contender("linerate").contender("raw-tcp");

@@ -21,18 +21,13 @@ impl<'a> Names<'a> {
         self.0.get(contender).map_or(contender, |note| &note.title)
     }
 
-    /// Returns the language that the library's users write, or an empty string.
-    pub(super) fn language(&self, contender: &str) -> &str {
-        self.0.get(contender).map_or("", |note| &note.language)
-    }
-
     /// Returns the CSS class that colours a contender. It depends on the language, except for
     /// linerate and the reference.
     pub(super) fn class(&self, contender: &str) -> &'static str {
         match contender {
             REFERENCE => "raw",
             _ if is_ours(contender) => "us",
-            _ => language_class(self.language(contender)),
+            _ => language_class(self.0.get(contender).map_or("", |note| &note.language)),
         }
     }
 }

@@ -39,7 +39,7 @@ fn is_slow_on_purpose(load: &Load) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Spent;
+    use crate::record::ServerUsage;
     use crate::scenario::Scenario;
 
     fn load(field: &str) -> Load {
@@ -56,10 +56,10 @@ mod tests {
             elapsed_s: 1.0,
             load_cpu_s: 2.0 * load_share,
             load_threads: 2,
-            server: server_share.map(|share| Spent {
+            server: server_share.map(|share| ServerUsage {
                 cpu_s: 2.0 * share,
                 cores: 2,
-                ..Spent::default()
+                ..ServerUsage::default()
             }),
             ..Figures::default()
         }

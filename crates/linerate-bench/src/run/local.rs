@@ -4,11 +4,11 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
-use super::subject::{Running, Subject};
+use super::subject::{RunningServer, Subject};
 use crate::cell::{Cell, Mode};
 use crate::contender::{Contender, Program};
 use crate::load::{Probe, Target, Usage};
-use crate::server::{Certificate, Launcher, Server, ServerError, Start};
+use crate::server::{Certificate, Launcher, Server, ServerError, StartOptions};
 
 /// How long to wait for a server that broke a connection to end, in case it crashed. Writing a core
 /// dump, for instance, takes time.
@@ -41,12 +41,12 @@ impl Subject for Local<'_> {
         Duration::from_millis(self.contender.manifest.warm_up_ms)
     }
 
-    fn start(&self, mode: Mode) -> Result<Box<dyn Running + '_>, ServerError> {
+    fn start(&self, mode: Mode) -> Result<Box<dyn RunningServer + '_>, ServerError> {
         let program = match &self.contender.program {
             Program::Absent(reason) => return Err(ServerError::Ended(reason.clone())),
             Program::Built(program) => program,
         };
-        let server = Server::start(&Start {
+        let server = Server::start(&StartOptions {
             launcher: self.launcher,
             program,
             mode,
@@ -60,24 +60,24 @@ impl Subject for Local<'_> {
             wire: self.contender.manifest.wire,
             tls: mode.tls.then(|| self.certificate.client()),
         };
-        Ok(Box::new(Started { server, target }))
+        Ok(Box::new(LocalServer { server, target }))
     }
 }
 
 /// A server that this process has started.
 #[derive(Debug)]
-struct Started {
+struct LocalServer {
     server: Server,
     target: Target,
 }
 
-impl Running for Started {
+impl RunningServer for LocalServer {
     fn target(&self) -> &Target {
         &self.target
     }
 
-    fn wait_for_rest(&mut self) {
-        self.server.wait_for_rest();
+    fn wait_until_idle(&mut self) {
+        self.server.wait_until_idle();
     }
 
     fn end(&mut self) -> Option<String> {
@@ -91,7 +91,7 @@ impl Running for Started {
     }
 }
 
-impl Probe for Started {
+impl Probe for LocalServer {
     fn usage(&mut self) -> io::Result<Option<Usage>> {
         self.server.usage()
     }

@@ -1,11 +1,11 @@
 //! The order of a run: which cells share servers, and whose turn it is.
 
-use super::Planned;
+use super::PlannedCell;
 
 /// Groups the cells that can be measured with the same servers: the cells of one scenario that need
 /// the same mode. Returns lists of indices. Groups, and the cells in them, are in the order of the
 /// plan.
-pub(super) fn groups(cells: &[Planned]) -> Vec<Vec<usize>> {
+pub(super) fn groups(cells: &[PlannedCell]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (index, planned) in cells.iter().enumerate() {
         let same = |&first: &usize| {
@@ -75,7 +75,7 @@ mod tests {
                 scenario
                     .cells
                     .into_iter()
-                    .map(|cell| Planned { cell, rounds: 1 }),
+                    .map(|cell| PlannedCell { cell, rounds: 1 }),
             );
         }
         let groups = groups(&cells);

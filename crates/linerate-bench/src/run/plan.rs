@@ -11,7 +11,7 @@ use crate::scenario::{Effort, Scenario};
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The cells, in the order of the run.
-    pub cells: Vec<Planned>,
+    pub cells: Vec<PlannedCell>,
     /// Duration of each measurement.
     pub budget: Budget,
     /// Descriptions of the scenarios for a record.
@@ -20,7 +20,7 @@ pub struct Plan {
 
 /// A cell that is about to be measured.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Planned {
+pub struct PlannedCell {
     /// The cell.
     pub cell: Cell,
     /// How often each contender is measured in it.
@@ -79,7 +79,7 @@ impl Plan {
                 continue;
             }
             plan.cells
-                .extend(cells.into_iter().map(|cell| Planned { cell, rounds }));
+                .extend(cells.into_iter().map(|cell| PlannedCell { cell, rounds }));
             plan.scenarios.push(ScenarioNote {
                 name: scenario.name.clone(),
                 title: scenario.title.clone(),
@@ -98,7 +98,7 @@ impl Plan {
             let note = notes.find(|note| note.name == cell.scenario);
             note.map_or(record.run.rounds, |note| note.rounds)
         };
-        let cells = record.cells.iter().map(|cell| Planned {
+        let cells = record.cells.iter().map(|cell| PlannedCell {
             rounds: rounds_of(cell),
             cell: cell.clone(),
         });
@@ -122,7 +122,7 @@ impl Selection {
         scenario.cells.iter().filter(wanted).cloned().collect()
     }
 
-    fn check_cells(&self, planned: &[Planned]) -> Result<(), SelectionError> {
+    fn check_cells(&self, planned: &[PlannedCell]) -> Result<(), SelectionError> {
         for part in &self.cells {
             if !planned
                 .iter()

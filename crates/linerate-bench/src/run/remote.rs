@@ -14,7 +14,7 @@ use thiserror::Error;
 use url::Url;
 
 use super::plan::Plan;
-use super::subject::{Running, Subject};
+use super::subject::{RunningServer, Subject};
 use crate::cell::{Cell, Load, Mode};
 use crate::load::{LoadError, Probe, Target, Usage, Wire};
 use crate::record::ContenderNote;
@@ -172,23 +172,23 @@ impl Subject for Remote {
         Duration::ZERO
     }
 
-    fn start(&self, _mode: Mode) -> Result<Box<dyn Running + '_>, ServerError> {
-        Ok(Box::new(Found(self)))
+    fn start(&self, _mode: Mode) -> Result<Box<dyn RunningServer + '_>, ServerError> {
+        Ok(Box::new(RemoteServer(self)))
     }
 }
 
 /// The server as a run uses it.
 #[derive(Debug)]
-struct Found<'a>(&'a Remote);
+struct RemoteServer<'a>(&'a Remote);
 
-impl Running for Found<'_> {
+impl RunningServer for RemoteServer<'_> {
     fn target(&self) -> &Target {
         &self.0.target
     }
 
-    fn wait_for_rest(&mut self) {
+    fn wait_until_idle(&mut self) {
         if let Some(process) = self.0.process {
-            process.wait_for_rest();
+            process.wait_until_idle();
         }
     }
 
@@ -197,7 +197,7 @@ impl Running for Found<'_> {
     }
 }
 
-impl Probe for Found<'_> {
+impl Probe for RemoteServer<'_> {
     fn usage(&mut self) -> io::Result<Option<Usage>> {
         match self.0.process {
             Some(mut process) => process.usage(),
@@ -299,7 +299,7 @@ mod tests {
     use rustls::RootCertStore;
 
     use super::*;
-    use crate::run::plan::Planned;
+    use crate::run::plan::PlannedCell;
     use crate::scenario::Scenario;
 
     fn find(url: &str, pid: Option<u32>) -> Result<Remote, RemoteError> {
@@ -379,7 +379,7 @@ mod tests {
             cells: codec
                 .cells
                 .iter()
-                .map(|cell| Planned {
+                .map(|cell| PlannedCell {
                     cell: cell.clone(),
                     rounds: 1,
                 })
@@ -391,7 +391,7 @@ mod tests {
         let mut adapted = plan.clone();
         find(&url, None).unwrap().adapt(&mut adapted);
         assert_eq!(adapted.cells.len(), plan.cells.len() / 2);
-        let is_tls = |planned: &Planned| planned.cell.name.ends_with("-tls");
+        let is_tls = |planned: &PlannedCell| planned.cell.name.ends_with("-tls");
         assert!(adapted.cells.iter().all(is_tls));
         let (_listener, url) = listening("ws", "/");
         let mut adapted = plan.clone();

@@ -30,16 +30,16 @@ pub trait Subject: fmt::Debug {
     /// # Errors
     ///
     /// Returns an error if no server accepts connections.
-    fn start(&self, mode: Mode) -> Result<Box<dyn Running + '_>, ServerError>;
+    fn start(&self, mode: Mode) -> Result<Box<dyn RunningServer + '_>, ServerError>;
 }
 
 /// A server that accepts connections.
-pub trait Running: Probe {
+pub trait RunningServer: Probe {
     /// Returns the address and protocol of the server.
     fn target(&self) -> &Target;
 
     /// Waits until the server is idle, for a bounded time.
-    fn wait_for_rest(&mut self);
+    fn wait_until_idle(&mut self);
 
     /// Returns how the server ended, or `None` if it is running. Called after a failure.
     fn end(&mut self) -> Option<String>;

@@ -51,7 +51,7 @@ impl Subject for Fake<'_> {
         self.warm_up
     }
 
-    fn start(&self, _mode: Mode) -> Result<Box<dyn Running + '_>, ServerError> {
+    fn start(&self, _mode: Mode) -> Result<Box<dyn RunningServer + '_>, ServerError> {
         self.log.borrow_mut().push(format!("start {}", self.name));
         if !self.starts {
             return Err(ServerError::Ended("the server exited with status 1".into()));
@@ -69,12 +69,12 @@ impl Subject for Fake<'_> {
 #[derive(Debug)]
 struct FakeServer(Target);
 
-impl Running for FakeServer {
+impl RunningServer for FakeServer {
     fn target(&self) -> &Target {
         &self.0
     }
 
-    fn wait_for_rest(&mut self) {}
+    fn wait_until_idle(&mut self) {}
 
     fn end(&mut self) -> Option<String> {
         Some("the server was killed by signal 11".into())

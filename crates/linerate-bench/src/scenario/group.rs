@@ -31,19 +31,19 @@ pub(super) enum Group {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct EchoGroup {
-    connections: Several<u32>,
+    connections: OneOrMany<u32>,
     #[serde(default = "one")]
-    window: Several<u32>,
-    payload_bytes: Several<u32>,
-    #[serde(default = "ascii")]
-    payload: Several<Payload>,
+    window: OneOrMany<u32>,
+    payload_bytes: OneOrMany<u32>,
+    #[serde(default)]
+    payload: OneOrMany<Payload>,
     #[serde(default = "one")]
-    frames: Several<u32>,
+    frames: OneOrMany<u32>,
     write_bytes_max: Option<NonZeroU32>,
-    #[serde(default = "plain")]
-    tls: Several<bool>,
-    #[serde(default = "uncompressed")]
-    deflate: Several<Deflate>,
+    #[serde(default)]
+    tls: OneOrMany<bool>,
+    #[serde(default)]
+    deflate: OneOrMany<Deflate>,
     rate: Option<f64>,
     messages: Option<u32>,
 }
@@ -51,22 +51,22 @@ pub(super) struct EchoGroup {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct FanoutGroup {
-    subscribers: Several<u32>,
-    payload_bytes: Several<u32>,
+    subscribers: OneOrMany<u32>,
+    payload_bytes: OneOrMany<u32>,
     window: u32,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct IdleGroup {
-    connections: Several<u32>,
+    connections: OneOrMany<u32>,
     payload_bytes: u32,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct UploadGroup {
-    payload_bytes: Several<u32>,
+    payload_bytes: OneOrMany<u32>,
     /// Payload in bytes that may be unacknowledged; at least one message always may.
     window_bytes: u32,
     total_bytes: u64,
@@ -75,12 +75,12 @@ pub(super) struct UploadGroup {
 /// One value, or a list of values.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Several<T> {
+enum OneOrMany<T> {
     One(T),
     Many(Vec<T>),
 }
 
-impl<T> Several<T> {
+impl<T> OneOrMany<T> {
     fn as_slice(&self) -> &[T] {
         match self {
             Self::One(value) => std::slice::from_ref(value),
@@ -89,20 +89,14 @@ impl<T> Several<T> {
     }
 }
 
-fn one() -> Several<u32> {
-    Several::One(1)
+fn one() -> OneOrMany<u32> {
+    OneOrMany::One(1)
 }
 
-fn ascii() -> Several<Payload> {
-    Several::One(Payload::Ascii)
-}
-
-fn plain() -> Several<bool> {
-    Several::One(false)
-}
-
-fn uncompressed() -> Several<Deflate> {
-    Several::One(Deflate::Off)
+impl<T: Default> Default for OneOrMany<T> {
+    fn default() -> Self {
+        Self::One(T::default())
+    }
 }
 
 impl Group {

@@ -21,7 +21,7 @@ fn script(lines: &str) -> (tempfile::TempDir, Launcher, PathBuf) {
 
 fn start(lines: &str) -> Result<Server, ServerError> {
     let (_folder, launcher, program) = script(lines);
-    Server::start(&Start {
+    Server::start(&StartOptions {
         launcher: &launcher,
         program: &program,
         mode: Mode::plain(Service::Echo),
@@ -55,7 +55,7 @@ fn a_server_and_its_children_end_with_the_value() {
     let group = Pid::from_raw(server.child.id() as i32).unwrap();
     assert!(server.end().is_none());
     assert!(server.usage().unwrap().unwrap().resident_bytes > 0);
-    server.wait_for_rest();
+    server.wait_until_idle();
     assert!(rustix::process::test_kill_process_group(group).is_ok());
     drop(server);
     // The process that adopts the remaining child has to reap it first.
@@ -69,7 +69,7 @@ fn a_server_and_its_children_end_with_the_value() {
 #[test]
 fn the_arguments_say_what_the_mode_is() {
     let certificate = Certificate::new().unwrap();
-    let mut start = Start {
+    let mut start = StartOptions {
         launcher: &Launcher {
             program: "/bin/sh".into(),
             arguments: Vec::new(),

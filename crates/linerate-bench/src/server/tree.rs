@@ -10,11 +10,11 @@ use crate::load::{Probe, Usage};
 
 /// How long to wait for a process to become idle after its load has ended. A process that takes
 /// longer is busy with itself, and the run continues anyway.
-const REST_MAX: Duration = Duration::from_millis(200);
+const IDLE_MAX: Duration = Duration::from_millis(200);
 
 /// Duration of one observation, and the CPU time that an idle process may use in it.
-const REST_STEP: Duration = Duration::from_millis(10);
-const REST_CPU: Duration = Duration::from_micros(200);
+const IDLE_STEP: Duration = Duration::from_millis(10);
+const IDLE_CPU: Duration = Duration::from_micros(200);
 
 /// A process that can be inspected, with all its descendants.
 #[derive(Clone, Copy, Debug)]
@@ -30,14 +30,14 @@ impl ProcessTree {
     }
 
     /// Waits until the processes use no more CPU time, for at most 0.2 seconds.
-    pub fn wait_for_rest(self) {
+    pub fn wait_until_idle(self) {
         let started = Instant::now();
         let mut before = self.cpu();
-        while before.is_some() && started.elapsed() < REST_MAX {
-            thread::sleep(REST_STEP);
+        while before.is_some() && started.elapsed() < IDLE_MAX {
+            thread::sleep(IDLE_STEP);
             let now = self.cpu();
             match (before, now) {
-                (Some(before), Some(now)) if now.saturating_sub(before) > REST_CPU => {}
+                (Some(before), Some(now)) if now.saturating_sub(before) > IDLE_CPU => {}
                 _ => return,
             }
             before = now;

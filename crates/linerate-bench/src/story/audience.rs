@@ -4,11 +4,12 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use super::StoryError;
-use super::cell::Cell;
+use serde::Serialize;
+
 use super::dialect::Dialect;
-use super::message::{Stamp, stamps};
-use super::subscriber::{Subscriber, Wanted};
+use super::message::headers;
+use super::subscriber::{Subscriber, SubscriptionRequest};
+use super::{Cell, StoryError, system};
 use crate::load::{Latencies, Watch};
 use crate::record::Latency;
 
@@ -18,18 +19,19 @@ const READ_BYTES: usize = 256 << 10;
 /// Subscribers of one server, each of which asks for one source.
 #[derive(Debug)]
 pub struct Audience {
-    seats: Vec<Seat>,
+    subscriptions: Vec<Subscription>,
     /// Connections that are open but never read.
     _stalled: Vec<Subscriber>,
     watch: Watch,
     start: Instant,
     buffer: Vec<u8>,
     trial: u32,
-    heard: Heard,
+    received: Received,
+    latencies: Latencies,
 }
 
 #[derive(Debug)]
-struct Seat {
+struct Subscription {
     subscriber: Subscriber,
     source: u32,
     /// The number that the next message must have.
@@ -38,15 +40,15 @@ struct Seat {
 }
 
 /// What the subscribers received in a trial.
-#[derive(Debug)]
-pub struct Heard {
-    /// Number of messages that arrived in order.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Received {
+    /// Number of messages that arrived in order, over all subscribers.
     pub delivered: u64,
     /// Payload bytes of all data frames, including whatever surrounds the messages in them.
     pub bytes: u64,
-    /// Number of messages that were skipped or never arrived.
+    /// Number of messages that were skipped or never arrived, out of `delivered + lost`.
     pub lost: u64,
-    /// Number of messages that arrived again, or late.
+    /// Number of messages that arrived again, or too late to be in order.
     pub repeated: u64,
     /// Number of messages that differ from what was published, or are not for this subscriber.
     pub wrong: u64,
@@ -54,31 +56,10 @@ pub struct Heard {
     pub ended: u64,
     /// How the last of these connections ended.
     pub end: Option<String>,
-    latencies: Latencies,
-}
-
-impl Heard {
-    fn new() -> Self {
-        Self {
-            delivered: 0,
-            bytes: 0,
-            lost: 0,
-            repeated: 0,
-            wrong: 0,
-            ended: 0,
-            end: None,
-            latencies: Latencies::new(),
-        }
-    }
-
-    /// Returns how long deliveries took, counted from when the messages were due.
-    pub fn latency(&self) -> Option<Latency> {
-        self.latencies.percentiles()
-    }
 }
 
 impl Audience {
-    /// Connects and subscribes the clients of a cell. Stamps count from `start`.
+    /// Connects and subscribes the clients of a cell. Due times count from `start`.
     ///
     /// # Errors
     ///
@@ -89,46 +70,51 @@ impl Audience {
         cell: Cell,
         start: Instant,
     ) -> Result<Self, StoryError> {
-        let wanted = |number: u32| Wanted {
+        let request = |number: u32| SubscriptionRequest {
             address,
             dialect,
             source: number % cell.sources,
             batch_ms: cell.batch_ms,
         };
-        let seats = (0..cell.subscribers).map(|number| {
-            let wanted = wanted(number);
-            Ok(Seat {
-                subscriber: Subscriber::open(wanted)?,
-                source: wanted.source,
+        let subscriptions = (0..cell.subscribers).map(|number| {
+            let request = request(number);
+            Ok(Subscription {
+                subscriber: Subscriber::open(request)?,
+                source: request.source,
                 next: 0,
                 is_open: true,
             })
         });
-        let seats = seats.collect::<Result<Vec<_>, StoryError>>()?;
+        let subscriptions = subscriptions.collect::<Result<Vec<_>, StoryError>>()?;
         let stalled = 0..cell.stalled.unwrap_or_default();
-        let stalled = stalled.map(|number| Subscriber::open_slow(wanted(number)));
+        let stalled = stalled.map(|number| Subscriber::open_slow(request(number)));
         let stalled = stalled.collect::<Result<Vec<_>, StoryError>>()?;
-        let watch = Watch::new(seats.iter().map(|seat| &seat.subscriber));
+        let watch = Watch::new(
+            subscriptions
+                .iter()
+                .map(|subscription| &subscription.subscriber),
+        );
         Ok(Self {
-            watch: watch.map_err(|error| StoryError::System {
-                what: "cannot watch the sockets",
-                source: io::Error::other(error),
-            })?,
-            seats,
+            watch: watch
+                .map_err(io::Error::other)
+                .map_err(system("cannot watch the sockets"))?,
+            subscriptions,
             _stalled: stalled,
             start,
             buffer: vec![0; READ_BYTES],
             trial: 0,
-            heard: Heard::new(),
+            received: Received::default(),
+            latencies: Latencies::new(),
         })
     }
 
     /// Begins a trial. Messages of earlier trials that still arrive do not count.
     pub fn begin(&mut self, trial: u32) {
         self.trial = trial;
-        self.heard = Heard::new();
-        for seat in &mut self.seats {
-            seat.next = 0;
+        self.received = Received::default();
+        self.latencies.clear();
+        for subscription in &mut self.subscriptions {
+            subscription.next = 0;
         }
     }
 
@@ -139,15 +125,14 @@ impl Audience {
     /// Returns an error if the system cannot wait.
     pub fn listen(&mut self, time: Duration) -> Result<bool, StoryError> {
         let mut any = false;
-        let ready = self.watch.wait(time).map_err(|error| StoryError::System {
-            what: "cannot wait for the sockets",
-            source: io::Error::other(error),
-        })?;
+        let ready = self.watch.wait(time).map_err(io::Error::other);
+        let ready = ready.map_err(system("cannot wait for the sockets"))?;
         for place in ready {
             any = true;
-            let seat = &mut self.seats[place];
-            if seat.is_open {
-                seat.take(&mut self.buffer, self.start, self.trial, &mut self.heard);
+            let subscription = &mut self.subscriptions[place];
+            if subscription.is_open {
+                let received = (&mut self.received, &mut self.latencies);
+                subscription.take(&mut self.buffer, self.start, self.trial, received);
             }
         }
         Ok(any)
@@ -156,74 +141,81 @@ impl Audience {
     /// Returns the number of subscribers that have not yet received everything that was published
     /// by their source.
     pub fn waiting(&self, published: &[u64]) -> usize {
-        let waits = |seat: &&Seat| seat.is_open && seat.next < published[seat.source as usize];
-        self.seats.iter().filter(waits).count()
+        let waits = |subscription: &&Subscription| {
+            subscription.is_open && subscription.next < published[subscription.source as usize]
+        };
+        self.subscriptions.iter().filter(waits).count()
     }
 
     /// Returns the number of messages that should have been delivered.
     pub fn expected(&self, published: &[u64]) -> u64 {
-        self.seats
+        self.subscriptions
             .iter()
-            .map(|seat| published[seat.source as usize])
+            .map(|subscription| published[subscription.source as usize])
             .sum()
-    }
-
-    /// Returns the number of subscribers.
-    pub fn len(&self) -> usize {
-        self.seats.len()
-    }
-
-    /// Returns whether there are no subscribers.
-    pub fn is_empty(&self) -> bool {
-        self.seats.is_empty()
     }
 
     /// Returns what was received since the trial began. Messages that were published and never
     /// arrived count as lost.
-    pub fn heard(&mut self, published: &[u64]) -> &Heard {
-        for seat in &mut self.seats {
-            let published = published[seat.source as usize];
-            self.heard.lost += published.saturating_sub(seat.next);
-            seat.next = seat.next.max(published);
+    pub fn received(&mut self, published: &[u64]) -> &Received {
+        for subscription in &mut self.subscriptions {
+            let published = published[subscription.source as usize];
+            self.received.lost += published.saturating_sub(subscription.next);
+            subscription.next = subscription.next.max(published);
         }
-        &self.heard
+        &self.received
+    }
+
+    /// Returns how long deliveries took, counted from when the messages were due.
+    pub fn latency(&self) -> Option<Latency> {
+        self.latencies.percentiles()
     }
 }
 
-impl Seat {
-    fn take(&mut self, buffer: &mut [u8], start: Instant, trial: u32, heard: &mut Heard) {
+impl Subscription {
+    fn take(
+        &mut self,
+        buffer: &mut [u8],
+        start: Instant,
+        trial: u32,
+        (received, latencies): (&mut Received, &mut Latencies),
+    ) {
         let (source, next) = (self.source, &mut self.next);
-        let received = self.subscriber.receive(buffer, |payload| {
+        let result = self.subscriber.receive(buffer, |payload| {
             let now = start.elapsed();
-            heard.bytes += payload.len() as u64;
-            for stamp in stamps(payload) {
-                match stamp {
-                    Some(stamp) if stamp.trial < trial => {}
-                    Some(stamp) if stamp.trial == trial && stamp.source == source => {
-                        heard.judge(stamp, now, next);
+            received.bytes += payload.len() as u64;
+            for header in headers(payload) {
+                match header {
+                    Some(header) if header.trial < trial => {}
+                    Some(header) if header.trial == trial && header.source == source => {
+                        if received.record(header.number, next) {
+                            latencies.record(now.saturating_sub(header.due));
+                        }
                     }
-                    _ => heard.wrong += 1,
+                    _ => received.wrong += 1,
                 }
             }
         });
-        if let Err(error) = received {
+        if let Err(error) = result {
             self.is_open = false;
-            heard.ended += 1;
-            heard.end = Some(error.to_string());
+            received.ended += 1;
+            received.end = Some(error.to_string());
         }
     }
 }
 
-impl Heard {
-    fn judge(&mut self, stamp: Stamp, now: Duration, next: &mut u64) {
-        if stamp.number < *next {
+impl Received {
+    /// Counts a message, and returns whether it arrived in order. `next` is the number that the
+    /// next message must have.
+    fn record(&mut self, number: u64, next: &mut u64) -> bool {
+        if number < *next {
             self.repeated += 1;
-            return;
+            return false;
         }
-        self.lost += stamp.number - *next;
-        *next = stamp.number + 1;
+        self.lost += number - *next;
+        *next = number + 1;
         self.delivered += 1;
-        self.latencies.record(now.saturating_sub(stamp.due));
+        true
     }
 }
 
@@ -231,22 +223,16 @@ impl Heard {
 mod tests {
     use super::*;
 
-    fn stamp(number: u64) -> Stamp {
-        Stamp {
-            trial: 1,
-            source: 0,
-            number,
-            due: Duration::ZERO,
-        }
-    }
-
     #[test]
     fn what_is_passed_over_is_lost_and_what_comes_again_is_repeated() {
-        let (mut heard, mut next) = (Heard::new(), 0);
+        let (mut received, mut next) = (Received::default(), 0);
         for number in [0, 1, 4, 4, 3, 5] {
-            heard.judge(stamp(number), Duration::from_micros(1), &mut next);
+            received.record(number, &mut next);
         }
-        assert_eq!((heard.delivered, heard.lost, heard.repeated), (4, 2, 2));
+        assert_eq!(
+            (received.delivered, received.lost, received.repeated),
+            (4, 2, 2)
+        );
         assert_eq!(next, 6);
     }
 }

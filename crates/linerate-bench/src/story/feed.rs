@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::message::{SIZES, Stamp, size, source_name};
+use super::message::{MessageHeader, SIZES, size, source_name};
 use super::{CHANNEL, StoryError, system};
 
 /// Interval at which messages that have become due are published.
@@ -30,7 +30,7 @@ pub struct Feed {
     stream: TcpStream,
     envelope: Envelope,
     sources: u32,
-    /// The time from which stamps count.
+    /// The time from which due times count.
     start: Instant,
     is_large: bool,
     text: String,
@@ -41,7 +41,7 @@ pub struct Feed {
 
 /// What was published in a trial.
 #[derive(Clone, Debug, Default)]
-pub struct Fed {
+pub struct Published {
     /// Number of messages of each source.
     pub counts: Vec<u64>,
     /// Largest delay with which a message was published.
@@ -51,7 +51,7 @@ pub struct Fed {
 }
 
 impl Feed {
-    /// Connects to Redis. The messages of `sources` sources take turns, and their stamps count from
+    /// Connects to Redis. The messages of `sources` sources take turns, and due times count from
     /// `start`.
     ///
     /// # Errors
@@ -90,34 +90,39 @@ impl Feed {
     /// # Errors
     ///
     /// Returns an error if the connection to Redis is lost, or if Redis refuses a command.
-    pub fn publish(&mut self, trial: u32, rate: f64, time: Duration) -> Result<Fed, StoryError> {
+    pub fn publish(
+        &mut self,
+        trial: u32,
+        rate: f64,
+        time: Duration,
+    ) -> Result<Published, StoryError> {
         let started = Instant::now();
         let total = (rate * time.as_secs_f64()).round().max(1.0) as u64;
-        let mut fed = Fed {
+        let mut published = Published {
             counts: vec![0; self.sources as usize],
-            ..Fed::default()
+            ..Published::default()
         };
         let mut turn = 0;
         while turn < total {
             let due_now = (started.elapsed().as_secs_f64() * rate) as u64 + 1;
             while turn < due_now.min(total) {
                 let due = started + Duration::from_secs_f64(turn as f64 / rate);
-                fed.late_max = fed.late_max.max(due.elapsed());
-                self.put(trial, turn, due, &mut fed.counts);
+                published.late_max = published.late_max.max(due.elapsed());
+                self.put(trial, turn, due, &mut published.counts);
                 turn += 1;
             }
             self.send().map_err(system("cannot publish in Redis"))?;
             thread::sleep(STEP);
         }
-        fed.elapsed = started.elapsed();
-        Ok(fed)
+        published.elapsed = started.elapsed();
+        Ok(published)
     }
 
     /// Appends the command for one message.
     fn put(&mut self, trial: u32, turn: u64, due: Instant, counts: &mut [u64]) {
         let source = (turn % u64::from(self.sources)) as u32;
         let count = &mut counts[source as usize];
-        let stamp = Stamp {
+        let header = MessageHeader {
             trial,
             source,
             number: *count,
@@ -128,7 +133,7 @@ impl Feed {
             true => LARGE_BYTES,
             false => size(turn),
         };
-        stamp.write(bytes, &mut self.text);
+        header.write(bytes, &mut self.text);
         match self.envelope {
             Envelope::Plain => put_publish(&mut self.commands, CHANNEL, self.text.as_bytes()),
             Envelope::Centrifuge => {

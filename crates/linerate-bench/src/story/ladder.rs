@@ -14,7 +14,7 @@ const DOWN_MAX: f64 = 64.0;
 
 /// The result of the search.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct SustainedRate {
     /// The trial with the highest rate that was sustained.
     pub best: Option<Trial>,
     /// True if the publisher or `rate_max` was the limit, and not the server.
@@ -33,7 +33,7 @@ pub fn climb(
     start: f64,
     rate_max: f64,
     mut try_rate: impl FnMut(f64) -> Result<Trial, StoryError>,
-) -> Result<Found, StoryError> {
+) -> Result<SustainedRate, StoryError> {
     let mut best: Option<Trial> = None;
     let mut failed: Option<Trial> = None;
     let mut halvings = 0;
@@ -49,8 +49,9 @@ pub fn climb(
         };
         let is_at_end = best.as_ref().is_some_and(|best| best.rate >= rate_max);
         if is_at_end || halvings > HALVINGS || rate * DOWN_MAX < start {
-            return Ok(Found {
-                is_bound_by_load: is_at_end || failed.is_some_and(|failed| !failed.is_fed()),
+            return Ok(SustainedRate {
+                is_bound_by_load: is_at_end
+                    || failed.is_some_and(|failed| !failed.is_on_schedule()),
                 best,
             });
         }
@@ -68,7 +69,7 @@ pub fn climb(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::story::trial::Trial;
+    use crate::story::audience::Received;
 
     fn trial(rate: f64, limit: f64) -> Trial {
         Trial {
@@ -81,13 +82,12 @@ mod tests {
             rate,
             seconds: 1.0,
             published: 1,
-            delivered: 1,
-            bytes: 1,
-            lost: u64::from(rate > limit),
-            repeated: 0,
-            wrong: 0,
-            ended: 0,
-            end: None,
+            received: Received {
+                delivered: 1,
+                bytes: 1,
+                lost: u64::from(rate > limit),
+                ..Received::default()
+            },
             latency: None,
             cpu_s: 1.0,
             delivered_per_cpu_s: 1.0,

@@ -13,7 +13,7 @@ const MARK: &[u8] = b"\"story\":[";
 
 /// The data that identifies a message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Stamp {
+pub struct MessageHeader {
     /// Number of its trial.
     pub trial: u32,
     /// Number of its source.
@@ -24,8 +24,8 @@ pub struct Stamp {
     pub due: Duration,
 }
 
-impl Stamp {
-    /// Writes a message of `bytes` bytes that carries the stamp into `out`, replacing its content.
+impl MessageHeader {
+    /// Writes a message of `bytes` bytes that carries the header into `out`, replacing its content.
     pub fn write(&self, bytes: usize, out: &mut String) {
         out.clear();
         // Writing to a string cannot fail.
@@ -50,15 +50,6 @@ pub fn source_name(source: u32) -> String {
     format!("s{source:02}")
 }
 
-/// Returns the mean size of messages, in bytes.
-pub fn mean_bytes() -> f64 {
-    let sum: f64 = SIZES
-        .iter()
-        .map(|&(bytes, share)| bytes as f64 * f64::from(share))
-        .sum();
-    sum / 100.0
-}
-
 const TEXT: &str = "the quick brown fox jumps over the lazy dog and runs ";
 
 /// Returns the size of a message in bytes. `turn` numbers all messages of a trial. Sizes are spread
@@ -74,15 +65,15 @@ pub fn size(turn: u64) -> usize {
     SIZES[0].0
 }
 
-/// Finds the stamps of all messages in `bytes`, whatever surrounds them.
+/// Finds the headers of all messages in `bytes`, whatever surrounds them.
 ///
 /// Yields `None` for a message whose numbers are cut off or do not agree with its end.
-pub fn stamps(bytes: &[u8]) -> impl Iterator<Item = Option<Stamp>> + '_ {
+pub fn headers(bytes: &[u8]) -> impl Iterator<Item = Option<MessageHeader>> + '_ {
     let starts = memchr::memmem::find_iter(bytes, MARK);
     starts.map(|start| read(&bytes[start + MARK.len()..]))
 }
 
-fn read(mut bytes: &[u8]) -> Option<Stamp> {
+fn read(mut bytes: &[u8]) -> Option<MessageHeader> {
     let trial = number(&mut bytes, b',')?;
     let source = number(&mut bytes, b',')?;
     let number_ = number(&mut bytes, b',')?;
@@ -90,7 +81,7 @@ fn read(mut bytes: &[u8]) -> Option<Stamp> {
     // The text contains no quotation marks, so the next `"end":` belongs to this message.
     let end = memchr::memmem::find(bytes, b"\"end\":")?;
     let mut behind = bytes.get(end + 6..)?;
-    (number(&mut behind, b'}')? == number_).then_some(Stamp {
+    (number(&mut behind, b'}')? == number_).then_some(MessageHeader {
         trial: u32::try_from(trial).ok()?,
         source: u32::try_from(source).ok()?,
         number: number_,
@@ -116,7 +107,7 @@ fn number(bytes: &mut &[u8], end: u8) -> Option<u64> {
 mod tests {
     use super::*;
 
-    const STAMP: Stamp = Stamp {
+    const HEADER: MessageHeader = MessageHeader {
         trial: 3,
         source: 7,
         number: 42,
@@ -127,37 +118,37 @@ mod tests {
     fn a_message_is_json_of_its_size_and_carries_its_stamp() {
         let mut text = String::new();
         for turn in 0..1_000 {
-            STAMP.write(size(turn), &mut text);
+            HEADER.write(size(turn), &mut text);
             assert_eq!(text.len(), size(turn));
         }
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["source"], "s07");
-        assert_eq!(stamps(text.as_bytes()).collect::<Vec<_>>(), [Some(STAMP)]);
+        assert_eq!(headers(text.as_bytes()).collect::<Vec<_>>(), [Some(HEADER)]);
     }
 
     #[test]
     fn stamps_are_found_in_whatever_stands_around_them() {
         let mut text = String::new();
-        STAMP.write(SIZES[0].0, &mut text);
+        HEADER.write(SIZES[0].0, &mut text);
         let frame = format!("42[\"story\",{text}]\0\x01{text}");
         assert_eq!(
-            stamps(frame.as_bytes()).collect::<Vec<_>>(),
-            [Some(STAMP), Some(STAMP)]
+            headers(frame.as_bytes()).collect::<Vec<_>>(),
+            [Some(HEADER), Some(HEADER)]
         );
     }
 
     #[test]
     fn a_message_that_is_cut_or_mixed_with_another_has_no_stamp() {
         let mut text = String::new();
-        STAMP.write(SIZES[0].0, &mut text);
+        HEADER.write(SIZES[0].0, &mut text);
         for end in 9..text.len() {
             assert!(
-                stamps(&text.as_bytes()[..end]).all(|stamp| stamp.is_none()),
+                headers(&text.as_bytes()[..end]).all(|header| header.is_none()),
                 "{end}"
             );
         }
         let mixed = text.replace("\"end\":42", "\"end\":43");
-        assert_eq!(stamps(mixed.as_bytes()).collect::<Vec<_>>(), [None]);
+        assert_eq!(headers(mixed.as_bytes()).collect::<Vec<_>>(), [None]);
     }
 
     #[test]
@@ -171,6 +162,10 @@ mod tests {
                 "{bytes}: {found}"
             );
         }
-        assert_eq!(mean_bytes(), 960.0);
+        let total: usize = SIZES
+            .iter()
+            .map(|&(bytes, share)| bytes * share as usize)
+            .sum();
+        assert_eq!(total, 96_000);
     }
 }

@@ -21,7 +21,7 @@ const SLOW_BUFFER_BYTES: usize = 8 << 10;
 
 /// What a client subscribes to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct SubscriptionRequest {
     pub(super) address: SocketAddr,
     pub(super) dialect: Dialect,
     pub(super) source: u32,
@@ -34,31 +34,32 @@ pub(super) struct Subscriber {
     stream: TcpStream,
     dialect: Dialect,
     /// Input that is not a whole frame yet.
-    rest: Vec<u8>,
+    unparsed: Vec<u8>,
 }
 
 impl Subscriber {
     /// Connects, and waits until the server confirms the subscription to the messages of `source`.
-    pub(super) fn open(wanted: Wanted) -> Result<Self, StoryError> {
-        let stream = TcpStream::connect(wanted.address).map_err(|error| wanted.refused(&error))?;
-        Self::subscribe(stream, wanted)
+    pub(super) fn open(request: SubscriptionRequest) -> Result<Self, StoryError> {
+        let stream =
+            TcpStream::connect(request.address).map_err(|error| request.refused(&error))?;
+        Self::subscribe(stream, request)
     }
 
     /// Like [`open`](Self::open), for a client that will read nothing: it has a small receive
     /// buffer.
-    pub(super) fn open_slow(wanted: Wanted) -> Result<Self, StoryError> {
+    pub(super) fn open_slow(request: SubscriptionRequest) -> Result<Self, StoryError> {
         let connect = || {
-            let address = wanted.address;
+            let address = request.address;
             let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
             socket.set_recv_buffer_size(SLOW_BUFFER_BYTES)?;
             socket.connect(&address.into())?;
             Ok(socket.into())
         };
-        let stream = connect().map_err(|error| wanted.refused(&error))?;
-        Self::subscribe(stream, wanted)
+        let stream = connect().map_err(|error| request.refused(&error))?;
+        Self::subscribe(stream, request)
     }
 
-    fn subscribe(stream: TcpStream, wanted: Wanted) -> Result<Self, StoryError> {
+    fn subscribe(stream: TcpStream, request: SubscriptionRequest) -> Result<Self, StoryError> {
         stream
             .set_nodelay(true)
             .map_err(system("cannot set TCP_NODELAY"))?;
@@ -67,13 +68,13 @@ impl Subscriber {
             .map_err(system("cannot set a read timeout"))?;
         let mut subscriber = Self {
             stream,
-            dialect: wanted.dialect,
-            rest: Vec::new(),
+            dialect: request.dialect,
+            unparsed: Vec::new(),
         };
         let greeted = subscriber
-            .shake_hands(wanted)
-            .and_then(|()| subscriber.greet(wanted));
-        greeted.map_err(|error| wanted.refused(&error))?;
+            .shake_hands(request)
+            .and_then(|()| subscriber.greet(request));
+        greeted.map_err(|error| request.refused(&error))?;
         subscriber
             .stream
             .set_nonblocking(true)
@@ -81,10 +82,10 @@ impl Subscriber {
         Ok(subscriber)
     }
 
-    fn shake_hands(&mut self, wanted: Wanted) -> io::Result<()> {
+    fn shake_hands(&mut self, request: SubscriptionRequest) -> io::Result<()> {
         let key = *b"a subscriber key";
-        let path = self.dialect.path(wanted.source, wanted.batch_ms);
-        let host = wanted.address.to_string();
+        let path = self.dialect.path(request.source, request.batch_ms);
+        let host = request.address.to_string();
         let mut handshake = ClientHandshake::new(&host, &path, key).map_err(io::Error::other)?;
         if let Some(subprotocol) = self.dialect.subprotocol() {
             handshake = handshake
@@ -101,15 +102,15 @@ impl Subscriber {
                 .handle_input(&buffer[..bytes])
                 .map_err(io::Error::other)?
             {
-                self.rest.extend_from_slice(&buffer[end..bytes]);
+                self.unparsed.extend_from_slice(&buffer[end..bytes]);
                 return Ok(());
             }
         }
     }
 
     /// Sends the messages that subscribe the client and waits for each answer.
-    fn greet(&mut self, wanted: Wanted) -> io::Result<()> {
-        let greeting = self.dialect.greeting(wanted.source, wanted.batch_ms);
+    fn greet(&mut self, request: SubscriptionRequest) -> io::Result<()> {
+        let greeting = self.dialect.greeting(request.source, request.batch_ms);
         for (says, hears) in greeting.says.iter().zip(greeting.hears) {
             if !says.is_empty() {
                 self.say(says)?;
@@ -134,7 +135,7 @@ impl Subscriber {
                 ));
             }
             let bytes = read(&mut self.stream, &mut buffer)?;
-            self.rest.extend_from_slice(&buffer[..bytes]);
+            self.unparsed.extend_from_slice(&buffer[..bytes]);
         }
     }
 
@@ -155,7 +156,7 @@ impl Subscriber {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error),
             };
-            self.rest.extend_from_slice(&buffer[..bytes]);
+            self.unparsed.extend_from_slice(&buffer[..bytes]);
             self.take_frames(&mut on_payload)?;
             if bytes < buffer.len() {
                 return Ok(());
@@ -166,7 +167,7 @@ impl Subscriber {
     /// Handles the whole frames of the input. The fragments of a message are handled separately,
     /// which does not matter because none of the servers fragments.
     fn take_frames(&mut self, on_payload: &mut impl FnMut(&[u8])) -> io::Result<()> {
-        let rest = std::mem::take(&mut self.rest);
+        let rest = std::mem::take(&mut self.unparsed);
         let mut taken = 0;
         while let Some((header, head_bytes)) =
             Header::decode(&rest[taken..]).map_err(io::Error::other)?
@@ -187,8 +188,8 @@ impl Subscriber {
                 },
             }
         }
-        self.rest = rest;
-        self.rest.drain(..taken);
+        self.unparsed = rest;
+        self.unparsed.drain(..taken);
         Ok(())
     }
 
@@ -208,7 +209,7 @@ impl AsFd for Subscriber {
     }
 }
 
-impl Wanted {
+impl SubscriptionRequest {
     fn refused(&self, error: &io::Error) -> StoryError {
         StoryError::NotSubscribed {
             peer: self.dialect.name().into(),

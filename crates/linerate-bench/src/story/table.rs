@@ -2,6 +2,8 @@
 
 use linerate_harness::table::{Align, Table, grouped};
 
+use super::audience::Received;
+use super::ladder::SustainedRate;
 use super::trial::Trial;
 
 /// The columns; the first two hold words.
@@ -22,10 +24,8 @@ const COLUMNS: [&str; 11] = [
 /// A row: the results of a server in a cell.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// The trial at the highest rate that was sustained; `None` if no rate was.
-    pub best: Option<Trial>,
-    /// True if the load was the limit.
-    pub is_bound_by_load: bool,
+    /// The highest rate that was sustained.
+    pub peak: SustainedRate,
     /// The trial at a rate that is the same for all servers.
     pub calm: Trial,
 }
@@ -42,7 +42,7 @@ pub fn markdown(rows: &[Row]) -> String {
 
 fn cells(row: &Row) -> Vec<String> {
     let calm = &row.calm;
-    let [sustained, delivered, per_cpu_s, at_peak] = peak(row);
+    let [sustained, delivered, per_cpu_s, at_peak] = peak(&row.peak);
     vec![
         calm.peer.clone(),
         calm.dialect.into(),
@@ -67,21 +67,22 @@ fn cells(row: &Row) -> Vec<String> {
     ]
 }
 
-fn peak(row: &Row) -> [String; 4] {
-    let Some(best) = &row.best else {
+fn peak(peak: &SustainedRate) -> [String; 4] {
+    let Some(best) = &peak.best else {
         return ["none", "–", "–", "–"].map(String::from);
     };
-    let at_least = if row.is_bound_by_load { "≥ " } else { "" };
+    let at_least = if peak.is_bound_by_load { "≥ " } else { "" };
     [
         format!("{at_least}{}", thousands(best.rate)),
-        thousands(best.delivered as f64 / best.seconds),
+        thousands(best.received.delivered as f64 / best.seconds),
         thousands(best.delivered_per_cpu_s),
         latency(best),
     ]
 }
 
 fn failed(trial: &Trial) -> String {
-    format!("fails: {} lost, {} ended", trial.lost, trial.ended)
+    let Received { lost, ended, .. } = trial.received;
+    format!("fails: {lost} lost, {ended} ended")
 }
 
 fn latency(trial: &Trial) -> String {

@@ -5,10 +5,9 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::audience::{Audience, Heard};
-use super::cell::Cell;
-use super::feed::{Fed, Feed, LARGE_BYTES};
-use super::{Peer, Redis, StoryError};
+use super::audience::{Audience, Received};
+use super::feed::{Feed, LARGE_BYTES, Published};
+use super::{Cell, Peer, StoryError};
 use crate::load::Probe;
 use crate::record::Latency;
 use crate::server::{Launcher, Server};
@@ -65,20 +64,9 @@ pub struct Trial {
     pub seconds: f64,
     /// Number of messages that were published.
     pub published: u64,
-    /// Number of messages that arrived in order, over all subscribers.
-    pub delivered: u64,
-    /// Number of bytes that arrived, in frames.
-    pub bytes: u64,
-    /// Number of messages that did not arrive, out of `delivered + lost`.
-    pub lost: u64,
-    /// Number of messages that arrived again, or too late to be in order.
-    pub repeated: u64,
-    /// Number of messages that differ from what was published.
-    pub wrong: u64,
-    /// Number of connections that the server ended.
-    pub ended: u64,
-    /// How the last of these connections ended.
-    pub end: Option<String>,
+    /// What the subscribers received.
+    #[serde(flatten)]
+    pub received: Received,
     /// Time from when a message was due to be published until it arrived.
     pub latency: Option<Latency>,
     /// CPU time of the server, in seconds.
@@ -93,7 +81,7 @@ pub struct Trial {
 
 impl Trial {
     /// Returns whether the publisher could keep the rate.
-    pub fn is_fed(&self) -> bool {
+    pub fn is_on_schedule(&self) -> bool {
         self.publisher_late_s <= LATE_MAX.as_secs_f64()
     }
 
@@ -105,13 +93,20 @@ impl Trial {
             .latency
             .as_ref()
             .is_none_or(|latency| latency.p99_us <= late_us);
-        self.is_fed() && in_time && self.lost + self.repeated + self.wrong + self.ended == 0
+        let Received {
+            lost,
+            repeated,
+            wrong,
+            ended,
+            ..
+        } = self.received;
+        self.is_on_schedule() && in_time && lost + repeated + wrong + ended == 0
     }
 }
 
 /// A server with its subscribers and its publisher.
 #[derive(Debug)]
-pub struct Stage<'a> {
+pub struct Testbed<'a> {
     peer: &'a Peer,
     cell: Cell,
     server: Server,
@@ -120,7 +115,7 @@ pub struct Stage<'a> {
     trials: u32,
 }
 
-impl<'a> Stage<'a> {
+impl<'a> Testbed<'a> {
     /// Starts the server, connects the subscribers and waits until each has received a message.
     ///
     /// # Errors
@@ -131,12 +126,12 @@ impl<'a> Stage<'a> {
         cell: Cell,
         launcher: &Launcher,
         cores: &[u32],
-        redis: &Redis,
+        redis: &Server,
     ) -> Result<Self, StoryError> {
         let server = peer.start(launcher, cores, redis)?;
         let start = Instant::now();
         let audience = Audience::open(server.address(), peer.dialect, cell, start)?;
-        let mut stage = Self {
+        let mut testbed = Self {
             feed: Feed::connect(
                 redis.address(),
                 peer.dialect.envelope(),
@@ -149,12 +144,12 @@ impl<'a> Stage<'a> {
             audience,
             trials: 0,
         };
-        stage.wait_for_all(FIRST_MAX)?;
+        testbed.wait_for_all(FIRST_MAX)?;
         if cell.stalled.is_some() {
-            stage.fill()?;
-            stage.wait_for_all(FILL_MAX)?;
+            testbed.fill()?;
+            testbed.wait_for_all(FILL_MAX)?;
         }
-        Ok(stage)
+        Ok(testbed)
     }
 
     /// Publishes until the connections of subscribers that read nothing are full. The other
@@ -174,19 +169,19 @@ impl<'a> Stage<'a> {
         loop {
             self.trials += 1;
             self.audience.begin(self.trials);
-            let fed = self
+            let published = self
                 .feed
                 .publish(self.trials, gentle_rate(self.cell), GENTLE_TIME)?;
             let until = Instant::now() + Duration::from_millis(700);
-            while self.audience.waiting(&fed.counts) > 0 && Instant::now() < until {
+            while self.audience.waiting(&published.counts) > 0 && Instant::now() < until {
                 self.audience.listen(STEP)?;
             }
-            match self.audience.waiting(&fed.counts) {
+            match self.audience.waiting(&published.counts) {
                 0 => return Ok(()),
                 waiting if begun.elapsed() > max => {
                     return Err(StoryError::Silent {
                         waiting,
-                        subscribers: self.audience.len(),
+                        subscribers: self.cell.subscribers as usize,
                         waited: begun.elapsed(),
                     });
                 }
@@ -210,15 +205,27 @@ impl<'a> Stage<'a> {
         let probe = &mut self.server;
         probe.reset_peak().map_err(gone)?;
         let before = probe.usage().map_err(gone)?.unwrap_or_default();
-        let fed = feed_and_listen(&mut self.feed, &mut self.audience, self.trials, rate, time)?;
+        let published =
+            publish_and_listen(&mut self.feed, &mut self.audience, self.trials, rate, time)?;
         let after = self.server.usage().map_err(gone)?.unwrap_or_default();
         let cpu_s = (after.cpu - before.cpu).as_secs_f64();
-        let heard = self.audience.heard(&fed.counts);
+        let received = self.audience.received(&published.counts).clone();
         Ok(Trial {
+            peer: self.peer.name.clone(),
+            dialect: self.peer.dialect.name(),
+            subscribers: self.cell.subscribers,
+            sources: self.cell.sources,
+            batch_ms: self.cell.batch_ms,
+            stalled: self.cell.stalled.unwrap_or_default(),
+            rate,
+            seconds: published.elapsed.as_secs_f64(),
+            published: published.counts.iter().sum(),
+            latency: self.audience.latency(),
             cpu_s,
+            delivered_per_cpu_s: received.delivered as f64 / cpu_s.max(1e-3),
             resident_bytes_peak: after.resident_bytes_peak,
-            delivered_per_cpu_s: heard.delivered as f64 / cpu_s.max(1e-3),
-            ..describe(self.peer, self.cell, rate, &fed, heard)
+            publisher_late_s: published.late_max.as_secs_f64(),
+            received,
         })
     }
 }
@@ -234,14 +241,14 @@ fn gentle_rate(cell: Cell) -> f64 {
 
 /// Publishes on another thread while this one receives, until everything has arrived or a timeout
 /// elapses.
-fn feed_and_listen(
+fn publish_and_listen(
     feed: &mut Feed,
     audience: &mut Audience,
     trial: u32,
     rate: f64,
     time: Duration,
-) -> Result<Fed, StoryError> {
-    let fed = thread::scope(|scope| {
+) -> Result<Published, StoryError> {
+    let published = thread::scope(|scope| {
         let publisher = scope.spawn(|| feed.publish(trial, rate, time));
         while !publisher.is_finished() {
             audience.listen(STEP)?;
@@ -249,35 +256,8 @@ fn feed_and_listen(
         publisher.join().expect("the publisher does not panic")
     })?;
     let until = Instant::now() + DRAIN_MAX;
-    while audience.waiting(&fed.counts) > 0 && Instant::now() < until {
+    while audience.waiting(&published.counts) > 0 && Instant::now() < until {
         audience.listen(STEP)?;
     }
-    Ok(fed)
-}
-
-/// Returns a trial without the resources that the server used.
-fn describe(peer: &Peer, cell: Cell, rate: f64, fed: &Fed, heard: &Heard) -> Trial {
-    Trial {
-        peer: peer.name.clone(),
-        dialect: peer.dialect.name(),
-        subscribers: cell.subscribers,
-        sources: cell.sources,
-        batch_ms: cell.batch_ms,
-        stalled: cell.stalled.unwrap_or_default(),
-        rate,
-        seconds: fed.elapsed.as_secs_f64(),
-        published: fed.counts.iter().sum(),
-        delivered: heard.delivered,
-        bytes: heard.bytes,
-        lost: heard.lost,
-        repeated: heard.repeated,
-        wrong: heard.wrong,
-        ended: heard.ended,
-        end: heard.end.clone(),
-        latency: heard.latency(),
-        cpu_s: 0.0,
-        delivered_per_cpu_s: 0.0,
-        resident_bytes_peak: 0,
-        publisher_late_s: fed.late_max.as_secs_f64(),
-    }
+    Ok(published)
 }

@@ -6,7 +6,7 @@ use crate::summary::{REFERENCE, Summary, is_ours};
 
 /// A cell in which no server of linerate is first.
 #[derive(Clone, Copy, Debug)]
-pub struct Behind<'a> {
+pub struct LostCell<'a> {
     /// The cell.
     pub cell: &'a CellSummary,
     /// The better standing of the two kinds of linerate servers in the cell.
@@ -31,12 +31,12 @@ pub struct Lead {
 impl Summary {
     /// Returns the cells in which linerate had a turn and another contender has the best figure, in
     /// the order of the record. The bare TCP echo does not count as a rival.
-    pub fn behind(&self) -> Vec<Behind<'_>> {
+    pub fn lost_cells(&self) -> Vec<LostCell<'_>> {
         self.cells().filter_map(behind).collect()
     }
 }
 
-fn behind(cell: &CellSummary) -> Option<Behind<'_>> {
+fn behind(cell: &CellSummary) -> Option<LostCell<'_>> {
     let ours = cell.ours()?;
     let first = cell.best_measured().filter(|it| !is_ours(&it.contender))?;
     let rivals = cell.counted().filter(|it| it.contender != REFERENCE);
@@ -49,7 +49,7 @@ fn behind(cell: &CellSummary) -> Option<Behind<'_>> {
         rank: ahead + 1,
         is_clear: best.is_apart_from(&own),
     });
-    Some(Behind {
+    Some(LostCell {
         cell,
         ours,
         first,

@@ -43,7 +43,7 @@ impl CellSummary {
             })
             .collect();
         let cpu_known = figures.is_empty() || figures.iter().any(|it| it.server.is_some());
-        let metric = Metric::new(cell.headline(), cpu_known);
+        let metric = Metric::new(&cell.load, cpu_known);
         let mut standings: Vec<Standing> = turns
             .into_iter()
             .map(|(contender, rounds)| Standing::of(contender, metric, &rounds))
@@ -92,8 +92,12 @@ impl CellSummary {
 
     /// Returns the best contender other than linerate and the reference.
     pub fn best_peer(&self) -> Option<&Standing> {
-        let is_peer = |it: &&Standing| it.rank.is_some() && !is_ours(&it.contender);
-        self.standings.iter().find(is_peer)
+        self.peers().next()
+    }
+
+    fn peers(&self) -> impl Iterator<Item = &Standing> {
+        let standings = self.standings.iter();
+        standings.filter(|it| it.rank.is_some() && !is_ours(&it.contender))
     }
 
     /// Like [`best_peer`](Self::best_peer), but considers only contenders whose messages are at
@@ -106,8 +110,7 @@ impl CellSummary {
             let bytes = wire_bytes(it);
             bytes.is_some_and(|bytes| bytes <= ours * AS_SHORT)
         };
-        let is_peer = |it: &&Standing| it.rank.is_some() && !is_ours(&it.contender);
-        self.standings.iter().filter(is_peer).find(is_alike)
+        self.peers().find(is_alike)
     }
 
     /// Returns whether the cell has no first, because the load generator was too slow for at least

@@ -35,8 +35,6 @@ pub struct Medians {
     pub p999_us: Option<Spread>,
     /// Resident bytes per connection before the first message.
     pub idle_bytes_before: Option<Spread>,
-    /// Resident bytes per connection after one message on each.
-    pub idle_bytes_after: Option<Spread>,
 }
 
 impl Medians {
@@ -64,11 +62,6 @@ impl Medians {
             idle_bytes_before: spread(&|it| {
                 let idle = it.idle?;
                 let bytes = grown(idle.resident_bytes_idle, idle.resident_bytes_before);
-                Some(bytes / f64::from(idle.connections))
-            }),
-            idle_bytes_after: spread(&|it| {
-                let idle = it.idle?;
-                let bytes = grown(idle.resident_bytes_after, idle.resident_bytes_before);
                 Some(bytes / f64::from(idle.connections))
             }),
         }

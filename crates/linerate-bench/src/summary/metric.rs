@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::cell::Headline;
+use crate::cell::Load;
 use crate::record::Figures;
 
 /// A figure by which contenders are ranked: a cell's headline figure, or its substitute.
@@ -20,14 +20,16 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// Returns the metric of a cell with this headline. `cpu_known` is false if none of the cell's
+    /// Returns the metric of cells with this load. `cpu_known` is false if none of the cell's
     /// figures includes the CPU time of a server.
-    pub(super) fn new(headline: Headline, cpu_known: bool) -> Self {
-        match headline {
-            Headline::BytesPerConnection => Self::BytesPerConnection,
-            Headline::LatencyP99 => Self::LatencyP99,
-            Headline::PerServerCpuSecond if cpu_known => Self::PerServerCpuSecond,
-            Headline::PerServerCpuSecond => Self::PerSecond,
+    pub(super) fn new(load: &Load, cpu_known: bool) -> Self {
+        match load {
+            Load::Echo(echo) if echo.rate.is_some() => Self::LatencyP99,
+            Load::Idle(_) => Self::BytesPerConnection,
+            Load::Echo(_) | Load::Fanout(_) | Load::Upload(_) => match cpu_known {
+                true => Self::PerServerCpuSecond,
+                false => Self::PerSecond,
+            },
         }
     }
 
@@ -70,22 +72,23 @@ pub(super) fn grown(now: u64, before: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::Metric;
-    use crate::cell::Headline;
-    use crate::record::{Figures, IdleMemory, Spent};
+    use crate::record::{Figures, IdleMemory, ServerUsage};
+    use crate::summary::tests::sample::{echo, scheduled};
 
     #[test]
     fn without_cpu_time_messages_per_second_stand_in() {
-        let metric = |known| Metric::new(Headline::PerServerCpuSecond, known);
+        let metric = |known| Metric::new(&echo("", "").load, known);
         assert_eq!(metric(true), Metric::PerServerCpuSecond);
         assert_eq!(metric(false), Metric::PerSecond);
-        assert_eq!(Metric::new(Headline::LatencyP99, false), Metric::LatencyP99);
+        let load = scheduled("", "").load;
+        assert_eq!(Metric::new(&load, false), Metric::LatencyP99);
     }
 
     #[test]
     fn nothing_is_divided_by_a_clock_or_a_memory_that_did_not_move() {
         let figures = Figures {
             messages: 10.0,
-            server: Some(Spent::default()),
+            server: Some(ServerUsage::default()),
             idle: Some(IdleMemory::default()),
             ..Figures::default()
         };

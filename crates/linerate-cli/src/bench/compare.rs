@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use linerate_bench::{compare, record::Record};
 
+use crate::terminal::print;
+
 /// Shows what changed between two records, and which changes exceed the noise.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
@@ -30,5 +32,5 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     } else {
         comparison.to_string()
     };
-    super::print(&text)
+    Ok(print(&text)?)
 }

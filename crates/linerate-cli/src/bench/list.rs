@@ -10,6 +10,7 @@ use linerate_bench::{
 use linerate_harness::table::{Align, Table};
 
 use super::place;
+use crate::terminal::print;
 
 /// Lists scenarios, their cells, and contenders.
 #[derive(Args, Debug)]
@@ -28,7 +29,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         writeln!(text, "\nContenders in {}\n", folder.display())?;
         text += &describe_contenders(&arguments.places.contenders()?);
     }
-    super::print(&text)
+    Ok(print(&text)?)
 }
 
 fn describe_scenario(scenario: &Scenario) -> String {

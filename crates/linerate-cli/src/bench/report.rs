@@ -11,6 +11,7 @@ use clap::Args;
 use linerate_bench::{record::Record, report, summary::Summary};
 
 use super::table;
+use crate::terminal::print;
 
 /// Writes the HTML page and the Markdown report of a record.
 #[derive(Args, Debug)]
@@ -25,17 +26,12 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let beside = arguments.record.parent().unwrap_or(Path::new(""));
-    let folder = arguments.out.as_deref().unwrap_or(beside);
-    write(&arguments.record, folder)
+    write(&arguments.record, arguments.out.as_deref())
 }
 
-/// Writes the reports of a record next to it, and prints the summary.
-pub(super) fn write_beside(path: &Path) -> anyhow::Result<()> {
-    write(path, path.parent().unwrap_or(Path::new("")))
-}
-
-fn write(path: &Path, folder: &Path) -> anyhow::Result<()> {
+/// Writes the reports of a record to `folder`, or next to it, and prints the summary.
+pub(super) fn write(path: &Path, folder: Option<&Path>) -> anyhow::Result<()> {
+    let folder = folder.or(path.parent()).unwrap_or(Path::new(""));
     let mut record = Record::read(path)?;
     if record.measurements.is_empty() {
         bail!("{} contains no measurements", path.display());
@@ -59,7 +55,7 @@ fn write(path: &Path, folder: &Path) -> anyhow::Result<()> {
         fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
         told += &format!("{}\n", file.display());
     }
-    super::print(&told)
+    Ok(print(&told)?)
 }
 
 /// Removes the cells that a stopped run had planned but not measured.

@@ -1,4 +1,4 @@
-//! `linerate bench --resume`: continues a record.
+//! A run that can begin or continue, and `linerate bench --resume`, which continues a record.
 
 use std::{path::Path, time::Duration};
 
@@ -6,16 +6,31 @@ use anyhow::{Context, bail};
 use linerate_bench::{
     host::{self, Cores},
     load::Budget,
-    record::{ContenderNote, Host, Journal, Run},
+    record::{ContenderNote, Host, Journal, Record, Run},
     run::Plan,
     scenario::Effort,
 };
 
-use super::prepared::Prepared;
+/// What a run needs in addition to the servers it measures.
+pub(super) struct PreparedRun {
+    pub(super) plan: Plan,
+    pub(super) cores: Cores,
+    pub(super) journal: Journal,
+    /// The measurements already in the record.
+    pub(super) done: Record,
+}
+
+impl PreparedRun {
+    /// Returns whether the contender with this name is measured.
+    pub(super) fn takes_part(&self, name: &str) -> bool {
+        let mut notes = self.done.run.contenders.iter();
+        notes.any(|note| note.name == name && note.absent.is_none())
+    }
+}
 
 /// Opens a record to continue it. Fails if the machine, the contenders or the version of linerate
 /// have changed since the run began.
-pub(super) fn prepare(path: &Path, contenders: &[ContenderNote]) -> anyhow::Result<Prepared> {
+pub(super) fn prepare(path: &Path, contenders: &[ContenderNote]) -> anyhow::Result<PreparedRun> {
     let (journal, done) = Journal::resume(path)?;
     let run = &done.run;
     let begun_with = &run.host;
@@ -46,7 +61,7 @@ pub(super) fn prepare(path: &Path, contenders: &[ContenderNote]) -> anyhow::Resu
         // It does not affect measurements and is the same for all efforts.
         silence_max: Effort::Standard.budgets().each.silence_max,
     };
-    Ok(Prepared {
+    Ok(PreparedRun {
         plan: Plan::resumed(&done, budget),
         cores,
         journal,
@@ -56,24 +71,18 @@ pub(super) fn prepare(path: &Path, contenders: &[ContenderNote]) -> anyhow::Resu
 
 /// Describes the differences between two machines that affect measurements.
 fn compare_hosts(then: &Host, now: &Host) -> Vec<String> {
-    let fields = [
-        ("processor", &then.cpu, &now.cpu),
-        ("kernel", &then.kernel, &now.kernel),
-        ("hypervisor", &then.hypervisor, &now.hypervisor),
-        ("frequency governor", &then.governor, &now.governor),
-        (
-            "number of cores",
-            &then.cores.to_string(),
-            &now.cores.to_string(),
-        ),
-        (
-            "mitigations",
-            &then.mitigations.join("; "),
-            &now.mitigations.join("; "),
-        ),
+    type Field = (&'static str, fn(&Host) -> String);
+    const FIELDS: [Field; 6] = [
+        ("processor", |host| host.cpu.clone()),
+        ("kernel", |host| host.kernel.clone()),
+        ("hypervisor", |host| host.hypervisor.clone()),
+        ("frequency governor", |host| host.governor.clone()),
+        ("number of cores", |host| host.cores.to_string()),
+        ("mitigations", |host| host.mitigations.join("; ")),
     ];
-    fields
+    FIELDS
         .into_iter()
+        .map(|(what, of)| (what, of(then), of(now)))
         .filter(|(_, then, now)| then != now)
         .map(|(what, then, now)| format!("{what}: was {then:?}, now {now:?}"))
         .collect()

@@ -14,9 +14,14 @@ use linerate_bench::{
     scenario::Effort,
     server::{Certificate, Launcher},
 };
+use linerate_harness::cores::pin;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
-use super::{launch, place, prepared::Prepared, remote, report, resume, stop};
+use super::{
+    launch, place, remote, report,
+    resume::{self, PreparedRun},
+    stop,
+};
 
 /// Upper limit of `--measured-ms`: ten minutes.
 const MEASURED_MS_MAX: u64 = 600_000;
@@ -112,10 +117,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let locals = locals.iter().map(|local| local as &dyn Subject);
     let remotes = remote.iter().map(|remote| remote as &dyn Subject);
     let stop = stop::on_signal().context("cannot install signal handlers")?;
-    prepared
-        .cores
-        .pin_load()
-        .context("cannot pin the load generator to its cores")?;
+    pin(&prepared.cores.load).context("cannot pin the load generator to its cores")?;
     let mut progress = Progress::on_stderr();
     let run = Run {
         plan: &prepared.plan,
@@ -142,7 +144,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 .map_or(String::new(), |url| format!(" --url {url}"))
         );
     }
-    report::write_beside(path)
+    report::write(path, None)
 }
 
 impl Arguments {
@@ -182,7 +184,7 @@ impl Arguments {
         &self,
         contenders: Vec<ContenderNote>,
         remote: Option<&Remote>,
-    ) -> anyhow::Result<Prepared> {
+    ) -> anyhow::Result<PreparedRun> {
         let mut budgets = self.effort.budgets();
         budgets.rounds = self.rounds.unwrap_or(budgets.rounds);
         if let Some(measured_ms) = self.measured_ms {
@@ -240,7 +242,7 @@ impl Arguments {
             cells,
             measurements: Vec::new(),
         };
-        Ok(Prepared {
+        Ok(PreparedRun {
             plan,
             cores,
             journal,

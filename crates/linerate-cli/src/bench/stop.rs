@@ -10,35 +10,26 @@ use std::{
 };
 
 use linerate_bench::server;
-use tokio::signal::unix::{SignalKind, signal};
+
+use crate::workers::StopSignals;
 
 /// The exit status that a shell reports for a process ended by ^C (128 + SIGINT).
 const INTERRUPTED: i32 = 130;
 
 /// Starts listening for ^C and SIGTERM. The returned flag becomes true when the first one arrives.
-///
-/// # Errors
-///
-/// Returns an error if the signal handlers or their thread cannot be created.
 pub(super) fn on_signal() -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let entered = runtime.enter();
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    drop(entered);
+    let mut signals = runtime.block_on(async { StopSignals::new() })?;
     let asked = Arc::clone(&stop);
     thread::Builder::new()
         .name("signals".into())
         .spawn(move || {
             runtime.block_on(async {
                 loop {
-                    tokio::select! {
-                        _ = interrupt.recv() => {}
-                        _ = terminate.recv() => {}
-                    }
+                    signals.recv().await;
                     if asked.swap(true, Ordering::Relaxed) {
                         server::end_all();
                         process::exit(INTERRUPTED);

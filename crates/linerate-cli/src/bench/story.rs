@@ -13,16 +13,18 @@ use linerate_bench::{
     host::Cores,
     server::Launcher,
     story::{
-        Cell, Dialect, Peer, Redis, StoryError, Trial,
+        Cell, Dialect, Peer, StoryError, Trial,
         ladder::climb,
+        start_redis,
         table::{Row, markdown},
-        trial::Stage,
+        trial::Testbed,
     },
 };
-use linerate_harness::process::raise_file_limit;
+use linerate_harness::{cores::pin, process::raise_file_limit};
 use tempfile::NamedTempFile;
 
-use super::{launch, print};
+use super::launch;
+use crate::terminal::print;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -95,10 +97,8 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let launcher =
         Launcher::this_binary(&launch::VERBS).context("cannot find the path of this binary")?;
     raise_file_limit()?;
-    cores
-        .pin_load()
-        .context("cannot pin the load generator to its cores")?;
-    let redis = Redis::start(&launcher, &cores.load)?;
+    pin(&cores.load).context("cannot pin the load generator to its cores")?;
+    let redis = start_redis(&launcher, &cores.load)?;
     let mut record = File::create(&arguments.record)
         .with_context(|| format!("cannot write {}", arguments.record.display()))?;
     let mut rows = Vec::new();
@@ -107,7 +107,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             .iter()
             .filter(|peer| peer.batches || cell.batch_ms == 0)
         {
-            let open = || Stage::open(peer, cell, &launcher, &cores.server, &redis);
+            let open = || Testbed::open(peer, cell, &launcher, &cores.server, &redis);
             let row = arguments.measure(&open, &mut record);
             rows.push(
                 row.with_context(|| {
@@ -116,7 +116,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             );
         }
     }
-    print(&markdown(&rows))
+    Ok(print(&markdown(&rows))?)
 }
 
 impl Arguments {
@@ -135,15 +135,15 @@ impl Arguments {
 
     fn measure<'a>(
         &self,
-        open: &dyn Fn() -> Result<Stage<'a>, StoryError>,
+        open: &dyn Fn() -> Result<Testbed<'a>, StoryError>,
         record: &mut File,
     ) -> anyhow::Result<Row> {
         let time = Duration::from_secs(self.seconds.into());
-        let mut stage = None;
+        let mut testbed = None;
         let mut try_rate = |rate: f64| {
-            let running = match &mut stage {
+            let running = match &mut testbed {
                 Some(running) => running,
-                None => stage.insert(open()?),
+                None => testbed.insert(open()?),
             };
             let trial = running.try_rate(rate, time)?;
             note(&trial);
@@ -154,18 +154,14 @@ impl Arguments {
             if !trial.is_sustained() {
                 // Some subscribers may have disconnected, and the server may have a backlog, so the
                 // next trial starts from scratch.
-                stage = None;
+                testbed = None;
             }
             Ok(trial)
         };
         let common = f64::from(self.common_rate);
         let calm = try_rate(common)?;
-        let found = climb(common, f64::from(self.rate_max), try_rate)?;
-        Ok(Row {
-            best: found.best,
-            is_bound_by_load: found.is_bound_by_load,
-            calm,
-        })
+        let peak = climb(common, f64::from(self.rate_max), try_rate)?;
+        Ok(Row { peak, calm })
     }
 
     fn peers(&self, config: &Path) -> anyhow::Result<Vec<Peer>> {
@@ -259,7 +255,7 @@ fn write_line(record: &mut File, trial: &Trial) -> std::io::Result<()> {
 
 /// Prints the outcome of a trial on standard error.
 fn note(trial: &Trial) {
-    let outcome = match (trial.is_sustained(), trial.is_fed()) {
+    let outcome = match (trial.is_sustained(), trial.is_on_schedule()) {
         (true, _) => "sustained",
         (false, true) => "not sustained",
         (false, false) => "publisher late",
@@ -276,10 +272,14 @@ fn note(trial: &Trial) {
         trial.batch_ms,
         trial.rate,
         trial.delivered_per_cpu_s,
-        trial.lost,
-        trial.end.as_ref().map_or(String::new(), |end| format!(
-            ", {} ended: {end}",
-            trial.ended
-        )),
+        trial.received.lost,
+        trial
+            .received
+            .end
+            .as_ref()
+            .map_or(String::new(), |end| format!(
+                ", {} ended: {end}",
+                trial.received.ended
+            )),
     );
 }

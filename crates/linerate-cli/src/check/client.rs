@@ -36,7 +36,7 @@ pub(super) async fn check(
         echoes,
         tls,
     };
-    let mut started = Started(None);
+    let mut started = ClientProcess(None);
     let next = || match command {
         Some(command) => started.start(command, &url),
         None => Ok(()),
@@ -46,9 +46,9 @@ pub(super) async fn check(
 }
 
 /// The client that was started for an input. It is killed when the next one starts.
-struct Started(Option<Child>);
+struct ClientProcess(Option<Child>);
 
-impl Started {
+impl ClientProcess {
     fn start(&mut self, command: &str, url: &str) -> io::Result<()> {
         self.end();
         let command = command.replace("{url}", url);
@@ -71,7 +71,7 @@ impl Started {
     }
 }
 
-impl Drop for Started {
+impl Drop for ClientProcess {
     fn drop(&mut self) {
         self.end();
     }

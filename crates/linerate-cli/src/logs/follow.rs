@@ -111,12 +111,12 @@ impl Source {
         let mut taken = 0;
         while taken < TURN_BYTES {
             match self.reader.read(buffer)? {
-                Read::Bytes(bytes) => {
+                Chunk::Bytes(bytes) => {
                     taken += bytes.len();
                     self.count(bytes, log)?;
                 }
-                Read::Nothing => break,
-                Read::End => {
+                Chunk::Nothing => break,
+                Chunk::End => {
                     self.end(log)?;
                     break;
                 }
@@ -187,7 +187,7 @@ fn count_lines(bytes: &[u8], unfinished: &mut Vec<u8>, log: &mut Counter) {
     unfinished.extend_from_slice(&rest[..rest.len().min(room)]);
 }
 
-enum Read<'a> {
+enum Chunk<'a> {
     Bytes(&'a [u8]),
     End,
     Nothing,
@@ -220,14 +220,14 @@ impl Reader {
         Ok(Self::Stdin(receiver))
     }
 
-    fn read<'a>(&mut self, buffer: &'a mut [u8]) -> io::Result<Read<'a>> {
+    fn read<'a>(&mut self, buffer: &'a mut [u8]) -> io::Result<Chunk<'a>> {
         match self {
-            Self::Ended => Ok(Read::Nothing),
+            Self::Ended => Ok(Chunk::Nothing),
             Self::File { file, position } => match read_some(file, buffer)? {
-                0 => Ok(Read::Nothing),
+                0 => Ok(Chunk::Nothing),
                 len => {
                     *position += len as u64;
-                    Ok(Read::Bytes(&buffer[..len]))
+                    Ok(Chunk::Bytes(&buffer[..len]))
                 }
             },
             Self::Stdin(receiver) => match receiver.try_recv() {
@@ -236,13 +236,13 @@ impl Reader {
                     let buffer = &mut buffer[..read.len()];
                     buffer.copy_from_slice(&read);
                     Ok(if read.is_empty() {
-                        Read::End
+                        Chunk::End
                     } else {
-                        Read::Bytes(buffer)
+                        Chunk::Bytes(buffer)
                     })
                 }
-                Err(TryRecvError::Empty) => Ok(Read::Nothing),
-                Err(TryRecvError::Disconnected) => Ok(Read::End),
+                Err(TryRecvError::Empty) => Ok(Chunk::Nothing),
+                Err(TryRecvError::Disconnected) => Ok(Chunk::End),
             },
         }
     }

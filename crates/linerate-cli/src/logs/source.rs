@@ -32,15 +32,15 @@ pub(super) fn read_all(
     let progress = progress_bar(files);
     let mut buffer = vec![0; READ_BYTES];
     for file in files {
-        let mut reading = Reading {
+        let mut reader = FileReader {
             file,
             input: input(format),
             progress: &progress,
         };
         if is_stdin(file) {
-            reading.read(&mut io::stdin().lock(), log, &mut buffer)?;
+            reader.read(&mut io::stdin().lock(), log, &mut buffer)?;
         } else {
-            reading.read(&mut open(file)?, log, &mut buffer)?;
+            reader.read(&mut open(file)?, log, &mut buffer)?;
         }
     }
     progress.finish_and_clear();
@@ -70,13 +70,13 @@ pub(super) fn read_some(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<
 }
 
 /// A file that is being read.
-struct Reading<'a> {
+struct FileReader<'a> {
     file: &'a Path,
     input: Input,
     progress: &'a ProgressBar,
 }
 
-impl Reading<'_> {
+impl FileReader<'_> {
     fn read(
         &mut self,
         source: &mut impl Read,
@@ -128,7 +128,7 @@ mod tests {
 
     use linerate_logview::aggregate::Limits;
 
-    use super::{Counter, Reading, input, progress_bar};
+    use super::{Counter, FileReader, input, progress_bar};
 
     #[test]
     fn a_log_is_counted_whatever_the_size_of_the_reads() {
@@ -138,13 +138,13 @@ mod tests {
             let threads = NonZeroUsize::new(2).unwrap();
             let mut log = Counter::with_threads(Limits::default(), threads);
             let progress = progress_bar(&[]);
-            let mut reading = Reading {
+            let mut reader = FileReader {
                 file: Path::new("-"),
                 input: input(None),
                 progress: &progress,
             };
             let mut buffer = vec![0; read_bytes];
-            reading
+            reader
                 .read(&mut &log_text[..], &mut log, &mut buffer)
                 .unwrap();
             assert_eq!(

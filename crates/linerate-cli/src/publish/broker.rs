@@ -26,9 +26,9 @@ pub(super) struct BrokerTarget {
 }
 
 /// Ignores all events except that the link is up.
-struct Link(watch::Sender<bool>);
+struct LinkMonitor(watch::Sender<bool>);
 
-impl Ingest for Link {
+impl Ingest for LinkMonitor {
     fn ingest(&self, events: Vec<Event>) -> BoxFuture<'_, ()> {
         let is_up = |event: &Event| matches!(event, Event::Link(LinkState::Up { .. }));
         if events.iter().any(is_up) {
@@ -52,7 +52,7 @@ impl BrokerTarget {
             ..BrokerOptions::default()
         };
         let (link, is_up) = watch::channel(false);
-        let broker = kind.connect(url, options, Arc::new(Link(link)))?;
+        let broker = kind.connect(url, options, Arc::new(LinkMonitor(link)))?;
         Ok(Self {
             broker,
             stream,

@@ -49,26 +49,26 @@ enum Data<'a> {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct BatchResult {
     #[serde(default)]
     replies: Vec<Reply>,
-    error: Option<Refusal>,
+    error: Option<ApiError>,
 }
 
 #[derive(Deserialize)]
 struct Reply {
-    publish: Option<Published>,
-    error: Option<Refusal>,
+    publish: Option<PublishResult>,
+    error: Option<ApiError>,
 }
 
 #[derive(Deserialize)]
-struct Published {
+struct PublishResult {
     offset: Option<u64>,
     epoch: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Refusal {
+struct ApiError {
     code: u32,
     message: String,
 }
@@ -106,12 +106,12 @@ impl ServerTarget {
             if let Some(refusal) = reply.error {
                 bail!("{}", refusal.text());
             }
-            newest = reply.publish.and_then(Published::position);
+            newest = reply.publish.and_then(PublishResult::position);
         }
         Ok(newest)
     }
 
-    async fn ask(&self, body: Vec<u8>) -> anyhow::Result<Answer> {
+    async fn ask(&self, body: Vec<u8>) -> anyhow::Result<BatchResult> {
         let mut request = Request::post(self.uri.clone())
             .header(header::CONTENT_TYPE, "application/json")
             .header(header::USER_AGENT, "linerate publish");
@@ -134,13 +134,13 @@ impl ServerTarget {
     }
 }
 
-impl Refusal {
+impl ApiError {
     fn text(&self) -> String {
         format!("{} (error {})", self.message, self.code)
     }
 }
 
-impl Published {
+impl PublishResult {
     fn position(self) -> Option<StreamPosition> {
         Some(StreamPosition {
             epoch: Epoch::new(&self.epoch?),

@@ -6,7 +6,7 @@ use axum::{
     extract::Path,
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Redirect, Response},
-    routing::get,
+    routing::{MethodRouter, get},
 };
 use rust_embed::{Embed, EmbeddedFile};
 
@@ -15,16 +15,9 @@ use rust_embed::{Embed, EmbeddedFile};
 #[folder = "../../web/dist"]
 struct Dist;
 
-pub(super) async fn index(request: HeaderMap) -> Response {
-    respond("index.html", &request)
-}
-
-pub(super) async fn admin(request: HeaderMap) -> Response {
-    respond("admin.html", &request)
-}
-
-pub(super) async fn logs(request: HeaderMap) -> Response {
-    respond("logs.html", &request)
+/// Returns the route of a page.
+pub(super) fn page<S: Clone + Send + Sync + 'static>(file: &'static str) -> MethodRouter<S> {
+    get(async move |request: HeaderMap| respond(file, &request))
 }
 
 pub(super) async fn asset(Path(name): Path<String>, request: HeaderMap) -> Response {
@@ -41,12 +34,8 @@ pub(super) async fn asset(Path(name): Path<String>, request: HeaderMap) -> Respo
 pub(super) fn docs<S: Clone + Send + Sync + 'static>() -> Router<S> {
     Router::new()
         .route("/docs", get(async || Redirect::permanent("/docs/")))
-        .route("/docs/", get(docs_index))
+        .route("/docs/", page("docs/index.html"))
         .route("/docs/{*path}", get(docs_page))
-}
-
-async fn docs_index(request: HeaderMap) -> Response {
-    respond("docs/index.html", &request)
 }
 
 async fn docs_page(Path(path): Path<String>, request: HeaderMap) -> Response {

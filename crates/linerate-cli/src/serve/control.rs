@@ -7,6 +7,7 @@ use linerate_gateway::{
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{logging::Logging, notify, routes::Pages, uploads::LogsSection};
+use crate::workers::StopSignals;
 
 /// Runs the server and handles its signals.
 #[derive(Debug)]
@@ -17,13 +18,6 @@ pub(super) struct Control {
     logging: Logging,
     stop_signals: StopSignals,
     hang_ups: Signal,
-}
-
-/// The signals that end the server.
-#[derive(Debug)]
-struct StopSignals {
-    interrupt: Signal,
-    terminate: Signal,
 }
 
 impl Control {
@@ -100,22 +94,5 @@ impl Control {
         }
         tracing::info!("configuration reloaded");
         Ok(())
-    }
-}
-
-impl StopSignals {
-    fn new() -> std::io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    /// Waits for one of the signals.
-    async fn recv(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
     }
 }

@@ -10,7 +10,7 @@ use linerate_uploads::Service;
 use serde::Serialize;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::endpoint::{Endpoint, Farewell};
+use super::endpoint::{CloseMessage, Endpoint};
 
 const INTERVAL: Duration = Duration::from_secs(1);
 
@@ -59,7 +59,7 @@ impl CounterPush {
 }
 
 impl Endpoint for CounterPush {
-    async fn talk(self, sender: &Sender, receiver: &mut Receiver) -> Result<Farewell> {
+    async fn talk(self, sender: &Sender, receiver: &mut Receiver) -> Result<CloseMessage> {
         let mut seconds = interval(INTERVAL);
         seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -67,7 +67,7 @@ impl Endpoint for CounterPush {
                 _ = seconds.tick() => sender.send(self.to_json()).await?,
                 // Messages from the client are ignored; only its Close frame matters.
                 message = receiver.recv() => if message?.is_none() {
-                    return Ok(Farewell::DONE);
+                    return Ok(CloseMessage::DONE);
                 },
             }
         }

@@ -12,17 +12,17 @@ pub(super) trait Endpoint: Send + 'static {
         self,
         sender: &Sender,
         receiver: &mut Receiver,
-    ) -> impl Future<Output = Result<Farewell>> + Send;
+    ) -> impl Future<Output = Result<CloseMessage>> + Send;
 }
 
 /// How to close a connection, unless the client has already begun to close it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Farewell {
+pub(super) struct CloseMessage {
     pub(super) code: CloseCode,
     pub(super) reason: &'static str,
 }
 
-impl Farewell {
+impl CloseMessage {
     /// The conversation is finished.
     pub(super) const DONE: Self = Self {
         code: CloseCode::NORMAL,
@@ -32,6 +32,19 @@ impl Farewell {
         code: CloseCode::GOING_AWAY,
         reason: "server shutting down",
     };
+}
+
+/// `/echo`: echoes each message.
+#[derive(Debug)]
+pub(super) struct Echo;
+
+impl Endpoint for Echo {
+    async fn talk(self, sender: &Sender, receiver: &mut Receiver) -> Result<CloseMessage> {
+        while let Some(message) = receiver.recv().await? {
+            sender.send(message).await?;
+        }
+        Ok(CloseMessage::DONE)
+    }
 }
 
 /// Responds to the upgrade request and runs `endpoint` on the connection.
@@ -44,12 +57,12 @@ pub(super) fn attend(
 ) -> Response {
     upgrade.on_upgrade(|ws| async move {
         let (sender, mut receiver) = ws.split();
-        let farewell = tokio::select! {
+        let close = tokio::select! {
             biased;
-            () = guard.goodbye() => Farewell::SHUTDOWN,
-            farewell = endpoint.talk(&sender, &mut receiver) => farewell?,
+            () = guard.goodbye() => CloseMessage::SHUTDOWN,
+            close = endpoint.talk(&sender, &mut receiver) => close?,
         };
-        sender.close(farewell.code, farewell.reason).await?;
+        sender.close(close.code, close.reason).await?;
         Ok(())
     })
 }

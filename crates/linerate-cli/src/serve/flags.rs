@@ -82,7 +82,6 @@ impl Flags {
     /// Returns the loader that combines these flags, the environment and the file.
     pub(super) fn loader(&self) -> Loader {
         let mut loader = loader_of_environment(self.config.clone());
-        let text = |value: Option<String>| value;
         let log_format = self.log_format.map(|format| match format {
             LogFormat::Human => "human".to_owned(),
             LogFormat::Json => "json".to_owned(),
@@ -95,7 +94,7 @@ impl Flags {
                 "server.listen",
                 self.listen.map(|it| it.to_string()),
             ),
-            ("--broker", "broker.url", text(self.broker.clone())),
+            ("--broker", "broker.url", self.broker.clone()),
             (
                 "--workers",
                 "server.workers",

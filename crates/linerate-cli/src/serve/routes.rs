@@ -15,7 +15,12 @@ use linerate_gateway::{Access, ConnectionGuard, Gateway, Peer};
 use linerate_logview::session::SUBPROTOCOL;
 use linerate_uploads::Service;
 
-use super::{assets, counters::CounterPush, echo::Echo, endpoint::attend, uploads::Upload};
+use super::{
+    assets::{asset, docs, page},
+    counters::CounterPush,
+    endpoint::{Echo, attend},
+    uploads::Upload,
+};
 
 /// Pages may load nothing from other origins and cannot be framed. The `'self'` in `connect-src`
 /// includes WebSockets to the same host.
@@ -61,11 +66,11 @@ impl Pages {
             .route("/counters", get(counters).connect(counters))
             .route_layer(from_fn_with_state(self.0.clone(), only_diagnostics));
         Router::new()
-            .route("/", get(assets::index))
-            .route("/admin", get(assets::admin))
-            .route("/logs", get(assets::logs))
-            .route("/assets/{name}", get(assets::asset))
-            .merge(assets::docs())
+            .route("/", page("index.html"))
+            .route("/admin", page("admin.html"))
+            .route("/logs", page("logs.html"))
+            .route("/assets/{name}", get(asset))
+            .merge(docs())
             .merge(diagnostics)
             .route("/logs/upload", get(upload).connect(upload))
             .fallback(not_found)

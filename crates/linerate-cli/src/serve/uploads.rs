@@ -7,7 +7,7 @@ use linerate_gateway::{Access, KeyRefusal, LogsAccess, config::Section};
 use linerate_uploads::{Admission, LogsOptions, Service};
 use serde::Deserialize;
 
-use super::endpoint::{Endpoint, Farewell};
+use super::endpoint::{CloseMessage, Endpoint};
 
 /// `[logs]` in the configuration.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
@@ -57,9 +57,9 @@ pub(super) struct Upload {
 }
 
 impl Endpoint for Upload {
-    async fn talk(self, sender: &Sender, receiver: &mut Receiver) -> Result<Farewell> {
+    async fn talk(self, sender: &Sender, receiver: &mut Receiver) -> Result<CloseMessage> {
         let served = self.service.serve(self.address, sender, receiver).await?;
-        Ok(Farewell {
+        Ok(CloseMessage {
             code: served.code,
             reason: served.reason,
         })

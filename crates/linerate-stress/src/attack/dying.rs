@@ -21,7 +21,7 @@ const BATCH: usize = 64;
 const ADDRESSES: usize = 200;
 
 /// How a connection is used and how it ends.
-struct Way {
+struct ConnectionScript {
     /// The request that is sent at first.
     request: Request,
     /// True if the client waits for the response.
@@ -43,8 +43,8 @@ enum Request {
     Whole,
 }
 
-const fn way(request: Request, is_answered: bool, frames: &'static [u8]) -> Way {
-    Way {
+const fn script(request: Request, is_answered: bool, frames: &'static [u8]) -> ConnectionScript {
+    ConnectionScript {
         request,
         is_answered,
         frames,
@@ -53,7 +53,7 @@ const fn way(request: Request, is_answered: bool, frames: &'static [u8]) -> Way 
     }
 }
 
-impl Way {
+impl ConnectionScript {
     const fn closed(mut self) -> Self {
         self.is_closed = true;
         self
@@ -69,27 +69,27 @@ impl Way {
 const MESSAGE: &[u8] = b"\x81\x82\0\0\0\0hi";
 const CLOSE: &[u8] = b"\x88\x82\0\0\0\0\x03\xe8";
 
-const WAYS: [Way; 16] = [
-    way(Request::None, false, b"").reset(),
-    way(Request::None, false, b""),
-    way(Request::Half, false, b"").reset(),
-    way(Request::Half, false, b""),
-    way(Request::Illegal, true, b""),
-    way(Request::Elsewhere, true, b""),
-    way(Request::Whole, false, b"").reset(),
-    way(Request::Whole, true, b"").reset(),
-    way(Request::Whole, true, b""),
-    way(Request::Whole, true, CLOSE).closed(),
-    way(Request::Whole, true, CLOSE).reset(),
+const SCRIPTS: [ConnectionScript; 16] = [
+    script(Request::None, false, b"").reset(),
+    script(Request::None, false, b""),
+    script(Request::Half, false, b"").reset(),
+    script(Request::Half, false, b""),
+    script(Request::Illegal, true, b""),
+    script(Request::Elsewhere, true, b""),
+    script(Request::Whole, false, b"").reset(),
+    script(Request::Whole, true, b"").reset(),
+    script(Request::Whole, true, b""),
+    script(Request::Whole, true, CLOSE).closed(),
+    script(Request::Whole, true, CLOSE).reset(),
     // An incomplete header.
-    way(Request::Whole, true, b"\x81\xfe\x10").reset(),
+    script(Request::Whole, true, b"\x81\xfe\x10").reset(),
     // An incomplete message.
-    way(Request::Whole, true, b"\x01\x82\0\0\0\0hi"),
-    way(Request::Whole, true, MESSAGE).reset(),
+    script(Request::Whole, true, b"\x01\x82\0\0\0\0hi"),
+    script(Request::Whole, true, MESSAGE).reset(),
     // §5.1: a frame that is not masked.
-    way(Request::Whole, true, b"\x81\x02hi").closed(),
+    script(Request::Whole, true, b"\x81\x02hi").closed(),
     // A Ping, and a Close frame with a code that must not be sent (§7.4.1).
-    way(
+    script(
         Request::Whole,
         true,
         b"\x89\x80\0\0\0\0\x88\x82\0\0\0\0\x03\xed",
@@ -130,22 +130,24 @@ impl Attack for Dying {
         if batch == 0 {
             return Ok(Duration::from_millis(10));
         }
-        let peers = (0..batch).map(|number| Ok((self.connect()?, &WAYS[number % WAYS.len()])));
+        let peers =
+            (0..batch).map(|number| Ok((self.connect()?, &SCRIPTS[number % SCRIPTS.len()])));
         let peers: Result<Vec<_>> = peers.collect();
         let mut peers = peers.context("attacker cannot connect")?;
-        for (peer, way) in &mut peers {
-            peer.stream.write_all(way.request.to_bytes().as_bytes())?;
+        for (peer, script) in &mut peers {
+            peer.stream
+                .write_all(script.request.to_bytes().as_bytes())?;
         }
-        for (peer, way) in peers.iter_mut().filter(|(_, way)| way.is_answered) {
+        for (peer, script) in peers.iter_mut().filter(|(_, script)| script.is_answered) {
             read_head(&mut peer.stream).context("request was not answered")?;
             // Writing may fail if the request was refused.
-            _ = peer.stream.write_all(way.frames);
+            _ = peer.stream.write_all(script.frames);
         }
-        for (peer, _) in peers.iter_mut().filter(|(_, way)| way.is_closed) {
+        for (peer, _) in peers.iter_mut().filter(|(_, script)| script.is_closed) {
             peer.close_code().context("received no Close frame")?;
         }
-        for (peer, way) in peers {
-            if !way.resets {
+        for (peer, script) in peers {
+            if !script.resets {
                 sockopt::set_socket_linger(&peer.stream, None)?;
             }
         }

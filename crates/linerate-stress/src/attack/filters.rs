@@ -52,24 +52,18 @@ enum Kind {
 }
 
 impl Filters {
-    pub(super) const fn new(abuse: Abuse, server: SocketAddr, count: usize) -> Self {
+    pub(super) const fn new(abuse: Abuse, server: SocketAddr, count: usize, is_twin: bool) -> Self {
         Self {
             server,
             count,
             kind: match abuse {
-                Abuse::DearFilters => Kind::Evaluated { is_dear: true },
+                Abuse::DearFilters => Kind::Evaluated { is_dear: !is_twin },
                 _ => Kind::Parsed,
             },
             peers: Vec::new(),
             number: 0,
             strokes: 0,
         }
-    }
-
-    /// Makes the clients use filters that are cheap to evaluate.
-    pub(super) const fn behaving_well(mut self) -> Self {
-        self.kind = Kind::Evaluated { is_dear: false };
-        self
     }
 
     fn connect(&mut self) -> Result<Peer> {

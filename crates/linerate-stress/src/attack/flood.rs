@@ -31,20 +31,14 @@ pub(super) struct Flood {
 }
 
 impl Flood {
-    pub(super) const fn new(abuse: Abuse, server: SocketAddr, count: usize) -> Self {
+    pub(super) const fn new(abuse: Abuse, server: SocketAddr, count: usize, is_twin: bool) -> Self {
         Self {
             abuse,
             server,
             count,
             peers: Vec::new(),
-            reads: !matches!(abuse, Abuse::SlowReaders),
+            reads: is_twin || !matches!(abuse, Abuse::SlowReaders),
         }
-    }
-
-    /// Makes the clients read what the server sends.
-    pub(super) const fn behaving_well(mut self) -> Self {
-        self.reads = true;
-        self
     }
 
     /// Returns the bytes that a client sends in a round, and the number of frames in them.

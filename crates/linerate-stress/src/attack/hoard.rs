@@ -35,20 +35,14 @@ pub(super) struct Hoard {
 }
 
 impl Hoard {
-    pub(super) const fn new(server: SocketAddr, count: usize) -> Self {
+    pub(super) const fn new(server: SocketAddr, count: usize, is_twin: bool) -> Self {
         Self {
             server,
             count,
             peers: Vec::new(),
             opened: 0,
-            is_well_behaved: false,
+            is_well_behaved: is_twin,
         }
-    }
-
-    /// Makes the clients send short requests that are whole, and leave after one.
-    pub(super) const fn behaving_well(mut self) -> Self {
-        self.is_well_behaved = true;
-        self
     }
 
     fn open(&mut self) -> Result<Peer> {

@@ -1,10 +1,13 @@
 //! Wrong API keys, one after another.
 
-use std::{io::Read, net::SocketAddr, time::Duration};
+use std::{io::Read, time::Duration};
 
 use anyhow::Result;
 
-use super::{Attack, Tally, count, peer::Peer};
+use super::{
+    Attack, Tally, count,
+    peer::{Peer, Peers},
+};
 
 /// The time between two rounds.
 const STROKE: Duration = Duration::from_millis(10);
@@ -15,30 +18,18 @@ const KEYS: usize = 10;
 /// The tally's name for keys that the server has checked.
 pub(crate) const LOOKED_AT: &str = "keys looked at";
 
-pub(super) struct Keys {
-    server: SocketAddr,
-    count: usize,
-    peers: Vec<Peer>,
-}
-
-impl Keys {
-    pub(super) const fn new(server: SocketAddr, count: usize) -> Self {
-        Self {
-            server,
-            count,
-            peers: Vec::new(),
-        }
-    }
-}
+pub(super) struct Keys(pub(super) Peers);
 
 impl Attack for Keys {
     fn stroke(&mut self, tally: &mut Tally) -> Result<Duration> {
         // The server closes a connection after a minute of requests.
-        self.peers.retain(|peer| !peer.is_lost);
-        while self.peers.len() < self.count {
-            self.peers.push(Peer::connect(self.server)?.unblock()?);
+        self.0.connected.retain(|peer| !peer.is_lost);
+        while self.0.connected.len() < self.0.count {
+            self.0
+                .connected
+                .push(Peer::connect(self.0.server)?.unblock()?);
         }
-        for peer in &mut self.peers {
+        for peer in &mut self.0.connected {
             if peer.unsent.is_empty() {
                 peer.unsent = b"POST /api/info HTTP/1.1\r\nHost: localhost\r\nX-API-Key: guess\r\n\
                     Content-Length: 0\r\n\r\n"

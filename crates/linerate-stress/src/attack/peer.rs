@@ -85,6 +85,23 @@ impl Peer {
     }
 }
 
+/// Peers of one server, up to `count`.
+pub(super) struct Peers {
+    pub(super) server: SocketAddr,
+    pub(super) count: usize,
+    pub(super) connected: Vec<Peer>,
+}
+
+impl Peers {
+    pub(super) const fn new(server: SocketAddr, count: usize) -> Self {
+        Self {
+            server,
+            count,
+            connected: Vec::new(),
+        }
+    }
+}
+
 impl From<TcpStream> for Peer {
     fn from(stream: TcpStream) -> Self {
         // If the socket is broken, using it later fails as well.

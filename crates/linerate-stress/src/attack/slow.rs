@@ -34,13 +34,13 @@ pub(super) struct Slow {
     count: usize,
     opened: usize,
     strokes: usize,
-    peers: Vec<Dribble>,
+    peers: Vec<SlowConnection>,
     /// The bytes that are sent at once, and those that are then sent one by one, repeatedly.
     begin: Vec<u8>,
     rest: Vec<u8>,
 }
 
-struct Dribble {
+struct SlowConnection {
     peer: Peer,
     since: Instant,
     next: Instant,
@@ -80,7 +80,7 @@ impl Slow {
         })
     }
 
-    fn open(&self) -> Result<Dribble> {
+    fn open(&self) -> Result<SlowConnection> {
         let mut peer = match self.abuse {
             Abuse::SlowFrames | Abuse::SlowMessages => {
                 let path = "/raw?channel=demo:slow";
@@ -92,7 +92,7 @@ impl Slow {
         };
         peer.stream.write_all(&self.begin)?;
         let now = Instant::now();
-        Ok(Dribble {
+        Ok(SlowConnection {
             peer: peer.unblock()?,
             since: now,
             next: now + INTERVAL,

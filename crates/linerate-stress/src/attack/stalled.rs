@@ -1,11 +1,14 @@
 //! Subscribers that never read.
 
-use std::{io::Write, net::SocketAddr, time::Duration};
+use std::{io::Write, time::Duration};
 
 use anyhow::{Context, Result};
 use socket2::{Domain, Socket, Type};
 
-use super::{Attack, Tally, count, peer::Peer};
+use super::{
+    Attack, Tally, count,
+    peer::{Peer, Peers},
+};
 use crate::{audience::PATH, websocket::request};
 
 /// The time between two rounds.
@@ -17,25 +20,13 @@ const OPENED: usize = 100;
 /// The size of a subscriber's receive buffer in bytes, which the kernel doubles.
 const RECEIVED_BYTES: usize = 2_048;
 
-pub(super) struct Stalled {
-    server: SocketAddr,
-    count: usize,
-    peers: Vec<Peer>,
-}
+pub(super) struct Stalled(pub(super) Peers);
 
 impl Stalled {
-    pub(super) const fn new(server: SocketAddr, count: usize) -> Self {
-        Self {
-            server,
-            count,
-            peers: Vec::new(),
-        }
-    }
-
     fn open(&self) -> Result<Peer> {
-        let socket = Socket::new(Domain::for_address(self.server), Type::STREAM, None)?;
+        let socket = Socket::new(Domain::for_address(self.0.server), Type::STREAM, None)?;
         socket.set_recv_buffer_size(RECEIVED_BYTES)?;
-        socket.connect(&self.server.into())?;
+        socket.connect(&self.0.server.into())?;
         let mut peer = Peer::from(std::net::TcpStream::from(socket));
         peer.stream.write_all(request(PATH, "").as_bytes())?;
         Ok(peer)
@@ -44,12 +35,12 @@ impl Stalled {
 
 impl Attack for Stalled {
     fn stroke(&mut self, tally: &mut Tally) -> Result<Duration> {
-        let opened = OPENED.min(self.count - self.peers.len());
-        let first = self.peers.len();
+        let opened = OPENED.min(self.0.count - self.0.connected.len());
+        let first = self.0.connected.len();
         for _ in 0..opened {
-            self.peers.push(self.open()?);
+            self.0.connected.push(self.open()?);
         }
-        for peer in &mut self.peers[first..] {
+        for peer in &mut self.0.connected[first..] {
             peer.wait_for_open().context("attacker cannot connect")?;
         }
         count(tally, "connections", opened as u64);

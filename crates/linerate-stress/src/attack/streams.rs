@@ -8,7 +8,10 @@ use std::{
 
 use anyhow::Result;
 
-use super::{Attack, Tally, count, peer::Peer};
+use super::{
+    Attack, Tally, count,
+    peer::{Peer, Peers},
+};
 
 /// The number of streams on each connection, which is as many as a client may have.
 pub(crate) const STREAMS: u32 = 100;
@@ -26,33 +29,19 @@ const OK: u8 = 0x88;
 /// The type of HEADERS frames (RFC 9113 §6.2).
 const HEADERS: u8 = 0x1;
 
-pub(super) struct Streams {
-    server: SocketAddr,
-    count: usize,
-    peers: Vec<Peer>,
-}
-
-impl Streams {
-    pub(super) const fn new(server: SocketAddr, count: usize) -> Self {
-        Self {
-            server,
-            count,
-            peers: Vec::new(),
-        }
-    }
-}
+pub(super) struct Streams(pub(super) Peers);
 
 impl Attack for Streams {
     fn stroke(&mut self, tally: &mut Tally) -> Result<Duration> {
-        if self.peers.is_empty() {
+        if self.0.connected.is_empty() {
             // All connect before the first requests streams, which may use up the limit of
             // connections.
-            for _ in 0..self.count {
-                self.peers.push(connect(self.server)?);
+            for _ in 0..self.0.count {
+                self.0.connected.push(connect(self.0.server)?);
             }
-            let opened: Result<Vec<u64>> = self.peers.iter_mut().map(open).collect();
+            let opened: Result<Vec<u64>> = self.0.connected.iter_mut().map(open).collect();
             let opened: u64 = opened?.into_iter().sum();
-            count(tally, "streams", self.count as u64 * u64::from(STREAMS));
+            count(tally, "streams", self.0.count as u64 * u64::from(STREAMS));
             let most = tally.entry(MOST.to_owned()).or_default();
             *most = opened.max(*most);
         }

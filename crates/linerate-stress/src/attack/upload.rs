@@ -107,7 +107,7 @@ impl Attack for Uploads {
             if uploader.sent == 0 {
                 count(tally, UPLOADS, 1);
             }
-            uploader.go_on(&self.script, tally)?;
+            uploader.continue_upload(&self.script, tally)?;
             if uploader.has_ended && self.abuse == Abuse::UploadBombs {
                 let address = uploader.address;
                 self.peers[at] = self.open(address)?;
@@ -119,7 +119,7 @@ impl Attack for Uploads {
 
 impl Uploader {
     /// Sends as much as the server accepts, and processes its messages.
-    fn go_on(&mut self, script: &[u8], tally: &mut Tally) -> Result<()> {
+    fn continue_upload(&mut self, script: &[u8], tally: &mut Tally) -> Result<()> {
         while self.sent < script.len() {
             match self.peer.stream.write(&script[self.sent..]) {
                 Ok(bytes) => self.sent += bytes,
@@ -146,12 +146,12 @@ impl Uploader {
             }
         }
         while let Some((opcode, payload)) = take_frame(&mut self.arrived) {
-            self.hear(opcode, &payload, tally)?;
+            self.handle_frame(opcode, &payload, tally)?;
         }
         Ok(())
     }
 
-    fn hear(&mut self, opcode: u8, payload: &[u8], tally: &mut Tally) -> Result<()> {
+    fn handle_frame(&mut self, opcode: u8, payload: &[u8], tally: &mut Tally) -> Result<()> {
         match (opcode, payload) {
             (0x8, [high, low, ..]) => {
                 let code = u16::from_be_bytes([*high, *low]);

@@ -23,14 +23,8 @@ pub(crate) const CLOSED: &str = "closed";
 pub(crate) const LONGEST: &str = "ms to the last";
 
 pub(super) struct Waiting {
-    server: SocketAddr,
-    count: usize,
-}
-
-impl Waiting {
-    pub(super) const fn new(server: SocketAddr, count: usize) -> Self {
-        Self { server, count }
-    }
+    pub(super) server: SocketAddr,
+    pub(super) count: usize,
 }
 
 impl Attack for Waiting {

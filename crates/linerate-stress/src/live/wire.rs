@@ -22,10 +22,10 @@ use rustls::{ClientConfig, pki_types::ServerName};
 
 use crate::websocket::{read_frame, request, wait_for_open};
 
-pub(crate) struct Wire(BufReader<Socket<Stamped>>);
+pub(crate) struct Wire(BufReader<Socket<TimestampedStream>>);
 
 /// A stream, and when the kernel received the data that was read last.
-struct Stamped {
+struct TimestampedStream {
     stream: TcpStream,
     stamp: SystemTime,
 }
@@ -56,7 +56,7 @@ impl Wire {
         stream.set_read_timeout(Some(patience))?;
         stream.set_write_timeout(Some(patience))?;
         stamp(&stream)?;
-        let stamped = Stamped {
+        let stamped = TimestampedStream {
             stream,
             stamp: SystemTime::now(),
         };
@@ -87,7 +87,7 @@ impl Wire {
     }
 }
 
-impl Read for Stamped {
+impl Read for TimestampedStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let (bytes, stamp) = receive(&self.stream, buffer)?;
         self.stamp = stamp;
@@ -95,7 +95,7 @@ impl Read for Stamped {
     }
 }
 
-impl Write for Stamped {
+impl Write for TimestampedStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.stream.write(bytes)
     }

@@ -6,14 +6,14 @@ use serde::{Deserialize, de::IgnoredAny};
 #[derive(Debug, Deserialize)]
 pub(super) struct Reply<'a> {
     pub(super) connect: Option<IgnoredAny>,
-    pub(super) error: Option<Refused>,
+    pub(super) error: Option<ErrorReply>,
     pub(super) push: Option<Push>,
     #[serde(borrow)]
-    pub(super) subscribe: Option<Subscribed<'a>>,
+    pub(super) subscribe: Option<SubscribeReply<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Refused {
+pub(super) struct ErrorReply {
     pub(super) code: u64,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Push {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Subscribed<'a> {
+pub(super) struct SubscribeReply<'a> {
     #[serde(default)]
     pub(super) epoch: &'a str,
     #[serde(default)]

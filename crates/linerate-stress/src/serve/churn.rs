@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::{BOUNDS, process::Serve};
+use super::{BOUNDS, process::ServerProcess};
 use crate::{
     Row,
     attack::{self, Abuse, HOW, OFF, ON, Tally, counted},
     figures::{Effort, SLICE, Watch},
-    live::Live,
+    live::LiveClients,
     outcome::{Finding, Outcome},
 };
 
@@ -29,11 +29,11 @@ pub(super) fn row() -> Row {
 
 fn run(effort: &Effort) -> Result<Outcome> {
     let count = effort.scaled(CONNECTIONS);
-    let server = Serve::start(
+    let server = ServerProcess::start(
         &effort.linerate,
         &["--set", "server.accepts_per_second_max=100000"],
     )?;
-    let mut live = Live::open(server.target())?;
+    let mut live = LiveClients::open(server.target())?;
     let mut watch = Watch::begin(server.process())?;
     die(&server, &mut live, FIRST.min(count), &mut watch)?;
     let alone: Result<Vec<_>> = (0..effort.slices).map(|_| live.p99(SLICE)).collect();
@@ -60,8 +60,8 @@ fn run(effort: &Effort) -> Result<Outcome> {
 /// Opens and ends `count` connections, or as many as the time allows. Returns their number, and the
 /// latency of live clients meanwhile.
 fn die(
-    server: &Serve,
-    live: &mut Live,
+    server: &ServerProcess,
+    live: &mut LiveClients,
     count: usize,
     watch: &mut Watch,
 ) -> Result<(u64, Vec<Duration>)> {

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::Result;
 
-use super::{BOUNDS, process::Serve};
+use super::{BOUNDS, process::ServerProcess};
 use crate::{
     Row,
     attack::{
@@ -15,7 +15,7 @@ use crate::{
         waiting::{CLOSED, LONGEST},
     },
     figures::{Effort, Figures, SLICE, Watch, alternate},
-    live::{Live, visit},
+    live::{LiveClients, visit},
     outcome::{Finding, Outcome},
 };
 
@@ -48,10 +48,10 @@ pub(super) fn rows() -> [Row; 2] {
 }
 
 fn run_closing(effort: &Effort) -> Result<Outcome> {
-    let server = Serve::start(&effort.linerate, &[])?;
+    let server = ServerProcess::start(&effort.linerate, &[])?;
     let process = server.process();
     let mut attackers = attack::start(Abuse::Waiting, server.address, TURNED_AWAY)?;
-    let mut live = Live::open(server.target())?;
+    let mut live = LiveClients::open(server.target())?;
     live.p99(SLICE)?;
     let log = server.directory.path().join("log");
     let lines = || -> Result<usize> { Ok(fs::read_to_string(&log)?.lines().count()) };
@@ -95,10 +95,10 @@ fn run_closing(effort: &Effort) -> Result<Outcome> {
 }
 
 fn run(effort: &Effort) -> Result<Outcome> {
-    let server = Serve::start(&effort.linerate, &[])?;
+    let server = ServerProcess::start(&effort.linerate, &[])?;
     let process = server.process();
     let peers = FILES as usize + WAITING;
-    let mut live = Live::open(server.target())?;
+    let mut live = LiveClients::open(server.target())?;
     live.p99(SLICE)?;
     let mut watch = Watch::begin(process)?;
     server.limit_files(process.open_files()? + FILES)?;
@@ -146,7 +146,7 @@ fn run(effort: &Effort) -> Result<Outcome> {
 }
 
 /// Returns how long it takes until a client can connect.
-fn recovery(server: &Serve) -> Result<Duration> {
+fn recovery(server: &ServerProcess) -> Result<Duration> {
     let started = Instant::now();
     let target = server.target();
     while let Err(error) = visit(&target) {

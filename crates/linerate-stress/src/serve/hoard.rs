@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::{BOUNDS, process::Serve};
+use super::{BOUNDS, process::ServerProcess};
 use crate::{
     Row,
     attack::{
@@ -12,7 +12,7 @@ use crate::{
         hoard::{BODY_BYTES, BODY_EVERY, MESSAGE_BYTES, SENT_AWAY},
     },
     figures::{BACK_WITHIN, Effort, Figures, SLICE, Watch, wait_until_back},
-    live::Live,
+    live::LiveClients,
     outcome::{Bounds, Finding, Outcome},
 };
 
@@ -31,15 +31,15 @@ pub(super) fn row() -> Row {
 
 fn run(effort: &Effort) -> Result<Outcome> {
     let budget = format!("server.memory_bytes_max={BUDGET_BYTES}");
-    let server = Serve::start(&effort.linerate, &["--set", &budget])?;
+    let server = ServerProcess::start(&effort.linerate, &["--set", &budget])?;
     let mut attackers = attack::start(Abuse::Hoard, server.address, PEERS)?;
-    let mut live = Live::open(server.target())?;
+    let mut live = LiveClients::open(server.target())?;
     live.p99(SLICE)?;
     let mut watch = Watch::begin(server.process())?;
-    attackers.ask_meanwhile(WELL, || go_on(&mut live))?;
+    attackers.ask_meanwhile(WELL, || serve_live_clients(&mut live))?;
     let alone: Result<Vec<_>> = (0..effort.slices).map(|_| live.p99(SLICE)).collect();
-    attackers.ask_meanwhile(OFF, || go_on(&mut live))?;
-    attackers.ask_meanwhile(ON, || go_on(&mut live))?;
+    attackers.ask_meanwhile(OFF, || serve_live_clients(&mut live))?;
+    attackers.ask_meanwhile(ON, || serve_live_clients(&mut live))?;
     let with = watch.during(|watch| {
         let mut with = Vec::new();
         // The first slices show how memory becomes scarce, the others how the server copes with
@@ -51,10 +51,10 @@ fn run(effort: &Effort) -> Result<Outcome> {
         Ok(with)
     })?;
     let tally: Tally = attackers.ask_for(HOW)?;
-    attackers.ask_meanwhile(OFF, || go_on(&mut live))?;
+    attackers.ask_meanwhile(OFF, || serve_live_clients(&mut live))?;
     let before = watch.memory_before();
     let back = wait_until_back(server.process(), before + LEFT_MAX, Instant::now(), || {
-        go_on(&mut live)
+        serve_live_clients(&mut live)
     })?;
     let figures = Figures {
         tally,
@@ -67,7 +67,7 @@ fn run(effort: &Effort) -> Result<Outcome> {
 }
 
 /// Lets live clients exchange messages for a moment.
-fn go_on(live: &mut Live) -> Result<()> {
+fn serve_live_clients(live: &mut LiveClients) -> Result<()> {
     live.p99(SLICE / 50).map(|_| ())
 }
 

@@ -22,7 +22,7 @@ const END_MAX: Duration = Duration::from_secs(10);
 const LISTEN: &[&str] = &["--listen", "127.0.0.1:0"];
 
 /// A server process. It is killed when dropped.
-pub(super) struct Serve {
+pub(super) struct ServerProcess {
     child: ChildProcess,
     pub(super) address: SocketAddr,
     is_tls: bool,
@@ -30,26 +30,18 @@ pub(super) struct Serve {
     pub(super) directory: TempDir,
 }
 
-impl Serve {
+impl ServerProcess {
     /// Starts a server without keys, which therefore serves every client on this machine.
     pub(super) fn start(linerate: &Path, flags: &[&str]) -> Result<Self> {
-        Self::start_in(
-            tempfile::tempdir()?,
-            linerate,
-            true,
-            &[LISTEN, flags].concat(),
-        )
+        let flags = [LISTEN, flags].concat();
+        Self::start_in(tempfile::tempdir()?, linerate, true, &flags)
     }
 
     /// Starts a server with the usual scheduling, where a busy thread does not keep the others from
     /// running.
     pub(super) fn start_sharing(linerate: &Path, flags: &[&str]) -> Result<Self> {
-        Self::start_in(
-            tempfile::tempdir()?,
-            linerate,
-            false,
-            &[LISTEN, flags].concat(),
-        )
+        let flags = [LISTEN, flags].concat();
+        Self::start_in(tempfile::tempdir()?, linerate, false, &flags)
     }
 
     /// Starts a node with this configuration, which contains its address.

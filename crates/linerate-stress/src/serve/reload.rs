@@ -5,13 +5,13 @@ use rustix::process::Signal;
 
 use super::{
     BOUNDS,
-    process::{Serve, write_certificate},
+    process::{ServerProcess, write_certificate},
 };
 use crate::{
     Row,
     attack::{self, Abuse, OFF, ON},
     figures::{Effort, Figures, SLICE, Watch},
-    live::Live,
+    live::LiveClients,
     outcome::{Finding, Outcome},
     waits::median,
 };
@@ -24,9 +24,9 @@ pub(super) fn row() -> Row {
 }
 
 fn run(effort: &Effort) -> Result<Outcome> {
-    let server = Serve::start_tls(&effort.linerate)?;
+    let server = ServerProcess::start_tls(&effort.linerate)?;
     let mut arriving = attack::start(Abuse::Tls, server.address, 1)?;
-    let mut live = Live::open(server.target())?;
+    let mut live = LiveClients::open(server.target())?;
     live.p99(SLICE)?;
     let mut watch = Watch::begin(server.process())?;
     arriving.ask(ON)?;
@@ -66,7 +66,7 @@ fn run(effort: &Effort) -> Result<Outcome> {
 }
 
 /// Makes the server reload repeatedly, and returns the 99th percentile of live clients' latency.
-fn slice(server: &Serve, live: &mut Live) -> Result<std::time::Duration> {
+fn slice(server: &ServerProcess, live: &mut LiveClients) -> Result<std::time::Duration> {
     write_certificate(server.directory.path())?;
     let mut waits = Vec::new();
     for _ in 0..RELOADS {

@@ -15,14 +15,14 @@ use anyhow::{Context, Result, ensure};
 use linerate_harness::process::Process;
 use linerate_testkit::server::{RedisServer, free_port};
 
-use super::{process::Serve, publisher::Publisher};
+use super::{process::ServerProcess, publisher::Publisher};
 use crate::{
     Row,
     child::Child,
     figures::{Effort, Figures, Span},
     live::{Target, visit},
     outcome::{Bounds, Finding, Outcome},
-    roam::{CHANNEL, ROAM, Seen},
+    roam::{CHANNEL, ROAM, RoamReport},
     waits::median,
 };
 
@@ -64,13 +64,13 @@ fn run(effort: &Effort) -> Result<Outcome> {
     arguments.extend(nodes.nodes.iter().map(|node| node.address.to_string()));
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let mut clients = Child::start(&arguments)?;
-    let publisher = Publishing::start(nodes.beside.address)?;
-    settle(&mut clients, count, &mut Seen::default())?;
+    let publisher = PublisherThread::start(nodes.beside.address)?;
+    settle(&mut clients, count, &mut RoamReport::default())?;
     let memory_before = nodes.nodes[0].process().resident_bytes()?;
     let alone = slices(&mut clients, effort.slices)?;
 
-    let (mut all, mut with) = (Seen::default(), Vec::new());
-    let used_before = Used::now(&nodes, &clients, &redis)?;
+    let (mut all, mut with) = (RoamReport::default(), Vec::new());
+    let used_before = CpuUse::now(&nodes, &clients, &redis)?;
     let started = Instant::now();
     for number in 0..rounds * NODES {
         nodes.restart(number % NODES)?;
@@ -79,7 +79,7 @@ fn run(effort: &Effort) -> Result<Outcome> {
     let share = nodes.processor_time.as_secs_f64() / started.elapsed().as_secs_f64();
     publisher.stop()?;
     settle(&mut clients, count, &mut all)?;
-    let used = Used::now(&nodes, &clients, &redis)?;
+    let used = CpuUse::now(&nodes, &clients, &redis)?;
     clients.end()?;
     thread::sleep(Duration::from_secs(1));
     let process = nodes.nodes[0].process();
@@ -113,8 +113,8 @@ fn run(effort: &Effort) -> Result<Outcome> {
     })
 }
 
-fn findings(all: &Seen, used: &Used) -> Vec<Finding> {
-    let Seen {
+fn findings(all: &RoamReport, used: &CpuUse) -> Vec<Finding> {
+    let RoamReport {
         publications,
         lost,
         gaps,
@@ -143,13 +143,13 @@ fn findings(all: &Seen, used: &Used) -> Vec<Finding> {
 }
 
 /// CPU time used, including everything else that the processes do.
-struct Used {
+struct CpuUse {
     nodes: Duration,
     clients: Duration,
     redis: Duration,
 }
 
-impl Used {
+impl CpuUse {
     fn now(nodes: &Nodes, clients: &Child, redis: &RedisServer) -> Result<Self> {
         let of_redis = redis.cli(&["INFO", "CPU"]);
         let seconds = of_redis.lines().filter_map(|line| {
@@ -181,8 +181,8 @@ impl Used {
 }
 
 /// Asks the clients for a report, and adds it to the totals in `all`.
-fn note(clients: &mut Child, all: &mut Seen) -> Result<Seen> {
-    let seen: Seen = clients.ask_for("and?")?;
+fn note(clients: &mut Child, all: &mut RoamReport) -> Result<RoamReport> {
+    let seen: RoamReport = clients.ask_for("and?")?;
     all.subscribed = seen.subscribed;
     all.publications += seen.publications;
     all.lost += seen.lost;
@@ -195,7 +195,7 @@ fn note(clients: &mut Child, all: &mut Seen) -> Result<Seen> {
 
 /// Waits until all clients are subscribed, as an operator does before restarting the next
 /// node. Returns the worst 99th percentile of the time that publications took to arrive meanwhile.
-fn settle(clients: &mut Child, count: usize, all: &mut Seen) -> Result<Duration> {
+fn settle(clients: &mut Child, count: usize, all: &mut RoamReport) -> Result<Duration> {
     let deadline = Instant::now() + SETTLE_MAX;
     let mut worst = Duration::ZERO;
     loop {
@@ -216,7 +216,7 @@ fn slices(clients: &mut Child, count: usize) -> Result<Vec<Duration>> {
     let mut waits = Vec::new();
     for _ in 0..count {
         thread::sleep(4 * INTERVAL);
-        waits.push(note(clients, &mut Seen::default())?.on_its_way_p99);
+        waits.push(note(clients, &mut RoamReport::default())?.on_its_way_p99);
     }
     Ok(waits)
 }
@@ -225,9 +225,9 @@ fn slices(clients: &mut Child, count: usize) -> Result<Vec<Duration>> {
 struct Nodes {
     linerate: std::path::PathBuf,
     configurations: Vec<String>,
-    nodes: Vec<Serve>,
+    nodes: Vec<ServerProcess>,
     /// The node that is used to publish.
-    beside: Serve,
+    beside: ServerProcess,
     memory_peak: u64,
     files_peak: u64,
     processor_time: Duration,
@@ -274,14 +274,14 @@ impl Nodes {
     }
 
     fn end(self) -> Result<()> {
-        self.nodes.into_iter().try_for_each(Serve::end)?;
+        self.nodes.into_iter().try_for_each(ServerProcess::end)?;
         self.beside.end()
     }
 }
 
 /// Starts a node, and checks that it serves clients.
-fn start(linerate: &Path, configuration: &str) -> Result<Serve> {
-    let node = Serve::start_node(linerate, configuration)?;
+fn start(linerate: &Path, configuration: &str) -> Result<ServerProcess> {
+    let node = ServerProcess::start_node(linerate, configuration)?;
     visit(&Target {
         address: node.address,
         path: "/echo",
@@ -320,20 +320,20 @@ durable = true
 }
 
 /// A thread that publishes at a steady rate.
-struct Publishing {
-    goes_on: Arc<AtomicBool>,
+struct PublisherThread {
+    is_running: Arc<AtomicBool>,
     thread: JoinHandle<Result<()>>,
 }
 
-impl Publishing {
+impl PublisherThread {
     fn start(server: SocketAddr) -> Result<Self> {
         let mut publisher = Publisher::connect(server, CHANNEL, KEY)?;
-        let goes_on = Arc::new(AtomicBool::new(true));
+        let is_running = Arc::new(AtomicBool::new(true));
         let thread = thread::spawn({
-            let goes_on = goes_on.clone();
+            let is_running = is_running.clone();
             move || {
                 let mut number = 0_u64;
-                while goes_on.load(Ordering::Relaxed) {
+                while is_running.load(Ordering::Relaxed) {
                     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
                     publisher.publish(&format!(r#"{{"n":{number},"at":{}}}"#, now.as_nanos()))?;
                     number += 1;
@@ -342,11 +342,11 @@ impl Publishing {
                 Ok(())
             }
         });
-        Ok(Self { goes_on, thread })
+        Ok(Self { is_running, thread })
     }
 
     fn stop(self) -> Result<()> {
-        self.goes_on.store(false, Ordering::Relaxed);
+        self.is_running.store(false, Ordering::Relaxed);
         let published = self.thread.join();
         published.map_err(|_| anyhow::anyhow!("the publisher panicked"))?
     }

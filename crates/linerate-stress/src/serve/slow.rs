@@ -7,13 +7,13 @@ use std::{
 
 use anyhow::Result;
 
-use super::{BOUNDS, process::Serve};
+use super::{BOUNDS, process::ServerProcess};
 use crate::{
     Row,
     attack::{self, Abuse, HOW, OFF, ON, Tally, counted},
     child::Child,
     figures::{Effort, Figures, SLICE, Watch},
-    live::Live,
+    live::LiveClients,
     outcome::{Bounds, Finding, Outcome},
     waits::median,
 };
@@ -63,11 +63,11 @@ pub(super) fn rows() -> Vec<Row> {
 fn run(abuse: Abuse, deadline: Duration, effort: &Effort) -> Result<Outcome> {
     let peers = effort.scaled(PEERS);
     let server = match abuse {
-        Abuse::SlowTls => Serve::start_tls(&effort.linerate)?,
-        _ => Serve::start(&effort.linerate, &[])?,
+        Abuse::SlowTls => ServerProcess::start_tls(&effort.linerate)?,
+        _ => ServerProcess::start(&effort.linerate, &[])?,
     };
     let mut attackers = attack::start(abuse, server.address, peers)?;
-    let mut live = Live::open(server.target())?;
+    let mut live = LiveClients::open(server.target())?;
     live.p99(SLICE)?;
     let mut watch = Watch::begin(server.process())?;
     let alone: Result<Vec<_>> = (0..effort.slices).map(|_| live.p99(SLICE)).collect();
@@ -104,7 +104,7 @@ fn run(abuse: Abuse, deadline: Duration, effort: &Effort) -> Result<Outcome> {
 /// and how long new clients took to connect.
 fn abused(
     attackers: &mut Child,
-    live: &mut Live,
+    live: &mut LiveClients,
     peers: usize,
     deadline: Duration,
     watch: &mut Watch,

@@ -8,11 +8,11 @@ use std::{
 use anyhow::{Result, bail, ensure};
 use rustix::process::{Resource, getrlimit};
 
-use super::{process::Serve, publisher::Publisher};
+use super::{process::ServerProcess, publisher::Publisher};
 use crate::{
     Row,
     attack::{self, Abuse, HOW, OFF, ON, Tally, counted},
-    audience::{AUDIENCE, CHANNEL, Heard, publication},
+    audience::{AUDIENCE, AudienceReport, CHANNEL, publication},
     child::Child,
     figures::{Effort, Watch},
     outcome::{Bounds, Finding, Outcome},
@@ -54,7 +54,7 @@ fn run(effort: &Effort) -> Result<Outcome> {
     let files = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
     let room = usize::try_from(files.saturating_sub(FILES_SPARE) / 2)?;
     let count = effort.scaled(SUBSCRIBERS).min(room);
-    let server = Serve::start(
+    let server = ServerProcess::start(
         &effort.linerate,
         &["--connections-max", &(2 * count + 100).to_string()],
     )?;
@@ -144,9 +144,9 @@ fn hear(audience: &mut Child, count: usize, publications: usize) -> Result<Durat
     let mut got = 0;
     let mut longest = 0;
     loop {
-        let heard: Heard = audience.ask_for("and?")?;
-        got += heard["publications"];
-        longest = longest.max(heard.get("p99 µs").copied().unwrap_or_default());
+        let report: AudienceReport = audience.ask_for("and?")?;
+        got += report["publications"];
+        longest = longest.max(report.get("p99 µs").copied().unwrap_or_default());
         if got >= (count * publications) as u64 {
             return Ok(Duration::from_micros(longest));
         }

@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::{BOUNDS, process::Serve};
+use super::{BOUNDS, process::ServerProcess};
 use crate::{
     Row,
     attack::{self, Abuse, HOW, OFF, ON, Tally, counted, upload::UPLOADS},
     figures::{Effort, Figures, SLICE, Watch, wait_until_back},
-    live::{Live, neighbour::Neighbour},
+    live::{LiveClients, neighbour::Neighbour},
     outcome::{Bounds, Finding, Outcome},
     waits::median,
 };
@@ -107,12 +107,12 @@ pub(super) fn rows() -> Vec<Row> {
 }
 
 fn run(plan: &Plan, effort: &Effort) -> Result<Outcome> {
-    let server = Serve::start_sharing(
+    let server = ServerProcess::start_sharing(
         &effort.linerate,
         &["--set", "server.trusted_proxies=127.0.0.1/32"],
     )?;
     let mut attackers = attack::start(plan.abuse, server.address, plan.peers)?;
-    let mut live = Live::open(server.target())?;
+    let mut live = LiveClients::open(server.target())?;
     let mut neighbour = Neighbour::open(server.address)?;
     let mut slices = |count: usize| -> Result<(Duration, Duration)> {
         let (mut echoes, mut lines) = (Vec::new(), Vec::new());
@@ -149,7 +149,7 @@ fn run(plan: &Plan, effort: &Effort) -> Result<Outcome> {
             ..BOUNDS
         },
         also: vec![
-            told(plan, &figures.tally),
+            endings(plan, &figures.tally),
             Finding::new(
                 format!(
                     "a line of a well-behaved upload is parsed within {:.1} ms, without the abuse {:.1} ms ({:.0} ms)",
@@ -177,7 +177,7 @@ fn run(plan: &Plan, effort: &Effort) -> Result<Outcome> {
 }
 
 /// Checks how the server has ended uploads.
-fn told(plan: &Plan, tally: &Tally) -> Finding {
+fn endings(plan: &Plan, tally: &Tally) -> Finding {
     let count = |name: &str| counted(tally, name);
     let ended = plan.ends.iter().map(|end| count(end)).sum::<u64>();
     let others: Vec<String> = tally

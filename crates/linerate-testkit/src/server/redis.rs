@@ -11,7 +11,7 @@ use std::{
 
 use super::{ServerProcess, find, free_port};
 
-/// A Redis server.
+/// A Redis server, or a sentinel that watches one.
 #[derive(Debug)]
 pub struct RedisServer {
     process: ServerProcess,
@@ -57,6 +57,28 @@ impl RedisServer {
         Some(Self { process })
     }
 
+    /// Starts a sentinel that decides alone, after one second, that `master` is down. `None` if
+    /// Redis is not installed.
+    ///
+    /// # Panics
+    /// Panics if its configuration cannot be written.
+    pub fn start_sentinel(name: &str, master: &Self) -> Option<Self> {
+        let port = free_port();
+        let process = ServerProcess::start("redis-server", port, |directory| {
+            let file = directory.join("sentinel.conf");
+            let text = format!(
+                "port {port}\nbind 127.0.0.1\n\
+                 sentinel monitor {name} 127.0.0.1 {} 1\n\
+                 sentinel down-after-milliseconds {name} 1000\n\
+                 sentinel failover-timeout {name} 3000\n",
+                master.port(),
+            );
+            fs::write(&file, text).expect("the directory can be written");
+            vec![file.display().to_string(), "--sentinel".to_owned()]
+        })?;
+        Some(Self { process })
+    }
+
     /// Returns the URL of the server.
     pub fn url(&self) -> String {
         format!("redis://{}", self.address())
@@ -67,7 +89,14 @@ impl RedisServer {
     /// # Panics
     /// Panics if `redis-cli` is not installed.
     pub fn cli(&self, arguments: &[&str]) -> String {
-        redis_cli(self.port(), arguments)
+        let program = find("redis-cli").expect("redis-cli comes with redis-server");
+        let output = Command::new(program)
+            .args(["-p", &self.port().to_string()])
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .expect("a program that was found can be started");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }
 }
 
@@ -174,67 +203,4 @@ const RANGES: [(&str, &str); 3] = [("0", "5460"), ("5461", "10922"), ("10923", "
 fn cluster_port(node: &RedisServer) -> String {
     let answer = node.cli(&["CONFIG", "GET", "cluster-port"]);
     answer.lines().last().unwrap_or_default().to_owned()
-}
-
-/// A sentinel that watches one master.
-#[derive(Debug)]
-pub struct SentinelServer {
-    process: ServerProcess,
-}
-
-impl SentinelServer {
-    /// Starts a sentinel that decides alone, after one second, that `master` is down. `None` if
-    /// Redis is not installed.
-    ///
-    /// # Panics
-    /// Panics if its configuration cannot be written.
-    pub fn start(name: &str, master: &RedisServer) -> Option<Self> {
-        let port = free_port();
-        let process = ServerProcess::start("redis-server", port, |directory| {
-            let file = directory.join("sentinel.conf");
-            let text = format!(
-                "port {port}\nbind 127.0.0.1\n\
-                 sentinel monitor {name} 127.0.0.1 {} 1\n\
-                 sentinel down-after-milliseconds {name} 1000\n\
-                 sentinel failover-timeout {name} 3000\n",
-                master.port(),
-            );
-            fs::write(&file, text).expect("the directory can be written");
-            vec![file.display().to_string(), "--sentinel".to_owned()]
-        })?;
-        Some(Self { process })
-    }
-
-    /// Runs a command with `redis-cli` and returns its output.
-    ///
-    /// # Panics
-    /// Panics if `redis-cli` is not installed.
-    pub fn cli(&self, arguments: &[&str]) -> String {
-        redis_cli(self.port(), arguments)
-    }
-}
-
-impl Deref for SentinelServer {
-    type Target = ServerProcess;
-
-    fn deref(&self) -> &ServerProcess {
-        &self.process
-    }
-}
-
-impl DerefMut for SentinelServer {
-    fn deref_mut(&mut self) -> &mut ServerProcess {
-        &mut self.process
-    }
-}
-
-fn redis_cli(port: u16, arguments: &[&str]) -> String {
-    let program = find("redis-cli").expect("redis-cli comes with redis-server");
-    let output = Command::new(program)
-        .args(["-p", &port.to_string()])
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output()
-        .expect("a program that was found can be started");
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }

@@ -52,7 +52,7 @@ fn assert_right(script: &Script, input: &[u8]) {
         let (check, result) = feed(script, input, piece);
         result.unwrap();
         assert_eq!((check.answered(), check.due()), (4, 0), "pieces of {piece}");
-        assert_eq!(check.verified(script), 4 * script.answer_bytes() as u64);
+        assert_eq!(check.verified(script), 4 * script.answer_bytes as u64);
     }
 }
 
@@ -67,14 +67,14 @@ fn frame(head: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 fn payload(script: &Script, message: usize) -> &[u8] {
-    &script.answers()[message * script.answer_bytes()..][4..script.answer_bytes()]
+    &script.answers()[message * script.answer_bytes..][4..script.answer_bytes]
 }
 
 #[test]
 fn answers_may_come_in_pieces() {
     for wire in [Wire::Raw, Wire::WebSocket] {
         let script = script(wire);
-        assert_right(&script, &script.answers()[..4 * script.answer_bytes()]);
+        assert_right(&script, &script.answers()[..4 * script.answer_bytes]);
     }
 }
 
@@ -84,11 +84,11 @@ fn cycle_begins_anew() {
     let mut check = Check::new(&script, 6);
     check.expect(&script, 12);
     let answers = script.answers();
-    let first = 6 * script.answer_bytes();
+    let first = 6 * script.answer_bytes;
     for part in [
         &answers[first..],
         answers,
-        &answers[..2 * script.answer_bytes()],
+        &answers[..2 * script.answer_bytes],
     ] {
         check.take(&script, part).unwrap();
     }
@@ -141,8 +141,8 @@ fn part_of_a_message_counts_as_that_part() {
 fn each_changed_byte_is_found() {
     for wire in [Wire::Raw, Wire::WebSocket] {
         let script = script(wire);
-        let right = &script.answers()[..4 * script.answer_bytes()];
-        let at = 2 * script.answer_bytes() + script.header_bytes() + 77;
+        let right = &script.answers()[..4 * script.answer_bytes];
+        let at = 2 * script.answer_bytes + script.header_bytes + 77;
         let mut wrong = right.to_vec();
         wrong[at] ^= 0x20;
         let LoadError::Differs {
@@ -289,7 +289,7 @@ fn close_counts_only_once_everything_is_answered() {
             "{found}"
         );
     }
-    let answers = &script.answers()[..4 * script.answer_bytes()];
+    let answers = &script.answers()[..4 * script.answer_bytes];
     let input = [answers, &frame(0x88, b"\x03\xe8")].concat();
     assert!(matches!(
         error(&script, &input),
@@ -305,7 +305,7 @@ fn close_counts_only_once_everything_is_answered() {
 fn nothing_may_come_unasked() {
     for wire in [Wire::Raw, Wire::WebSocket] {
         let script = script(wire);
-        let found = error(&script, &script.answers()[..5 * script.answer_bytes()]);
+        let found = error(&script, &script.answers()[..5 * script.answer_bytes]);
         assert!(
             matches!(found, LoadError::Unasked { message: 4 }),
             "{found}"

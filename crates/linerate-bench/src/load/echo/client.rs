@@ -1,6 +1,7 @@
 //! One client of an echo: sends windows of the script, checks the answers, closes and reconnects.
 
 use std::io::{self, Read as _, Write as _};
+use std::ops::ControlFlow;
 
 use linerate_harness::socket::Socket;
 use linerate_proto::{CloseCode, Opcode};
@@ -14,10 +15,10 @@ use crate::load::{LoadError, Wire};
 #[derive(Debug)]
 pub(super) struct Client {
     /// Number of this client among all clients.
-    number: usize,
-    socket: Socket,
+    pub(super) number: usize,
+    pub(super) socket: Socket,
     stage: Stage,
-    check: Check,
+    pub(super) check: Check,
     /// Index in the cycle of the message that is sent next.
     next: usize,
     /// Position of the next unsent byte in the requests, and how many bytes to send from there.
@@ -31,9 +32,9 @@ pub(super) struct Client {
     /// Time at which the window in flight was started, on the caller's clock.
     window_start: u64,
     /// Grows whenever the server does something. The server is silent while this does not change.
-    activity: u64,
+    pub(super) activity: u64,
     /// Number of bytes of frames that have arrived.
-    received: u64,
+    pub(super) received: u64,
 }
 
 #[derive(Debug)]
@@ -43,21 +44,8 @@ enum Stage {
     Opening(Box<Opening>),
 }
 
-/// What became of a client after its socket was ready.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Outcome {
-    /// The connection has ended as it should.
-    Done,
-    /// The connection continues.
-    GoesOn,
-}
-
 impl Client {
     /// Opens a connection and waits until it is open.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the connection cannot be opened.
     pub(super) fn open(plan: &Plan<'_>, number: usize) -> Result<Self, LoadError> {
         let opened = opening::open(plan.target, plan.echo.deflate, plan.budget.silence_max)?;
         let mut client = Self::new(plan, number, opened.socket, Stage::Open);
@@ -102,20 +90,12 @@ impl Client {
     }
 
     /// Queues `messages` more messages and sends what the socket accepts.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the connection broke.
     pub(super) fn send(&mut self, plan: &Plan<'_>, messages: u64) -> Result<(), LoadError> {
         self.enqueue(plan, messages);
         self.transmit(plan)
     }
 
     /// Sends the first window.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the connection broke.
     pub(super) fn begin(&mut self, plan: &Plan<'_>, now: u64) -> Result<(), LoadError> {
         self.next_window(plan, now)?;
         self.transmit(plan)
@@ -124,13 +104,11 @@ impl Client {
     /// Does what the socket is ready for: sends, receives, checks, and sends the next window once
     /// the current one has been answered.
     ///
+    /// Breaks when the connection has ended as it should.
+    ///
     /// `ended` is true if the server will send no more. `now` returns the current time. `answered`
     /// is called with the time, the age of the window and the number of messages that were
     /// answered.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the server failed.
     pub(super) fn handle_ready(
         &mut self,
         plan: &Plan<'_>,
@@ -138,20 +116,20 @@ impl Client {
         buffer: &mut [u8],
         now: impl Fn() -> u64,
         mut answered: impl FnMut(u64, u64, u64),
-    ) -> Result<Outcome, LoadError> {
+    ) -> Result<ControlFlow<()>, LoadError> {
         if let Stage::Opening(opening) = &mut self.stage {
             let Some(leftover) = opening.drive(&mut self.socket)? else {
-                return Ok(Outcome::GoesOn);
+                return Ok(ControlFlow::Continue(()));
             };
             self.stage = Stage::Open;
             self.activity += 1;
             self.check.take(&plan.script, &leftover)?;
             self.begin(plan, now())?;
             if self.socket.drained() && !ended {
-                return Ok(Outcome::GoesOn);
+                return Ok(ControlFlow::Continue(()));
             }
         } else if ended && self.check.is_closed() {
-            return Ok(Outcome::Done);
+            return Ok(ControlFlow::Break(()));
         } else {
             self.transmit(plan)?;
         }
@@ -160,11 +138,11 @@ impl Client {
                 Ok(0) => return self.handle_end(plan),
                 Ok(bytes) => bytes,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return Ok(Outcome::GoesOn);
+                    return Ok(ControlFlow::Continue(()));
                 }
                 // The server has answered the Close frame. How it ends the connection after that is
                 // up to it.
-                Err(_) if self.check.is_closed() => return Ok(Outcome::Done),
+                Err(_) if self.check.is_closed() => return Ok(ControlFlow::Break(())),
                 Err(error) => return Err(LoadError::of_socket(error)),
             };
             self.activity += bytes as u64;
@@ -178,7 +156,7 @@ impl Client {
             if ended && self.check.is_closed() && self.socket.drained() {
                 // The server sends nothing after its Close frame, and another read would only
                 // confirm that.
-                return Ok(Outcome::Done);
+                return Ok(ControlFlow::Break(()));
             }
             let messages = self.check.answered() - before;
             if messages > 0 {
@@ -190,40 +168,14 @@ impl Client {
             }
             self.transmit(plan)?;
             if self.socket.drained() && !ended {
-                return Ok(Outcome::GoesOn);
+                return Ok(ControlFlow::Continue(()));
             }
         }
     }
 
     /// Closes the connection without a closing handshake.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the socket option cannot be set.
     pub(super) fn abandon(self) -> Result<(), LoadError> {
         self.socket.abandon().map_err(LoadError::of_socket)
-    }
-
-    pub(super) fn number(&self) -> usize {
-        self.number
-    }
-
-    pub(super) fn socket(&self) -> &Socket {
-        &self.socket
-    }
-
-    pub(super) fn check(&self) -> &Check {
-        &self.check
-    }
-
-    /// Returns the number of bytes of frames that have arrived.
-    pub(super) fn received(&self) -> u64 {
-        self.received
-    }
-
-    /// Returns a number that grows whenever the server does something.
-    pub(super) fn activity(&self) -> u64 {
-        self.activity
     }
 
     /// Returns whether the client waits for the server.
@@ -310,10 +262,12 @@ impl Client {
     }
 
     /// Decides whether the end of the stream was expected.
-    fn handle_end(&self, plan: &Plan<'_>) -> Result<Outcome, LoadError> {
+    fn handle_end(&self, plan: &Plan<'_>) -> Result<ControlFlow<()>, LoadError> {
         match (&self.stage, plan.target.wire) {
-            (Stage::Closing, Wire::Raw) => Ok(Outcome::Done),
-            (Stage::Closing, Wire::WebSocket) if self.check.is_closed() => Ok(Outcome::Done),
+            (Stage::Closing, Wire::Raw) => Ok(ControlFlow::Break(())),
+            (Stage::Closing, Wire::WebSocket) if self.check.is_closed() => {
+                Ok(ControlFlow::Break(()))
+            }
             (Stage::Closing, Wire::WebSocket) => Err(LoadError::CloseUnanswered),
             (Stage::Open | Stage::Opening(_), _) => Err(LoadError::Ended),
         }

@@ -36,9 +36,9 @@ impl Schedule {
     pub(super) fn new(rate: f64, start: u64) -> Result<Self, LoadError> {
         let interval = 1e9 / rate;
         if !(interval.is_finite() && interval > 0.0) {
-            return Err(LoadError::Unsupported {
-                what: "a rate that is not greater than zero",
-            });
+            return Err(LoadError::Unsupported(
+                "a rate that is not greater than zero",
+            ));
         }
         let timer = timerfd_create(
             TimerfdClockId::Monotonic,
@@ -46,9 +46,8 @@ impl Schedule {
         )
         .map_err(system("cannot create a timer"))?;
         let period = Duration::from_nanos(interval as u64).max(INTERVAL_MIN);
-        let period = Timespec::try_from(period).map_err(|_| LoadError::Unsupported {
-            what: "a rate that is too low for a timer",
-        })?;
+        let period = Timespec::try_from(period)
+            .map_err(|_| LoadError::Unsupported("a rate that is too low for a timer"))?;
         let times = Itimerspec {
             it_interval: period,
             it_value: period,

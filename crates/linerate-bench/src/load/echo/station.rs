@@ -7,6 +7,7 @@ use nix::time::ClockId;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use super::LoadTotals;
 use crate::load::LoadError;
 use crate::load::error::system;
 
@@ -56,10 +57,6 @@ pub(super) struct Station {
 
 impl Station {
     /// Creates a station in the phase [`Phase::Opening`].
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if no eventfd can be created.
     pub(super) fn new() -> Result<Self, LoadError> {
         Ok(Self {
             verified: AtomicU64::new(0),
@@ -113,16 +110,14 @@ impl Station {
         let _ = rustix::io::write(&self.signal, &1_u64.to_ne_bytes());
     }
 
-    pub(super) fn verified(&self) -> u64 {
-        self.verified.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn connections(&self) -> u64 {
-        self.connections.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn received(&self) -> u64 {
-        self.received.load(Ordering::Relaxed)
+    /// Returns what the thread has done so far. The thread must be running.
+    pub(super) fn totals(&self) -> Result<LoadTotals, LoadError> {
+        Ok(LoadTotals {
+            verified_bytes: self.verified.load(Ordering::Relaxed),
+            connections: self.connections.load(Ordering::Relaxed),
+            received_bytes: self.received.load(Ordering::Relaxed),
+            cpu: self.cpu()?,
+        })
     }
 
     pub(super) fn is_behind(&self) -> bool {
@@ -130,11 +125,7 @@ impl Station {
     }
 
     /// Returns the CPU time of the thread, which must be running.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the thread is not running.
-    pub(super) fn cpu(&self) -> Result<Duration, LoadError> {
+    fn cpu(&self) -> Result<Duration, LoadError> {
         // The kernel's id of the CPU clock of a thread (CPUCLOCK_PERTHREAD and CPUCLOCK_SCHED).
         // Unlike the figures in /proc, this clock is precise at any moment.
         let clock = !self.thread.load(Ordering::Acquire) << 3 | 6;

@@ -7,7 +7,7 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::fd::OwnedFd;
 
 use super::Plan;
-use super::client::{Client, Outcome};
+use super::client::Client;
 use super::schedule::Schedule;
 use super::station::{Phase, Station};
 use crate::load::LoadError;
@@ -69,10 +69,6 @@ impl Slot {
 impl<'a> Worker<'a> {
     /// Opens the connections of the clients `numbers`. Connections that are replaced during the
     /// load are only started here and become open later.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if a connection cannot be opened.
     pub(super) fn new(
         plan: &'a Plan<'a>,
         station: &'a Station,
@@ -109,10 +105,6 @@ impl<'a> Worker<'a> {
     }
 
     /// Runs until the conductor ends the load, and returns the latencies in nanoseconds.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the server or the load failed.
     pub(super) fn run(mut self) -> Result<Latencies, LoadError> {
         let mut space = [MaybeUninit::uninit(); EVENTS];
         while !self.is_done()? {
@@ -147,9 +139,9 @@ impl<'a> Worker<'a> {
         } = self;
         let clients = slots.len() as u64;
         let slot = &mut slots[place];
-        let before = slot.client.check().verified(&plan.script);
-        let received = slot.client.received();
-        let mut first = slot.client.check().answered();
+        let before = slot.client.check.verified(&plan.script);
+        let received = slot.client.received;
+        let mut first = slot.client.check.answered();
         let is_measured =
             *phase == Phase::Measured || (*phase == Phase::Ending && schedule.is_some());
         let ended = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
@@ -176,9 +168,9 @@ impl<'a> Worker<'a> {
                 }
             },
         )?;
-        self.verified += slot.client.check().verified(&plan.script) - before;
-        self.received += slot.client.received() - received;
-        if outcome == Outcome::Done {
+        self.verified += slot.client.check.verified(&plan.script) - before;
+        self.received += slot.client.received - received;
+        if outcome.is_break() {
             self.replace(place)?;
         }
         Ok(())
@@ -187,7 +179,7 @@ impl<'a> Worker<'a> {
     /// Replaces a connection that has ended with a new one.
     fn replace(&mut self, place: usize) -> Result<(), LoadError> {
         self.connections += 1;
-        let number = self.slots[place].client.number();
+        let number = self.slots[place].client.number;
         self.slots[place] = Slot {
             moved: true,
             ..Slot::new(Client::start(self.plan, number)?)
@@ -199,7 +191,7 @@ impl<'a> Worker<'a> {
     /// for room to write needs no system call.
     fn watch(&self, place: usize) -> Result<(), LoadError> {
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        let socket = self.slots[place].client.socket();
+        let socket = &self.slots[place].client.socket;
         epoll::add(&self.epoll, socket, EventData::new_u64(place as u64), flags)
             .map_err(system("cannot watch a socket"))
     }
@@ -222,7 +214,7 @@ impl<'a> Worker<'a> {
                 schedule.measure_from(self.base.elapsed().as_nanos() as u64);
             }
             for slot in &mut self.slots {
-                slot.activity = slot.client.activity();
+                slot.activity = slot.client.activity;
                 slot.moved = false;
             }
         }
@@ -276,15 +268,13 @@ impl<'a> Worker<'a> {
     fn look_for_silence(&mut self) -> Result<(), LoadError> {
         let silence_max = self.plan.budget.silence_max;
         for slot in &mut self.slots {
-            let activity = slot.client.activity();
+            let activity = slot.client.activity;
             if activity != slot.activity || !slot.client.waits() {
                 slot.activity = activity;
                 slot.since = Instant::now();
                 slot.moved = true;
             } else if slot.since.elapsed() > silence_max {
-                return Err(LoadError::Silent {
-                    silence: silence_max,
-                });
+                return Err(LoadError::Silent(silence_max));
             }
         }
         if self.phase == Phase::Measured && self.is_behind() {
@@ -303,7 +293,7 @@ impl<'a> Worker<'a> {
         let now = self.base.elapsed().as_nanos() as u64;
         let clients = self.slots.len() as u64;
         self.slots.iter().enumerate().any(|(place, slot)| {
-            let oldest = slot.client.check().answered() * clients + place as u64;
+            let oldest = slot.client.check.answered() * clients + place as u64;
             slot.client.waits() && schedule.intended(oldest) + backlog_max < now
         })
     }
@@ -323,7 +313,7 @@ impl<'a> Worker<'a> {
         let is_open_loop = self.schedule.is_some();
         let owes = |slot: &Slot| {
             slot.client.waits()
-                && (is_open_loop || !(slot.moved || slot.client.activity() != slot.activity))
+                && (is_open_loop || !(slot.moved || slot.client.activity != slot.activity))
         };
         let is_late = is_open_loop && ended.elapsed() > self.plan.budget.silence_max;
         Ok(is_late || !self.slots.iter().any(owes))
@@ -335,7 +325,7 @@ impl<'a> Worker<'a> {
             let now = self.base.elapsed().as_nanos() as u64;
             let clients = self.slots.len() as u64;
             for (place, slot) in self.slots.iter().enumerate() {
-                let mut number = slot.client.check().answered() * clients + place as u64;
+                let mut number = slot.client.check.answered() * clients + place as u64;
                 while number < schedule.sent() {
                     if let Some(delay) = schedule.delay(number, now) {
                         self.latencies.record_n(delay, 1);

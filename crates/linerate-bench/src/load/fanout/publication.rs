@@ -18,7 +18,7 @@ const KEY: MaskKey = MaskKey([0x9E, 0x37, 0x79, 0xB9]);
 #[derive(Debug)]
 pub(super) struct Publications {
     /// Slots for messages, used in turn.
-    places: Vec<Place>,
+    places: Vec<Slot>,
     wire: Wire,
     /// Number of the oldest message that has not been delivered to all connections.
     oldest: u64,
@@ -27,7 +27,7 @@ pub(super) struct Publications {
 }
 
 #[derive(Debug)]
-struct Place {
+struct Slot {
     sent: Message,
     /// The message as it is delivered in frames. On a raw wire it is delivered as it was sent.
     delivered: Message,
@@ -41,7 +41,7 @@ impl Publications {
     pub(super) fn new(load: &Fanout, wire: Wire) -> Self {
         let place = |number: usize| {
             let payload = filling(number, load.payload_bytes as usize);
-            Place {
+            Slot {
                 sent: Message::new(Opcode::Text, &payload, Some(KEY)),
                 delivered: Message::new(Opcode::Text, &payload, None),
                 at: Instant::now(),

@@ -9,7 +9,7 @@ use crate::load::testing::{IMPATIENT, serve_raw, serve_websocket, serve_websocke
 /// The default of `HandshakeLimits::head_bytes_max`.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 
-fn open_impatiently(target: &Target, deflate: Deflate) -> Result<Opened, LoadError> {
+fn open_impatiently(target: &Target, deflate: Deflate) -> Result<OpenConnection, LoadError> {
     open(target, deflate, IMPATIENT.silence_max)
 }
 

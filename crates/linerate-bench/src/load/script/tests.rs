@@ -55,14 +55,13 @@ fn requests_carry_what_the_answers_say() {
         assert_eq!(script.messages(), 16);
         for (number, frames) in frames(&script).into_iter().enumerate() {
             assert_eq!(frames.len(), count as usize);
-            let answer =
-                &script.answers()[number * script.answer_bytes()..][..script.answer_bytes()];
+            let answer = &script.answers()[number * script.answer_bytes..][..script.answer_bytes];
             let joined: Vec<u8> = frames
                 .iter()
                 .flat_map(|(_, payload)| payload.clone())
                 .collect();
             assert_eq!(answer[..4], *b"\x81\x7e\x00\xc8");
-            assert_eq!(answer[script.header_bytes()..], joined);
+            assert_eq!(answer[script.header_bytes..], joined);
             for (place, (header, _)) in frames.iter().enumerate() {
                 assert_eq!(header.fin, place + 1 == frames.len());
                 assert_eq!(header.opcode == Opcode::Text, place == 0);
@@ -76,7 +75,7 @@ fn requests_carry_what_the_answers_say() {
 fn bare_tcp_gets_back_what_was_sent() {
     let script = Script::new(&echo(1, 2, 8), Wire::Raw).unwrap();
     assert_eq!(script.answers(), script.requests());
-    assert_eq!((script.answer_bytes(), script.header_bytes()), (14, 0));
+    assert_eq!((script.answer_bytes, script.header_bytes), (14, 0));
 }
 
 #[test]
@@ -135,7 +134,7 @@ fn compressed_cycles_can_be_replayed() {
                 inflate
                     .decompress_vec(&payload, &mut plain, FlushDecompress::Sync)
                     .unwrap();
-                let answer = number * script.answer_bytes() + script.header_bytes();
+                let answer = number * script.answer_bytes + script.header_bytes;
                 assert_eq!(plain, script.answers()[answer..][..3_000]);
             }
         }

@@ -1,7 +1,7 @@
 //! Tests of which rounds count.
 
 use super::sample::{Sample, echo, idle, idle_cell, per_cpu};
-use crate::record::{Figures, Outcome, Spent};
+use crate::record::{Figures, Outcome, ServerUsage};
 use crate::summary::{Metric, Standing, Status, Summary};
 
 /// Returns a contender's standing in the only cell.
@@ -107,7 +107,7 @@ fn a_server_that_cannot_be_looked_into_is_compared_by_the_clock() {
 #[test]
 fn zero_cpu_time_is_no_figure() {
     let figures = Figures {
-        server: Some(Spent::default()),
+        server: Some(ServerUsage::default()),
         ..per_cpu(100.0)
     };
     let sample = one_cell()

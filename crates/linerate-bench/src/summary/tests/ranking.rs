@@ -46,14 +46,14 @@ fn a_cell_has_no_first_if_the_load_was_too_slow_for_one_of_its_contenders() {
     );
     assert_eq!(ours.to_reference, Some(0.2), "that was measured");
     assert!(
-        summary.behind().is_empty(),
+        summary.lost_cells().is_empty(),
         "ours has the best that was measured"
     );
     let lost = four()
         .measured("s/c", "better", &[900.0, 900.0, 900.0])
         .outcome("s/c", "fastest", 0, bound());
     let lost = Summary::of(&lost.0);
-    let behind = &lost.behind()[0];
+    let behind = &lost.lost_cells()[0];
     assert_eq!(behind.first.contender, "better", "a loss stays one");
     assert_eq!(behind.lead.unwrap().rank, 2);
     // That the load was too slow for the bare echo says nothing about which contender is first.
@@ -142,7 +142,7 @@ fn cells_in_which_we_are_not_first_say_who_is_and_how_clearly() {
         .measured("s/broken", "peer", &[100.0])
         .measured("s/without-us", "peer", &[100.0]);
     let summary = Summary::of(&sample.0);
-    let behind = summary.behind();
+    let behind = summary.lost_cells();
     let names: Vec<&str> = behind.iter().map(|it| it.cell.cell.name.as_str()).collect();
     assert_eq!(names, ["near", "far", "broken"]);
     assert!(behind.iter().all(|it| it.first.contender == "peer"));
@@ -165,7 +165,7 @@ fn our_two_servers_are_no_rivals_of_each_other() {
         .measured("s/behind", "linerate-reactor", &[100.0])
         .measured("s/behind", "peer", &[200.0]);
     let summary = Summary::of(&sample.0);
-    let behind = summary.behind();
+    let behind = summary.lost_cells();
     assert_eq!(behind.len(), 1);
     assert_eq!(behind[0].cell.cell.name, "behind");
     assert_eq!(behind[0].ours.contender, "linerate-reactor");

@@ -3,7 +3,7 @@
 use crate::cell::{Cell, Deflate, Echo, Idle, Load, Payload};
 use crate::record::{
     ContenderNote, Figures, Host, IdleMemory, Latency, Measurement, Outcome, Record, Run,
-    ScenarioNote, Spent,
+    ScenarioNote, ServerUsage,
 };
 
 /// A record under construction.
@@ -114,7 +114,7 @@ pub(crate) fn per_cpu(messages_per_cpu_second: f64) -> Figures {
         elapsed_s: 0.1,
         messages: messages_per_cpu_second * 0.05,
         payload_bytes: messages_per_cpu_second * 0.05 * 8.0,
-        server: Some(Spent {
+        server: Some(ServerUsage {
             cpu_s: 0.05,
             user_s: 0.02,
             system_s: 0.03,

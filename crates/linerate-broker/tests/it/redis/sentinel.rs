@@ -6,10 +6,7 @@ use std::{
 };
 
 use linerate_broker::{BrokerError, BrokerOptions, Redis};
-use linerate_testkit::{
-    PATIENCE,
-    server::{RedisServer, SentinelServer},
-};
+use linerate_testkit::{PATIENCE, server::RedisServer};
 
 use crate::{
     contract::{DURABLE, Node, PLAIN, name, publish},
@@ -28,7 +25,7 @@ async fn the_new_master_is_found_after_a_failover() {
             .cli(&["INFO", "replication"])
             .contains("master_link_status:up")
     });
-    let sentinel = SentinelServer::start("main", &master).unwrap();
+    let sentinel = RedisServer::start_sentinel("main", &master).unwrap();
     wait(|| {
         let known = sentinel.cli(&["SENTINEL", "REPLICAS", "main"]);
         known.contains(&replica.port().to_string())
@@ -86,7 +83,7 @@ async fn an_unknown_master_is_reported() {
     let Some(master) = RedisServer::start() else {
         return;
     };
-    let sentinel = SentinelServer::start("main", &master).unwrap();
+    let sentinel = RedisServer::start_sentinel("main", &master).unwrap();
     let url = format!("redis+sentinel://{}/other", sentinel.address());
     let options = BrokerOptions {
         command_timeout: Duration::from_secs(1),

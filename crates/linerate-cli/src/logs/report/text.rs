@@ -1,5 +1,6 @@
 //! Formatting of numbers, times and untrusted text.
 
+use linerate_harness::table::scaled;
 use time::OffsetDateTime;
 
 use crate::terminal;
@@ -14,34 +15,16 @@ pub(super) fn bytes(bytes: u64) -> String {
         bytes as f64,
         1_000.0,
         &["B", "kB", "MB", "GB", "TB", "PB", "EB"],
+        ' ',
     )
 }
 
 /// Formats a duration with three significant digits: `1.25 ms`.
 pub(super) fn microseconds(microseconds: u64) -> String {
     match microseconds {
-        0..60_000_000 => scaled(microseconds as f64, 1_000.0, &["µs", "ms", "s"]),
+        0..60_000_000 => scaled(microseconds as f64, 1_000.0, &["µs", "ms", "s"], ' '),
         _ => duration(microseconds / 1_000_000),
     }
-}
-
-/// Formats a number below 1,000 with a suitable unit. Each unit is `step` times the previous one.
-fn scaled(mut number: f64, step: f64, units: &[&str]) -> String {
-    let mut units = units.iter();
-    let mut unit = units.next().copied().unwrap_or_default();
-    let mut is_whole = true;
-    // 999.5 would be rounded to 1,000.
-    while number >= step - 0.5 {
-        let Some(next) = units.next() else { break };
-        (number, unit, is_whole) = (number / step, next, false);
-    }
-    let decimals = match number {
-        _ if is_whole => 0,
-        0.0..9.995 => 2,
-        9.995..99.95 => 1,
-        _ => 0,
-    };
-    format!("{number:.decimals$} {unit}")
 }
 
 /// Formats a time in UTC: `2021-01-22 01:47 UTC`. A time outside the calendar's range is shown in
