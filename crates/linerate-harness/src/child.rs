@@ -152,7 +152,8 @@ mod tests {
 
     #[test]
     fn a_process_that_does_not_listen_is_told_from_one_that_has_exited() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        // Nothing else in these tests listens on this address, and no client gets it as its own.
+        let listener = TcpListener::bind("127.0.0.7:0").unwrap();
         let address = listener.local_addr().unwrap();
         let mut child = shell("exec sleep 60");
         child.wait_until_listening(address, STEP).unwrap();
