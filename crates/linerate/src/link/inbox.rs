@@ -37,7 +37,7 @@ pub(crate) struct Chunk {
 /// consists of whole words: errors are boxed, because the first field of [`Error`] may be smaller.
 pub(crate) type Received = Result<Option<Chunk>, Box<Error>>;
 
-/// Whether a message ends with a chunk; of the size of a word, like all that [`Received`] contains.
+/// The end of a message, or not yet; of the size of a word, like all that [`Received`] contains.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(usize)]
 pub(crate) enum End {
