@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use libfuzzer_sys::fuzz_target;
-use linerate_h2::fuzzing::{Verdict, OVERFLOWS_MAX, WINDOWS_MAX, judge};
+use linerate_h2::fuzzing::{OVERFLOWS_MAX, Verdict, WINDOWS_MAX, judge};
 use linerate_testkit::Cuts;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00";
