@@ -24,20 +24,20 @@ const KEYS_MAX: usize = 100;
 #[derive(Debug)]
 pub(super) struct Jwks {
     fetcher: Fetcher,
-    keys: ArcSwap<Fetched>,
+    keys: ArcSwap<FetchedKeys>,
     /// Locked while fetching, so that all others wait for the same result.
     attempt: Mutex<Option<Attempt>>,
 }
 
 /// The fetched keys and when they were fetched; `None` before the first success.
 #[derive(Debug, Default)]
-struct Fetched {
-    keys: Vec<Named>,
+struct FetchedKeys {
+    keys: Vec<NamedKey>,
     at: Option<Instant>,
 }
 
 #[derive(Debug)]
-struct Named {
+struct NamedKey {
     id: Option<String>,
     key: Key,
 }
@@ -99,7 +99,7 @@ impl Jwks {
         let failure = match fetched.and_then(|body| parse(&body)) {
             Ok(keys) => {
                 let at = Some(Instant::now());
-                self.keys.store(Arc::new(Fetched { keys, at }));
+                self.keys.store(Arc::new(FetchedKeys { keys, at }));
                 None
             }
             Err(reason) => {
@@ -115,10 +115,10 @@ impl Jwks {
     }
 }
 
-impl Fetched {
+impl FetchedKeys {
     /// Returns the key that the header names, or the first one for its algorithm if it names none.
     fn find(&self, header: &Header) -> Option<Key> {
-        let fits = |named: &&Named| {
+        let fits = |named: &&NamedKey| {
             let is_named = header.kid.is_none() || header.kid == named.id;
             is_named && named.key.algorithms.contains(&header.alg)
         };
@@ -131,7 +131,7 @@ impl Fetched {
 }
 
 /// Parses the keys that can verify signatures. Others are skipped, as RFC 7517 §5 requires.
-fn parse(body: &[u8]) -> Result<Vec<Named>, String> {
+fn parse(body: &[u8]) -> Result<Vec<NamedKey>, String> {
     let set: Set = serde_json::from_slice(body).map_err(|error| format!("not a JWKS: {error}"))?;
     if set.keys.len() > KEYS_MAX {
         let count = set.keys.len();
@@ -139,14 +139,14 @@ fn parse(body: &[u8]) -> Result<Vec<Named>, String> {
             "set has {count} keys; at most {KEYS_MAX} are allowed"
         ));
     }
-    let keys: Vec<Named> = set.keys.into_iter().filter_map(named).collect();
+    let keys: Vec<NamedKey> = set.keys.into_iter().filter_map(named).collect();
     match keys.is_empty() {
         true => Err("set has no key that can verify signatures".into()),
         false => Ok(keys),
     }
 }
 
-fn named(jwk: Value) -> Option<Named> {
+fn named(jwk: Value) -> Option<NamedKey> {
     let jwk = Jwk::deserialize(jwk).ok()?;
     let is_for_signatures = match &jwk.common.public_key_use {
         None => true,
@@ -165,7 +165,7 @@ fn named(jwk: Value) -> Option<Named> {
         key = super::rsa::usable(&key).ok()?;
     }
     let id = jwk.common.key_id;
-    (!algorithms.is_empty()).then_some(Named {
+    (!algorithms.is_empty()).then_some(NamedKey {
         id,
         key: Key { key, algorithms },
     })

@@ -66,7 +66,7 @@ pub(crate) struct Revocations {
 
 /// Clients to which recent revocations may apply. Their sessions know their tokens.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Concerned {
+pub(crate) enum RevocationScope {
     /// All clients.
     Everybody,
     /// The clients of these users.
@@ -139,7 +139,7 @@ impl Revocation {
     }
 }
 
-impl Concerned {
+impl RevocationScope {
     /// Returns whether the clients of `user` are included.
     pub(crate) fn has(&self, user: &str) -> bool {
         match self {
@@ -221,7 +221,7 @@ impl Revocations {
 
     /// Returns the clients to which revocations since `seen` may apply, and the current value of
     /// [`changes`](Self::changes).
-    pub(crate) fn concerned_since(&self, seen: u64) -> (Concerned, u64) {
+    pub(crate) fn concerned_since(&self, seen: u64) -> (RevocationScope, u64) {
         let newest = self.newest.read().unwrap_or_else(PoisonError::into_inner);
         let changes = self.changes();
         let count = usize::try_from(changes - seen).unwrap_or(usize::MAX);
@@ -231,8 +231,8 @@ impl Revocations {
         });
         let users: Option<HashSet<_>> = names.collect();
         let concerned = match users {
-            Some(users) if count <= newest.len() => Concerned::Users(users),
-            _ => Concerned::Everybody,
+            Some(users) if count <= newest.len() => RevocationScope::Users(users),
+            _ => RevocationScope::Everybody,
         };
         (concerned, changes)
     }
@@ -271,8 +271,8 @@ impl Revocations {
 #[cfg(test)]
 mod tests {
     use super::{
-        Concerned, NAME_BYTES_MAX, NEWEST_MAX, Revocation, RevocationError, Revocations, Target,
-        TokenId,
+        NAME_BYTES_MAX, NEWEST_MAX, Revocation, RevocationError, RevocationScope, Revocations,
+        Target, TokenId,
     };
 
     fn token(id: &str, issued_at: Option<u64>) -> TokenId {
@@ -331,7 +331,7 @@ mod tests {
     fn whom_revocations_concern_is_known_however_many_there_were_meanwhile() {
         let revocations = Revocations::new(10_000);
         let users =
-            |names: &[&str]| Concerned::Users(names.iter().map(|&one| one.into()).collect());
+            |names: &[&str]| RevocationScope::Users(names.iter().map(|&one| one.into()).collect());
         assert_eq!(revocations.concerned_since(0), (users(&[]), 0));
         for name in ["ann", "bob", "bob"] {
             revocations.insert(user(name, 1, None), 0).unwrap();
@@ -341,17 +341,20 @@ mod tests {
         assert_eq!(revocations.concerned_since(2), (users(&[]), 2));
         let id = Revocation::new(Target::Token("x".to_owned()), 0, None);
         revocations.insert(id, 0).unwrap();
-        assert_eq!(revocations.concerned_since(2), (Concerned::Everybody, 3));
+        assert_eq!(
+            revocations.concerned_since(2),
+            (RevocationScope::Everybody, 3)
+        );
         for number in 0..NEWEST_MAX {
             let name = number.to_string();
             revocations.insert(user(&name, 1, None), 0).unwrap();
         }
         let (all, changes) = revocations.concerned_since(3);
-        assert!(matches!(&all, Concerned::Users(users) if users.len() == NEWEST_MAX));
+        assert!(matches!(&all, RevocationScope::Users(users) if users.len() == NEWEST_MAX));
         assert!(all.has("0") && !all.has("ann"));
         assert_eq!(changes, 3 + NEWEST_MAX as u64);
         revocations.insert(user("ann", 2, None), 0).unwrap();
-        assert_eq!(revocations.concerned_since(3).0, Concerned::Everybody);
+        assert_eq!(revocations.concerned_since(3).0, RevocationScope::Everybody);
     }
 
     #[test]

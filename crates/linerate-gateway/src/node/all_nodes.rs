@@ -13,7 +13,7 @@ use linerate_hub::{ChannelName, ClientInfo};
 use super::{
     cluster::{
         Cluster,
-        message::{Answer, Ask, ConnectionSelector},
+        message::{Answer, ConnectionSelector, NodeRequest},
     },
     emulation::EmulateError,
     namespaces::NamespaceTable,
@@ -63,7 +63,7 @@ impl AllNodes {
             .current()
             .options(channel)
             .presence_bytes_max;
-        let ask = Ask::Presence {
+        let ask = NodeRequest::Presence {
             channel: channel.to_string(),
             bytes_max,
         };
@@ -87,7 +87,7 @@ impl AllNodes {
     pub(crate) async fn presence_stats(&self, channel: &ChannelName) -> PresenceStats {
         let channel = channel.to_string();
         let (mut stats, mut hashes) = (PresenceStats::default(), HashSet::new());
-        for answer in self.survey(Ask::PresenceStats { channel }).await {
+        for answer in self.survey(NodeRequest::PresenceStats { channel }).await {
             if let Answer::PresenceStats { clients, users } = answer {
                 stats.clients += clients;
                 hashes.extend(users);
@@ -102,7 +102,7 @@ impl AllNodes {
     pub(crate) async fn channels(&self, pattern: &str) -> Vec<(String, u64)> {
         let pattern = pattern.to_owned();
         let mut channels = HashMap::new();
-        for answer in self.survey(Ask::Channels { pattern }).await {
+        for answer in self.survey(NodeRequest::Channels { pattern }).await {
             if let Answer::Channels(part) = answer {
                 for (channel, subscribers) in part {
                     *channels.entry(channel).or_insert(0) += subscribers;
@@ -117,7 +117,8 @@ impl AllNodes {
     /// Closes connections on all nodes. Returns how many.
     pub(crate) async fn disconnect(&self, whom: ConnectionSelector, why: Disconnect) -> u64 {
         let (code, reason) = (why.code, why.reason.into_owned());
-        self.count(Ask::Disconnect { whom, code, reason }).await
+        self.count(NodeRequest::Disconnect { whom, code, reason })
+            .await
     }
 
     /// Ends subscriptions on all nodes, to all channels if `channel` is `None`. Returns the number
@@ -128,7 +129,7 @@ impl AllNodes {
         channel: Option<&ChannelName>,
         why: Unsubscribe,
     ) -> u64 {
-        let ask = Ask::Unsubscribe {
+        let ask = NodeRequest::Unsubscribe {
             whom,
             channel: channel.map_or(String::new(), ToString::to_string),
             code: why.code,
@@ -145,7 +146,7 @@ impl AllNodes {
         info: Option<String>,
     ) -> u64 {
         let channel = channel.to_string();
-        let ask = Ask::Subscribe {
+        let ask = NodeRequest::Subscribe {
             whom,
             channel,
             info,
@@ -162,7 +163,7 @@ impl AllNodes {
     ) -> u64 {
         let since = |at: SystemTime| at.duration_since(SystemTime::UNIX_EPOCH);
         let expires_s = expires.map(|at| since(at).map_or(0, |since| since.as_secs()));
-        let ask = Ask::Refresh {
+        let ask = NodeRequest::Refresh {
             whom,
             expires_s,
             is_expired,
@@ -170,7 +171,7 @@ impl AllNodes {
         self.count(ask).await
     }
 
-    async fn count(&self, ask: Ask) -> u64 {
+    async fn count(&self, ask: NodeRequest) -> u64 {
         let count = |answer| match answer {
             Answer::Count(count) => count,
             _ => 0,
@@ -195,7 +196,7 @@ impl AllNodes {
         if !self.cluster.knows(node) {
             return Err(EmulateError::Unknown);
         }
-        let ask = Ask::Emulate {
+        let ask = NodeRequest::Emulate {
             session: session.to_owned(),
             data: BASE64_STANDARD.encode(data),
         };
@@ -206,7 +207,7 @@ impl AllNodes {
     }
 
     /// Asks all nodes. Returns the answers that arrived in time.
-    async fn survey(&self, ask: Ask) -> Vec<Answer> {
+    async fn survey(&self, ask: NodeRequest) -> Vec<Answer> {
         let (mut answers, theirs) = tokio::join!(
             self.responder.answer(ask.clone()),
             self.cluster.ask_others(ask)

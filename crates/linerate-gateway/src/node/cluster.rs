@@ -21,7 +21,7 @@ use tracing::debug;
 use super::status::{NodeInfo, Status};
 use flights::Flights;
 use members::{ANNOUNCE_INTERVAL, Members};
-use message::{Answer, Ask, Body, Message};
+use message::{Answer, Body, Message, NodeRequest};
 use surveys::Surveys;
 
 /// How long a survey waits for nodes that do not answer.
@@ -74,7 +74,7 @@ impl Cluster {
 
     /// Asks all other nodes, or joins a request with the same question that is already in progress.
     /// Returns the answers that arrived in time.
-    pub(super) async fn ask_others(self: &Arc<Self>, ask: Ask) -> Vec<Answer> {
+    pub(super) async fn ask_others(self: &Arc<Self>, ask: NodeRequest) -> Vec<Answer> {
         let nodes = self.members_now().ids();
         if nodes.is_empty() {
             return Vec::new();
@@ -90,14 +90,14 @@ impl Cluster {
     }
 
     /// Asks a single other node. Returns `None` if it does not answer in time.
-    pub(super) async fn ask_one(&self, node: &str, ask: Ask) -> Option<Answer> {
+    pub(super) async fn ask_one(&self, node: &str, ask: NodeRequest) -> Option<Answer> {
         let node = node.to_owned();
         let answers = self.ask(vec![node.clone()], Some(node), ask).await;
         answers.into_iter().next()
     }
 
     /// Asks other nodes and collects the answers that arrive in time.
-    async fn ask(&self, nodes: Vec<String>, to: Option<String>, ask: Ask) -> Vec<Answer> {
+    async fn ask(&self, nodes: Vec<String>, to: Option<String>, ask: NodeRequest) -> Vec<Answer> {
         let opened = self.surveys().open(nodes);
         let (request, mut parts) = match opened {
             Ok(opened) => opened,

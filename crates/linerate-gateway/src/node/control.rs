@@ -8,7 +8,7 @@ use tracing::debug;
 use super::{
     cluster::{
         Cluster,
-        message::{Answer, Ask, Body, Message},
+        message::{Answer, Body, Message, NodeRequest},
     },
     dispatch::Control,
     presence::Presence,
@@ -78,7 +78,7 @@ impl ControlHandler {
     }
 
     /// Answers another node in a separate task.
-    fn reply(&self, to: String, request: u64, ask: Ask, answers: &Arc<Semaphore>) {
+    fn reply(&self, to: String, request: u64, ask: NodeRequest, answers: &Arc<Semaphore>) {
         let Ok(permit) = answers.clone().try_acquire_owned() else {
             debug!(
                 request,

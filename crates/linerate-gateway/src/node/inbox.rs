@@ -71,7 +71,7 @@ struct Queue {
 
 /// Why a worker does not accept a job.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-pub(crate) enum Declined {
+pub(crate) enum JobRefusal {
     /// The worker has too many queued jobs.
     #[error("worker already has {JOBS_MAX} queued jobs")]
     Busy,
@@ -117,13 +117,13 @@ impl Inbox {
     }
 
     /// Adds a job for the worker's thread.
-    pub(crate) fn submit(&self, job: Job) -> Result<(), Declined> {
+    pub(crate) fn submit(&self, job: Job) -> Result<(), JobRefusal> {
         let mut queue = self.queue();
         if queue.is_closed {
-            return Err(Declined::Ended);
+            return Err(JobRefusal::Ended);
         }
         if queue.jobs.len() == JOBS_MAX {
-            return Err(Declined::Busy);
+            return Err(JobRefusal::Busy);
         }
         queue.jobs.push_back(job);
         drop(queue);
@@ -256,7 +256,7 @@ mod tests {
     use linerate_hub::{ChannelName, Publication};
     use tokio::time::timeout;
 
-    use super::{Arrival, BYTES_MAX, Declined, Inbox, JOBS_MAX, PUBLICATIONS_MAX, WAIT_MAX};
+    use super::{Arrival, BYTES_MAX, Inbox, JOBS_MAX, JobRefusal, PUBLICATIONS_MAX, WAIT_MAX};
 
     fn publications(count: usize, bytes: usize) -> Vec<Arrival> {
         let channel = ChannelName::new("news").unwrap();
@@ -328,7 +328,7 @@ mod tests {
         inbox.close();
         inbox.deliver(publications(2, 1)).await;
         assert_eq!(inbox.waiting(), (0, 0));
-        assert_eq!(inbox.submit(Box::new(|_| ())), Err(Declined::Ended));
+        assert_eq!(inbox.submit(Box::new(|_| ())), Err(JobRefusal::Ended));
     }
 
     #[test]

@@ -43,7 +43,7 @@ struct Table {
 }
 
 struct Interest {
-    /// Distinguishes the holds of this interest from those of an earlier one that failed.
+    /// Distinguishes the guards of this interest from those of an earlier one that failed.
     number: u64,
     wanted_by: usize,
     /// Since when the channel is unused.
@@ -63,7 +63,7 @@ enum Phase {
 type Answer = Result<(), BrokerError>;
 
 /// Keeps a channel subscribed until it is dropped.
-pub(crate) struct Hold {
+pub(crate) struct InterestGuard {
     interests: Arc<Interests>,
     channel: ChannelName,
     number: u64,
@@ -90,18 +90,18 @@ impl Interests {
         self: &Arc<Self>,
         channel: &ChannelName,
         options: StreamOptions,
-    ) -> Result<Hold, BrokerError> {
+    ) -> Result<InterestGuard, BrokerError> {
         loop {
             match self.want(channel, options) {
-                Wanted::Leaving(mut left) => {
+                InterestState::Leaving(mut left) => {
                     // An error means that the channel has been unsubscribed.
                     while left.changed().await.is_ok() {}
                 }
-                Wanted::Subscribed(hold, mut answer) => {
+                InterestState::Subscribed(guard, mut answer) => {
                     let answer = answer.wait_for(Option::is_some).await;
                     let answer = answer.ok().and_then(|answer| answer.clone());
                     return match answer {
-                        Some(Ok(())) => Ok(hold),
+                        Some(Ok(())) => Ok(guard),
                         Some(Err(error)) => Err(error),
                         None => Err(BrokerError::Away {
                             reason: "the node is shutting down".to_owned(),
@@ -134,16 +134,16 @@ impl Interests {
         self.table().channels.len()
     }
 
-    fn want(self: &Arc<Self>, channel: &ChannelName, options: StreamOptions) -> Wanted {
+    fn want(self: &Arc<Self>, channel: &ChannelName, options: StreamOptions) -> InterestState {
         let mut table = self.table();
         if let Some(interest) = table.channels.get_mut(channel) {
             return match &interest.phase {
-                Phase::Unsubscribing(left) => Wanted::Leaving(left.clone()),
+                Phase::Unsubscribing(left) => InterestState::Leaving(left.clone()),
                 Phase::Subscribed(answer) => {
                     interest.wanted_by += 1;
                     interest.idle_since = None;
-                    let hold = self.new_hold(channel, interest.number);
-                    Wanted::Subscribed(hold, answer.clone())
+                    let guard = self.new_guard(channel, interest.number);
+                    InterestState::Subscribed(guard, answer.clone())
                 }
             };
         }
@@ -161,11 +161,11 @@ impl Interests {
         drop(table);
         self.runtime
             .spawn(self.clone().subscribe(channel.clone(), options, answers));
-        Wanted::Subscribed(self.new_hold(channel, number), answer)
+        InterestState::Subscribed(self.new_guard(channel, number), answer)
     }
 
-    fn new_hold(self: &Arc<Self>, channel: &ChannelName, number: u64) -> Hold {
-        Hold {
+    fn new_guard(self: &Arc<Self>, channel: &ChannelName, number: u64) -> InterestGuard {
+        InterestGuard {
             interests: self.clone(),
             channel: channel.clone(),
             number,
@@ -222,13 +222,13 @@ impl Interests {
         drop(left);
     }
 
-    fn release(&self, hold: &Hold) {
+    fn release(&self, guard: &InterestGuard) {
         let mut table = self.table();
         let Table { channels, idle, .. } = &mut *table;
-        let Some(interest) = channels.get_mut(&hold.channel) else {
+        let Some(interest) = channels.get_mut(&guard.channel) else {
             return;
         };
-        if interest.number != hold.number {
+        if interest.number != guard.number {
             return;
         }
         interest.wanted_by -= 1;
@@ -239,7 +239,7 @@ impl Interests {
         interest.idle_since = Some(now);
         if !interest.is_queued {
             interest.is_queued = true;
-            idle.push_back((now + self.linger, hold.channel.clone()));
+            idle.push_back((now + self.linger, guard.channel.clone()));
             self.idle.notify_one();
         }
     }
@@ -255,20 +255,21 @@ impl Phase {
     }
 }
 
-enum Wanted {
+/// What is known of a channel that a caller wants to hold.
+enum InterestState {
     Leaving(watch::Receiver<()>),
-    Subscribed(Hold, watch::Receiver<Option<Answer>>),
+    Subscribed(InterestGuard, watch::Receiver<Option<Answer>>),
 }
 
-impl Drop for Hold {
+impl Drop for InterestGuard {
     fn drop(&mut self) {
         self.interests.release(self);
     }
 }
 
-impl fmt::Debug for Hold {
+impl fmt::Debug for InterestGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Hold").field(&self.channel).finish()
+        f.debug_tuple("InterestGuard").field(&self.channel).finish()
     }
 }
 

@@ -17,7 +17,7 @@ use linerate_hub::ClientId;
 use tokio::time::{sleep, timeout};
 
 use super::{Notice, inboxes::Inboxes, shard::Shard, subscribe::FOOTPRINT_BYTES};
-use crate::{protocol::codes::Disconnect, quiet::Quiet};
+use crate::{log_limiter::LogLimiter, protocol::codes::Disconnect};
 
 /// How often the node checks while memory is short: the memory of closed connections takes a moment
 /// to be freed.
@@ -45,7 +45,7 @@ const END_PAUSES_MAX: usize = 64;
 /// Anything that uses less is not ended, because that would free next to nothing.
 const COST_BYTES_MIN: u64 = 4 << 10;
 
-static SHEDS: Quiet = Quiet::new();
+static SHEDS: LogLimiter = LogLimiter::new();
 
 /// A client or holder that can be ended, and the memory that this would free.
 #[derive(Clone)]

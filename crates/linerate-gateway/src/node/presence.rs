@@ -17,13 +17,13 @@ use super::{
     Notice,
     cluster::{
         Cluster,
-        message::{Body, Move, Person},
+        message::{Body, ClientRecord, PresenceMessage},
     },
-    inbox::Declined,
+    inbox::JobRefusal,
     inboxes::Inboxes,
     shard::{Member, Shard},
 };
-use crate::quiet::Quiet;
+use crate::log_limiter::LogLimiter;
 
 /// The maximum number of queued moves. Beyond this, queued moves are dropped without notice to
 /// clients; presence itself stays correct.
@@ -32,8 +32,8 @@ const MOVES_MAX: usize = 65_536;
 /// The maximum number of moves in one message to other nodes.
 const MOVES_A_MESSAGE: usize = 256;
 
-static BUSY_WORKERS: Quiet = Quiet::new();
-static FLOODS: Quiet = Quiet::new();
+static BUSY_WORKERS: LogLimiter = LogLimiter::new();
+static FLOODS: LogLimiter = LogLimiter::new();
 
 /// The clients present in each channel of this node. Clients of all nodes are told who joins and
 /// leaves.
@@ -48,13 +48,13 @@ pub(crate) struct Presence {
 /// Queued join and leave events.
 #[derive(Debug, Default)]
 struct Moves {
-    waiting: Mutex<VecDeque<Moved>>,
+    waiting: Mutex<VecDeque<PresenceChange>>,
     arrived: Notify,
 }
 
 /// A client has joined or left a channel.
 #[derive(Clone, Debug)]
-struct Moved {
+struct PresenceChange {
     channel: ChannelName,
     info: ClientInfo,
     has_come: bool,
@@ -74,7 +74,7 @@ impl Presence {
     pub(super) fn came(&self, channel: ChannelName, info: &ClientInfo, is_announced: bool) {
         self.here().join(channel.clone(), info.clone());
         if is_announced {
-            self.moves.push(Moved {
+            self.moves.push(PresenceChange {
                 channel,
                 info: info.clone(),
                 has_come: true,
@@ -89,7 +89,7 @@ impl Presence {
         };
         self.here().leave(channel.as_str(), &info.client);
         if member.is_announced {
-            self.moves.push(Moved {
+            self.moves.push(PresenceChange {
                 channel,
                 info,
                 has_come: false,
@@ -120,7 +120,7 @@ impl Presence {
     pub(super) async fn run(self: Arc<Self>) {
         loop {
             let moves = self.moves.take().await;
-            let said = moves.iter().map(Move::from).collect();
+            let said = moves.iter().map(PresenceMessage::from).collect();
             self.tell(moves.into());
             if self.cluster.nodes_count() > 1 {
                 self.cluster.say(Body::Moves(said)).await;
@@ -129,10 +129,10 @@ impl Presence {
     }
 
     /// Tells the clients of this node who joined or left on other nodes.
-    pub(super) fn moved_elsewhere(&self, moves: Vec<Move>) {
-        let known = |moved: Move| {
+    pub(super) fn moved_elsewhere(&self, moves: Vec<PresenceMessage>) {
+        let known = |moved: PresenceMessage| {
             let channel = ChannelName::new(&moved.channel).ok()?;
-            Some(Moved {
+            Some(PresenceChange {
                 channel,
                 info: moved.info.into(),
                 has_come: moved.has_come,
@@ -141,12 +141,12 @@ impl Presence {
         self.tell(moves.into_iter().filter_map(known).collect());
     }
 
-    fn tell(&self, moves: Arc<[Moved]>) {
+    fn tell(&self, moves: Arc<[PresenceChange]>) {
         for inbox in self.inboxes.iter() {
             let moves = moves.clone();
             let told = inbox.submit(Box::new(move |shard| shard.tell_moves(&moves)));
             // A worker that has ended, as in a shutdown, has no clients.
-            if let Err(error @ Declined::Busy) = told
+            if let Err(error @ JobRefusal::Busy) = told
                 && let Some(times) = BUSY_WORKERS.ask(Instant::now())
             {
                 warn!(%error, times, "worker is busy; join/leave notifications to its clients dropped");
@@ -173,7 +173,7 @@ pub(super) fn weight(info: &ClientInfo) -> usize {
 }
 
 impl Moves {
-    fn push(&self, moved: Moved) {
+    fn push(&self, moved: PresenceChange) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() == MOVES_MAX {
             if let Some(times) = FLOODS.ask(Instant::now()) {
@@ -190,7 +190,7 @@ impl Moves {
         self.arrived.notify_one();
     }
 
-    async fn take(&self) -> Vec<Moved> {
+    async fn take(&self) -> Vec<PresenceChange> {
         loop {
             let moves = self.take_waiting();
             if !moves.is_empty() {
@@ -200,7 +200,7 @@ impl Moves {
         }
     }
 
-    fn take_waiting(&self) -> Vec<Moved> {
+    fn take_waiting(&self) -> Vec<PresenceChange> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let count = waiting.len().min(MOVES_A_MESSAGE);
         waiting.drain(..count).collect()
@@ -208,7 +208,7 @@ impl Moves {
 }
 
 impl Shard {
-    fn tell_moves(&self, moves: &[Moved]) {
+    fn tell_moves(&self, moves: &[PresenceChange]) {
         for moved in moves {
             let Some(channel) = self.channels.get(&moved.channel) else {
                 continue;
@@ -222,7 +222,7 @@ impl Shard {
     }
 }
 
-impl Moved {
+impl PresenceChange {
     fn notice(&self) -> Notice {
         let (channel, info) = (self.channel.clone(), self.info.clone());
         match self.has_come {
@@ -232,11 +232,11 @@ impl Moved {
     }
 }
 
-impl From<&Moved> for Move {
-    fn from(moved: &Moved) -> Self {
+impl From<&PresenceChange> for PresenceMessage {
+    fn from(moved: &PresenceChange) -> Self {
         Self {
             channel: moved.channel.to_string(),
-            info: Person::from(&moved.info),
+            info: ClientRecord::from(&moved.info),
             has_come: moved.has_come,
         }
     }

@@ -15,12 +15,12 @@ const PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(super) struct Reports {
     broker: OnceLock<&'static str>,
-    quiet: Mutex<Quiet>,
+    unlogged: Mutex<UnloggedGaps>,
 }
 
 /// What has not been logged since the last logged gap.
 #[derive(Debug, Default)]
-struct Quiet {
+struct UnloggedGaps {
     since: Option<Instant>,
     gaps: usize,
 }
@@ -80,14 +80,14 @@ impl Reports {
     /// Returns how many gaps have not been logged since the last logged one; `None` if these should
     /// not be logged either.
     fn next(&self, now: Instant, gaps: usize) -> Option<usize> {
-        let mut quiet = self.quiet.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unlogged = self.unlogged.lock().unwrap_or_else(PoisonError::into_inner);
         let is_early = |since: Instant| now.saturating_duration_since(since) < PAUSE;
-        if quiet.since.is_some_and(is_early) {
-            quiet.gaps += gaps;
+        if unlogged.since.is_some_and(is_early) {
+            unlogged.gaps += gaps;
             return None;
         }
-        quiet.since = Some(now);
-        Some(std::mem::take(&mut quiet.gaps))
+        unlogged.since = Some(now);
+        Some(std::mem::take(&mut unlogged.gaps))
     }
 
     fn broker(&self) -> &'static str {

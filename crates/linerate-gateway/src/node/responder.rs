@@ -12,7 +12,7 @@ use linerate_hub::ChannelName;
 
 use super::{
     Notice,
-    cluster::message::{Answer, Ask, ConnectionSelector, Person},
+    cluster::message::{Answer, ClientRecord, ConnectionSelector, NodeRequest},
     emulation::Emulations,
     inboxes::Inboxes,
     presence::Presence,
@@ -34,24 +34,24 @@ pub(crate) struct Responder {
 
 impl Responder {
     /// Answers a request for this node, in parts.
-    pub(crate) async fn answer(&self, ask: Ask) -> Vec<Answer> {
+    pub(crate) async fn answer(&self, ask: NodeRequest) -> Vec<Answer> {
         match ask {
-            Ask::Channels { pattern } => self.answer_channels(pattern).await,
-            Ask::Emulate { session, data } => {
+            NodeRequest::Channels { pattern } => self.answer_channels(pattern).await,
+            NodeRequest::Emulate { session, data } => {
                 let data = BASE64_STANDARD.decode(data).unwrap_or_default();
                 let is_taken = self.emulations.deliver(&session, data.into()).is_ok();
                 vec![Answer::Count(u64::from(is_taken))]
             }
-            Ask::Presence { channel, bytes_max } => {
+            NodeRequest::Presence { channel, bytes_max } => {
                 match self.presence.clients(&channel, bytes_max) {
                     Some(people) => {
-                        let people: Vec<_> = people.iter().map(Person::from).collect();
+                        let people: Vec<_> = people.iter().map(ClientRecord::from).collect();
                         parts(people, Answer::Presence)
                     }
                     None => vec![Answer::PresenceTooLarge],
                 }
             }
-            Ask::PresenceStats { channel } => {
+            NodeRequest::PresenceStats { channel } => {
                 let (clients, users) = self.presence.stats(&channel);
                 let stats = |users| Answer::PresenceStats { clients: 0, users };
                 let mut answers = parts(users, stats);
@@ -79,7 +79,7 @@ impl Responder {
     }
 
     /// Notifies the connections that a request is about. Returns how many.
-    async fn notify_all(&self, ask: Ask) -> u64 {
+    async fn notify_all(&self, ask: NodeRequest) -> u64 {
         let counts = self.inboxes.run(move |shard| shard.notify(&ask)).await;
         counts.into_iter().sum()
     }
@@ -95,7 +95,7 @@ impl Shard {
     }
 
     /// Notifies the clients that a request is about. Returns how many.
-    fn notify(&self, ask: &Ask) -> u64 {
+    fn notify(&self, ask: &NodeRequest) -> u64 {
         let mut notified = 0;
         for client in self.clients.values() {
             let Some(whom) = ask.whom() else {
@@ -115,7 +115,7 @@ impl Shard {
     }
 }
 
-impl Ask {
+impl NodeRequest {
     fn whom(&self) -> Option<&ConnectionSelector> {
         match self {
             Self::Disconnect { whom, .. }

@@ -9,7 +9,7 @@ use linerate_hub::{ChannelName, ClientId, ClientInfo, SubscriptionId};
 
 use super::{
     Hub,
-    interest::Hold,
+    interest::InterestGuard,
     outlet::{Connection, Outlet},
 };
 
@@ -49,7 +49,7 @@ pub(crate) struct Member {
 #[derive(Debug, Default)]
 pub(crate) struct Channel {
     /// Keeps the channel subscribed at the broker; `None` until the broker has answered.
-    pub(crate) hold: Option<Hold>,
+    pub(crate) hold: Option<InterestGuard>,
     /// The clients that are told who joins and leaves.
     pub(crate) followers: HashSet<ClientId, RandomState>,
 }

@@ -12,7 +12,7 @@ use linerate_hub::{
 };
 
 use super::{
-    Recovery, StartPosition, Subscribe, Worker, interest::Hold, reads::ReadRequest,
+    Recovery, StartPosition, Subscribe, Worker, interest::InterestGuard, reads::ReadRequest,
     recovered::Recovered, shard::Member,
 };
 
@@ -51,7 +51,7 @@ pub(crate) struct Prepared {
     subscription: SubscriptionId,
     subscribe: Subscribe,
     is_pending: bool,
-    found: Option<(Hold, Option<History>)>,
+    found: Option<(InterestGuard, Option<History>)>,
 }
 
 impl Prepared {
@@ -212,7 +212,7 @@ impl Worker {
         client: ClientId,
         subscription: SubscriptionId,
         subscribe: &Subscribe,
-        hold: Hold,
+        hold: InterestGuard,
         recovered: Recovered,
     ) -> Result<Subscribed, SubscribeError> {
         let mut shard = self.shard();

@@ -17,13 +17,13 @@ use tokio::{
 };
 
 use super::{ConnectionGuard, Frontend, connection, refusal, spares::Spares};
-use crate::quiet::Quiet;
+use crate::log_limiter::LogLimiter;
 
 /// Pause after a failed accept that may succeed later.
 const REST: Duration = Duration::from_millis(100);
 
-static FAILURES: Quiet = Quiet::new();
-static REFUSALS: Quiet = Quiet::new();
+static FAILURES: LogLimiter = LogLimiter::new();
+static REFUSALS: LogLimiter = LogLimiter::new();
 
 /// Serves `app` until the server stops, and then until all connections are closed.
 pub(super) async fn serve(

@@ -26,7 +26,7 @@ pub(crate) struct Certificate {
     options: TlsOptions,
     current: Arc<CurrentCertificate>,
     config: Arc<ServerConfig>,
-    read: Mutex<Option<Stamp>>,
+    read: Mutex<Option<ModifiedTimes>>,
 }
 
 /// Why a certificate cannot be used.
@@ -52,7 +52,7 @@ pub enum CertificateError {
 }
 
 /// The modification times of the two files.
-type Stamp = [Option<SystemTime>; 2];
+type ModifiedTimes = [Option<SystemTime>; 2];
 
 /// Resolves to the current certificate.
 #[derive(Debug)]
@@ -116,7 +116,7 @@ impl ResolvesServerCert for CurrentCertificate {
     }
 }
 
-fn stamp(options: &TlsOptions) -> Stamp {
+fn stamp(options: &TlsOptions) -> ModifiedTimes {
     [&options.certificate, &options.key].map(|path| fs::metadata(path).ok()?.modified().ok())
 }
 

@@ -9,12 +9,12 @@ use crate::{
     auth::{Attempts, AuthSetupError, Authenticator, KeyRefusal, Origins},
     config::{ChannelOptions, Config, Namespaces},
     filter::Filters,
+    log_limiter::LogLimiter,
     metrics::{KeyResult, Metrics},
     protocol::codes::ClientError,
-    quiet::Quiet,
 };
 
-static WRONG_KEYS: Quiet = Quiet::new();
+static WRONG_KEYS: LogLimiter = LogLimiter::new();
 
 /// The state that all sessions of a node share.
 #[derive(Debug)]

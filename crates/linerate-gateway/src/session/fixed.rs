@@ -16,13 +16,13 @@ use crate::{
 };
 
 /// A subscription, with the claims of its token.
-type Wanted = (ChannelName, Subscribe, Option<SubscriptionClaims>);
+type FixedSubscription = (ChannelName, Subscribe, Option<SubscriptionClaims>);
 
 /// A request that has been authorized.
 #[derive(Debug)]
 pub(crate) struct AuthorizedRequest {
     identity: Identity,
-    subscriptions: Vec<Wanted>,
+    subscriptions: Vec<FixedSubscription>,
     expiry: Option<Instant>,
     subscription_expiry: Option<Instant>,
 }
@@ -109,14 +109,14 @@ impl FixedRequest {
         gate: &Gate,
         identity: &Identity,
         mut named: Vec<(ChannelName, SubscriptionClaims)>,
-    ) -> Result<Vec<Wanted>, ClientError> {
+    ) -> Result<Vec<FixedSubscription>, ClientError> {
         let settings = gate.shared.settings_full();
         if self.subscriptions.is_empty() {
             let message = "bad request: no channel requested".to_owned();
             return Err(ClientError::BAD_REQUEST.with_message(message));
         }
         check_count(gate, self.subscriptions.len())?;
-        let mut granted: Vec<Wanted> = Vec::new();
+        let mut granted: Vec<FixedSubscription> = Vec::new();
         for wanted in self.subscriptions {
             let channel = settings.channel_name(&wanted.channel)?;
             if granted.iter().any(|(other, ..)| *other == channel) {
@@ -176,7 +176,7 @@ impl FixedSession {
                 .check_revoked(&user, Some(token))
                 .map_err(Refusal::of_connection)?;
         }
-        let is_after = |(channel, wanted, _): &Wanted| {
+        let is_after = |(channel, wanted, _): &FixedSubscription| {
             let is_after = wanted.recover.is_some();
             is_after.then(|| channel.clone())
         };

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, time::Instant};
 use crate::{ChannelOptions, Publication};
 
 /// Overhead in bytes that is counted for each publication in addition to its payload: the
-/// structure, its stamp, and the allocator's overhead.
+/// structure, its entry, and the allocator's overhead.
 pub(crate) const OVERHEAD_BYTES: usize = 512;
 
 /// Publications by their numbers, which start at 0 and are consecutive.
@@ -13,7 +13,7 @@ pub(crate) const OVERHEAD_BYTES: usize = 512;
 pub(crate) struct Ring {
     options: ChannelOptions,
     publications: VecDeque<Publication>,
-    stamps: VecDeque<Stamp>,
+    entries: VecDeque<RingEntry>,
     /// The number of the oldest publication.
     base: u64,
     /// The size in bytes of all publications that were ever added.
@@ -23,7 +23,7 @@ pub(crate) struct Ring {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Stamp {
+struct RingEntry {
     published: Instant,
     /// The size in bytes of all earlier publications.
     bytes_before: u64,
@@ -34,7 +34,7 @@ impl Ring {
         Self {
             options,
             publications: VecDeque::new(),
-            stamps: VecDeque::new(),
+            entries: VecDeque::new(),
             base: 0,
             bytes: 0,
             peak: 0,
@@ -43,7 +43,7 @@ impl Ring {
 
     /// Adds the newest publication, which arrived at `published`.
     pub(crate) fn push(&mut self, published: Instant, publication: Publication) {
-        self.stamps.push_back(Stamp {
+        self.entries.push_back(RingEntry {
             published,
             bytes_before: self.bytes,
         });
@@ -78,7 +78,7 @@ impl Ring {
         let is_large = self.publications.capacity() > 2 * needed;
         if is_large {
             self.publications.shrink_to(needed);
-            self.stamps.shrink_to(needed);
+            self.entries.shrink_to(needed);
         }
         is_large
     }
@@ -103,8 +103,8 @@ impl Ring {
 
     /// Returns when a publication arrived.
     pub(crate) fn published(&self, number: u64) -> Option<Instant> {
-        let stamp = self.stamps.get(self.place(number)?);
-        stamp.map(|stamp| stamp.published)
+        let entry = self.entries.get(self.place(number)?);
+        entry.map(|entry| entry.published)
     }
 
     /// Returns the publications from `from` up to `to` if they are contiguous in memory.
@@ -120,8 +120,8 @@ impl Ring {
     /// Returns the size in bytes of all publications before `number`, including those no longer
     /// held.
     pub(crate) fn bytes_before(&self, number: u64) -> u64 {
-        let stamp = self.place(number).and_then(|place| self.stamps.get(place));
-        stamp.map_or(self.bytes, |stamp| stamp.bytes_before)
+        let entry = self.place(number).and_then(|place| self.entries.get(place));
+        entry.map_or(self.bytes, |entry| entry.bytes_before)
     }
 
     /// Returns the largest number up to which the publications from `from` on have at most
@@ -166,7 +166,7 @@ impl Ring {
 
     fn pop(&mut self) -> Option<(u64, Publication)> {
         let publication = self.publications.pop_front()?;
-        self.stamps.pop_front();
+        self.entries.pop_front();
         self.base += 1;
         Some((self.base - 1, publication))
     }
@@ -230,7 +230,7 @@ mod tests {
         assert!(ring.shrink(), "the last burst was small");
         assert!(ring.publications.capacity() < large);
         assert!((40..80).contains(&ring.publications.capacity()));
-        assert!((40..80).contains(&ring.stamps.capacity()));
+        assert!((40..80).contains(&ring.entries.capacity()));
         assert!(!ring.shrink() || ring.publications.capacity() < 40);
         assert!(!ring.shrink(), "there is nothing to release");
     }

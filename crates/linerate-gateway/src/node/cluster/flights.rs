@@ -13,7 +13,7 @@ use futures_util::{
     future::{BoxFuture, Shared, WeakShared},
 };
 
-use super::message::{Answer, Ask};
+use super::message::{Answer, NodeRequest};
 
 type Flight = BoxFuture<'static, Arc<[Answer]>>;
 
@@ -29,12 +29,14 @@ impl Flights {
     /// Returns `None` for requests that change something; these must be sent every time.
     pub(crate) fn join(
         &self,
-        ask: &Ask,
+        ask: &NodeRequest,
         depart: impl FnOnce() -> Flight,
     ) -> Option<Shared<Flight>> {
         let is_question = matches!(
             ask,
-            Ask::Channels { .. } | Ask::Presence { .. } | Ask::PresenceStats { .. }
+            NodeRequest::Channels { .. }
+                | NodeRequest::Presence { .. }
+                | NodeRequest::PresenceStats { .. }
         );
         let key = serde_json::to_string(ask).ok().filter(|_| is_question)?;
         let mut flights = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -63,7 +65,7 @@ mod tests {
     use futures_util::FutureExt;
     use tokio::sync::Semaphore;
 
-    use super::{Answer, Ask, Flight, Flights, TIDY_AT};
+    use super::{Answer, Flight, Flights, NodeRequest, TIDY_AT};
     use crate::node::ConnectionSelector;
 
     struct Airport {
@@ -91,13 +93,13 @@ mod tests {
             .boxed()
         }
 
-        fn join(&self, ask: &Ask) -> Option<futures_util::future::Shared<Flight>> {
+        fn join(&self, ask: &NodeRequest) -> Option<futures_util::future::Shared<Flight>> {
             self.flights.join(ask, || self.depart())
         }
     }
 
-    fn presence(channel: &str) -> Ask {
-        Ask::Presence {
+    fn presence(channel: &str) -> NodeRequest {
+        NodeRequest::Presence {
             channel: channel.to_owned(),
             bytes_max: 1_000,
         }
@@ -124,7 +126,7 @@ mod tests {
 
     #[test]
     fn what_changes_something_is_asked_each_time() {
-        let ask = Ask::Disconnect {
+        let ask = NodeRequest::Disconnect {
             whom: ConnectionSelector::default(),
             code: 3000,
             reason: String::new(),

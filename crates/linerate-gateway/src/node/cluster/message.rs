@@ -24,7 +24,7 @@ pub(crate) enum Body {
     /// The node is leaving the cluster.
     Goodbye,
     /// The clients that joined and left channels, in order.
-    Moves(Vec<Move>),
+    Moves(Vec<PresenceMessage>),
     /// A part of the answer to a request.
     Reply {
         /// The number of the request.
@@ -45,21 +45,21 @@ pub(crate) enum Body {
         /// The ID of the node that is asked; `None` for all nodes.
         to: Option<String>,
         /// The request.
-        ask: Ask,
+        ask: NodeRequest,
     },
 }
 
 /// A client joined or left a channel.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Move {
+pub(crate) struct PresenceMessage {
     pub(crate) channel: String,
-    pub(crate) info: Person,
+    pub(crate) info: ClientRecord,
     pub(crate) has_come: bool,
 }
 
 /// A [`ClientInfo`] in a message between nodes. Information from tokens is JSON in a string.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub(crate) struct Person {
+pub(crate) struct ClientRecord {
     pub(crate) user: String,
     pub(crate) client: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -71,7 +71,7 @@ pub(crate) struct Person {
 /// The requests of a node to others.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Ask {
+pub(crate) enum NodeRequest {
     /// List the channels with subscribers, with their numbers of subscribers.
     Channels {
         /// List only channels that match, with `*` for any text; all channels if empty.
@@ -142,7 +142,7 @@ pub(crate) enum Answer {
     /// The number of affected connections.
     Count(u64),
     /// The clients present on the node.
-    Presence(Vec<Person>),
+    Presence(Vec<ClientRecord>),
     /// The number of clients present on the node, and hashes of their users.
     PresenceStats { clients: u64, users: Vec<u64> },
     /// The presence information of the node exceeds the limit.
@@ -157,7 +157,7 @@ const fn unbounded() -> usize {
 impl Answer {
     /// Returns the approximate size of the presence information, in bytes.
     pub(super) fn presence_bytes(&self) -> usize {
-        let bytes = |person: &Person| {
+        let bytes = |person: &ClientRecord| {
             let optional = [&person.connection, &person.channel].into_iter().flatten();
             let optional = optional.map(String::len).sum::<usize>();
             person.user.len() + person.client.len() + optional
@@ -169,7 +169,7 @@ impl Answer {
     }
 }
 
-impl Ask {
+impl NodeRequest {
     /// Returns the maximum size of the presence information, in bytes.
     pub(super) const fn presence_bytes_max(&self) -> usize {
         match self {
@@ -201,7 +201,7 @@ impl ConnectionSelector {
     }
 }
 
-impl From<&ClientInfo> for Person {
+impl From<&ClientInfo> for ClientRecord {
     fn from(info: &ClientInfo) -> Self {
         let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
         Self {
@@ -213,8 +213,8 @@ impl From<&ClientInfo> for Person {
     }
 }
 
-impl From<Person> for ClientInfo {
-    fn from(person: Person) -> Self {
+impl From<ClientRecord> for ClientInfo {
+    fn from(person: ClientRecord) -> Self {
         Self {
             user: person.user,
             client: person.client,
@@ -228,11 +228,11 @@ impl From<Person> for ClientInfo {
 mod tests {
     use linerate_hub::ClientInfo;
 
-    use super::{Ask, Body, ConnectionSelector, Message, Person};
+    use super::{Body, ClientRecord, ConnectionSelector, Message, NodeRequest};
 
     #[test]
     fn what_one_node_says_another_understands() {
-        let ask = Ask::Presence {
+        let ask = NodeRequest::Presence {
             channel: "news".to_owned(),
             bytes_max: 1_000,
         };
@@ -268,7 +268,7 @@ mod tests {
             connection: Some("{\"name\":\"Ada\"}".into()),
             channel: None,
         };
-        assert_eq!(ClientInfo::from(Person::from(&info)), info);
+        assert_eq!(ClientInfo::from(ClientRecord::from(&info)), info);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Where the live publications continue after a known position.
-struct Seam {
+struct LiveStart {
     /// The number in the ring of the first publication after the position, or of the next one to
     /// arrive.
     ring_number: u64,
@@ -85,11 +85,11 @@ impl<B: Clone> Delivery<B> {
         let stream = &source.channels.streams[group.channel];
         let class = &stream.classes[group.class];
         let has_lost = class.base() > subscription.cursor;
-        let seam = skip.seam(stream, has_lost);
-        skip.ring_number = seam.ring_number;
+        let live_start = skip.live_start(stream, has_lost);
+        skip.ring_number = live_start.ring_number;
         let is_covered = |ring_at, cause| {
             let is_of_stream = matches!(cause, GapCause::EpochChanged | GapCause::OffsetHole);
-            ring_at <= seam.ring_number && (seam.is_found || is_of_stream)
+            ring_at <= live_start.ring_number && (live_start.is_found || is_of_stream)
         };
         while let Some(mark) = class.marks.at(subscription.marks_seen) {
             if !is_covered(mark.ring_at, mark.gap.cause) {
@@ -97,22 +97,22 @@ impl<B: Clone> Delivery<B> {
             }
             subscription.marks_seen += 1;
         }
-        let cursor = class.number_from(seam.ring_number);
+        let cursor = class.number_from(live_start.ring_number);
         subscription.cursor = subscription.cursor.max(cursor);
-        if seam.is_found {
+        if live_start.is_found {
             arrival.skip = None;
         }
         if arrival.is_over() {
             subscription.arrival = None;
         }
-        seam.gap
+        live_start.gap
     }
 }
 
 impl Skip {
     /// Finds the first publication after the position. `has_lost` is true if the ring has lost
     /// matching publications that were not checked.
-    fn seam(&self, stream: &Stream, has_lost: bool) -> Seam {
+    fn live_start(&self, stream: &Stream, has_lost: bool) -> LiveStart {
         let (ring, newest) = (&stream.ring, stream.position.as_ref());
         let known = &self.position;
         let is_current = newest.is_some_and(|newest| newest.epoch == known.epoch);
@@ -131,13 +131,13 @@ impl Skip {
                 Some(at) if has_lost => self.hole(at.offset, GapCause::RingEvicted),
                 Some(at) => self.hole(self.first_behind(at.offset, stream), GapCause::OffsetHole),
             };
-            return Seam {
+            return LiveStart {
                 ring_number,
                 is_found: true,
                 gap,
             };
         }
-        Seam {
+        LiveStart {
             ring_number,
             is_found: false,
             gap: None,

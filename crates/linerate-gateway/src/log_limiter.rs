@@ -10,7 +10,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 
 /// Limits how often a frequent event is logged.
 #[derive(Debug)]
-pub(crate) struct Quiet(Mutex<State>);
+pub(crate) struct LogLimiter(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
@@ -18,7 +18,7 @@ struct State {
     unsaid: u64,
 }
 
-impl Quiet {
+impl LogLimiter {
     pub(crate) const fn new() -> Self {
         Self(Mutex::new(State {
             said: None,
@@ -51,17 +51,17 @@ impl Quiet {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::Quiet;
+    use super::LogLimiter;
 
     #[test]
     fn r11_a_flood_is_one_line_in_ten_seconds_with_a_count() {
-        let quiet = Quiet::new();
+        let limiter = LogLimiter::new();
         let start = Instant::now();
-        assert_eq!(quiet.ask(start), Some(1));
+        assert_eq!(limiter.ask(start), Some(1));
         for millis in 0..9_000 {
-            assert_eq!(quiet.ask(start + Duration::from_millis(millis)), None);
+            assert_eq!(limiter.ask(start + Duration::from_millis(millis)), None);
         }
-        assert_eq!(quiet.ask(start + Duration::from_secs(10)), Some(9_001));
-        assert_eq!(quiet.ask(start + Duration::from_secs(20)), Some(1));
+        assert_eq!(limiter.ask(start + Duration::from_secs(10)), Some(9_001));
+        assert_eq!(limiter.ask(start + Duration::from_secs(20)), Some(1));
     }
 }
