@@ -20,8 +20,10 @@ use std::{
 };
 
 use linerate_proto::url::Host;
+pub use linerate_proto::url::UrlError;
 use tokio::net::TcpStream;
 
+pub use crate::backoff::AttemptsExhausted;
 use crate::transport::Transport;
 
 pub(crate) use credentials::basic;

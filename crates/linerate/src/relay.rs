@@ -10,7 +10,8 @@ use std::{
     time::Duration,
 };
 
-use linerate_proto::{CloseCode, relay::Pings};
+use linerate_proto::CloseCode;
+pub use linerate_proto::relay::Pings;
 use tokio::{
     io::AsyncWriteExt,
     time::{Instant, Sleep, sleep, timeout},
@@ -35,7 +36,7 @@ pub use error::{RelayEnd, RelayError};
 /// the same one.
 ///
 /// ```no_run
-/// use linerate::{Client, Options, Relay, Request, Result, WebSocket};
+/// use linerate::{Client, Options, Request, Result, WebSocket, relay::Relay};
 ///
 /// /// A handler that forwards its clients to another server.
 /// async fn pass_on(ws: WebSocket, request: Request) -> Result<()> {

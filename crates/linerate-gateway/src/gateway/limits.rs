@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate::{Config, HandshakeLimits, Http2Limits};
+use linerate::{Config, Http2Limits, handshake::HandshakeLimits};
 
 use super::Gateway;
 use crate::{
