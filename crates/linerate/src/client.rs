@@ -26,7 +26,7 @@ use crate::{
     Error, Options, Result, WebSocket,
     dial::{
         Deadline, DialError, DialedStream, Dialer, Phase, Proxy, ProxyChoice, RedirectError,
-        Resolve, Target, Timeouts, UrlError, is_redirect,
+        Resolve, Target, Timeouts, is_redirect,
     },
     link::{Driver, HandshakeResult, Link},
     options::Settings,
@@ -145,7 +145,7 @@ impl Client {
     /// # Errors
     /// `name` is neither a host name nor an IP address.
     #[cfg(feature = "rustls")]
-    pub fn with_server_name(mut self, name: &str) -> Result<Self, UrlError> {
+    pub fn with_server_name(mut self, name: &str) -> Result<Self, crate::dial::UrlError> {
         self.dialer.server_name = Some(linerate_proto::url::Host::parse(name)?);
         Ok(self)
     }

@@ -2,68 +2,51 @@
 
 pub(crate) mod encoded;
 
-use std::fmt;
-
 use linerate_proto::{Header, Opcode, ProtocolError};
 
 /// Why bytes are not valid [`Frames`](crate::Frames).
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FramesError {
     /// There is a control frame; only the connection itself sends those.
+    #[error("control frame at byte {at}")]
     Control {
         /// The byte offset at which the frame starts.
         at: usize,
     },
     /// A frame is a fragment or has reserved bits set.
+    #[error("fragment or reserved bits at byte {at}")]
     Fragment {
         /// The byte offset at which the frame starts.
         at: usize,
     },
     /// A frame header is invalid.
+    #[error("invalid frame header at byte {at}: {error}")]
     Header {
         /// The byte offset at which the frame starts.
         at: usize,
         /// What is wrong with the header.
+        #[source]
         error: ProtocolError,
     },
     /// The last frame is incomplete.
+    #[error("incomplete frame at byte {at}")]
     Incomplete {
         /// The byte offset at which the frame starts.
         at: usize,
     },
     /// A frame is masked, which frames from a server never are (RFC 6455 §5.1).
+    #[error("masked frame at byte {at}")]
     Masked {
         /// The byte offset at which the frame starts.
         at: usize,
     },
     /// A text message is not valid UTF-8.
+    #[error("text message at byte {at} is not UTF-8")]
     NotUtf8 {
         /// The byte offset at which the frame starts.
         at: usize,
     },
-}
-
-impl fmt::Display for FramesError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Control { at } => write!(f, "control frame at byte {at}"),
-            Self::Fragment { at } => write!(f, "fragment or reserved bits at byte {at}"),
-            Self::Header { at, error } => write!(f, "invalid frame header at byte {at}: {error}"),
-            Self::Incomplete { at } => write!(f, "incomplete frame at byte {at}"),
-            Self::Masked { at } => write!(f, "masked frame at byte {at}"),
-            Self::NotUtf8 { at } => write!(f, "text message at byte {at} is not UTF-8"),
-        }
-    }
-}
-
-impl std::error::Error for FramesError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Header { error, .. } => Some(error),
-            _ => None,
-        }
-    }
 }
 
 /// Checks that `bytes` are complete, unmasked messages, and returns their number.
