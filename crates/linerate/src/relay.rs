@@ -124,7 +124,7 @@ impl Relay {
         let mut timer = pin!(sleep(self.idle_timeout));
         let result = poll_fn(|cx| active.poll(cx, timer.as_mut())).await;
         if let Err(RelayError::Protocol { end, .. }) = result {
-            active.tell_both(end).await;
+            active.close_both(end).await;
         }
         if !matches!(result, Err(RelayError::Io { .. } | RelayError::Idle { .. })) {
             active.shut_down().await;
@@ -147,7 +147,7 @@ struct ActiveRelay {
     from_first: Direction,
     from_second: Direction,
     /// When something was last read.
-    moved: Instant,
+    last_read: Instant,
     bytes_read: u64,
     /// When the first direction ended.
     ended: Option<Instant>,
@@ -174,7 +174,7 @@ impl ActiveRelay {
             ),
             first: first.stream,
             second: second.stream,
-            moved: Instant::now(),
+            last_read: Instant::now(),
             bytes_read: 0,
             ended: None,
         }
@@ -221,7 +221,7 @@ impl ActiveRelay {
         let bytes_read = self.from_first.bytes_read() + self.from_second.bytes_read();
         if bytes_read != self.bytes_read {
             self.bytes_read = bytes_read;
-            self.moved = Instant::now();
+            self.last_read = Instant::now();
         }
         loop {
             let (due, error) = self.due();
@@ -240,7 +240,7 @@ impl ActiveRelay {
     /// Returns the next deadline and the error for missing it.
     fn due(&self) -> (Instant, RelayError) {
         let limit = self.relay.idle_timeout;
-        let idle = self.moved + limit;
+        let idle = self.last_read + limit;
         let close = self.ended.map(|ended| ended + self.relay.close_timeout);
         match close.filter(|close| *close < idle) {
             Some(close) => {
@@ -252,7 +252,7 @@ impl ActiveRelay {
     }
 
     /// Sends a Close frame to each side that can still receive one, because of an error at `end`.
-    async fn tell_both(&mut self, end: RelayEnd) {
+    async fn close_both(&mut self, end: RelayEnd) {
         let (to_first, to_second) = match end {
             RelayEnd::First => (CloseCode::PROTOCOL_ERROR, CloseCode::GOING_AWAY),
             RelayEnd::Second => (CloseCode::GOING_AWAY, CloseCode::PROTOCOL_ERROR),
