@@ -25,10 +25,10 @@ pub use crate::backoff::AttemptsExhausted;
 use crate::transport::Transport;
 
 pub(crate) use deadline::Deadline;
-pub use deadline::{Phase, Timeouts};
-pub use error::DialError;
+pub use deadline::Timeouts;
 #[cfg(feature = "http3")]
 pub use error::Http3Error;
+pub use error::{DialError, Phase};
 use proxy::Destination;
 pub(crate) use proxy::ProxyChoice;
 pub use proxy::{Proxy, ProxyError, ProxyUrlError};

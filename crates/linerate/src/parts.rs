@@ -14,8 +14,8 @@ use crate::transport::Transport;
 /// The parts of an open connection, including all unread input and unsent output.
 ///
 /// To continue with the connection, process [`unread`](Self::unread) before you read from the
-/// stream, and write [`unsent`](Self::unsent) before anything else. [`Relay`](crate::relay::Relay) does
-/// this.
+/// stream, and write [`unsent`](Self::unsent) before anything else.
+/// [`Relay`](crate::relay::Relay) does this.
 #[non_exhaustive]
 pub struct Parts {
     /// The role of this endpoint.
