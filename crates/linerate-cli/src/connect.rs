@@ -10,7 +10,7 @@ use std::{io, path::PathBuf, time::Duration};
 
 use anyhow::Context;
 use clap::Args;
-use linerate::{Client, Options, Origin};
+use linerate::{Client, Options, handshake::Origin};
 
 use crate::compression::Compression;
 

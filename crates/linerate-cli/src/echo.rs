@@ -12,7 +12,7 @@ use clap::{
     Args, ValueEnum,
     builder::{PossibleValuesParser, TypedValueParser},
 };
-use linerate::{Options, OriginPolicy, Server, WebSocket};
+use linerate::{Options, Server, WebSocket, handshake::OriginPolicy};
 use linerate_reactor::DriverKind;
 
 use crate::{certificate, compression::Compression, workers};

@@ -125,7 +125,8 @@ impl Gateway {
         let operations = operations.transpose()?;
         let (stop, stopped) = Stop::new();
         let budget = Budget::new(config.server.memory_budget_bytes());
-        linerate::Budget::global().set_bytes_max(to_usize(config.compression_budget_bytes()));
+        linerate::deflate::Budget::global()
+            .set_bytes_max(to_usize(config.compression_budget_bytes()));
         let hosts = Hosts::new(&config);
         let count = workers.count();
         let frontend = Frontend::within(

@@ -27,7 +27,7 @@ use axum::{
     http::{StatusCode, request::Parts},
     response::{IntoResponse, Response},
 };
-use linerate::{Counters, Options, Scheme};
+use linerate::{Counters, Options, handshake::Scheme};
 use linerate_budget::Account;
 
 use crate::{

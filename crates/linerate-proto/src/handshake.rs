@@ -43,7 +43,6 @@
 //! ```
 
 mod accept;
-mod answer;
 mod authority;
 mod client;
 #[cfg(feature = "deflate")]
@@ -56,6 +55,7 @@ mod origin;
 mod reader;
 mod request;
 mod response;
+mod response_reader;
 mod scan;
 mod target;
 mod token;

@@ -8,8 +8,6 @@
 #[cfg(test)]
 mod tests;
 
-use std::{error::Error, fmt};
-
 /// Record types (§5.1).
 const ALERT: u8 = 21;
 const HANDSHAKE: u8 = 22;
@@ -27,17 +25,20 @@ const RECORD_HEADER_BYTES: usize = 5;
 const MESSAGE_HEADER_BYTES: usize = 4;
 
 /// Why a TLS connection must be closed during the client's first message.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HelloError {
     /// The peer sent an alert instead of a hello, which ends the connection (§6).
+    #[error("TLS alert instead of a ClientHello")]
     Alerted,
     /// A record of another type arrived between the parts of the hello (§5.1).
+    #[error("TLS record of type {record_type} inside a ClientHello")]
     Interrupted {
         /// The type of that record.
         record_type: u8,
     },
     /// The length of the hello exceeds the limit.
+    #[error("TLS ClientHello of {bytes} bytes exceeds the limit of {bytes_max}")]
     TooLong {
         /// The length in the header of the message, in bytes.
         bytes: usize,
@@ -45,6 +46,7 @@ pub enum HelloError {
         bytes_max: usize,
     },
     /// The client offers only prohibited versions (RFC 7568, RFC 8996).
+    #[error("TLS ClientHello offers no version newer than {version:#06x}")]
     Version {
         /// The newest of them, as encoded in the hello.
         version: u16,
@@ -70,31 +72,6 @@ impl HelloError {
         }
     }
 }
-
-impl fmt::Display for HelloError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Alerted => f.write_str("TLS alert instead of a ClientHello"),
-            Self::Interrupted { record_type } => {
-                write!(f, "TLS record of type {record_type} inside a ClientHello")
-            }
-            Self::TooLong { bytes, bytes_max } => {
-                write!(
-                    f,
-                    "TLS ClientHello of {bytes} bytes exceeds the limit of {bytes_max}"
-                )
-            }
-            Self::Version { version } => {
-                write!(
-                    f,
-                    "TLS ClientHello offers no version newer than {version:#06x}"
-                )
-            }
-        }
-    }
-}
-
-impl Error for HelloError {}
 
 /// Inspects the bytes of a TLS client up to the end of its hello.
 ///

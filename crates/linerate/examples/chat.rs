@@ -12,7 +12,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use linerate::{CloseCode, Message, Refusal, Request, Result, Server, WebSocket};
+use linerate::{CloseCode, Message, Request, Result, Server, WebSocket, handshake::Refusal};
 use tokio::{
     net::TcpListener,
     select,

@@ -1,7 +1,7 @@
 //! A reverse proxy for WebSockets: `cargo run --example relay -- 127.0.0.1:9000
 //! ws://127.0.0.1:9001`.
 
-use linerate::{Client, Options, Relay, Request, Result, Server, WebSocket};
+use linerate::{Client, Options, Request, Result, Server, WebSocket, relay::Relay};
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {

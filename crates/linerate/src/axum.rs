@@ -47,7 +47,7 @@ use crate::{
 };
 
 pub use linerate_h2::{RequestBody, serve_http2, speaks_http2};
-pub use service::{Answering, WebSocketService};
+pub use service::{ResponseFuture, WebSocketService};
 
 /// A request for a WebSocket that follows all rules of the opening handshake.
 ///
@@ -219,21 +219,16 @@ pub struct HandshakeRejection(pub HandshakeError);
 impl IntoResponse for HandshakeRejection {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.0.status()).unwrap_or(StatusCode::BAD_REQUEST);
-        let mut response = (status, format!("{}\n", self.0)).into_response();
-        if status == StatusCode::UPGRADE_REQUIRED {
-            let headers = response.headers_mut();
-            headers.insert(
-                header::UPGRADE,
-                header::HeaderValue::from_static("websocket"),
-            );
-            headers.insert(
-                header::CONNECTION,
-                header::HeaderValue::from_static("upgrade"),
-            );
-            let version = header::HeaderValue::from_static("13");
-            headers.insert(header::SEC_WEBSOCKET_VERSION, version);
+        let text = format!("{}\n", self.0);
+        if status != StatusCode::UPGRADE_REQUIRED {
+            return (status, text).into_response();
         }
-        response
+        let headers = [
+            (header::UPGRADE, "websocket"),
+            (header::CONNECTION, "upgrade"),
+            (header::SEC_WEBSOCKET_VERSION, "13"),
+        ];
+        (status, headers, text).into_response()
     }
 }
 

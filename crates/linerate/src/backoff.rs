@@ -1,6 +1,6 @@
 //! When to reconnect after a connection was lost (RFC 6455 §7.2.3).
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
@@ -42,7 +42,8 @@ pub struct Backoff {
 }
 
 /// The error returned when the maximum number of connection attempts has been made.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("gave up after {attempts_max} attempts to connect")]
 pub struct AttemptsExhausted {
     /// The maximum number of attempts.
     pub attempts_max: u32,
@@ -137,14 +138,6 @@ impl Default for Backoff {
         Self::new()
     }
 }
-
-impl fmt::Display for AttemptsExhausted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "gave up after {} attempts to connect", self.attempts_max)
-    }
-}
-
-impl std::error::Error for AttemptsExhausted {}
 
 #[cfg(test)]
 mod tests {

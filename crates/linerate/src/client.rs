@@ -6,21 +6,13 @@ mod http2;
 mod http3;
 mod request;
 
-use std::{
-    borrow::Cow,
-    fmt,
-    future::poll_fn,
-    net::IpAddr,
-    pin::Pin,
-    sync::Arc,
-    task::{Poll, ready},
-};
+use std::{borrow::Cow, fmt, net::IpAddr, sync::Arc};
 
 use linerate_proto::{
     Role,
     handshake::{BuildError, ClientHandshake, HandshakeError, Negotiated, Origin},
 };
-use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
+use tokio::io::AsyncWriteExt;
 
 use crate::{
     Error, Options, Result, WebSocket,
@@ -30,7 +22,6 @@ use crate::{
     },
     link::{Driver, HandshakeResult, Link},
     options::Settings,
-    pool,
     transport::Transport,
 };
 use request::RequestParts;
@@ -145,7 +136,7 @@ impl Client {
     /// # Errors
     /// `name` is neither a host name nor an IP address.
     #[cfg(feature = "rustls")]
-    pub fn with_server_name(mut self, name: &str) -> Result<Self, crate::UrlError> {
+    pub fn with_server_name(mut self, name: &str) -> Result<Self, crate::dial::UrlError> {
         self.dialer.server_name = Some(linerate_proto::url::Host::parse(name)?);
         Ok(self)
     }
@@ -334,10 +325,15 @@ impl Client {
             Ok(exchanged) => exchanged,
             Err(error) => return Outcome::refused(&handshake, error),
         };
-        let agreed = HandshakeResult::from(&negotiated);
-        let link = Link::new(io, Role::Client, &self.settings, &leftover, agreed);
+        Ok(self.open(io, &leftover, &negotiated))
+    }
+
+    /// Starts the connection on `io`, from which `leftover` has been read after the handshake.
+    fn open(&self, io: Transport, leftover: &[u8], negotiated: &Negotiated) -> Outcome {
+        let agreed = HandshakeResult::from(negotiated);
+        let link = Link::new(io, Role::Client, &self.settings, leftover, agreed);
         tokio::spawn(Driver::without_handler(link.clone()));
-        Ok(Outcome::Opened(WebSocket::new(link)))
+        Outcome::Opened(WebSocket::new(link))
     }
 }
 
@@ -408,19 +404,12 @@ async fn read_response(
     io: &mut Transport,
 ) -> Result<(Negotiated, Vec<u8>)> {
     loop {
-        let read = poll_fn(|cx| {
-            pool::with_read_buffer(|buffer| {
-                let mut read = ReadBuf::new(buffer);
-                ready!(Pin::new(&mut *io).poll_read(cx, &mut read))?;
-                let input = read.filled();
-                if input.is_empty() {
-                    return Poll::Ready(Err(Error::from(handshake.handle_eof())));
-                }
-                let found = handshake.handle_input(input)?;
-                Poll::Ready(Ok(
-                    found.map(|(negotiated, bytes)| (negotiated, input[bytes..].to_vec()))
-                ))
-            })
+        let read = io.read_with(|input| {
+            if input.is_empty() {
+                return Err(Error::from(handshake.handle_eof()));
+            }
+            let found = handshake.handle_input(input)?;
+            Ok(found.map(|(negotiated, bytes)| (negotiated, input[bytes..].to_vec())))
         });
         if let Some(found) = read.await? {
             return Ok(found);

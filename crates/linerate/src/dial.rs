@@ -1,11 +1,9 @@
 //! Connecting to a server: name resolution, sockets, proxies and TLS, each step with its own
 //! timeout.
 
-mod credentials;
 mod deadline;
 mod error;
 mod eyeballs;
-mod phase;
 mod proxy;
 #[cfg(feature = "http3")]
 mod quic;
@@ -20,24 +18,24 @@ use std::{
 };
 
 use linerate_proto::url::Host;
+pub use linerate_proto::url::UrlError;
 use tokio::net::TcpStream;
 
+pub use crate::backoff::AttemptsExhausted;
 use crate::transport::Transport;
 
-pub(crate) use credentials::basic;
 pub(crate) use deadline::Deadline;
 pub use deadline::Timeouts;
-pub use error::DialError;
 #[cfg(feature = "http3")]
 pub use error::Http3Error;
-pub use phase::Phase;
+pub use error::{DialError, Phase};
 use proxy::Destination;
 pub(crate) use proxy::ProxyChoice;
 pub use proxy::{Proxy, ProxyError, ProxyUrlError};
 pub use redirect::RedirectError;
 pub(crate) use redirect::is_redirect;
-pub use resolve::{Resolve, Resolving, SystemResolver};
-pub(crate) use target::Target;
+pub use resolve::{Resolve, ResolveFuture, SystemResolver};
+pub(crate) use target::{Target, basic};
 
 /// A function that returns whether a client may connect to an address.
 pub(crate) type AddressCheck = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;

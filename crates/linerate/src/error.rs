@@ -1,6 +1,6 @@
 //! The errors that applications see.
 
-use std::{fmt, io, time::Duration};
+use std::{io, time::Duration};
 
 #[cfg(any(feature = "http2", feature = "http3"))]
 use linerate_http::OpenError;
@@ -16,50 +16,63 @@ use crate::{backoff::AttemptsExhausted, dial::DialError};
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a connection could not be opened or used. A clean close is not an error.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The stream ended without a closing handshake (close code 1006).
+    #[error("connection ended without a closing handshake")]
     Abnormal,
     /// The maximum number of connection attempts was reached.
-    AttemptsExhausted(AttemptsExhausted),
+    #[error("{0}")]
+    AttemptsExhausted(#[from] AttemptsExhausted),
     /// The request of the opening handshake cannot be built from the given URL, headers and
     /// subprotocols.
-    Build(BuildError),
+    #[error("{0}")]
+    Build(#[from] BuildError),
     /// The closing handshake took longer than allowed.
+    #[error("closing handshake took longer than {budget:?}")]
     CloseTimeout {
         /// The time allowed.
         budget: Duration,
     },
     /// The server could not be reached.
-    Dial(DialError),
+    #[error("{0}")]
+    Dial(#[from] DialError),
     /// The opening handshake was refused or is malformed.
-    Handshake(HandshakeError),
+    #[error("opening handshake failed: {0}")]
+    Handshake(#[from] HandshakeError),
     /// A client took longer to complete the opening handshake than the server allows.
+    #[error("opening handshake took longer than {budget:?}")]
     HandshakeTimeout {
         /// The time allowed.
         budget: Duration,
     },
     /// The socket failed.
-    Io(io::Error),
+    #[error("{0}")]
+    Io(#[from] io::Error),
     /// The peer violated the protocol, and the connection was failed (RFC 6455 §7.1.7).
-    Protocol(ProtocolError),
+    #[error("peer violated the protocol: {0}")]
+    Protocol(#[from] ProtocolError),
     /// The application refused the request to open a WebSocket.
+    #[error("request refused with status {status}")]
     Refused {
         /// The HTTP status of the refusal.
         status: u16,
     },
     /// A message cannot be sent. The connection is unaffected, or had already ended.
-    Send(SendError),
+    #[error("{0}")]
+    Send(#[from] SendError),
     /// A string is not a WebSocket URL.
-    Url(UrlError),
+    #[error("{0}")]
+    Url(#[from] UrlError),
 }
 
 /// Why a message could not be sent without waiting.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrySendError {
     /// The send queue is full.
+    #[error("send queue is full: {bytes} bytes queued, limit {bytes_max}")]
     Full {
         /// The number of bytes in the queue.
         bytes: usize,
@@ -67,78 +80,8 @@ pub enum TrySendError {
         bytes_max: usize,
     },
     /// The message cannot be sent at all.
-    Send(SendError),
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Abnormal => f.write_str("connection ended without a closing handshake"),
-            Self::AttemptsExhausted(error) => error.fmt(f),
-            Self::Build(error) => error.fmt(f),
-            Self::CloseTimeout { budget } => {
-                write!(f, "closing handshake took longer than {budget:?}")
-            }
-            Self::Dial(error) => error.fmt(f),
-            Self::Handshake(error) => write!(f, "opening handshake failed: {error}"),
-            Self::HandshakeTimeout { budget } => {
-                write!(f, "opening handshake took longer than {budget:?}")
-            }
-            Self::Io(error) => error.fmt(f),
-            Self::Protocol(error) => write!(f, "peer violated the protocol: {error}"),
-            Self::Refused { status } => write!(f, "request refused with status {status}"),
-            Self::Send(error) => error.fmt(f),
-            Self::Url(error) => error.fmt(f),
-        }
-    }
-}
-
-impl fmt::Display for TrySendError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Full { bytes, bytes_max } => {
-                write!(
-                    f,
-                    "send queue is full: {bytes} bytes queued, limit {bytes_max}"
-                )
-            }
-            Self::Send(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for TrySendError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Full { .. } => None,
-            Self::Send(error) => Some(error),
-        }
-    }
-}
-
-impl From<SendError> for TrySendError {
-    fn from(error: SendError) -> Self {
-        Self::Send(error)
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::AttemptsExhausted(error) => Some(error),
-            Self::Build(error) => Some(error),
-            Self::Dial(error) => Some(error),
-            Self::Handshake(error) => Some(error),
-            Self::Io(error) => Some(error),
-            Self::Protocol(error) => Some(error),
-            Self::Send(error) => Some(error),
-            Self::Url(error) => Some(error),
-            Self::Abnormal
-            | Self::CloseTimeout { .. }
-            | Self::HandshakeTimeout { .. }
-            | Self::Refused { .. } => None,
-        }
-    }
+    #[error("{0}")]
+    Send(#[from] SendError),
 }
 
 impl Error {
@@ -166,36 +109,6 @@ impl Error {
     }
 }
 
-impl From<io::Error> for Error {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
-}
-
-impl From<DialError> for Error {
-    fn from(error: DialError) -> Self {
-        Self::Dial(error)
-    }
-}
-
-impl From<ProtocolError> for Error {
-    fn from(error: ProtocolError) -> Self {
-        Self::Protocol(error)
-    }
-}
-
-impl From<SendError> for Error {
-    fn from(error: SendError) -> Self {
-        Self::Send(error)
-    }
-}
-
-impl From<HandshakeError> for Error {
-    fn from(error: HandshakeError) -> Self {
-        Self::Handshake(error)
-    }
-}
-
 #[cfg(any(feature = "http2", feature = "http3"))]
 impl From<OpenError> for Error {
     fn from(error: OpenError) -> Self {
@@ -203,24 +116,6 @@ impl From<OpenError> for Error {
             OpenError::Handshake(error) => Self::Handshake(error),
             OpenError::Io(error) => Self::Io(error),
         }
-    }
-}
-
-impl From<AttemptsExhausted> for Error {
-    fn from(error: AttemptsExhausted) -> Self {
-        Self::AttemptsExhausted(error)
-    }
-}
-
-impl From<BuildError> for Error {
-    fn from(error: BuildError) -> Self {
-        Self::Build(error)
-    }
-}
-
-impl From<UrlError> for Error {
-    fn from(error: UrlError) -> Self {
-        Self::Url(error)
     }
 }
 

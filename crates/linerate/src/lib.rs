@@ -53,20 +53,23 @@ pub mod axum;
 mod backoff;
 #[cfg(all(doctest, feature = "axum"))]
 mod book;
-pub mod client;
+mod client;
 mod clock;
 mod counters;
+#[cfg(feature = "deflate")]
+pub mod deflate;
 pub mod dial;
 mod error;
-mod frames;
+pub mod frames;
+pub mod handshake;
 mod link;
-mod memory;
+pub mod memory;
 mod message;
 mod options;
-mod parts;
+pub mod parts;
 mod pool;
-mod relay;
-pub mod server;
+pub mod relay;
+mod server;
 mod sink;
 mod split;
 mod streaming;
@@ -75,32 +78,24 @@ pub mod tls;
 mod transport;
 mod websocket;
 
-pub use backoff::{AttemptsExhausted, Backoff};
+pub use backoff::Backoff;
 pub use client::{Client, connect};
 pub use counters::Counters;
 pub use error::{Error, Result, TrySendError};
-pub use frames::{Frames, FramesError};
+pub use frames::encoded::Frames;
 #[cfg(feature = "http2")]
 pub use linerate_h2::Http2Limits;
 #[cfg(feature = "http3")]
 pub use linerate_h3::Http3Limits;
 #[cfg(feature = "deflate")]
-pub use linerate_proto::deflate::{Agreement, Budget, Deflate};
+pub use linerate_proto::deflate::Deflate;
 pub use linerate_proto::{
     CloseCode, Config, Limits, ProtocolError, Role, SendError,
     engine::{Closed, MessageKind, State},
-    handshake::{
-        Acceptance, BuildError, HandshakeError, HandshakeLimits, HttpVersion, Origin, OriginPolicy,
-        Refusal, Request, Scheme, Upgrade,
-    },
-    relay::Pings,
-    url::UrlError,
+    handshake::{Request, Upgrade},
 };
-pub use memory::{Accounts, free_buffers};
 pub use message::{Binary, Message, Text};
 pub use options::Options;
-pub use parts::{Parts, PartsError, RawStream};
-pub use relay::{Relay, RelayEnd, RelayError, RelaySummary, Transfer};
 pub use server::{Server, serve};
 pub use split::{Receiver, Sender};
 pub use streaming::{Reader, Writer};

@@ -69,7 +69,7 @@ pub struct Options {
 
 impl Options {
     /// Disables compression, which is required for connections that are going to be
-    /// [relayed](crate::Relay).
+    /// [relayed](crate::relay::Relay).
     #[cfg_attr(
         not(feature = "deflate"),
         expect(unused_mut, reason = "there is no compression to disable")

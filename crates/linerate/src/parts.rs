@@ -14,8 +14,8 @@ use crate::transport::Transport;
 /// The parts of an open connection, including all unread input and unsent output.
 ///
 /// To continue with the connection, process [`unread`](Self::unread) before you read from the
-/// stream, and write [`unsent`](Self::unsent) before anything else. [`Relay`](crate::Relay) does
-/// this.
+/// stream, and write [`unsent`](Self::unsent) before anything else.
+/// [`Relay`](crate::relay::Relay) does this.
 #[non_exhaustive]
 pub struct Parts {
     /// The role of this endpoint.
@@ -60,30 +60,19 @@ impl fmt::Debug for Parts {
 }
 
 /// Why a connection cannot be taken apart.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PartsError {
     /// The connection is closing or closed.
+    #[error("connection is closing or closed")]
     Closed,
     /// Messages may be compressed, so that later messages depend on earlier ones.
+    #[error("connection may compress messages; open it with compression disabled")]
     Compressed,
     /// A [`Writer`](crate::Writer) has started a message and not finished it.
+    #[error("a message is still being sent in fragments")]
     MessageInProgress,
 }
-
-impl fmt::Display for PartsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Closed => "connection is closing or closed",
-            Self::Compressed => {
-                "connection may compress messages; open it with compression disabled"
-            }
-            Self::MessageInProgress => "a message is still being sent in fragments",
-        })
-    }
-}
-
-impl std::error::Error for PartsError {}
 
 /// The byte stream of a connection.
 pub struct RawStream(pub(crate) Transport);

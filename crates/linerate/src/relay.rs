@@ -10,7 +10,8 @@ use std::{
     time::Duration,
 };
 
-use linerate_proto::{CloseCode, relay::Pings};
+use linerate_proto::CloseCode;
+pub use linerate_proto::relay::Pings;
 use tokio::{
     io::AsyncWriteExt,
     time::{Instant, Sleep, sleep, timeout},
@@ -35,7 +36,7 @@ pub use error::{RelayEnd, RelayError};
 /// the same one.
 ///
 /// ```no_run
-/// use linerate::{Client, Options, Relay, Request, Result, WebSocket};
+/// use linerate::{Client, Options, Request, Result, WebSocket, relay::Relay};
 ///
 /// /// A handler that forwards its clients to another server.
 /// async fn pass_on(ws: WebSocket, request: Request) -> Result<()> {
@@ -123,7 +124,7 @@ impl Relay {
         let mut timer = pin!(sleep(self.idle_timeout));
         let result = poll_fn(|cx| active.poll(cx, timer.as_mut())).await;
         if let Err(RelayError::Protocol { end, .. }) = result {
-            active.tell_both(end).await;
+            active.close_both(end).await;
         }
         if !matches!(result, Err(RelayError::Io { .. } | RelayError::Idle { .. })) {
             active.shut_down().await;
@@ -146,7 +147,7 @@ struct ActiveRelay {
     from_first: Direction,
     from_second: Direction,
     /// When something was last read.
-    moved: Instant,
+    last_read: Instant,
     bytes_read: u64,
     /// When the first direction ended.
     ended: Option<Instant>,
@@ -173,7 +174,7 @@ impl ActiveRelay {
             ),
             first: first.stream,
             second: second.stream,
-            moved: Instant::now(),
+            last_read: Instant::now(),
             bytes_read: 0,
             ended: None,
         }
@@ -220,7 +221,7 @@ impl ActiveRelay {
         let bytes_read = self.from_first.bytes_read() + self.from_second.bytes_read();
         if bytes_read != self.bytes_read {
             self.bytes_read = bytes_read;
-            self.moved = Instant::now();
+            self.last_read = Instant::now();
         }
         loop {
             let (due, error) = self.due();
@@ -239,7 +240,7 @@ impl ActiveRelay {
     /// Returns the next deadline and the error for missing it.
     fn due(&self) -> (Instant, RelayError) {
         let limit = self.relay.idle_timeout;
-        let idle = self.moved + limit;
+        let idle = self.last_read + limit;
         let close = self.ended.map(|ended| ended + self.relay.close_timeout);
         match close.filter(|close| *close < idle) {
             Some(close) => {
@@ -251,7 +252,7 @@ impl ActiveRelay {
     }
 
     /// Sends a Close frame to each side that can still receive one, because of an error at `end`.
-    async fn tell_both(&mut self, end: RelayEnd) {
+    async fn close_both(&mut self, end: RelayEnd) {
         let (to_first, to_second) = match end {
             RelayEnd::First => (CloseCode::PROTOCOL_ERROR, CloseCode::GOING_AWAY),
             RelayEnd::Second => (CloseCode::GOING_AWAY, CloseCode::PROTOCOL_ERROR),

@@ -198,7 +198,7 @@ impl Server {
                         let (server, handler) = (server.clone(), handler.clone());
                         server.start(stream, handler, &connections);
                     }
-                    Err(error) => wait_out(error).await?,
+                    Err(error) => wait_after(error).await?,
                 },
             }
         }
@@ -298,27 +298,27 @@ impl fmt::Debug for Server {
 }
 
 /// When a server of this process last logged that it cannot accept connections.
-static SHORTAGE_SAID: Mutex<Option<Instant>> = Mutex::new(None);
+static LAST_WARNING: Mutex<Option<Instant>> = Mutex::new(None);
 
 /// Returns `true` at most once every ten seconds. A shortage of file descriptors can last, and
 /// clients that cause one must not be able to fill the log.
-fn may_say(said: &Mutex<Option<Instant>>, now: Instant) -> bool {
-    let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
-    let is_recent = said.is_some_and(|said| now.duration_since(said) < Duration::from_secs(10));
+fn may_warn(last: &Mutex<Option<Instant>>, now: Instant) -> bool {
+    let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_recent = last.is_some_and(|last| now.duration_since(last) < Duration::from_secs(10));
     if !is_recent {
-        *said = Some(now);
+        *last = Some(now);
     }
     !is_recent
 }
 
 /// Waits after a failed `accept` if the cause may be temporary, such as a shortage of file
 /// descriptors; returns permanent errors.
-async fn wait_out(error: io::Error) -> io::Result<()> {
+async fn wait_after(error: io::Error) -> io::Result<()> {
     match error.kind() {
         io::ErrorKind::InvalidInput | io::ErrorKind::NotConnected => Err(error),
         io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset => Ok(()),
         _ => {
-            if may_say(&SHORTAGE_SAID, Instant::now()) {
+            if may_warn(&LAST_WARNING, Instant::now()) {
                 tracing::warn!(%error, "cannot accept connections");
             }
             tokio::time::sleep(Duration::from_millis(100)).await;

@@ -1,15 +1,18 @@
 //! The byte stream to the peer.
 
 use std::{
+    future::poll_fn,
     io::{self, IoSlice},
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
 };
+
+use crate::pool;
 
 /// Any byte stream.
 pub(crate) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -40,6 +43,22 @@ impl Transport {
             Self::Http2(stream) => stream.held_bytes(),
             _ => 0,
         }
+    }
+
+    /// Reads once into the thread's read buffer and passes what arrived to `handle`; no bytes mean
+    /// that the stream has ended.
+    pub(crate) async fn read_with<T, E: From<io::Error>>(
+        &mut self,
+        mut handle: impl FnMut(&[u8]) -> Result<T, E>,
+    ) -> Result<T, E> {
+        poll_fn(|cx| {
+            pool::with_read_buffer(|buffer| {
+                let mut read = ReadBuf::new(buffer);
+                ready!(Pin::new(&mut *self).poll_read(cx, &mut read))?;
+                Poll::Ready(handle(read.filled()))
+            })
+        })
+        .await
     }
 
     fn as_io(self: Pin<&mut Self>) -> Pin<&mut dyn Io> {

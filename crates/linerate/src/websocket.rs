@@ -8,8 +8,9 @@ use linerate_proto::{
 };
 
 use crate::{
-    Message, Parts, PartsError, Result,
+    Message, Result,
     link::{Link, Recv, SendMessage, Urgency, send_uncompressed},
+    parts::{Parts, PartsError},
     split::{Receiver, Sender},
     streaming::{Reader, Writer},
 };

@@ -4,7 +4,7 @@
 use std::{future, sync::Arc};
 
 use kit::{Arguments, Hub, MESSAGE_BYTES_MAX, Service};
-use linerate::{Deflate, Message, Options, OriginPolicy, Server, WebSocket};
+use linerate::{Deflate, Message, Options, Server, WebSocket, handshake::OriginPolicy};
 
 /// In an `Arc`, because cloning a message copies its payload.
 type Publication = Arc<Message>;

@@ -9,7 +9,7 @@ use axum::{
 };
 use futures_util::StreamExt;
 use http::StatusCode;
-use linerate::Scheme;
+use linerate::handshake::Scheme;
 use linerate_broker::{Event, Gap, GapReason};
 use linerate_testkit::PATIENCE;
 use serde_json::{Value, json};

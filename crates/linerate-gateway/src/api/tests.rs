@@ -4,7 +4,7 @@ use std::{net::IpAddr, sync::Arc};
 
 use axum::{Router, body::Body, http::Request};
 use http::StatusCode;
-use linerate::Scheme;
+use linerate::handshake::Scheme;
 use serde_json::{Value, json};
 use tower_service::Service;
 

@@ -1,7 +1,7 @@
 //! Which pages may connect from a browser (RFC 6455 §10.2, RFC 6454).
 
 use http::{HeaderMap, header};
-use linerate::{Origin, Scheme};
+use linerate::handshake::{Origin, Scheme};
 
 use super::AuthSetupError;
 

@@ -1,6 +1,6 @@
 //! The limits that do not depend on the configuration.
 
-use linerate::{Config, HandshakeLimits, Http2Limits};
+use linerate::{Config, Http2Limits, handshake::HandshakeLimits};
 
 use super::Gateway;
 use crate::{

@@ -22,7 +22,7 @@ impl Accounts {
     }
 
     /// Returns the accounts for its WebSockets.
-    pub(crate) fn connections(&self) -> linerate::Accounts {
-        linerate::Accounts::new(self.backlogs.clone(), self.messages.clone())
+    pub(crate) fn connections(&self) -> linerate::memory::Accounts {
+        linerate::memory::Accounts::new(self.backlogs.clone(), self.messages.clone())
     }
 }

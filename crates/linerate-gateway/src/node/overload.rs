@@ -83,7 +83,7 @@ impl Overload {
                 Some(_) => LOOK,
             };
             _ = timeout(pause, watch.changed()).await;
-            inflaters.set(linerate::Budget::global().used() as u64);
+            inflaters.set(linerate::deflate::Budget::global().used() as u64);
             let (state, now) = (self.budget.state(), Instant::now());
             if let Some(changes) = report.due(state, now) {
                 self.tell_state(state, changes);
@@ -93,14 +93,14 @@ impl Overload {
                 continue;
             }
             if short_since.is_none() {
-                self.inboxes.run(|_| linerate::free_buffers()).await;
+                self.inboxes.run(|_| linerate::memory::free_buffers()).await;
             }
             let since = *short_since.get_or_insert(now);
             if state == State::Critical || since.elapsed() >= PATIENCE {
                 self.shed(state).await;
                 // Wait until closed connections are gone, so that they are not counted again.
                 sleep(LOOK).await;
-                self.inboxes.run(|_| linerate::free_buffers()).await;
+                self.inboxes.run(|_| linerate::memory::free_buffers()).await;
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use linerate::Scheme;
+use linerate::handshake::Scheme;
 
 /// Where a request came from, as the listener knows it. The listener adds it to the extensions of
 /// each request.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderName, header::HeaderValue};
-use linerate::Scheme;
+use linerate::handshake::Scheme;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// Length of the fixed part of a PROXY protocol header, in bytes.

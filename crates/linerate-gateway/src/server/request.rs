@@ -15,7 +15,7 @@ use axum::{
     http::{Method, Request, header},
     response::{IntoResponse, Response},
 };
-use linerate::Scheme;
+use linerate::handshake::Scheme;
 use tower_service::Service;
 
 use super::{

@@ -12,7 +12,7 @@ use axum::{
     response::IntoResponse,
     routing::{get, post},
 };
-use linerate::Scheme;
+use linerate::handshake::Scheme;
 use linerate_testkit::PATIENCE;
 use rustls::pki_types::ServerName;
 use tokio::{

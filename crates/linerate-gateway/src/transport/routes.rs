@@ -10,7 +10,7 @@ use axum::{
     response::Response,
     routing::{MethodRouter, any, post},
 };
-use linerate::{Counters, OriginPolicy, axum::WebSocketUpgrade};
+use linerate::{Counters, axum::WebSocketUpgrade, handshake::OriginPolicy};
 
 use super::{Admitted, Endpoints, commands, cors, fixed, refusal};
 use crate::{

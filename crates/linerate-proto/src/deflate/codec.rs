@@ -5,8 +5,8 @@ use linerate_simd::mask;
 use super::{
     Agreement, Compressor, Context, Decompressor, Deflate, Pool, Prepared,
     budget::Share,
-    compress::Sending,
-    decompress::{Bounds, PARKED_BYTES, Receiving},
+    compress::SendState,
+    decompress::{Bounds, PARKED_BYTES, ReceiveState},
     worth,
 };
 use crate::{config::Limits, error::ProtocolError, role::MaskKey};
@@ -16,8 +16,8 @@ pub(crate) struct Codec {
     pool: &'static dyn Pool,
     message_bytes_min: usize,
     ratio_max: Option<u32>,
-    sending: Sending,
-    receiving: Receiving,
+    sending: SendState,
+    receiving: ReceiveState,
     /// The message that is arriving.
     message: Option<Message>,
     /// True while we are sending a fragmented message that is compressed.
@@ -70,8 +70,8 @@ impl Codec {
             pool,
             message_bytes_min: options.message_bytes_min,
             ratio_max: options.ratio_max,
-            sending: Sending::new(agreement.sending, options.level, options.budget),
-            receiving: Receiving::new(agreement.receiving, options.budget),
+            sending: SendState::new(agreement.sending, options.level, options.budget),
+            receiving: ReceiveState::new(agreement.receiving, options.budget),
             message: None,
             is_sending: false,
         }
@@ -97,7 +97,7 @@ impl Codec {
 
     /// Returns a compressor to its pool without sending its output.
     pub(crate) fn discard(&self, compressor: Compressor) {
-        Sending::give(self.pool, compressor);
+        SendState::give(self.pool, compressor);
     }
 
     /// Returns the compressed form of a prepared message if this connection can take it, and
@@ -197,7 +197,7 @@ impl Codec {
 }
 
 impl Message {
-    fn start(pool: &'static dyn Pool, receiving: &Receiving) -> Self {
+    fn start(pool: &'static dyn Pool, receiving: &ReceiveState) -> Self {
         let taken = pool.take_decompressor();
         let mut decompressor = taken.unwrap_or_else(Decompressor::new);
         receiving.start(&mut decompressor);

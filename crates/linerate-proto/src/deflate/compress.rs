@@ -9,7 +9,7 @@ use super::{
 
 /// The state of the sending direction: the window and the position of the next message.
 #[derive(Debug)]
-pub(super) struct Sending {
+pub(super) struct SendState {
     context: Context,
     level: u8,
     window: Window,
@@ -19,7 +19,7 @@ pub(super) struct Sending {
     is_idle: bool,
 }
 
-impl Sending {
+impl SendState {
     pub(super) fn new(context: Context, level: u8, budget: &'static Budget) -> Self {
         Self {
             context,

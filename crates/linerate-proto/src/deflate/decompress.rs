@@ -207,13 +207,13 @@ impl fmt::Debug for Decompressor {
 
 /// The state of the receiving direction: the window that messages may refer back to.
 #[derive(Debug)]
-pub(super) struct Receiving {
+pub(super) struct ReceiveState {
     takeover: bool,
     window: Window,
     share: super::budget::Share,
 }
 
-impl Receiving {
+impl ReceiveState {
     pub(super) fn new(context: Context, budget: &'static Budget) -> Self {
         let mut share = super::budget::Share::new(budget);
         if context.takeover {

@@ -2,7 +2,7 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use super::{Context, Deflate, Pool, compress::Sending, worth};
+use super::{Context, Deflate, Pool, compress::SendState, worth};
 use crate::opcode::MessageKind;
 
 /// A message for many connections, compressed once.
@@ -35,10 +35,10 @@ impl Prepared {
                 window_bits,
                 takeover: false,
             };
-            let sending = Sending::new(context, options.level, options.budget);
+            let sending = SendState::new(context, options.level, options.budget);
             let compressor = sending.compress(pool, &payload, true);
             let compressed: Box<[u8]> = compressor.output().into();
-            Sending::give(pool, compressor);
+            SendState::give(pool, compressor);
             compressed
         });
         Self {

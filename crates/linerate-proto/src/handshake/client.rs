@@ -7,13 +7,13 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::accept::Key;
-use super::answer::{AnswerReader, parse};
 use super::authority::Authority;
 #[cfg(feature = "deflate")]
 use super::compression;
 #[cfg(feature = "deflate")]
 use super::extension::parse_offers;
 use super::headers::{ApplicationHeaders, Headers, append_header};
+use super::response_reader::{ResponseReader, parse};
 use super::target::invalid_target_byte;
 use super::token::{elements, is_token, list_contains};
 use super::{BuildError, HandshakeError, HandshakeLimits, Origin};
@@ -55,7 +55,7 @@ pub struct ClientHandshake {
     deflate: Option<Deflate>,
     headers: ApplicationHeaders,
     limits: HandshakeLimits,
-    reader: AnswerReader,
+    reader: ResponseReader,
     refusal: Option<Headers>,
     failed: Option<HandshakeError>,
 }
@@ -85,7 +85,7 @@ impl ClientHandshake {
             deflate: None,
             headers: ApplicationHeaders::default(),
             limits: HandshakeLimits::default(),
-            reader: AnswerReader::new(),
+            reader: ResponseReader::new(),
             refusal: None,
             failed: None,
         })
@@ -245,15 +245,15 @@ impl ClientHandshake {
     }
 
     fn read(&mut self, input: &[u8]) -> Result<Option<(Negotiated, usize)>, HandshakeError> {
-        let Some(answer) = self.reader.read(input, &self.limits)? else {
+        let Some(response) = self.reader.read(input, &self.limits)? else {
             return Ok(None);
         };
-        let status = answer.status;
+        let status = response.status;
         if status != 101 {
-            self.refusal = Some(answer.headers);
+            self.refusal = Some(response.headers);
             return Err(HandshakeError::StatusUnexpected { status });
         }
-        Ok(Some((self.judge(answer.headers)?, answer.taken)))
+        Ok(Some((self.judge(response.headers)?, response.taken)))
     }
 
     /// Checks a 101 response by the list in RFC 6455 §4.1.

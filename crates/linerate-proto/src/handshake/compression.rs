@@ -4,7 +4,7 @@ mod parameters;
 
 use alloc::string::String;
 
-use self::parameters::{Author, Invalid, Parameters, WindowBits};
+use self::parameters::{Author, Parameters, WindowBits};
 use super::{ExtensionOffer, HandshakeError};
 use crate::deflate::{Agreement, Context, Deflate};
 
@@ -110,8 +110,7 @@ pub(super) fn judge(
         [answer] if answer.name() == NAME => answer,
         _ => return Err(HandshakeError::ExtensionUnoffered),
     };
-    let invalid = |Invalid { name }| HandshakeError::ExtensionParameterInvalid { name };
-    let answer = Parameters::read(answer, Author::Server).map_err(invalid)?;
+    let answer = Parameters::read(answer, Author::Server)?;
     let wanted = wanted(options);
     // §7.1.1.1: a server that accepts an offer with this parameter must include it in its response.
     if wanted.server_no_context_takeover && !answer.server_no_context_takeover {

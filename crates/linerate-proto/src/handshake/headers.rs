@@ -125,7 +125,7 @@ impl fmt::Debug for Headers {
 
 /// Checks that a header can be sent: its name must be a token and its value must be valid (RFC 9110
 /// §5.5). This prevents CR and LF in an application's strings from starting new header lines.
-pub(super) fn check_header(name: &str, value: &[u8]) -> Result<(), BuildError> {
+fn check_header(name: &str, value: &[u8]) -> Result<(), BuildError> {
     let name_error = name.bytes().position(|byte| !is_token_byte(byte));
     if let Some(offset) = name_error.or_else(|| name.is_empty().then_some(0)) {
         return Err(BuildError::HeaderNameInvalid { offset });
@@ -141,6 +141,20 @@ pub(super) fn append_header(head: &mut Vec<u8>, name: &str, value: &[u8]) {
     for part in [name.as_bytes(), b": ", value, b"\r\n"] {
         head.extend_from_slice(part);
     }
+}
+
+/// Appends one header line that a peer or a library has passed on, if it is valid.
+pub(super) fn append_checked(
+    head: &mut Vec<u8>,
+    name: &str,
+    value: &[u8],
+) -> Result<(), HandshakeError> {
+    check_header(name, value).map_err(|error| match error {
+        BuildError::HeaderValueInvalid { .. } => HandshakeError::HeaderValueInvalid,
+        _ => HandshakeError::HeaderNameInvalid,
+    })?;
+    append_header(head, name, value);
+    Ok(())
 }
 
 /// The headers that an application adds to one of our messages.

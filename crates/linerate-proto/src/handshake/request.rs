@@ -8,11 +8,11 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::authority::Authority;
-use super::headers::{Headers, Span, append_header, check_header};
+use super::headers::{Headers, Span, append_checked};
 use super::scan::{HeadKind, HeadScanner};
 use super::target::{TargetParts, invalid_target_byte};
 use super::token::{is_token, list_contains};
-use super::{BuildError, HandshakeError, HandshakeLimits};
+use super::{HandshakeError, HandshakeLimits};
 
 pub use pseudo::PseudoHeaders;
 
@@ -112,11 +112,7 @@ impl Request {
             .concat()
             .into_bytes();
         for (name, value) in headers {
-            check_header(name, value).map_err(|error| match error {
-                BuildError::HeaderValueInvalid { .. } => HandshakeError::HeaderValueInvalid,
-                _ => HandshakeError::HeaderNameInvalid,
-            })?;
-            append_header(&mut head, name, value);
+            append_checked(&mut head, name, value)?;
         }
         head.extend_from_slice(b"\r\n");
         Self::read(head, limits)

@@ -7,9 +7,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::answer::AnswerReader;
 use super::authority::Authority;
 use super::headers::{ApplicationHeaders, append_header};
+use super::response_reader::ResponseReader;
 use super::{BuildError, HandshakeError, HandshakeLimits};
 
 /// Asks a proxy for a tunnel, then checks the response.
@@ -33,7 +33,7 @@ pub struct TunnelHandshake {
     destination: String,
     headers: ApplicationHeaders,
     limits: HandshakeLimits,
-    reader: AnswerReader,
+    reader: ResponseReader,
     failed: Option<HandshakeError>,
 }
 
@@ -51,7 +51,7 @@ impl TunnelHandshake {
             destination: destination.to_owned(),
             headers: ApplicationHeaders::default(),
             limits: HandshakeLimits::default(),
-            reader: AnswerReader::new(),
+            reader: ResponseReader::new(),
             failed: None,
         })
     }
@@ -110,14 +110,14 @@ impl TunnelHandshake {
     }
 
     fn read(&mut self, input: &[u8]) -> Result<Option<usize>, HandshakeError> {
-        let Some(answer) = self.reader.read(input, &self.limits)? else {
+        let Some(response) = self.reader.read(input, &self.limits)? else {
             return Ok(None);
         };
         // §9.3.6: "Any 2xx (Successful) response indicates that the sender (and all inbound
         // proxies) will switch to tunnel mode immediately after the response header section".
         // Headers that describe a body must be ignored in such a response.
-        match answer.status {
-            200..=299 => Ok(Some(answer.taken)),
+        match response.status {
+            200..=299 => Ok(Some(response.taken)),
             status => Err(HandshakeError::StatusUnexpected { status }),
         }
     }

@@ -95,16 +95,16 @@ where
 {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Answering;
+    type Future = ResponseFuture;
 
     fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: HttpRequest<B>) -> Answering {
+    fn call(&mut self, request: HttpRequest<B>) -> ResponseFuture {
         let service = self.clone();
         let (mut parts, _) = request.into_parts();
-        Answering(Box::pin(async move {
+        ResponseFuture(Box::pin(async move {
             Ok(
                 match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
                     Ok(upgrade) => service.answer(upgrade),
@@ -153,9 +153,9 @@ impl<H> fmt::Debug for WebSocketService<H> {
 }
 
 /// The future of a response from a [`WebSocketService`].
-pub struct Answering(Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>);
+pub struct ResponseFuture(Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>);
 
-impl Future for Answering {
+impl Future for ResponseFuture {
     type Output = Result<Response<Body>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -163,8 +163,8 @@ impl Future for Answering {
     }
 }
 
-impl fmt::Debug for Answering {
+impl fmt::Debug for ResponseFuture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Answering").finish_non_exhaustive()
+        f.debug_struct("ResponseFuture").finish_non_exhaustive()
     }
 }

@@ -1,12 +1,11 @@
 //! Opening WebSockets on HTTP/2 streams (RFC 8441).
 
-use linerate_proto::{Role, handshake::Scheme};
+use linerate_proto::handshake::Scheme;
 
 use super::{Client, Outcome};
 use crate::{
-    Result, WebSocket,
+    Result,
     dial::{Deadline, Phase, Target},
-    link::{Driver, HandshakeResult, Link},
     transport::Transport,
 };
 
@@ -102,9 +101,6 @@ impl Client {
             Err(error) => return Outcome::refused(&handshake, error.into()).map(Some),
         };
         let io = Transport::Http2(Box::new(stream));
-        let agreed = HandshakeResult::from(&negotiated);
-        let link = Link::new(io, Role::Client, &self.settings, b"", agreed);
-        tokio::spawn(Driver::without_handler(link.clone()));
-        Ok(Some(Outcome::Opened(WebSocket::new(link))))
+        Ok(Some(self.open(io, b"", &negotiated)))
     }
 }

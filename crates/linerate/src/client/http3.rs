@@ -1,12 +1,9 @@
 //! Opening WebSockets on HTTP/3 streams (RFC 9220).
 
-use linerate_proto::Role;
-
 use super::{Client, Outcome};
 use crate::{
-    Result, WebSocket,
+    Result,
     dial::{Deadline, DialError, Http3Error, Phase, Target},
-    link::{Driver, HandshakeResult, Link},
     transport::Transport,
 };
 
@@ -52,9 +49,6 @@ impl Client {
             Err(error) => return Outcome::refused(&handshake, error.into()),
         };
         let io = Transport::Other(Box::new(stream));
-        let agreed = HandshakeResult::from(&negotiated);
-        let link = Link::new(io, Role::Client, &self.settings, b"", agreed);
-        tokio::spawn(Driver::without_handler(link.clone()));
-        Ok(Outcome::Opened(WebSocket::new(link)))
+        Ok(self.open(io, b"", &negotiated))
     }
 }

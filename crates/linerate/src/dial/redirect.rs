@@ -3,22 +3,24 @@
 //! RFC 6455 §4.1 leaves it to the client: "The client MAY follow redirects (but is not required
 //! to)".
 
-use std::fmt;
-
 use super::Target;
 
 /// Why a redirect is not followed.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RedirectError {
     /// It leads to another origin, and a client certificate would reveal the client's identity to
     /// that server.
+    #[error("it leads to another origin, which must not receive the client certificate")]
     ClientCertificate,
     /// It leads from `wss://` to `ws://`.
+    #[error("it leads from wss:// to ws://")]
     Insecure,
     /// Its location is not a WebSocket URL.
+    #[error("its location is not a WebSocket URL")]
     LocationInvalid,
     /// It exceeds the number of redirects to follow.
+    #[error("it is number {redirects}, and the limit is {redirects_max}")]
     TooMany {
         /// The number of redirects so far, including this one.
         redirects: u32,
@@ -57,27 +59,6 @@ impl Target {
         (self.is_secure, self.port) == (other.is_secure, other.port) && self.host == other.host
     }
 }
-
-impl fmt::Display for RedirectError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ClientCertificate => f.write_str(
-                "it leads to another origin, which must not receive the client certificate",
-            ),
-            Self::Insecure => f.write_str("it leads from wss:// to ws://"),
-            Self::LocationInvalid => f.write_str("its location is not a WebSocket URL"),
-            Self::TooMany {
-                redirects,
-                redirects_max,
-            } => write!(
-                f,
-                "it is number {redirects}, and the limit is {redirects_max}"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for RedirectError {}
 
 #[cfg(test)]
 mod tests {

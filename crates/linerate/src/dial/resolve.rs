@@ -15,18 +15,18 @@ use super::DialError;
 pub trait Resolve: Send + Sync {
     /// Returns the addresses of `host`, each with `port`, in order of preference. `host` is always
     /// a name, never an IP address.
-    fn resolve<'a>(&'a self, host: &'a str, port: u16) -> Resolving<'a>;
+    fn resolve<'a>(&'a self, host: &'a str, port: u16) -> ResolveFuture<'a>;
 }
 
 /// The future that [`Resolve::resolve`] returns.
-pub type Resolving<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'a>>;
+pub type ResolveFuture<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'a>>;
 
 /// Resolves names as the operating system does, which also orders the addresses (RFC 6724).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemResolver;
 
 impl Resolve for SystemResolver {
-    fn resolve<'a>(&'a self, host: &'a str, port: u16) -> Resolving<'a> {
+    fn resolve<'a>(&'a self, host: &'a str, port: u16) -> ResolveFuture<'a> {
         Box::pin(async move { Ok(tokio::net::lookup_host((host, port)).await?.collect()) })
     }
 }

@@ -1,5 +1,6 @@
 //! The servers that WebSocket URLs refer to.
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use linerate_proto::url::{Credentials, Host, Url, UrlError};
 
 /// The server and the path that a URL refers to.
@@ -36,4 +37,10 @@ impl From<Url> for Target {
             url,
         }
     }
+}
+
+/// Returns the header value for Basic authentication (RFC 7617 §2).
+pub(crate) fn basic(credentials: &Credentials) -> String {
+    let pair = [&credentials.user[..], b":", &credentials.password].concat();
+    format!("Basic {}", BASE64_STANDARD.encode(pair))
 }

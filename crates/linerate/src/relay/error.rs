@@ -5,31 +5,37 @@ use std::{fmt, io, time::Duration};
 use linerate_proto::ProtocolError;
 
 /// Why a relay ended before both connections were closed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RelayError {
     /// One direction ended, and the other did not end in time.
+    #[error("one direction was still open {limit:?} after the other had ended")]
     CloseTimeout {
         /// The time allowed.
         limit: Duration,
     },
     /// Both sides were silent for too long.
+    #[error("no data from either side for {limit:?}")]
     Idle {
         /// The time allowed.
         limit: Duration,
     },
     /// A stream failed.
+    #[error("{end} connection failed: {error}")]
     Io {
         /// The connection whose stream failed.
         end: RelayEnd,
         /// Why the stream failed.
+        #[source]
         error: io::Error,
     },
     /// A peer sent an invalid frame.
+    #[error("peer of the {end} connection violated the protocol: {error}")]
     Protocol {
         /// The connection of that peer.
         end: RelayEnd,
         /// What is wrong with the frame.
+        #[source]
         error: ProtocolError,
     },
 }
@@ -60,36 +66,5 @@ impl fmt::Display for RelayEnd {
             Self::First => "first",
             Self::Second => "second",
         })
-    }
-}
-
-impl fmt::Display for RelayError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::CloseTimeout { limit } => {
-                write!(
-                    f,
-                    "one direction was still open {limit:?} after the other had ended"
-                )
-            }
-            Self::Idle { limit } => write!(f, "no data from either side for {limit:?}"),
-            Self::Io { end, error } => write!(f, "{end} connection failed: {error}"),
-            Self::Protocol { end, error } => {
-                write!(
-                    f,
-                    "peer of the {end} connection violated the protocol: {error}"
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for RelayError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Io { error, .. } => Some(error),
-            Self::Protocol { error, .. } => Some(error),
-            Self::CloseTimeout { .. } | Self::Idle { .. } => None,
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! The server side of the opening handshake on a socket.
 
-use std::{future::poll_fn, pin::Pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 #[cfg(feature = "http2")]
 use linerate_h2::speaks_http2;
@@ -9,7 +9,7 @@ use linerate_proto::{
     handshake::{Acceptance, HandshakeError, Refusal, Request, RequestReader, Scheme},
 };
 use tokio::{
-    io::{AsyncRead, AsyncWriteExt, ReadBuf},
+    io::AsyncWriteExt,
     net::TcpStream,
     time::{Instant, timeout, timeout_at},
 };
@@ -18,7 +18,6 @@ use super::Server;
 use crate::{
     Error, Result,
     link::{HandshakeResult, Link},
-    pool,
     transport::Transport,
 };
 
@@ -97,16 +96,11 @@ async fn upgrade(
     let agreed = match decided {
         Ok(agreed) => agreed,
         Err((refusal, error)) => {
-            let is_head = request.method() == "HEAD";
-            refuse(
-                io,
-                if is_head {
-                    refusal.without_body()
-                } else {
-                    refusal
-                },
-            )
-            .await;
+            let refusal = match request.method() {
+                "HEAD" => refusal.without_body(),
+                _ => refusal,
+            };
+            refuse(io, refusal).await;
             return Err(error);
         }
     };
@@ -124,22 +118,13 @@ async fn upgrade(
 async fn read_request(server: &Server, io: &mut Transport) -> Result<(Request, Vec<u8>)> {
     let mut reader = RequestReader::new(server.settings.options.handshake);
     loop {
-        let read = poll_fn(|cx| {
-            pool::with_read_buffer(|buffer| {
-                let mut read = ReadBuf::new(buffer);
-                std::task::ready!(Pin::new(&mut *io).poll_read(cx, &mut read))?;
-                if read.filled().is_empty() {
-                    return std::task::Poll::Ready(Err(match reader.handle_eof() {
-                        Ok(()) => Error::Abnormal,
-                        Err(error) => error.into(),
-                    }));
-                }
-                let input = read.filled();
-                let found = reader.handle_input(input)?;
-                std::task::Poll::Ready(Ok(
-                    found.map(|(request, head_bytes)| (request, input[head_bytes..].to_vec()))
-                ))
-            })
+        let read = io.read_with(|input| {
+            if input.is_empty() {
+                reader.handle_eof()?;
+                return Err(Error::Abnormal);
+            }
+            let found = reader.handle_input(input)?;
+            Ok(found.map(|(request, head_bytes)| (request, input[head_bytes..].to_vec())))
         });
         if let Some(found) = read.await? {
             return Ok(found);
@@ -193,13 +178,7 @@ async fn drain(io: &mut Transport) {
     const BYTES_MAX: usize = 1 << 20;
     let mut drained = 0;
     while drained < BYTES_MAX {
-        let read = poll_fn(|cx| {
-            pool::with_read_buffer(|buffer| {
-                let mut read = ReadBuf::new(buffer);
-                std::task::ready!(Pin::new(&mut *io).poll_read(cx, &mut read))?;
-                std::task::Poll::Ready(Ok::<_, std::io::Error>(read.filled().len()))
-            })
-        });
+        let read = io.read_with(|input| Ok::<_, std::io::Error>(input.len()));
         match read.await {
             Ok(bytes) if bytes > 0 => drained += bytes,
             _ => return,

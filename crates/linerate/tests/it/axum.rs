@@ -3,7 +3,11 @@
 use std::net::SocketAddr;
 
 use axum::{Router, response::Response, routing::any};
-use linerate::{Client, CloseCode, Message, OriginPolicy, Scheme, axum::WebSocketUpgrade};
+use linerate::{
+    Client, CloseCode, Message,
+    axum::WebSocketUpgrade,
+    handshake::{OriginPolicy, Scheme},
+};
 use linerate_testkit::Frame;
 use tokio::net::TcpListener;
 

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use linerate::{
-    Client, CloseCode, Error, HandshakeError, Options, SendError, State, UrlError, dial::DialError,
+    Client, CloseCode, Error, Options, SendError, State,
+    dial::{DialError, UrlError},
+    handshake::HandshakeError,
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use linerate::{
-    Budget, Client, Counters, Deflate, Error, Frames, Message, MessageKind, Options, ProtocolError,
-    Server,
+    Client, Counters, Deflate, Error, Frames, Message, MessageKind, Options, ProtocolError, Server,
+    deflate::Budget,
 };
 use linerate_testkit::Frame;
 

@@ -12,7 +12,7 @@ use std::{
 
 use linerate::{
     Client, Error, Options,
-    dial::{DialError, Phase, Resolve, Resolving, Timeouts},
+    dial::{DialError, Phase, Resolve, ResolveFuture, Timeouts},
 };
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
@@ -22,7 +22,7 @@ use crate::{raw::in_time, support::Running};
 pub(crate) struct Fixed(pub(crate) Vec<SocketAddr>);
 
 impl Resolve for Fixed {
-    fn resolve<'a>(&'a self, _host: &'a str, _port: u16) -> Resolving<'a> {
+    fn resolve<'a>(&'a self, _host: &'a str, _port: u16) -> ResolveFuture<'a> {
         Box::pin(async { Ok(self.0.clone()) })
     }
 }
@@ -31,7 +31,7 @@ impl Resolve for Fixed {
 struct Silent;
 
 impl Resolve for Silent {
-    fn resolve<'a>(&'a self, _host: &'a str, _port: u16) -> Resolving<'a> {
+    fn resolve<'a>(&'a self, _host: &'a str, _port: u16) -> ResolveFuture<'a> {
         Box::pin(pending())
     }
 }
@@ -40,7 +40,7 @@ impl Resolve for Silent {
 struct Changing(Mutex<VecDeque<Vec<SocketAddr>>>);
 
 impl Resolve for Changing {
-    fn resolve<'a>(&'a self, _host: &'a str, _port: u16) -> Resolving<'a> {
+    fn resolve<'a>(&'a self, _host: &'a str, _port: u16) -> ResolveFuture<'a> {
         let next = self.0.lock().unwrap().pop_front();
         Box::pin(async { next.ok_or(io::ErrorKind::NotFound.into()) })
     }

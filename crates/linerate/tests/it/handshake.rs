@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use linerate::{
-    Client, Error, HandshakeError, Message, Options, Server,
+    Client, Error, Message, Options, Server,
     dial::{DialError, Phase},
+    handshake::HandshakeError,
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

@@ -10,8 +10,8 @@ mod service;
 mod wire;
 
 use linerate::{
-    Client, CloseCode, Error, HandshakeError, HttpVersion, Message, Origin, Refusal, Request,
-    Server, WebSocket,
+    Client, CloseCode, Error, Message, Request, Server, WebSocket,
+    handshake::{HandshakeError, HttpVersion, Origin, Refusal},
 };
 
 use crate::{

@@ -13,9 +13,9 @@ use std::{
 };
 
 use linerate::{
-    Client, CloseCode, Error, HandshakeError, HttpVersion, Message, Options, Origin, Refusal,
-    Request, Result, Server, WebSocket,
+    Client, CloseCode, Error, Message, Options, Request, Result, Server, WebSocket,
     dial::{DialError, Http3Error, Proxy},
+    handshake::{HandshakeError, HttpVersion, Origin, Refusal},
     tls::{self, rustls::ClientConfig},
 };
 use tokio::{sync::oneshot, task::JoinHandle};

@@ -3,8 +3,9 @@
 use std::{net::SocketAddr, time::Duration};
 
 use linerate::{
-    Client, Error, HandshakeError,
+    Client, Error,
     dial::{DialError, Phase, Proxy, ProxyError, Timeouts},
+    handshake::HandshakeError,
 };
 use linerate_testkit::server::{ServerProcess, free_port};
 use tokio::{

@@ -2,8 +2,9 @@
 //! hosts.
 
 use linerate::{
-    Client, Error, HandshakeError,
+    Client, Error,
     dial::{DialError, RedirectError},
+    handshake::HandshakeError,
 };
 use tokio::{net::TcpListener, sync::mpsc};
 

@@ -3,8 +3,9 @@
 use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
 use linerate::{
-    Client, CloseCode, MessageKind, Options, Parts, PartsError, Pings, Relay, RelayEnd, RelayError,
-    RelaySummary, Role, Server, State, WebSocket,
+    Client, CloseCode, MessageKind, Options, Role, Server, State, WebSocket,
+    parts::{Parts, PartsError},
+    relay::{Pings, Relay, RelayEnd, RelayError, RelaySummary},
 };
 use linerate_proto::{Opcode, frame::listen};
 use linerate_testkit::Frame;

@@ -9,8 +9,8 @@ use std::{
 };
 
 use linerate::{
-    Client, CloseCode, Error, HandshakeError, MessageKind, Options, Origin, OriginPolicy, Refusal,
-    Server,
+    Client, CloseCode, Error, MessageKind, Options, Server,
+    handshake::{HandshakeError, Origin, OriginPolicy, Refusal},
 };
 use linerate_testkit::Frame;
 

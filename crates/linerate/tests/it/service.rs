@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use hyper::server::conn::http1;
 use hyper_util::{rt::TokioIo, service::TowerToHyperService};
 use linerate::{
-    Client, CloseCode, OriginPolicy, Request, Result, WebSocket, axum::WebSocketService,
+    Client, CloseCode, Request, Result, WebSocket, axum::WebSocketService, handshake::OriginPolicy,
 };
 use tokio::net::TcpListener;
 

@@ -174,7 +174,7 @@ async fn redirects_are_followed_as_far_as_asked_for_and_cookies_stay_behind() {
     })
     .await;
     let redirecting = linerate::Server::new().with_decision(move |_| {
-        let refusal = linerate::Refusal::new(302, "elsewhere").unwrap();
+        let refusal = linerate::handshake::Refusal::new(302, "elsewhere").unwrap();
         let location = format!("ws://127.0.0.1:{port}/");
         Err(refusal.with_header("Location", &location).unwrap())
     });

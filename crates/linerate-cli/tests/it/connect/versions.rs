@@ -2,7 +2,7 @@
 
 use std::{process::Output, sync::Arc};
 
-use linerate::{HttpVersion, Request, Result, WebSocket, tls};
+use linerate::{Request, Result, WebSocket, handshake::HttpVersion, tls};
 use linerate_testkit::server::free_port;
 
 use super::{connect, serve, text};

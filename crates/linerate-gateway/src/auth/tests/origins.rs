@@ -1,7 +1,7 @@
 //! Tests of which pages may connect (H17).
 
 use http::{HeaderMap, HeaderValue, header};
-use linerate::Scheme;
+use linerate::handshake::Scheme;
 
 use crate::auth::Origins;
 

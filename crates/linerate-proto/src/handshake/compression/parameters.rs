@@ -5,7 +5,7 @@ use core::fmt::Write as _;
 use alloc::string::String;
 
 use super::NAME;
-use crate::handshake::ExtensionOffer;
+use crate::handshake::{ExtensionOffer, HandshakeError};
 
 /// Which side wrote the parameters.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -35,7 +35,7 @@ pub(super) enum WindowBits {
 impl Parameters {
     /// Reads the parameters; fails with the name of the first one that is unknown, duplicated, or
     /// has an invalid value.
-    pub(super) fn read(offer: &ExtensionOffer<'_>, author: Author) -> Result<Self, Invalid> {
+    pub(super) fn read(offer: &ExtensionOffer<'_>, author: Author) -> Result<Self, HandshakeError> {
         let mut parameters = Self::default();
         for (name, value) in offer.parameters() {
             parameters.set(name, value, author)?;
@@ -43,13 +43,19 @@ impl Parameters {
         Ok(parameters)
     }
 
-    fn set(&mut self, name: &str, value: Option<&str>, author: Author) -> Result<(), Invalid> {
+    fn set(
+        &mut self,
+        name: &str,
+        value: Option<&str>,
+        author: Author,
+    ) -> Result<(), HandshakeError> {
+        let invalid = |name| HandshakeError::ExtensionParameterInvalid { name };
         let flag = |set: &mut bool, name| match value {
             None if !*set => {
                 *set = true;
                 Ok(())
             }
-            _ => Err(Invalid { name }),
+            _ => Err(invalid(name)),
         };
         match name {
             CLIENT_NO_CONTEXT_TAKEOVER => flag(
@@ -66,20 +72,20 @@ impl Parameters {
                     (None, Author::Client) => Some(WindowBits::Any),
                     (value, _) => value.and_then(window_bits).map(WindowBits::AtMost),
                 };
-                let name = CLIENT_MAX_WINDOW_BITS;
                 let is_first = self.client_max_window_bits.is_none();
-                let bits = bits.filter(|_| is_first).ok_or(Invalid { name })?;
+                let bits = bits
+                    .filter(|_| is_first)
+                    .ok_or(invalid(CLIENT_MAX_WINDOW_BITS))?;
                 self.client_max_window_bits = Some(bits);
                 Ok(())
             }
             SERVER_MAX_WINDOW_BITS => {
-                let name = SERVER_MAX_WINDOW_BITS;
                 let is_first = self.server_max_window_bits.is_none();
                 let bits = value.and_then(window_bits).filter(|_| is_first);
-                self.server_max_window_bits = Some(bits.ok_or(Invalid { name })?);
+                self.server_max_window_bits = Some(bits.ok_or(invalid(SERVER_MAX_WINDOW_BITS))?);
                 Ok(())
             }
-            _ => Err(Invalid { name: "unknown" }),
+            _ => Err(invalid("unknown")),
         }
     }
 
@@ -110,13 +116,6 @@ impl Parameters {
         }
         header
     }
-}
-
-/// An invalid parameter.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Invalid {
-    /// Its name; `unknown` if it is not one of the four.
-    pub(super) name: &'static str,
 }
 
 const CLIENT_MAX_WINDOW_BITS: &str = "client_max_window_bits";

@@ -4,10 +4,10 @@
 use alloc::vec::Vec;
 
 use super::super::authority::Authority;
-use super::super::headers::{append_header, check_header};
+use super::super::headers::append_checked;
 use super::super::target::invalid_target_byte;
 use super::super::token::is_token;
-use super::{BuildError, HandshakeError, HandshakeLimits, HttpVersion, Request};
+use super::{HandshakeError, HandshakeLimits, HttpVersion, Request};
 
 /// The pseudo-header fields of a request, and its HTTP version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,13 +112,4 @@ fn is_same_host(name: &str, value: &[u8], authority: Option<&str>) -> Result<boo
         true => Ok(true),
         false => Err(HandshakeError::HostInvalid),
     }
-}
-
-fn append_checked(head: &mut Vec<u8>, name: &str, value: &[u8]) -> Result<(), HandshakeError> {
-    check_header(name, value).map_err(|error| match error {
-        BuildError::HeaderValueInvalid { .. } => HandshakeError::HeaderValueInvalid,
-        _ => HandshakeError::HeaderNameInvalid,
-    })?;
-    append_header(head, name, value);
-    Ok(())
 }

@@ -3,7 +3,8 @@
 use std::{future::poll_fn, sync::Arc};
 
 use linerate::{
-    Client, HttpVersion, Server,
+    Client, Server,
+    handshake::HttpVersion,
     tls::{self, rustls},
 };
 use rcgen::{CertifiedKey, generate_simple_self_signed};

@@ -18,8 +18,9 @@ use axum::{
 };
 use futures_util::stream;
 use linerate::{
-    CloseCode, Error, HandshakeError, Http2Limits, HttpVersion, Message,
+    CloseCode, Error, Http2Limits, Message,
     axum::{WebSocketUpgrade, serve_http2, speaks_http2},
+    handshake::{HandshakeError, HttpVersion},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

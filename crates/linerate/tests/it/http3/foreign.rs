@@ -1,8 +1,9 @@
 //! Servers that violate HTTP/3 or lack a required feature, and the errors that clients report.
 
 use linerate::{
-    Error, HandshakeError,
+    Error,
     dial::{DialError, Http3Error},
+    handshake::HandshakeError,
 };
 
 use super::wire::*;

@@ -10,7 +10,7 @@ use super::scan::{HeadKind, HeadScanner};
 use super::{HandshakeError, HandshakeLimits};
 
 /// The head of a final response.
-pub(super) struct Answer {
+pub(super) struct ResponseHead {
     pub(super) status: u16,
     pub(super) headers: Headers,
     /// How many bytes of the last input belong to the response.
@@ -19,13 +19,13 @@ pub(super) struct Answer {
 
 /// Reads the head of the response to one request, in pieces of any size.
 #[derive(Clone)]
-pub(super) struct AnswerReader {
+pub(super) struct ResponseReader {
     scanner: HeadScanner,
     head: Vec<u8>,
     interim_responses: usize,
 }
 
-impl AnswerReader {
+impl ResponseReader {
     pub(super) fn new() -> Self {
         Self {
             scanner: HeadScanner::new(HeadKind::Response),
@@ -44,7 +44,7 @@ impl AnswerReader {
         &mut self,
         input: &[u8],
         limits: &HandshakeLimits,
-    ) -> Result<Option<Answer>, HandshakeError> {
+    ) -> Result<Option<ResponseHead>, HandshakeError> {
         let mut taken = 0;
         loop {
             let rest = &input[taken..];
@@ -57,7 +57,7 @@ impl AnswerReader {
             let scanner = mem::replace(&mut self.scanner, HeadScanner::new(HeadKind::Response));
             let (status, headers) = parse(mem::take(&mut self.head), scanner.headers())?;
             if status == 101 || !(100..=199).contains(&status) {
-                return Ok(Some(Answer {
+                return Ok(Some(ResponseHead {
                     status,
                     headers,
                     taken,
