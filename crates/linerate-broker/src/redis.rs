@@ -38,8 +38,8 @@ use self::{
     address::{Address, Topology},
     link::{Link, ORDERS_MAX, Order},
     shards::Shards,
-    shared::Shared,
-    subscriptions::{Kind, Subscription, Target},
+    state::RedisState,
+    subscriptions::{Subscription, SubscriptionKind, Target},
     tls::Trust,
 };
 use crate::{
@@ -69,7 +69,7 @@ mod link;
 mod names;
 mod resp;
 mod shards;
-mod shared;
+mod state;
 mod stream;
 mod streams;
 mod subscriptions;
@@ -92,7 +92,7 @@ pub const KIND: BrokerKind = BrokerKind {
 /// Redis, as the broker of a node.
 #[derive(Debug)]
 pub struct Redis {
-    shared: Arc<Shared>,
+    shared: Arc<RedisState>,
     orders: mpsc::Sender<Order>,
     is_shut_down: AtomicBool,
     thread: BrokerThread,
@@ -145,7 +145,7 @@ impl Redis {
             false => None,
         };
         let runtime = BrokerThread::runtime()?;
-        let shared = Shared::new(address, trust, options, ingest, runtime.handle().clone());
+        let shared = RedisState::new(address, trust, options, ingest, runtime.handle().clone());
         let shared = Arc::new(shared);
         let (orders, queue) = mpsc::channel(ORDERS_MAX);
         let links = links(Arc::clone(&shared), queue);
@@ -181,12 +181,17 @@ impl Redis {
         });
         subscribed
             .await
-            .unwrap_or_else(|_| Err(self.late(deadline)))
+            .unwrap_or_else(|_| Err(self.timeout_error(deadline)))
     }
 
-    fn target(&self, channel: &ChannelName, kind: Kind, options: StreamOptions) -> Target {
+    fn target(
+        &self,
+        channel: &ChannelName,
+        kind: SubscriptionKind,
+        options: StreamOptions,
+    ) -> Target {
         let channel = channel.clone();
-        if kind == Kind::Pattern {
+        if kind == SubscriptionKind::Pattern {
             let pattern = channel;
             return Target::Pattern { pattern, options };
         }
@@ -210,7 +215,7 @@ impl Redis {
 
     async fn unsubscribe(&self, channel: &ChannelName) {
         if let Ok((name, kind)) = self.subscription(channel) {
-            if kind != Kind::Pattern {
+            if kind != SubscriptionKind::Pattern {
                 self.shared.sequencer().close(channel.as_str());
                 self.shared.epochs.close(channel);
             }
@@ -220,9 +225,15 @@ impl Redis {
     }
 
     /// Returns the Redis name of a channel or pattern, and how to subscribe to it.
-    fn subscription(&self, channel: &ChannelName) -> Result<(String, Kind), BrokerError> {
+    fn subscription(
+        &self,
+        channel: &ChannelName,
+    ) -> Result<(String, SubscriptionKind), BrokerError> {
         match self.is_pattern(channel) {
-            true => Ok((self.shared.names.pattern(channel), Kind::Pattern)),
+            true => Ok((
+                self.shared.names.pattern(channel),
+                SubscriptionKind::Pattern,
+            )),
             false => Ok((self.name(channel)?, self.shared.kind())),
         }
     }
@@ -240,7 +251,7 @@ impl Redis {
     }
 
     /// Returns the reason why a subscription did not complete within the deadline.
-    fn late(&self, deadline: Duration) -> BrokerError {
+    fn timeout_error(&self, deadline: Duration) -> BrokerError {
         match self.shared.health.state() {
             LinkState::Deaf => BrokerError::away(self.shared.trouble()),
             LinkState::Up { .. } => BrokerError::Timeout { deadline },
@@ -254,7 +265,7 @@ impl Broker for Redis {
             let bytes_max = self.shared.options.payload_bytes_max;
             check_payload(publish.payload.len(), bytes_max)?;
             let name = self.name(channel)?;
-            let Shared {
+            let RedisState {
                 commands,
                 names,
                 streams,
@@ -315,7 +326,7 @@ impl Broker for Redis {
                 return Ok(());
             }
             let name = self.name(channel)?;
-            let Shared {
+            let RedisState {
                 commands,
                 names,
                 streams,
@@ -375,7 +386,7 @@ impl Broker for Redis {
 }
 
 /// Maintains the links that the service needs: one, or one to each master of a cluster.
-async fn links(shared: Arc<Shared>, orders: mpsc::Receiver<Order>) {
+async fn links(shared: Arc<RedisState>, orders: mpsc::Receiver<Order>) {
     match shared.commands.topology() {
         Topology::Cluster {
             nodes,

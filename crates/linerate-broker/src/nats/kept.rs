@@ -39,7 +39,7 @@ impl Streams {
         value: Bytes,
         expires_at: Option<u64>,
     ) -> Result<(), BrokerError> {
-        self.stream_of_kept(all).await?;
+        self.value_stream(all).await?;
         let mut headers = HeaderMap::new();
         if let Some(at) = expires_at {
             headers.insert(EXPIRES, at.to_string());
@@ -55,7 +55,7 @@ impl Streams {
 
     /// Returns the stored values, and deletes those that expired long ago.
     pub(super) async fn kept(&self, all: &str) -> Result<Vec<Bytes>, BrokerError> {
-        let stream = self.stream_of_kept(all).await?;
+        let stream = self.value_stream(all).await?;
         let state = &stream.cached_info().state;
         let numbers = state.first_sequence.max(1)..=state.last_sequence;
         let long_ago = SystemTime::now() - SPARE;
@@ -83,7 +83,7 @@ impl Streams {
         Ok(values.into_iter().flatten().collect())
     }
 
-    async fn stream_of_kept(&self, all: &str) -> Result<Stream, BrokerError> {
+    async fn value_stream(&self, all: &str) -> Result<Stream, BrokerError> {
         let config = Config {
             name: subject::stream(all),
             description: Some("kept by linerate".to_owned()),

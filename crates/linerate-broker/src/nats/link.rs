@@ -18,7 +18,7 @@ use tokio::{
 };
 
 use super::{
-    dial::Dial,
+    dial::Connector,
     loopback::{LinkEnded, Loopback},
     streams::Streams,
 };
@@ -65,7 +65,7 @@ pub(super) enum Command {
         channel: ChannelName,
         done: oneshot::Sender<Result<(), BrokerError>>,
     },
-    Tell(Event),
+    Report(Event),
     Unsubscribe(ChannelName),
 }
 
@@ -89,7 +89,7 @@ impl Link {
     /// # Errors
     /// Returns an error if the server is unavailable or rejects us.
     pub(super) async fn connect(
-        dial: &Dial,
+        dial: &Connector,
         server: &ServerAddr,
         options: &BrokerOptions,
         commands: mpsc::Sender<Command>,
@@ -206,7 +206,7 @@ impl Link {
     }
 
     /// Records that a message has left the queues of async-nats.
-    pub(super) fn took(&self, message: &Message) {
+    pub(super) fn count_taken(&self, message: &Message) {
         self.taken_messages.fetch_add(1, Ordering::Relaxed);
         self.taken_bytes
             .fetch_add(message.length as u64, Ordering::Relaxed);
@@ -220,7 +220,7 @@ impl Link {
     }
 
     /// Records that nothing is waiting, which is the new base for counting what arrives.
-    pub(super) fn note_idle(&self) {
+    pub(super) fn record_idle(&self) {
         let arrived = self.client.statistics().in_bytes.load(Ordering::Relaxed);
         self.idle_bytes.store(arrived, Ordering::Relaxed);
         self.taken_bytes.store(0, Ordering::Relaxed);
@@ -290,7 +290,9 @@ impl Signals {
                 self.end(GapReason::LinkLost);
             }
             async_nats::Event::SlowConsumer(_) => self.end(GapReason::Overflow),
-            async_nats::Event::ServerError(ServerError::Other(text)) => self.refusals().note(text),
+            async_nats::Event::ServerError(ServerError::Other(text)) => {
+                self.refusals().record(text)
+            }
             _ => (),
         }
     }
@@ -317,7 +319,7 @@ impl Signals {
 impl Refusals {
     /// Records an error of the server, which has the form `Permissions Violation for Publish to
     /// "subject"`.
-    fn note(&mut self, text: &str) {
+    fn record(&mut self, text: &str) {
         let subject = text.split('"').nth(1);
         let (Some(subject), true) = (subject, text.starts_with("Permissions Violation")) else {
             tracing::warn!(error = text, "NATS server reported an error");
@@ -362,10 +364,10 @@ mod tests {
     #[test]
     fn refusals_are_distinguished_by_subject_and_kind() {
         let mut refusals = Refusals::default();
-        refusals.note("Permissions Violation for Publish to \"a.b\"");
-        refusals.note("Permissions Violation for Subscription to \"c.>\"");
-        refusals.note("Permissions Violation for Publish to \"a.b\"");
-        refusals.note("Unknown Protocol Operation");
+        refusals.record("Permissions Violation for Publish to \"a.b\"");
+        refusals.record("Permissions Violation for Subscription to \"c.>\"");
+        refusals.record("Permissions Violation for Publish to \"a.b\"");
+        refusals.record("Unknown Protocol Operation");
         assert_eq!(refusals.publishing.get("a.b"), Some(&2));
         assert_eq!(refusals.subscribing.get("c.>"), Some(&1));
         assert_eq!(refusals.publishing.len() + refusals.subscribing.len(), 2);

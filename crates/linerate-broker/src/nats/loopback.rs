@@ -81,7 +81,7 @@ impl Loopback {
     pub(super) async fn receive(&self, mut subscriber: Subscriber) {
         while let Some(message) = subscriber.next().await {
             if let Ok(number) = message.payload[..].try_into() {
-                self.came_back(u64::from_be_bytes(number));
+                self.handle_return(u64::from_be_bytes(number));
             }
         }
     }
@@ -106,7 +106,7 @@ impl Loopback {
         Some(number)
     }
 
-    fn came_back(&self, number: u64) {
+    fn handle_return(&self, number: u64) {
         let mut state = self.state();
         while let Some((first, _)) = state.under_way.front()
             && *first <= number
@@ -148,11 +148,11 @@ mod tests {
         let mut c = Box::pin(loopback.round_trip());
         assert!((&mut c).now_or_never().is_none());
         assert_eq!(loopback.next(), Some(2));
-        loopback.came_back(1);
+        loopback.handle_return(1);
         assert!((&mut a).now_or_never().unwrap().is_ok());
         assert!((&mut b).now_or_never().unwrap().is_ok());
         assert!((&mut c).now_or_never().is_none());
-        loopback.came_back(2);
+        loopback.handle_return(2);
         assert!((&mut c).now_or_never().unwrap().is_ok());
     }
 

@@ -17,11 +17,11 @@ use tokio::{
 };
 
 use super::{
-    dial::Dial,
+    dial::Connector,
     link::{Command, Link},
     pump::Pump,
     servers::Servers,
-    shared::{Current, Shared},
+    state::{CurrentLink, NatsState},
 };
 use crate::{
     awake::{sleep_awake, timeout_awake},
@@ -48,7 +48,7 @@ const GRACE: Duration = Duration::from_secs(1);
 ///
 /// Each link has its own runtime. Everything that belongs to the link ends with the runtime,
 /// including the background tasks of async-nats.
-pub(super) fn keep_linked(shared: &Arc<Shared>, dial: &Dial) {
+pub(super) fn run_links(shared: &Arc<NatsState>, dial: &Connector) {
     let mut servers = Servers::new(dial.servers());
     let mut backoff = Backoff::new(&shared.options);
     let mut delay = Duration::ZERO;
@@ -73,7 +73,7 @@ pub(super) fn keep_linked(shared: &Arc<Shared>, dial: &Dial) {
             Err(reason) => {
                 let server = servers.current().map(ServerAddr::as_url_str);
                 tracing::warn!(server, reason, "not connected to NATS");
-                shared.set_current(Current::Down { reason });
+                shared.set_current(CurrentLink::Down { reason });
                 servers.advance();
             }
         }
@@ -83,8 +83,8 @@ pub(super) fn keep_linked(shared: &Arc<Shared>, dial: &Dial) {
 
 /// Runs one link. Returns why it ended, or an error if it was never established.
 async fn session(
-    shared: &Arc<Shared>,
-    dial: &Dial,
+    shared: &Arc<NatsState>,
+    dial: &Connector,
     servers: &mut Servers,
     delay: Duration,
     before: GapReason,
@@ -97,7 +97,7 @@ async fn session(
     let server = servers.current().cloned().ok_or("no server is known")?;
     let link = Link::connect(dial, &server, &shared.options, commands.clone()).await?;
     let link = Arc::new(link);
-    servers.learn(dial.scheme(), &link.cluster());
+    servers.set_announced(dial.scheme(), &link.cluster());
     let mut pump = Pump::new(Arc::clone(shared), Arc::clone(&link));
     start_loopback(&link).await?;
     pump.subscribe_all()
@@ -105,8 +105,8 @@ async fn session(
         .map_err(|error| error.to_string())?;
     let sent = Instant::now();
     link.round_trip().await.map_err(|error| error.to_string())?;
-    pump.tell_first(shared.stands(sent.elapsed(), before));
-    shared.set_current(Current::Up(Arc::clone(&link)));
+    pump.queue_events(shared.handle_established(sent.elapsed(), before));
+    shared.set_current(CurrentLink::Up(Arc::clone(&link)));
     tracing::info!(server = server.as_url_str(), "connected to NATS");
     tokio::select! {
         () = pump.run(queue) => (),
@@ -117,14 +117,14 @@ async fn session(
             let _ = timeout(shared.options.probe_timeout, link.client().flush()).await;
         }
     }
-    servers.learn(dial.scheme(), &link.cluster());
+    servers.set_announced(dial.scheme(), &link.cluster());
     // Only the first reason counts.
     link.end(GapReason::LinkLost);
     let reason = link.ended().await;
     tracing::warn!(?reason, "connection to NATS has ended");
     shared.set_state(LinkState::Deaf);
     let down = "connection was lost".to_owned();
-    shared.set_current(Current::Down { reason: down });
+    shared.set_current(CurrentLink::Down { reason: down });
     link.loopback().end();
     pump.finish().await;
     shared
@@ -146,7 +146,12 @@ async fn start_loopback(link: &Arc<Link>) -> Result<(), String> {
 }
 
 /// Watches a link until it must be closed.
-async fn watch(shared: &Shared, servers: &Servers, link: &Link, commands: &mpsc::Sender<Command>) {
+async fn watch(
+    shared: &NatsState,
+    servers: &Servers,
+    link: &Link,
+    commands: &mpsc::Sender<Command>,
+) {
     tokio::select! {
         () = watch_backlog(link) => (),
         () = probe(shared, servers, link, commands) => (),
@@ -155,7 +160,7 @@ async fn watch(shared: &Shared, servers: &Servers, link: &Link, commands: &mpsc:
 }
 
 /// Deletes the streams of idle channels from time to time, at other times than other nodes.
-async fn sweep(shared: &Shared, link: &Link) {
+async fn sweep(shared: &NatsState, link: &Link) {
     let [shortest, longest] = SWEEP_INTERVAL;
     let interval = (shared.options.meta_ttl / 24).clamp(shortest, longest);
     loop {
@@ -180,12 +185,17 @@ async fn watch_backlog(link: &Link) {
 
 /// Sends a loopback message at regular intervals and reports the result. Ends when the link is
 /// dead.
-async fn probe(shared: &Shared, servers: &Servers, link: &Link, commands: &mpsc::Sender<Command>) {
+async fn probe(
+    shared: &NatsState,
+    servers: &Servers,
+    link: &Link,
+    commands: &mpsc::Sender<Command>,
+) {
     let options = &shared.options;
     let tell = async |state| {
         shared.set_state(state);
         // This fails only if the pump has ended, and with it the link.
-        let _ = commands.send(Command::Tell(Event::Link(state))).await;
+        let _ = commands.send(Command::Report(Event::Link(state))).await;
     };
     loop {
         sleep(options.probe_interval).await;

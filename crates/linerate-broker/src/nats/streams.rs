@@ -24,7 +24,7 @@ use linerate_hub::{ChannelName, Epoch, Publication, StreamPosition};
 use tokio::sync::Semaphore;
 
 use super::{
-    catch_up::{Delivered, Read},
+    catch_up::{Progress, StreamContents},
     subject, wire,
 };
 use crate::{
@@ -58,13 +58,13 @@ pub(super) struct Streams {
 
 /// A durable channel and its subject.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Durable {
+pub(super) struct DurableChannel {
     pub(super) channel: ChannelName,
     pub(super) subject: String,
     pub(super) options: StreamOptions,
 }
 
-struct Opened {
+struct OpenStream {
     stream: Stream,
     epoch: Epoch,
     /// The oldest stored offset, or the next offset if nothing is stored.
@@ -86,7 +86,7 @@ impl Streams {
     /// time depends on the server, which syncs every two minutes unless configured otherwise.
     pub(super) async fn publish(
         &self,
-        durable: &Durable,
+        durable: &DurableChannel,
         publish: Publish,
     ) -> Result<Published, BrokerError> {
         let epoch = self.epoch(durable).await?;
@@ -106,7 +106,7 @@ impl Streams {
     /// Returns the publications that a channel's stream holds.
     pub(super) async fn history(
         &self,
-        durable: &Durable,
+        durable: &DurableChannel,
         request: HistoryRequest,
     ) -> Result<History, BrokerError> {
         let opened = self.open(durable).await?;
@@ -152,7 +152,7 @@ impl Streams {
     }
 
     /// Deletes the contents of a channel's stream.
-    pub(super) async fn remove_history(&self, durable: &Durable) -> Result<(), BrokerError> {
+    pub(super) async fn remove_history(&self, durable: &DurableChannel) -> Result<(), BrokerError> {
         let opened = self.open(durable).await?;
         let purged = opened.stream.purge().await;
         purged.map(|_| ()).map_err(BrokerError::refused)
@@ -165,16 +165,16 @@ impl Streams {
     /// a new epoch.
     pub(super) async fn catch_up(
         &self,
-        durable: &Durable,
-        delivered: Option<Delivered>,
-    ) -> Result<Read, BrokerError> {
+        durable: &DurableChannel,
+        delivered: Option<Progress>,
+    ) -> Result<StreamContents, BrokerError> {
         let _turn = self
             .catch_ups
             .acquire()
             .await
             .map_err(|_| BrokerError::refused("link ended"))?;
         let opened = self.open(durable).await?;
-        let nothing = |opened: Opened| Read {
+        let nothing = |opened: OpenStream| StreamContents {
             epoch: opened.epoch,
             newest: opened.newest,
             publications: Vec::new(),
@@ -191,7 +191,7 @@ impl Streams {
         let from = opened.first.max(delivered.position.offset + 1);
         // If there is more than may be read, treat it as if it were gone: as a gap.
         let publications = opened.read(from, opened.newest).await?;
-        Ok(Read {
+        Ok(StreamContents {
             publications: publications.unwrap_or_default(),
             ..nothing(opened)
         })
@@ -230,7 +230,7 @@ impl Streams {
     }
 
     /// Returns the incarnation of a channel's stream, which is created if it does not exist.
-    async fn epoch(&self, durable: &Durable) -> Result<Epoch, BrokerError> {
+    async fn epoch(&self, durable: &DurableChannel) -> Result<Epoch, BrokerError> {
         let known = self.known().get(&durable.channel).cloned();
         match known {
             Some((options, epoch)) if options == durable.options => Ok(epoch),
@@ -238,7 +238,7 @@ impl Streams {
         }
     }
 
-    async fn open(&self, durable: &Durable) -> Result<Opened, BrokerError> {
+    async fn open(&self, durable: &DurableChannel) -> Result<OpenStream, BrokerError> {
         let stream = match self.find(durable).await? {
             Some(stream) => stream,
             None => match self.create(durable).await? {
@@ -250,14 +250,14 @@ impl Streams {
                     .ok_or_else(|| BrokerError::refused("stream was deleted"))?,
             },
         };
-        let opened = Opened::new(stream, durable)?;
+        let opened = OpenStream::new(stream, durable)?;
         self.reconfigure(durable, &opened).await?;
         let known = (durable.options, opened.epoch.clone());
         self.known().insert(durable.channel.clone(), known);
         Ok(opened)
     }
 
-    async fn find(&self, durable: &Durable) -> Result<Option<Stream>, BrokerError> {
+    async fn find(&self, durable: &DurableChannel) -> Result<Option<Stream>, BrokerError> {
         match self
             .context
             .get_stream(subject::stream(&durable.subject))
@@ -276,7 +276,7 @@ impl Streams {
         }
     }
 
-    async fn create(&self, durable: &Durable) -> Result<Option<Stream>, BrokerError> {
+    async fn create(&self, durable: &DurableChannel) -> Result<Option<Stream>, BrokerError> {
         let config = self.config(durable, &incarnation::random());
         match self.context.create_stream(config).await {
             Ok(stream) => Ok(Some(stream)),
@@ -293,7 +293,11 @@ impl Streams {
     }
 
     /// Updates the limits of a stream to the current configuration.
-    async fn reconfigure(&self, durable: &Durable, opened: &Opened) -> Result<(), BrokerError> {
+    async fn reconfigure(
+        &self,
+        durable: &DurableChannel,
+        opened: &OpenStream,
+    ) -> Result<(), BrokerError> {
         let is = &opened.stream.cached_info().config;
         let wanted = self.config(durable, opened.epoch.as_str());
         let limits = |config: &Config| {
@@ -311,13 +315,17 @@ impl Streams {
         self.update(wanted).await.map(|_| ())
     }
 
-    async fn renew(&self, durable: &Durable, opened: Opened) -> Result<Opened, BrokerError> {
+    async fn renew(
+        &self,
+        durable: &DurableChannel,
+        opened: OpenStream,
+    ) -> Result<OpenStream, BrokerError> {
         let incarnation = incarnation::random();
         self.update(self.config(durable, &incarnation)).await?;
         let epoch = Epoch::new(&incarnation);
         let known = (durable.options, epoch.clone());
         self.known().insert(durable.channel.clone(), known);
-        Ok(Opened { epoch, ..opened })
+        Ok(OpenStream { epoch, ..opened })
     }
 
     async fn update(&self, config: Config) -> Result<Info, BrokerError> {
@@ -325,7 +333,7 @@ impl Streams {
         updated.map_err(BrokerError::refused)
     }
 
-    fn config(&self, durable: &Durable, incarnation: &str) -> Config {
+    fn config(&self, durable: &DurableChannel, incarnation: &str) -> Config {
         let StreamOptions { size_max, ttl, .. } = durable.options;
         Config {
             name: subject::stream(&durable.subject),
@@ -351,7 +359,11 @@ impl Streams {
     }
 
     /// Sends a message and returns its offset, or `None` if the stream does not exist.
-    async fn send(&self, durable: &Durable, publish: &Publish) -> Result<Option<u64>, BrokerError> {
+    async fn send(
+        &self,
+        durable: &DurableChannel,
+        publish: &Publish,
+    ) -> Result<Option<u64>, BrokerError> {
         let mut message = PublishMessage::build()
             .payload(publish.payload.clone())
             .expected_stream(subject::stream(&durable.subject));
@@ -396,8 +408,8 @@ impl Streams {
     }
 }
 
-impl Opened {
-    fn new(stream: Stream, durable: &Durable) -> Result<Self, BrokerError> {
+impl OpenStream {
+    fn new(stream: Stream, durable: &DurableChannel) -> Result<Self, BrokerError> {
         let info = stream.cached_info();
         let description = info.config.description.as_deref().unwrap_or_default();
         let incarnation = description.strip_prefix(DESCRIPTION);
@@ -419,7 +431,7 @@ impl Opened {
 
     /// Returns whether the stream has a different payload at the delivered position, or ends before
     /// it.
-    async fn is_other(&self, delivered: &Delivered) -> Result<bool, BrokerError> {
+    async fn is_other(&self, delivered: &Progress) -> Result<bool, BrokerError> {
         let offset = delivered.position.offset;
         if offset > self.newest {
             return Ok(true);

@@ -33,7 +33,7 @@ impl Epochs {
     }
 
     /// Records that the channel's stream has this epoch, if its epochs are remembered.
-    pub(super) fn note(&self, channel: &ChannelName, epoch: &Epoch) {
+    pub(super) fn record(&self, channel: &ChannelName, epoch: &Epoch) {
         let mut channels = self.channels();
         let Some(seen) = channels.get_mut(channel) else {
             return;
@@ -87,11 +87,11 @@ mod tests {
     #[test]
     fn only_epochs_seen_later_are_successors() {
         let (epochs, channel) = (Epochs::default(), ChannelName::new("a").unwrap());
-        epochs.note(&channel, &epoch(1));
+        epochs.record(&channel, &epoch(1));
         assert_eq!(epochs.newest(&channel), None, "channel is not subscribed");
         epochs.open(&channel);
         for number in [1, 2, 3, 1] {
-            epochs.note(&channel, &epoch(number));
+            epochs.record(&channel, &epoch(number));
         }
         let has_followed =
             |earlier, later| epochs.has_followed(&channel, &epoch(earlier), &epoch(later));
@@ -110,7 +110,7 @@ mod tests {
         let (epochs, channel) = (Epochs::default(), ChannelName::new("a").unwrap());
         epochs.open(&channel);
         for number in 0..=EPOCHS_MAX {
-            epochs.note(&channel, &epoch(number));
+            epochs.record(&channel, &epoch(number));
         }
         assert!(!epochs.has_followed(&channel, &epoch(0), &epoch(1)));
         assert!(epochs.has_followed(&channel, &epoch(1), &epoch(EPOCHS_MAX)));

@@ -62,13 +62,13 @@ impl Probe {
 /// The state of all links.
 #[derive(Debug)]
 pub(super) struct Health {
-    links: Mutex<HashMap<u64, Heard>>,
+    links: Mutex<HashMap<u64, LinkReport>>,
     /// How old the newest report of a link may be.
     age_max: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Heard {
+struct LinkReport {
     state: LinkState,
     at: Instant,
     /// When the link was last up.
@@ -92,7 +92,7 @@ impl Health {
             LinkState::Deaf => links.get(&link).and_then(|heard| heard.up),
             LinkState::Up { .. } => Some(at),
         };
-        links.insert(link, Heard { state, at, up });
+        links.insert(link, LinkReport { state, at, up });
         changed(before, reported(&links))
     }
 
@@ -114,19 +114,19 @@ impl Health {
     /// for too long, which also happens when the node does not accept events.
     pub(super) fn state(&self) -> LinkState {
         let links = self.links();
-        let is_late = |heard: &Heard| heard.at.elapsed() > self.age_max;
+        let is_late = |heard: &LinkReport| heard.at.elapsed() > self.age_max;
         match links.values().any(is_late) {
             true => LinkState::Deaf,
             false => reported(&links),
         }
     }
 
-    fn links(&self) -> MutexGuard<'_, HashMap<u64, Heard>> {
+    fn links(&self) -> MutexGuard<'_, HashMap<u64, LinkReport>> {
         self.links.lock().unwrap_or_else(|error| error.into_inner())
     }
 }
 
-fn reported(links: &HashMap<u64, Heard>) -> LinkState {
+fn reported(links: &HashMap<u64, LinkReport>) -> LinkState {
     let states = links.values().map(|heard| heard.state);
     let slowest = states.reduce(|one, other| match (one, other) {
         (LinkState::Up { round_trip: one }, LinkState::Up { round_trip: other }) => LinkState::Up {

@@ -4,10 +4,10 @@
 use ::redis::Script;
 use bytes::Bytes;
 
-use super::shared::Shared;
+use super::state::RedisState;
 use crate::broker::BrokerError;
 
-impl Shared {
+impl RedisState {
     /// Stores a value until `expires_at`, in seconds since 1970.
     pub(super) async fn keep(
         &self,

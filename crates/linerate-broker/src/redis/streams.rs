@@ -9,7 +9,7 @@ use linerate_hub::{Epoch, Publication, StreamPosition};
 use super::{
     commands::Commands,
     envelope,
-    names::{Names, Stored},
+    names::{DurableKeys, Names},
 };
 use crate::{
     broker::BrokerError,
@@ -40,7 +40,7 @@ macro_rules! adopt {
 type Entry = (String, Vec<Bytes>);
 
 /// The result of the script `history`: epoch, newest offset, oldest stored offset, entries.
-type Part = (String, String, String, Vec<Entry>);
+type HistoryReply = (String, String, String, Vec<Entry>);
 
 impl Streams {
     pub(super) fn new(meta_ttl: Duration, idempotency_ttl: Duration, word: &'static str) -> Self {
@@ -87,7 +87,7 @@ impl Streams {
         name: &str,
         publish: &Publish,
     ) -> Result<Published, BrokerError> {
-        let Stored { keys, former } = names.stored(name);
+        let DurableKeys { keys, former } = names.durable_keys(name);
         let options = publish.options;
         let mut call = self.publish.key(keys.meta);
         call.key(keys.stream);
@@ -122,7 +122,7 @@ impl Streams {
         options: StreamOptions,
         request: &HistoryRequest,
     ) -> Result<History, BrokerError> {
-        let Stored { keys, former } = names.stored(name);
+        let DurableKeys { keys, former } = names.durable_keys(name);
         let since = request.since.as_ref();
         let limit = request
             .limit
@@ -142,7 +142,7 @@ impl Streams {
                 true => "XREVRANGE",
                 false => "XRANGE",
             });
-        let call = async |mut connection| call.invoke_async::<Part>(&mut connection).await;
+        let call = async |mut connection| call.invoke_async::<HistoryReply>(&mut connection).await;
         history(commands.run(call).await?, since)
     }
 
@@ -153,7 +153,7 @@ impl Streams {
         names: &Names,
         name: &str,
     ) -> Result<(), BrokerError> {
-        let Stored { keys, former } = names.stored(name);
+        let DurableKeys { keys, former } = names.durable_keys(name);
         let mut command = ::redis::cmd("DEL");
         command.arg(keys.stream);
         command.arg(former.map(|former| former.stream));
@@ -162,7 +162,7 @@ impl Streams {
 }
 
 fn history(
-    (epoch, newest, oldest, entries): Part,
+    (epoch, newest, oldest, entries): HistoryReply,
     since: Option<&StreamPosition>,
 ) -> Result<History, BrokerError> {
     let newest = position(&epoch, &newest)?;

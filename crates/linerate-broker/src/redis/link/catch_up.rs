@@ -52,7 +52,7 @@ impl Link {
                 Some(_) => self.read_streams().await,
                 None => Vec::new(),
             };
-            let missed = self.note(&recovered);
+            let missed = self.record(&recovered);
             events.extend(self.gap(missed, since.elapsed(), reason));
             for (channel, history) in recovered {
                 let publications = history.publications.into_iter();
@@ -64,7 +64,7 @@ impl Link {
         }
         let held = held.unwrap_or_default().into_iter();
         events.extend(held.filter_map(|event| self.release(event)));
-        self.hand_on(session, events).await;
+        self.ingest(session, events).await;
     }
 
     fn gap(
@@ -103,7 +103,7 @@ impl Link {
                 } if options.has_stream() => {
                     let newest = match newest {
                         Some(newest) => {
-                            shared.epochs.note(channel, &newest.epoch);
+                            shared.epochs.record(channel, &newest.epoch);
                             newest.clone()
                         }
                         None => nowhere_in(shared.epochs.newest(channel)?),
@@ -159,7 +159,7 @@ impl Link {
 
     /// Stores up to which position channels were recovered. Returns the channels that have missed
     /// something.
-    fn note(&mut self, recovered: &[(ChannelName, History)]) -> Vec<ChannelName> {
+    fn record(&mut self, recovered: &[(ChannelName, History)]) -> Vec<ChannelName> {
         let histories = recovered
             .iter()
             .map(|(channel, history)| (channel.clone(), history));

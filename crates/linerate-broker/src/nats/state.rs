@@ -11,9 +11,9 @@ use linerate_hub::{ChannelName, Publication, publication::PublicationBuilder};
 use tokio::{sync::watch, time::Instant};
 
 use super::{
-    catch_up::Delivered,
+    catch_up::Progress,
     link::Link,
-    streams::Durable,
+    streams::DurableChannel,
     subject::{self, SubjectError, Subjects},
 };
 use crate::{
@@ -27,17 +27,17 @@ use crate::{
 };
 
 /// State that the broker and its links share.
-pub(super) struct Shared {
+pub(super) struct NatsState {
     pub(super) options: BrokerOptions,
     pub(super) subjects: Subjects,
     pub(super) ingest: Arc<dyn Ingest>,
     state: Mutex<State>,
-    link: watch::Sender<Current>,
+    link: watch::Sender<CurrentLink>,
 }
 
 /// The current link, if there is one.
 #[derive(Clone, Debug)]
-pub(super) enum Current {
+pub(super) enum CurrentLink {
     Down {
         /// How the last attempt to connect ended.
         reason: String,
@@ -48,8 +48,8 @@ pub(super) enum Current {
 
 /// How a channel is subscribed.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum Kind {
-    Durable(Durable),
+pub(super) enum SubscriptionKind {
+    Durable(DurableChannel),
     Pattern {
         subject: String,
     },
@@ -61,21 +61,21 @@ pub(super) enum Kind {
 
 /// A channel that the node wants to receive.
 #[derive(Clone, Debug)]
-pub(super) struct Wanted {
-    pub(super) kind: Kind,
+pub(super) struct Interest {
+    pub(super) kind: SubscriptionKind,
     /// How far earlier links have delivered it, if it is durable.
-    pub(super) delivered: Option<Delivered>,
+    pub(super) delivered: Option<Progress>,
 }
 
 struct State {
     sequencer: Sequencer,
-    wanted: HashMap<ChannelName, Wanted>,
+    wanted: HashMap<ChannelName, Interest>,
     link: LinkState,
     /// When the link was last known to work.
     heard: Option<Clock>,
 }
 
-impl Shared {
+impl NatsState {
     pub(super) fn new(
         options: BrokerOptions,
         ingest: Arc<dyn Ingest>,
@@ -92,7 +92,7 @@ impl Shared {
                 link: LinkState::Deaf,
                 heard: None,
             }),
-            link: watch::Sender::new(Current::Down { reason }),
+            link: watch::Sender::new(CurrentLink::Down { reason }),
         })
     }
 
@@ -101,25 +101,25 @@ impl Shared {
         &self,
         channel: &ChannelName,
         options: StreamOptions,
-    ) -> Result<Kind, SubjectError> {
+    ) -> Result<SubscriptionKind, SubjectError> {
         let subject = self.subjects.of_subscription(channel)?;
         if subject::is_pattern(channel.as_str()) {
-            return Ok(Kind::Pattern { subject });
+            return Ok(SubscriptionKind::Pattern { subject });
         }
         Ok(match options.has_stream() {
-            true => Kind::Durable(Durable {
+            true => SubscriptionKind::Durable(DurableChannel {
                 channel: channel.clone(),
                 subject,
                 options,
             }),
-            false => Kind::Plain { subject, options },
+            false => SubscriptionKind::Plain { subject, options },
         })
     }
 
     /// Records that a channel is wanted, on this link and all later ones.
-    pub(super) fn want(&self, channel: &ChannelName, kind: Kind) {
+    pub(super) fn add_interest(&self, channel: &ChannelName, kind: SubscriptionKind) {
         let mut state = self.state();
-        if matches!(kind, Kind::Plain { .. }) {
+        if matches!(kind, SubscriptionKind::Plain { .. }) {
             state.sequencer.hold(Instant::now(), channel);
         }
         let wanted = state.wanted.get(channel);
@@ -127,29 +127,29 @@ impl Shared {
             let delivered = None;
             state
                 .wanted
-                .insert(channel.clone(), Wanted { kind, delivered });
+                .insert(channel.clone(), Interest { kind, delivered });
         }
     }
 
     /// Records that a channel is no longer wanted.
-    pub(super) fn forget(&self, channel: &ChannelName) {
+    pub(super) fn remove_interest(&self, channel: &ChannelName) {
         let mut state = self.state();
         state.wanted.remove(channel);
         state.sequencer.close(channel.as_str());
     }
 
-    pub(super) fn wanted(&self, channel: &ChannelName) -> Option<Wanted> {
+    pub(super) fn interest(&self, channel: &ChannelName) -> Option<Interest> {
         self.state().wanted.get(channel).cloned()
     }
 
-    pub(super) fn all_wanted(&self) -> Vec<(ChannelName, Wanted)> {
+    pub(super) fn interests(&self) -> Vec<(ChannelName, Interest)> {
         let state = self.state();
         let all = state.wanted.iter();
         all.map(|(channel, wanted)| (channel.clone(), wanted.clone()))
             .collect()
     }
 
-    pub(super) fn set_delivered(&self, channel: &ChannelName, delivered: &Delivered) {
+    pub(super) fn set_delivered(&self, channel: &ChannelName, delivered: &Progress) {
         if let Some(wanted) = self.state().wanted.get_mut(channel) {
             wanted.delivered = Some(delivered.clone());
         }
@@ -186,7 +186,7 @@ impl Shared {
     /// Records that all subscriptions are in effect, and returns the events to report to the node.
     ///
     /// Durable channels are not part of the gap, because their streams show what was missed.
-    pub(super) fn stands(&self, round_trip: Duration, ended: GapReason) -> Vec<Event> {
+    pub(super) fn handle_established(&self, round_trip: Duration, ended: GapReason) -> Vec<Event> {
         let mut state = self.state();
         let link = LinkState::Up { round_trip };
         let heard = state.heard.replace(Clock::now());
@@ -233,16 +233,16 @@ impl Shared {
     }
 
     /// Sets the current link.
-    pub(super) fn set_current(&self, current: Current) {
+    pub(super) fn set_current(&self, current: CurrentLink) {
         self.link.send_modify(|link| {
-            if !matches!(link, Current::ShutDown) {
+            if !matches!(link, CurrentLink::ShutDown) {
                 *link = current;
             }
         });
     }
 
     pub(super) fn is_shut_down(&self) -> bool {
-        matches!(*self.link.borrow(), Current::ShutDown)
+        matches!(*self.link.borrow(), CurrentLink::ShutDown)
     }
 
     /// Waits until the broker is shut down.
@@ -250,7 +250,7 @@ impl Shared {
         let mut link = self.link.subscribe();
         // This fails only when `self` is gone.
         let _ = link
-            .wait_for(|link| matches!(link, Current::ShutDown))
+            .wait_for(|link| matches!(link, CurrentLink::ShutDown))
             .await;
     }
 
@@ -265,10 +265,10 @@ impl Shared {
         but: Option<&Arc<Link>>,
     ) -> Result<Arc<Link>, BrokerError> {
         let mut link = self.link.subscribe();
-        let is_other = |current: &Current| match current {
-            Current::Down { .. } => false,
-            Current::ShutDown => true,
-            Current::Up(link) => but.is_none_or(|but| !Arc::ptr_eq(link, but)),
+        let is_other = |current: &CurrentLink| match current {
+            CurrentLink::Down { .. } => false,
+            CurrentLink::ShutDown => true,
+            CurrentLink::Up(link) => but.is_none_or(|but| !Arc::ptr_eq(link, but)),
         };
         match link.wait_for(is_other).await {
             Ok(current) => current.link(),
@@ -283,7 +283,7 @@ impl Shared {
     }
 }
 
-impl Current {
+impl CurrentLink {
     fn link(&self) -> Result<Arc<Link>, BrokerError> {
         match self {
             Self::Down { reason } => Err(BrokerError::away(reason)),
@@ -293,9 +293,9 @@ impl Current {
     }
 }
 
-impl Kind {
+impl SubscriptionKind {
     /// Returns the durable channel, if it is one.
-    pub(super) fn durable(&self) -> Option<&Durable> {
+    pub(super) fn durable(&self) -> Option<&DurableChannel> {
         match self {
             Self::Durable(durable) => Some(durable),
             Self::Pattern { .. } | Self::Plain { .. } => None,

@@ -16,7 +16,7 @@ use super::{
     health::Health,
     names::Names,
     streams::Streams,
-    subscriptions::Kind,
+    subscriptions::SubscriptionKind,
     tls::Trust,
 };
 use crate::{
@@ -33,7 +33,7 @@ use crate::{
 const ENVELOPE_BYTES_MAX: usize = 64 << 10;
 
 /// Options, connections for commands, and the state to which all links of a node write.
-pub(super) struct Shared {
+pub(super) struct RedisState {
     pub(super) options: BrokerOptions,
     pub(super) names: Names,
     pub(super) node: String,
@@ -49,7 +49,7 @@ pub(super) struct Shared {
     trouble: Mutex<String>,
 }
 
-impl Shared {
+impl RedisState {
     pub(super) fn new(
         address: Address,
         trust: Option<Arc<Trust>>,
@@ -108,7 +108,7 @@ impl Shared {
             read.await
         };
         let history = read(request).await?;
-        self.epochs.note(channel, &history.newest.epoch);
+        self.epochs.record(channel, &history.newest.epoch);
         let Some(since) = &request.since else {
             return Ok(history);
         };
@@ -138,10 +138,10 @@ impl Shared {
         self.ingest.patience()
     }
 
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> SubscriptionKind {
         match self.is_sharded {
-            true => Kind::Shard,
-            false => Kind::Channel,
+            true => SubscriptionKind::Shard,
+            false => SubscriptionKind::Channel,
         }
     }
 
@@ -164,9 +164,9 @@ impl Shared {
     }
 }
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for RedisState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared")
+        f.debug_struct("RedisState")
             .field("node", &self.node)
             .field("health", &self.health)
             .finish_non_exhaustive()
