@@ -128,7 +128,7 @@ impl Nats {
         check_payload(publish.payload.len(), bytes_max)?;
         if let Some(durable) = self.durable(channel, publish.options)? {
             let link = self.shared.current()?;
-            let published = link.streams().publish(&durable, publish);
+            let published = link.streams.publish(&durable, publish);
             return link.answer(published).await;
         }
         let subject = self.shared.subjects.of_channel(channel);
@@ -238,7 +238,7 @@ impl Broker for Nats {
                 return Ok(self.shared.plain_history(channel, &request));
             };
             let link = self.shared.current()?;
-            let history = link.streams().history(&durable, request);
+            let history = link.streams.history(&durable, request);
             self.in_time(link.answer(history)).await
         })
     }
@@ -255,7 +255,7 @@ impl Broker for Nats {
                 return Ok(());
             };
             let link = self.shared.current()?;
-            let removed = link.streams().remove_history(&durable);
+            let removed = link.streams.remove_history(&durable);
             self.in_time(link.answer(removed)).await
         })
     }
@@ -272,7 +272,7 @@ impl Broker for Nats {
             let link = self.shared.current()?;
             let subjects = &self.shared.subjects;
             let (all, subject) = (subjects.stored_value(None), subjects.stored_value(Some(id)));
-            let kept = link.streams().keep(&all, subject, value, expires_at);
+            let kept = link.streams.keep(&all, subject, value, expires_at);
             link.answer(kept).await
         }))
     }
@@ -281,7 +281,7 @@ impl Broker for Nats {
         Box::pin(async move {
             let link = self.shared.current()?;
             let all = self.shared.subjects.stored_value(None);
-            link.answer(link.streams().kept(&all)).await
+            link.answer(link.streams.kept(&all)).await
         })
     }
 
@@ -314,7 +314,7 @@ impl Broker for Nats {
                 options,
             };
             let link = self.shared.current()?;
-            let published = link.streams().publish(&durable, probe);
+            let published = link.streams.publish(&durable, probe);
             link.answer(published).await.map(|_| ())
         }))
     }

@@ -47,6 +47,7 @@ use crate::{
     event::LinkState,
     ingest::Ingest,
     kind::BrokerKind,
+    lock::lock,
     options::BrokerOptions,
     request::{History, HistoryRequest, Publish, Published, StreamOptions},
     runtime::BrokerThread,
@@ -64,7 +65,6 @@ pub mod fuzzing;
 mod health;
 mod held;
 mod input;
-mod kept;
 mod link;
 mod names;
 mod resp;
@@ -198,7 +198,7 @@ impl Redis {
         if !options.has_stream() && options.size_max > 0 {
             // Publications that arrived too late for an earlier subscription belong to another
             // epoch.
-            let mut sequencer = self.shared.sequencer();
+            let mut sequencer = lock(&self.shared.sequencer);
             sequencer.close(channel.as_str());
             sequencer.hold(Instant::now(), &channel);
         }
@@ -216,7 +216,7 @@ impl Redis {
     async fn unsubscribe(&self, channel: &ChannelName) {
         if let Ok((name, kind)) = self.subscription(channel) {
             if kind != SubscriptionKind::Pattern {
-                self.shared.sequencer().close(channel.as_str());
+                lock(&self.shared.sequencer).close(channel.as_str());
                 self.shared.epochs.close(channel);
             }
             let order = Order::Unsubscribe(name.into_bytes().into());
@@ -253,7 +253,7 @@ impl Redis {
     /// Returns the reason why a subscription did not complete within the deadline.
     fn timeout_error(&self, deadline: Duration) -> BrokerError {
         match self.shared.health.state() {
-            LinkState::Deaf => BrokerError::away(self.shared.trouble()),
+            LinkState::Deaf => BrokerError::away(lock(&self.shared.trouble)),
             LinkState::Up { .. } => BrokerError::Timeout { deadline },
         }
     }
@@ -265,17 +265,10 @@ impl Broker for Redis {
             let bytes_max = self.shared.options.payload_bytes_max;
             check_payload(publish.payload.len(), bytes_max)?;
             let name = self.name(channel)?;
-            let RedisState {
-                commands,
-                names,
-                streams,
-                ..
-            } = &*self.shared;
-            if publish.options.has_stream() {
-                return streams.publish(commands, names, &name, &publish).await;
+            match publish.options.has_stream() {
+                true => self.shared.publish_durable(&name, &publish).await,
+                false => self.shared.publish_plain(&name, &publish).await,
             }
-            let published = streams.publish_plain(commands, names, &name, &publish);
-            published.await
         })
     }
 
@@ -307,7 +300,7 @@ impl Broker for Redis {
                     self.shared.history(channel, options, &request).await
                 }
                 false => {
-                    let mut sequencer = self.shared.sequencer();
+                    let mut sequencer = lock(&self.shared.sequencer);
                     Ok(sequencer.history(Instant::now(), channel.as_str(), &request))
                 }
             }
@@ -322,24 +315,18 @@ impl Broker for Redis {
         Box::pin(async move {
             check_history(self, channel, options)?;
             if !options.has_stream() {
-                self.shared.sequencer().remove_history(channel.as_str());
+                lock(&self.shared.sequencer).remove_history(channel.as_str());
                 return Ok(());
             }
             let name = self.name(channel)?;
-            let RedisState {
-                commands,
-                names,
-                streams,
-                ..
-            } = &*self.shared;
-            streams.remove(commands, names, &name).await
+            self.shared.remove_stream(&name).await
         })
     }
 
     fn send_control(&self, message: Bytes) -> Answer<'_, ()> {
         Box::pin(async move {
             self.check_running()?;
-            let mut command = ::redis::cmd(self.shared.publish_word());
+            let mut command = ::redis::cmd(self.shared.streams.word);
             command.arg(self.shared.names.control()).arg(&message[..]);
             self.shared.commands.query(&command).await
         })

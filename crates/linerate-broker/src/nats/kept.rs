@@ -44,8 +44,10 @@ impl Streams {
         if let Some(at) = expires_at {
             headers.insert(EXPIRES, at.to_string());
         }
-        let context = self.context();
-        let sent = context.publish_with_headers(subject, headers, value).await;
+        let sent = self
+            .context
+            .publish_with_headers(subject, headers, value)
+            .await;
         let acknowledged = match sent {
             Ok(acknowledgement) => acknowledgement.await,
             Err(error) => Err(error),
@@ -92,11 +94,11 @@ impl Streams {
             max_bytes: KEPT_BYTES_MAX,
             discard: DiscardPolicy::New,
             storage: StorageType::File,
-            num_replicas: self.replicas(),
+            num_replicas: self.options.stream_replicas.into(),
             allow_direct: true,
             ..Config::default()
         };
-        let stream = self.context().get_or_create_stream(config).await;
+        let stream = self.context.get_or_create_stream(config).await;
         stream.map_err(|error| explain(&error))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -25,6 +25,7 @@ use super::{
 use crate::{
     broker::{BrokerError, check_payload},
     event::{Event, GapReason},
+    lock::lock,
     options::BrokerOptions,
 };
 
@@ -43,9 +44,9 @@ const NEVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// One connection to a server.
 #[derive(Debug)]
 pub(super) struct Link {
-    client: Client,
-    streams: Streams,
-    loopback: Loopback,
+    pub(super) client: Client,
+    pub(super) streams: Streams,
+    pub(super) loopback: Loopback,
     commands: mpsc::Sender<Command>,
     signals: Arc<Signals>,
     options: BrokerOptions,
@@ -141,10 +142,18 @@ impl Link {
 
     /// Publishes in a plain channel. Completes when the server has accepted the message.
     pub(super) async fn publish(&self, subject: &str, payload: Bytes) -> Result<(), BrokerError> {
-        let before = self.signals.refusals().publishing.get(subject).copied();
+        let before = lock(&self.signals.refusals)
+            .publishing
+            .get(subject)
+            .copied();
         self.send(subject, payload).await?;
         self.round_trip().await?;
-        match self.signals.refusals().publishing.get(subject).copied() == before {
+        match lock(&self.signals.refusals)
+            .publishing
+            .get(subject)
+            .copied()
+            == before
+        {
             true => Ok(()),
             false => Err(not_permitted("publishing", subject)),
         }
@@ -183,13 +192,16 @@ impl Link {
 
     /// Forgets that a subscription to `subject` was refused before.
     pub(super) fn expect(&self, subject: &str) {
-        self.signals.refusals().subscribing.remove(subject);
+        lock(&self.signals.refusals).subscribing.remove(subject);
     }
 
     /// Waits until the subscription to `subject`, which was made before, is in effect.
     pub(super) async fn in_effect(&self, subject: &str) -> Result<(), BrokerError> {
         self.round_trip().await?;
-        match self.signals.refusals().subscribing.contains_key(subject) {
+        match lock(&self.signals.refusals)
+            .subscribing
+            .contains_key(subject)
+        {
             true => Err(not_permitted("subscribing to", subject)),
             false => Ok(()),
         }
@@ -269,18 +281,6 @@ impl Link {
     pub(super) fn is_cut(&self) -> bool {
         self.client.connection_state() == State::Disconnected
     }
-
-    pub(super) fn client(&self) -> &Client {
-        &self.client
-    }
-
-    pub(super) fn loopback(&self) -> &Loopback {
-        &self.loopback
-    }
-
-    pub(super) fn streams(&self) -> &Streams {
-        &self.streams
-    }
 }
 
 impl Signals {
@@ -291,7 +291,7 @@ impl Signals {
             }
             async_nats::Event::SlowConsumer(_) => self.end(GapReason::Overflow),
             async_nats::Event::ServerError(ServerError::Other(text)) => {
-                self.refusals().record(text)
+                lock(&self.refusals).record(text)
             }
             _ => (),
         }
@@ -305,14 +305,6 @@ impl Signals {
                 true
             }
         });
-    }
-
-    fn refusals(&self) -> MutexGuard<'_, Refusals> {
-        // A panic while the lock was held leaves the state intact, because each change is a single
-        // call.
-        self.refusals
-            .lock()
-            .unwrap_or_else(|error| error.into_inner())
     }
 }
 

@@ -1,15 +1,13 @@
 //! Messages that this node sends to itself through the server. A message comes back once the server
 //! has processed everything sent before it.
 
-use std::{
-    collections::VecDeque,
-    mem,
-    sync::{Mutex, MutexGuard},
-};
+use std::{collections::VecDeque, mem, sync::Mutex};
 
 use async_nats::{Client, Subscriber};
 use futures_util::StreamExt;
 use tokio::sync::{Notify, oneshot};
+
+use crate::lock::lock;
 
 /// Sends numbered messages to its own inbox.
 ///
@@ -55,7 +53,7 @@ impl Loopback {
     pub(super) async fn round_trip(&self) -> Result<(), LinkEnded> {
         let (done, back) = oneshot::channel();
         {
-            let mut state = self.state();
+            let mut state = lock(&self.state);
             if state.is_over {
                 return Err(LinkEnded);
             }
@@ -88,14 +86,14 @@ impl Loopback {
 
     /// Notifies all waiting callers that the link has ended.
     pub(super) fn end(&self) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.is_over = true;
         state.waiting.clear();
         state.under_way.clear();
     }
 
     fn next(&self) -> Option<u64> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let waiting = mem::take(&mut state.waiting);
         if waiting.is_empty() {
             return None;
@@ -107,7 +105,7 @@ impl Loopback {
     }
 
     fn handle_return(&self, number: u64) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         while let Some((first, _)) = state.under_way.front()
             && *first <= number
         {
@@ -121,12 +119,6 @@ impl Loopback {
                 let _ = done.send(());
             }
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        // A panic while the lock was held leaves the state intact, because each change is a single
-        // call.
-        self.state.lock().unwrap_or_else(|error| error.into_inner())
     }
 }
 

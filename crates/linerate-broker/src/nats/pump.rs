@@ -83,7 +83,7 @@ impl Pump {
     pub(super) fn new(shared: Arc<NatsState>, link: Arc<Link>) -> Self {
         Self {
             shared,
-            client: link.client().clone(),
+            client: link.client.clone(),
             link,
             arriving: SelectAll::new(),
             subscriptions: HashMap::new(),
@@ -441,7 +441,7 @@ async fn read(
     delivered: Option<Progress>,
 ) -> Result<StreamContents, BrokerError> {
     link.in_effect(&subject::live(&durable.subject)).await?;
-    link.streams().catch_up(durable, delivered).await
+    link.streams.catch_up(durable, delivered).await
 }
 
 /// Waits until the node has accepted the events that were delivered to it.

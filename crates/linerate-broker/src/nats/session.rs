@@ -114,7 +114,7 @@ async fn session(
         _ = link.ended() => (),
         () = shared.shut_down() => {
             // Write out the publications that are still buffered.
-            let _ = timeout(shared.options.probe_timeout, link.client().flush()).await;
+            let _ = timeout(shared.options.probe_timeout, link.client.flush()).await;
         }
     }
     servers.set_announced(dial.scheme(), &link.cluster());
@@ -125,7 +125,7 @@ async fn session(
     shared.set_state(LinkState::Deaf);
     let down = "connection was lost".to_owned();
     shared.set_current(CurrentLink::Down { reason: down });
-    link.loopback().end();
+    link.loopback.end();
     pump.finish().await;
     shared
         .ingest
@@ -135,13 +135,13 @@ async fn session(
 }
 
 async fn start_loopback(link: &Arc<Link>) -> Result<(), String> {
-    let inbox = link.loopback().inbox().to_owned();
-    let subscriber = link.client().subscribe(inbox).await;
+    let inbox = link.loopback.inbox().to_owned();
+    let subscriber = link.client.subscribe(inbox).await;
     let subscriber = subscriber.map_err(|error| error.to_string())?;
     let receiving = Arc::clone(link);
-    tokio::spawn(async move { receiving.loopback().receive(subscriber).await });
+    tokio::spawn(async move { receiving.loopback.receive(subscriber).await });
     let sending = Arc::clone(link);
-    tokio::spawn(async move { sending.loopback().send(sending.client()).await });
+    tokio::spawn(async move { sending.loopback.send(&sending.client).await });
     Ok(())
 }
 
@@ -165,7 +165,7 @@ async fn sweep(shared: &NatsState, link: &Link) {
     let interval = (shared.options.meta_ttl / 24).clamp(shortest, longest);
     loop {
         sleep(interval.mul_f64(rand::rng().random_range(0.5..1.5))).await;
-        link.streams().sweep(&shared.options.prefix).await;
+        link.streams.sweep(&shared.options.prefix).await;
     }
 }
 
@@ -200,7 +200,7 @@ async fn probe(
     loop {
         sleep(options.probe_interval).await;
         let sent = Instant::now();
-        let mut round_trip = std::pin::pin!(link.loopback().round_trip());
+        let mut round_trip = std::pin::pin!(link.loopback.round_trip());
         let back = match timeout_awake(options.probe_timeout, &mut round_trip).await {
             Some(back) => back,
             None => {

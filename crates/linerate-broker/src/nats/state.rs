@@ -2,7 +2,7 @@
 //! and the state of the link.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Mutex},
     time::{Duration, Instant as Clock},
 };
 
@@ -21,6 +21,7 @@ use crate::{
     event::{Event, Gap, GapReason, LinkState},
     incarnation,
     ingest::Ingest,
+    lock::lock,
     options::BrokerOptions,
     request::{History, HistoryRequest, StreamOptions},
     sequencer::Sequencer,
@@ -118,7 +119,7 @@ impl NatsState {
 
     /// Records that a channel is wanted, on this link and all later ones.
     pub(super) fn add_interest(&self, channel: &ChannelName, kind: SubscriptionKind) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if matches!(kind, SubscriptionKind::Plain { .. }) {
             state.sequencer.hold(Instant::now(), channel);
         }
@@ -133,24 +134,24 @@ impl NatsState {
 
     /// Records that a channel is no longer wanted.
     pub(super) fn remove_interest(&self, channel: &ChannelName) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.wanted.remove(channel);
         state.sequencer.close(channel.as_str());
     }
 
     pub(super) fn interest(&self, channel: &ChannelName) -> Option<Interest> {
-        self.state().wanted.get(channel).cloned()
+        lock(&self.state).wanted.get(channel).cloned()
     }
 
     pub(super) fn interests(&self) -> Vec<(ChannelName, Interest)> {
-        let state = self.state();
+        let state = lock(&self.state);
         let all = state.wanted.iter();
         all.map(|(channel, wanted)| (channel.clone(), wanted.clone()))
             .collect()
     }
 
     pub(super) fn set_delivered(&self, channel: &ChannelName, delivered: &Progress) {
-        if let Some(wanted) = self.state().wanted.get_mut(channel) {
+        if let Some(wanted) = lock(&self.state).wanted.get_mut(channel) {
             wanted.delivered = Some(delivered.clone());
         }
     }
@@ -163,31 +164,31 @@ impl NatsState {
         options: StreamOptions,
         publication: PublicationBuilder,
     ) -> Publication {
-        self.state()
+        lock(&self.state)
             .sequencer
             .publish(now, channel, options, publication)
     }
 
     /// Begins a new epoch in a plain channel.
     pub(super) fn reset_channel(&self, channel: &ChannelName) {
-        self.state().sequencer.reset_channel(channel.as_str());
+        lock(&self.state).sequencer.reset_channel(channel.as_str());
     }
 
     pub(super) fn plain_history(&self, channel: &ChannelName, request: &HistoryRequest) -> History {
-        self.state()
+        lock(&self.state)
             .sequencer
             .history(Instant::now(), channel.as_str(), request)
     }
 
     pub(super) fn remove_plain_history(&self, channel: &ChannelName) {
-        self.state().sequencer.remove_history(channel.as_str());
+        lock(&self.state).sequencer.remove_history(channel.as_str());
     }
 
     /// Records that all subscriptions are in effect, and returns the events to report to the node.
     ///
     /// Durable channels are not part of the gap, because their streams show what was missed.
     pub(super) fn handle_established(&self, round_trip: Duration, ended: GapReason) -> Vec<Event> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let link = LinkState::Up { round_trip };
         let heard = state.heard.replace(Clock::now());
         state.link = link;
@@ -212,7 +213,7 @@ impl NatsState {
 
     /// Stores the result of a probe.
     pub(super) fn set_state(&self, link: LinkState) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.link = link;
         if matches!(link, LinkState::Up { .. }) {
             state.heard = Some(Clock::now());
@@ -221,7 +222,7 @@ impl NatsState {
 
     /// Returns the state of the link. It is also deaf if no probe has succeeded for too long.
     pub(super) fn link_state(&self) -> LinkState {
-        let state = self.state();
+        let state = lock(&self.state);
         let silence_max = self.options.probe_interval + 2 * self.options.probe_timeout;
         let is_stale = state
             .heard
@@ -274,12 +275,6 @@ impl NatsState {
             Ok(current) => current.link(),
             Err(_) => Err(BrokerError::shut_down()),
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        // A panic while the lock was held leaves the state intact, because each change is a single
-        // call.
-        self.state.lock().unwrap_or_else(|error| error.into_inner())
     }
 }
 

@@ -4,10 +4,7 @@
 //! of a channel have no holes, so that a missing publication is detected. The stream also reports
 //! what it still holds and where it ends, even when everything in it has expired or was removed.
 
-use std::{
-    sync::{Mutex, MutexGuard},
-    time::Duration,
-};
+use std::{sync::Mutex, time::Duration};
 
 use async_nats::{
     datetime,
@@ -30,6 +27,7 @@ use super::{
 use crate::{
     broker::BrokerError,
     incarnation,
+    lock::lock,
     options::BrokerOptions,
     request::{History, HistoryRequest, Publish, Published, StreamOptions},
 };
@@ -49,8 +47,8 @@ const CATCH_UPS_AT_ONCE: usize = 32;
 /// The streams on the server of a link.
 #[derive(Debug)]
 pub(super) struct Streams {
-    context: Context,
-    options: BrokerOptions,
+    pub(super) context: Context,
+    pub(super) options: BrokerOptions,
     /// The streams that are known to exist, with their options and epochs.
     known: Mutex<HashMap<ChannelName, (StreamOptions, Epoch)>>,
     catch_ups: Semaphore,
@@ -94,7 +92,7 @@ impl Streams {
             Some(offset) => Ok(published(epoch, offset)),
             // The stream was deleted.
             None => {
-                self.known().remove(&durable.channel);
+                lock(&self.known).remove(&durable.channel);
                 let epoch = self.epoch(durable).await?;
                 let offset = self.send(durable, &publish).await?;
                 let offset = offset.ok_or_else(|| BrokerError::refused("stream was deleted"))?;
@@ -220,18 +218,9 @@ impl Streams {
         }
     }
 
-    pub(super) fn context(&self) -> &Context {
-        &self.context
-    }
-
-    /// Returns the number of servers that store a stream.
-    pub(super) fn replicas(&self) -> usize {
-        self.options.stream_replicas.into()
-    }
-
     /// Returns the incarnation of a channel's stream, which is created if it does not exist.
     async fn epoch(&self, durable: &DurableChannel) -> Result<Epoch, BrokerError> {
-        let known = self.known().get(&durable.channel).cloned();
+        let known = lock(&self.known).get(&durable.channel).cloned();
         match known {
             Some((options, epoch)) if options == durable.options => Ok(epoch),
             _ => Ok(self.open(durable).await?.epoch),
@@ -253,7 +242,7 @@ impl Streams {
         let opened = OpenStream::new(stream, durable)?;
         self.reconfigure(durable, &opened).await?;
         let known = (durable.options, opened.epoch.clone());
-        self.known().insert(durable.channel.clone(), known);
+        lock(&self.known).insert(durable.channel.clone(), known);
         Ok(opened)
     }
 
@@ -324,7 +313,7 @@ impl Streams {
         self.update(self.config(durable, &incarnation)).await?;
         let epoch = Epoch::new(&incarnation);
         let known = (durable.options, epoch.clone());
-        self.known().insert(durable.channel.clone(), known);
+        lock(&self.known).insert(durable.channel.clone(), known);
         Ok(OpenStream { epoch, ..opened })
     }
 
@@ -342,7 +331,7 @@ impl Streams {
             retention: RetentionPolicy::Limits,
             discard: DiscardPolicy::Old,
             storage: StorageType::File,
-            num_replicas: self.replicas(),
+            num_replicas: self.options.stream_replicas.into(),
             max_bytes: self.options.stream_bytes_max.try_into().unwrap_or(i64::MAX),
             max_messages: size_max.try_into().unwrap_or(i64::MAX),
             max_age: ttl,
@@ -387,7 +376,7 @@ impl Streams {
             Err(error) => match error.kind() {
                 PublishErrorKind::StreamNotFound => Ok(None),
                 PublishErrorKind::TimedOut => {
-                    self.known().remove(&durable.channel);
+                    lock(&self.known).remove(&durable.channel);
                     let deadline = self.options.command_timeout;
                     Err(BrokerError::Timeout { deadline })
                 }
@@ -399,12 +388,6 @@ impl Streams {
                 _ => Err(BrokerError::refused(error)),
             },
         }
-    }
-
-    fn known(&self) -> MutexGuard<'_, HashMap<ChannelName, (StreamOptions, Epoch)>> {
-        // A panic while the lock was held leaves the state intact, because each change is a single
-        // call.
-        self.known.lock().unwrap_or_else(|error| error.into_inner())
     }
 }
 

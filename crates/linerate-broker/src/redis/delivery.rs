@@ -93,11 +93,7 @@ impl Delivery<'_> {
         else {
             return None;
         };
-        let channel = match subscriptions.target(subscription)? {
-            Target::Channel { channel, .. } => channel.clone(),
-            Target::Pattern { pattern, .. } => pattern.clone(),
-            Target::Control | Target::Probe => return None,
-        };
+        let channel = subscriptions.target(subscription)?.channel()?.clone();
         tracing::warn!(%channel, bytes, "skipped a payload that is too large");
         self.sequencer.reset_channel(channel.as_str());
         Some(Event::gap_in(channel, GapReason::Oversized))

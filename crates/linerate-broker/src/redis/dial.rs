@@ -19,7 +19,7 @@ use super::{
 };
 
 /// Opens connections.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Dialer {
     pub(super) login: Login,
     pub(super) trust: Option<Arc<Trust>>,

@@ -34,6 +34,7 @@ use super::{
 use crate::{
     backoff::Backoff,
     event::{Event, GapReason, LinkState},
+    lock::lock,
 };
 
 mod catch_up;
@@ -178,7 +179,7 @@ impl Link {
                 break;
             }
             tracing::warn!(link = self.number, reason = cut, "not connected to Redis");
-            self.shared.set_trouble(&cut);
+            lock(&self.shared.trouble).clone_from(&cut);
             self.report(LinkState::Deaf).await;
             let wait = self.backoff.next();
             if self.handle_orders_until(sleep(wait)).await.is_none() {
@@ -186,7 +187,7 @@ impl Link {
             }
         }
         if let Some(state) = self.shared.health.remove(self.number) {
-            self.shared.ingest(vec![Event::Link(state)]).await;
+            self.shared.ingest.ingest(vec![Event::Link(state)]).await;
         }
     }
 
@@ -282,7 +283,7 @@ impl Link {
 
     /// Pauses reading so that publications gather, if the node has patience.
     fn pause(&self, session: &mut Session) -> io::Result<()> {
-        let patience = self.shared.patience();
+        let patience = self.shared.ingest.patience();
         if patience.is_zero() {
             return Ok(());
         }
@@ -319,7 +320,7 @@ impl Link {
         let shared = Arc::clone(&self.shared);
         let mut delivery = Delivery {
             names: &shared.names,
-            sequencer: &mut shared.sequencer(),
+            sequencer: &mut lock(&shared.sequencer),
             phase: match session.resubscribed {
                 Some(_) => Phase::CatchingUp,
                 None => Phase::Live,
@@ -379,7 +380,7 @@ impl Link {
             return;
         }
         let before = Instant::now();
-        self.shared.ingest(events).await;
+        self.shared.ingest.ingest(events).await;
         // No one read while the node was busy, so silence during that time proves nothing.
         session.heard = Instant::now();
         if session.heard - before > SLOW {
@@ -416,7 +417,7 @@ impl Link {
     fn send_probe(&mut self, now: Instant) {
         let number = self.probe.send(now);
         let (shared, accepted) = (Arc::clone(&self.shared), Arc::clone(&self.accepted));
-        let mut command = ::redis::cmd(shared.publish_word());
+        let mut command = ::redis::cmd(shared.streams.word);
         command.arg(&self.probe_channel).arg(number);
         tokio::spawn(async move {
             let deadline = shared.options.probe_timeout;
@@ -429,7 +430,7 @@ impl Link {
 
     async fn report(&self, state: LinkState) {
         if let Some(changed) = self.shared.health.report(self.number, state) {
-            self.shared.ingest(vec![Event::Link(changed)]).await;
+            self.shared.ingest.ingest(vec![Event::Link(changed)]).await;
         }
     }
 
@@ -447,7 +448,7 @@ impl Link {
     /// Begins new epochs in the channels that this node numbers.
     fn reset_plain(&mut self) {
         let shared = Arc::clone(&self.shared);
-        let mut sequencer = shared.sequencer();
+        let mut sequencer = lock(&shared.sequencer);
         for target in self.subscriptions.targets() {
             if let Target::Channel { channel, .. } = target {
                 sequencer.reset_channel(channel.as_str());

@@ -20,7 +20,10 @@ use super::{
     state::RedisState,
     subscriptions::{Name, Subscription, SubscriptionKind, Target, Waiter},
 };
-use crate::event::{Event, Gap, GapReason, LinkState};
+use crate::{
+    event::{Event, Gap, GapReason, LinkState},
+    lock::lock,
+};
 
 /// The interval between queries for the masters of the slots.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(10);
@@ -197,7 +200,7 @@ impl Shards {
                     reason,
                     "no node of the cluster returned the masters of the slots"
                 );
-                self.shared.set_trouble(&reason);
+                *lock(&self.shared.trouble) = reason;
                 return;
             }
         }
@@ -289,20 +292,16 @@ impl Shards {
 fn report_gap(shared: &Arc<RedisState>, target: &Target, missed: Instant) -> Waiter {
     let (waiter, ready) = oneshot::channel();
     let shared = Arc::clone(shared);
-    let channel = match target {
-        Target::Channel { channel, .. } => Some(channel.clone()),
-        Target::Pattern { pattern, .. } => Some(pattern.clone()),
-        Target::Control | Target::Probe => None,
-    };
+    let channel = target.channel().cloned();
     tokio::spawn(async move {
         if let (Some(channel), Ok(Ok(()))) = (channel, ready.await) {
-            shared.sequencer().reset_channel(channel.as_str());
+            lock(&shared.sequencer).reset_channel(channel.as_str());
             let gap = Gap {
                 channels: Some(vec![channel]),
                 lasted: missed.elapsed(),
                 reason: GapReason::LinkLost,
             };
-            shared.ingest(vec![Event::Gap(gap)]).await;
+            shared.ingest.ingest(vec![Event::Gap(gap)]).await;
         }
     });
     waiter

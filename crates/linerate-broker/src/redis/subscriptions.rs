@@ -56,6 +56,17 @@ pub(super) enum Target {
     Probe,
 }
 
+impl Target {
+    /// Returns the channel or pattern of an application.
+    pub(super) fn channel(&self) -> Option<&ChannelName> {
+        match self {
+            Self::Channel { channel, .. } => Some(channel),
+            Self::Pattern { pattern, .. } => Some(pattern),
+            Self::Control | Self::Probe => None,
+        }
+    }
+}
+
 /// A subscription of this node.
 #[derive(Debug)]
 pub(super) struct Subscription {
