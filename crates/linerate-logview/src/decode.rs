@@ -195,9 +195,9 @@ impl Decoder {
                 return Ok(());
             }
             State::Failed(error) => return Err(error.clone()),
-            State::Gzip(gzip) => gzip.stands_between_members(),
+            State::Gzip(gzip) => gzip.is_between_members(),
             State::Plain => true,
-            State::Zstd(zstd) => zstd.stands_between_frames(),
+            State::Zstd(zstd) => zstd.is_between_frames(),
         };
         if is_whole {
             return Ok(());

@@ -37,7 +37,7 @@ mod timestamp;
 use crate::lines::Marks;
 use combined::Combined;
 pub use error::FormatError;
-use known::Known;
+use known::KnownFormat;
 pub use reason::Reason;
 pub use request::RequestLine;
 use template::Template;
@@ -90,7 +90,7 @@ pub struct Record<'a> {
 /// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Format {
-    layout: Known,
+    layout: KnownFormat,
 }
 
 impl Format {
@@ -103,7 +103,7 @@ impl Format {
     /// and agent.
     pub fn common() -> Self {
         Self {
-            layout: Known::Combined(Combined::COMMON),
+            layout: KnownFormat::Combined(Combined::COMMON),
         }
     }
 
@@ -123,7 +123,7 @@ impl Format {
     /// Returns what is wrong with the text, and at which character.
     pub fn parse(text: &str) -> Result<Self, FormatError> {
         let name = text.trim();
-        let named = Known::named();
+        let named = KnownFormat::named();
         let layout = match named.iter().find(|layout| layout.name() == name) {
             Some(layout) => layout.clone(),
             None if is_word(name) => {
@@ -135,7 +135,7 @@ impl Format {
                         .collect(),
                 });
             }
-            None => Known::Template(Template::compile(text)?),
+            None => KnownFormat::Template(Template::compile(text)?),
         };
         Ok(Self { layout })
     }
@@ -155,7 +155,7 @@ impl Format {
 impl Default for Format {
     fn default() -> Self {
         Self {
-            layout: Known::Combined(Combined::COMBINED),
+            layout: KnownFormat::Combined(Combined::COMBINED),
         }
     }
 }

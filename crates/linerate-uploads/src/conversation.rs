@@ -8,7 +8,7 @@ use std::{
 };
 
 use linerate::{Error, MessageKind, Reader, Receiver, Sender};
-use linerate_logview::session::{SessionError, Uploads, Wish, files_message};
+use linerate_logview::session::{Lookup, SessionError, Uploads, files_message};
 use tokio::{
     task::JoinError,
     time::{Instant, sleep, sleep_until, timeout},
@@ -271,7 +271,7 @@ impl<'a> Conversation<'a> {
         let Completion {
             mut hosted,
             replies,
-            wish,
+            lookup,
         } = done.map_err(|error| {
             tracing::error!(%error, "session failed");
             End::Over(Farewell::FAILED)
@@ -287,9 +287,9 @@ impl<'a> Conversation<'a> {
                 }
             }
         }
-        let has_wish = wish.is_some();
-        if let Some(wish) = wish {
-            hosted = self.grant(wish, hosted).await?;
+        let has_wish = lookup.is_some();
+        if let Some(lookup) = lookup {
+            hosted = self.grant(lookup, hosted).await?;
         }
         let session = &hosted.session;
         let is_finished = session.is_finished();
@@ -312,15 +312,15 @@ impl<'a> Conversation<'a> {
     /// send.
     async fn grant(
         &mut self,
-        wish: Wish,
+        lookup: Lookup,
         mut hosted: Box<HostedSession>,
     ) -> Result<Box<HostedSession>, End> {
-        let error = match wish {
-            Wish::Follow(name) => match self.sessions.tails.find(&name) {
+        let error = match lookup {
+            Lookup::Follow(name) => match self.sessions.tails.find(&name) {
                 Some(tail) => return Err(End::Follow(tail)),
                 None => SessionError::UnknownFile,
             },
-            Wish::Resume(id) => match self.sessions.resume(id, self.calls.clone()).await {
+            Lookup::Resume(id) => match self.sessions.resume(id, self.calls.clone()).await {
                 Some((mut resumed, seat)) => {
                     self.lane.belong_to(resumed.held());
                     resumed.session.handle_resume(self.sessions.now());

@@ -2,7 +2,7 @@
 
 use linerate_simd::newline;
 
-use super::known::Known;
+use super::known::KnownFormat;
 use super::timestamp;
 
 /// The most lines that are examined.
@@ -11,13 +11,13 @@ const LINES_MAX: usize = 256;
 /// Returns the layout in which most of the lines are requests.
 ///
 /// A last line without a line feed may be incomplete, so it counts only if it is the only line.
-pub(super) fn detect(head: &[u8]) -> Option<Known> {
+pub(super) fn detect(head: &[u8]) -> Option<KnownFormat> {
     let whole = newline::rfind(head).map_or(head, |end| &head[..end]);
     let lines = whole.split(|&byte| byte == b'\n').take(LINES_MAX);
     let lines: Vec<&[u8]> = lines
         .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
         .collect();
-    let layouts = Known::named().into_iter();
+    let layouts = KnownFormat::named().into_iter();
     let counted = layouts.map(|layout| (requests(&layout, &lines), layout));
     // `max_by_key` returns the last maximum, so reversing makes the first layout win ties.
     let (most, layout) = counted.rev().max_by_key(|(count, _)| *count)?;
@@ -25,7 +25,7 @@ pub(super) fn detect(head: &[u8]) -> Option<Known> {
 }
 
 /// Returns how many of the lines are requests in this layout.
-fn requests(layout: &Known, lines: &[&[u8]]) -> usize {
+fn requests(layout: &KnownFormat, lines: &[&[u8]]) -> usize {
     let (mut clock, mut scratch) = (timestamp::Reader::default(), Vec::new());
     let is_request = |line: &&&[u8]| layout.parse(&mut clock, &mut scratch, line).is_ok();
     lines.iter().filter(is_request).count()

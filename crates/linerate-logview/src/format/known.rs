@@ -4,16 +4,16 @@ use super::layout::Layout;
 use super::{Reason, Record, timestamp};
 use crate::lines::Marks;
 
-/// Defines [`Known`], whose methods call those of the types that implement [`Layout`].
+/// Defines [`KnownFormat`], whose methods call those of the types that implement [`Layout`].
 macro_rules! formats {
     ($($(#[$attribute:meta])* $module:ident::$name:ident,)*) => {
         /// The layout of the lines of a log, in one of the known formats.
         #[derive(Clone, Debug, Eq, PartialEq)]
-        pub(super) enum Known {
+        pub(super) enum KnownFormat {
             $($(#[$attribute])* $name(super::$module::$name),)*
         }
 
-        impl Known {
+        impl KnownFormat {
             /// Returns the layouts that have a name and can be detected.
             pub(super) fn named() -> Vec<Self> {
                 let mut named = Vec::new();

@@ -35,7 +35,7 @@ pub(super) struct Upload {
 impl Upload {
     /// Creates an upload of the announced files if their number, names and sizes are within the
     /// limits.
-    pub(super) fn new(start: message::Start, limits: &Limits) -> Result<Self, SessionError> {
+    pub(super) fn new(start: message::StartRequest, limits: &Limits) -> Result<Self, SessionError> {
         check(&start, limits)?;
         let format = match start.format.as_str() {
             "auto" => None,
@@ -170,7 +170,7 @@ impl Upload {
         let log = &mut self.log;
         let decoded = self
             .input
-            .handle_some(bytes, work_max, |piece| count(log, piece));
+            .handle_some(bytes, work_max, |event| count(log, event));
         let progress = decoded.map_err(|error| self.in_file(SessionError::Decode(error)))?;
         self.received += progress.read as u64;
         self.current_bytes += progress.read as u64;
@@ -189,7 +189,7 @@ impl Upload {
 
     fn end_file(&mut self, limits: &Limits) -> Result<(), SessionError> {
         let log = &mut self.log;
-        let decoded = self.input.handle_eof(|piece| count(log, piece));
+        let decoded = self.input.handle_eof(|event| count(log, event));
         self.log.handle_eof();
         let judged = decoded.map_err(SessionError::Decode);
         let judged = judged.and_then(|()| self.verdict.at_eof(&self.log));
@@ -222,7 +222,7 @@ impl Upload {
     }
 }
 
-fn check(start: &message::Start, limits: &Limits) -> Result<(), SessionError> {
+fn check(start: &message::StartRequest, limits: &Limits) -> Result<(), SessionError> {
     if start.files.is_empty() || start.files.len() > limits.files_max {
         return Err(SessionError::FileCount {
             files: start.files.len(),
