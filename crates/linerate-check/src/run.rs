@@ -20,7 +20,7 @@ use crate::{
     http2::{Tunnel, fields_with, hpack::block},
     judge::{Judgement, judge},
     outcome::Outcome,
-    talk::{self, Manner, Talk},
+    talk::{self, Conversation, TalkOptions},
 };
 
 /// The reason to give for inputs that are not sent any more.
@@ -42,8 +42,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    fn manner(&self) -> Manner {
-        Manner {
+    fn manner(&self) -> TalkOptions {
+        TalkOptions {
             role: Role::Server,
             echoes: self.echoes,
             patience: self.patience,
@@ -244,7 +244,7 @@ async fn hold(plan: &Plan, case: &Case) -> io::Result<(Vec<u8>, Outcome)> {
         _ if plan.http2 => return hold_in_tunnel(plan, case, stages).await,
         _ => plan.target.connect(plan.patience).await?,
     };
-    let mut talk = Talk::new(case, plan.manner(), connection);
+    let mut talk = Conversation::new(case, plan.manner(), connection);
     match case.input.opening {
         Opening::Http2 { .. } | Opening::Http2Nothing | Opening::Nothing | Opening::Tcp => {
             let outcome = talk.run(|bytes| plan.target.fill(bytes)).await;
@@ -280,7 +280,7 @@ async fn hold_in_tunnel(
     let connection = plan.target.connect_http2(plan.patience).await?;
     let (head, tunnel) = in_time(plan.patience, Tunnel::open(connection, &fields)).await?;
     let is_agreed = head.opens() && agreed(&head, &case.input.opening).is_ok();
-    let mut talk = Talk::new(case, plan.manner(), Box::new(tunnel));
+    let mut talk = Conversation::new(case, plan.manner(), Box::new(tunnel));
     let request = Head {
         line: String::new(),
         fields: offered

@@ -22,10 +22,10 @@ use crate::{
     lane::{Completion, Input, Lane, ROOM_INTERVAL, ROOM_WITHIN},
     sessions::{HostedSession, MemoryShortage, SessionGuard, SessionSignals, Sessions},
     tails::Tail,
-    viewing::Viewing,
+    viewer_conversation::ViewerConversation,
 };
 
-type Running = Pin<Box<dyn Future<Output = Result<Completion, JoinError>> + Send>>;
+type RunningTurn = Pin<Box<dyn Future<Output = Result<Completion, JoinError>> + Send>>;
 
 /// How a conversation ended.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ pub(crate) struct Conversation<'a> {
     seat: Option<SessionGuard>,
     /// The session, unless it is running.
     hosted: Option<Box<HostedSession>>,
-    running: Option<Running>,
+    running: Option<RunningTurn>,
     lane: Arc<Lane>,
     /// The latest time at which the session must run, on its clock.
     due: Duration,
@@ -105,7 +105,7 @@ impl<'a> Conversation<'a> {
         self.lane.abandon();
         match end {
             End::Follow(tail) => {
-                Viewing::new(self.sessions, self.sender, tail)
+                ViewerConversation::new(self.sessions, self.sender, tail)
                     .talk(receiver)
                     .await
             }
@@ -367,7 +367,7 @@ async fn hear_key(receiver: &mut Receiver) -> linerate::Result<Option<String>> {
 }
 
 /// Waits until the session has finished running; waits forever if it is not running.
-async fn done(running: &mut Option<Running>) -> Result<Completion, JoinError> {
+async fn done(running: &mut Option<RunningTurn>) -> Result<Completion, JoinError> {
     match running {
         Some(running) => running.await,
         None => pending().await,

@@ -30,7 +30,7 @@ mod parsing;
 mod service;
 mod sessions;
 mod tails;
-mod viewing;
+mod viewer_conversation;
 
 pub use access::{Access, Admission, KeyRefusal};
 pub use error::StartError;
