@@ -25,38 +25,28 @@ pub struct Judgement {
 
 impl Judgement {
     pub(crate) fn right() -> Self {
-        Self {
-            verdict: Verdict::Right,
-            why: String::new(),
-        }
+        Self::new(Verdict::Right, "")
     }
 
     pub(crate) fn permitted(why: impl Into<String>) -> Self {
-        Self {
-            verdict: Verdict::Permitted,
-            why: why.into(),
-        }
+        Self::new(Verdict::Permitted, why)
     }
 
     pub(crate) fn wrong(why: impl Into<String>) -> Self {
-        Self {
-            verdict: Verdict::Wrong,
-            why: why.into(),
-        }
+        Self::new(Verdict::Wrong, why)
     }
 
     pub(crate) fn dangerous(why: impl Into<String>) -> Self {
-        Self {
-            verdict: Verdict::Dangerous,
-            why: why.into(),
-        }
+        Self::new(Verdict::Dangerous, why)
     }
 
     pub(crate) fn not_applicable(why: impl Into<String>) -> Self {
-        Self {
-            verdict: Verdict::NotApplicable,
-            why: why.into(),
-        }
+        Self::new(Verdict::NotApplicable, why)
+    }
+
+    fn new(verdict: Verdict, why: impl Into<String>) -> Self {
+        let why = why.into();
+        Self { verdict, why }
     }
 }
 

@@ -230,10 +230,7 @@ fn judge_unopened(opening: &Opening, outcome: &Outcome) -> Judgement {
 async fn hold(plan: &Plan, case: &Case) -> io::Result<(Vec<u8>, Outcome)> {
     let stages = case.input.stages.iter().map(|stage| &*stage.bytes);
     let stages = stages.collect::<Vec<_>>().concat();
-    if matches!(
-        case.input.opening,
-        Opening::Http2 { .. } | Opening::Http2Nothing
-    ) {
+    if case.input.opening.is_over_http2() {
         let connection = plan.target.connect_http2(plan.patience).await?;
         let outcome = talk::http2::hold(case, connection, plan.patience).await;
         return Ok((stages, outcome));

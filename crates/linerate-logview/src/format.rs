@@ -16,13 +16,11 @@
 //! `json` is one object per line, with the member names of nginx, Caddy or Traefik.
 
 mod combined;
-mod detect;
 mod error;
 mod escape;
 mod fields;
 mod json;
 mod known;
-mod layout;
 mod moment;
 mod number;
 mod quoted;
@@ -112,7 +110,7 @@ impl Format {
     ///
     /// The last line may be incomplete. 64 KiB are enough.
     pub fn detect(head: &[u8]) -> Option<Self> {
-        detect::detect(head).map(|layout| Self { layout })
+        known::detect(head).map(|layout| Self { layout })
     }
 
     /// Returns the format of that name, or compiles the text of an nginx or Apache httpd

@@ -54,7 +54,6 @@ mod limits;
 mod message;
 mod question;
 mod upload;
-mod verdict;
 
 use std::time::Duration;
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use memchr::{memchr, memchr_iter, memrchr};
 
 use super::fields::{Fields, Slot, Text};
-use super::layout::Layout;
+use super::known::Layout;
 use super::moment::{self, CivilTime};
 use super::{FormatError, Reason, Record, quoted, timestamp};
 use part::{TemplatePart, TimeText};
