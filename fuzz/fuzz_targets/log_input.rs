@@ -6,7 +6,7 @@ use linerate_logview::{
     aggregate::{self, Aggregator},
     decode::{self, DecodeError},
     format::Format,
-    input::{Input, Piece},
+    input::{Input, LogEvent},
     summary::Summary,
 };
 
@@ -40,9 +40,9 @@ fn read(format: Option<Format>, file: &[u8], piece_bytes: usize) -> (Summary, Op
     limits.decoded_bytes_max = DECODED_BYTES_MAX;
     let mut log = Aggregator::new(aggregate::Limits::default());
     let mut input = Input::new(format, limits);
-    let mut take = |piece: Piece<'_>| match piece {
-        Piece::Bytes(bytes) => log.handle_input(bytes),
-        Piece::Format(format) => log.set_format(format.clone()),
+    let mut take = |event: LogEvent<'_>| match event {
+        LogEvent::Bytes(bytes) => log.handle_input(bytes),
+        LogEvent::Format(format) => log.set_format(format.clone()),
         _ => {}
     };
     let mut pieces = file.chunks(piece_bytes);

@@ -33,7 +33,7 @@ fuzz_target!(|data: &[u8]| {
         if kind & 0x40 == 0 {
             listen(&mut session, now, &mut said);
         }
-        _ = session.take_wish();
+        _ = session.take_lookup();
         rest = behind;
     }
     listen(&mut session, now, &mut said);

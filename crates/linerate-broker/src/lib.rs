@@ -13,6 +13,7 @@ pub mod idempotency;
 pub mod incarnation;
 pub mod ingest;
 pub mod kind;
+mod lock;
 pub mod memory;
 pub mod nats;
 pub mod options;

@@ -7,7 +7,7 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -25,6 +25,7 @@ use crate::{
     incarnation,
     ingest::Ingest,
     kind::BrokerKind,
+    lock::lock,
     options::BrokerOptions,
     request::{History, HistoryRequest, Publish, Published, StreamOptions},
     runtime::BrokerThread,
@@ -106,12 +107,6 @@ impl Memory {
             false => check_payload(bytes, self.payload_bytes_max),
         }
     }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        // A panic while the lock was held leaves the state intact, because each change is a single
-        // call.
-        self.state.lock().unwrap_or_else(|error| error.into_inner())
-    }
 }
 
 impl State {
@@ -142,7 +137,7 @@ impl Broker for Memory {
             let place = self.events.reserve().await;
             let place = place.map_err(|_| BrokerError::shut_down())?;
             let now = Instant::now();
-            let mut state = self.state();
+            let mut state = lock(&self.state);
             if let Some(key) = &publish.idempotency_key
                 && let Some(answer) = state.keys.find(now, channel, key)
             {
@@ -170,7 +165,7 @@ impl Broker for Memory {
     fn subscribe<'a>(&'a self, channel: &'a ChannelName, _: StreamOptions) -> Answer<'a, ()> {
         Box::pin(async move {
             self.check(0)?;
-            let mut state = self.state();
+            let mut state = lock(&self.state);
             if !self.is_pattern(channel) {
                 state.channels.insert(channel.clone());
             } else if !state.patterns.contains(channel) {
@@ -182,7 +177,7 @@ impl Broker for Memory {
 
     fn unsubscribe<'a>(&'a self, channel: &'a ChannelName) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            let mut state = self.state();
+            let mut state = lock(&self.state);
             state.channels.remove(channel);
             state.patterns.retain(|pattern| pattern != channel);
         })
@@ -196,7 +191,7 @@ impl Broker for Memory {
     ) -> Answer<'a, History> {
         Box::pin(async move {
             check_history(self, channel, options)?;
-            let (mut state, now) = (self.state(), Instant::now());
+            let (mut state, now) = (lock(&self.state), Instant::now());
             // A channel without publications still has a position, from which clients can recover
             // later.
             state.sequencer.touch(now, channel);
@@ -211,7 +206,7 @@ impl Broker for Memory {
     ) -> Answer<'a, ()> {
         Box::pin(async move {
             check_history(self, channel, options)?;
-            self.state().sequencer.remove_history(channel.as_str());
+            lock(&self.state).sequencer.remove_history(channel.as_str());
             Ok(())
         })
     }

@@ -29,11 +29,11 @@ use crate::{
     options::BrokerOptions,
     request::{History, HistoryRequest, Publish, Published, StreamOptions},
 };
-use dial::Dial;
+use dial::Connector;
 use link::Command;
 use loopback::LinkEnded;
-use shared::{Current, Shared};
-use streams::Durable;
+use state::{CurrentLink, NatsState};
+use streams::DurableChannel;
 
 mod catch_up;
 mod dial;
@@ -45,7 +45,7 @@ mod loopback;
 mod pump;
 mod servers;
 mod session;
-mod shared;
+mod state;
 mod streams;
 mod subject;
 mod wire;
@@ -75,7 +75,7 @@ pub const KIND: BrokerKind = BrokerKind {
 /// newest position until it is deleted, which any node with the same prefix does when the stream
 /// has been empty for `meta_ttl`.
 pub struct Nats {
-    shared: Arc<Shared>,
+    shared: Arc<NatsState>,
     keys: Mutex<IdempotencyKeys>,
     /// Closed when the thread has ended.
     thread: watch::Receiver<()>,
@@ -100,16 +100,16 @@ impl Nats {
         options: BrokerOptions,
         ingest: Arc<dyn Ingest>,
     ) -> Result<Self, NatsConfigError> {
-        let dial = Dial::new(url, &options)?;
+        let dial = Connector::new(url, &options)?;
         let keys = Mutex::new(IdempotencyKeys::new(options.idempotency_ttl));
-        let shared = Arc::new(Shared::new(options, ingest)?);
+        let shared = Arc::new(NatsState::new(options, ingest)?);
         let (alive, thread) = watch::channel(());
         let linked = Arc::clone(&shared);
         thread::Builder::new()
             .name("broker-nats".to_owned())
             .spawn(move || {
                 let _alive = alive;
-                session::keep_linked(&linked, &dial);
+                session::run_links(&linked, &dial);
             })
             .map_err(NatsConfigError::Thread)?;
         Ok(Self {
@@ -128,7 +128,7 @@ impl Nats {
         check_payload(publish.payload.len(), bytes_max)?;
         if let Some(durable) = self.durable(channel, publish.options)? {
             let link = self.shared.current()?;
-            let published = link.streams().publish(&durable, publish);
+            let published = link.streams.publish(&durable, publish);
             return link.answer(published).await;
         }
         let subject = self.shared.subjects.of_channel(channel);
@@ -164,7 +164,7 @@ impl Nats {
     }
 
     async fn unsubscribe(&self, channel: &ChannelName) {
-        self.shared.forget(channel);
+        self.shared.remove_interest(channel);
         if let Ok(link) = self.shared.current() {
             link.command(Command::Unsubscribe(channel.clone())).await;
         }
@@ -185,10 +185,10 @@ impl Nats {
         &self,
         channel: &ChannelName,
         options: StreamOptions,
-    ) -> Result<Option<Durable>, BrokerError> {
+    ) -> Result<Option<DurableChannel>, BrokerError> {
         let subject = self.shared.subjects.of_channel(channel);
         let subject = subject.map_err(BrokerError::refused)?;
-        let durable = Durable {
+        let durable = DurableChannel {
             channel: channel.clone(),
             subject,
             options,
@@ -206,7 +206,7 @@ impl Broker for Nats {
         Box::pin(async move {
             let kind = self.shared.kind(channel, options);
             self.shared
-                .want(channel, kind.map_err(BrokerError::refused)?);
+                .add_interest(channel, kind.map_err(BrokerError::refused)?);
             let deadline = self.shared.options.command_timeout;
             let result = match timeout(deadline, self.subscribe_on_any_link(channel)).await {
                 Ok(result) => result,
@@ -238,7 +238,7 @@ impl Broker for Nats {
                 return Ok(self.shared.plain_history(channel, &request));
             };
             let link = self.shared.current()?;
-            let history = link.streams().history(&durable, request);
+            let history = link.streams.history(&durable, request);
             self.in_time(link.answer(history)).await
         })
     }
@@ -255,7 +255,7 @@ impl Broker for Nats {
                 return Ok(());
             };
             let link = self.shared.current()?;
-            let removed = link.streams().remove_history(&durable);
+            let removed = link.streams.remove_history(&durable);
             self.in_time(link.answer(removed)).await
         })
     }
@@ -271,8 +271,8 @@ impl Broker for Nats {
         Box::pin(self.in_time(async move {
             let link = self.shared.current()?;
             let subjects = &self.shared.subjects;
-            let (all, subject) = (subjects.kept(None), subjects.kept(Some(id)));
-            let kept = link.streams().keep(&all, subject, value, expires_at);
+            let (all, subject) = (subjects.stored_value(None), subjects.stored_value(Some(id)));
+            let kept = link.streams.keep(&all, subject, value, expires_at);
             link.answer(kept).await
         }))
     }
@@ -280,8 +280,8 @@ impl Broker for Nats {
     fn kept(&self) -> Answer<'_, Vec<Bytes>> {
         Box::pin(async move {
             let link = self.shared.current()?;
-            let all = self.shared.subjects.kept(None);
-            link.answer(link.streams().kept(&all)).await
+            let all = self.shared.subjects.stored_value(None);
+            link.answer(link.streams.kept(&all)).await
         })
     }
 
@@ -301,7 +301,7 @@ impl Broker for Nats {
                 size_max: 1,
                 ttl: PROBE_TTL,
             };
-            let durable = Durable {
+            let durable = DurableChannel {
                 channel,
                 subject: format!("{}.writes", self.shared.subjects.control()),
                 options,
@@ -314,7 +314,7 @@ impl Broker for Nats {
                 options,
             };
             let link = self.shared.current()?;
-            let published = link.streams().publish(&durable, probe);
+            let published = link.streams.publish(&durable, probe);
             link.answer(published).await.map(|_| ())
         }))
     }
@@ -325,7 +325,7 @@ impl Broker for Nats {
 
     fn shut_down(&self) -> BoxFuture<'_, ()> {
         self.shared.set_state(LinkState::Deaf);
-        self.shared.set_current(Current::ShutDown);
+        self.shared.set_current(CurrentLink::ShutDown);
         let mut thread = self.thread.clone();
         Box::pin(async move {
             // An error means that the sender is gone, which is what we wait for.
@@ -336,7 +336,7 @@ impl Broker for Nats {
 
 impl Drop for Nats {
     fn drop(&mut self) {
-        self.shared.set_current(Current::ShutDown);
+        self.shared.set_current(CurrentLink::ShutDown);
     }
 }
 

@@ -38,8 +38,8 @@ use self::{
     address::{Address, Topology},
     link::{Link, ORDERS_MAX, Order},
     shards::Shards,
-    shared::Shared,
-    subscriptions::{Kind, Subscription, Target},
+    state::RedisState,
+    subscriptions::{Subscription, SubscriptionKind, Target},
     tls::Trust,
 };
 use crate::{
@@ -47,6 +47,7 @@ use crate::{
     event::LinkState,
     ingest::Ingest,
     kind::BrokerKind,
+    lock::lock,
     options::BrokerOptions,
     request::{History, HistoryRequest, Publish, Published, StreamOptions},
     runtime::BrokerThread,
@@ -64,12 +65,11 @@ pub mod fuzzing;
 mod health;
 mod held;
 mod input;
-mod kept;
 mod link;
 mod names;
 mod resp;
 mod shards;
-mod shared;
+mod state;
 mod stream;
 mod streams;
 mod subscriptions;
@@ -92,7 +92,7 @@ pub const KIND: BrokerKind = BrokerKind {
 /// Redis, as the broker of a node.
 #[derive(Debug)]
 pub struct Redis {
-    shared: Arc<Shared>,
+    shared: Arc<RedisState>,
     orders: mpsc::Sender<Order>,
     is_shut_down: AtomicBool,
     thread: BrokerThread,
@@ -145,7 +145,7 @@ impl Redis {
             false => None,
         };
         let runtime = BrokerThread::runtime()?;
-        let shared = Shared::new(address, trust, options, ingest, runtime.handle().clone());
+        let shared = RedisState::new(address, trust, options, ingest, runtime.handle().clone());
         let shared = Arc::new(shared);
         let (orders, queue) = mpsc::channel(ORDERS_MAX);
         let links = links(Arc::clone(&shared), queue);
@@ -181,19 +181,24 @@ impl Redis {
         });
         subscribed
             .await
-            .unwrap_or_else(|_| Err(self.late(deadline)))
+            .unwrap_or_else(|_| Err(self.timeout_error(deadline)))
     }
 
-    fn target(&self, channel: &ChannelName, kind: Kind, options: StreamOptions) -> Target {
+    fn target(
+        &self,
+        channel: &ChannelName,
+        kind: SubscriptionKind,
+        options: StreamOptions,
+    ) -> Target {
         let channel = channel.clone();
-        if kind == Kind::Pattern {
+        if kind == SubscriptionKind::Pattern {
             let pattern = channel;
             return Target::Pattern { pattern, options };
         }
         if !options.has_stream() && options.size_max > 0 {
             // Publications that arrived too late for an earlier subscription belong to another
             // epoch.
-            let mut sequencer = self.shared.sequencer();
+            let mut sequencer = lock(&self.shared.sequencer);
             sequencer.close(channel.as_str());
             sequencer.hold(Instant::now(), &channel);
         }
@@ -210,8 +215,8 @@ impl Redis {
 
     async fn unsubscribe(&self, channel: &ChannelName) {
         if let Ok((name, kind)) = self.subscription(channel) {
-            if kind != Kind::Pattern {
-                self.shared.sequencer().close(channel.as_str());
+            if kind != SubscriptionKind::Pattern {
+                lock(&self.shared.sequencer).close(channel.as_str());
                 self.shared.epochs.close(channel);
             }
             let order = Order::Unsubscribe(name.into_bytes().into());
@@ -220,9 +225,15 @@ impl Redis {
     }
 
     /// Returns the Redis name of a channel or pattern, and how to subscribe to it.
-    fn subscription(&self, channel: &ChannelName) -> Result<(String, Kind), BrokerError> {
+    fn subscription(
+        &self,
+        channel: &ChannelName,
+    ) -> Result<(String, SubscriptionKind), BrokerError> {
         match self.is_pattern(channel) {
-            true => Ok((self.shared.names.pattern(channel), Kind::Pattern)),
+            true => Ok((
+                self.shared.names.pattern(channel),
+                SubscriptionKind::Pattern,
+            )),
             false => Ok((self.name(channel)?, self.shared.kind())),
         }
     }
@@ -240,9 +251,9 @@ impl Redis {
     }
 
     /// Returns the reason why a subscription did not complete within the deadline.
-    fn late(&self, deadline: Duration) -> BrokerError {
+    fn timeout_error(&self, deadline: Duration) -> BrokerError {
         match self.shared.health.state() {
-            LinkState::Deaf => BrokerError::away(self.shared.trouble()),
+            LinkState::Deaf => BrokerError::away(lock(&self.shared.trouble)),
             LinkState::Up { .. } => BrokerError::Timeout { deadline },
         }
     }
@@ -254,17 +265,10 @@ impl Broker for Redis {
             let bytes_max = self.shared.options.payload_bytes_max;
             check_payload(publish.payload.len(), bytes_max)?;
             let name = self.name(channel)?;
-            let Shared {
-                commands,
-                names,
-                streams,
-                ..
-            } = &*self.shared;
-            if publish.options.has_stream() {
-                return streams.publish(commands, names, &name, &publish).await;
+            match publish.options.has_stream() {
+                true => self.shared.publish_durable(&name, &publish).await,
+                false => self.shared.publish_plain(&name, &publish).await,
             }
-            let published = streams.publish_plain(commands, names, &name, &publish);
-            published.await
         })
     }
 
@@ -296,7 +300,7 @@ impl Broker for Redis {
                     self.shared.history(channel, options, &request).await
                 }
                 false => {
-                    let mut sequencer = self.shared.sequencer();
+                    let mut sequencer = lock(&self.shared.sequencer);
                     Ok(sequencer.history(Instant::now(), channel.as_str(), &request))
                 }
             }
@@ -311,24 +315,18 @@ impl Broker for Redis {
         Box::pin(async move {
             check_history(self, channel, options)?;
             if !options.has_stream() {
-                self.shared.sequencer().remove_history(channel.as_str());
+                lock(&self.shared.sequencer).remove_history(channel.as_str());
                 return Ok(());
             }
             let name = self.name(channel)?;
-            let Shared {
-                commands,
-                names,
-                streams,
-                ..
-            } = &*self.shared;
-            streams.remove(commands, names, &name).await
+            self.shared.remove_stream(&name).await
         })
     }
 
     fn send_control(&self, message: Bytes) -> Answer<'_, ()> {
         Box::pin(async move {
             self.check_running()?;
-            let mut command = ::redis::cmd(self.shared.publish_word());
+            let mut command = ::redis::cmd(self.shared.streams.word);
             command.arg(self.shared.names.control()).arg(&message[..]);
             self.shared.commands.query(&command).await
         })
@@ -375,7 +373,7 @@ impl Broker for Redis {
 }
 
 /// Maintains the links that the service needs: one, or one to each master of a cluster.
-async fn links(shared: Arc<Shared>, orders: mpsc::Receiver<Order>) {
+async fn links(shared: Arc<RedisState>, orders: mpsc::Receiver<Order>) {
     match shared.commands.topology() {
         Topology::Cluster {
             nodes,

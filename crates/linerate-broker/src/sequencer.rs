@@ -70,7 +70,7 @@ struct Stream {
     channel: ChannelName,
     epoch: Epoch,
     newest: u64,
-    ring: VecDeque<Kept>,
+    ring: VecDeque<StoredPublication>,
     bytes: usize,
     ttl: Duration,
     touched: Instant,
@@ -78,7 +78,7 @@ struct Stream {
 }
 
 #[derive(Debug)]
-struct Kept {
+struct StoredPublication {
     at: Instant,
     publication: Publication,
 }
@@ -108,7 +108,7 @@ impl Sequencer {
         options: StreamOptions,
         publication: PublicationBuilder,
     ) -> Publication {
-        self.look_around(now);
+        self.examine_some(now);
         if options.size_max == 0 {
             return publication.finish();
         }
@@ -120,7 +120,7 @@ impl Sequencer {
         let publication = publication.with_position(stream.position()).finish();
         let messages_max = options.size_max.min(self.limits.channel_messages_max);
         let before = stream.bytes;
-        stream.keep(now, options.ttl, publication.clone());
+        stream.store(now, options.ttl, publication.clone());
         stream.trim(now, messages_max, self.limits.channel_bytes_max);
         self.bytes = self.bytes - before + self.streams[index].bytes;
         self.make_room();
@@ -175,9 +175,9 @@ impl Sequencer {
     ///
     /// For a channel without a stream, the result has an epoch that no position will ever have.
     pub fn history(&mut self, now: Instant, channel: &str, request: &HistoryRequest) -> History {
-        self.look_around(now);
+        self.examine_some(now);
         let Some(&index) = self.indices.get(channel) else {
-            return self.nothing(request);
+            return self.empty_history(request);
         };
         self.expire(now, index);
         self.streams[index].history(request)
@@ -198,7 +198,7 @@ impl Sequencer {
             return Some(index);
         }
         if self.streams.len() >= self.limits.channels_max {
-            let index = self.silent()?;
+            let index = self.longest_silent()?;
             self.remove(index);
         }
         let epoch = self.next_epoch();
@@ -241,7 +241,7 @@ impl Sequencer {
     }
 
     /// Examines two channels and removes what is too old.
-    fn look_around(&mut self, now: Instant) {
+    fn examine_some(&mut self, now: Instant) {
         for _ in 0..self.streams.len().min(2) {
             let index = self.next_hand();
             self.expire(now, index);
@@ -271,7 +271,7 @@ impl Sequencer {
 
     /// Finds the channel that has been silent the longest, among a bounded number of channels that
     /// are not held.
-    fn silent(&mut self) -> Option<usize> {
+    fn longest_silent(&mut self) -> Option<usize> {
         let looked_at = (0..self.streams.len().min(CANDIDATES_MAX)).map(|_| self.next_hand());
         let looked_at: Vec<usize> = looked_at.collect();
         let free = looked_at
@@ -292,7 +292,7 @@ impl Sequencer {
         self.hand
     }
 
-    fn nothing(&self, request: &HistoryRequest) -> History {
+    fn empty_history(&self, request: &HistoryRequest) -> History {
         History {
             publications: Vec::new(),
             newest: StreamPosition {
@@ -305,11 +305,11 @@ impl Sequencer {
 }
 
 impl Stream {
-    fn keep(&mut self, now: Instant, ttl: Duration, publication: Publication) {
+    fn store(&mut self, now: Instant, ttl: Duration, publication: Publication) {
         self.ttl = ttl;
         self.touched = now;
         self.bytes += publication.payload().len();
-        self.ring.push_back(Kept {
+        self.ring.push_back(StoredPublication {
             at: now,
             publication,
         });

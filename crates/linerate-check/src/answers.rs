@@ -2,7 +2,7 @@
 
 use flate2::{Decompress, FlushDecompress, Status};
 
-use crate::frame::{Received, Role};
+use crate::frame::{ReceivedFrame, Role};
 
 /// The maximum size of an answer after inflating, in bytes.
 const INFLATED_BYTES_MAX: usize = 16 << 20;
@@ -28,13 +28,13 @@ impl Answer {
 pub(crate) struct Answers {
     from: Role,
     inflate: Option<Decompress>,
-    begun: Option<Begun>,
+    begun: Option<PartialMessage>,
     closed: bool,
 }
 
 /// A message whose last fragment has not arrived.
 #[derive(Debug)]
-struct Begun {
+struct PartialMessage {
     opcode: u8,
     compressed: bool,
     payload: Vec<u8>,
@@ -63,7 +63,7 @@ impl Answers {
     ///
     /// # Errors
     /// Describes the frame if no endpoint may send it.
-    pub(crate) fn take(&mut self, frame: Received) -> Result<Completed, String> {
+    pub(crate) fn take(&mut self, frame: ReceivedFrame) -> Result<Completed, String> {
         self.judge_header(&frame)?;
         match frame.opcode {
             0x8 => self.take_close(&frame),
@@ -77,7 +77,7 @@ impl Answers {
         }
     }
 
-    fn judge_header(&self, frame: &Received) -> Result<(), String> {
+    fn judge_header(&self, frame: &ReceivedFrame) -> Result<(), String> {
         if self.closed {
             return Err(format!(
                 "a frame with opcode {:#x} after its Close frame",
@@ -109,7 +109,7 @@ impl Answers {
         Ok(())
     }
 
-    fn take_close(&mut self, frame: &Received) -> Result<Completed, String> {
+    fn take_close(&mut self, frame: &ReceivedFrame) -> Result<Completed, String> {
         self.closed = true;
         let code = frame.close_code();
         if code.is_none() && !frame.payload.is_empty() {
@@ -129,7 +129,7 @@ impl Answers {
         Ok(Completed::Close(code))
     }
 
-    fn take_data(&mut self, frame: Received) -> Result<Completed, String> {
+    fn take_data(&mut self, frame: ReceivedFrame) -> Result<Completed, String> {
         let begun = match (self.begun.take(), frame.opcode) {
             (Some(mut begun), 0) => {
                 begun.payload.extend(frame.payload);
@@ -137,7 +137,7 @@ impl Answers {
             }
             (None, 0) => return Err("a continuation frame with no message to continue".into()),
             (Some(_), _) => return Err("a message inside another".into()),
-            (None, opcode) => Begun {
+            (None, opcode) => PartialMessage {
                 opcode,
                 compressed: frame.rsv == 4,
                 payload: frame.payload,
@@ -199,8 +199,8 @@ fn inflated(inflate: &mut Decompress, mut compressed: Vec<u8>) -> Result<Vec<u8>
 mod tests {
     use super::*;
 
-    fn frame(opcode: u8, payload: &[u8]) -> Received {
-        Received {
+    fn frame(opcode: u8, payload: &[u8]) -> ReceivedFrame {
+        ReceivedFrame {
             fin: true,
             rsv: 0,
             opcode,
@@ -210,7 +210,7 @@ mod tests {
         }
     }
 
-    fn fault(frame: Received) -> String {
+    fn fault(frame: ReceivedFrame) -> String {
         Answers::new(Role::Server, false).take(frame).unwrap_err()
     }
 

@@ -28,48 +28,37 @@ pub enum Area {
     Stress,
 }
 
+/// The areas in the order in which reports show them, with the letters that begin the ids of their
+/// rows, and their names.
+const AREAS: [(Area, u8, &str); 9] = [
+    (Area::Valid, b'V', "valid"),
+    (Area::Framing, b'F', "framing"),
+    (Area::Utf8, b'U', "utf8"),
+    (Area::Handshake, b'H', "handshake"),
+    (Area::Compression, b'X', "compression"),
+    (Area::Tls, b'T', "tls"),
+    (Area::Http2, b'S', "http2"),
+    (Area::Client, b'C', "client"),
+    (Area::Stress, b'R', "stress"),
+];
+
 impl Area {
-    /// All areas, in the order in which reports show them.
-    pub const ALL: [Self; 9] = [
-        Self::Valid,
-        Self::Framing,
-        Self::Utf8,
-        Self::Handshake,
-        Self::Compression,
-        Self::Tls,
-        Self::Http2,
-        Self::Client,
-        Self::Stress,
-    ];
+    /// Returns all areas, in the order in which reports show them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        AREAS.into_iter().map(|(area, ..)| area)
+    }
 
     /// Returns the area that the first letter of a row's id names.
     fn of(id: &str) -> Self {
-        match id.as_bytes().first() {
-            Some(b'F') => Self::Framing,
-            Some(b'U') => Self::Utf8,
-            Some(b'H') => Self::Handshake,
-            Some(b'X') => Self::Compression,
-            Some(b'T') => Self::Tls,
-            Some(b'S') => Self::Http2,
-            Some(b'C') => Self::Client,
-            Some(b'R') => Self::Stress,
-            _ => Self::Valid,
-        }
+        let area = AREAS
+            .iter()
+            .find(|(_, letter, _)| id.as_bytes().first() == Some(letter));
+        area.map_or(Self::Valid, |(area, ..)| *area)
     }
 
     /// Returns the name of the area, as `--only` accepts it.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Valid => "valid",
-            Self::Framing => "framing",
-            Self::Utf8 => "utf8",
-            Self::Handshake => "handshake",
-            Self::Compression => "compression",
-            Self::Tls => "tls",
-            Self::Http2 => "http2",
-            Self::Client => "client",
-            Self::Stress => "stress",
-        }
+        AREAS[self as usize].2
     }
 }
 
@@ -102,13 +91,9 @@ impl Row {
 
     /// Returns whether any of its inputs consists of HTTP/2 frames.
     pub fn is_over_http2(&self) -> bool {
-        let is_over = |case: &Case| {
-            matches!(
-                case.input.opening,
-                Opening::Http2 { .. } | Opening::Http2Nothing
-            )
-        };
-        self.cases.iter().any(is_over)
+        self.cases
+            .iter()
+            .any(|case| case.input.opening.is_over_http2())
     }
 
     /// Returns whether any of its inputs stops halfway, to test the endpoint's deadlines.
@@ -182,6 +167,11 @@ pub enum Opening {
 }
 
 impl Opening {
+    /// Returns whether the stages are HTTP/2 frames.
+    pub(crate) const fn is_over_http2(&self) -> bool {
+        matches!(self, Self::Http2 { .. } | Self::Http2Nothing)
+    }
+
     /// Returns the extension offer, if there is one.
     pub const fn offer(&self) -> Option<&'static str> {
         match self {

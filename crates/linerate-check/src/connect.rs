@@ -11,7 +11,7 @@ use url::Url;
 use crate::{
     connection::Connection,
     http2,
-    tls::{Segments, Shape, Shaped, tls12},
+    tls::{Segments, Shape, ShapedStream, tls12},
 };
 
 /// The server under test.
@@ -188,7 +188,7 @@ impl Target {
         config.alpn_protocols = shape.protocols.iter().map(|it| it.to_vec()).collect();
         let connector = TlsConnector::from(Arc::new(config));
         let tls = connector.connect(tls.name.clone(), stream).await?;
-        Ok(Box::new(Shaped::new(tls, shape)))
+        Ok(Box::new(ShapedStream::new(tls, shape)))
     }
 
     async fn dial_http2(&self) -> io::Result<Connection> {

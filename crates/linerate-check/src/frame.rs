@@ -127,7 +127,7 @@ impl Frame {
 
 /// A frame that came back, unmasked.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Received {
+pub(crate) struct ReceivedFrame {
     /// True if it is the last frame of its message.
     pub(crate) fin: bool,
     /// The reserved bits: 4 is RSV1, 2 is RSV2, 1 is RSV3.
@@ -142,7 +142,7 @@ pub(crate) struct Received {
     pub(crate) payload: Vec<u8>,
 }
 
-impl Received {
+impl ReceivedFrame {
     /// Returns the code of a Close frame, if it has one.
     pub(crate) fn close_code(&self) -> Option<u16> {
         let code = self.payload.first_chunk::<2>()?;
@@ -154,7 +154,7 @@ impl Received {
 ///
 /// # Errors
 /// Returns the claimed payload length if it is more than any valid answer could have.
-pub(crate) fn take_frame(bytes: &mut Vec<u8>) -> Result<Option<Received>, u64> {
+pub(crate) fn take_frame(bytes: &mut Vec<u8>) -> Result<Option<ReceivedFrame>, u64> {
     let Some((header, minimal, payload_bytes)) = header(bytes) else {
         return Ok(None);
     };
@@ -177,7 +177,7 @@ pub(crate) fn take_frame(bytes: &mut Vec<u8>) -> Result<Option<Received>, u64> {
     }
     let first = bytes[0];
     bytes.drain(..end);
-    Ok(Some(Received {
+    Ok(Some(ReceivedFrame {
         fin: first & 0x80 != 0,
         rsv: first >> 4 & 7,
         opcode: first & 0xF,

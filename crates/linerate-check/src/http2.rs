@@ -15,7 +15,7 @@ mod huffman;
 mod session;
 mod tunnel;
 
-pub use expect::{Fate, Seen, SeenStream};
+pub use expect::{Fate, Http2Outcome, StreamOutcome};
 pub(crate) use session::{Session, Stream};
 pub(crate) use tunnel::{Tunnel, fields_with};
 

@@ -11,7 +11,7 @@ use crate::{
     case::{Expect, Verdict},
     connection::End,
     http::{Head, accept},
-    outcome::{Closed, Outcome},
+    outcome::{CloseFrame, Outcome},
 };
 
 /// A verdict, and the reason for it.
@@ -25,38 +25,28 @@ pub struct Judgement {
 
 impl Judgement {
     pub(crate) fn right() -> Self {
-        Self {
-            verdict: Verdict::Right,
-            why: String::new(),
-        }
+        Self::new(Verdict::Right, "")
     }
 
     pub(crate) fn permitted(why: impl Into<String>) -> Self {
-        Self {
-            verdict: Verdict::Permitted,
-            why: why.into(),
-        }
+        Self::new(Verdict::Permitted, why)
     }
 
     pub(crate) fn wrong(why: impl Into<String>) -> Self {
-        Self {
-            verdict: Verdict::Wrong,
-            why: why.into(),
-        }
+        Self::new(Verdict::Wrong, why)
     }
 
     pub(crate) fn dangerous(why: impl Into<String>) -> Self {
-        Self {
-            verdict: Verdict::Dangerous,
-            why: why.into(),
-        }
+        Self::new(Verdict::Dangerous, why)
     }
 
     pub(crate) fn not_applicable(why: impl Into<String>) -> Self {
-        Self {
-            verdict: Verdict::NotApplicable,
-            why: why.into(),
-        }
+        Self::new(Verdict::NotApplicable, why)
+    }
+
+    fn new(verdict: Verdict, why: impl Into<String>) -> Self {
+        let why = why.into();
+        Self { verdict, why }
     }
 }
 
@@ -117,7 +107,7 @@ fn judge_answers(expected: &[Answer], outcome: &Outcome, echoes: bool) -> Judgem
     Judgement::right()
 }
 
-fn judge_unwanted_close(closed: Closed) -> Judgement {
+fn judge_unwanted_close(closed: CloseFrame) -> Judgement {
     match closed.code {
         Some(1009) => Judgement::permitted("the message is larger than the endpoint accepts"),
         _ => Judgement::wrong("valid input is refused"),
@@ -245,7 +235,7 @@ fn judge_failure(
                 Judgement::right()
             }
         }
-        Some(Closed { code: None, .. }) => Judgement::permitted("the Close frame has no code"),
+        Some(CloseFrame { code: None, .. }) => Judgement::permitted("the Close frame has no code"),
         Some(_) => Judgement::permitted("the Close frame has another code"),
         None if outcome.end != End::Open => Judgement::permitted("dropped without a Close frame"),
         None if may_wait => Judgement::permitted("it waits for more data"),

@@ -20,13 +20,13 @@ use crate::{
     judge::{Judgement, judge},
     outcome::Outcome,
     run::Finding,
-    talk::{Manner, Talk},
-    tls::{Segments, Shape, Shaped},
+    talk::{Conversation, TalkOptions},
+    tls::{Segments, Shape, ShapedStream},
 };
 
 /// How a client is checked.
 #[derive(Debug)]
-pub struct Listening {
+pub struct ClientPlan {
     /// The listener to which the client connects, once per input.
     pub listener: TcpListener,
     /// How long an answer may take.
@@ -46,7 +46,7 @@ pub struct Listening {
 /// # Errors
 /// If the listener or `next` fails.
 pub async fn listen(
-    listening: &Listening,
+    plan: &ClientPlan,
     rows: &[Row],
     mut next: impl FnMut() -> io::Result<()>,
     mut tell: impl FnMut(&Finding),
@@ -55,8 +55,8 @@ pub async fn listen(
     for (row, content) in rows.iter().enumerate() {
         for (place, case) in content.cases.iter().enumerate() {
             next()?;
-            let (sent, outcome, judgement) = match arrived(listening).await? {
-                Some(stream) => hold(listening, case, stream).await,
+            let (sent, outcome, judgement) = match arrived(plan).await? {
+                Some(stream) => hold(plan, case, stream).await,
                 None => {
                     let judgement = Judgement::wrong("the client does not connect in time");
                     (Vec::new(), Outcome::default(), judgement)
@@ -76,9 +76,9 @@ pub async fn listen(
     Ok(findings)
 }
 
-async fn arrived(listening: &Listening) -> io::Result<Option<TcpStream>> {
-    let accepted = listening.listener.accept();
-    let (stream, _) = match listening.arrival {
+async fn arrived(plan: &ClientPlan) -> io::Result<Option<TcpStream>> {
+    let accepted = plan.listener.accept();
+    let (stream, _) = match plan.arrival {
         None => accepted.await?,
         Some(arrival) => match timeout(arrival, accepted).await {
             Ok(accepted) => accepted?,
@@ -89,29 +89,25 @@ async fn arrived(listening: &Listening) -> io::Result<Option<TcpStream>> {
     Ok(Some(stream))
 }
 
-async fn hold(
-    listening: &Listening,
-    case: &Case,
-    stream: TcpStream,
-) -> (Vec<u8>, Outcome, Judgement) {
-    let manner = Manner {
+async fn hold(plan: &ClientPlan, case: &Case, stream: TcpStream) -> (Vec<u8>, Outcome, Judgement) {
+    let manner = TalkOptions {
         role: Role::Client,
-        echoes: listening.echoes,
-        patience: listening.patience,
+        echoes: plan.echoes,
+        patience: plan.patience,
     };
-    let connection = match begin(listening, &case.input.opening, stream).await {
+    let connection = match begin(plan, &case.input.opening, stream).await {
         Ok(connection) => connection,
         Err(error) => {
             let judgement = Judgement::wrong(format!("connection failed: {error}"));
             return (Vec::new(), Outcome::default(), judgement);
         }
     };
-    let mut talk = Talk::new(case, manner, connection);
+    let mut talk = Conversation::new(case, manner, connection);
     if case.input.opening == Opening::Tcp {
         let stages = case.input.stages.iter().flat_map(|stage| &stage.bytes);
         let sent = stages.copied().collect();
         let outcome = talk.run(<[u8]>::to_vec).await;
-        let judgement = judge(&case.expect, &outcome, listening.echoes);
+        let judgement = judge(&case.expect, &outcome, plan.echoes);
         return (sent, outcome, judgement);
     }
     let request = talk.hear().await.unwrap_or_default();
@@ -134,24 +130,24 @@ async fn hold(
         talk.answer(&fill(opens.as_bytes())).await;
     }
     let outcome = talk.run(fill).await;
-    let judgement = judge(&case.expect, &outcome, listening.echoes);
+    let judgement = judge(&case.expect, &outcome, plan.echoes);
     (sent, outcome, judgement)
 }
 
 /// Prepares a connection for an input: accepts TLS if it is configured, unless the input replaces
 /// the TLS handshake.
 async fn begin(
-    listening: &Listening,
+    plan: &ClientPlan,
     opening: &Opening,
     mut stream: TcpStream,
 ) -> io::Result<Connection> {
-    let Some(config) = &listening.tls else {
+    let Some(config) = &plan.tls else {
         return Ok(Box::new(stream));
     };
     let shape = match opening {
         Opening::Tls(shape) => *shape,
         Opening::Tcp => {
-            in_time(listening.patience, take_hello(&mut stream)).await?;
+            in_time(plan.patience, take_hello(&mut stream)).await?;
             return Ok(Box::new(stream));
         }
         _ => Shape::default(),
@@ -161,8 +157,8 @@ async fn begin(
     config.enable_secret_extraction = true;
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let accepted = acceptor.accept(Segments::new(stream, shape));
-    let stream = in_time(listening.patience, accepted).await?;
-    Ok(Box::new(Shaped::new(stream, shape)))
+    let stream = in_time(plan.patience, accepted).await?;
+    Ok(Box::new(ShapedStream::new(stream, shape)))
 }
 
 /// Reads and discards the first TLS record of a client, which is its ClientHello.

@@ -2,11 +2,11 @@
 
 use std::{fmt::Write, time::Duration};
 
-use crate::{answers::Answer, connection::End, http::Head, http2::Seen, tls};
+use crate::{answers::Answer, connection::End, http::Head, http2::Http2Outcome, tls};
 
 /// A received Close frame.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Closed {
+pub struct CloseFrame {
     /// The code, if the frame has one.
     pub code: Option<u16>,
     /// How many stages had been sent when it arrived.
@@ -24,13 +24,13 @@ pub struct Outcome {
     /// The messages and Pongs.
     pub answers: Vec<Answer>,
     /// The Close frame.
-    pub close: Option<Closed>,
+    pub close: Option<CloseFrame>,
     /// The first thing that came back and that no endpoint may send.
     pub fault: Option<String>,
     /// True if the Ping that we send to endpoints that do not echo was answered.
     pub answers_probe: bool,
     /// What came back over HTTP/2, for inputs of HTTP/2 frames.
-    pub http2: Seen,
+    pub http2: Http2Outcome,
     /// The last known state of the connection.
     pub end: End,
     /// How many stages were sent.
@@ -68,10 +68,10 @@ impl Outcome {
             words.push(fault.clone());
         }
         match self.close {
-            Some(Closed {
+            Some(CloseFrame {
                 code: Some(code), ..
             }) => words.push(format!("Close {code}")),
-            Some(Closed { code: None, .. }) => words.push("Close without a code".into()),
+            Some(CloseFrame { code: None, .. }) => words.push("Close without a code".into()),
             None => {}
         }
         words.push(match self.end {
@@ -131,7 +131,7 @@ mod tests {
         };
         outcome.took = Duration::from_millis(3_000);
         assert_eq!(outcome.in_words(), "text \"Spam\", still open after 3.0 s");
-        outcome.close = Some(Closed {
+        outcome.close = Some(CloseFrame {
             code: Some(1002),
             stages: 1,
         });

@@ -64,7 +64,7 @@ impl Report<'_> {
     /// Returns the areas that have inputs, with their counts.
     pub fn areas(&self) -> Vec<(Area, Counts)> {
         let counted = |area: Area| (area, self.counts_where(|row| row.area() == area));
-        let areas = Area::ALL.into_iter().map(counted);
+        let areas = Area::all().map(counted);
         areas.filter(|(_, counts)| counts.all() > 0).collect()
     }
 

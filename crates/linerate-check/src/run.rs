@@ -20,7 +20,7 @@ use crate::{
     http2::{Tunnel, fields_with, hpack::block},
     judge::{Judgement, judge},
     outcome::Outcome,
-    talk::{self, Manner, Talk},
+    talk::{self, Conversation, TalkOptions},
 };
 
 /// The reason to give for inputs that are not sent any more.
@@ -42,8 +42,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    fn manner(&self) -> Manner {
-        Manner {
+    fn manner(&self) -> TalkOptions {
+        TalkOptions {
             role: Role::Server,
             echoes: self.echoes,
             patience: self.patience,
@@ -230,10 +230,7 @@ fn judge_unopened(opening: &Opening, outcome: &Outcome) -> Judgement {
 async fn hold(plan: &Plan, case: &Case) -> io::Result<(Vec<u8>, Outcome)> {
     let stages = case.input.stages.iter().map(|stage| &*stage.bytes);
     let stages = stages.collect::<Vec<_>>().concat();
-    if matches!(
-        case.input.opening,
-        Opening::Http2 { .. } | Opening::Http2Nothing
-    ) {
+    if case.input.opening.is_over_http2() {
         let connection = plan.target.connect_http2(plan.patience).await?;
         let outcome = talk::http2::hold(case, connection, plan.patience).await;
         return Ok((stages, outcome));
@@ -244,7 +241,7 @@ async fn hold(plan: &Plan, case: &Case) -> io::Result<(Vec<u8>, Outcome)> {
         _ if plan.http2 => return hold_in_tunnel(plan, case, stages).await,
         _ => plan.target.connect(plan.patience).await?,
     };
-    let mut talk = Talk::new(case, plan.manner(), connection);
+    let mut talk = Conversation::new(case, plan.manner(), connection);
     match case.input.opening {
         Opening::Http2 { .. } | Opening::Http2Nothing | Opening::Nothing | Opening::Tcp => {
             let outcome = talk.run(|bytes| plan.target.fill(bytes)).await;
@@ -280,7 +277,7 @@ async fn hold_in_tunnel(
     let connection = plan.target.connect_http2(plan.patience).await?;
     let (head, tunnel) = in_time(plan.patience, Tunnel::open(connection, &fields)).await?;
     let is_agreed = head.opens() && agreed(&head, &case.input.opening).is_ok();
-    let mut talk = Talk::new(case, plan.manner(), Box::new(tunnel));
+    let mut talk = Conversation::new(case, plan.manner(), Box::new(tunnel));
     let request = Head {
         line: String::new(),
         fields: offered

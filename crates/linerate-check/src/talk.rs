@@ -17,7 +17,7 @@ use crate::{
     frame::{Frame, Role, take_frame},
     http::Head,
     judge::{fault_of_choices, fault_of_opening, is_settled},
-    outcome::{Closed, Outcome},
+    outcome::{CloseFrame, Outcome},
 };
 
 /// How long to wait for an answer between two stages.
@@ -40,7 +40,7 @@ pub(crate) const PROBE: &[u8] = b"linerate check";
 
 /// How a conversation is conducted.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Manner {
+pub(crate) struct TalkOptions {
     /// The role of the endpoint under test.
     pub(crate) role: Role,
     /// True if the endpoint echoes messages.
@@ -50,9 +50,9 @@ pub(crate) struct Manner {
 }
 
 /// A connection and what has been received on it.
-pub(crate) struct Talk<'a> {
+pub(crate) struct Conversation<'a> {
     case: &'a Case,
-    manner: Manner,
+    manner: TalkOptions,
     reader: ReadHalf<Connection>,
     writer: WriteHalf<Connection>,
     /// The bytes of the request that were sent, until it is answered.
@@ -64,9 +64,9 @@ pub(crate) struct Talk<'a> {
     has_closed: bool,
 }
 
-impl<'a> Talk<'a> {
+impl<'a> Conversation<'a> {
     /// Starts a conversation on a connection on which nothing has been sent.
-    pub(crate) fn new(case: &'a Case, manner: Manner, connection: Connection) -> Self {
+    pub(crate) fn new(case: &'a Case, manner: TalkOptions, connection: Connection) -> Self {
         let (reader, writer) = tokio::io::split(connection);
         Self {
             case,
@@ -392,7 +392,7 @@ impl<'a> Talk<'a> {
                 self.outcome.answers_probe = true;
             }
             Ok(Completed::Answer(answer)) => self.outcome.answers.push(answer),
-            Ok(Completed::Close(code)) => self.outcome.close = Some(Closed { code, stages }),
+            Ok(Completed::Close(code)) => self.outcome.close = Some(CloseFrame { code, stages }),
             Ok(Completed::Nothing) => {}
             Err(fault) => self.outcome.fault = Some(fault),
         }

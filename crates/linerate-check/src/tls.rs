@@ -5,7 +5,7 @@ mod forge;
 mod shaped;
 pub(crate) mod tls12;
 
-pub(crate) use shaped::{Segments, Shaped};
+pub(crate) use shaped::{Segments, ShapedStream};
 
 /// How a TLS connection is cut into pieces, how it ends, and what it negotiates.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -25,9 +25,9 @@ pub(crate) trait Search {
 
 /// Runs every search immediately.
 #[derive(Debug)]
-pub(crate) struct AtOnce;
+pub(crate) struct Immediate;
 
-impl Search for AtOnce {
+impl Search for Immediate {
     #[inline]
     fn search(&mut self, search: impl FnOnce() -> Value<'static>) -> Option<Value<'static>> {
         Some(search())
@@ -68,13 +68,13 @@ impl Evaluated {
     }
 
     /// Stores whether a filter matches.
-    pub(crate) fn learn(&mut self, (id, number): (usize, u64), is_match: bool) {
+    pub(crate) fn record(&mut self, (id, number): (usize, u64), is_match: bool) {
         *self.filter(id) = Some((number, Progress::Match(is_match)));
     }
 
     /// Continues a filter by calling `evaluate`, which returns whether the filter matches, or
     /// `None` if the slice is over. Returns whether the filter is done.
-    pub(crate) fn go_on<F: FnMut() -> bool>(
+    pub(crate) fn resume<F: FnMut() -> bool>(
         &mut self,
         (id, number): (usize, u64),
         is_over: F,

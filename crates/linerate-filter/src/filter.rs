@@ -2,13 +2,13 @@
 
 use crate::{
     Limits, ParseError, cost,
-    evaluated::{AtOnce, Search},
+    evaluated::{Immediate, Search},
     guard::Guard,
     parse,
+    path_tree::PathTree,
     program::Program,
-    scan::Found,
+    scan::FoundValues,
     tree::Node,
-    wanted::Wanted,
 };
 
 /// A compiled filter.
@@ -26,7 +26,7 @@ pub struct Filter {
     program: Program,
     guard: Option<Guard>,
     searches: usize,
-    wanted: Wanted,
+    wanted: PathTree,
     /// The position in `wanted` of each slot of the program.
     slots: Vec<usize>,
 }
@@ -44,7 +44,7 @@ impl Filter {
     fn compile(text: &str, root: Node) -> Self {
         let (guard, searches) = (Guard::find(&root), cost::searches(&root));
         let program = Program::new(root);
-        let mut wanted = Wanted::new();
+        let mut wanted = PathTree::new();
         let slots = program
             .paths()
             .iter()
@@ -79,17 +79,17 @@ impl Filter {
     ///
     /// To match a payload with many filters, [`FilterSet`](crate::FilterSet) is faster.
     pub fn matches(&self, payload: &[u8]) -> bool {
-        let mut found = Found::new(&self.wanted);
+        let mut found = FoundValues::new(&self.wanted);
         let is_scanned = found.scan(&self.wanted, payload);
-        is_scanned && self.is_true(&found, &self.wanted, &self.slots, &mut AtOnce) == Some(true)
+        is_scanned && self.is_true(&found, &self.wanted, &self.slots, &mut Immediate) == Some(true)
     }
 
     /// Evaluates the filter with the values that a scan for this and other filters has found.
     /// Returns `None` if `searches` has stopped and the evaluation is to continue later.
     pub(crate) fn is_true(
         &self,
-        found: &Found<'_>,
-        wanted: &Wanted,
+        found: &FoundValues<'_>,
+        wanted: &PathTree,
         slots: &[usize],
         searches: &mut impl Search,
     ) -> Option<bool> {

@@ -40,11 +40,11 @@ pub(crate) enum Scalar {
 /// The ids of filters by their constants, for one path.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    scalars: Places<Scalar>,
-    texts: Places<Box<[u8]>>,
+    scalars: FilterIds<Scalar>,
+    texts: FilterIds<Box<[u8]>>,
 }
 
-type Places<K> = HashMap<K, Vec<usize>, foldhash::fast::RandomState>;
+type FilterIds<K> = HashMap<K, Vec<usize>, foldhash::fast::RandomState>;
 
 impl Guard {
     /// Returns the first equality that must hold for `node` to be true.
@@ -151,7 +151,7 @@ fn places(found: Option<&Vec<usize>>) -> &[usize] {
     found.map(Vec::as_slice).unwrap_or_default()
 }
 
-fn remove<K: Eq + std::hash::Hash>(all: &mut Places<K>, key: &K, id: usize) {
+fn remove<K: Eq + std::hash::Hash>(all: &mut FilterIds<K>, key: &K, id: usize) {
     if let Some(places) = all.get_mut(key) {
         places.retain(|other| *other != id);
         if places.is_empty() {

@@ -37,13 +37,13 @@ mod lex;
 mod literal;
 mod number;
 mod parse;
+mod path_tree;
 mod program;
 mod scan;
 mod set;
 mod text;
 pub mod tree;
 mod value;
-mod wanted;
 
 pub use error::{ParseError, Problem};
 pub use evaluated::Evaluated;

@@ -2,13 +2,13 @@
 
 use crate::{
     json::Reader,
+    path_tree::{PathTree, ROOT},
     value::Value,
-    wanted::{ROOT, Wanted},
 };
 
-/// The values that a scan has found, by their positions in [`Wanted`].
+/// The values that a scan has found, by their positions in [`PathTree`].
 #[derive(Debug)]
-pub(crate) struct Found<'v> {
+pub(crate) struct FoundValues<'v> {
     slots: Slots<'v>,
     /// The number of the value that was found most recently.
     newest: usize,
@@ -34,9 +34,9 @@ struct Slot<'v> {
     within: usize,
 }
 
-impl<'v> Found<'v> {
+impl<'v> FoundValues<'v> {
     /// Creates an empty result with a slot for each wanted value.
-    pub(crate) fn new(wanted: &Wanted) -> Self {
+    pub(crate) fn new(wanted: &PathTree) -> Self {
         let nothing = Slot {
             value: Value::Error,
             number: 0,
@@ -53,7 +53,7 @@ impl<'v> Found<'v> {
 
     /// Scans a payload. Returns false if it is not exactly one value: a scalar, or a list or an
     /// object whose brackets match.
-    pub(crate) fn scan(&mut self, wanted: &Wanted, payload: &'v [u8]) -> bool {
+    pub(crate) fn scan(&mut self, wanted: &PathTree, payload: &'v [u8]) -> bool {
         let mut reader = Reader::new(payload);
         if !reader.begin() {
             return false;
@@ -68,7 +68,7 @@ impl<'v> Found<'v> {
 
     /// Returns the value at a position.
     #[inline]
-    pub(crate) fn value(&self, wanted: &Wanted, place: usize) -> &Value<'v> {
+    pub(crate) fn value(&self, wanted: &PathTree, place: usize) -> &Value<'v> {
         let slot = self.slot(place);
         if slot.number == 0 {
             return &Value::Error;
@@ -103,8 +103,8 @@ impl<'v> Found<'v> {
 }
 
 struct Scan<'s, 'v> {
-    wanted: &'s Wanted,
-    found: &'s mut Found<'v>,
+    wanted: &'s PathTree,
+    found: &'s mut FoundValues<'v>,
 }
 
 impl<'v> Scan<'_, 'v> {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crate::{
     Evaluated, Filter,
-    evaluated::{AtOnce, Search, Slice},
+    evaluated::{Immediate, Search, Slice},
     guard::Index,
-    scan::Found,
-    wanted::Wanted,
+    path_tree::PathTree,
+    scan::FoundValues,
 };
 
 /// A set of filters that are matched with the same payloads.
@@ -34,7 +34,7 @@ use crate::{
 pub struct FilterSet {
     /// The filters by their ids.
     entries: Vec<Option<Entry>>,
-    wanted: Wanted,
+    wanted: PathTree,
     /// The indices, each with the position in `wanted` of the value that it indexes.
     indices: Vec<(usize, Index)>,
     /// The ids of the filters that are in no index.
@@ -137,7 +137,7 @@ impl FilterSet {
     ) {
         self.for_candidates(payload, |id, entry, found| {
             let result = known.result(id, entry.number);
-            let result = result.or_else(|| self.is_true(entry, found, &mut AtOnce));
+            let result = result.or_else(|| self.is_true(entry, found, &mut Immediate));
             if result == Some(true) {
                 matched(id);
             }
@@ -188,12 +188,12 @@ impl FilterSet {
                 if is_over() {
                     return false;
                 }
-                let is_match = self.is_true(entry, found, &mut AtOnce) == Some(true);
-                known.learn((id, entry.number), is_match);
+                let is_match = self.is_true(entry, found, &mut Immediate) == Some(true);
+                known.record((id, entry.number), is_match);
                 return true;
             }
             let evaluate = |slice: &mut Slice<'_, _>| self.is_true(entry, found, slice);
-            known.go_on((id, entry.number), &mut is_over, evaluate)
+            known.resume((id, entry.number), &mut is_over, evaluate)
         })
     }
 
@@ -202,12 +202,12 @@ impl FilterSet {
     fn for_candidates<'s>(
         &'s self,
         payload: &[u8],
-        mut visit: impl FnMut(usize, &'s Entry, &Found<'_>) -> bool,
+        mut visit: impl FnMut(usize, &'s Entry, &FoundValues<'_>) -> bool,
     ) -> bool {
         if self.is_empty() {
             return true;
         }
-        let mut found = Found::new(&self.wanted);
+        let mut found = FoundValues::new(&self.wanted);
         if !found.scan(&self.wanted, payload) {
             return true;
         }
@@ -226,7 +226,7 @@ impl FilterSet {
     fn is_true(
         &self,
         entry: &Entry,
-        found: &Found<'_>,
+        found: &FoundValues<'_>,
         searches: &mut impl Search,
     ) -> Option<bool> {
         let Entry { filter, slots, .. } = entry;

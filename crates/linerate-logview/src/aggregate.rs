@@ -132,7 +132,7 @@ impl Aggregator {
         Ok(Summary {
             format: self.parser.format().name().to_string(),
             bytes_read: self.bytes_read,
-            ..self.figures.chosen(query)?
+            ..self.figures.selection(query)?
         })
     }
 

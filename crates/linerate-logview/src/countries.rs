@@ -1,17 +1,13 @@
 //! The countries of addresses, looked up in a database that the user provides.
 
-mod error;
-
 use std::fmt;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use maxminddb::{Reader, geoip2};
-
-pub use error::CountriesError;
 
 /// The largest database, 512 MiB: four times the size of those that include cities.
 pub const DATABASE_BYTES_MAX: u64 = 512 << 20;
@@ -91,6 +87,36 @@ impl Countries {
             name: name[..name.floor_char_boundary(NAME_BYTES_MAX)].to_owned(),
         })
     }
+}
+
+/// Why a country database cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CountriesError {
+    /// The file is not a database in the MaxMind format, or is damaged.
+    #[error("{path}: not a country database (.mmdb)")]
+    NoDatabase {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: maxminddb::MaxMindDbError,
+    },
+    /// The file is larger than [`DATABASE_BYTES_MAX`].
+    #[error("{path}: country database is larger than {bytes_max} bytes")]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The limit in bytes.
+        bytes_max: u64,
+    },
+    /// The file cannot be read.
+    #[error("cannot read country database {path}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
 }
 
 impl fmt::Debug for Countries {

@@ -1,11 +1,9 @@
 //! Streaming decompression of logs: gzip (RFC 1952) and Zstandard (RFC 8878).
 
-mod error;
 mod gzip;
 mod magic;
 mod zstd;
 
-pub use error::DecodeError;
 use gzip::Gzip;
 use magic::Magic;
 use zstd::Zstd;
@@ -65,6 +63,48 @@ pub enum Encoding {
     Plain,
     /// Compressed by `zstd` or `pzstd`, with any number of frames.
     Zstd,
+}
+
+/// Why a file cannot be decompressed.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// The file is damaged.
+    #[error("the compressed file is damaged at or before byte {at}")]
+    Corrupt {
+        /// How many bytes of the compressed file were read.
+        at: u64,
+    },
+    /// The file decompresses to far more bytes than any log does.
+    #[error("the file decompresses to more than {ratio_max} times its size")]
+    Ratio {
+        /// The highest ratio that is allowed.
+        ratio_max: u64,
+    },
+    /// The decompressed file is too large.
+    #[error("the file decompresses to more than {bytes_max} bytes")]
+    TooLarge {
+        /// The limit in bytes.
+        bytes_max: u64,
+    },
+    /// The file ends early.
+    #[error("the compressed file ends early")]
+    Truncated,
+    /// The file is compressed in an unsupported way.
+    #[error("the file is compressed with {by}; only gzip and zstd are supported")]
+    Unsupported {
+        /// The program that compresses in this way.
+        by: &'static str,
+    },
+    /// The Zstandard window of the file is too large.
+    #[error(
+        "the file needs a window of more than {bytes_max} bytes to decompress (zstd --long or \
+         --ultra)"
+    )]
+    Window {
+        /// The limit in bytes.
+        bytes_max: usize,
+    },
 }
 
 /// Decompresses one file, or passes it through if it is not compressed.
@@ -195,9 +235,9 @@ impl Decoder {
                 return Ok(());
             }
             State::Failed(error) => return Err(error.clone()),
-            State::Gzip(gzip) => gzip.stands_between_members(),
+            State::Gzip(gzip) => gzip.is_between_members(),
             State::Plain => true,
-            State::Zstd(zstd) => zstd.stands_between_frames(),
+            State::Zstd(zstd) => zstd.is_between_frames(),
         };
         if is_whole {
             return Ok(());

@@ -16,13 +16,11 @@
 //! `json` is one object per line, with the member names of nginx, Caddy or Traefik.
 
 mod combined;
-mod detect;
 mod error;
 mod escape;
 mod fields;
 mod json;
 mod known;
-mod layout;
 mod moment;
 mod number;
 mod quoted;
@@ -37,7 +35,7 @@ mod timestamp;
 use crate::lines::Marks;
 use combined::Combined;
 pub use error::FormatError;
-use known::Known;
+use known::KnownFormat;
 pub use reason::Reason;
 pub use request::RequestLine;
 use template::Template;
@@ -90,7 +88,7 @@ pub struct Record<'a> {
 /// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Format {
-    layout: Known,
+    layout: KnownFormat,
 }
 
 impl Format {
@@ -103,7 +101,7 @@ impl Format {
     /// and agent.
     pub fn common() -> Self {
         Self {
-            layout: Known::Combined(Combined::COMMON),
+            layout: KnownFormat::Combined(Combined::COMMON),
         }
     }
 
@@ -112,7 +110,7 @@ impl Format {
     ///
     /// The last line may be incomplete. 64 KiB are enough.
     pub fn detect(head: &[u8]) -> Option<Self> {
-        detect::detect(head).map(|layout| Self { layout })
+        known::detect(head).map(|layout| Self { layout })
     }
 
     /// Returns the format of that name, or compiles the text of an nginx or Apache httpd
@@ -123,7 +121,7 @@ impl Format {
     /// Returns what is wrong with the text, and at which character.
     pub fn parse(text: &str) -> Result<Self, FormatError> {
         let name = text.trim();
-        let named = Known::named();
+        let named = KnownFormat::named();
         let layout = match named.iter().find(|layout| layout.name() == name) {
             Some(layout) => layout.clone(),
             None if is_word(name) => {
@@ -135,7 +133,7 @@ impl Format {
                         .collect(),
                 });
             }
-            None => Known::Template(Template::compile(text)?),
+            None => KnownFormat::Template(Template::compile(text)?),
         };
         Ok(Self { layout })
     }
@@ -155,7 +153,7 @@ impl Format {
 impl Default for Format {
     fn default() -> Self {
         Self {
-            layout: Known::Combined(Combined::COMBINED),
+            layout: KnownFormat::Combined(Combined::COMBINED),
         }
     }
 }

@@ -13,7 +13,7 @@ const HEAD_LINES_MAX: usize = 256;
 /// The output of [`Input`].
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Piece<'a> {
+pub enum LogEvent<'a> {
     /// The next bytes of the log.
     Bytes(&'a [u8]),
     /// The format of all following bytes. Passed once, before the first of them.
@@ -28,14 +28,14 @@ pub enum Piece<'a> {
 /// ```
 /// use linerate_logview::aggregate::{Aggregator, Limits};
 /// use linerate_logview::decode;
-/// use linerate_logview::input::{Input, Piece};
+/// use linerate_logview::input::{Input, LogEvent};
 ///
 /// let mut log = Aggregator::new(Limits::default());
 /// let mut input = Input::new(None, decode::Limits::default());
 /// let line = br#"{"ts":1611280025,"status":200,"request":{"method":"GET","uri":"/a"}}"#;
-/// let mut take = |piece: Piece<'_>| match piece {
-///     Piece::Format(format) => log.set_format(format.clone()),
-///     Piece::Bytes(bytes) => log.handle_input(bytes),
+/// let mut take = |event: LogEvent<'_>| match event {
+///     LogEvent::Format(format) => log.set_format(format.clone()),
+///     LogEvent::Bytes(bytes) => log.handle_input(bytes),
 ///     _ => {}
 /// };
 /// input.handle_input(line, &mut take)?;
@@ -56,12 +56,12 @@ pub struct Input {
 struct Detection {
     format: Option<Format>,
     /// True once the format was passed on.
-    is_told: bool,
+    is_reported: bool,
     /// The bytes that are held back until the format is known.
     head: Vec<u8>,
     /// The number of bytes in `head` that were examined and fit no format, and the number of those
     /// lines.
-    looked_at: usize,
+    examined: usize,
     lines: usize,
 }
 
@@ -72,9 +72,9 @@ impl Input {
             decoder: Decoder::new(limits),
             detection: Detection {
                 format,
-                is_told: false,
+                is_reported: false,
                 head: Vec::new(),
-                looked_at: 0,
+                examined: 0,
                 lines: 0,
             },
         }
@@ -88,7 +88,7 @@ impl Input {
     pub fn handle_input(
         &mut self,
         input: &[u8],
-        each: impl FnMut(Piece<'_>),
+        each: impl FnMut(LogEvent<'_>),
     ) -> Result<(), DecodeError> {
         self.handle_some(input, usize::MAX, each)?;
         Ok(())
@@ -104,7 +104,7 @@ impl Input {
         &mut self,
         input: &[u8],
         work_max: usize,
-        mut each: impl FnMut(Piece<'_>),
+        mut each: impl FnMut(LogEvent<'_>),
     ) -> Result<Progress, DecodeError> {
         let Self { decoder, detection } = self;
         decoder.handle_some(input, work_max, |bytes| detection.take(bytes, &mut each))
@@ -115,7 +115,7 @@ impl Input {
     /// # Errors
     ///
     /// Returns an error if the file cannot be decompressed or was truncated.
-    pub fn handle_eof(&mut self, mut each: impl FnMut(Piece<'_>)) -> Result<(), DecodeError> {
+    pub fn handle_eof(&mut self, mut each: impl FnMut(LogEvent<'_>)) -> Result<(), DecodeError> {
         let Self { decoder, detection } = self;
         let result = decoder.handle_eof(|bytes| detection.take(bytes, &mut each));
         detection.decide(&mut each);
@@ -146,55 +146,55 @@ impl Input {
 
 impl Detection {
     #[inline]
-    fn take(&mut self, bytes: &[u8], each: &mut impl FnMut(Piece<'_>)) {
-        if self.is_told {
-            return each(Piece::Bytes(bytes));
+    fn take(&mut self, bytes: &[u8], each: &mut impl FnMut(LogEvent<'_>)) {
+        if self.is_reported {
+            return each(LogEvent::Bytes(bytes));
         }
         let room = HEAD_BYTES_MAX - self.head.len();
         let (head, rest) = bytes.split_at(bytes.len().min(room));
         self.head.extend_from_slice(head);
         if newline::find(head).is_some() {
-            self.look();
+            self.examine();
         }
         let is_full = self.head.len() == HEAD_BYTES_MAX || self.lines == HEAD_LINES_MAX;
         if self.format.is_some() || is_full {
             self.decide(each);
-            each(Piece::Bytes(rest));
+            each(LogEvent::Bytes(rest));
         }
     }
 
     /// Examines complete lines until one fits a format. They are examined one by one, so that the
     /// result does not depend on how many arrive at once.
-    fn look(&mut self) {
+    fn examine(&mut self) {
         while self.format.is_none()
             && self.lines < HEAD_LINES_MAX
-            && let Some(end) = newline::find(&self.head[self.looked_at..])
+            && let Some(end) = newline::find(&self.head[self.examined..])
         {
-            let line = self.looked_at..=self.looked_at + end;
-            self.looked_at = line.end() + 1;
+            let line = self.examined..=self.examined + end;
+            self.examined = line.end() + 1;
             self.lines += 1;
             self.format = Format::detect(&self.head[line]);
         }
     }
 
     /// Passes on the format, which defaults to `combined`, and the bytes that were held back.
-    fn decide(&mut self, each: &mut impl FnMut(Piece<'_>)) {
-        if self.is_told {
+    fn decide(&mut self, each: &mut impl FnMut(LogEvent<'_>)) {
+        if self.is_reported {
             return;
         }
-        self.is_told = true;
+        self.is_reported = true;
         let head = std::mem::take(&mut self.head);
         let format = self
             .format
             .get_or_insert_with(|| Format::detect(&head).unwrap_or_default());
-        each(Piece::Format(format));
-        each(Piece::Bytes(&head));
+        each(LogEvent::Format(format));
+        each(LogEvent::Bytes(&head));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{HEAD_BYTES_MAX, Input, Piece};
+    use super::{HEAD_BYTES_MAX, Input, LogEvent};
     use crate::decode;
     use crate::format::Format;
 
@@ -208,13 +208,13 @@ mod tests {
     ) -> (String, usize, Vec<u8>) {
         let mut input = Input::new(format, decode::Limits::default());
         let (mut name, mut fed, mut fed_before, mut log) = (None, 0, 0, Vec::new());
-        let mut take = |piece: Piece<'_>, fed: usize| match piece {
-            Piece::Format(format) => {
+        let mut take = |event: LogEvent<'_>, fed: usize| match event {
+            LogEvent::Format(format) => {
                 assert!(log.is_empty() && name.is_none());
                 name = Some(format.name().to_owned());
                 fed_before = fed;
             }
-            Piece::Bytes(bytes) => log.extend_from_slice(bytes),
+            LogEvent::Bytes(bytes) => log.extend_from_slice(bytes),
         };
         for piece in pieces {
             fed += piece.len();

@@ -96,7 +96,7 @@ impl LineSplitter {
         for end in newline::positions(input) {
             let line = &input[start..end];
             start = end + 1;
-            if self.stands_inside_line() {
+            if self.is_inside_line() {
                 self.keep(line, &mut each);
                 self.end_line(&mut each);
             } else if line.len() <= self.line_bytes_max {
@@ -117,7 +117,7 @@ impl LineSplitter {
         mut each: impl FnMut(Line<'_>, Option<Marks<'_>>),
     ) {
         let mut rest = input;
-        if self.stands_inside_line() {
+        if self.is_inside_line() {
             let end = newline::find(rest).map_or(rest.len(), |end| end + 1);
             let (end_of_line, behind) = rest.split_at(end);
             self.handle_input(end_of_line, |line| each(line, None));
@@ -205,7 +205,7 @@ impl LineSplitter {
         self.skipping = false;
     }
 
-    fn stands_inside_line(&self) -> bool {
+    fn is_inside_line(&self) -> bool {
         self.skipping || !self.tail.is_empty()
     }
 }

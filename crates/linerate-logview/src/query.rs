@@ -92,13 +92,13 @@ pub struct Rows {
     /// How many lines were selected, whether or not they are in `rows`.
     pub total: u64,
     /// The requested lines, in the order of the log.
-    pub rows: Vec<Row>,
+    pub rows: Vec<LogLine>,
 }
 
 /// A line of the log.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Row {
+pub struct LogLine {
     /// The line number, from 1.
     pub line: u64,
     /// The line without its end; bytes that aren't UTF-8 are replaced.

@@ -54,7 +54,6 @@ mod limits;
 mod message;
 mod question;
 mod upload;
-mod verdict;
 
 use std::time::Duration;
 
@@ -62,7 +61,7 @@ pub use error::SessionError;
 pub use followed::{Followed, Viewer};
 pub use id::SessionId;
 pub use limits::Limits;
-use message::{Reply, Request};
+use message::{ClientMessage, ServerMessage};
 use question::{Question, Questions};
 use upload::Upload;
 
@@ -111,7 +110,7 @@ pub enum Outcome {
 /// ```
 pub fn files_message(names: &[String], uploads: Uploads) -> String {
     let files = names.to_vec();
-    Reply::Files { files, uploads }.to_json()
+    ServerMessage::Files { files, uploads }.to_json()
 }
 
 /// True if clients may upload files.
@@ -132,7 +131,7 @@ pub enum Uploads {
 /// A request that the session cannot serve itself and passes on to the caller.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
-pub enum Wish {
+pub enum Lookup {
     /// Follow the file of this name, which the server reads.
     Follow(String),
     /// Resume this session.
@@ -149,7 +148,7 @@ pub enum Wish {
 /// connection.
 ///
 /// A session may outlive its connection. When a client asks on a new connection to resume a
-/// session, [`take_wish`](Self::take_wish) names that session. The caller then continues it with
+/// session, [`take_lookup`](Self::take_lookup) names that session. The caller then continues it with
 /// [`handle_resume`](Self::handle_resume), or rejects the client with [`refuse`](Self::refuse) if
 /// there is no such session.
 ///
@@ -180,10 +179,10 @@ pub struct Session {
     limits: Limits,
     id: SessionId,
     state: State,
-    wish: Option<Wish>,
+    lookup: Option<Lookup>,
     /// When the last message arrived.
     last_input: Duration,
-    due: Due,
+    due: DueReplies,
 }
 
 #[derive(Debug)]
@@ -197,7 +196,7 @@ enum State {
 
 /// The replies that are due.
 #[derive(Debug, Default)]
-struct Due {
+struct DueReplies {
     ready: bool,
     ack: bool,
     /// When the next snapshot is due.
@@ -212,9 +211,9 @@ impl Session {
             limits,
             id,
             state: State::AwaitingStart,
-            wish: None,
+            lookup: None,
             last_input: now,
-            due: Due::default(),
+            due: DueReplies::default(),
         }
     }
 
@@ -293,14 +292,14 @@ impl Session {
         };
         upload.acked = upload.bytes();
         let is_worth_showing = upload.is_complete() || upload.bytes() > 0;
-        self.due = Due {
+        self.due = DueReplies {
             ready: true,
             snapshot: is_worth_showing.then_some(now),
-            ..Due::default()
+            ..DueReplies::default()
         };
     }
 
-    /// Ends the session with an error because a [`Wish`] of the client cannot be granted.
+    /// Ends the session with an error because a [`Lookup`] of the client cannot be granted.
     pub fn refuse(&mut self, error: SessionError) {
         if !self.is_over() {
             self.fail(error);
@@ -308,8 +307,8 @@ impl Session {
     }
 
     /// Returns what the client asked for that the caller must look up.
-    pub fn take_wish(&mut self) -> Option<Wish> {
-        self.wish.take()
+    pub fn take_lookup(&mut self) -> Option<Lookup> {
+        self.lookup.take()
     }
 
     /// Returns the next text message to send, or `None` if no reply is due at `now`.
@@ -320,7 +319,7 @@ impl Session {
             State::Ended(_, last) => return last.take(),
         };
         if std::mem::take(&mut self.due.ready) {
-            let ready = Reply::Ready {
+            let ready = ServerMessage::Ready {
                 id: self.id.to_string(),
                 window_bytes: self.limits.window_bytes,
                 bytes: upload.bytes(),
@@ -330,14 +329,14 @@ impl Session {
         if std::mem::take(&mut self.due.ack) {
             upload.acked = upload.bytes();
             let bytes = upload.bytes();
-            return Some(Reply::Ack { bytes }.to_json());
+            return Some(ServerMessage::Ack { bytes }.to_json());
         }
         if let Some(answer) = self.due.questions.poll_answer(upload.log()) {
             return Some(answer);
         }
         self.due.snapshot.take_if(|due| *due <= now)?;
         upload.snapshots = Some((upload.snapshots.map_or(now, |(first, _)| first), now));
-        let snapshot = Reply::Snapshot {
+        let snapshot = ServerMessage::Snapshot {
             is_final: upload.is_complete(),
             summary: Box::new(upload.summary()),
         };
@@ -393,8 +392,8 @@ impl Session {
     /// Returns how many bytes of heap it may take to build the replies that are due after input,
     /// including the reply to the text message `text` if there is one.
     pub fn reply_bytes_max(&self, text: Option<&str>) -> usize {
-        match text.map(|text| Request::parse(text, &self.limits)) {
-            Some(Ok(Request::Query { .. } | Request::Rows(_))) => ANSWER_WORK_BYTES,
+        match text.map(|text| ClientMessage::parse(text, &self.limits)) {
+            Some(Ok(ClientMessage::Query { .. } | ClientMessage::Rows(_))) => ANSWER_WORK_BYTES,
             _ => SNAPSHOT_WORK_BYTES,
         }
     }
@@ -408,37 +407,37 @@ impl Session {
     }
 
     fn try_handle_text(&mut self, text: &str, now: Duration) -> Result<(), SessionError> {
-        match Request::parse(text, &self.limits)? {
-            Request::Cancel => {
+        match ClientMessage::parse(text, &self.limits)? {
+            ClientMessage::Cancel => {
                 self.end(Outcome::Cancelled, None);
                 Ok(())
             }
-            Request::Finish => self.finish(now),
-            Request::Follow { name } => self.wish(Wish::Follow(name)),
-            Request::Query { seq, query } => self.ask(Question::Figures { seq, query }),
-            Request::Rows(wanted) => self.ask(Question::Rows(wanted)),
-            Request::Resume { id } => {
+            ClientMessage::Finish => self.finish(now),
+            ClientMessage::Follow { name } => self.look_up(Lookup::Follow(name)),
+            ClientMessage::Query { seq, query } => self.ask(Question::Figures { seq, query }),
+            ClientMessage::Rows(wanted) => self.ask(Question::Rows(wanted)),
+            ClientMessage::Resume { id } => {
                 let id = SessionId::parse(&id).ok_or(SessionError::UnknownSession)?;
-                self.wish(Wish::Resume(id))
+                self.look_up(Lookup::Resume(id))
             }
-            Request::Start(start) => self.start(start),
+            ClientMessage::Start(start) => self.start(start),
         }
     }
 
     fn expect_beginning(&self) -> Result<(), SessionError> {
-        match (&self.state, &self.wish) {
+        match (&self.state, &self.lookup) {
             (State::AwaitingStart, None) => Ok(()),
             _ => Err(SessionError::SecondStart),
         }
     }
 
-    fn wish(&mut self, wish: Wish) -> Result<(), SessionError> {
+    fn look_up(&mut self, lookup: Lookup) -> Result<(), SessionError> {
         self.expect_beginning()?;
-        self.wish = Some(wish);
+        self.lookup = Some(lookup);
         Ok(())
     }
 
-    fn start(&mut self, start: message::Start) -> Result<(), SessionError> {
+    fn start(&mut self, start: message::StartRequest) -> Result<(), SessionError> {
         self.expect_beginning()?;
         self.state = State::Started(Box::new(Upload::new(start, &self.limits)?));
         self.due.ready = true;
@@ -495,8 +494,8 @@ impl Session {
 
     /// Ends the session and frees the figures.
     fn end(&mut self, outcome: Outcome, last_reply: Option<String>) {
-        self.due = Due::default();
-        self.wish = None;
+        self.due = DueReplies::default();
+        self.lookup = None;
         self.state = State::Ended(outcome, last_reply);
     }
 

@@ -7,12 +7,11 @@
 mod bits;
 mod block;
 mod lines;
-mod row;
 
 use block::ROWS_MAX;
-pub(crate) use block::{BYTES_SENT, Block, COLUMNS, DURATION, STATUS, TIME};
+pub(crate) use block::{ADDRESS, AGENT, BYTES_SENT, Block, COLUMNS, DURATION, HOST, METHOD};
+pub(crate) use block::{PATH, REFERRER, Row, STATUS, TEXTS, TIME};
 pub(crate) use lines::LineStore;
-pub(crate) use row::{ADDRESS, AGENT, HOST, METHOD, PATH, REFERRER, Row, TEXTS};
 
 use std::collections::VecDeque;
 

@@ -62,7 +62,7 @@ pub(crate) struct Visitor<'a> {
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
-enum Shown {
+enum KeyMessage {
     Key { key: String },
 }
 
@@ -78,7 +78,7 @@ impl<'a> Visitor<'a> {
     /// Checks the key in a message. A message without a key is refused like a wrong key, but does
     /// not count as one.
     pub(crate) fn check_message(&self, text: &str) -> Result<(), KeyRefusal> {
-        let Ok(Shown::Key { key }) = serde_json::from_str(text) else {
+        let Ok(KeyMessage::Key { key }) = serde_json::from_str(text) else {
             return Err(KeyRefusal::Wrong);
         };
         self.access.check_key(key.as_bytes(), self.address)

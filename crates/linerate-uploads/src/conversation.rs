@@ -8,7 +8,7 @@ use std::{
 };
 
 use linerate::{Error, MessageKind, Reader, Receiver, Sender};
-use linerate_logview::session::{SessionError, Uploads, Wish, files_message};
+use linerate_logview::session::{Lookup, SessionError, Uploads, files_message};
 use tokio::{
     task::JoinError,
     time::{Instant, sleep, sleep_until, timeout},
@@ -22,10 +22,10 @@ use crate::{
     lane::{Completion, Input, Lane, ROOM_INTERVAL, ROOM_WITHIN},
     sessions::{HostedSession, MemoryShortage, SessionGuard, SessionSignals, Sessions},
     tails::Tail,
-    viewing::Viewing,
+    viewer_conversation::ViewerConversation,
 };
 
-type Running = Pin<Box<dyn Future<Output = Result<Completion, JoinError>> + Send>>;
+type RunningTurn = Pin<Box<dyn Future<Output = Result<Completion, JoinError>> + Send>>;
 
 /// How a conversation ended.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ pub(crate) struct Conversation<'a> {
     seat: Option<SessionGuard>,
     /// The session, unless it is running.
     hosted: Option<Box<HostedSession>>,
-    running: Option<Running>,
+    running: Option<RunningTurn>,
     lane: Arc<Lane>,
     /// The latest time at which the session must run, on its clock.
     due: Duration,
@@ -105,7 +105,7 @@ impl<'a> Conversation<'a> {
         self.lane.abandon();
         match end {
             End::Follow(tail) => {
-                Viewing::new(self.sessions, self.sender, tail)
+                ViewerConversation::new(self.sessions, self.sender, tail)
                     .talk(receiver)
                     .await
             }
@@ -271,7 +271,7 @@ impl<'a> Conversation<'a> {
         let Completion {
             mut hosted,
             replies,
-            wish,
+            lookup,
         } = done.map_err(|error| {
             tracing::error!(%error, "session failed");
             End::Over(Farewell::FAILED)
@@ -287,9 +287,9 @@ impl<'a> Conversation<'a> {
                 }
             }
         }
-        let has_wish = wish.is_some();
-        if let Some(wish) = wish {
-            hosted = self.grant(wish, hosted).await?;
+        let has_wish = lookup.is_some();
+        if let Some(lookup) = lookup {
+            hosted = self.grant(lookup, hosted).await?;
         }
         let session = &hosted.session;
         let is_finished = session.is_finished();
@@ -312,15 +312,15 @@ impl<'a> Conversation<'a> {
     /// send.
     async fn grant(
         &mut self,
-        wish: Wish,
+        lookup: Lookup,
         mut hosted: Box<HostedSession>,
     ) -> Result<Box<HostedSession>, End> {
-        let error = match wish {
-            Wish::Follow(name) => match self.sessions.tails.find(&name) {
+        let error = match lookup {
+            Lookup::Follow(name) => match self.sessions.tails.find(&name) {
                 Some(tail) => return Err(End::Follow(tail)),
                 None => SessionError::UnknownFile,
             },
-            Wish::Resume(id) => match self.sessions.resume(id, self.calls.clone()).await {
+            Lookup::Resume(id) => match self.sessions.resume(id, self.calls.clone()).await {
                 Some((mut resumed, seat)) => {
                     self.lane.belong_to(resumed.held());
                     resumed.session.handle_resume(self.sessions.now());
@@ -367,7 +367,7 @@ async fn hear_key(receiver: &mut Receiver) -> linerate::Result<Option<String>> {
 }
 
 /// Waits until the session has finished running; waits forever if it is not running.
-async fn done(running: &mut Option<Running>) -> Result<Completion, JoinError> {
+async fn done(running: &mut Option<RunningTurn>) -> Result<Completion, JoinError> {
     match running {
         Some(running) => running.await,
         None => pending().await,

@@ -12,7 +12,7 @@ use std::{
 };
 
 use linerate::Message;
-use linerate_logview::session::Wish;
+use linerate_logview::session::Lookup;
 use tokio::{
     sync::Notify,
     task::JoinError,
@@ -95,9 +95,9 @@ enum TurnResult {
 #[derive(Debug)]
 pub(crate) struct Completion {
     pub(crate) hosted: Box<HostedSession>,
-    /// Replies to send after those on the lane, unless granting the wish ends the conversation.
+    /// Replies to send after those on the lane, unless granting the lookup ends the conversation.
     pub(crate) replies: Vec<String>,
-    pub(crate) wish: Option<Wish>,
+    pub(crate) lookup: Option<Lookup>,
 }
 
 impl Lane {
@@ -242,7 +242,7 @@ impl Lane {
             let mut replies = perform(&mut hosted, &mut inputs, &mut used, sessions);
             self.charge(&replies, promised);
             hosted.settle();
-            // The connection must handle the result of a text, which may contain a wish, and the
+            // The connection must handle the result of a text, which may contain a lookup, and the
             // end of a session, which closes the connection.
             let is_looked_at =
                 matches!(used.last(), Some(Input::Text(_))) || hosted.session.is_finished();
@@ -253,7 +253,7 @@ impl Lane {
             let must_wait = self.hand_back(inputs, used, on_the_lane);
             if must_wait || is_looked_at || sessions.is_turn_wanted() {
                 return TurnResult::Done(Completion {
-                    wish: hosted.session.take_wish(),
+                    lookup: hosted.session.take_lookup(),
                     hosted,
                     replies,
                 });
@@ -331,12 +331,12 @@ impl Lane {
 }
 
 impl Completion {
-    /// Creates the result of a session without replies and without a wish.
+    /// Creates the result of a session without replies and without a lookup.
     fn idle(hosted: Box<HostedSession>) -> Self {
         Self {
             hosted,
             replies: Vec::new(),
-            wish: None,
+            lookup: None,
         }
     }
 }

@@ -21,7 +21,6 @@
 
 mod access;
 mod conversation;
-mod error;
 mod farewell;
 mod lane;
 mod memory;
@@ -30,10 +29,9 @@ mod parsing;
 mod service;
 mod sessions;
 mod tails;
-mod viewing;
+mod viewer_conversation;
 
 pub use access::{Access, Admission, KeyRefusal};
-pub use error::StartError;
 pub use farewell::Farewell;
 pub use options::{DEFAULT_TOML, LogsOptions};
-pub use service::Service;
+pub use service::{Service, StartError};

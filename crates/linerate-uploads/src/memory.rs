@@ -34,7 +34,7 @@ pub(crate) struct Share {
 
 /// The error that a budget has too few bytes left.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Full;
+pub(crate) struct BudgetExceeded;
 
 impl Memory {
     pub(crate) fn new(bytes_max: u64, process: Budget) -> Self {
@@ -86,18 +86,18 @@ impl UploadBytes {
 impl Share {
     /// Changes the size of the share to `bytes`. If a budget does not allow that, the share is
     /// unchanged.
-    pub(crate) fn resize(&mut self, bytes: u64) -> Result<(), Full> {
+    pub(crate) fn resize(&mut self, bytes: u64) -> Result<(), BudgetExceeded> {
         let before = self.bytes();
-        self.uploads.resize(bytes).map_err(|_| Full)?;
+        self.uploads.resize(bytes).map_err(|_| BudgetExceeded)?;
         if self.process.resize(bytes).is_err() {
             self.uploads.set(before);
-            return Err(Full);
+            return Err(BudgetExceeded);
         }
         self.count(before);
         Ok(())
     }
 
-    pub(crate) fn grow(&mut self, bytes: u64) -> Result<(), Full> {
+    pub(crate) fn grow(&mut self, bytes: u64) -> Result<(), BudgetExceeded> {
         self.resize(self.bytes().saturating_add(bytes))
     }
 
@@ -149,7 +149,7 @@ impl Drop for Share {
 mod tests {
     use linerate_budget::{Budget, Consumer};
 
-    use super::{Full, Memory, UploadBytes};
+    use super::{BudgetExceeded, Memory, UploadBytes};
 
     #[test]
     fn share_is_taken_from_both_budgets_or_from_none() {
@@ -159,7 +159,7 @@ mod tests {
         share.resize(10 << 20).unwrap();
         assert_eq!(
             share.grow(60 << 20),
-            Err(Full),
+            Err(BudgetExceeded),
             "more than half of the process"
         );
         assert_eq!(share.bytes(), 10 << 20);
@@ -168,7 +168,7 @@ mod tests {
         let memory = Memory::new(8 << 20, process.clone());
         assert_eq!(
             memory.share(UploadBytes::default()).grow((8 << 20) + 1),
-            Err(Full)
+            Err(BudgetExceeded)
         );
         drop(share);
         assert_eq!(process.used_total(), 0);
@@ -179,7 +179,10 @@ mod tests {
         let memory = Memory::new(8 << 20, Budget::unbounded());
         let mut share = memory.share(UploadBytes::default());
         share.grow(8 << 20).unwrap();
-        assert_eq!(memory.share(UploadBytes::default()).grow(1), Err(Full));
+        assert_eq!(
+            memory.share(UploadBytes::default()).grow(1),
+            Err(BudgetExceeded)
+        );
         share.shrink(2 << 20);
         memory.share(UploadBytes::default()).grow(1 << 20).unwrap();
     }
@@ -192,7 +195,7 @@ mod tests {
         let mut lane = memory.share(other.clone());
         session.grow(3_000).unwrap();
         lane.set(500);
-        assert_eq!(session.grow(9 << 20), Err(Full));
+        assert_eq!(session.grow(9 << 20), Err(BudgetExceeded));
         assert_eq!((one.bytes(), other.bytes()), (3_000, 500));
         lane.belong_to(one.clone());
         assert_eq!((one.bytes(), other.bytes()), (3_500, 0));

@@ -23,7 +23,7 @@ static THREADS: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
         .thread_name("logs")
         .max_blocking_threads(thread::available_parallelism().map_or(1, NonZero::get))
         .thread_keep_alive(IDLE_MAX)
-        .on_thread_start(step_back)
+        .on_thread_start(lower_priority)
         .build()
 });
 
@@ -45,7 +45,7 @@ pub(crate) fn spawn<T: Send + 'static>(
 /// Makes all other threads take precedence over the current one, because parsing uses a whole core
 /// for as long as there is input. A lower priority (nice) is not enough: the scheduler would still
 /// let the thread finish its time slice of several milliseconds.
-pub(crate) fn step_back() {
+pub(crate) fn lower_priority() {
     let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
     let result = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, idle);
     if let Err(error) = result {

@@ -8,7 +8,6 @@ use linerate_budget::Budget;
 use crate::{
     access::{Access, Visitor},
     conversation::Conversation,
-    error::StartError,
     farewell::Farewell,
     options::LogsOptions,
     sessions::Sessions,
@@ -19,6 +18,18 @@ use crate::{
 pub struct Service {
     sessions: Arc<Sessions>,
     access: Arc<dyn Access>,
+}
+
+/// Why a service cannot be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The database of countries cannot be used.
+    #[error(transparent)]
+    Countries(#[from] linerate_logview::countries::CountriesError),
+    /// A thread that reads a file cannot be started.
+    #[error(transparent)]
+    Thread(#[from] std::io::Error),
 }
 
 impl Service {

@@ -24,9 +24,9 @@ use tokio::{
 };
 
 use crate::{
-    error::StartError,
     memory::{ALLOCATED_FOR_8, Memory, Share, UploadBytes},
     options::LogsOptions,
+    service::StartError,
     tails::Tails,
 };
 

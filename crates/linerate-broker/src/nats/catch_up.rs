@@ -15,12 +15,12 @@ const HELD_MAX: usize = 4_096;
 /// Merges live messages with the contents of the stream, so that each publication is delivered once
 /// and in order.
 ///
-/// It performs no I/O: when it returns [`Next::ReadStream`], the caller reads the stream and passes
+/// It performs no I/O: when it returns [`Action::ReadStream`], the caller reads the stream and passes
 /// the result to [`handle_read`](Self::handle_read).
 #[derive(Debug)]
 pub(super) struct CatchUp {
     /// The position delivered last, or where the subscription began.
-    delivered: Option<Delivered>,
+    delivered: Option<Progress>,
     /// The newest offset that arrived live on this link.
     arrived: u64,
     is_reading: bool,
@@ -31,7 +31,7 @@ pub(super) struct CatchUp {
 
 /// How far a channel has been delivered.
 #[derive(Clone, Debug)]
-pub(super) struct Delivered {
+pub(super) struct Progress {
     /// The position in the stream.
     pub(super) position: StreamPosition,
     /// The payload at that position, if it was delivered. A stream that went back in time has a
@@ -41,7 +41,7 @@ pub(super) struct Delivered {
 
 /// The contents of a stream after the delivered position.
 #[derive(Debug)]
-pub(super) struct Read {
+pub(super) struct StreamContents {
     /// The incarnation of the stream.
     pub(super) epoch: Epoch,
     /// The newest offset at the time of reading.
@@ -52,7 +52,7 @@ pub(super) struct Read {
 
 /// Something to report to the node.
 #[derive(Clone, Debug)]
-pub(super) enum Item {
+pub(super) enum ChannelEvent {
     Gap(GapReason),
     Publication(Publication),
 }
@@ -60,7 +60,7 @@ pub(super) enum Item {
 /// What the caller must do next: nothing, or read the stream from the delivered position on.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[must_use]
-pub(super) enum Next {
+pub(super) enum Action {
     Nothing,
     ReadStream,
 }
@@ -68,7 +68,7 @@ pub(super) enum Next {
 impl CatchUp {
     /// Starts on a new link. The stream must be read from the position that the previous link has
     /// `delivered`.
-    pub(super) fn new(delivered: Option<Delivered>) -> Self {
+    pub(super) fn new(delivered: Option<Progress>) -> Self {
         Self {
             delivered,
             arrived: 0,
@@ -83,26 +83,30 @@ impl CatchUp {
         &mut self,
         offset: u64,
         publication: PublicationBuilder,
-        out: &mut Vec<Item>,
-    ) -> Next {
+        out: &mut Vec<ChannelEvent>,
+    ) -> Action {
         // Republished messages arrive once and in order. If one does not, the stream is a different
         // one.
         let is_in_order = offset > self.arrived;
         self.arrived = offset;
         if self.is_reading {
             self.hold(offset, publication);
-            return Next::Nothing;
+            return Action::Nothing;
         }
         if is_in_order && self.deliver(offset, publication, out).is_none() {
-            return Next::Nothing;
+            return Action::Nothing;
         }
         self.is_reading = true;
-        Next::ReadStream
+        Action::ReadStream
     }
 
     /// Handles the contents of the stream, and then the publications that arrived live in the
     /// meantime.
-    pub(super) fn handle_read(&mut self, read: Read, out: &mut Vec<Item>) -> Next {
+    pub(super) fn handle_read(
+        &mut self,
+        read: StreamContents,
+        out: &mut Vec<ChannelEvent>,
+    ) -> Action {
         self.is_reading = false;
         let position = StreamPosition {
             epoch: read.epoch.clone(),
@@ -115,7 +119,7 @@ impl CatchUp {
                 self.deliver_read(read, out);
             }
             Some(_) => {
-                out.push(Item::Gap(GapReason::StreamReset));
+                out.push(ChannelEvent::Gap(GapReason::StreamReset));
                 self.begin_at(position);
             }
             None => self.begin_at(position),
@@ -135,7 +139,7 @@ impl CatchUp {
 
     /// Returns how far the channel has been delivered, or `None` before its stream was read for the
     /// first time.
-    pub(super) fn delivered(&self) -> Option<&Delivered> {
+    pub(super) fn delivered(&self) -> Option<&Progress> {
         self.delivered.as_ref()
     }
 
@@ -146,7 +150,7 @@ impl CatchUp {
 
     fn begin_at(&mut self, position: StreamPosition) {
         let payload = None;
-        self.delivered = Some(Delivered { position, payload });
+        self.delivered = Some(Progress { position, payload });
     }
 
     fn hold(&mut self, offset: u64, publication: PublicationBuilder) {
@@ -157,14 +161,14 @@ impl CatchUp {
         self.held.push_back((offset, publication));
     }
 
-    fn deliver_read(&mut self, read: Read, out: &mut Vec<Item>) {
+    fn deliver_read(&mut self, read: StreamContents, out: &mut Vec<ChannelEvent>) {
         let Some(delivered) = &mut self.delivered else {
             return;
         };
         let before = delivered.position.offset;
         let first = read.publications.first().map(Publication::offset);
         if first.unwrap_or(read.newest + 1) > before + 1 {
-            out.push(Item::Gap(GapReason::LinkLost));
+            out.push(ChannelEvent::Gap(GapReason::LinkLost));
         }
         if let Some(last) = read.publications.last() {
             delivered.payload = Some(last.payload().clone());
@@ -172,21 +176,21 @@ impl CatchUp {
             delivered.payload = None;
         }
         delivered.position.offset = before.max(read.newest);
-        out.extend(read.publications.into_iter().map(Item::Publication));
+        out.extend(read.publications.into_iter().map(ChannelEvent::Publication));
     }
 
-    fn deliver_held(&mut self, out: &mut Vec<Item>) -> Next {
+    fn deliver_held(&mut self, out: &mut Vec<ChannelEvent>) -> Action {
         let was_dropped = mem::take(&mut self.was_held_dropped);
         while let Some((offset, publication)) = self.held.pop_front() {
             if self.deliver(offset, publication, out).is_some() && was_dropped {
                 self.is_reading = true;
-                return Next::ReadStream;
+                return Action::ReadStream;
             }
             // Otherwise the publication belongs to an incarnation that has ended: a publication
             // that arrived while the stream was read either follows what was read or was included
             // in it.
         }
-        Next::Nothing
+        Action::Nothing
     }
 
     /// Delivers a publication, or returns it if an earlier one is missing.
@@ -194,7 +198,7 @@ impl CatchUp {
         &mut self,
         offset: u64,
         publication: PublicationBuilder,
-        out: &mut Vec<Item>,
+        out: &mut Vec<ChannelEvent>,
     ) -> Option<PublicationBuilder> {
         let Some(delivered) = &mut self.delivered else {
             return Some(publication);
@@ -208,7 +212,7 @@ impl CatchUp {
             let position = delivered.position.clone();
             let publication = publication.with_position(position).finish();
             delivered.payload = Some(publication.payload().clone());
-            out.push(Item::Publication(publication));
+            out.push(ChannelEvent::Publication(publication));
         }
         None
     }

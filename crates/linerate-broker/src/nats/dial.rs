@@ -83,7 +83,7 @@ const PARAMETERS: [&str; 6] = [
 
 /// The servers, and how to connect to them.
 #[derive(Clone)]
-pub(super) struct Dial {
+pub(super) struct Connector {
     servers: Vec<ServerAddr>,
     auth: Auth,
     is_tls: bool,
@@ -116,7 +116,7 @@ struct Parameters {
     key: Option<Vec<u8>>,
 }
 
-impl Dial {
+impl Connector {
     /// Parses the URL of the broker, and reads the files that it names.
     ///
     /// The form is `nats://[user[:password]@]host[:port][,host[:port]…][?parameter=…&…]`. A user
@@ -198,9 +198,9 @@ impl Dial {
     }
 }
 
-impl fmt::Debug for Dial {
+impl fmt::Debug for Connector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Dial")
+        f.debug_struct("Connector")
             .field("servers", &self.servers)
             .field("is_tls", &self.tls.is_some())
             .finish_non_exhaustive()
@@ -335,14 +335,14 @@ fn not_usable() -> NatsConfigError {
 mod tests {
     use std::{error::Error as _, fs};
 
-    use super::{Auth, Dial, NatsConfigError};
+    use super::{Auth, Connector, NatsConfigError};
     use crate::options::BrokerOptions;
 
-    fn dial(url: &str) -> Result<Dial, NatsConfigError> {
-        Dial::new(url, &BrokerOptions::default())
+    fn dial(url: &str) -> Result<Connector, NatsConfigError> {
+        Connector::new(url, &BrokerOptions::default())
     }
 
-    fn addresses(dial: &Dial) -> Vec<&str> {
+    fn addresses(dial: &Connector) -> Vec<&str> {
         dial.servers()
             .iter()
             .map(|server| server.as_url_str())

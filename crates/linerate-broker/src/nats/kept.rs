@@ -39,13 +39,15 @@ impl Streams {
         value: Bytes,
         expires_at: Option<u64>,
     ) -> Result<(), BrokerError> {
-        self.stream_of_kept(all).await?;
+        self.value_stream(all).await?;
         let mut headers = HeaderMap::new();
         if let Some(at) = expires_at {
             headers.insert(EXPIRES, at.to_string());
         }
-        let context = self.context();
-        let sent = context.publish_with_headers(subject, headers, value).await;
+        let sent = self
+            .context
+            .publish_with_headers(subject, headers, value)
+            .await;
         let acknowledged = match sent {
             Ok(acknowledgement) => acknowledgement.await,
             Err(error) => Err(error),
@@ -55,7 +57,7 @@ impl Streams {
 
     /// Returns the stored values, and deletes those that expired long ago.
     pub(super) async fn kept(&self, all: &str) -> Result<Vec<Bytes>, BrokerError> {
-        let stream = self.stream_of_kept(all).await?;
+        let stream = self.value_stream(all).await?;
         let state = &stream.cached_info().state;
         let numbers = state.first_sequence.max(1)..=state.last_sequence;
         let long_ago = SystemTime::now() - SPARE;
@@ -83,7 +85,7 @@ impl Streams {
         Ok(values.into_iter().flatten().collect())
     }
 
-    async fn stream_of_kept(&self, all: &str) -> Result<Stream, BrokerError> {
+    async fn value_stream(&self, all: &str) -> Result<Stream, BrokerError> {
         let config = Config {
             name: subject::stream(all),
             description: Some("kept by linerate".to_owned()),
@@ -92,11 +94,11 @@ impl Streams {
             max_bytes: KEPT_BYTES_MAX,
             discard: DiscardPolicy::New,
             storage: StorageType::File,
-            num_replicas: self.replicas(),
+            num_replicas: self.options.stream_replicas.into(),
             allow_direct: true,
             ..Config::default()
         };
-        let stream = self.context().get_or_create_stream(config).await;
+        let stream = self.context.get_or_create_stream(config).await;
         stream.map_err(|error| explain(&error))
     }
 }

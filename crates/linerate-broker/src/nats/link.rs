@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -18,13 +18,14 @@ use tokio::{
 };
 
 use super::{
-    dial::Dial,
+    dial::Connector,
     loopback::{LinkEnded, Loopback},
     streams::Streams,
 };
 use crate::{
     broker::{BrokerError, check_payload},
     event::{Event, GapReason},
+    lock::lock,
     options::BrokerOptions,
 };
 
@@ -43,9 +44,9 @@ const NEVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// One connection to a server.
 #[derive(Debug)]
 pub(super) struct Link {
-    client: Client,
-    streams: Streams,
-    loopback: Loopback,
+    pub(super) client: Client,
+    pub(super) streams: Streams,
+    pub(super) loopback: Loopback,
     commands: mpsc::Sender<Command>,
     signals: Arc<Signals>,
     options: BrokerOptions,
@@ -65,7 +66,7 @@ pub(super) enum Command {
         channel: ChannelName,
         done: oneshot::Sender<Result<(), BrokerError>>,
     },
-    Tell(Event),
+    Report(Event),
     Unsubscribe(ChannelName),
 }
 
@@ -89,7 +90,7 @@ impl Link {
     /// # Errors
     /// Returns an error if the server is unavailable or rejects us.
     pub(super) async fn connect(
-        dial: &Dial,
+        dial: &Connector,
         server: &ServerAddr,
         options: &BrokerOptions,
         commands: mpsc::Sender<Command>,
@@ -141,10 +142,18 @@ impl Link {
 
     /// Publishes in a plain channel. Completes when the server has accepted the message.
     pub(super) async fn publish(&self, subject: &str, payload: Bytes) -> Result<(), BrokerError> {
-        let before = self.signals.refusals().publishing.get(subject).copied();
+        let before = lock(&self.signals.refusals)
+            .publishing
+            .get(subject)
+            .copied();
         self.send(subject, payload).await?;
         self.round_trip().await?;
-        match self.signals.refusals().publishing.get(subject).copied() == before {
+        match lock(&self.signals.refusals)
+            .publishing
+            .get(subject)
+            .copied()
+            == before
+        {
             true => Ok(()),
             false => Err(not_permitted("publishing", subject)),
         }
@@ -183,13 +192,16 @@ impl Link {
 
     /// Forgets that a subscription to `subject` was refused before.
     pub(super) fn expect(&self, subject: &str) {
-        self.signals.refusals().subscribing.remove(subject);
+        lock(&self.signals.refusals).subscribing.remove(subject);
     }
 
     /// Waits until the subscription to `subject`, which was made before, is in effect.
     pub(super) async fn in_effect(&self, subject: &str) -> Result<(), BrokerError> {
         self.round_trip().await?;
-        match self.signals.refusals().subscribing.contains_key(subject) {
+        match lock(&self.signals.refusals)
+            .subscribing
+            .contains_key(subject)
+        {
             true => Err(not_permitted("subscribing to", subject)),
             false => Ok(()),
         }
@@ -206,7 +218,7 @@ impl Link {
     }
 
     /// Records that a message has left the queues of async-nats.
-    pub(super) fn took(&self, message: &Message) {
+    pub(super) fn count_taken(&self, message: &Message) {
         self.taken_messages.fetch_add(1, Ordering::Relaxed);
         self.taken_bytes
             .fetch_add(message.length as u64, Ordering::Relaxed);
@@ -220,7 +232,7 @@ impl Link {
     }
 
     /// Records that nothing is waiting, which is the new base for counting what arrives.
-    pub(super) fn note_idle(&self) {
+    pub(super) fn record_idle(&self) {
         let arrived = self.client.statistics().in_bytes.load(Ordering::Relaxed);
         self.idle_bytes.store(arrived, Ordering::Relaxed);
         self.taken_bytes.store(0, Ordering::Relaxed);
@@ -269,18 +281,6 @@ impl Link {
     pub(super) fn is_cut(&self) -> bool {
         self.client.connection_state() == State::Disconnected
     }
-
-    pub(super) fn client(&self) -> &Client {
-        &self.client
-    }
-
-    pub(super) fn loopback(&self) -> &Loopback {
-        &self.loopback
-    }
-
-    pub(super) fn streams(&self) -> &Streams {
-        &self.streams
-    }
 }
 
 impl Signals {
@@ -290,7 +290,9 @@ impl Signals {
                 self.end(GapReason::LinkLost);
             }
             async_nats::Event::SlowConsumer(_) => self.end(GapReason::Overflow),
-            async_nats::Event::ServerError(ServerError::Other(text)) => self.refusals().note(text),
+            async_nats::Event::ServerError(ServerError::Other(text)) => {
+                lock(&self.refusals).record(text)
+            }
             _ => (),
         }
     }
@@ -304,20 +306,12 @@ impl Signals {
             }
         });
     }
-
-    fn refusals(&self) -> MutexGuard<'_, Refusals> {
-        // A panic while the lock was held leaves the state intact, because each change is a single
-        // call.
-        self.refusals
-            .lock()
-            .unwrap_or_else(|error| error.into_inner())
-    }
 }
 
 impl Refusals {
     /// Records an error of the server, which has the form `Permissions Violation for Publish to
     /// "subject"`.
-    fn note(&mut self, text: &str) {
+    fn record(&mut self, text: &str) {
         let subject = text.split('"').nth(1);
         let (Some(subject), true) = (subject, text.starts_with("Permissions Violation")) else {
             tracing::warn!(error = text, "NATS server reported an error");
@@ -362,10 +356,10 @@ mod tests {
     #[test]
     fn refusals_are_distinguished_by_subject_and_kind() {
         let mut refusals = Refusals::default();
-        refusals.note("Permissions Violation for Publish to \"a.b\"");
-        refusals.note("Permissions Violation for Subscription to \"c.>\"");
-        refusals.note("Permissions Violation for Publish to \"a.b\"");
-        refusals.note("Unknown Protocol Operation");
+        refusals.record("Permissions Violation for Publish to \"a.b\"");
+        refusals.record("Permissions Violation for Subscription to \"c.>\"");
+        refusals.record("Permissions Violation for Publish to \"a.b\"");
+        refusals.record("Unknown Protocol Operation");
         assert_eq!(refusals.publishing.get("a.b"), Some(&2));
         assert_eq!(refusals.subscribing.get("c.>"), Some(&1));
         assert_eq!(refusals.publishing.len() + refusals.subscribing.len(), 2);

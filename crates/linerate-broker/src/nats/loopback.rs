@@ -1,15 +1,13 @@
 //! Messages that this node sends to itself through the server. A message comes back once the server
 //! has processed everything sent before it.
 
-use std::{
-    collections::VecDeque,
-    mem,
-    sync::{Mutex, MutexGuard},
-};
+use std::{collections::VecDeque, mem, sync::Mutex};
 
 use async_nats::{Client, Subscriber};
 use futures_util::StreamExt;
 use tokio::sync::{Notify, oneshot};
+
+use crate::lock::lock;
 
 /// Sends numbered messages to its own inbox.
 ///
@@ -55,7 +53,7 @@ impl Loopback {
     pub(super) async fn round_trip(&self) -> Result<(), LinkEnded> {
         let (done, back) = oneshot::channel();
         {
-            let mut state = self.state();
+            let mut state = lock(&self.state);
             if state.is_over {
                 return Err(LinkEnded);
             }
@@ -81,21 +79,21 @@ impl Loopback {
     pub(super) async fn receive(&self, mut subscriber: Subscriber) {
         while let Some(message) = subscriber.next().await {
             if let Ok(number) = message.payload[..].try_into() {
-                self.came_back(u64::from_be_bytes(number));
+                self.handle_return(u64::from_be_bytes(number));
             }
         }
     }
 
     /// Notifies all waiting callers that the link has ended.
     pub(super) fn end(&self) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.is_over = true;
         state.waiting.clear();
         state.under_way.clear();
     }
 
     fn next(&self) -> Option<u64> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let waiting = mem::take(&mut state.waiting);
         if waiting.is_empty() {
             return None;
@@ -106,8 +104,8 @@ impl Loopback {
         Some(number)
     }
 
-    fn came_back(&self, number: u64) {
-        let mut state = self.state();
+    fn handle_return(&self, number: u64) {
+        let mut state = lock(&self.state);
         while let Some((first, _)) = state.under_way.front()
             && *first <= number
         {
@@ -121,12 +119,6 @@ impl Loopback {
                 let _ = done.send(());
             }
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        // A panic while the lock was held leaves the state intact, because each change is a single
-        // call.
-        self.state.lock().unwrap_or_else(|error| error.into_inner())
     }
 }
 
@@ -148,11 +140,11 @@ mod tests {
         let mut c = Box::pin(loopback.round_trip());
         assert!((&mut c).now_or_never().is_none());
         assert_eq!(loopback.next(), Some(2));
-        loopback.came_back(1);
+        loopback.handle_return(1);
         assert!((&mut a).now_or_never().unwrap().is_ok());
         assert!((&mut b).now_or_never().unwrap().is_ok());
         assert!((&mut c).now_or_never().is_none());
-        loopback.came_back(2);
+        loopback.handle_return(2);
         assert!((&mut c).now_or_never().unwrap().is_ok());
     }
 

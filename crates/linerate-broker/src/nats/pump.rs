@@ -16,10 +16,10 @@ use tokio::{
 };
 
 use super::{
-    catch_up::{CatchUp, Delivered, Item, Next, Read},
+    catch_up::{Action, CatchUp, ChannelEvent, Progress, StreamContents},
     link::{Command, Link},
-    shared::{Kind, Shared, Wanted},
-    streams::Durable,
+    state::{Interest, NatsState, SubscriptionKind},
+    streams::DurableChannel,
     subject, wire,
 };
 use crate::{
@@ -35,12 +35,12 @@ const READ_RETRY: Duration = Duration::from_millis(500);
 
 /// Moves messages that arrive on a link to the node, in bursts.
 pub(super) struct Pump {
-    shared: Arc<Shared>,
+    shared: Arc<NatsState>,
     link: Arc<Link>,
     client: Client,
-    arriving: SelectAll<Pin<Box<Abortable<Tagged>>>>,
+    arriving: SelectAll<Pin<Box<Abortable<TaggedSubscriber>>>>,
     subscriptions: HashMap<ChannelName, Subscription>,
-    work: FuturesUnordered<BoxFuture<'static, Done>>,
+    work: FuturesUnordered<BoxFuture<'static, Completion>>,
     out: Vec<Event>,
     delivering: Option<BoxFuture<'static, ()>>,
     /// The id of the next subscription. Ids identify results for subscriptions that have ended in
@@ -50,21 +50,21 @@ pub(super) struct Pump {
 
 struct Subscription {
     id: u64,
-    kind: Kind,
+    kind: SubscriptionKind,
     stop: AbortHandle,
     catch_up: CatchUp,
     waiting: Vec<oneshot::Sender<Result<(), BrokerError>>>,
 }
 
 /// A message and the channel of its subscription. `None` is the control subject.
-type Arrived = (Option<ChannelName>, Message);
+type Arrival = (Option<ChannelName>, Message);
 
-struct Tagged {
+struct TaggedSubscriber {
     channel: Option<ChannelName>,
     subscriber: Subscriber,
 }
 
-enum Done {
+enum Completion {
     /// A subscription is in effect, or was refused.
     Subscribed {
         channel: ChannelName,
@@ -72,18 +72,18 @@ enum Done {
         result: Result<(), BrokerError>,
     },
     /// The stream of a durable channel was read.
-    Read {
+    StreamRead {
         channel: ChannelName,
         id: u64,
-        result: Result<Read, BrokerError>,
+        result: Result<StreamContents, BrokerError>,
     },
 }
 
 impl Pump {
-    pub(super) fn new(shared: Arc<Shared>, link: Arc<Link>) -> Self {
+    pub(super) fn new(shared: Arc<NatsState>, link: Arc<Link>) -> Self {
         Self {
             shared,
-            client: link.client().clone(),
+            client: link.client.clone(),
             link,
             arriving: SelectAll::new(),
             subscriptions: HashMap::new(),
@@ -98,14 +98,14 @@ impl Pump {
     pub(super) async fn subscribe_all(&mut self) -> Result<(), BrokerError> {
         let control = self.shared.subjects.control();
         self.receive(None, control).await?;
-        for (channel, wanted) in self.shared.all_wanted() {
+        for (channel, wanted) in self.shared.interests() {
             self.open(channel, wanted).await?;
         }
         Ok(())
     }
 
     /// Queues events that are reported to the node before anything that arrives from now on.
-    pub(super) fn tell_first(&mut self, events: Vec<Event>) {
+    pub(super) fn queue_events(&mut self, events: Vec<Event>) {
         self.out = events;
     }
 
@@ -174,7 +174,7 @@ impl Pump {
     async fn handle_command(&mut self, command: Command) {
         match command {
             Command::Subscribe { channel, done } => self.subscribe(channel, done).await,
-            Command::Tell(event) => self.out.push(event),
+            Command::Report(event) => self.out.push(event),
             Command::Unsubscribe(channel) => {
                 if let Some(subscription) = self.subscriptions.remove(&channel) {
                     subscription.stop.abort();
@@ -188,7 +188,7 @@ impl Pump {
         channel: ChannelName,
         done: oneshot::Sender<Result<(), BrokerError>>,
     ) {
-        let Some(wanted) = self.shared.wanted(&channel) else {
+        let Some(wanted) = self.shared.interest(&channel) else {
             // The subscriber no longer waits.
             return;
         };
@@ -210,8 +210,8 @@ impl Pump {
         }
     }
 
-    async fn open(&mut self, channel: ChannelName, wanted: Wanted) -> Result<(), BrokerError> {
-        let Wanted { kind, delivered } = wanted;
+    async fn open(&mut self, channel: ChannelName, wanted: Interest) -> Result<(), BrokerError> {
+        let Interest { kind, delivered } = wanted;
         let subject = kind.subject();
         let stop = self.receive(Some(channel.clone()), subject).await?;
         self.next_id += 1;
@@ -237,7 +237,7 @@ impl Pump {
         let subscriber = self.client.subscribe(subject).await;
         let subscriber = subscriber.map_err(BrokerError::refused)?;
         let (stop, registration) = AbortHandle::new_pair();
-        let tagged = Tagged {
+        let tagged = TaggedSubscriber {
             channel,
             subscriber,
         };
@@ -254,7 +254,7 @@ impl Pump {
         let subject = subscription.kind.subject();
         self.work.push(Box::pin(async move {
             let result = link.in_effect(&subject).await;
-            Done::Subscribed {
+            Completion::Subscribed {
                 channel,
                 id,
                 result,
@@ -274,7 +274,7 @@ impl Pump {
         self.work.push(Box::pin(async move {
             sleep(after).await;
             let result = read(&link, &durable, delivered).await;
-            Done::Read {
+            Completion::StreamRead {
                 channel,
                 id,
                 result,
@@ -282,9 +282,9 @@ impl Pump {
         }));
     }
 
-    fn handle_done(&mut self, done: Done) {
+    fn handle_done(&mut self, done: Completion) {
         match done {
-            Done::Subscribed {
+            Completion::Subscribed {
                 channel,
                 id,
                 result,
@@ -296,7 +296,7 @@ impl Pump {
                     }
                 }
             }
-            Done::Read {
+            Completion::StreamRead {
                 channel,
                 id,
                 result,
@@ -304,7 +304,12 @@ impl Pump {
         }
     }
 
-    fn handle_read(&mut self, channel: ChannelName, id: u64, result: Result<Read, BrokerError>) {
+    fn handle_read(
+        &mut self,
+        channel: ChannelName,
+        id: u64,
+        result: Result<StreamContents, BrokerError>,
+    ) {
         let subscription = self.subscriptions.get_mut(&channel);
         let Some(subscription) = subscription.filter(|found| found.id == id) else {
             return;
@@ -322,25 +327,25 @@ impl Pump {
             }
             Err(error) if subscription.waiting.is_empty() => {
                 tracing::warn!(%channel, %error, "cannot read the stream, trying again");
-                (Next::ReadStream, READ_RETRY)
+                (Action::ReadStream, READ_RETRY)
             }
             Err(error) => {
                 for done in subscription.waiting.drain(..) {
                     let _ = done.send(Err(error.clone()));
                 }
-                (Next::ReadStream, READ_RETRY)
+                (Action::ReadStream, READ_RETRY)
             }
         };
-        self.tell(&channel, items);
-        if next == Next::ReadStream {
+        self.report(&channel, items);
+        if next == Action::ReadStream {
             self.read_stream(&channel, delay);
         }
     }
 
-    fn handle_burst(&mut self, burst: Vec<Arrived>) {
+    fn handle_burst(&mut self, burst: Vec<Arrival>) {
         let now = Instant::now();
         for (channel, message) in burst {
-            self.link.took(&message);
+            self.link.count_taken(&message);
             match channel {
                 Some(channel) => self.handle_message(now, channel, message),
                 None => self.out.push(Event::Control(message.payload)),
@@ -362,8 +367,8 @@ impl Pump {
             return;
         }
         match &subscription.kind {
-            Kind::Durable(_) => self.handle_live(channel, message),
-            Kind::Pattern { .. } => {
+            SubscriptionKind::Durable(_) => self.handle_live(channel, message),
+            SubscriptionKind::Pattern { .. } => {
                 let publication = Publication::build(message.payload);
                 let Some(source) = self.shared.subjects.channel(&message.subject) else {
                     return;
@@ -374,7 +379,7 @@ impl Pump {
                     publication,
                 });
             }
-            Kind::Plain { options, .. } => {
+            SubscriptionKind::Plain { options, .. } => {
                 let options = *options;
                 let publication = Publication::build(message.payload);
                 let publication = self.shared.number(now, &channel, options, publication);
@@ -400,16 +405,16 @@ impl Pump {
         let next = subscription
             .catch_up
             .handle_live(offset, publication, &mut items);
-        self.tell(&channel, items);
-        if next == Next::ReadStream {
+        self.report(&channel, items);
+        if next == Action::ReadStream {
             self.read_stream(&channel, Duration::ZERO);
         }
     }
 
-    fn tell(&mut self, channel: &ChannelName, items: Vec<Item>) {
+    fn report(&mut self, channel: &ChannelName, items: Vec<ChannelEvent>) {
         let event = |item| match item {
-            Item::Gap(reason) => Event::gap_in(channel.clone(), reason),
-            Item::Publication(publication) => Event::Publication {
+            ChannelEvent::Gap(reason) => Event::gap_in(channel.clone(), reason),
+            ChannelEvent::Publication(publication) => Event::Publication {
                 channel: channel.clone(),
                 publication,
             },
@@ -418,8 +423,8 @@ impl Pump {
     }
 }
 
-impl futures_util::Stream for Tagged {
-    type Item = Arrived;
+impl futures_util::Stream for TaggedSubscriber {
+    type Item = Arrival;
 
     fn poll_next(
         mut self: Pin<&mut Self>,
@@ -432,11 +437,11 @@ impl futures_util::Stream for Tagged {
 
 async fn read(
     link: &Link,
-    durable: &Durable,
-    delivered: Option<Delivered>,
-) -> Result<Read, BrokerError> {
+    durable: &DurableChannel,
+    delivered: Option<Progress>,
+) -> Result<StreamContents, BrokerError> {
     link.in_effect(&subject::live(&durable.subject)).await?;
-    link.streams().catch_up(durable, delivered).await
+    link.streams.catch_up(durable, delivered).await
 }
 
 /// Waits until the node has accepted the events that were delivered to it.
@@ -449,8 +454,8 @@ async fn delivered(delivering: &mut Option<BoxFuture<'static, ()>>) {
 /// Waits for messages, and takes all that have arrived, up to a limit.
 async fn next_burst(
     link: &Link,
-    arriving: &mut SelectAll<Pin<Box<Abortable<Tagged>>>>,
-) -> Vec<Arrived> {
+    arriving: &mut SelectAll<Pin<Box<Abortable<TaggedSubscriber>>>>,
+) -> Vec<Arrival> {
     let mut burst = Vec::new();
     poll_fn(|context| {
         while burst.len() < BURST_MAX {
@@ -461,7 +466,7 @@ async fn next_burst(
         }
         match burst.is_empty() {
             true => {
-                link.note_idle();
+                link.record_idle();
                 Poll::Pending
             }
             false => Poll::Ready(()),

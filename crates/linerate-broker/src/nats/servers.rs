@@ -31,7 +31,7 @@ impl Servers {
 
     /// Replaces the announced servers with `urls`, a list of hosts with ports that a server
     /// announced.
-    pub(super) fn learn(&mut self, scheme: &str, urls: &[String]) {
+    pub(super) fn set_announced(&mut self, scheme: &str, urls: &[String]) {
         let current = self.current().cloned();
         self.all.truncate(self.configured);
         for url in urls {
@@ -76,7 +76,7 @@ mod tests {
         let configured: Vec<ServerAddr> = vec!["nats://a:1".parse().unwrap()];
         let mut servers = Servers::new(&configured);
         let told = ["10.0.0.1:4222", "a:1", "no address at all", "[::1]:4222"];
-        servers.learn("nats", &told.map(str::to_owned));
+        servers.set_announced("nats", &told.map(str::to_owned));
         assert_eq!(servers.all().len(), 3, "{:?}", urls(&servers));
         assert!(servers.current().is_some_and(|one| one.host() == "a"));
         servers.advance();
@@ -86,13 +86,13 @@ mod tests {
                 .is_some_and(|one| one.host() == "10.0.0.1")
         );
         // A server stays the current one while it is announced.
-        servers.learn("nats", &["b:1", "10.0.0.1:4222"].map(str::to_owned));
+        servers.set_announced("nats", &["b:1", "10.0.0.1:4222"].map(str::to_owned));
         assert!(
             servers
                 .current()
                 .is_some_and(|one| one.host() == "10.0.0.1")
         );
-        servers.learn("nats", &[]);
+        servers.set_announced("nats", &[]);
         assert_eq!(urls(&servers).len(), 1);
         assert!(servers.current().is_some_and(|one| one.host() == "a"));
     }
@@ -101,7 +101,7 @@ mod tests {
     fn at_most_the_allowed_number_is_remembered() {
         let mut servers = Servers::new(&["nats://a:1".parse().unwrap()]);
         let told: Vec<String> = (0..1_000).map(|port| format!("b:{}", port + 1)).collect();
-        servers.learn("nats", &told);
+        servers.set_announced("nats", &told);
         assert_eq!(servers.all().len(), 1 + DISCOVERED_MAX);
     }
 }

@@ -17,11 +17,11 @@ use tokio::{
 };
 
 use super::{
-    dial::Dial,
+    dial::Connector,
     link::{Command, Link},
     pump::Pump,
     servers::Servers,
-    shared::{Current, Shared},
+    state::{CurrentLink, NatsState},
 };
 use crate::{
     awake::{sleep_awake, timeout_awake},
@@ -48,7 +48,7 @@ const GRACE: Duration = Duration::from_secs(1);
 ///
 /// Each link has its own runtime. Everything that belongs to the link ends with the runtime,
 /// including the background tasks of async-nats.
-pub(super) fn keep_linked(shared: &Arc<Shared>, dial: &Dial) {
+pub(super) fn run_links(shared: &Arc<NatsState>, dial: &Connector) {
     let mut servers = Servers::new(dial.servers());
     let mut backoff = Backoff::new(&shared.options);
     let mut delay = Duration::ZERO;
@@ -73,7 +73,7 @@ pub(super) fn keep_linked(shared: &Arc<Shared>, dial: &Dial) {
             Err(reason) => {
                 let server = servers.current().map(ServerAddr::as_url_str);
                 tracing::warn!(server, reason, "not connected to NATS");
-                shared.set_current(Current::Down { reason });
+                shared.set_current(CurrentLink::Down { reason });
                 servers.advance();
             }
         }
@@ -83,8 +83,8 @@ pub(super) fn keep_linked(shared: &Arc<Shared>, dial: &Dial) {
 
 /// Runs one link. Returns why it ended, or an error if it was never established.
 async fn session(
-    shared: &Arc<Shared>,
-    dial: &Dial,
+    shared: &Arc<NatsState>,
+    dial: &Connector,
     servers: &mut Servers,
     delay: Duration,
     before: GapReason,
@@ -97,7 +97,7 @@ async fn session(
     let server = servers.current().cloned().ok_or("no server is known")?;
     let link = Link::connect(dial, &server, &shared.options, commands.clone()).await?;
     let link = Arc::new(link);
-    servers.learn(dial.scheme(), &link.cluster());
+    servers.set_announced(dial.scheme(), &link.cluster());
     let mut pump = Pump::new(Arc::clone(shared), Arc::clone(&link));
     start_loopback(&link).await?;
     pump.subscribe_all()
@@ -105,8 +105,8 @@ async fn session(
         .map_err(|error| error.to_string())?;
     let sent = Instant::now();
     link.round_trip().await.map_err(|error| error.to_string())?;
-    pump.tell_first(shared.stands(sent.elapsed(), before));
-    shared.set_current(Current::Up(Arc::clone(&link)));
+    pump.queue_events(shared.handle_established(sent.elapsed(), before));
+    shared.set_current(CurrentLink::Up(Arc::clone(&link)));
     tracing::info!(server = server.as_url_str(), "connected to NATS");
     tokio::select! {
         () = pump.run(queue) => (),
@@ -114,18 +114,18 @@ async fn session(
         _ = link.ended() => (),
         () = shared.shut_down() => {
             // Write out the publications that are still buffered.
-            let _ = timeout(shared.options.probe_timeout, link.client().flush()).await;
+            let _ = timeout(shared.options.probe_timeout, link.client.flush()).await;
         }
     }
-    servers.learn(dial.scheme(), &link.cluster());
+    servers.set_announced(dial.scheme(), &link.cluster());
     // Only the first reason counts.
     link.end(GapReason::LinkLost);
     let reason = link.ended().await;
     tracing::warn!(?reason, "connection to NATS has ended");
     shared.set_state(LinkState::Deaf);
     let down = "connection was lost".to_owned();
-    shared.set_current(Current::Down { reason: down });
-    link.loopback().end();
+    shared.set_current(CurrentLink::Down { reason: down });
+    link.loopback.end();
     pump.finish().await;
     shared
         .ingest
@@ -135,18 +135,23 @@ async fn session(
 }
 
 async fn start_loopback(link: &Arc<Link>) -> Result<(), String> {
-    let inbox = link.loopback().inbox().to_owned();
-    let subscriber = link.client().subscribe(inbox).await;
+    let inbox = link.loopback.inbox().to_owned();
+    let subscriber = link.client.subscribe(inbox).await;
     let subscriber = subscriber.map_err(|error| error.to_string())?;
     let receiving = Arc::clone(link);
-    tokio::spawn(async move { receiving.loopback().receive(subscriber).await });
+    tokio::spawn(async move { receiving.loopback.receive(subscriber).await });
     let sending = Arc::clone(link);
-    tokio::spawn(async move { sending.loopback().send(sending.client()).await });
+    tokio::spawn(async move { sending.loopback.send(&sending.client).await });
     Ok(())
 }
 
 /// Watches a link until it must be closed.
-async fn watch(shared: &Shared, servers: &Servers, link: &Link, commands: &mpsc::Sender<Command>) {
+async fn watch(
+    shared: &NatsState,
+    servers: &Servers,
+    link: &Link,
+    commands: &mpsc::Sender<Command>,
+) {
     tokio::select! {
         () = watch_backlog(link) => (),
         () = probe(shared, servers, link, commands) => (),
@@ -155,12 +160,12 @@ async fn watch(shared: &Shared, servers: &Servers, link: &Link, commands: &mpsc:
 }
 
 /// Deletes the streams of idle channels from time to time, at other times than other nodes.
-async fn sweep(shared: &Shared, link: &Link) {
+async fn sweep(shared: &NatsState, link: &Link) {
     let [shortest, longest] = SWEEP_INTERVAL;
     let interval = (shared.options.meta_ttl / 24).clamp(shortest, longest);
     loop {
         sleep(interval.mul_f64(rand::rng().random_range(0.5..1.5))).await;
-        link.streams().sweep(&shared.options.prefix).await;
+        link.streams.sweep(&shared.options.prefix).await;
     }
 }
 
@@ -180,17 +185,22 @@ async fn watch_backlog(link: &Link) {
 
 /// Sends a loopback message at regular intervals and reports the result. Ends when the link is
 /// dead.
-async fn probe(shared: &Shared, servers: &Servers, link: &Link, commands: &mpsc::Sender<Command>) {
+async fn probe(
+    shared: &NatsState,
+    servers: &Servers,
+    link: &Link,
+    commands: &mpsc::Sender<Command>,
+) {
     let options = &shared.options;
     let tell = async |state| {
         shared.set_state(state);
         // This fails only if the pump has ended, and with it the link.
-        let _ = commands.send(Command::Tell(Event::Link(state))).await;
+        let _ = commands.send(Command::Report(Event::Link(state))).await;
     };
     loop {
         sleep(options.probe_interval).await;
         let sent = Instant::now();
-        let mut round_trip = std::pin::pin!(link.loopback().round_trip());
+        let mut round_trip = std::pin::pin!(link.loopback.round_trip());
         let back = match timeout_awake(options.probe_timeout, &mut round_trip).await {
             Some(back) => back,
             None => {

@@ -4,10 +4,7 @@
 //! of a channel have no holes, so that a missing publication is detected. The stream also reports
 //! what it still holds and where it ends, even when everything in it has expired or was removed.
 
-use std::{
-    sync::{Mutex, MutexGuard},
-    time::Duration,
-};
+use std::{sync::Mutex, time::Duration};
 
 use async_nats::{
     datetime,
@@ -24,12 +21,13 @@ use linerate_hub::{ChannelName, Epoch, Publication, StreamPosition};
 use tokio::sync::Semaphore;
 
 use super::{
-    catch_up::{Delivered, Read},
+    catch_up::{Progress, StreamContents},
     subject, wire,
 };
 use crate::{
     broker::BrokerError,
     incarnation,
+    lock::lock,
     options::BrokerOptions,
     request::{History, HistoryRequest, Publish, Published, StreamOptions},
 };
@@ -49,8 +47,8 @@ const CATCH_UPS_AT_ONCE: usize = 32;
 /// The streams on the server of a link.
 #[derive(Debug)]
 pub(super) struct Streams {
-    context: Context,
-    options: BrokerOptions,
+    pub(super) context: Context,
+    pub(super) options: BrokerOptions,
     /// The streams that are known to exist, with their options and epochs.
     known: Mutex<HashMap<ChannelName, (StreamOptions, Epoch)>>,
     catch_ups: Semaphore,
@@ -58,13 +56,13 @@ pub(super) struct Streams {
 
 /// A durable channel and its subject.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Durable {
+pub(super) struct DurableChannel {
     pub(super) channel: ChannelName,
     pub(super) subject: String,
     pub(super) options: StreamOptions,
 }
 
-struct Opened {
+struct OpenStream {
     stream: Stream,
     epoch: Epoch,
     /// The oldest stored offset, or the next offset if nothing is stored.
@@ -86,7 +84,7 @@ impl Streams {
     /// time depends on the server, which syncs every two minutes unless configured otherwise.
     pub(super) async fn publish(
         &self,
-        durable: &Durable,
+        durable: &DurableChannel,
         publish: Publish,
     ) -> Result<Published, BrokerError> {
         let epoch = self.epoch(durable).await?;
@@ -94,7 +92,7 @@ impl Streams {
             Some(offset) => Ok(published(epoch, offset)),
             // The stream was deleted.
             None => {
-                self.known().remove(&durable.channel);
+                lock(&self.known).remove(&durable.channel);
                 let epoch = self.epoch(durable).await?;
                 let offset = self.send(durable, &publish).await?;
                 let offset = offset.ok_or_else(|| BrokerError::refused("stream was deleted"))?;
@@ -106,7 +104,7 @@ impl Streams {
     /// Returns the publications that a channel's stream holds.
     pub(super) async fn history(
         &self,
-        durable: &Durable,
+        durable: &DurableChannel,
         request: HistoryRequest,
     ) -> Result<History, BrokerError> {
         let opened = self.open(durable).await?;
@@ -152,7 +150,7 @@ impl Streams {
     }
 
     /// Deletes the contents of a channel's stream.
-    pub(super) async fn remove_history(&self, durable: &Durable) -> Result<(), BrokerError> {
+    pub(super) async fn remove_history(&self, durable: &DurableChannel) -> Result<(), BrokerError> {
         let opened = self.open(durable).await?;
         let purged = opened.stream.purge().await;
         purged.map(|_| ()).map_err(BrokerError::refused)
@@ -165,16 +163,16 @@ impl Streams {
     /// a new epoch.
     pub(super) async fn catch_up(
         &self,
-        durable: &Durable,
-        delivered: Option<Delivered>,
-    ) -> Result<Read, BrokerError> {
+        durable: &DurableChannel,
+        delivered: Option<Progress>,
+    ) -> Result<StreamContents, BrokerError> {
         let _turn = self
             .catch_ups
             .acquire()
             .await
             .map_err(|_| BrokerError::refused("link ended"))?;
         let opened = self.open(durable).await?;
-        let nothing = |opened: Opened| Read {
+        let nothing = |opened: OpenStream| StreamContents {
             epoch: opened.epoch,
             newest: opened.newest,
             publications: Vec::new(),
@@ -191,7 +189,7 @@ impl Streams {
         let from = opened.first.max(delivered.position.offset + 1);
         // If there is more than may be read, treat it as if it were gone: as a gap.
         let publications = opened.read(from, opened.newest).await?;
-        Ok(Read {
+        Ok(StreamContents {
             publications: publications.unwrap_or_default(),
             ..nothing(opened)
         })
@@ -220,25 +218,16 @@ impl Streams {
         }
     }
 
-    pub(super) fn context(&self) -> &Context {
-        &self.context
-    }
-
-    /// Returns the number of servers that store a stream.
-    pub(super) fn replicas(&self) -> usize {
-        self.options.stream_replicas.into()
-    }
-
     /// Returns the incarnation of a channel's stream, which is created if it does not exist.
-    async fn epoch(&self, durable: &Durable) -> Result<Epoch, BrokerError> {
-        let known = self.known().get(&durable.channel).cloned();
+    async fn epoch(&self, durable: &DurableChannel) -> Result<Epoch, BrokerError> {
+        let known = lock(&self.known).get(&durable.channel).cloned();
         match known {
             Some((options, epoch)) if options == durable.options => Ok(epoch),
             _ => Ok(self.open(durable).await?.epoch),
         }
     }
 
-    async fn open(&self, durable: &Durable) -> Result<Opened, BrokerError> {
+    async fn open(&self, durable: &DurableChannel) -> Result<OpenStream, BrokerError> {
         let stream = match self.find(durable).await? {
             Some(stream) => stream,
             None => match self.create(durable).await? {
@@ -250,14 +239,14 @@ impl Streams {
                     .ok_or_else(|| BrokerError::refused("stream was deleted"))?,
             },
         };
-        let opened = Opened::new(stream, durable)?;
+        let opened = OpenStream::new(stream, durable)?;
         self.reconfigure(durable, &opened).await?;
         let known = (durable.options, opened.epoch.clone());
-        self.known().insert(durable.channel.clone(), known);
+        lock(&self.known).insert(durable.channel.clone(), known);
         Ok(opened)
     }
 
-    async fn find(&self, durable: &Durable) -> Result<Option<Stream>, BrokerError> {
+    async fn find(&self, durable: &DurableChannel) -> Result<Option<Stream>, BrokerError> {
         match self
             .context
             .get_stream(subject::stream(&durable.subject))
@@ -276,7 +265,7 @@ impl Streams {
         }
     }
 
-    async fn create(&self, durable: &Durable) -> Result<Option<Stream>, BrokerError> {
+    async fn create(&self, durable: &DurableChannel) -> Result<Option<Stream>, BrokerError> {
         let config = self.config(durable, &incarnation::random());
         match self.context.create_stream(config).await {
             Ok(stream) => Ok(Some(stream)),
@@ -293,7 +282,11 @@ impl Streams {
     }
 
     /// Updates the limits of a stream to the current configuration.
-    async fn reconfigure(&self, durable: &Durable, opened: &Opened) -> Result<(), BrokerError> {
+    async fn reconfigure(
+        &self,
+        durable: &DurableChannel,
+        opened: &OpenStream,
+    ) -> Result<(), BrokerError> {
         let is = &opened.stream.cached_info().config;
         let wanted = self.config(durable, opened.epoch.as_str());
         let limits = |config: &Config| {
@@ -311,13 +304,17 @@ impl Streams {
         self.update(wanted).await.map(|_| ())
     }
 
-    async fn renew(&self, durable: &Durable, opened: Opened) -> Result<Opened, BrokerError> {
+    async fn renew(
+        &self,
+        durable: &DurableChannel,
+        opened: OpenStream,
+    ) -> Result<OpenStream, BrokerError> {
         let incarnation = incarnation::random();
         self.update(self.config(durable, &incarnation)).await?;
         let epoch = Epoch::new(&incarnation);
         let known = (durable.options, epoch.clone());
-        self.known().insert(durable.channel.clone(), known);
-        Ok(Opened { epoch, ..opened })
+        lock(&self.known).insert(durable.channel.clone(), known);
+        Ok(OpenStream { epoch, ..opened })
     }
 
     async fn update(&self, config: Config) -> Result<Info, BrokerError> {
@@ -325,7 +322,7 @@ impl Streams {
         updated.map_err(BrokerError::refused)
     }
 
-    fn config(&self, durable: &Durable, incarnation: &str) -> Config {
+    fn config(&self, durable: &DurableChannel, incarnation: &str) -> Config {
         let StreamOptions { size_max, ttl, .. } = durable.options;
         Config {
             name: subject::stream(&durable.subject),
@@ -334,7 +331,7 @@ impl Streams {
             retention: RetentionPolicy::Limits,
             discard: DiscardPolicy::Old,
             storage: StorageType::File,
-            num_replicas: self.replicas(),
+            num_replicas: self.options.stream_replicas.into(),
             max_bytes: self.options.stream_bytes_max.try_into().unwrap_or(i64::MAX),
             max_messages: size_max.try_into().unwrap_or(i64::MAX),
             max_age: ttl,
@@ -351,7 +348,11 @@ impl Streams {
     }
 
     /// Sends a message and returns its offset, or `None` if the stream does not exist.
-    async fn send(&self, durable: &Durable, publish: &Publish) -> Result<Option<u64>, BrokerError> {
+    async fn send(
+        &self,
+        durable: &DurableChannel,
+        publish: &Publish,
+    ) -> Result<Option<u64>, BrokerError> {
         let mut message = PublishMessage::build()
             .payload(publish.payload.clone())
             .expected_stream(subject::stream(&durable.subject));
@@ -375,7 +376,7 @@ impl Streams {
             Err(error) => match error.kind() {
                 PublishErrorKind::StreamNotFound => Ok(None),
                 PublishErrorKind::TimedOut => {
-                    self.known().remove(&durable.channel);
+                    lock(&self.known).remove(&durable.channel);
                     let deadline = self.options.command_timeout;
                     Err(BrokerError::Timeout { deadline })
                 }
@@ -388,16 +389,10 @@ impl Streams {
             },
         }
     }
-
-    fn known(&self) -> MutexGuard<'_, HashMap<ChannelName, (StreamOptions, Epoch)>> {
-        // A panic while the lock was held leaves the state intact, because each change is a single
-        // call.
-        self.known.lock().unwrap_or_else(|error| error.into_inner())
-    }
 }
 
-impl Opened {
-    fn new(stream: Stream, durable: &Durable) -> Result<Self, BrokerError> {
+impl OpenStream {
+    fn new(stream: Stream, durable: &DurableChannel) -> Result<Self, BrokerError> {
         let info = stream.cached_info();
         let description = info.config.description.as_deref().unwrap_or_default();
         let incarnation = description.strip_prefix(DESCRIPTION);
@@ -419,7 +414,7 @@ impl Opened {
 
     /// Returns whether the stream has a different payload at the delivered position, or ends before
     /// it.
-    async fn is_other(&self, delivered: &Delivered) -> Result<bool, BrokerError> {
+    async fn is_other(&self, delivered: &Progress) -> Result<bool, BrokerError> {
         let offset = delivered.position.offset;
         if offset > self.newest {
             return Ok(true);

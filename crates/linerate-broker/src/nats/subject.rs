@@ -85,7 +85,7 @@ impl Subjects {
 
     /// Returns the subject of the value that nodes store under the digest of `id`, or of all values
     /// if `id` is `None`.
-    pub(super) fn kept(&self, id: Option<&str>) -> String {
+    pub(super) fn stored_value(&self, id: Option<&str>) -> String {
         let last = id.map_or("*".to_owned(), digest);
         format!("{KEPT}{}{last}", self.prefix)
     }

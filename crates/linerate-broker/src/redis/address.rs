@@ -119,15 +119,15 @@ impl Address {
         let (login, hosts) = authority.rsplit_once('@').unwrap_or(("", authority));
         let parameters = Parameters::parse(query)?;
         let (topology, database) = match kind {
-            Kind::Cluster => (cluster(hosts, &parameters)?, path),
-            Kind::Sentinel => {
+            Deployment::Cluster => (cluster(hosts, &parameters)?, path),
+            Deployment::Sentinel => {
                 let (master, database) = path.split_once('/').unwrap_or((path, ""));
                 (sentinel(hosts, master)?, database)
             }
-            Kind::Single => (single(hosts)?, path),
+            Deployment::Single => (single(hosts)?, path),
         };
         let database = database_of(database)?;
-        if kind == Kind::Cluster && database != 0 {
+        if kind == Deployment::Cluster && database != 0 {
             return Err(RedisUrlError::Database);
         }
         Ok(Self {
@@ -170,7 +170,7 @@ impl fmt::Display for Host {
 }
 
 #[derive(Clone, Copy, Eq, PartialEq)]
-enum Kind {
+enum Deployment {
     Cluster,
     Sentinel,
     Single,
@@ -202,7 +202,7 @@ impl Parameters {
     }
 }
 
-fn scheme_of(scheme: &str) -> Option<(bool, Kind)> {
+fn scheme_of(scheme: &str) -> Option<(bool, Deployment)> {
     let (base, suffix) = scheme.split_once('+').unwrap_or((scheme, ""));
     let is_tls = match base {
         "redis" => false,
@@ -210,9 +210,9 @@ fn scheme_of(scheme: &str) -> Option<(bool, Kind)> {
         _ => return None,
     };
     let kind = match suffix {
-        "" if !scheme.contains('+') => Kind::Single,
-        "cluster" => Kind::Cluster,
-        "sentinel" => Kind::Sentinel,
+        "" if !scheme.contains('+') => Deployment::Single,
+        "cluster" => Deployment::Cluster,
+        "sentinel" => Deployment::Sentinel,
         _ => return None,
     };
     Some((is_tls, kind))

@@ -12,11 +12,11 @@ const SLOTS: u16 = 16_384;
 /// The masters that serve the slots of a cluster.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct SlotMap {
-    ranges: Vec<Served>,
+    ranges: Vec<SlotRange>,
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
-struct Served {
+struct SlotRange {
     first: u16,
     last: u16,
     master: Host,
@@ -27,7 +27,7 @@ impl SlotMap {
     /// malformed or empty.
     pub(super) fn parse(value: &Value, asked: &Host) -> Option<Self> {
         let ranges = list(value)?.iter().map(|range| range_of(range, asked));
-        let ranges: Vec<Served> = ranges.collect::<Option<_>>()?;
+        let ranges: Vec<SlotRange> = ranges.collect::<Option<_>>()?;
         (!ranges.is_empty()).then_some(Self { ranges })
     }
 
@@ -96,7 +96,7 @@ fn crc16(bytes: &[u8]) -> u16 {
     })
 }
 
-fn range_of(value: &Value, asked: &Host) -> Option<Served> {
+fn range_of(value: &Value, asked: &Host) -> Option<SlotRange> {
     let [first, last, master, ..] = list(value)? else {
         return None;
     };
@@ -111,7 +111,7 @@ fn range_of(value: &Value, asked: &Host) -> Option<Served> {
         _ => return None,
     };
     let port = number(port)?;
-    Some(Served {
+    Some(SlotRange {
         first: number(first)?,
         last: number(last)?,
         master: Host { name, port },

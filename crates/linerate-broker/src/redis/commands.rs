@@ -1,6 +1,6 @@
 //! Sends commands and receives their answers, on a separate connection from those that subscribe.
 
-use std::{fmt, future::Future, sync::Arc, time::Duration};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use ::redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind,
@@ -27,7 +27,6 @@ use crate::broker::BrokerError;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A connection for commands. It is opened on demand, and again after it broke.
-#[derive(Debug)]
 pub(super) struct Commands {
     address: Address,
     trust: Option<Arc<Trust>>,
@@ -339,15 +338,6 @@ impl ConnectionLike for Connection {
             Self::Cluster(cluster) => cluster.get_db(),
             Self::Single(single) => single.get_db(),
         }
-    }
-}
-
-impl fmt::Debug for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("State")
-            .field("generation", &self.generation)
-            .field("failed", &self.failed)
-            .finish_non_exhaustive()
     }
 }
 

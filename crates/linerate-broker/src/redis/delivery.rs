@@ -37,7 +37,7 @@ pub(super) struct Delivery<'a> {
 
 /// The outcome of a message.
 #[derive(Debug)]
-pub(super) enum Delivered {
+pub(super) enum MessageOutcome {
     /// No subscription wants the message.
     Nothing,
     /// Events for the node. The last one is a publication or an internal message.
@@ -53,7 +53,7 @@ impl Delivery<'_> {
         &mut self,
         message: &Message<'_>,
         subscriptions: &mut Subscriptions,
-    ) -> Delivered {
+    ) -> MessageOutcome {
         match subscriptions.target(message.subscription) {
             Some(Target::Channel {
                 channel,
@@ -63,10 +63,10 @@ impl Delivery<'_> {
             }) if options.has_stream() => self.durable(channel, newest, recovered, message.payload),
             Some(Target::Channel {
                 channel, options, ..
-            }) => Delivered::One(self.plain(channel, *options, message.payload)),
+            }) => MessageOutcome::One(self.plain(channel, *options, message.payload)),
             Some(Target::Control) => {
                 let payload = Bytes::copy_from_slice(message.payload);
-                Delivered::One(Event::Control(payload))
+                MessageOutcome::One(Event::Control(payload))
             }
             Some(Target::Pattern { pattern, options }) => {
                 self.of_pattern(pattern, *options, message)
@@ -74,9 +74,9 @@ impl Delivery<'_> {
             Some(Target::Probe) => {
                 let number = std::str::from_utf8(message.payload);
                 let number = number.ok().and_then(|text| text.parse().ok());
-                number.map_or(Delivered::Nothing, Delivered::Probe)
+                number.map_or(MessageOutcome::Nothing, MessageOutcome::Probe)
             }
-            None => Delivered::Nothing,
+            None => MessageOutcome::Nothing,
         }
     }
 
@@ -93,11 +93,7 @@ impl Delivery<'_> {
         else {
             return None;
         };
-        let channel = match subscriptions.target(subscription)? {
-            Target::Channel { channel, .. } => channel.clone(),
-            Target::Pattern { pattern, .. } => pattern.clone(),
-            Target::Control | Target::Probe => return None,
-        };
+        let channel = subscriptions.target(subscription)?.channel()?.clone();
         tracing::warn!(%channel, bytes, "skipped a payload that is too large");
         self.sequencer.reset_channel(channel.as_str());
         Some(Event::gap_in(channel, GapReason::Oversized))
@@ -123,30 +119,30 @@ impl Delivery<'_> {
         newest: &mut Option<StreamPosition>,
         recovered: &mut u64,
         payload: &[u8],
-    ) -> Delivered {
+    ) -> MessageOutcome {
         let event = |publication| Event::Publication {
             channel: channel.clone(),
             publication,
         };
         let Some(opened) = envelope::open(payload) else {
             let publication = Publication::new(Bytes::copy_from_slice(payload));
-            return Delivered::One(event(publication));
+            return MessageOutcome::One(event(publication));
         };
         let publication = Publication::build(Bytes::copy_from_slice(opened.payload))
             .with_position(opened.position.clone());
         let publication = envelope::with_meta(publication, opened.meta).finish();
         if self.phase == Phase::CatchingUp {
-            return Delivered::One(event(publication));
+            return MessageOutcome::One(event(publication));
         }
         let is_back = is_covered(newest.as_ref(), &opened.position);
         if is_back && opened.position.offset <= *recovered {
-            return Delivered::Nothing;
+            return MessageOutcome::Nothing;
         }
         *recovered = 0;
         *newest = Some(opened.position);
         match is_back {
-            false => Delivered::One(event(publication)),
-            true => Delivered::Events(vec![
+            false => MessageOutcome::One(event(publication)),
+            true => MessageOutcome::Events(vec![
                 Event::gap_in(channel.clone(), GapReason::StreamReset),
                 event(publication),
             ]),
@@ -158,9 +154,9 @@ impl Delivery<'_> {
         pattern: &ChannelName,
         options: StreamOptions,
         message: &Message<'_>,
-    ) -> Delivered {
+    ) -> MessageOutcome {
         if self.names.is_own(message.channel) {
-            return Delivered::Nothing;
+            return MessageOutcome::Nothing;
         }
         let opened = match options.has_stream() {
             true => envelope::open(message.payload),
@@ -176,7 +172,7 @@ impl Delivery<'_> {
         if let Some(source) = self.names.source(message.channel) {
             publication = publication.with_source(source);
         }
-        Delivered::One(Event::Publication {
+        MessageOutcome::One(Event::Publication {
             channel: pattern.clone(),
             publication: publication.finish(),
         })
@@ -195,13 +191,13 @@ mod tests {
     use linerate_hub::{ChannelName, Epoch, StreamPosition};
     use tokio::time::Instant;
 
-    use super::{Delivered, Delivery, Phase};
+    use super::{Delivery, MessageOutcome, Phase};
     use crate::{
         event::{Event, GapReason},
         redis::{
             names::Names,
             resp::Message,
-            subscriptions::{Kind, Subscription, Subscriptions, Target},
+            subscriptions::{Subscription, SubscriptionKind, Subscriptions, Target},
         },
         request::StreamOptions,
         sequencer::{Sequencer, SequencerLimits},
@@ -225,7 +221,7 @@ mod tests {
         };
         let mut subscriptions = Subscriptions::default();
         let subscription = Subscription {
-            kind: Kind::Channel,
+            kind: SubscriptionKind::Channel,
             target,
             waiters: Vec::new(),
         };
@@ -233,7 +229,7 @@ mod tests {
         subscriptions
     }
 
-    fn deliver(subscriptions: &mut Subscriptions, payload: &[u8]) -> Delivered {
+    fn deliver(subscriptions: &mut Subscriptions, payload: &[u8]) -> MessageOutcome {
         let mut delivery = Delivery {
             names: &Names::new(""),
             sequencer: &mut Sequencer::new(SequencerLimits::default(), "node"),
@@ -253,17 +249,17 @@ mod tests {
         let mut subscriptions = subscriptions();
         for payload in [&b"\0lr1 4 e 0\nx"[..], b"\0lr1 5 e 0\nx"] {
             let delivered = deliver(&mut subscriptions, payload);
-            assert!(matches!(delivered, Delivered::Nothing));
+            assert!(matches!(delivered, MessageOutcome::Nothing));
         }
         let next = deliver(&mut subscriptions, b"\0lr1 6 e 0\nx");
-        assert!(matches!(next, Delivered::One(_)));
+        assert!(matches!(next, MessageOutcome::One(_)));
     }
 
     #[test]
     fn an_offset_that_goes_back_is_a_gap() {
         let mut subscriptions = subscriptions();
         deliver(&mut subscriptions, b"\0lr1 6 e 0\nx");
-        let Delivered::Events(events) = deliver(&mut subscriptions, b"\0lr1 2 e 0\nx") else {
+        let MessageOutcome::Events(events) = deliver(&mut subscriptions, b"\0lr1 2 e 0\nx") else {
             panic!("no gap");
         };
         let [Event::Gap(gap), Event::Publication { publication, .. }] = &events[..] else {
@@ -272,13 +268,13 @@ mod tests {
         assert_eq!(gap.reason, GapReason::StreamReset);
         assert_eq!(publication.offset(), 2);
         let next = deliver(&mut subscriptions, b"\0lr1 3 e 0\nx");
-        assert!(matches!(next, Delivered::One(_)));
+        assert!(matches!(next, MessageOutcome::One(_)));
     }
 
     #[test]
     fn another_epoch_is_left_to_the_comparison_of_positions() {
         let mut subscriptions = subscriptions();
         let next = deliver(&mut subscriptions, b"\0lr1 1 f 0\nx");
-        assert!(matches!(next, Delivered::One(_)));
+        assert!(matches!(next, MessageOutcome::One(_)));
     }
 }

@@ -19,7 +19,7 @@ use super::{
 };
 
 /// Opens connections.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Dialer {
     pub(super) login: Login,
     pub(super) trust: Option<Arc<Trust>>,
@@ -54,14 +54,14 @@ impl Dialer {
     /// Connects and authenticates.
     pub(super) async fn dial(&self, host: &Host) -> Result<(Stream, Input), DialError> {
         let after = self.timeout;
-        let dialled = timeout(after, self.dial_patiently(host)).await;
+        let dialled = timeout(after, self.dial_without_deadline(host)).await;
         dialled.unwrap_or_else(|_| {
             let host = host.clone();
             Err(DialError::Timeout { host, after })
         })
     }
 
-    async fn dial_patiently(&self, host: &Host) -> Result<(Stream, Input), DialError> {
+    async fn dial_without_deadline(&self, host: &Host) -> Result<(Stream, Input), DialError> {
         let mut stream = self.connect(host).await?;
         let mut input = Input::new(self.payload_bytes_max);
         if let Some(password) = &self.login.password {

@@ -20,7 +20,7 @@ const HEAD_BYTES_MAX: usize = 256;
 
 /// A publication that was taken out of its envelope.
 #[derive(Debug)]
-pub(super) struct Opened<'a> {
+pub(super) struct Envelope<'a> {
     pub(super) position: StreamPosition,
     pub(super) meta: &'a [u8],
     pub(super) payload: &'a [u8],
@@ -28,7 +28,7 @@ pub(super) struct Opened<'a> {
 
 /// Opens an envelope. Returns `None` if the bytes are not an envelope, because a client published
 /// in the channel without the script.
-pub(super) fn open(bytes: &[u8]) -> Option<Opened<'_>> {
+pub(super) fn open(bytes: &[u8]) -> Option<Envelope<'_>> {
     let rest = bytes.strip_prefix(MAGIC)?;
     let end = memchr::memchr(b'\n', &rest[..rest.len().min(HEAD_BYTES_MAX)])?;
     let head = std::str::from_utf8(&rest[..end]).ok()?;
@@ -41,7 +41,7 @@ pub(super) fn open(bytes: &[u8]) -> Option<Opened<'_>> {
         return None;
     }
     let (meta, payload) = rest.split_at(meta);
-    Some(Opened {
+    Some(Envelope {
         position: StreamPosition { epoch, offset },
         meta,
         payload,

@@ -5,13 +5,12 @@
 //! earlier epoch at that time has seen none of it. That a node has seen one epoch before the other
 //! proves which of the two is earlier.
 
-use std::{
-    collections::VecDeque,
-    sync::{Mutex, MutexGuard},
-};
+use std::{collections::VecDeque, sync::Mutex};
 
 use foldhash::HashMap;
 use linerate_hub::{ChannelName, Epoch};
+
+use crate::lock::lock;
 
 /// The number of epochs that are remembered for each channel.
 const EPOCHS_MAX: usize = 8;
@@ -24,17 +23,17 @@ pub(super) struct Epochs(Mutex<HashMap<ChannelName, VecDeque<Epoch>>>);
 impl Epochs {
     /// Starts to remember the epochs of a channel.
     pub(super) fn open(&self, channel: &ChannelName) {
-        self.channels().entry(channel.clone()).or_default();
+        lock(&self.0).entry(channel.clone()).or_default();
     }
 
     /// Forgets the epochs of a channel.
     pub(super) fn close(&self, channel: &ChannelName) {
-        self.channels().remove(channel);
+        lock(&self.0).remove(channel);
     }
 
     /// Records that the channel's stream has this epoch, if its epochs are remembered.
-    pub(super) fn note(&self, channel: &ChannelName, epoch: &Epoch) {
-        let mut channels = self.channels();
+    pub(super) fn record(&self, channel: &ChannelName, epoch: &Epoch) {
+        let mut channels = lock(&self.0);
         let Some(seen) = channels.get_mut(channel) else {
             return;
         };
@@ -56,7 +55,7 @@ impl Epochs {
         earlier: &Epoch,
         later: &Epoch,
     ) -> bool {
-        let channels = self.channels();
+        let channels = lock(&self.0);
         let Some(seen) = channels.get(channel) else {
             return false;
         };
@@ -66,11 +65,7 @@ impl Epochs {
 
     /// Returns the newest epoch seen of a channel.
     pub(super) fn newest(&self, channel: &ChannelName) -> Option<Epoch> {
-        self.channels().get(channel)?.back().cloned()
-    }
-
-    fn channels(&self) -> MutexGuard<'_, HashMap<ChannelName, VecDeque<Epoch>>> {
-        self.0.lock().unwrap_or_else(|error| error.into_inner())
+        lock(&self.0).get(channel)?.back().cloned()
     }
 }
 
@@ -87,11 +82,11 @@ mod tests {
     #[test]
     fn only_epochs_seen_later_are_successors() {
         let (epochs, channel) = (Epochs::default(), ChannelName::new("a").unwrap());
-        epochs.note(&channel, &epoch(1));
+        epochs.record(&channel, &epoch(1));
         assert_eq!(epochs.newest(&channel), None, "channel is not subscribed");
         epochs.open(&channel);
         for number in [1, 2, 3, 1] {
-            epochs.note(&channel, &epoch(number));
+            epochs.record(&channel, &epoch(number));
         }
         let has_followed =
             |earlier, later| epochs.has_followed(&channel, &epoch(earlier), &epoch(later));
@@ -110,7 +105,7 @@ mod tests {
         let (epochs, channel) = (Epochs::default(), ChannelName::new("a").unwrap());
         epochs.open(&channel);
         for number in 0..=EPOCHS_MAX {
-            epochs.note(&channel, &epoch(number));
+            epochs.record(&channel, &epoch(number));
         }
         assert!(!epochs.has_followed(&channel, &epoch(0), &epoch(1)));
         assert!(epochs.has_followed(&channel, &epoch(1), &epoch(EPOCHS_MAX)));

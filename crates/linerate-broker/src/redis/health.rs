@@ -1,15 +1,11 @@
 //! Tracks, by loopback publications, whether the links of a node still receive anything.
 
-use std::{
-    collections::VecDeque,
-    sync::{Mutex, MutexGuard},
-    time::Duration,
-};
+use std::{collections::VecDeque, sync::Mutex, time::Duration};
 
 use foldhash::HashMap;
 use tokio::time::Instant;
 
-use crate::{event::LinkState, options::BrokerOptions};
+use crate::{event::LinkState, lock::lock, options::BrokerOptions};
 
 /// The maximum number of loopback publications that are awaited at a time.
 const SENT_MAX: usize = 64;
@@ -62,13 +58,13 @@ impl Probe {
 /// The state of all links.
 #[derive(Debug)]
 pub(super) struct Health {
-    links: Mutex<HashMap<u64, Heard>>,
+    links: Mutex<HashMap<u64, LinkReport>>,
     /// How old the newest report of a link may be.
     age_max: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Heard {
+struct LinkReport {
     state: LinkState,
     at: Instant,
     /// When the link was last up.
@@ -85,26 +81,26 @@ impl Health {
 
     /// Stores the state of a link. Returns the combined state of all links if it has changed.
     pub(super) fn report(&self, link: u64, state: LinkState) -> Option<LinkState> {
-        let mut links = self.links();
+        let mut links = lock(&self.links);
         let before = reported(&links);
         let at = Instant::now();
         let up = match state {
             LinkState::Deaf => links.get(&link).and_then(|heard| heard.up),
             LinkState::Up { .. } => Some(at),
         };
-        links.insert(link, Heard { state, at, up });
+        links.insert(link, LinkReport { state, at, up });
         changed(before, reported(&links))
     }
 
     /// Returns when a link was last up.
     pub(super) fn up(&self, link: u64) -> Option<Instant> {
-        self.links().get(&link)?.up
+        lock(&self.links).get(&link)?.up
     }
 
     /// Removes a link that is no longer needed. Returns the combined state of the others if it has
     /// changed.
     pub(super) fn remove(&self, link: u64) -> Option<LinkState> {
-        let mut links = self.links();
+        let mut links = lock(&self.links);
         let before = reported(&links);
         links.remove(&link);
         changed(before, reported(&links))
@@ -113,20 +109,16 @@ impl Health {
     /// Returns the combined state of the links. It is deaf if a link is deaf or has not reported
     /// for too long, which also happens when the node does not accept events.
     pub(super) fn state(&self) -> LinkState {
-        let links = self.links();
-        let is_late = |heard: &Heard| heard.at.elapsed() > self.age_max;
+        let links = lock(&self.links);
+        let is_late = |heard: &LinkReport| heard.at.elapsed() > self.age_max;
         match links.values().any(is_late) {
             true => LinkState::Deaf,
             false => reported(&links),
         }
     }
-
-    fn links(&self) -> MutexGuard<'_, HashMap<u64, Heard>> {
-        self.links.lock().unwrap_or_else(|error| error.into_inner())
-    }
 }
 
-fn reported(links: &HashMap<u64, Heard>) -> LinkState {
+fn reported(links: &HashMap<u64, LinkReport>) -> LinkState {
     let states = links.values().map(|heard| heard.state);
     let slowest = states.reduce(|one, other| match (one, other) {
         (LinkState::Up { round_trip: one }, LinkState::Up { round_trip: other }) => LinkState::Up {

@@ -10,12 +10,12 @@ const EVENT_BYTES: usize = 400;
 
 /// Events that wait. If they become too many, all of them are dropped.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct HeldEvents {
     events: Vec<Event>,
     bytes: usize,
 }
 
-impl Held {
+impl HeldEvents {
     /// Adds events after those that already wait.
     pub(super) fn extend(&mut self, events: Vec<Event>) {
         let bytes = events.iter().map(|event| match event {
@@ -41,7 +41,7 @@ mod tests {
     use bytes::Bytes;
     use linerate_hub::{ChannelName, Publication};
 
-    use super::{BYTES_MAX, EVENT_BYTES, Held};
+    use super::{BYTES_MAX, EVENT_BYTES, HeldEvents};
     use crate::event::Event;
 
     fn event(bytes: usize) -> Event {
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn events_wait_in_order_up_to_a_bound() {
-        let mut held = Held::default();
+        let mut held = HeldEvents::default();
         held.extend(vec![event(1), event(2)]);
         held.extend(vec![event(BYTES_MAX - 3 - 3 * EVENT_BYTES)]);
         assert_eq!(held.take().unwrap().len(), 3);
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn beyond_the_bound_nothing_is_kept_and_this_is_reported() {
-        let mut held = Held::default();
+        let mut held = HeldEvents::default();
         held.extend(vec![event(1)]);
         held.extend(vec![event(BYTES_MAX - 2 * EVENT_BYTES)]);
         held.extend(vec![event(1)]);

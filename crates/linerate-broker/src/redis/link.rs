@@ -21,19 +21,20 @@ use tokio::{
 
 use super::{
     address::Host,
-    delivery::{Delivered, Delivery, Phase},
+    delivery::{Delivery, MessageOutcome, Phase},
     dial::DialError,
     health::Probe,
-    held::Held,
+    held::HeldEvents,
     input::{Input, Item},
     resp::{Reply, RespError},
-    shared::Shared,
+    state::RedisState,
     stream::Stream,
-    subscriptions::{Name, Outcome, Subscription, Subscriptions, Target},
+    subscriptions::{Name, ReplyOutcome, Subscription, Subscriptions, Target},
 };
 use crate::{
     backoff::Backoff,
     event::{Event, GapReason, LinkState},
+    lock::lock,
 };
 
 mod catch_up;
@@ -61,7 +62,7 @@ pub(super) enum Order {
 
 /// A name whose slot is now served by another master of the cluster.
 #[derive(Debug)]
-pub(super) struct Moved {
+pub(super) struct Redirection {
     /// The link that served it.
     pub(super) link: u64,
     pub(super) name: Name,
@@ -71,13 +72,13 @@ pub(super) struct Moved {
 /// A link to one server.
 #[derive(Debug)]
 pub(super) struct Link {
-    shared: Arc<Shared>,
+    shared: Arc<RedisState>,
     number: u64,
     /// The server, or `None` for the one that the URL currently leads to.
     host: Option<Host>,
     orders: mpsc::Receiver<Order>,
     /// The channel for names whose slot has moved, in a cluster.
-    moved: Option<mpsc::UnboundedSender<Moved>>,
+    moved: Option<mpsc::UnboundedSender<Redirection>>,
     subscriptions: Subscriptions,
     probe: Probe,
     probe_channel: String,
@@ -91,7 +92,7 @@ pub(super) struct Link {
 
 /// The reason why a connection ended.
 #[derive(Debug, thiserror::Error)]
-enum Cut {
+enum LinkError {
     #[error("server closed the connection")]
     Eof,
     #[error("connection failed: {0}")]
@@ -118,22 +119,22 @@ struct Session {
     /// When the link was last checked.
     watched: Instant,
     /// No read happens before this time, so that publications gather.
-    rest_until: Option<Instant>,
+    paused_until: Option<Instant>,
     /// Messages wait in `held` until the command with this number is answered and missed
     /// publications are recovered.
     resubscribed: Option<u64>,
-    held: Held,
+    held: HeldEvents,
 }
 
 impl Link {
     /// Creates a link that follows `orders`.
     pub(super) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<RedisState>,
         number: u64,
         host: Option<Host>,
         probe_channel: String,
         orders: mpsc::Receiver<Order>,
-        moved: Option<mpsc::UnboundedSender<Moved>>,
+        moved: Option<mpsc::UnboundedSender<Redirection>>,
     ) -> Self {
         let backoff = Backoff::new(&shared.options);
         let mut link = Self {
@@ -178,15 +179,15 @@ impl Link {
                 break;
             }
             tracing::warn!(link = self.number, reason = cut, "not connected to Redis");
-            self.shared.set_trouble(&cut);
+            lock(&self.shared.trouble).clone_from(&cut);
             self.report(LinkState::Deaf).await;
             let wait = self.backoff.next();
-            if self.obey_for(sleep(wait)).await.is_none() {
+            if self.handle_orders_until(sleep(wait)).await.is_none() {
                 break;
             }
         }
         if let Some(state) = self.shared.health.remove(self.number) {
-            self.shared.ingest(vec![Event::Link(state)]).await;
+            self.shared.ingest.ingest(vec![Event::Link(state)]).await;
         }
     }
 
@@ -202,21 +203,21 @@ impl Link {
             let dialled = shared.dialer.dial(&host).await;
             dialled.map_err(|error: DialError| error.to_string())
         };
-        self.obey_for(dial).await
+        self.handle_orders_until(dial).await
     }
 
     /// Follows orders until `future` is ready. Returns `None` if the sender of orders is dropped.
-    async fn obey_for<T>(&mut self, future: impl Future<Output = T>) -> Option<T> {
+    async fn handle_orders_until<T>(&mut self, future: impl Future<Output = T>) -> Option<T> {
         tokio::pin!(future);
         loop {
             tokio::select! {
                 done = &mut future => return Some(done),
-                order = self.orders.recv() => self.obey(order?),
+                order = self.orders.recv() => self.handle_order(order?),
             }
         }
     }
 
-    fn obey(&mut self, order: Order) {
+    fn handle_order(&mut self, order: Order) {
         match order {
             Order::Subscribe(name, subscription) => {
                 self.subscriptions.subscribe(name, subscription);
@@ -226,7 +227,7 @@ impl Link {
     }
 
     /// Subscribes to everything and delivers what arrives, until the connection ends.
-    async fn serve(&mut self, stream: Stream, input: Input) -> Cut {
+    async fn serve(&mut self, stream: Stream, input: Input) -> LinkError {
         let mut session = Session {
             stream,
             input,
@@ -234,77 +235,77 @@ impl Link {
             written: 0,
             heard: Instant::now(),
             watched: Instant::now(),
-            rest_until: None,
+            paused_until: None,
             resubscribed: None,
-            held: Held::default(),
+            held: HeldEvents::default(),
         };
         self.subscriptions.restart();
         self.probe.clear();
         session.resubscribed = Some(self.subscriptions.flush(&mut session.out));
         let cut = match self.drive(&mut session).await {
-            Ok(()) => Cut::Unneeded,
+            Ok(()) => LinkError::Unneeded,
             Err(cut) => cut,
         };
-        self.lose(session.heard);
+        self.record_loss(session.heard);
         cut
     }
 
-    async fn drive(&mut self, session: &mut Session) -> Result<(), Cut> {
+    async fn drive(&mut self, session: &mut Session) -> Result<(), LinkError> {
         let mut ticks = interval(self.shared.options.probe_interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let rest_until = session.rest_until;
+            let paused_until = session.paused_until;
             tokio::select! {
                 read = session.exchange() => {
                     let count = read?;
                     if count == 0 {
-                        return Err(Cut::Eof);
+                        return Err(LinkError::Eof);
                     }
                     session.input.filled(count);
                     session.heard = Instant::now();
                     if self.take(session).await? && count < BUSY_BYTES {
-                        self.rest(session)?;
+                        self.pause(session)?;
                     }
                 }
-                () = rested(rest_until), if rest_until.is_some() => session.wake()?,
+                () = pause_end(paused_until), if paused_until.is_some() => session.resume()?,
                 order = self.orders.recv() => match order {
-                    Some(order) => self.obey_all(order),
+                    Some(order) => self.handle_orders(order),
                     None => return Ok(()),
                 },
-                _ = ticks.tick() => self.watch(session).await?,
+                _ = ticks.tick() => self.check(session).await?,
             }
             self.subscriptions.flush(&mut session.out);
             if !session.out.is_empty() || !self.subscriptions.is_settled() {
-                session.wake()?;
+                session.resume()?;
             }
         }
     }
 
     /// Pauses reading so that publications gather, if the node has patience.
-    fn rest(&self, session: &mut Session) -> io::Result<()> {
-        let patience = self.shared.patience();
+    fn pause(&self, session: &mut Session) -> io::Result<()> {
+        let patience = self.shared.ingest.patience();
         if patience.is_zero() {
             return Ok(());
         }
-        session.rest_until = Some(session.heard + patience);
-        session.stream.rest()
+        session.paused_until = Some(session.heard + patience);
+        session.stream.detach()
     }
 
-    fn obey_all(&mut self, first: Order) {
-        self.obey(first);
+    fn handle_orders(&mut self, first: Order) {
+        self.handle_order(first);
         while let Ok(order) = self.orders.try_recv() {
-            self.obey(order);
+            self.handle_order(order);
         }
     }
 
     /// Handles everything that one read returned. Returns whether any of it was delivered.
-    async fn take(&mut self, session: &mut Session) -> Result<bool, Cut> {
+    async fn take(&mut self, session: &mut Session) -> Result<bool, LinkError> {
         let mut events = Vec::new();
-        let outcome = self.sort(session, &mut events);
+        let outcome = self.convert(session, &mut events);
         let is_any = !events.is_empty() && session.resubscribed.is_none();
         match session.resubscribed {
             Some(_) => session.held.extend(events),
-            None => self.hand_on(session, events).await,
+            None => self.ingest(session, events).await,
         }
         outcome?;
         if let Some(serial) = session.resubscribed
@@ -315,11 +316,11 @@ impl Link {
         Ok(is_any)
     }
 
-    fn sort(&mut self, session: &mut Session, events: &mut Vec<Event>) -> Result<(), Cut> {
+    fn convert(&mut self, session: &mut Session, events: &mut Vec<Event>) -> Result<(), LinkError> {
         let shared = Arc::clone(&self.shared);
         let mut delivery = Delivery {
             names: &shared.names,
-            sequencer: &mut shared.sequencer(),
+            sequencer: &mut lock(&shared.sequencer),
             phase: match session.resubscribed {
                 Some(_) => Phase::CatchingUp,
                 None => Phase::Live,
@@ -330,16 +331,18 @@ impl Link {
             match item {
                 Item::Reply(Reply::Message(message)) => {
                     match delivery.message(&message, &mut self.subscriptions) {
-                        Delivered::Nothing => {}
-                        Delivered::One(event) => events.push(event),
-                        Delivered::Events(several) => events.extend(several),
-                        Delivered::Probe(number) => events.extend(self.probed(number)),
+                        MessageOutcome::Nothing => {}
+                        MessageOutcome::One(event) => events.push(event),
+                        MessageOutcome::Events(several) => events.extend(several),
+                        MessageOutcome::Probe(number) => events.extend(self.handle_probe(number)),
                     }
                 }
                 Item::Reply(reply) => match self.subscriptions.handle_reply(reply)? {
-                    Outcome::Moved(names) => self.send_away(&names),
-                    Outcome::Nothing => {}
-                    Outcome::Unauthenticated(reason) => return Err(Cut::Unauthenticated(reason)),
+                    ReplyOutcome::Moved(names) => self.redirect(&names),
+                    ReplyOutcome::Nothing => {}
+                    ReplyOutcome::Unauthenticated(reason) => {
+                        return Err(LinkError::Unauthenticated(reason));
+                    }
                 },
                 Item::Oversized { .. } => {
                     events.extend(delivery.oversized(&item, &mut self.subscriptions));
@@ -350,7 +353,7 @@ impl Link {
     }
 
     /// Handles a loopback publication that came back.
-    fn probed(&mut self, number: u64) -> Option<Event> {
+    fn handle_probe(&mut self, number: u64) -> Option<Event> {
         let round_trip = self.probe.receive(Instant::now(), number)?;
         self.backoff.reset();
         let state = LinkState::Up { round_trip };
@@ -359,11 +362,11 @@ impl Link {
     }
 
     /// Passes names on to the link of another master.
-    fn send_away(&mut self, names: &[Name]) {
+    fn redirect(&mut self, names: &[Name]) {
         for name in names {
             let subscription = self.subscriptions.take(name);
             if let (Some(moved), Some(subscription)) = (&self.moved, subscription) {
-                let _ = moved.send(Moved {
+                let _ = moved.send(Redirection {
                     link: self.number,
                     name: Arc::clone(name),
                     subscription,
@@ -372,12 +375,12 @@ impl Link {
         }
     }
 
-    async fn hand_on(&mut self, session: &mut Session, events: Vec<Event>) {
+    async fn ingest(&mut self, session: &mut Session, events: Vec<Event>) {
         if events.is_empty() {
             return;
         }
         let before = Instant::now();
-        self.shared.ingest(events).await;
+        self.shared.ingest.ingest(events).await;
         // No one read while the node was busy, so silence during that time proves nothing.
         session.heard = Instant::now();
         if session.heard - before > SLOW {
@@ -386,22 +389,22 @@ impl Link {
     }
 
     /// Sends a loopback publication and a `PING`, and checks the earlier ones.
-    async fn watch(&mut self, session: &mut Session) -> Result<(), Cut> {
+    async fn check(&mut self, session: &mut Session) -> Result<(), LinkError> {
         let now = Instant::now();
         let interval = self.shared.options.probe_interval;
-        let slept = session.sleep_until_now(now, interval);
+        let slept = session.excuse_sleep(now, interval);
         self.probe.postpone(now, slept);
         let options = &self.shared.options;
         let dead_after = options.dead_after;
         if now - session.heard > dead_after {
-            return Err(Cut::Silent(dead_after));
+            return Err(LinkError::Silent(dead_after));
         }
         let oldest = self.probe.oldest();
         let age = oldest.map_or(Duration::ZERO, |(_, sent)| now - sent);
         let is_accepted =
             oldest.is_some_and(|(number, _)| number <= self.accepted.load(Ordering::Relaxed));
         if is_accepted && age > dead_after {
-            return Err(Cut::Deaf(dead_after));
+            return Err(LinkError::Deaf(dead_after));
         }
         if age > options.probe_timeout {
             self.report(LinkState::Deaf).await;
@@ -414,7 +417,7 @@ impl Link {
     fn send_probe(&mut self, now: Instant) {
         let number = self.probe.send(now);
         let (shared, accepted) = (Arc::clone(&self.shared), Arc::clone(&self.accepted));
-        let mut command = ::redis::cmd(shared.publish_word());
+        let mut command = ::redis::cmd(shared.streams.word);
         command.arg(&self.probe_channel).arg(number);
         tokio::spawn(async move {
             let deadline = shared.options.probe_timeout;
@@ -427,12 +430,12 @@ impl Link {
 
     async fn report(&self, state: LinkState) {
         if let Some(changed) = self.shared.health.report(self.number, state) {
-            self.shared.ingest(vec![Event::Link(changed)]).await;
+            self.shared.ingest.ingest(vec![Event::Link(changed)]).await;
         }
     }
 
     /// Records that publications may be missed from now on.
-    fn lose(&mut self, heard: Instant) {
+    fn record_loss(&mut self, heard: Instant) {
         let is_slow = self.slow_at.is_some_and(|at| at.elapsed() < 5 * SLOW);
         let reason = match is_slow {
             true => GapReason::Overflow,
@@ -445,7 +448,7 @@ impl Link {
     /// Begins new epochs in the channels that this node numbers.
     fn reset_plain(&mut self) {
         let shared = Arc::clone(&self.shared);
-        let mut sequencer = shared.sequencer();
+        let mut sequencer = lock(&shared.sequencer);
         for target in self.subscriptions.targets() {
             if let Target::Channel { channel, .. } = target {
                 sequencer.reset_channel(channel.as_str());
@@ -454,7 +457,7 @@ impl Link {
     }
 }
 
-async fn rested(until: Option<Instant>) {
+async fn pause_end(until: Option<Instant>) {
     if let Some(until) = until {
         sleep_until(until).await;
     }
@@ -463,7 +466,7 @@ async fn rested(until: Option<Instant>) {
 impl Session {
     /// Writes pending output until something was read. Returns the number of bytes read.
     ///
-    /// Cancel-safe. While the link rests, nothing is read.
+    /// Cancel-safe. While the link is paused, nothing is read.
     async fn exchange(&mut self) -> io::Result<usize> {
         poll_fn(|context| {
             while self.written < self.out.len() {
@@ -476,7 +479,7 @@ impl Session {
             }
             // TLS may still hold some of it back.
             let _ = Pin::new(&mut self.stream).poll_flush(context)?;
-            if self.rest_until.is_some() {
+            if self.paused_until.is_some() {
                 return Poll::Pending;
             }
             let mut space = ReadBuf::new(self.input.space());
@@ -496,7 +499,7 @@ impl Session {
 
     /// Returns how long this process could not read although a check was due. Silence of the server
     /// during that time proves nothing.
-    fn sleep_until_now(&mut self, now: Instant, interval: Duration) -> Duration {
+    fn excuse_sleep(&mut self, now: Instant, interval: Duration) -> Duration {
         let late = (now - self.watched).saturating_sub(interval);
         self.watched = now;
         if late < LATE {
@@ -507,8 +510,8 @@ impl Session {
     }
 
     /// Resumes reading.
-    fn wake(&mut self) -> io::Result<()> {
-        self.rest_until = None;
-        self.stream.watch()
+    fn resume(&mut self) -> io::Result<()> {
+        self.paused_until = None;
+        self.stream.attach()
     }
 }

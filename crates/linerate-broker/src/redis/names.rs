@@ -31,7 +31,7 @@ pub(super) struct StreamKeys {
 
 /// A durable channel in Redis.
 #[derive(Debug)]
-pub(super) struct Stored {
+pub(super) struct DurableKeys {
     pub(super) keys: StreamKeys,
     /// The keys that earlier versions used, if no other channel had the same ones. Their contents
     /// move to `keys`.
@@ -99,12 +99,12 @@ impl Names {
     }
 
     /// Returns the keys of the stream of a channel with the Redis name `name`.
-    pub(super) fn stored(&self, name: &str) -> Stored {
+    pub(super) fn durable_keys(&self, name: &str) -> DurableKeys {
         let keys = match tag(name) {
             None => StreamKeys::new(|what| unbraced(name, what)),
             Some(tag) => StreamKeys::new(|what| format!("{OWN}{what}:{{{tag}}}{name}")),
         };
-        Stored {
+        DurableKeys {
             keys,
             former: former(name),
         }
@@ -166,7 +166,7 @@ mod tests {
     use linerate_hub::ChannelName;
     use proptest::prelude::*;
 
-    use super::{Names, Stored};
+    use super::{DurableKeys, Names};
     use crate::redis::cluster::slot;
 
     fn name(text: &str) -> ChannelName {
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn ordinary_names_keep_their_former_keys() {
-        let stored = Names::new("").stored("ticks:AAPL");
+        let stored = Names::new("").durable_keys("ticks:AAPL");
         assert_eq!(stored.keys.meta, "linerate.meta.{ticks:AAPL}");
         assert_eq!(stored.keys.stream, "linerate.stream.{ticks:AAPL}");
         assert!(stored.former.is_none());
@@ -208,9 +208,9 @@ mod tests {
     fn history_of_a_formerly_ambiguous_name_is_not_adopted() {
         let names = Names::new("");
         for name in ["{x}", "{a}b{c}", "a{b", "{a{b}", "{}x", "a}b"] {
-            assert!(names.stored(name).former.is_none(), "{name}");
+            assert!(names.durable_keys(name).former.is_none(), "{name}");
         }
-        let former = names.stored("{user}.chat").former.unwrap();
+        let former = names.durable_keys("{user}.chat").former.unwrap();
         assert_eq!(former.meta, "linerate.meta.{user}.chat");
     }
 
@@ -232,7 +232,7 @@ mod tests {
 
     /// Returns all keys of a channel, including those that it may take over.
     fn keys(names: &Names, channel: &str, key: &str) -> Vec<String> {
-        let Stored { keys, former } = names.stored(channel);
+        let DurableKeys { keys, former } = names.durable_keys(channel);
         let mut all = vec![keys.meta, keys.stream, names.answer(channel, key)];
         all.extend(former.into_iter().flat_map(|keys| [keys.meta, keys.stream]));
         all

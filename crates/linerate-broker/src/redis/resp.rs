@@ -86,9 +86,9 @@ pub(super) fn parse(input: &[u8], bytes_max: usize) -> Result<Parsed<'_>, RespEr
             reply,
             consumed: cursor.at,
         }),
-        Err(Stop::Error(error)) => Err(error),
-        Err(Stop::Incomplete { bytes_min }) => Ok(Parsed::Incomplete { bytes_min }),
-        Err(Stop::Oversized(elements, bytes, left)) => Ok(Parsed::Oversized {
+        Err(ParseStop::Error(error)) => Err(error),
+        Err(ParseStop::Incomplete { bytes_min }) => Ok(Parsed::Incomplete { bytes_min }),
+        Err(ParseStop::Oversized(elements, bytes, left)) => Ok(Parsed::Oversized {
             subscription: elements.get(1).and_then(|element| element.bytes()),
             consumed: cursor.at,
             bytes,
@@ -114,8 +114,8 @@ pub(super) fn skip_element(input: &[u8]) -> Result<Option<usize>, RespError> {
     };
     match skipped {
         Ok(bytes) => Ok(Some(bytes)),
-        Err(Stop::Error(error)) => Err(error),
-        Err(Stop::Incomplete { .. } | Stop::Oversized(..)) => Ok(None),
+        Err(ParseStop::Error(error)) => Err(error),
+        Err(ParseStop::Incomplete { .. } | ParseStop::Oversized(..)) => Ok(None),
     }
 }
 
@@ -136,7 +136,7 @@ impl<'a> Element<'a> {
 }
 
 /// The reason why no reply was parsed.
-enum Stop<'a> {
+enum ParseStop<'a> {
     Error(RespError),
     Incomplete { bytes_min: usize },
     Oversized(Elements<'a>, usize, usize),
@@ -153,9 +153,9 @@ impl<'a> Elements<'a> {
         self.all[..self.count].get(index).copied()
     }
 
-    fn bytes(&self, index: usize) -> Result<&'a [u8], Stop<'a>> {
+    fn bytes(&self, index: usize) -> Result<&'a [u8], ParseStop<'a>> {
         let bytes = self.get(index).and_then(Element::bytes);
-        bytes.ok_or(Stop::Error(RespError::Reply))
+        bytes.ok_or(ParseStop::Error(RespError::Reply))
     }
 }
 
@@ -165,7 +165,7 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    fn reply(&mut self, bytes_max: usize) -> Result<Reply<'a>, Stop<'a>> {
+    fn reply(&mut self, bytes_max: usize) -> Result<Reply<'a>, ParseStop<'a>> {
         match self.byte()? {
             b'*' | b'>' => self.array(bytes_max),
             b'+' => Ok(match self.line()? {
@@ -173,14 +173,14 @@ impl<'a> Cursor<'a> {
                 text => Reply::Simple(text),
             }),
             b'-' => self.line().map(Reply::Error),
-            byte => Err(Stop::Error(RespError::Type { byte })),
+            byte => Err(ParseStop::Error(RespError::Type { byte })),
         }
     }
 
-    fn array(&mut self, bytes_max: usize) -> Result<Reply<'a>, Stop<'a>> {
+    fn array(&mut self, bytes_max: usize) -> Result<Reply<'a>, ParseStop<'a>> {
         let count = self.length()?.unwrap_or(0);
         if count > ELEMENTS_MAX {
-            return Err(Stop::Error(RespError::Elements {
+            return Err(ParseStop::Error(RespError::Elements {
                 elements: count,
                 elements_max: ELEMENTS_MAX,
             }));
@@ -203,80 +203,80 @@ impl<'a> Cursor<'a> {
         bytes_max: usize,
         before: Elements<'a>,
         left: usize,
-    ) -> Result<Element<'a>, Stop<'a>> {
+    ) -> Result<Element<'a>, ParseStop<'a>> {
         match self.byte()? {
             b'$' => match self.length()? {
                 None => Ok(Element::Null),
-                Some(bytes) if bytes > bytes_max => Err(Stop::Oversized(before, bytes, left)),
+                Some(bytes) if bytes > bytes_max => Err(ParseStop::Oversized(before, bytes, left)),
                 Some(bytes) => self.data(bytes).map(Element::Bytes),
             },
             b':' => self.line().map(|_| Element::Number),
             b'+' => self.line().map(Element::Bytes),
             b'_' => self.line().map(|_| Element::Null),
-            byte => Err(Stop::Error(RespError::Type { byte })),
+            byte => Err(ParseStop::Error(RespError::Type { byte })),
         }
     }
 
-    fn byte(&mut self) -> Result<u8, Stop<'a>> {
+    fn byte(&mut self) -> Result<u8, ParseStop<'a>> {
         let byte = self.input.get(self.at).copied();
         let bytes_min = self.at + 1;
         self.at += 1;
-        byte.ok_or(Stop::Incomplete { bytes_min })
+        byte.ok_or(ParseStop::Incomplete { bytes_min })
     }
 
     /// Parses a length: digits, or `-1` for no value, up to the end of the line.
-    fn length(&mut self) -> Result<Option<usize>, Stop<'a>> {
+    fn length(&mut self) -> Result<Option<usize>, ParseStop<'a>> {
         let line = self.line()?;
         if line == b"-1" {
             return Ok(None);
         }
         if line.is_empty() || line.len() > 10 {
-            return Err(Stop::Error(RespError::Number));
+            return Err(ParseStop::Error(RespError::Number));
         }
         let mut length = 0;
         for &byte in line {
             if !byte.is_ascii_digit() {
-                return Err(Stop::Error(RespError::Number));
+                return Err(ParseStop::Error(RespError::Number));
             }
             length = length * 10 + usize::from(byte - b'0');
         }
         Ok(Some(length))
     }
 
-    fn data(&mut self, bytes: usize) -> Result<&'a [u8], Stop<'a>> {
+    fn data(&mut self, bytes: usize) -> Result<&'a [u8], ParseStop<'a>> {
         let end = self.at + bytes;
         let bytes_min = end + 2;
         match self.input.get(self.at..bytes_min) {
-            None => Err(Stop::Incomplete { bytes_min }),
+            None => Err(ParseStop::Incomplete { bytes_min }),
             Some(data) if data.ends_with(b"\r\n") => {
                 self.at = bytes_min;
                 Ok(&data[..bytes])
             }
-            Some(_) => Err(Stop::Error(RespError::LineEnd)),
+            Some(_) => Err(ParseStop::Error(RespError::LineEnd)),
         }
     }
 
-    fn line(&mut self) -> Result<&'a [u8], Stop<'a>> {
+    fn line(&mut self) -> Result<&'a [u8], ParseStop<'a>> {
         let rest = self.input.get(self.at..).unwrap_or_default();
         let window = &rest[..rest.len().min(LINE_BYTES_MAX + 2)];
         let bytes_max = LINE_BYTES_MAX;
         let bytes_min = self.input.len() + 1;
         match memchr(b'\r', window) {
-            None if rest.len() > bytes_max => Err(Stop::Error(RespError::Line { bytes_max })),
-            None => Err(Stop::Incomplete { bytes_min }),
+            None if rest.len() > bytes_max => Err(ParseStop::Error(RespError::Line { bytes_max })),
+            None => Err(ParseStop::Incomplete { bytes_min }),
             Some(end) => match rest.get(end + 1) {
-                None => Err(Stop::Incomplete { bytes_min }),
+                None => Err(ParseStop::Incomplete { bytes_min }),
                 Some(b'\n') => {
                     self.at += end + 2;
                     Ok(&rest[..end])
                 }
-                Some(_) => Err(Stop::Error(RespError::LineEnd)),
+                Some(_) => Err(ParseStop::Error(RespError::LineEnd)),
             },
         }
     }
 }
 
-fn interpret<'a>(elements: &Elements<'a>) -> Result<Reply<'a>, Stop<'a>> {
+fn interpret<'a>(elements: &Elements<'a>) -> Result<Reply<'a>, ParseStop<'a>> {
     match (elements.bytes(0)?, elements.count) {
         (b"message" | b"smessage", 3) => Ok(Reply::Message(Message {
             subscription: elements.bytes(1)?,
@@ -297,7 +297,7 @@ fn interpret<'a>(elements: &Elements<'a>) -> Result<Reply<'a>, Stop<'a>> {
             Ok(Reply::Unsubscribed(name.unwrap_or_default()))
         }
         (b"pong", 2) => Ok(Reply::Pong),
-        _ => Err(Stop::Error(RespError::Reply)),
+        _ => Err(ParseStop::Error(RespError::Reply)),
     }
 }
 

@@ -16,11 +16,14 @@ use tokio::{
 use super::{
     address::Host,
     cluster::{SlotMap, slot},
-    link::{Link, Moved, ORDERS_MAX, Order},
-    shared::Shared,
-    subscriptions::{Kind, Name, Subscription, Target, Waiter},
+    link::{Link, ORDERS_MAX, Order, Redirection},
+    state::RedisState,
+    subscriptions::{Name, Subscription, SubscriptionKind, Target, Waiter},
 };
-use crate::event::{Event, Gap, GapReason, LinkState};
+use crate::{
+    event::{Event, Gap, GapReason, LinkState},
+    lock::lock,
+};
 
 /// The interval between queries for the masters of the slots.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(10);
@@ -35,14 +38,14 @@ const PROBES_MAX: u32 = 20_000;
 /// The links of a node to a cluster.
 #[derive(Debug)]
 pub(super) struct Shards {
-    shared: Arc<Shared>,
+    shared: Arc<RedisState>,
     seeds: Vec<Host>,
     orders: mpsc::Receiver<Order>,
-    moved: mpsc::UnboundedReceiver<Moved>,
-    mover: mpsc::UnboundedSender<Moved>,
+    moved: mpsc::UnboundedReceiver<Redirection>,
+    redirections: mpsc::UnboundedSender<Redirection>,
     map: SlotMap,
     links: HashMap<Host, Shard>,
-    placed: HashMap<Name, Placed>,
+    placed: HashMap<Name, Placement>,
     links_made: u64,
     refreshed: Option<Instant>,
 }
@@ -56,8 +59,8 @@ struct Shard {
 
 /// A subscription and where it is.
 #[derive(Debug)]
-struct Placed {
-    kind: Kind,
+struct Placement {
+    kind: SubscriptionKind,
     target: Target,
     /// `None` while no master serves its slot.
     host: Option<Host>,
@@ -69,16 +72,16 @@ struct Placed {
 impl Shards {
     /// Creates the links of a node that follow `orders`. `seeds` are some nodes of the cluster.
     pub(super) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<RedisState>,
         seeds: Vec<Host>,
         orders: mpsc::Receiver<Order>,
     ) -> Self {
-        let (mover, moved) = mpsc::unbounded_channel();
+        let (redirections, moved) = mpsc::unbounded_channel();
         let mut shards = Self {
             seeds,
             orders,
             moved,
-            mover,
+            redirections,
             map: SlotMap::default(),
             links: HashMap::default(),
             placed: HashMap::default(),
@@ -88,11 +91,11 @@ impl Shards {
         };
         let control = shards.shared.names.control().into_bytes().into();
         let subscription = Subscription {
-            kind: Kind::Shard,
+            kind: SubscriptionKind::Shard,
             target: Target::Control,
             waiters: Vec::new(),
         };
-        shards.note(control, subscription);
+        shards.record(control, subscription);
         shards
     }
 
@@ -104,16 +107,16 @@ impl Shards {
             tokio::select! {
                 order = self.orders.recv() => match order {
                     Some(Order::Subscribe(name, subscription)) => {
-                        self.note(Arc::clone(&name), subscription);
+                        self.record(Arc::clone(&name), subscription);
                         self.place(&name).await;
                     }
                     Some(Order::Unsubscribe(name)) => self.unsubscribe(&name).await,
                     None => return,
                 },
                 Some(moved) = self.moved.recv() => {
-                    self.take_back(moved);
+                    self.handle_redirection(moved);
                     while let Ok(moved) = self.moved.try_recv() {
-                        self.take_back(moved);
+                        self.handle_redirection(moved);
                     }
                     self.refresh().await;
                 }
@@ -124,8 +127,8 @@ impl Shards {
         }
     }
 
-    fn note(&mut self, name: Name, subscription: Subscription) {
-        let placed = Placed {
+    fn record(&mut self, name: Name, subscription: Subscription) {
+        let placed = Placement {
             kind: subscription.kind,
             target: subscription.target,
             host: None,
@@ -146,7 +149,7 @@ impl Shards {
     }
 
     /// Takes back a subscription that a link can no longer serve.
-    fn take_back(&mut self, moved: Moved) {
+    fn handle_redirection(&mut self, moved: Redirection) {
         if let Target::Probe = moved.subscription.target {
             // A link that cannot receive its own publications is replaced by one with another
             // loopback channel.
@@ -197,11 +200,11 @@ impl Shards {
                     reason,
                     "no node of the cluster returned the masters of the slots"
                 );
-                self.shared.set_trouble(&reason);
+                *lock(&self.shared.trouble) = reason;
                 return;
             }
         }
-        self.match_links();
+        self.update_links();
         let names: Vec<Name> = self.placed.keys().cloned().collect();
         for name in names {
             self.place(&name).await;
@@ -209,7 +212,7 @@ impl Shards {
     }
 
     /// Ends links to nodes that are not masters, and creates those that are missing.
-    fn match_links(&mut self) {
+    fn update_links(&mut self) {
         let masters = self.map.masters();
         let ended = self.links.extract_if(|host, _| !masters.contains(host));
         let ended: HashMap<Host, Option<Instant>> = ended
@@ -238,14 +241,14 @@ impl Shards {
         let (orders, queue) = mpsc::channel(ORDERS_MAX);
         self.links_made += 1;
         let number = self.links_made;
-        let (shared, mover) = (Arc::clone(&self.shared), self.mover.clone());
+        let (shared, redirections) = (Arc::clone(&self.shared), self.redirections.clone());
         let link = Link::new(
             shared,
             number,
             Some(host.clone()),
             probe,
             queue,
-            Some(mover),
+            Some(redirections),
         );
         tokio::spawn(link.run());
         Some(Shard { number, orders })
@@ -272,7 +275,7 @@ impl Shards {
         };
         let mut waiters = std::mem::take(&mut placed.waiters);
         if let Some(missed) = placed.missed.take() {
-            waiters.push(tell_gap(&self.shared, &placed.target, missed));
+            waiters.push(report_gap(&self.shared, &placed.target, missed));
         }
         let subscription = Subscription {
             kind: placed.kind,
@@ -286,23 +289,19 @@ impl Shards {
 }
 
 /// Reports a gap in a channel once it is subscribed again.
-fn tell_gap(shared: &Arc<Shared>, target: &Target, missed: Instant) -> Waiter {
+fn report_gap(shared: &Arc<RedisState>, target: &Target, missed: Instant) -> Waiter {
     let (waiter, ready) = oneshot::channel();
     let shared = Arc::clone(shared);
-    let channel = match target {
-        Target::Channel { channel, .. } => Some(channel.clone()),
-        Target::Pattern { pattern, .. } => Some(pattern.clone()),
-        Target::Control | Target::Probe => None,
-    };
+    let channel = target.channel().cloned();
     tokio::spawn(async move {
         if let (Some(channel), Ok(Ok(()))) = (channel, ready.await) {
-            shared.sequencer().reset_channel(channel.as_str());
+            lock(&shared.sequencer).reset_channel(channel.as_str());
             let gap = Gap {
                 channels: Some(vec![channel]),
                 lasted: missed.elapsed(),
                 reason: GapReason::LinkLost,
             };
-            shared.ingest(vec![Event::Gap(gap)]).await;
+            shared.ingest.ingest(vec![Event::Gap(gap)]).await;
         }
     });
     waiter

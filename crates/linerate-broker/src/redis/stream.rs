@@ -20,8 +20,8 @@ pub(super) enum Stream {
     Gone,
     Plain(TcpStream),
     /// Detached from the runtime: bytes that arrive wait in the kernel until
-    /// [`watch`](Self::watch).
-    Resting(net::TcpStream),
+    /// [`attach`](Self::attach).
+    Detached(net::TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
@@ -31,21 +31,21 @@ impl Stream {
     ///
     /// # Errors
     /// Returns an error if the connection can no longer be used.
-    pub(super) fn rest(&mut self) -> io::Result<()> {
+    pub(super) fn detach(&mut self) -> io::Result<()> {
         *self = match mem::replace(self, Self::Gone) {
-            Self::Plain(stream) => Self::Resting(stream.into_std()?),
+            Self::Plain(stream) => Self::Detached(stream.into_std()?),
             other => other,
         };
         Ok(())
     }
 
-    /// Undoes [`rest`](Self::rest). What has arrived can be read immediately.
+    /// Undoes [`detach`](Self::detach). What has arrived can be read immediately.
     ///
     /// # Errors
     /// Returns an error if the connection can no longer be used.
-    pub(super) fn watch(&mut self) -> io::Result<()> {
+    pub(super) fn attach(&mut self) -> io::Result<()> {
         *self = match mem::replace(self, Self::Gone) {
-            Self::Resting(stream) => Self::Plain(TcpStream::from_std(stream)?),
+            Self::Detached(stream) => Self::Plain(TcpStream::from_std(stream)?),
             other => other,
         };
         Ok(())
@@ -57,7 +57,7 @@ impl Stream {
         poll: impl FnOnce(Pin<&mut dyn Duplex>) -> Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         match self {
-            Self::Gone | Self::Resting(_) => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+            Self::Gone | Self::Detached(_) => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
             Self::Plain(stream) => poll(Pin::new(stream)),
             Self::Tls(stream) => poll(Pin::new(stream)),
         }
@@ -89,7 +89,7 @@ impl AsyncWrite for Stream {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if matches!(*self, Self::Resting(_)) {
+        if matches!(*self, Self::Detached(_)) {
             return Poll::Ready(Ok(())); // Only TLS buffers output.
         }
         self.poll_with(|stream| stream.poll_flush(context))
@@ -117,21 +117,21 @@ mod tests {
         let mut stream = Stream::Plain(ours.unwrap());
         let mut space = [0; 8];
         for _ in 0..3 {
-            stream.rest().unwrap();
-            stream.rest().unwrap();
+            stream.detach().unwrap();
+            stream.detach().unwrap();
             theirs.write_all(b"one").await.unwrap();
             assert!(stream.read(&mut space).await.is_err());
-            stream.watch().unwrap();
-            stream.watch().unwrap();
+            stream.attach().unwrap();
+            stream.attach().unwrap();
             stream.write_all(b"two").await.unwrap();
             stream.read_exact(&mut space[..3]).await.unwrap();
             assert_eq!(&space[..3], b"one");
             theirs.read_exact(&mut space[..3]).await.unwrap();
             assert_eq!(&space[..3], b"two");
         }
-        stream.rest().unwrap();
+        stream.detach().unwrap();
         drop(theirs);
-        stream.watch().unwrap();
+        stream.attach().unwrap();
         assert_eq!(stream.read(&mut space).await.unwrap(), 0);
     }
 }

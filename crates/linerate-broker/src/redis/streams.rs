@@ -6,27 +6,21 @@ use ::redis::Script;
 use bytes::Bytes;
 use linerate_hub::{Epoch, Publication, StreamPosition};
 
-use super::{
-    commands::Commands,
-    envelope,
-    names::{Names, Stored},
-};
+use super::{envelope, names::DurableKeys, state::RedisState};
 use crate::{
     broker::BrokerError,
     incarnation,
     request::{History, HistoryRequest, Publish, Published, StreamOptions},
 };
 
-/// The scripts, and how long values are remembered.
+/// The scripts of durable channels.
 #[derive(Debug)]
 pub(super) struct Streams {
     publish: Script,
     publish_once: Script,
     history: Script,
-    meta_ttl: Duration,
-    idempotency_ttl: Duration,
     /// The publishing command: `PUBLISH`, or `SPUBLISH` in a sharded cluster.
-    word: &'static str,
+    pub(super) word: &'static str,
 }
 
 /// The beginning of each script that uses a stream.
@@ -40,59 +34,55 @@ macro_rules! adopt {
 type Entry = (String, Vec<Bytes>);
 
 /// The result of the script `history`: epoch, newest offset, oldest stored offset, entries.
-type Part = (String, String, String, Vec<Entry>);
+type HistoryReply = (String, String, String, Vec<Entry>);
 
 impl Streams {
-    pub(super) fn new(meta_ttl: Duration, idempotency_ttl: Duration, word: &'static str) -> Self {
+    pub(super) fn new(word: &'static str) -> Self {
         Self {
             publish: Script::new(concat!(adopt!(), include_str!("lua/publish.lua"))),
             publish_once: Script::new(include_str!("lua/publish_once.lua")),
             history: Script::new(concat!(adopt!(), include_str!("lua/history.lua"))),
-            meta_ttl,
-            idempotency_ttl,
             word,
         }
     }
+}
 
+impl RedisState {
     /// Publishes in a plain channel with the Redis name `name`.
     pub(super) async fn publish_plain(
         &self,
-        commands: &Commands,
-        names: &Names,
         name: &str,
         publish: &Publish,
     ) -> Result<Published, BrokerError> {
         let payload = &publish.payload[..];
         let Some(key) = &publish.idempotency_key else {
-            let mut command = ::redis::cmd(self.word);
+            let mut command = ::redis::cmd(self.streams.word);
             command.arg(name).arg(payload);
-            let _: () = commands.query(&command).await?;
+            let _: () = self.commands.query(&command).await?;
             return Ok(Published::default());
         };
-        let mut call = self.publish_once.key(names.answer(name, key));
+        let mut call = self.streams.publish_once.key(self.names.answer(name, key));
         call.arg(name)
             .arg(payload)
-            .arg(self.word)
-            .arg(milliseconds(self.idempotency_ttl));
+            .arg(self.streams.word)
+            .arg(milliseconds(self.options.idempotency_ttl));
         let call = async |mut connection| call.invoke_async::<()>(&mut connection).await;
-        commands.run(call).await?;
+        self.commands.run(call).await?;
         Ok(Published::default())
     }
 
     /// Publishes in a durable channel with the Redis name `name`.
-    pub(super) async fn publish(
+    pub(super) async fn publish_durable(
         &self,
-        commands: &Commands,
-        names: &Names,
         name: &str,
         publish: &Publish,
     ) -> Result<Published, BrokerError> {
-        let Stored { keys, former } = names.stored(name);
+        let DurableKeys { keys, former } = self.names.durable_keys(name);
         let options = publish.options;
-        let mut call = self.publish.key(keys.meta);
+        let mut call = self.streams.publish.key(keys.meta);
         call.key(keys.stream);
         if let Some(key) = &publish.idempotency_key {
-            call.key(names.answer(name, key));
+            call.key(self.names.answer(name, key));
         }
         if let Some(former) = former {
             call.key(former.meta).key(former.stream);
@@ -102,39 +92,37 @@ impl Streams {
             .arg(envelope::meta(publish.info.as_ref(), &publish.tags))
             .arg(options.size_max)
             .arg(milliseconds(options.ttl))
-            .arg(milliseconds(self.meta_ttl.max(options.ttl)))
+            .arg(milliseconds(self.options.meta_ttl.max(options.ttl)))
             .arg(incarnation::random())
-            .arg(self.word)
-            .arg(milliseconds(self.idempotency_ttl));
+            .arg(self.streams.word)
+            .arg(milliseconds(self.options.idempotency_ttl));
         let call =
             async |mut connection| call.invoke_async::<(String, String)>(&mut connection).await;
-        let (epoch, offset) = commands.run(call).await?;
+        let (epoch, offset) = self.commands.run(call).await?;
         let position = Some(position(&epoch, &offset)?);
         Ok(Published { position })
     }
 
     /// Reads the stream of a channel with the Redis name `name`.
-    pub(super) async fn history(
+    pub(super) async fn read_stream(
         &self,
-        commands: &Commands,
-        names: &Names,
         name: &str,
         options: StreamOptions,
         request: &HistoryRequest,
     ) -> Result<History, BrokerError> {
-        let Stored { keys, former } = names.stored(name);
+        let DurableKeys { keys, former } = self.names.durable_keys(name);
         let since = request.since.as_ref();
         let limit = request
             .limit
             .map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
-        let mut call = self.history.key(keys.meta);
+        let mut call = self.streams.history.key(keys.meta);
         call.key(keys.stream);
         if let Some(former) = former {
             call.key(former.meta).key(former.stream);
         }
         call.arg(incarnation::random())
             .arg(milliseconds(options.ttl))
-            .arg(milliseconds(self.meta_ttl.max(options.ttl)))
+            .arg(milliseconds(self.options.meta_ttl.max(options.ttl)))
             .arg(since.map_or("", |since| since.epoch.as_str()))
             .arg(since.map_or(0, |since| since.offset))
             .arg(limit)
@@ -142,27 +130,22 @@ impl Streams {
                 true => "XREVRANGE",
                 false => "XRANGE",
             });
-        let call = async |mut connection| call.invoke_async::<Part>(&mut connection).await;
-        history(commands.run(call).await?, since)
+        let call = async |mut connection| call.invoke_async::<HistoryReply>(&mut connection).await;
+        history(self.commands.run(call).await?, since)
     }
 
     /// Deletes the contents of a channel's stream.
-    pub(super) async fn remove(
-        &self,
-        commands: &Commands,
-        names: &Names,
-        name: &str,
-    ) -> Result<(), BrokerError> {
-        let Stored { keys, former } = names.stored(name);
+    pub(super) async fn remove_stream(&self, name: &str) -> Result<(), BrokerError> {
+        let DurableKeys { keys, former } = self.names.durable_keys(name);
         let mut command = ::redis::cmd("DEL");
         command.arg(keys.stream);
         command.arg(former.map(|former| former.stream));
-        commands.query(&command).await
+        self.commands.query(&command).await
     }
 }
 
 fn history(
-    (epoch, newest, oldest, entries): Part,
+    (epoch, newest, oldest, entries): HistoryReply,
     since: Option<&StreamPosition>,
 ) -> Result<History, BrokerError> {
     let newest = position(&epoch, &newest)?;

@@ -30,7 +30,7 @@ pub(super) type Waiter = oneshot::Sender<Result<(), BrokerError>>;
 
 /// One of the three ways to subscribe.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum SubscriptionKind {
     Channel,
     Pattern,
     Shard,
@@ -56,17 +56,28 @@ pub(super) enum Target {
     Probe,
 }
 
+impl Target {
+    /// Returns the channel or pattern of an application.
+    pub(super) fn channel(&self) -> Option<&ChannelName> {
+        match self {
+            Self::Channel { channel, .. } => Some(channel),
+            Self::Pattern { pattern, .. } => Some(pattern),
+            Self::Control | Self::Probe => None,
+        }
+    }
+}
+
 /// A subscription of this node.
 #[derive(Debug)]
 pub(super) struct Subscription {
-    pub(super) kind: Kind,
+    pub(super) kind: SubscriptionKind,
     pub(super) target: Target,
     pub(super) waiters: Vec<Waiter>,
 }
 
 /// The outcome of a reply.
 #[derive(Debug, Eq, PartialEq)]
-pub(super) enum Outcome {
+pub(super) enum ReplyOutcome {
     /// The names whose slot is now served by another node of the cluster.
     Moved(Vec<Name>),
     Nothing,
@@ -80,7 +91,7 @@ pub(super) struct Subscriptions {
     entries: HashMap<Name, Entry>,
     /// The names for which a command must be sent.
     dirty: VecDeque<Name>,
-    sent: VecDeque<Sent>,
+    sent: VecDeque<SentCommand>,
     serial: u64,
 }
 
@@ -97,17 +108,17 @@ struct Entry {
 }
 
 #[derive(Debug)]
-struct Sent {
+struct SentCommand {
     serial: u64,
-    what: What,
+    what: CommandKind,
     names: VecDeque<Name>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum What {
+enum CommandKind {
     Ping,
-    Subscribe(Kind),
-    Unsubscribe(Kind),
+    Subscribe(SubscriptionKind),
+    Unsubscribe(SubscriptionKind),
 }
 
 impl Subscriptions {
@@ -131,7 +142,7 @@ impl Subscriptions {
                 self.entries.insert(Arc::clone(&name), entry);
             }
         }
-        self.soil(name);
+        self.mark_dirty(name);
     }
 
     /// Ends the subscription to `name`.
@@ -144,7 +155,7 @@ impl Subscriptions {
                 entry.is_wanted = false;
                 entry.subscription.waiters.clear();
             }
-            self.soil(name);
+            self.mark_dirty(name);
         }
     }
 
@@ -176,29 +187,30 @@ impl Subscriptions {
 
     /// Appends a `PING`.
     pub(super) fn ping(&mut self, out: &mut Vec<u8>) {
-        self.write(What::Ping, VecDeque::new(), out);
+        self.write(CommandKind::Ping, VecDeque::new(), out);
     }
 
     /// Handles a reply that is not a message.
-    pub(super) fn handle_reply(&mut self, reply: Reply<'_>) -> Result<Outcome, RespError> {
+    pub(super) fn handle_reply(&mut self, reply: Reply<'_>) -> Result<ReplyOutcome, RespError> {
         match reply {
             Reply::Error(reason) => self.handle_error(reason),
-            Reply::Message(_) => Ok(Outcome::Nothing),
+            Reply::Message(_) => Ok(ReplyOutcome::Nothing),
             Reply::Pong | Reply::Simple(_) => match self.sent.pop_front() {
-                Some(sent) if sent.what == What::Ping => Ok(Outcome::Nothing),
+                Some(sent) if sent.what == CommandKind::Ping => Ok(ReplyOutcome::Nothing),
                 _ => Err(RespError::Reply),
             },
             Reply::Subscribed(name) => {
-                let serial = self.acknowledged(name, |what| matches!(what, What::Subscribe(_)));
+                let serial =
+                    self.acknowledged(name, |what| matches!(what, CommandKind::Subscribe(_)));
                 self.settle(name, serial.ok_or(RespError::Reply)?);
-                Ok(Outcome::Nothing)
+                Ok(ReplyOutcome::Nothing)
             }
             Reply::Unsubscribed(name) => {
-                match self.acknowledged(name, |what| matches!(what, What::Unsubscribe(_))) {
+                match self.acknowledged(name, |what| matches!(what, CommandKind::Unsubscribe(_))) {
                     Some(serial) => self.settle(name, serial),
-                    None => return Ok(Outcome::Moved(self.own(&[name.into()]))),
+                    None => return Ok(ReplyOutcome::Moved(self.current_names(&[name.into()]))),
                 }
-                Ok(Outcome::Nothing)
+                Ok(ReplyOutcome::Nothing)
             }
         }
     }
@@ -225,7 +237,7 @@ impl Subscriptions {
         wanted.map(|entry| &mut entry.subscription.target)
     }
 
-    fn soil(&mut self, name: Name) {
+    fn mark_dirty(&mut self, name: Name) {
         if let Some(entry) = self.entries.get_mut(&name)
             && !mem::replace(&mut entry.is_dirty, true)
         {
@@ -233,7 +245,7 @@ impl Subscriptions {
         }
     }
 
-    fn next_command(&mut self) -> Option<(What, VecDeque<Name>)> {
+    fn next_command(&mut self) -> Option<(CommandKind, VecDeque<Name>)> {
         let mut names: VecDeque<Name> = VecDeque::new();
         let mut command = None;
         while let Some(name) = self.dirty.front() {
@@ -246,7 +258,8 @@ impl Subscriptions {
                 command == Some(what)
                     && !entry.is_alone
                     && names.len() < NAMES_MAX
-                    && (entry.subscription.kind != Kind::Shard || slot(first) == slot(name))
+                    && (entry.subscription.kind != SubscriptionKind::Shard
+                        || slot(first) == slot(name))
             });
             if !fits {
                 break;
@@ -263,13 +276,13 @@ impl Subscriptions {
         command.map(|what| (what, names))
     }
 
-    fn write(&mut self, what: What, names: VecDeque<Name>, out: &mut Vec<u8>) {
+    fn write(&mut self, what: CommandKind, names: VecDeque<Name>, out: &mut Vec<u8>) {
         self.serial += 1;
         let mut words = vec![what.word()];
         words.extend(names.iter().map(|name| &name[..]));
         write_command(&words, out);
         let serial = self.serial;
-        self.sent.push_back(Sent {
+        self.sent.push_back(SentCommand {
             serial,
             what,
             names,
@@ -278,7 +291,7 @@ impl Subscriptions {
 
     /// Returns the serial number of the command that this reply answers, or `None` if no such
     /// command was sent.
-    fn acknowledged(&mut self, name: &[u8], is_kind: impl Fn(What) -> bool) -> Option<u64> {
+    fn acknowledged(&mut self, name: &[u8], is_kind: impl Fn(CommandKind) -> bool) -> Option<u64> {
         let sent = self.sent.front_mut()?;
         let is_answer = is_kind(sent.what) && sent.names.front().is_some_and(|own| **own == *name);
         if !is_answer {
@@ -314,18 +327,18 @@ impl Subscriptions {
         }
     }
 
-    fn handle_error(&mut self, reason: &[u8]) -> Result<Outcome, RespError> {
+    fn handle_error(&mut self, reason: &[u8]) -> Result<ReplyOutcome, RespError> {
         let text = shortened(reason).to_string();
         if reason.starts_with(b"NOAUTH") {
-            return Ok(Outcome::Unauthenticated(text));
+            return Ok(ReplyOutcome::Unauthenticated(text));
         }
         let sent = self.sent.pop_front().ok_or(RespError::Reply)?;
-        if sent.what == What::Ping {
-            return Ok(Outcome::Nothing);
+        if sent.what == CommandKind::Ping {
+            return Ok(ReplyOutcome::Nothing);
         }
         if reason.starts_with(b"MOVED") || reason.starts_with(b"CLUSTERDOWN") {
             let names: Vec<Name> = sent.names.into();
-            return Ok(Outcome::Moved(self.own(&names)));
+            return Ok(ReplyOutcome::Moved(self.current_names(&names)));
         }
         let is_single = sent.names.len() == 1;
         for name in sent.names {
@@ -334,7 +347,7 @@ impl Subscriptions {
                 false => self.retry_alone(name),
             }
         }
-        Ok(Outcome::Nothing)
+        Ok(ReplyOutcome::Nothing)
     }
 
     fn refuse(&mut self, name: &[u8], reason: &str) {
@@ -357,11 +370,11 @@ impl Subscriptions {
         if let Some(entry) = self.entries.get_mut(&name) {
             entry.is_alone = true;
         }
-        self.soil(name);
+        self.mark_dirty(name);
     }
 
     /// Returns the names that are still subscribed.
-    fn own(&self, names: &[Name]) -> Vec<Name> {
+    fn current_names(&self, names: &[Name]) -> Vec<Name> {
         let wanted = names.iter().filter(|name| {
             let entry = self.entries.get(&name[..]);
             entry.is_some_and(|entry| entry.is_wanted)
@@ -371,24 +384,24 @@ impl Subscriptions {
 }
 
 impl Entry {
-    fn command(&self) -> What {
+    fn command(&self) -> CommandKind {
         match self.is_wanted {
-            true => What::Subscribe(self.subscription.kind),
-            false => What::Unsubscribe(self.subscription.kind),
+            true => CommandKind::Subscribe(self.subscription.kind),
+            false => CommandKind::Unsubscribe(self.subscription.kind),
         }
     }
 }
 
-impl What {
+impl CommandKind {
     fn word(self) -> &'static [u8] {
         match self {
             Self::Ping => b"PING",
-            Self::Subscribe(Kind::Channel) => b"SUBSCRIBE",
-            Self::Subscribe(Kind::Pattern) => b"PSUBSCRIBE",
-            Self::Subscribe(Kind::Shard) => b"SSUBSCRIBE",
-            Self::Unsubscribe(Kind::Channel) => b"UNSUBSCRIBE",
-            Self::Unsubscribe(Kind::Pattern) => b"PUNSUBSCRIBE",
-            Self::Unsubscribe(Kind::Shard) => b"SUNSUBSCRIBE",
+            Self::Subscribe(SubscriptionKind::Channel) => b"SUBSCRIBE",
+            Self::Subscribe(SubscriptionKind::Pattern) => b"PSUBSCRIBE",
+            Self::Subscribe(SubscriptionKind::Shard) => b"SSUBSCRIBE",
+            Self::Unsubscribe(SubscriptionKind::Channel) => b"UNSUBSCRIBE",
+            Self::Unsubscribe(SubscriptionKind::Pattern) => b"PUNSUBSCRIBE",
+            Self::Unsubscribe(SubscriptionKind::Shard) => b"SUNSUBSCRIBE",
         }
     }
 }

@@ -12,7 +12,7 @@ use rustls::{
 /// The trusted CA certificates: as a configuration for our own connections, and as PEM for those
 /// that send commands. The library of the latter only takes PEM, so the system's certificates have
 /// to be loaded instead of having the system verify servers.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct Trust {
     pub(super) config: Arc<ClientConfig>,
     pub(super) pem: Vec<u8>,
@@ -72,12 +72,6 @@ impl Trust {
             config: Arc::new(config),
             pem,
         })
-    }
-}
-
-impl std::fmt::Debug for Trust {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Trust").finish_non_exhaustive()
     }
 }
 

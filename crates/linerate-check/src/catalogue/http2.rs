@@ -4,7 +4,6 @@ mod ends;
 mod fields;
 mod frames;
 mod requests;
-mod settings;
 mod streams;
 mod stress;
 mod valid;
@@ -27,7 +26,6 @@ pub(super) fn rows(request: &Request) -> Vec<Row> {
     let mut rows = valid::rows(maker);
     rows.extend(streams::rows(maker));
     rows.extend(frames::rows(maker));
-    rows.extend(settings::rows(maker));
     rows.extend(requests::rows(maker));
     rows.extend(fields::rows(maker));
     rows.extend(ends::rows(maker));

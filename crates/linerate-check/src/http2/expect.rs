@@ -45,9 +45,9 @@ impl Fate {
 
 /// What came back on an HTTP/2 connection.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct Http2Outcome {
     /// The streams on which something came back, by their numbers.
-    pub streams: BTreeMap<u32, SeenStream>,
+    pub streams: BTreeMap<u32, StreamOutcome>,
     /// The error code of a GOAWAY, if one came.
     pub goaway: Option<u32>,
     /// How many of our PINGs were answered.
@@ -56,7 +56,7 @@ pub struct Seen {
 
 /// What came back on a stream.
 #[derive(Clone, Debug, Default)]
-pub struct SeenStream {
+pub struct StreamOutcome {
     /// The response.
     pub head: Option<Head>,
     /// The messages and Pongs of its WebSocket.
@@ -69,7 +69,7 @@ pub struct SeenStream {
     pub reset: Option<u32>,
 }
 
-impl Seen {
+impl Http2Outcome {
     /// Describes it in a few words, one item per stream.
     pub(crate) fn in_words(&self) -> Vec<String> {
         let mut words = Vec::new();
@@ -87,7 +87,7 @@ impl Seen {
     }
 }
 
-impl SeenStream {
+impl StreamOutcome {
     /// Returns the status of the response.
     pub fn status(&self) -> Option<u16> {
         self.head.as_ref().and_then(Head::status)

@@ -34,7 +34,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{answers::Answer, case::Verdict, http::Head, outcome::Closed};
+    use crate::{answers::Answer, case::Verdict, http::Head, outcome::CloseFrame};
 
     fn outcome(status: Option<u16>, end: End) -> Outcome {
         let head = status.map(|status| Head {
@@ -71,7 +71,7 @@ mod tests {
         let answered = outcome(Some(408), End::Open);
         assert_eq!(judge(true, &answered).verdict, Verdict::Wrong);
         let mut closed = outcome(None, End::Open);
-        closed.close = Some(Closed {
+        closed.close = Some(CloseFrame {
             code: Some(1002),
             stages: 1,
         });

@@ -6,7 +6,7 @@ use crate::{
     case::Expect,
     connection::End,
     http2::{
-        Fate, SeenStream,
+        Fate, StreamOutcome,
         frame::{NO_ERROR, PROTOCOL_ERROR, error_name},
     },
     outcome::Outcome,
@@ -15,7 +15,7 @@ use crate::{
 /// Judges the streams of a connection. The worst verdict counts.
 pub(super) fn judge_streams(fates: &[(u32, Fate)], outcome: &Outcome) -> Judgement {
     let seen = &outcome.http2;
-    let nothing = SeenStream::default();
+    let nothing = StreamOutcome::default();
     let ends = has_ended(outcome);
     if ends && fates.iter().any(|(_, fate)| fate.may_end_connection()) {
         return judge_ended(fates, outcome);
@@ -96,11 +96,11 @@ pub(super) fn judge_endurance(stream: u32, outcome: &Outcome) -> Judgement {
     }
 }
 
-fn opens(stream: &SeenStream) -> bool {
+fn opens(stream: &StreamOutcome) -> bool {
     stream.head.as_ref().is_some_and(|head| head.opens())
 }
 
-fn judge_stream(fate: &Fate, stream: &SeenStream, ends: bool) -> Judgement {
+fn judge_stream(fate: &Fate, stream: &StreamOutcome, ends: bool) -> Judgement {
     match fate {
         Fate::Answered if stream.head.is_some() || stream.reset.is_some() => Judgement::right(),
         Fate::Answered if ends => Judgement::permitted("the connection ends without an answer"),
@@ -120,7 +120,7 @@ fn judge_stream(fate: &Fate, stream: &SeenStream, ends: bool) -> Judgement {
     }
 }
 
-fn judge_answers(answers: &[Answer], stream: &SeenStream, ends: bool) -> Judgement {
+fn judge_answers(answers: &[Answer], stream: &StreamOutcome, ends: bool) -> Judgement {
     if !opens(stream) {
         return Judgement::wrong(match stream.status() {
             Some(status) => format!("valid input is refused with {status}"),
@@ -139,7 +139,7 @@ fn judge_answers(answers: &[Answer], stream: &SeenStream, ends: bool) -> Judgeme
     })
 }
 
-fn judge_close(codes: &[u16], before: &[Answer], stream: &SeenStream, ends: bool) -> Judgement {
+fn judge_close(codes: &[u16], before: &[Answer], stream: &StreamOutcome, ends: bool) -> Judgement {
     if stream.answers != before {
         return Judgement::wrong(
             "it was accepted as a message, or an earlier message was not answered",
@@ -157,7 +157,7 @@ fn judge_close(codes: &[u16], before: &[Answer], stream: &SeenStream, ends: bool
     }
 }
 
-fn judge_malformed(stream: &SeenStream) -> Judgement {
+fn judge_malformed(stream: &StreamOutcome) -> Judgement {
     match (stream.status(), stream.reset) {
         _ if opens(stream) => Judgement::wrong("a WebSocket is opened"),
         // RFC 9113 §8.1.1: "a server MAY send an HTTP response prior to closing or resetting the
@@ -172,7 +172,7 @@ fn judge_malformed(stream: &SeenStream) -> Judgement {
     }
 }
 
-fn judge_refusal(statuses: &[u16], stream: &SeenStream, ends: bool) -> Judgement {
+fn judge_refusal(statuses: &[u16], stream: &StreamOutcome, ends: bool) -> Judgement {
     match stream.status() {
         _ if opens(stream) => Judgement::wrong("a WebSocket is opened"),
         Some(status) if statuses.contains(&status) => Judgement::right(),
@@ -183,7 +183,7 @@ fn judge_refusal(statuses: &[u16], stream: &SeenStream, ends: bool) -> Judgement
     }
 }
 
-fn judge_reset(codes: &[u32], stream: &SeenStream) -> Judgement {
+fn judge_reset(codes: &[u32], stream: &StreamOutcome) -> Judgement {
     match stream.reset {
         Some(code) if codes.contains(&code) => Judgement::right(),
         Some(code) => {
@@ -217,7 +217,7 @@ pub(super) fn is_settled(expect: &Expect, outcome: &Outcome) -> bool {
     })
 }
 
-fn is_stream_settled(fate: &Fate, stream: &SeenStream) -> bool {
+fn is_stream_settled(fate: &Fate, stream: &StreamOutcome) -> bool {
     let is_over = stream.end != End::Open;
     match fate {
         Fate::Answered | Fate::Refused(_) | Fate::Malformed | Fate::MalformedOrOpened => {
@@ -232,9 +232,9 @@ fn is_stream_settled(fate: &Fate, stream: &SeenStream) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{case::Verdict, http::Head, http2::Seen};
+    use crate::{case::Verdict, http::Head, http2::Http2Outcome};
 
-    fn judged(seen: Seen, fates: &[(u32, Fate)], end: End) -> Verdict {
+    fn judged(seen: Http2Outcome, fates: &[(u32, Fate)], end: End) -> Verdict {
         let outcome = Outcome {
             http2: seen,
             end,
@@ -243,20 +243,20 @@ mod tests {
         judge_streams(fates, &outcome).verdict
     }
 
-    fn seen(stream: SeenStream) -> Seen {
-        Seen {
+    fn seen(stream: StreamOutcome) -> Http2Outcome {
+        Http2Outcome {
             streams: [(1, stream)].into(),
-            ..Seen::default()
+            ..Http2Outcome::default()
         }
     }
 
-    fn answered(status: u16) -> SeenStream {
-        SeenStream {
+    fn answered(status: u16) -> StreamOutcome {
+        StreamOutcome {
             head: Some(Head {
                 line: format!("HTTP/2 {status}"),
                 fields: Vec::new(),
             }),
-            ..SeenStream::default()
+            ..StreamOutcome::default()
         }
     }
 
@@ -266,11 +266,11 @@ mod tests {
         let judged = |stream| judged(seen(stream), &fates, End::Open);
         assert_eq!(judged(answered(200)), Verdict::Wrong);
         assert_eq!(judged(answered(400)), Verdict::Right);
-        assert_eq!(judged(SeenStream::default()), Verdict::Wrong);
-        let reset = |code| SeenStream {
+        assert_eq!(judged(StreamOutcome::default()), Verdict::Wrong);
+        let reset = |code| StreamOutcome {
             end: End::Reset,
             reset: Some(code),
-            ..SeenStream::default()
+            ..StreamOutcome::default()
         };
         assert_eq!(judged(reset(PROTOCOL_ERROR)), Verdict::Right);
         assert_eq!(judged(reset(2)), Verdict::Permitted);
@@ -282,15 +282,15 @@ mod tests {
         let judged = |stream| judged(seen(stream), &fates, End::Open);
         assert_eq!(judged(answered(200)), Verdict::Right);
         assert_eq!(judged(answered(400)), Verdict::Right);
-        assert_eq!(judged(SeenStream::default()), Verdict::Wrong);
+        assert_eq!(judged(StreamOutcome::default()), Verdict::Wrong);
     }
 
     #[test]
     fn the_connection_may_end_in_place_of_a_stream_that_broke_a_rule() {
         let both = [(1, Fate::Malformed), (3, Fate::Answers(Vec::new()))];
-        let gone = |code| Seen {
+        let gone = |code| Http2Outcome {
             goaway: code,
-            ..Seen::default()
+            ..Http2Outcome::default()
         };
         let of = |code| judged(gone(code), &both, End::Fin);
         assert_eq!(of(Some(PROTOCOL_ERROR)), Verdict::Right);

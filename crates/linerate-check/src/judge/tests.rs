@@ -10,7 +10,7 @@ fn message(payload: &str) -> Answer {
 fn outcome(answers: &[Answer], code: Option<u16>, end: End) -> Outcome {
     Outcome {
         answers: answers.to_vec(),
-        close: code.map(|code| Closed {
+        close: code.map(|code| CloseFrame {
             code: (code > 0).then_some(code),
             stages: 1,
         }),
@@ -66,7 +66,7 @@ fn a_failure_that_delivers_or_does_not_happen_is_wrong() {
 #[test]
 fn a_failure_that_comes_late_is_permitted() {
     let mut late = outcome(&[], Some(1002), End::Fin);
-    late.close = late.close.map(|closed| Closed {
+    late.close = late.close.map(|closed| CloseFrame {
         stages: 2,
         ..closed
     });

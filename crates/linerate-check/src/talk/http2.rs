@@ -13,7 +13,7 @@ use crate::{
     case::{Case, Opening, Wait},
     connection::{Connection, End},
     frame::{Role, take_frame},
-    http2::{SeenStream, Session, Stream},
+    http2::{Session, Stream, StreamOutcome},
     judge::is_settled,
     outcome::Outcome,
 };
@@ -25,7 +25,7 @@ pub(crate) async fn hold(case: &Case, connection: Connection, patience: Duration
         _ => None,
     };
     let (reader, writer) = tokio::io::split(connection);
-    let talk = Talk {
+    let talk = Conversation {
         case,
         patience,
         reader,
@@ -39,23 +39,23 @@ pub(crate) async fn hold(case: &Case, connection: Connection, patience: Duration
 }
 
 /// The WebSocket on a stream.
-struct Spoken {
+struct WebSocketStream {
     arrived: Vec<u8>,
     answers: Answers,
 }
 
-struct Talk<'a> {
+struct Conversation<'a> {
     case: &'a Case,
     patience: Duration,
     reader: ReadHalf<Connection>,
     writer: WriteHalf<Connection>,
     session: Session,
-    spoken: BTreeMap<u32, Spoken>,
+    spoken: BTreeMap<u32, WebSocketStream>,
     outcome: Outcome,
     started: Instant,
 }
 
-impl Talk<'_> {
+impl Conversation<'_> {
     async fn run(mut self) -> Outcome {
         if matches!(self.case.input.opening, Opening::Http2 { .. }) {
             self.greet().await;
@@ -170,7 +170,7 @@ impl Talk<'_> {
             seen.head.clone_from(&stream.head);
             (seen.end, seen.reset) = (stream.end, stream.reset);
             if stream.head.as_ref().is_some_and(|head| head.opens()) {
-                let spoken = self.spoken.entry(*id).or_insert_with(Spoken::new);
+                let spoken = self.spoken.entry(*id).or_insert_with(WebSocketStream::new);
                 let fault = spoken.take(stream, seen);
                 outcome.fault = outcome.fault.take().or(fault);
             }
@@ -178,7 +178,7 @@ impl Talk<'_> {
     }
 }
 
-impl Spoken {
+impl WebSocketStream {
     fn new() -> Self {
         Self {
             arrived: Vec::new(),
@@ -187,7 +187,7 @@ impl Spoken {
     }
 
     /// Processes the WebSocket frames of a stream. Describes the first that no endpoint may send.
-    fn take(&mut self, stream: &mut Stream, seen: &mut SeenStream) -> Option<String> {
+    fn take(&mut self, stream: &mut Stream, seen: &mut StreamOutcome) -> Option<String> {
         self.arrived.extend(stream.data.drain(..));
         loop {
             let frame = match take_frame(&mut self.arrived) {

@@ -58,7 +58,7 @@ impl AsyncWrite for Segments {
 }
 
 /// A TLS connection with a [`Shape`].
-pub(crate) struct Shaped {
+pub(crate) struct ShapedStream {
     stream: Stream,
     shape: Shape,
 }
@@ -71,7 +71,7 @@ enum Stream {
     Gone,
 }
 
-impl Shaped {
+impl ShapedStream {
     pub(crate) fn new(stream: impl Into<TlsStream<Segments>>, shape: Shape) -> Self {
         Self {
             stream: Stream::Tls(Box::new(stream.into())),
@@ -127,7 +127,7 @@ fn poll_end(io: &mut Segments, is_tls12: bool, cx: &mut Context<'_>) -> Poll<io:
     }
 }
 
-impl AsyncRead for Shaped {
+impl AsyncRead for ShapedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -142,7 +142,7 @@ impl AsyncRead for Shaped {
     }
 }
 
-impl AsyncWrite for Shaped {
+impl AsyncWrite for ShapedStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

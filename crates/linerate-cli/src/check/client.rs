@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::Context;
 use linerate::tls::rustls::ServerConfig;
-use linerate_check::{Finding, Listening, Row};
+use linerate_check::{ClientPlan, Finding, Row};
 use tokio::net::TcpListener;
 
 /// How long to wait for a client started by `--run` to connect.
@@ -29,7 +29,7 @@ pub(super) async fn check(
     let scheme = if tls.is_some() { "wss" } else { "ws" };
     let url = format!("{scheme}://{}/", listener.local_addr()?);
     eprintln!("{url}");
-    let listening = Listening {
+    let listening = ClientPlan {
         listener,
         patience,
         arrival: command.map(|_| ARRIVAL_MAX),

@@ -6,7 +6,7 @@ use std::thread::available_parallelism;
 use linerate_logview::{
     aggregate::{Aggregator, Limits},
     format::Format,
-    input::Piece,
+    input::LogEvent,
     parallel::Pool,
 };
 
@@ -32,10 +32,10 @@ impl Counter {
     }
 
     /// Processes the next piece of a file.
-    pub(super) fn count(&mut self, piece: Piece<'_>) {
-        match piece {
-            Piece::Bytes(bytes) => self.handle_input(bytes),
-            Piece::Format(format) => self.set_format(format),
+    pub(super) fn count(&mut self, event: LogEvent<'_>) {
+        match event {
+            LogEvent::Bytes(bytes) => self.handle_input(bytes),
+            LogEvent::Format(format) => self.set_format(format),
             _ => {}
         }
     }

@@ -10,7 +10,7 @@ use std::thread;
 use anyhow::Context;
 use linerate_logview::{
     format::Format,
-    input::{Input, Piece},
+    input::{Input, LogEvent},
 };
 
 use super::counter::Counter;
@@ -137,9 +137,9 @@ impl Source {
         let Self {
             input, unfinished, ..
         } = self;
-        input.handle_input(bytes, |piece| match piece {
-            Piece::Bytes(bytes) => count_lines(bytes, unfinished, log),
-            piece => log.count(piece),
+        input.handle_input(bytes, |event| match event {
+            LogEvent::Bytes(bytes) => count_lines(bytes, unfinished, log),
+            event => log.count(event),
         })?;
         Ok(())
     }
@@ -148,9 +148,9 @@ impl Source {
         let Self {
             input, unfinished, ..
         } = self;
-        let ended = input.handle_eof(|piece| match piece {
-            Piece::Bytes(bytes) => count_lines(bytes, unfinished, log),
-            piece => log.count(piece),
+        let ended = input.handle_eof(|event| match event {
+            LogEvent::Bytes(bytes) => count_lines(bytes, unfinished, log),
+            event => log.count(event),
         });
         log.handle_input(unfinished);
         log.handle_eof();

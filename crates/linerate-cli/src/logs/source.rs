@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use linerate_logview::{
     decode,
     format::Format,
-    input::{Input, Piece},
+    input::{Input, LogEvent},
 };
 
 use super::counter::Counter;
@@ -83,7 +83,7 @@ impl FileReader<'_> {
         log: &mut Counter,
         buffer: &mut [u8],
     ) -> anyhow::Result<()> {
-        let mut count = |piece: Piece<'_>| log.count(piece);
+        let mut count = |event: LogEvent<'_>| log.count(event);
         let of_file = || format!("cannot read {}", name(self.file));
         loop {
             let len = read_some(source, buffer).with_context(of_file)?;

@@ -13,7 +13,7 @@ use crate::store::Row;
 pub struct Batch {
     /// The dictionaries of all values of this batch.
     pub(crate) dictionaries: Dictionaries,
-    pub(crate) requests: Vec<Request>,
+    pub(crate) requests: Vec<BatchRequest>,
     /// The unparsed lines by their numbers in the batch.
     pub(crate) samples: Samples,
     pub(crate) blank: u64,
@@ -24,7 +24,7 @@ pub struct Batch {
 
 /// A request, with the batch's codes for its values.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Request {
+pub(crate) struct BatchRequest {
     pub(crate) row: Row,
     /// The number of its line in the batch, from 1.
     pub(crate) line: u64,
@@ -45,7 +45,7 @@ impl Batch {
     }
 
     /// Returns the line of a request without its line ending.
-    pub(crate) fn line(&self, request: &Request) -> &[u8] {
+    pub(crate) fn line(&self, request: &BatchRequest) -> &[u8] {
         &self.text[request.start as usize..][..request.len as usize]
     }
 
@@ -62,7 +62,7 @@ impl Batch {
 
     /// Adds a line, using its marks if they are known.
     #[inline(always)]
-    pub(crate) fn note(
+    pub(crate) fn add(
         &mut self,
         parser: &mut Parser,
         line: Line<'_>,
@@ -72,17 +72,17 @@ impl Batch {
         if let (Line::Whole(text), Some(marks)) = (line, marks)
             && let Some(record) = parser.parse_usual(text, marks)
         {
-            self.note_request(&record, text, first_byte);
+            self.add_request(&record, text, first_byte);
         } else {
-            self.note_unusual(parser, line, first_byte);
+            self.add_unusual(parser, line, first_byte);
         }
     }
 
     #[inline(never)]
-    fn note_unusual(&mut self, parser: &mut Parser, line: Line<'_>, first_byte: usize) {
+    fn add_unusual(&mut self, parser: &mut Parser, line: Line<'_>, first_byte: usize) {
         let (text, reason) = match line {
             Line::Whole(text) => match parser.parse(text) {
-                Ok(record) => return self.note_request(&record, text, first_byte),
+                Ok(record) => return self.add_request(&record, text, first_byte),
                 Err(reason) => (text, reason),
             },
             Line::TooLong(text) => (text, Reason::TooLong),
@@ -95,8 +95,8 @@ impl Batch {
     }
 
     #[inline(always)]
-    fn note_request(&mut self, record: &Record<'_>, text: &[u8], first_byte: usize) {
-        self.requests.push(Request {
+    fn add_request(&mut self, record: &Record<'_>, text: &[u8], first_byte: usize) {
+        self.requests.push(BatchRequest {
             row: self.dictionaries.row(record),
             line: self.lines() + 1,
             start: (text.as_ptr().addr() - first_byte) as u32,

@@ -3,7 +3,7 @@
 use memchr::memmem;
 
 use super::dictionary::{Dictionary, FIRST, NONE, OTHER, OTHER_NAME};
-use super::ranking::Counted;
+use super::ranking::Dimension;
 use super::tally::Tally;
 
 /// Programs by a part of their agents, in lower case, where that part differs from their name.
@@ -85,7 +85,7 @@ impl BotNames {
     }
 
     /// Classifies the agents that were added since the last call.
-    pub(super) fn note(&mut self, agents: &Dictionary) {
+    pub(super) fn classify(&mut self, agents: &Dictionary) {
         for agent in agents.values_from(self.by_agent.len()) {
             let name = name(agent).unwrap_or_default();
             self.by_agent.push(self.names.code(name.as_bytes()));
@@ -111,7 +111,7 @@ impl BotNames {
     }
 
     /// Sums the tallies of agents by program. Agents without a code are classified again.
-    pub(super) fn tallies(&self, agents: Counted<'_>) -> Vec<(String, Tally)> {
+    pub(super) fn tallies(&self, agents: Dimension<'_>) -> Vec<(String, Tally)> {
         let mut sums = vec![Tally::default(); self.names.len() + FIRST as usize];
         for (tally, &code) in agents
             .tallies
@@ -225,7 +225,7 @@ fn is_part(byte: u8) -> bool {
 mod tests {
     use super::{BotNames, KNOWN, name};
     use crate::aggregate::dictionary::{Dictionary, FIRST};
-    use crate::aggregate::ranking::Counted;
+    use crate::aggregate::ranking::Dimension;
     use crate::aggregate::tally::Tally;
 
     fn named(agent: &str) -> Option<String> {
@@ -289,12 +289,12 @@ mod tests {
             .enumerate()
         {
             agents.code(agent.as_bytes());
-            names.note(&agents);
+            names.classify(&agents);
             let mut tally = Tally::default();
             (0..=count).for_each(|_| tally.count(200, 1));
             tallies.push(tally);
         }
-        let counted = Counted {
+        let counted = Dimension {
             dictionary: &agents,
             tallies: &tallies,
             overflow: None,

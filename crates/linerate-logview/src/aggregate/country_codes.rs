@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::dictionary::{Dictionary, FIRST, NONE, OTHER};
-use super::ranking::{Counted, entry, highest};
+use super::ranking::{Dimension, entry, highest};
 use super::tally::Tally;
 use crate::countries::Countries;
 use crate::summary::Panel;
@@ -33,7 +33,7 @@ impl CountryCodes {
     }
 
     /// Looks up the addresses that were added since the last call.
-    pub(super) fn note(&mut self, addresses: &Dictionary) {
+    pub(super) fn look_up(&mut self, addresses: &Dictionary) {
         for address in addresses.values_from(self.by_address.len()) {
             let code = match self.countries.of(address) {
                 None => NONE,
@@ -60,7 +60,7 @@ impl CountryCodes {
 
     /// Returns the panel of countries, from the tallies of addresses. Addresses without a code are
     /// looked up again if they are tracked; the requests of other addresses are not counted.
-    pub(super) fn panel(&self, addresses: Counted<'_>, top_max: usize) -> Panel {
+    pub(super) fn panel(&self, addresses: Dimension<'_>, top_max: usize) -> Panel {
         let mut sums: BTreeMap<String, Tally> = BTreeMap::new();
         let with_code = addresses.tallies.iter().skip(FIRST as usize);
         let mut by_code = vec![Tally::default(); self.codes.len() + FIRST as usize];

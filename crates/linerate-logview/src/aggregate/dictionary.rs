@@ -9,7 +9,7 @@ use crate::excerpt;
 
 mod recent;
 
-use recent::{Recent, Sample};
+use recent::{Fingerprint, RecentCodes};
 
 /// The code for requests without a value.
 pub(crate) const NONE: u32 = 0;
@@ -35,7 +35,7 @@ pub(crate) struct Dictionary {
     /// Where each value ends in `bytes`.
     ends: Vec<u32>,
     bytes: Vec<u8>,
-    recent: Recent,
+    recent: RecentCodes,
     values_max: usize,
     bytes_max: usize,
 }
@@ -50,7 +50,7 @@ impl Dictionary {
             index: HashTable::new(),
             ends: Vec::new(),
             bytes: Vec::new(),
-            recent: Recent::new(),
+            recent: RecentCodes::new(),
             values_max: values_max.min((u32::MAX - FIRST) as usize),
             bytes_max: bytes_max.min(u32::MAX as usize),
         }
@@ -63,7 +63,7 @@ impl Dictionary {
         if value.is_empty() {
             return NONE;
         }
-        match Sample::of_all(value).and_then(|sample| self.recent.find(&sample)) {
+        match Fingerprint::of_all(value).and_then(|fingerprint| self.recent.find(&fingerprint)) {
             Some(code) => code,
             None => self.code_of_other(value),
         }
@@ -72,8 +72,8 @@ impl Dictionary {
     /// Like [`code`](Self::code), for a value that is long or did not occur recently.
     #[inline(never)]
     fn code_of_other(&mut self, value: &[u8]) -> u32 {
-        let sample = Sample::of(value);
-        if let Some(code) = self.recent.find(&sample)
+        let fingerprint = Fingerprint::of(value);
+        if let Some(code) = self.recent.find(&fingerprint)
             && self.value(code) == value
         {
             return code;
@@ -85,7 +85,7 @@ impl Dictionary {
             None => self.insert(hash, value),
         };
         if code != OTHER {
-            self.recent.note(sample, code);
+            self.recent.remember(fingerprint, code);
         }
         code
     }
@@ -147,7 +147,7 @@ impl Dictionary {
         self.bytes.capacity()
             + self.ends.capacity() * size_of::<u32>()
             + self.index.allocation_size()
-            + Recent::MEMORY_BYTES
+            + RecentCodes::MEMORY_BYTES
     }
 
     #[inline]

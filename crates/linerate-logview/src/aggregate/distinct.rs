@@ -22,7 +22,7 @@ impl Distinct {
 
     /// Adds the hash of a value. All of its bits must be as good as random.
     #[inline]
-    pub(super) fn note(&mut self, hash: u64) {
+    pub(super) fn add(&mut self, hash: u64) {
         let register = (hash >> RANK_BITS) as usize;
         let rank = (hash << INDEX_BITS).leading_zeros().min(RANK_BITS as u32) as u8 + 1;
         self.0[register] = self.0[register].max(rank);
@@ -90,7 +90,7 @@ mod tests {
         let mut next = 1_000u64;
         for value in 1..=3_000_000u64 {
             for _ in 0..=value % 2 {
-                distinct.note(mix(value));
+                distinct.add(mix(value));
             }
             if value == next {
                 let error = distinct.estimate() as f64 / value as f64 - 1.0;
@@ -104,7 +104,7 @@ mod tests {
     fn few_values_are_counted_almost_exactly() {
         let mut distinct = Distinct::new();
         for value in 0..100 {
-            distinct.note(mix(value));
+            distinct.add(mix(value));
         }
         assert!(distinct.estimate().abs_diff(100) <= 1);
     }
@@ -112,8 +112,8 @@ mod tests {
     #[test]
     fn hashes_of_all_zeros_and_ones_are_ranks_like_others() {
         let mut distinct = Distinct::new();
-        distinct.note(0);
-        distinct.note(u64::MAX);
+        distinct.add(0);
+        distinct.add(u64::MAX);
         assert_eq!(distinct.estimate(), 2);
     }
 }

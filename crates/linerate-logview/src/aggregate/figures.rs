@@ -112,9 +112,9 @@ impl Figures {
     /// Ends a piece of input: completes the work that was deferred.
     pub(super) fn settle(&mut self) {
         self.count_fresh();
-        self.bots.note(self.dictionaries.of(AGENT));
+        self.bots.classify(self.dictionaries.of(AGENT));
         if let Some(countries) = &mut self.countries {
-            countries.note(self.dictionaries.of(ADDRESS));
+            countries.look_up(self.dictionaries.of(ADDRESS));
         }
     }
 
@@ -131,7 +131,7 @@ impl Figures {
     }
 
     /// Returns the figures of the requests that a query selects.
-    pub(super) fn chosen(&self, query: &Query) -> Result<Summary, QueryError> {
+    pub(super) fn selection(&self, query: &Query) -> Result<Summary, QueryError> {
         let filter = self.filter(query)?;
         let mut tallies = Tallies::new(self.timeline_of(&filter));
         let mut fresh = Vec::with_capacity(FRESH_MAX);

@@ -13,7 +13,7 @@ use crate::query::ranges::Ranges;
 use crate::query::values::Values;
 use crate::query::{Field, Query, QueryError};
 use crate::store::{ADDRESS, AGENT, BYTES_SENT, DURATION, STATUS, TEXTS, TIME};
-use set::Set;
+use set::CodeSet;
 
 /// Selects the requests of a query.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(super) enum Test {
     /// True if any of these is true. Holds at least two.
     Any(Vec<Self>),
     /// True if the code in a column is in the set.
-    Codes(usize, Set),
+    Codes(usize, CodeSet),
     /// True for all requests, or for none. Never nested in another test.
     Constant(bool),
     /// True if the number in a column is in the ranges.
@@ -110,7 +110,7 @@ impl Test {
             Condition::Any(conditions) => Self::combined(each(conditions)?, false),
             Condition::Constant(is_true) => Self::Constant(*is_true),
             Condition::Number(Field::Status, statuses) => {
-                Self::Codes(STATUS, Set::of(STATUSES, |it| statuses.has(it as u64)))
+                Self::Codes(STATUS, CodeSet::of(STATUSES, |it| statuses.has(it as u64)))
             }
             Condition::Number(field, numbers) => {
                 let column = match field {
@@ -187,7 +187,7 @@ impl Names<'_> {
         field: Field,
         values: &Values,
         has_others: &impl Fn(usize) -> bool,
-    ) -> Result<(usize, Set), QueryError> {
+    ) -> Result<(usize, CodeSet), QueryError> {
         match field {
             Field::Bot => {
                 self.refuse_others(field, AGENT, has_others)?;
@@ -205,7 +205,10 @@ impl Names<'_> {
             Field::StatusClass => {
                 let test = values.test();
                 let classes = CLASSES.map(|name| test(name.as_bytes()));
-                Ok((STATUS, Set::of(STATUSES, |it| classes[class(it as u16)])))
+                Ok((
+                    STATUS,
+                    CodeSet::of(STATUSES, |it| classes[class(it as u16)]),
+                ))
             }
             field => {
                 let column = TEXTS.iter().position(|text| *text == field).unwrap_or(0);
@@ -214,7 +217,7 @@ impl Names<'_> {
                     let codes = literals.map(|value| dictionary.find(value));
                     let codes: Vec<_> = codes.collect();
                     if !has_others(column) || codes.iter().all(Option::is_some) {
-                        let mut set = Set::empty(length(dictionary));
+                        let mut set = CodeSet::empty(length(dictionary));
                         let codes = codes.into_iter().flatten();
                         codes.for_each(|code| set.insert(code as usize));
                         return Ok((column, set));
@@ -246,9 +249,9 @@ impl Names<'_> {
 
     /// Returns the set of the selected codes. `none` is true if requests without a value are
     /// selected.
-    fn set(&self, column: usize, none: bool, chosen: &[bool]) -> Set {
+    fn set(&self, column: usize, none: bool, chosen: &[bool]) -> CodeSet {
         // `OTHER` is treated like no value: the caller has ruled out values without a code.
-        Set::of(length(self.dictionaries.of(column)), |code| {
+        CodeSet::of(length(self.dictionaries.of(column)), |code| {
             match code.checked_sub(FIRST as usize) {
                 Some(at) => chosen.get(at).copied().unwrap_or(false),
                 None => none,

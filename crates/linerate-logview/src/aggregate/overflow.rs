@@ -29,14 +29,14 @@ pub(super) struct Overflow {
     index: HashTable<u32>,
     /// A heap of indices into `tracked` with the lowest count on top.
     heap: Vec<u32>,
-    tracked: Vec<Tracked>,
+    tracked: Vec<TrackedValue>,
     distinct: Distinct,
     replaced: bool,
 }
 
 /// A value that is tracked.
 #[derive(Debug)]
-pub(super) struct Tracked {
+pub(super) struct TrackedValue {
     /// The first bytes of the value.
     pub(super) text: Vec<u8>,
     /// What is certain: what was counted since the value was tracked.
@@ -66,7 +66,7 @@ impl Overflow {
     /// Counts one request with a value.
     pub(super) fn count(&mut self, value: &[u8], status: u16, bytes_sent: u64) {
         let hash = mix(self.hasher.hash_one(value));
-        self.distinct.note(hash);
+        self.distinct.add(hash);
         let at = match self.find(hash) {
             Some(at) => at,
             None if self.tracked.len() < TRACKED_MAX => self.track(hash, value),
@@ -92,7 +92,7 @@ impl Overflow {
         }
     }
 
-    pub(super) fn tracked(&self) -> &[Tracked] {
+    pub(super) fn tracked(&self) -> &[TrackedValue] {
         &self.tracked
     }
 
@@ -101,7 +101,7 @@ impl Overflow {
         size_of::<Self>()
             + (16 << 10)
             + texts
-            + self.tracked.capacity() * size_of::<Tracked>()
+            + self.tracked.capacity() * size_of::<TrackedValue>()
             + self.heap.capacity() * size_of::<u32>()
             + self.index.allocation_size()
     }
@@ -115,7 +115,7 @@ impl Overflow {
 
     fn track(&mut self, hash: u64, value: &[u8]) -> usize {
         let at = self.tracked.len();
-        self.tracked.push(Tracked {
+        self.tracked.push(TrackedValue {
             text: head(value).to_vec(),
             tally: Tally::default(),
             hash,

@@ -11,7 +11,7 @@ use crate::summary::{Panel, Ranked};
 
 /// The values of a dimension and their tallies.
 #[derive(Clone, Copy)]
-pub(super) struct Counted<'a> {
+pub(super) struct Dimension<'a> {
     pub(super) dictionary: &'a Dictionary,
     /// By code. Shorter than the dictionary if the last values were not counted.
     pub(super) tallies: &'a [Tally],
@@ -19,7 +19,7 @@ pub(super) struct Counted<'a> {
     pub(super) overflow: Option<&'a Overflow>,
 }
 
-impl<'a> Counted<'a> {
+impl<'a> Dimension<'a> {
     /// Returns the panel of the dimension.
     pub(super) fn panel(self, top_max: usize) -> Panel {
         let others = self.tally(OTHER).requests;
@@ -69,7 +69,7 @@ impl<'a> Counted<'a> {
 
 /// Returns the `n` candidates with the highest counts above 0, highest first. Candidates with equal
 /// counts are in the order of their values.
-pub(super) fn highest<'a, T>(
+pub(super) fn highest<'a, T: Ord>(
     n: usize,
     candidates: impl Iterator<Item = (u64, &'a [u8], T)>,
 ) -> Vec<(u64, &'a [u8], T)> {
@@ -79,10 +79,7 @@ pub(super) fn highest<'a, T>(
         if count == 0 {
             continue;
         }
-        let candidate = Candidate {
-            rank: (Reverse(count), value),
-            rest,
-        };
+        let candidate = (Reverse(count), value, rest);
         if best.len() < n {
             best.push(candidate);
         } else if let Some(mut worst) = best.peek_mut()
@@ -92,7 +89,7 @@ pub(super) fn highest<'a, T>(
         }
     }
     let best = best.into_sorted_vec().into_iter();
-    best.map(|Candidate { rank, rest }| (rank.0.0, rank.1, rest))
+    best.map(|(count, value, rest)| (count.0, value, rest))
         .collect()
 }
 
@@ -106,34 +103,9 @@ pub(super) fn entry(value: String, tally: &Tally) -> Ranked {
     }
 }
 
-struct Candidate<'a, T> {
-    rank: (Reverse<u64>, &'a [u8]),
-    rest: T,
-}
-
-impl<T> PartialEq for Candidate<'_, T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.rank == other.rank
-    }
-}
-
-impl<T> Eq for Candidate<'_, T> {}
-
-impl<T> PartialOrd for Candidate<'_, T> {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<T> Ord for Candidate<'_, T> {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.rank.cmp(&other.rank)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Counted, highest};
+    use super::{Dimension, highest};
     use crate::aggregate::dictionary::Dictionary;
     use crate::aggregate::overflow::Overflow;
     use crate::aggregate::tally::Tally;
@@ -167,7 +139,7 @@ mod tests {
                 overflow.count(value.as_bytes(), 404, 10);
             }
         }
-        let counted = Counted {
+        let counted = Dimension {
             dictionary: &dictionary,
             tallies: &tallies,
             overflow: Some(&overflow),
@@ -181,7 +153,7 @@ mod tests {
             .map(|it| (&*it.value, it.requests, it.errors))
             .collect();
         assert_eq!(top, [("b", 5, 5), ("c", 4, 4), ("a", 2, 2)]);
-        let without = Counted {
+        let without = Dimension {
             overflow: None,
             ..counted
         }

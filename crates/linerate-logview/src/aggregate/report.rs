@@ -6,8 +6,7 @@ use super::bots::BotNames;
 use super::country_codes::CountryCodes;
 use super::dictionaries::Dictionaries;
 use super::dictionary::{FIRST, OTHER, OTHER_NAME};
-use super::overflow::Overflow;
-use super::ranking::{Counted, entry, highest};
+use super::ranking::{Dimension, entry, highest};
 use super::tallies::Tallies;
 use super::tally::Tally;
 use crate::excerpt::text;
@@ -26,13 +25,13 @@ pub(super) struct Report<'a> {
 
 impl<'a> Report<'a> {
     pub(super) fn panels(self) -> Panels {
-        let panel = |dimension| self.counted(dimension).panel(self.top_max);
+        let panel = |dimension| self.dimension(dimension).panel(self.top_max);
         Panels {
             address: panel(ADDRESS),
             agent: panel(AGENT),
             country: self
                 .countries
-                .map(|it| it.panel(self.counted(ADDRESS), self.top_max)),
+                .map(|it| it.panel(self.dimension(ADDRESS), self.top_max)),
             host: panel(HOST),
             method: panel(METHOD),
             path: panel(PATH),
@@ -42,7 +41,7 @@ impl<'a> Report<'a> {
     }
 
     pub(super) fn error_paths(self) -> ErrorPaths {
-        let paths = self.counted(PATH);
+        let paths = self.dimension(PATH);
         let top = |count: fn(&Tally) -> u64| {
             let all = paths
                 .all()
@@ -91,7 +90,7 @@ impl<'a> Report<'a> {
     }
 
     pub(super) fn bots(self) -> Bots {
-        let agents = self.counted(AGENT);
+        let agents = self.dimension(AGENT);
         let tallies = self.bots.tallies(agents);
         let mut total = Tally::default();
         tallies.iter().for_each(|(_, tally)| total.add(tally));
@@ -110,7 +109,7 @@ impl<'a> Report<'a> {
 
     /// Returns the requests by method; `(other)` is the sum of the methods without a code.
     pub(super) fn methods(self) -> BTreeMap<String, u64> {
-        let methods = self.counted(METHOD);
+        let methods = self.dimension(METHOD);
         let mut counts: BTreeMap<_, _> = methods
             .with_code()
             .map(|(method, tally)| (text(method), tally.requests))
@@ -125,7 +124,7 @@ impl<'a> Report<'a> {
 
     /// Returns whether any dimension has values that are not tracked.
     pub(super) fn is_approximate(self) -> bool {
-        (0..TEXTS.len()).any(|text| self.counted(text).tally(OTHER).requests > 0)
+        (0..TEXTS.len()).any(|text| self.dimension(text).tally(OTHER).requests > 0)
     }
 
     fn statuses(self) -> Panel {
@@ -143,12 +142,11 @@ impl<'a> Report<'a> {
         }
     }
 
-    fn counted(self, dimension: usize) -> Counted<'a> {
-        let overflow: Option<&Overflow> = self.tallies.overflows[dimension].as_deref();
-        Counted {
-            dictionary: self.dictionaries.of(dimension),
-            tallies: &self.tallies.by_code[dimension],
-            overflow,
+    fn dimension(self, text: usize) -> Dimension<'a> {
+        Dimension {
+            dictionary: self.dictionaries.of(text),
+            tallies: &self.tallies.by_code[text],
+            overflow: self.tallies.overflows[text].as_deref(),
         }
     }
 }

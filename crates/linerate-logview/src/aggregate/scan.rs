@@ -6,7 +6,7 @@ use crate::store::{Block, COLUMNS, Store};
 
 /// Calls `each` with every selected request and its number among all requests, from 0.
 pub(super) fn scan(store: &Store, filter: &Filter, mut each: impl FnMut(u64, &Row)) {
-    let mut lists = Lists::default();
+    let mut lists = ScanBuffers::default();
     let mut before = store.aged();
     for block in store.blocks() {
         if may_have_any(&block, filter) {
@@ -43,7 +43,7 @@ fn may_be_true(test: &Test, block: &Block) -> bool {
 
 /// What was read from the present block. The lists are reused.
 #[derive(Default)]
-struct Lists {
+struct ScanBuffers {
     /// The indices of the selected requests.
     chosen: Vec<u32>,
     columns: Columns,
@@ -51,7 +51,7 @@ struct Lists {
     rows: Vec<Row>,
 }
 
-impl Lists {
+impl ScanBuffers {
     fn choose(&mut self, block: &Block, filter: &Filter) {
         let Self {
             chosen,

@@ -1,7 +1,7 @@
 //! The counters of one value.
 
 /// The requests that have a value.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct Tally {
     pub(super) requests: u64,
     /// Their total response bytes, capped at 2^64 - 1.

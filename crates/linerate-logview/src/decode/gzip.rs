@@ -78,7 +78,7 @@ impl Gzip {
     }
 
     /// Returns whether the file may end here.
-    pub(super) fn stands_between_members(&self) -> bool {
+    pub(super) fn is_between_members(&self) -> bool {
         !self.is_inside
     }
 

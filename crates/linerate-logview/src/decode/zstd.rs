@@ -15,7 +15,7 @@ const CALL_WORK: usize = 1 << 10;
 
 pub(super) struct Zstd {
     inner: zstd::stream::raw::Decoder<'static>,
-    stands_between_frames: bool,
+    is_between_frames: bool,
     read_bytes: u64,
     window_bytes_max: usize,
     piece: Box<[u8]>,
@@ -24,7 +24,7 @@ pub(super) struct Zstd {
 impl fmt::Debug for Zstd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Zstd")
-            .field("stands_between_frames", &self.stands_between_frames)
+            .field("is_between_frames", &self.is_between_frames)
             .field("read_bytes", &self.read_bytes)
             .finish_non_exhaustive()
     }
@@ -44,7 +44,7 @@ impl Zstd {
             .map_err(window)?;
         Ok(Self {
             inner,
-            stands_between_frames: true,
+            is_between_frames: true,
             read_bytes: 0,
             window_bytes_max,
             piece: vec![0; PIECE_BYTES].into(),
@@ -76,8 +76,7 @@ impl Zstd {
                     // After the end of a frame, a call that does nothing returns a hint for the
                     // next frame.
                     let does_nothing = input.pos == read && written == 0;
-                    self.stands_between_frames =
-                        hint == 0 || does_nothing && self.stands_between_frames;
+                    self.is_between_frames = hint == 0 || does_nothing && self.is_between_frames;
                 }
                 Err(error) => return Err(self.error(&error)),
             }
@@ -91,8 +90,8 @@ impl Zstd {
     }
 
     /// Returns whether the file may end here.
-    pub(super) fn stands_between_frames(&self) -> bool {
-        self.stands_between_frames
+    pub(super) fn is_between_frames(&self) -> bool {
+        self.is_between_frames
     }
 
     fn error(&self, error: &std::io::Error) -> DecodeError {

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use memchr::memchr_iter;
 
 use super::fields::{present, without_port};
-use super::layout::Layout;
+use super::known::Layout;
 use super::{Reason, Record, RequestLine, number, quoted, timestamp};
 use crate::lines::Marks;
 

@@ -6,7 +6,7 @@ mod scanner;
 use memchr::memchr;
 
 use super::fields::{Fields, Slot, Text};
-use super::layout::Layout;
+use super::known::Layout;
 use super::{Reason, Record, moment, timestamp};
 use keys::Key;
 use scanner::{Scanner, Value};

@@ -1,19 +1,95 @@
-//! The known log formats, which are registered at the end of this file.
+//! The known log formats, which are registered at the end of this file, and how they are detected.
 
-use super::layout::Layout;
+use linerate_simd::newline;
+
 use super::{Reason, Record, timestamp};
 use crate::lines::Marks;
 
-/// Defines [`Known`], whose methods call those of the types that implement [`Layout`].
+/// The most lines that are examined.
+const LINES_MAX: usize = 256;
+
+/// A log format, or one of several variants of it. The formats are registered at the end of this file.
+pub(super) trait Layout: Clone + 'static {
+    /// The variants that have a name and can be detected.
+    const NAMED: &'static [Self];
+
+    /// Returns the name under which the format is chosen and displayed.
+    fn name(&self) -> &str;
+
+    /// Parses one line, which does not include its line ending.
+    ///
+    /// `clock` remembers the last timestamp, and decoded text is stored in `scratch`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason why the line is not in the format.
+    fn parse<'a>(
+        &self,
+        clock: &mut timestamp::Reader,
+        scratch: &'a mut Vec<u8>,
+        line: &'a [u8],
+    ) -> Result<Record<'a>, Reason>;
+
+    /// Returns whether marks make parsing faster.
+    fn wants_marks(&self) -> bool {
+        false
+    }
+
+    /// Parses one line with the help of marks, if it is one of the many lines for which this is
+    /// faster. The result is then the same as that of [`parse`](Self::parse).
+    fn parse_usual<'a>(
+        &self,
+        _clock: &mut timestamp::Reader,
+        _line: &'a [u8],
+        _marks: Marks<'_>,
+    ) -> Option<Record<'a>> {
+        None
+    }
+
+    /// Returns the variant that describes these lines best, given that this one was detected.
+    fn refined(self, _lines: &[&[u8]]) -> Self {
+        self
+    }
+
+    /// Returns the most bytes of heap that the format holds.
+    fn memory_bytes(&self) -> usize {
+        0
+    }
+}
+
+/// Returns the layout in which most of the lines are requests.
+///
+/// A last line without a line feed may be incomplete, so it counts only if it is the only line.
+pub(super) fn detect(head: &[u8]) -> Option<KnownFormat> {
+    let whole = newline::rfind(head).map_or(head, |end| &head[..end]);
+    let lines = whole.split(|&byte| byte == b'\n').take(LINES_MAX);
+    let lines: Vec<&[u8]> = lines
+        .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+        .collect();
+    let layouts = KnownFormat::named().into_iter();
+    let counted = layouts.map(|layout| (requests(&layout, &lines), layout));
+    // `max_by_key` returns the last maximum, so reversing makes the first layout win ties.
+    let (most, layout) = counted.rev().max_by_key(|(count, _)| *count)?;
+    (most > 0).then(|| layout.refined(&lines))
+}
+
+/// Returns how many of the lines are requests in this layout.
+fn requests(layout: &KnownFormat, lines: &[&[u8]]) -> usize {
+    let (mut clock, mut scratch) = (timestamp::Reader::default(), Vec::new());
+    let is_request = |line: &&&[u8]| layout.parse(&mut clock, &mut scratch, line).is_ok();
+    lines.iter().filter(is_request).count()
+}
+
+/// Defines [`KnownFormat`], whose methods call those of the types that implement [`Layout`].
 macro_rules! formats {
     ($($(#[$attribute:meta])* $module:ident::$name:ident,)*) => {
         /// The layout of the lines of a log, in one of the known formats.
         #[derive(Clone, Debug, Eq, PartialEq)]
-        pub(super) enum Known {
+        pub(super) enum KnownFormat {
             $($(#[$attribute])* $name(super::$module::$name),)*
         }
 
-        impl Known {
+        impl KnownFormat {
             /// Returns the layouts that have a name and can be detected.
             pub(super) fn named() -> Vec<Self> {
                 let mut named = Vec::new();

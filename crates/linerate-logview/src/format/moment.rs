@@ -5,7 +5,7 @@ use super::timestamp::{days_in_month, days_since_1970};
 
 /// A time that is read field by field.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Civil {
+pub(super) struct CivilTime {
     pub(super) year: Option<i64>,
     /// Counted from 0.
     pub(super) month: Option<usize>,
@@ -19,7 +19,7 @@ pub(super) struct Civil {
     pub(super) zone_minutes: i64,
 }
 
-impl Civil {
+impl CivilTime {
     /// Returns the seconds since 1970-01-01 UTC, or `None` if there is no such time or it is
     /// earlier.
     pub(super) fn unix_time(&self) -> Option<i64> {
@@ -59,7 +59,7 @@ pub(super) fn iso8601(text: &[u8]) -> Option<(i64, &[u8])> {
     let two = |at: usize| digits(&head[at..at + 2]);
     let rest = without_fraction(rest);
     let (zone_minutes, rest) = zone(rest).unwrap_or((0, rest));
-    let civil = Civil {
+    let civil = CivilTime {
         year: digits(&head[..4]),
         month: usize::try_from(two(5)? - 1).ok(),
         day: two(8),
@@ -139,7 +139,7 @@ fn digits(text: &[u8]) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Civil, any, epoch, iso8601};
+    use super::{CivilTime, any, epoch, iso8601};
 
     /// The expected values come from GNU `date -u -d … +%s`.
     #[test]
@@ -207,13 +207,13 @@ mod tests {
     #[test]
     fn twelve_hour_times_require_am_or_pm() {
         let at = |hour, is_afternoon| {
-            let day = Civil {
+            let day = CivilTime {
                 year: Some(1970),
                 month: Some(0),
                 day: Some(1),
                 hour,
                 is_afternoon,
-                ..Civil::default()
+                ..CivilTime::default()
             };
             day.unix_time()
         };

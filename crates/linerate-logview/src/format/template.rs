@@ -4,7 +4,7 @@
 mod apache;
 mod compile;
 mod nginx;
-mod piece;
+mod part;
 mod source;
 mod strftime;
 
@@ -13,10 +13,10 @@ use std::sync::Arc;
 use memchr::{memchr, memchr_iter, memrchr};
 
 use super::fields::{Fields, Slot, Text};
-use super::layout::Layout;
-use super::moment::{self, Civil};
+use super::known::Layout;
+use super::moment::{self, CivilTime};
 use super::{FormatError, Reason, Record, quoted, timestamp};
-use piece::{Piece, TimeText};
+use part::{TemplatePart, TimeText};
 use source::{Dialect, Escape};
 
 /// A compiled format.
@@ -37,14 +37,14 @@ struct Compiled {
 #[derive(Debug, Eq, PartialEq)]
 struct Field {
     slot: Option<Slot>,
-    end: End,
+    end: FieldEnd,
     /// The text that follows the field.
     after: Box<[u8]>,
 }
 
 /// How to find the end of a field.
 #[derive(Debug, Eq, PartialEq)]
-enum End {
+enum FieldEnd {
     /// The field ends where the text that follows it begins.
     After,
     /// Like `After`, but a time must follow that text, so that a client cannot forge it.
@@ -71,21 +71,21 @@ impl Template {
     /// something unknown, or is ambiguous.
     pub(super) fn compile(text: &str) -> Result<Self, FormatError> {
         let source = source::read(text)?;
-        let mut pieces = match source.dialect {
-            Dialect::Apache => apache::pieces(&source.chars)?,
-            Dialect::Nginx => nginx::pieces(&source.chars)?,
+        let mut parts = match source.dialect {
+            Dialect::Apache => apache::parts(&source.chars)?,
+            Dialect::Nginx => nginx::parts(&source.chars)?,
         };
-        compile::join_queries(&mut pieces);
-        compile::check(&pieces)?;
-        let prefix = match &pieces[0] {
-            Piece::Text(text) => text.clone(),
-            Piece::Variable { .. } => String::new(),
+        compile::join_queries(&mut parts);
+        compile::check(&parts)?;
+        let prefix = match &parts[0] {
+            TemplatePart::Text(text) => text.clone(),
+            TemplatePart::Variable { .. } => String::new(),
         };
         let is_json = source.escape == Escape::Json
             || source.escape == Escape::Default && prefix.trim_start().starts_with('{');
         Ok(Self(Arc::new(Compiled {
             name: source.name.unwrap_or_else(|| "custom".to_owned()),
-            fields: compile::fields(&pieces, source.escape),
+            fields: compile::fields(&parts, source.escape),
             prefix: prefix.into_bytes().into(),
             is_json,
         })))
@@ -115,7 +115,7 @@ impl Layout for Template {
         let mut fields = &*template.fields;
         while let [field, next @ ..] = fields {
             rest = match &field.end {
-                End::Time(text) => {
+                FieldEnd::Time(text) => {
                     let (time, rest) = read_time(text, clock, &mut civil, rest)?;
                     values.time = time.or(values.time);
                     after(rest, &field.after)?
@@ -169,7 +169,7 @@ fn missing(rest: &[u8]) -> Reason {
 /// Splits off a field and the text that follows it.
 #[inline]
 fn split<'a>(
-    end: &End,
+    end: &FieldEnd,
     rest: &'a [u8],
     field: &Field,
     next: &[Field],
@@ -179,15 +179,15 @@ fn split<'a>(
         return Ok((rest, b""));
     }
     let at = match end {
-        End::Quote => {
+        FieldEnd::Quote => {
             let (value, rest) = quoted::split(rest).ok_or(Reason::MissingField)?;
             return Ok((value, after(rest, &text[1..])?));
         }
-        End::Slash => memchr(b'/', rest),
-        End::BeforeTime => before_time(rest, text, next),
-        End::List => end_of_list(rest, text),
-        End::LastColon => last_colon(rest, text).or_else(|| find(rest, text)),
-        End::After | End::Time(_) => find(rest, text),
+        FieldEnd::Slash => memchr(b'/', rest),
+        FieldEnd::BeforeTime => before_time(rest, text, next),
+        FieldEnd::List => end_of_list(rest, text),
+        FieldEnd::LastColon => last_colon(rest, text).or_else(|| find(rest, text)),
+        FieldEnd::After | FieldEnd::Time(_) => find(rest, text),
     };
     let at = at.ok_or(Reason::MissingField)?;
     Ok((&rest[..at], &rest[at + text.len()..]))
@@ -204,7 +204,7 @@ fn find(rest: &[u8], text: &[u8]) -> Option<usize> {
 fn before_time(rest: &[u8], text: &[u8], next: &[Field]) -> Option<usize> {
     let [
         Field {
-            end: End::Time(time),
+            end: FieldEnd::Time(time),
             after,
             ..
         },
@@ -252,7 +252,7 @@ type Time<'a> = (Option<i64>, &'a [u8]);
 fn read_time<'a>(
     text: &TimeText,
     clock: &mut timestamp::Reader,
-    civil: &mut Option<Civil>,
+    civil: &mut Option<CivilTime>,
     rest: &'a [u8],
 ) -> Result<Time<'a>, Reason> {
     let read = match text {

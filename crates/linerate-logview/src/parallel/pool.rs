@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use super::{Cutter, Piece, Worker};
+use super::{Chunk, Cutter, Worker};
 use crate::aggregate::{Aggregator, Batch, Limits};
 use crate::format::Format;
 
-/// How many pieces each thread may hold: one being parsed and one waiting.
-const PIECES_MAX: usize = 2;
+/// How many chunks each thread may hold: one being parsed and one waiting.
+const CHUNKS_MAX: usize = 2;
 
 /// Reads a log like an [`Aggregator`], but on several threads.
 ///
 /// The threads parse; the caller's thread merges. Calls block while all threads are busy, so that
-/// memory is bounded: two pieces of 1 MiB and their requests for each thread.
+/// memory is bounded: two chunks of 1 MiB and their requests for each thread.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -34,7 +34,7 @@ pub struct Pool {
     log: Aggregator,
     cutter: Cutter,
     format: Arc<Format>,
-    /// The threads take turns, both for the next piece and for the next batch.
+    /// The threads take turns, both for the next chunk and for the next batch.
     threads: Vec<Thread>,
     submitted: usize,
     merged: usize,
@@ -52,7 +52,7 @@ struct Thread {
 
 #[derive(Debug)]
 struct Job {
-    piece: Piece,
+    chunk: Chunk,
     format: Arc<Format>,
     spare: Option<Batch>,
 }
@@ -95,17 +95,17 @@ impl Pool {
         self.format = Arc::new(format);
     }
 
-    /// Returns the figures of the part of the log that is counted: all but the last few pieces
+    /// Returns the figures of the part of the log that is counted: all but the last few chunks
     /// while the log is being read.
     pub fn log(&self) -> &Aggregator {
         &self.log
     }
 
-    /// Cuts pieces and submits them to the threads.
-    fn with_cutter(&mut self, cut: impl FnOnce(&mut Cutter, &mut dyn FnMut(Piece))) {
+    /// Cuts chunks and submits them to the threads.
+    fn with_cutter(&mut self, cut: impl FnOnce(&mut Cutter, &mut dyn FnMut(Chunk))) {
         // Taken out because submitting borrows the whole pool.
         let mut cutter = std::mem::replace(&mut self.cutter, Cutter::new(0));
-        cut(&mut cutter, &mut |piece| self.submit(piece));
+        cut(&mut cutter, &mut |chunk| self.submit(chunk));
         self.spare
             .iter_mut()
             .filter(|batch| batch.text.capacity() > 0)
@@ -113,13 +113,13 @@ impl Pool {
         self.cutter = cutter;
     }
 
-    /// Submits a piece to the next thread.
-    fn submit(&mut self, piece: Piece) {
-        if self.submitted - self.merged == self.threads.len() * PIECES_MAX {
+    /// Submits a chunk to the next thread.
+    fn submit(&mut self, chunk: Chunk) {
+        if self.submitted - self.merged == self.threads.len() * CHUNKS_MAX {
             self.merge_next();
         }
         let job = Job {
-            piece,
+            chunk,
             format: self.format.clone(),
             spare: self.spare.pop(),
         };
@@ -129,7 +129,7 @@ impl Pool {
         self.submitted += 1;
     }
 
-    /// Merges the batch of the oldest piece.
+    /// Merges the batch of the oldest chunk.
     fn merge_next(&mut self) {
         let thread = &self.threads[self.merged % self.threads.len()];
         let batch = thread.batches.recv();
@@ -160,12 +160,12 @@ impl Drop for Pool {
 
 impl Thread {
     fn start(limits: Limits) -> Self {
-        let (jobs, pieces) = sync_channel::<Job>(PIECES_MAX);
-        let (done, batches) = sync_channel(PIECES_MAX);
+        let (jobs, chunks) = sync_channel::<Job>(CHUNKS_MAX);
+        let (done, batches) = sync_channel(CHUNKS_MAX);
         let handle = thread::spawn(move || {
             let mut worker = Worker::new(limits);
-            for job in pieces {
-                let batch = worker.parse(job.piece, &job.format, job.spare);
+            for job in chunks {
+                let batch = worker.parse(job.chunk, &job.format, job.spare);
                 if done.send(batch).is_err() {
                     return;
                 }

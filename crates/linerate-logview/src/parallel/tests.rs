@@ -126,8 +126,8 @@ proptest! {
         let mut worker = Worker::new(limits());
         let mut cutter = Cutter::new(200);
         let mut spare = None;
-        let mut merge = |piece| {
-            let batch = worker.parse(piece, &Format::default(), spare.take());
+        let mut merge = |chunk| {
+            let batch = worker.parse(chunk, &Format::default(), spare.take());
             merged.merge(&batch);
             spare = Some(batch);
         };

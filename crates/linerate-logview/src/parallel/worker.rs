@@ -1,11 +1,11 @@
-//! Parses pieces, on any thread.
+//! Parses chunks, on any thread.
 
-use super::Piece;
+use super::Chunk;
 use crate::aggregate::{Batch, Limits};
 use crate::format::{Format, Parser};
 use crate::lines::LineSplitter;
 
-/// Parses pieces into batches.
+/// Parses chunks into batches.
 #[derive(Debug)]
 pub struct Worker {
     parser: Parser,
@@ -23,8 +23,8 @@ impl Worker {
         }
     }
 
-    /// Parses a piece whose lines are in `format`. Reuses the memory of `spare` if given.
-    pub fn parse(&mut self, piece: Piece, format: &Format, spare: Option<Batch>) -> Batch {
+    /// Parses a chunk whose lines are in `format`. Reuses the memory of `spare` if given.
+    pub fn parse(&mut self, chunk: Chunk, format: &Format, spare: Option<Batch>) -> Batch {
         if self.parser.format() != format {
             self.parser = Parser::new(format.clone());
         }
@@ -33,19 +33,19 @@ impl Worker {
         let Self {
             parser, splitter, ..
         } = self;
-        let first_byte = piece.text.as_ptr().addr();
-        // Pieces end with a line feed, so every line is borrowed from the piece.
+        let first_byte = chunk.text.as_ptr().addr();
+        // Pieces end with a line feed, so every line is borrowed from the chunk.
         if parser.wants_marks() {
-            splitter.handle_marked_input(&piece.text, |line, marks| {
-                batch.note(parser, line, marks, first_byte);
+            splitter.handle_marked_input(&chunk.text, |line, marks| {
+                batch.add(parser, line, marks, first_byte);
             });
         } else {
-            splitter.handle_input(&piece.text, |line| {
-                batch.note(parser, line, None, first_byte);
+            splitter.handle_input(&chunk.text, |line| {
+                batch.add(parser, line, None, first_byte);
             });
         }
-        batch.text = piece.text;
-        batch.bytes_read = piece.bytes_read;
+        batch.text = chunk.text;
+        batch.bytes_read = chunk.bytes_read;
         batch
     }
 }

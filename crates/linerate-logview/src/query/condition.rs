@@ -91,7 +91,7 @@ impl Condition {
 }
 
 /// A problem and its column.
-type Wrong = (usize, FilterProblem);
+type ColumnProblem = (usize, FilterProblem);
 
 /// Walks through a filter from left to right.
 struct Checker<'f> {
@@ -116,7 +116,7 @@ impl Operand<'_> {
 }
 
 impl Checker<'_> {
-    fn check(&mut self, node: &Node, negated: bool) -> Result<Condition, Wrong> {
+    fn check(&mut self, node: &Node, negated: bool) -> Result<Condition, ColumnProblem> {
         match node {
             Node::All(nodes) => Ok(match negated {
                 false => Condition::All(self.check_each(nodes, negated)?),
@@ -134,12 +134,16 @@ impl Checker<'_> {
         }
     }
 
-    fn check_each(&mut self, nodes: &[Node], negated: bool) -> Result<Vec<Condition>, Wrong> {
+    fn check_each(
+        &mut self,
+        nodes: &[Node],
+        negated: bool,
+    ) -> Result<Vec<Condition>, ColumnProblem> {
         let nodes = nodes.iter();
         nodes.map(|node| self.check(node, negated)).collect()
     }
 
-    fn check_comparison(&mut self, node: &Node, negated: bool) -> Result<Condition, Wrong> {
+    fn check_comparison(&mut self, node: &Node, negated: bool) -> Result<Condition, ColumnProblem> {
         match node {
             Node::Compare(comparison, left, right) => {
                 let (left, right) = (self.operand(left)?, self.operand(right)?);
@@ -186,7 +190,7 @@ impl Checker<'_> {
         }
     }
 
-    fn operand<'n>(&mut self, node: &'n Node) -> Result<Operand<'n>, Wrong> {
+    fn operand<'n>(&mut self, node: &'n Node) -> Result<Operand<'n>, ColumnProblem> {
         match node {
             Node::Literal(literal) => Ok(Operand::Constant(self.column(), literal)),
             Node::Path(path) => {
@@ -209,7 +213,7 @@ impl Checker<'_> {
     }
 
     /// Returns the field that a path refers to, and its column.
-    fn field(&mut self, Path(path): &Path) -> Result<(usize, Field), Wrong> {
+    fn field(&mut self, Path(path): &Path) -> Result<(usize, Field), ColumnProblem> {
         let column = self.column();
         let (name, within) = match &**path {
             [Segment::Field(name), within @ ..] => (&**name, within),
@@ -222,7 +226,7 @@ impl Checker<'_> {
         }
     }
 
-    fn unsupported(&mut self, construct: &'static str) -> Wrong {
+    fn unsupported(&mut self, construct: &'static str) -> ColumnProblem {
         (self.column(), FilterProblem::Unsupported { construct })
     }
 
@@ -241,7 +245,7 @@ fn compare(
     left: Operand<'_>,
     right: Operand<'_>,
     negated: bool,
-) -> Result<Condition, Wrong> {
+) -> Result<Condition, ColumnProblem> {
     // For a field that exists, either a comparison or its opposite is true.
     let comparison = match negated {
         true => opposite(comparison),
@@ -296,7 +300,7 @@ fn compare(
     }
 }
 
-fn is_in(value: Operand<'_>, list: &[Literal], negated: bool) -> Result<Condition, Wrong> {
+fn is_in(value: Operand<'_>, list: &[Literal], negated: bool) -> Result<Condition, ColumnProblem> {
     match value {
         Operand::Field(column, field) if field.is_number() => {
             let equal = list.iter().map(|literal| {
@@ -342,21 +346,21 @@ fn text_condition(field: Field, values: Values, negated: bool) -> Condition {
     }
 }
 
-fn of_number(column: usize, field: Field, literal: &Literal) -> Result<Number, Wrong> {
+fn of_number(column: usize, field: Field, literal: &Literal) -> Result<Number, ColumnProblem> {
     match literal {
         Literal::Number(number) => Ok(*number),
         other => Err(of_type(column, field, other)),
     }
 }
 
-fn of_text(column: usize, field: Field, literal: &Literal) -> Result<&str, Wrong> {
+fn of_text(column: usize, field: Field, literal: &Literal) -> Result<&str, ColumnProblem> {
     match literal {
         Literal::Text(text) if !field.is_number() => Ok(text),
         other => Err(of_type(column, field, other)),
     }
 }
 
-fn of_type(column: usize, field: Field, literal: &Literal) -> Wrong {
+fn of_type(column: usize, field: Field, literal: &Literal) -> ColumnProblem {
     let found = kind(literal);
     (column, FilterProblem::Type { field, found })
 }

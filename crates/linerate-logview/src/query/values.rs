@@ -50,7 +50,7 @@ impl Values {
             }
             Self::Ordered(comparison, than) => {
                 let (comparison, than) = (*comparison, than.as_bytes());
-                Box::new(move |value| is(comparison, shown(value).as_bytes().cmp(than)))
+                Box::new(move |value| holds(comparison, shown(value).as_bytes().cmp(than)))
             }
             Self::Part(test, part) => {
                 // UTF-8 is self-synchronizing, so a search in the bytes finds the same as in
@@ -88,7 +88,7 @@ fn may_be_excerpt(text: &str) -> bool {
     text.contains(char::REPLACEMENT_CHARACTER) || text.chars().count() >= VALUE_CHARS_MAX
 }
 
-fn is(comparison: Comparison, ordering: Ordering) -> bool {
+fn holds(comparison: Comparison, ordering: Ordering) -> bool {
     match comparison {
         Comparison::Equal => ordering.is_eq(),
         Comparison::Greater => ordering.is_gt(),

@@ -2,13 +2,13 @@
 
 use super::{
     ANSWER_WORK_BYTES, Limits, Outcome, SessionError, SessionId,
-    message::{Reply, Request},
+    message::{ClientMessage, ServerMessage},
     question::{Question, Questions},
 };
 use crate::{
     aggregate::Aggregator,
     decode::DecodeError,
-    input::{Input, Piece},
+    input::{Input, LogEvent},
 };
 
 /// A growing log: the figures of its files, one after the other as they are rotated.
@@ -58,7 +58,7 @@ impl Followed {
         }
         self.bytes += bytes.len() as u64;
         let log = &mut self.log;
-        let decoded = self.input.handle_input(bytes, |piece| count(log, piece));
+        let decoded = self.input.handle_input(bytes, |event| count(log, event));
         self.is_skipping = decoded.is_err();
         decoded
     }
@@ -72,7 +72,7 @@ impl Followed {
         let mut input = std::mem::replace(&mut self.input, next);
         let log = &mut self.log;
         let was_skipping = std::mem::take(&mut self.is_skipping);
-        let decoded = input.handle_eof(|piece| count(log, piece));
+        let decoded = input.handle_eof(|event| count(log, event));
         self.log.handle_eof();
         if was_skipping { Ok(()) } else { decoded }
     }
@@ -85,7 +85,7 @@ impl Followed {
     /// Returns the snapshot message of the current figures, which is the same for all viewers.
     pub fn snapshot(&self) -> String {
         let summary = Box::new(self.log.summary());
-        let snapshot = Reply::Snapshot {
+        let snapshot = ServerMessage::Snapshot {
             is_final: false,
             summary,
         };
@@ -93,10 +93,10 @@ impl Followed {
     }
 }
 
-pub(super) fn count(log: &mut Aggregator, piece: Piece<'_>) {
-    match piece {
-        Piece::Bytes(bytes) => log.handle_input(bytes),
-        Piece::Format(format) => log.set_format(format.clone()),
+pub(super) fn count(log: &mut Aggregator, event: LogEvent<'_>) {
+    match event {
+        LogEvent::Bytes(bytes) => log.handle_input(bytes),
+        LogEvent::Format(format) => log.set_format(format.clone()),
     }
 }
 
@@ -143,7 +143,7 @@ impl Viewer {
     /// Returns the next reply, built from the current figures, or `None` if none is due.
     pub fn poll_reply(&mut self, log: &Followed) -> Option<String> {
         if let Some(id) = self.ready.take() {
-            let ready = Reply::Ready {
+            let ready = ServerMessage::Ready {
                 id: id.to_string(),
                 window_bytes: 0,
                 bytes: log.bytes,
@@ -170,17 +170,19 @@ impl Viewer {
     }
 
     fn try_handle_text(&mut self, text: &str) -> Result<(), SessionError> {
-        match Request::parse(text, &self.limits)? {
-            Request::Cancel => {
+        match ClientMessage::parse(text, &self.limits)? {
+            ClientMessage::Cancel => {
                 self.end = Some((Outcome::Cancelled, None));
                 Ok(())
             }
-            Request::Query { seq, query } => self.questions.push(Question::Figures { seq, query }),
-            Request::Rows(wanted) => self.questions.push(Question::Rows(wanted)),
-            Request::Finish => Err(SessionError::NotStarted),
-            Request::Follow { .. } | Request::Resume { .. } | Request::Start(_) => {
-                Err(SessionError::SecondStart)
+            ClientMessage::Query { seq, query } => {
+                self.questions.push(Question::Figures { seq, query })
             }
+            ClientMessage::Rows(wanted) => self.questions.push(Question::Rows(wanted)),
+            ClientMessage::Finish => Err(SessionError::NotStarted),
+            ClientMessage::Follow { .. }
+            | ClientMessage::Resume { .. }
+            | ClientMessage::Start(_) => Err(SessionError::SecondStart),
         }
     }
 

@@ -11,19 +11,19 @@ use crate::{query::Rows, summary::Summary};
 /// A text message from a client.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
-pub(super) enum Request {
+pub(super) enum ClientMessage {
     Cancel,
     Finish,
     Follow { name: String },
     Query { seq: u64, query: Value },
     Resume { id: String },
-    Rows(RowsWanted),
-    Start(Start),
+    Rows(RowsRequest),
+    Start(StartRequest),
 }
 
 /// The lines that a client requests.
 #[derive(Debug, Deserialize)]
-pub(super) struct RowsWanted {
+pub(super) struct RowsRequest {
     pub(super) seq: u64,
     pub(super) query: Value,
     /// How many of the selected lines to skip.
@@ -35,7 +35,7 @@ pub(super) struct RowsWanted {
 
 /// The files that a client is about to send.
 #[derive(Debug, Deserialize)]
-pub(super) struct Start {
+pub(super) struct StartRequest {
     pub(super) files: Vec<File>,
     /// The name of a format, or `auto`.
     #[serde(default = "auto")]
@@ -54,7 +54,7 @@ pub(super) struct File {
     pub(super) size: Option<u64>,
 }
 
-impl Request {
+impl ClientMessage {
     /// Parses a text message. Fails if it exceeds the length limit.
     pub(super) fn parse(text: &str, limits: &Limits) -> Result<Self, SessionError> {
         if text.len() > limits.text_bytes_max {
@@ -79,7 +79,7 @@ fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Er
 /// A message from the server.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
-pub(super) enum Reply {
+pub(super) enum ServerMessage {
     Ack {
         bytes: u64,
     },
@@ -105,7 +105,7 @@ pub(super) enum Reply {
         code: &'static str,
         message: String,
         #[serde(flatten)]
-        place: Option<Place>,
+        place: Option<FilterPosition>,
     },
     Rows {
         seq: u64,
@@ -121,17 +121,17 @@ pub(super) enum Reply {
 
 /// The position of a mistake in a filter.
 #[derive(Debug, Serialize)]
-pub(super) struct Place {
+pub(super) struct FilterPosition {
     /// The index of the filter in the query, from 0.
     pub(super) filter: usize,
     /// The column in characters, from 1.
     pub(super) column: usize,
 }
 
-impl Reply {
+impl ServerMessage {
     /// Returns the message if it is at most `bytes_max` bytes long. Stops serializing beyond that.
     pub(super) fn to_json_within(&self, bytes_max: usize) -> Option<String> {
-        let mut json = Bounded {
+        let mut json = BoundedWriter {
             bytes: Vec::new(),
             bytes_max,
         };
@@ -148,7 +148,7 @@ impl SessionError {
     /// Returns the message that tells the client why the session is over, as JSON, for a caller
     /// that ends a session itself.
     pub fn to_json(&self) -> String {
-        let reply = Reply::Error {
+        let reply = ServerMessage::Error {
             code: self.code(),
             message: self.to_string(),
         };
@@ -157,12 +157,12 @@ impl SessionError {
 }
 
 /// A writer that fails once it has received more than `bytes_max` bytes.
-struct Bounded {
+struct BoundedWriter {
     bytes: Vec<u8>,
     bytes_max: usize,
 }
 
-impl io::Write for Bounded {
+impl io::Write for BoundedWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if bytes.len() > self.bytes_max - self.bytes.len() {
             return Err(io::ErrorKind::FileTooLarge.into());
@@ -178,20 +178,20 @@ impl io::Write for Bounded {
 
 #[cfg(test)]
 mod tests {
-    use super::{Reply, Request};
+    use super::{ClientMessage, ServerMessage};
     use crate::session::{Limits, SessionError};
 
     #[test]
     fn reply_at_the_limit_is_built_and_one_byte_more_refused() {
-        let reply = Reply::Ack { bytes: 1_048_576 };
+        let reply = ServerMessage::Ack { bytes: 1_048_576 };
         let json = reply.to_json();
         assert_eq!(reply.to_json_within(json.len()), Some(json.clone()));
         assert_eq!(reply.to_json_within(json.len() - 1), None);
         assert_eq!(reply.to_json_within(0), None);
     }
 
-    fn parse(text: &str) -> Option<Request> {
-        match Request::parse(text, &Limits::default()) {
+    fn parse(text: &str) -> Option<ClientMessage> {
+        match ClientMessage::parse(text, &Limits::default()) {
             Ok(request) => Some(request),
             Err(error) => {
                 assert_eq!(error, SessionError::UnknownMessage);
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn start_is_parsed_and_unknown_members_are_ignored() {
         let text = r#" {"files":[{"size":5,"name":"\u00e4.log","y":1},{"name":"-","size":null}],"type":"start","x":[]} "#;
-        let Some(Request::Start(start)) = parse(text) else {
+        let Some(ClientMessage::Start(start)) = parse(text) else {
             panic!("not a start message");
         };
         assert_eq!(start.files[0].name, "ä.log");
@@ -216,18 +216,18 @@ mod tests {
     fn requests_without_a_file_are_parsed() {
         assert!(matches!(
             parse(r#"{"type":"finish"}"#),
-            Some(Request::Finish)
+            Some(ClientMessage::Finish)
         ));
         assert!(matches!(
             parse(r#"{"type":"cancel"}"#),
-            Some(Request::Cancel)
+            Some(ClientMessage::Cancel)
         ));
         let resume = parse(r#"{"type":"resume","id":"0f"}"#);
-        assert!(matches!(resume, Some(Request::Resume { id }) if id == "0f"));
+        assert!(matches!(resume, Some(ClientMessage::Resume { id }) if id == "0f"));
         let follow = parse(r#"{"type":"follow","name":"a"}"#);
-        assert!(matches!(follow, Some(Request::Follow { name }) if name == "a"));
+        assert!(matches!(follow, Some(ClientMessage::Follow { name }) if name == "a"));
         let query = parse(r#"{"type":"query","seq":7,"query":{}}"#);
-        assert!(matches!(query, Some(Request::Query { seq: 7, .. })));
+        assert!(matches!(query, Some(ClientMessage::Query { seq: 7, .. })));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use super::{
     SessionError,
-    message::{Place, Reply, RowsWanted},
+    message::{FilterPosition, RowsRequest, ServerMessage},
 };
 use crate::{
     aggregate::Aggregator,
@@ -27,7 +27,7 @@ pub(super) enum Question {
     /// Asks for the figures of some requests.
     Figures { seq: u64, query: Value },
     /// Asks for lines.
-    Rows(RowsWanted),
+    Rows(RowsRequest),
 }
 
 /// Questions that have not been answered yet, in order.
@@ -60,13 +60,13 @@ impl Questions {
 
 impl Question {
     fn answer(self, log: &Aggregator) -> String {
-        let (Self::Figures { seq, .. } | Self::Rows(RowsWanted { seq, .. })) = self;
+        let (Self::Figures { seq, .. } | Self::Rows(RowsRequest { seq, .. })) = self;
         let answer = self.try_answer(log).and_then(|answer| {
             let json = answer.to_json_within(ANSWER_BYTES_MAX);
             json.ok_or(Refusal::TooLarge)
         });
         answer.unwrap_or_else(|refusal| {
-            let refused = Reply::Refused {
+            let refused = ServerMessage::Refused {
                 seq,
                 code: refusal.code(),
                 message: refusal.to_string(),
@@ -76,14 +76,14 @@ impl Question {
         })
     }
 
-    fn try_answer(self, log: &Aggregator) -> Result<Reply, Refusal> {
+    fn try_answer(self, log: &Aggregator) -> Result<ServerMessage, Refusal> {
         match self {
             Self::Figures { seq, query } => {
                 let query: Query = serde_json::from_value(query).map_err(Refusal::Malformed)?;
                 let summary = Box::new(log.figures(&query).map_err(Refusal::Query)?);
-                Ok(Reply::Figures { seq, summary })
+                Ok(ServerMessage::Figures { seq, summary })
             }
-            Self::Rows(RowsWanted {
+            Self::Rows(RowsRequest {
                 seq,
                 query,
                 offset,
@@ -91,7 +91,7 @@ impl Question {
             }) => {
                 let query: Query = serde_json::from_value(query).map_err(Refusal::Malformed)?;
                 let rows = log.rows(&query, offset, limit).map_err(Refusal::Query)?;
-                Ok(Reply::Rows { seq, rows })
+                Ok(ServerMessage::Rows { seq, rows })
             }
         }
     }
@@ -118,9 +118,9 @@ impl Refusal {
     }
 
     /// Returns which filter is wrong, and where.
-    fn place(&self) -> Option<Place> {
+    fn place(&self) -> Option<FilterPosition> {
         match self {
-            Self::Query(QueryError::Filter(error)) => Some(Place {
+            Self::Query(QueryError::Filter(error)) => Some(FilterPosition {
                 filter: error.filter,
                 column: error.column,
             }),

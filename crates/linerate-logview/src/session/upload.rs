@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use super::{Limits, SessionError, followed::count, message, verdict::Verdict};
+use super::{Limits, SessionError, VERDICT_BYTES, followed::count, message};
 use crate::{
     aggregate::Aggregator, decode::Progress, format::Format, input::Input, summary::Summary,
 };
+
+/// The number of lines from which on the share of requests is meaningful.
+const LINES_MIN: u64 = 1_000;
 
 /// The uploaded files, one after the other, and their figures.
 #[derive(Debug)]
@@ -35,7 +38,7 @@ pub(super) struct Upload {
 impl Upload {
     /// Creates an upload of the announced files if their number, names and sizes are within the
     /// limits.
-    pub(super) fn new(start: message::Start, limits: &Limits) -> Result<Self, SessionError> {
+    pub(super) fn new(start: message::StartRequest, limits: &Limits) -> Result<Self, SessionError> {
         check(&start, limits)?;
         let format = match start.format.as_str() {
             "auto" => None,
@@ -170,7 +173,7 @@ impl Upload {
         let log = &mut self.log;
         let decoded = self
             .input
-            .handle_some(bytes, work_max, |piece| count(log, piece));
+            .handle_some(bytes, work_max, |event| count(log, event));
         let progress = decoded.map_err(|error| self.in_file(SessionError::Decode(error)))?;
         self.received += progress.read as u64;
         self.current_bytes += progress.read as u64;
@@ -189,7 +192,7 @@ impl Upload {
 
     fn end_file(&mut self, limits: &Limits) -> Result<(), SessionError> {
         let log = &mut self.log;
-        let decoded = self.input.handle_eof(|piece| count(log, piece));
+        let decoded = self.input.handle_eof(|event| count(log, event));
         self.log.handle_eof();
         let judged = decoded.map_err(SessionError::Decode);
         let judged = judged.and_then(|()| self.verdict.at_eof(&self.log));
@@ -222,7 +225,7 @@ impl Upload {
     }
 }
 
-fn check(start: &message::Start, limits: &Limits) -> Result<(), SessionError> {
+fn check(start: &message::StartRequest, limits: &Limits) -> Result<(), SessionError> {
     if start.files.is_empty() || start.files.len() > limits.files_max {
         return Err(SessionError::FileCount {
             files: start.files.len(),
@@ -249,4 +252,63 @@ fn check(start: &message::Start, limits: &Limits) -> Result<(), SessionError> {
         });
     }
     Ok(())
+}
+
+/// Judges each file once: after its first MiB, or at its end if that comes sooner.
+///
+/// A file is rejected if it has bytes but no request at all, or if fewer than 1 % of 1,000 or more
+/// lines are requests. It is never rejected later: figures with many unparsed lines are worth more
+/// than an error.
+#[derive(Debug, Default)]
+pub(super) struct Verdict {
+    passed: bool,
+    /// The decompressed bytes of the files before this one.
+    bytes_before: u64,
+    /// The requests of the files before this one.
+    requests_before: u64,
+    /// The lines of the files before this one.
+    lines_before: u64,
+}
+
+impl Verdict {
+    /// Creates the verdict on the file that follows what `log` has counted so far.
+    pub(super) fn of_next_file(log: &Aggregator) -> Self {
+        Self {
+            bytes_before: log.bytes_read(),
+            requests_before: log.requests(),
+            lines_before: log.lines(),
+            ..Self::default()
+        }
+    }
+
+    /// Judges the file once enough bytes were parsed.
+    pub(super) fn after_input(&mut self, log: &Aggregator) -> Result<(), SessionError> {
+        if self.passed || self.bytes(log) < VERDICT_BYTES {
+            return Ok(());
+        }
+        self.judge(log)
+    }
+
+    /// Judges the file at its end, unless it already passed.
+    pub(super) fn at_eof(&mut self, log: &Aggregator) -> Result<(), SessionError> {
+        if self.passed || self.bytes(log) == 0 {
+            return Ok(());
+        }
+        self.judge(log)
+    }
+
+    fn judge(&mut self, log: &Aggregator) -> Result<(), SessionError> {
+        let requests = log.requests() - self.requests_before;
+        let lines = log.lines() - self.lines_before;
+        if requests > 0 && (lines < LINES_MIN || requests >= lines.div_ceil(100)) {
+            self.passed = true;
+            return Ok(());
+        }
+        Err(SessionError::NotALog { requests, lines })
+    }
+
+    /// Returns how many decompressed bytes of this file were parsed.
+    fn bytes(&self, log: &Aggregator) -> u64 {
+        log.bytes_read() - self.bytes_before
+    }
 }

@@ -1,7 +1,7 @@
 //! A few thousand requests stored in columns.
 
 use super::bits;
-use super::row::{Row, TEXTS};
+use crate::query::Field;
 use crate::query::encoding::{from_time, to_time};
 
 /// The number of requests in a block: few enough that their times and sizes are similar, but so
@@ -16,6 +16,35 @@ pub(crate) const DURATION: usize = TEXTS.len() + 1;
 pub(crate) const STATUS: usize = TEXTS.len() + 2;
 /// Offset so that unsigned numbers have the order of the times.
 pub(crate) const TIME: usize = TEXTS.len() + 3;
+
+/// The string fields of every line, in the order of their codes in a row.
+pub(crate) const TEXTS: [Field; 6] = [
+    Field::Address,
+    Field::Agent,
+    Field::Host,
+    Field::Method,
+    Field::Path,
+    Field::Referrer,
+];
+
+pub(crate) const ADDRESS: usize = 0;
+pub(crate) const AGENT: usize = 1;
+pub(crate) const HOST: usize = 2;
+pub(crate) const METHOD: usize = 3;
+pub(crate) const PATH: usize = 4;
+pub(crate) const REFERRER: usize = 5;
+
+/// A request.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Row {
+    pub(crate) time: i64,
+    pub(crate) bytes_sent: u64,
+    /// In microseconds.
+    pub(crate) duration: Option<u64>,
+    /// The codes of the values, in the order of [`TEXTS`].
+    pub(crate) codes: [u32; TEXTS.len()],
+    pub(crate) status: u16,
+}
 
 /// Requests in columns.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! The lines of requests as they appear in the log, compressed.
 
-use crate::query::Row;
+use crate::query::LogLine;
 use crate::summary::RowsKept;
 
 /// How much text is compressed at once: enough to find repetitions, little enough to decompress for
@@ -12,11 +12,11 @@ const COMPRESSION_LEVEL: i32 = 1;
 /// Stores the lines of requests in a bounded number of bytes: the first ones that fit.
 #[derive(Debug)]
 pub(crate) struct LineStore {
-    blocks: Vec<Block>,
+    blocks: Vec<LineBlock>,
     /// The concatenated text of the lines that do not fill a block yet.
     text: Vec<u8>,
     /// The end and the line number of each of them.
-    lines: Vec<Place>,
+    lines: Vec<LineEnd>,
     /// The bytes of all blocks.
     bytes: usize,
     kept: u64,
@@ -26,16 +26,16 @@ pub(crate) struct LineStore {
 }
 
 #[derive(Debug)]
-struct Block {
+struct LineBlock {
     /// How many lines are in the previous blocks.
     before: u64,
-    lines: Box<[Place]>,
+    lines: Box<[LineEnd]>,
     compressed: Box<[u8]>,
     text_bytes: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct LineEnd {
     line: u64,
     end: u32,
 }
@@ -72,7 +72,7 @@ impl LineStore {
         }
         self.text.extend_from_slice(text);
         let end = self.text.len() as u32;
-        self.lines.push(Place { line, end });
+        self.lines.push(LineEnd { line, end });
         self.kept += 1;
         if self.text.len() >= BLOCK_BYTES {
             self.seal();
@@ -90,7 +90,7 @@ impl LineStore {
 
     /// Returns the lines of requests, which are numbered from 0 and must be in order. Lines that
     /// are not stored are left out.
-    pub(crate) fn rows(&self, requests: &[u64], show: impl Fn(&[u8]) -> String) -> Vec<Row> {
+    pub(crate) fn rows(&self, requests: &[u64], show: impl Fn(&[u8]) -> String) -> Vec<LogLine> {
         let mut rows = Vec::with_capacity(requests.len());
         let mut open: Option<(usize, Vec<u8>)> = None;
         for &request in requests.iter().take_while(|&&it| it < self.kept) {
@@ -125,9 +125,9 @@ impl LineStore {
     /// Returns how many bytes of heap the store holds.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.bytes
-            + self.blocks.capacity() * size_of::<Block>()
+            + self.blocks.capacity() * size_of::<LineBlock>()
             + self.text.capacity()
-            + self.lines.capacity() * size_of::<Place>()
+            + self.lines.capacity() * size_of::<LineEnd>()
     }
 
     /// Returns how many more bytes it takes to compress a block and to grow the list of blocks.
@@ -135,7 +135,7 @@ impl LineStore {
         /// The compressor, which exists only while a block is made.
         const COMPRESSOR_BYTES: usize = 2 << 20;
         match self.is_on() {
-            true => COMPRESSOR_BYTES + 2 * self.blocks.capacity() * size_of::<Block>(),
+            true => COMPRESSOR_BYTES + 2 * self.blocks.capacity() * size_of::<LineBlock>(),
             false => 0,
         }
     }
@@ -143,7 +143,7 @@ impl LineStore {
     /// Returns how many more bytes the list of blocks will occupy after the next block.
     fn grown_bytes(&self) -> usize {
         match self.blocks.len() == self.blocks.capacity() {
-            true => self.blocks.len().max(4) * size_of::<Block>(),
+            true => self.blocks.len().max(4) * size_of::<LineBlock>(),
             false => 0,
         }
     }
@@ -159,7 +159,7 @@ impl LineStore {
             self.is_full = true;
             return;
         };
-        let block = Block {
+        let block = LineBlock {
             before: self.before_pending(),
             lines: self.lines.as_slice().into(),
             // Copied, because when shrunk, some allocators keep all of the memory, which is enough
@@ -174,19 +174,24 @@ impl LineStore {
     }
 }
 
-impl Block {
+impl LineBlock {
     fn text(&self) -> Vec<u8> {
         // The same library compressed it, so this does not fail.
         zstd::bulk::decompress(&self.compressed, self.text_bytes).unwrap_or_default()
     }
 }
 
-fn row(places: &[Place], text: &[u8], at: usize, show: impl Fn(&[u8]) -> String) -> Option<Row> {
+fn row(
+    places: &[LineEnd],
+    text: &[u8],
+    at: usize,
+    show: impl Fn(&[u8]) -> String,
+) -> Option<LogLine> {
     let place = places.get(at)?;
     let before = at.checked_sub(1).and_then(|before| places.get(before));
     let start = before.map_or(0, |before| before.end);
     let text = text.get(start as usize..place.end as usize)?;
-    Some(Row {
+    Some(LogLine {
         line: place.line,
         text: show(text),
     })

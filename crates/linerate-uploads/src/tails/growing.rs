@@ -15,11 +15,11 @@ use std::{
 #[derive(Debug)]
 pub(super) struct GrowingFile {
     path: PathBuf,
-    open: Option<Open>,
+    open: Option<OpenFile>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenFile {
     file: File,
     identity: (u64, u64),
     /// Number of bytes read so far.
@@ -49,7 +49,7 @@ impl GrowingFile {
     /// error.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<Growth> {
         let Some(open) = &mut self.open else {
-            self.open = Open::try_new(&self.path)?;
+            self.open = OpenFile::try_new(&self.path)?;
             return match self.open {
                 Some(_) => self.read(buffer),
                 None => Ok(Growth::None),
@@ -91,7 +91,7 @@ impl GrowingFile {
     }
 }
 
-impl Open {
+impl OpenFile {
     /// Opens a file. Returns `None` if it does not exist.
     fn try_new(path: &PathBuf) -> io::Result<Option<Self>> {
         let file = match File::open(path) {

@@ -13,7 +13,7 @@ use linerate_logview::session::{Followed, Limits};
 use tokio::sync::watch;
 
 use super::growing::{GrowingFile, Growth};
-use crate::{memory::ALLOCATED_FOR_8, parsing::step_back};
+use crate::{memory::ALLOCATED_FOR_8, parsing::lower_priority};
 
 /// How often to check whether the file has grown.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -95,7 +95,7 @@ struct Reader {
 
 impl Reader {
     fn run(mut self) {
-        step_back();
+        lower_priority();
         while let Some(tail) = self.tail.upgrade() {
             let pause = self.read(&tail);
             self.publish(&tail);

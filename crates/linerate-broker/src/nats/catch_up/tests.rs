@@ -1,14 +1,14 @@
 use bytes::Bytes;
 use linerate_hub::{Epoch, Publication, StreamPosition, publication::PublicationBuilder};
 
-use super::{CatchUp, HELD_MAX, Item, Next, Read};
+use super::{Action, CatchUp, ChannelEvent, HELD_MAX, StreamContents};
 use crate::event::GapReason;
 
 fn message(offset: u64) -> PublicationBuilder {
     Publication::build(Bytes::from(offset.to_string()))
 }
 
-fn read(epoch: &str, offsets: std::ops::RangeInclusive<u64>) -> Read {
+fn read(epoch: &str, offsets: std::ops::RangeInclusive<u64>) -> StreamContents {
     let epoch = Epoch::new(epoch);
     let newest = *offsets.end();
     let publication = |offset| {
@@ -18,17 +18,17 @@ fn read(epoch: &str, offsets: std::ops::RangeInclusive<u64>) -> Read {
             .finish()
     };
     let publications = offsets.map(publication).collect();
-    Read {
+    StreamContents {
         epoch,
         newest,
         publications,
     }
 }
 
-fn nothing_new(epoch: &str, newest: u64) -> Read {
+fn nothing_new(epoch: &str, newest: u64) -> StreamContents {
     let epoch = Epoch::new(epoch);
     let publications = Vec::new();
-    Read {
+    StreamContents {
         epoch,
         newest,
         publications,
@@ -39,7 +39,7 @@ fn nothing_new(epoch: &str, newest: u64) -> Read {
 fn delivered(offset: u64) -> CatchUp {
     let mut channel = CatchUp::new(None);
     let next = channel.handle_read(nothing_new("e", offset), &mut Vec::new());
-    assert_eq!(next, Next::Nothing);
+    assert_eq!(next, Action::Nothing);
     channel
 }
 
@@ -51,16 +51,16 @@ fn relinked(channel: &CatchUp) -> CatchUp {
 }
 
 /// Returns the offsets of publications, and 0 for each gap.
-fn told(out: &[Item]) -> Vec<u64> {
-    let offset = |item: &Item| match item {
-        Item::Gap(_) => 0,
-        Item::Publication(publication) => publication.offset(),
+fn told(out: &[ChannelEvent]) -> Vec<u64> {
+    let offset = |item: &ChannelEvent| match item {
+        ChannelEvent::Gap(_) => 0,
+        ChannelEvent::Publication(publication) => publication.offset(),
     };
     out.iter().map(offset).collect()
 }
 
-fn is_reset(item: &Item) -> bool {
-    matches!(item, Item::Gap(GapReason::StreamReset))
+fn is_reset(item: &ChannelEvent) -> bool {
+    matches!(item, ChannelEvent::Gap(GapReason::StreamReset))
 }
 
 #[test]
@@ -69,13 +69,13 @@ fn a_subscription_begins_where_the_stream_ends() {
     for offset in 4..=7 {
         assert_eq!(
             channel.handle_live(offset, message(offset), &mut out),
-            Next::Nothing
+            Action::Nothing
         );
     }
     assert!(out.is_empty());
     assert_eq!(
         channel.handle_read(nothing_new("e", 5), &mut out),
-        Next::Nothing
+        Action::Nothing
     );
     assert_eq!(told(&out), [6, 7]);
 }
@@ -83,16 +83,25 @@ fn a_subscription_begins_where_the_stream_ends() {
 #[test]
 fn a_hole_is_filled_from_the_stream() {
     let (mut channel, mut out) = (delivered(2), Vec::new());
-    assert_eq!(channel.handle_live(3, message(3), &mut out), Next::Nothing);
+    assert_eq!(
+        channel.handle_live(3, message(3), &mut out),
+        Action::Nothing
+    );
     assert_eq!(
         channel.handle_live(6, message(6), &mut out),
-        Next::ReadStream
+        Action::ReadStream
     );
-    assert_eq!(channel.handle_live(7, message(7), &mut out), Next::Nothing);
-    assert_eq!(channel.handle_live(8, message(8), &mut out), Next::Nothing);
+    assert_eq!(
+        channel.handle_live(7, message(7), &mut out),
+        Action::Nothing
+    );
+    assert_eq!(
+        channel.handle_live(8, message(8), &mut out),
+        Action::Nothing
+    );
     assert_eq!(
         channel.handle_read(read("e", 4..=7), &mut out),
-        Next::Nothing
+        Action::Nothing
     );
     assert_eq!(told(&out), [3, 4, 5, 6, 7, 8]);
 }
@@ -101,12 +110,18 @@ fn a_hole_is_filled_from_the_stream() {
 fn nothing_is_lost_or_repeated_after_a_reconnection() {
     let (mut channel, mut out) = (delivered(2), Vec::new());
     channel = relinked(&channel);
-    assert_eq!(channel.handle_live(5, message(5), &mut out), Next::Nothing);
+    assert_eq!(
+        channel.handle_live(5, message(5), &mut out),
+        Action::Nothing
+    );
     assert_eq!(
         channel.handle_read(read("e", 3..=5), &mut out),
-        Next::Nothing
+        Action::Nothing
     );
-    assert_eq!(channel.handle_live(6, message(6), &mut out), Next::Nothing);
+    assert_eq!(
+        channel.handle_live(6, message(6), &mut out),
+        Action::Nothing
+    );
     assert_eq!(told(&out), [3, 4, 5, 6]);
 }
 
@@ -116,7 +131,7 @@ fn a_quiet_time_without_a_link_is_not_a_gap() {
     channel = relinked(&channel);
     assert_eq!(
         channel.handle_read(nothing_new("e", 2), &mut out),
-        Next::Nothing
+        Action::Nothing
     );
     assert!(out.is_empty());
 }
@@ -127,18 +142,18 @@ fn publications_that_the_stream_no_longer_holds_are_a_gap() {
     channel = relinked(&channel);
     assert_eq!(
         channel.handle_read(read("e", 7..=8), &mut out),
-        Next::Nothing
+        Action::Nothing
     );
     assert_eq!(told(&out), [0, 7, 8]);
     // All of the history is gone.
     channel = relinked(&channel);
     assert_eq!(
         channel.handle_read(nothing_new("e", 10), &mut out),
-        Next::Nothing
+        Action::Nothing
     );
     assert_eq!(
         channel.handle_live(11, message(11), &mut out),
-        Next::Nothing
+        Action::Nothing
     );
     assert_eq!(told(&out), [0, 7, 8, 0, 11]);
 }
@@ -147,11 +162,17 @@ fn publications_that_the_stream_no_longer_holds_are_a_gap() {
 fn another_incarnation_is_reported() {
     let (mut channel, mut out) = (delivered(9), Vec::new());
     channel = relinked(&channel);
-    assert_eq!(channel.handle_live(2, message(2), &mut out), Next::Nothing);
-    assert_eq!(channel.handle_live(3, message(3), &mut out), Next::Nothing);
+    assert_eq!(
+        channel.handle_live(2, message(2), &mut out),
+        Action::Nothing
+    );
+    assert_eq!(
+        channel.handle_live(3, message(3), &mut out),
+        Action::Nothing
+    );
     assert_eq!(
         channel.handle_read(nothing_new("f", 2), &mut out),
-        Next::Nothing
+        Action::Nothing
     );
     assert_eq!(told(&out), [0, 3]);
     assert!(is_reset(&out[0]));
@@ -162,16 +183,22 @@ fn another_incarnation_is_reported() {
 #[test]
 fn a_stream_reset_during_a_connection_is_detected() {
     let (mut channel, mut out) = (delivered(2), Vec::new());
-    assert_eq!(channel.handle_live(3, message(3), &mut out), Next::Nothing);
+    assert_eq!(
+        channel.handle_live(3, message(3), &mut out),
+        Action::Nothing
+    );
     assert_eq!(
         channel.handle_live(1, message(1), &mut out),
-        Next::ReadStream
+        Action::ReadStream
     );
     assert_eq!(
         channel.handle_read(nothing_new("f", 1), &mut out),
-        Next::Nothing
+        Action::Nothing
     );
-    assert_eq!(channel.handle_live(2, message(2), &mut out), Next::Nothing);
+    assert_eq!(
+        channel.handle_live(2, message(2), &mut out),
+        Action::Nothing
+    );
     assert_eq!(told(&out), [3, 0, 2]);
 }
 
@@ -181,19 +208,19 @@ fn publications_of_an_ended_incarnation_are_not_awaited() {
     channel = relinked(&channel);
     assert_eq!(
         channel.handle_live(50, message(50), &mut out),
-        Next::Nothing
+        Action::Nothing
     );
     assert_eq!(
         channel.handle_read(nothing_new("f", 0), &mut out),
-        Next::Nothing
+        Action::Nothing
     );
     assert_eq!(
         channel.handle_live(1, message(1), &mut out),
-        Next::ReadStream
+        Action::ReadStream
     );
     assert_eq!(
         channel.handle_read(read("f", 1..=1), &mut out),
-        Next::Nothing
+        Action::Nothing
     );
     assert_eq!(told(&out), [0, 1]);
 }
@@ -206,16 +233,16 @@ fn publications_that_do_not_fit_during_catch_up_are_read_later() {
     for offset in 1..=newest {
         assert_eq!(
             channel.handle_live(offset, message(offset), &mut out),
-            Next::Nothing
+            Action::Nothing
         );
     }
     assert_eq!(
         channel.handle_read(nothing_new("e", 0), &mut out),
-        Next::ReadStream
+        Action::ReadStream
     );
     assert_eq!(
         channel.handle_read(read("e", 1..=newest), &mut out),
-        Next::Nothing
+        Action::Nothing
     );
     assert_eq!(told(&out), (1..=newest).collect::<Vec<_>>());
 }
@@ -224,6 +251,9 @@ fn publications_that_do_not_fit_during_catch_up_are_read_later() {
 fn skipped_publications_are_not_a_hole() {
     let (mut channel, mut out) = (delivered(2), Vec::new());
     channel.skip(3);
-    assert_eq!(channel.handle_live(4, message(4), &mut out), Next::Nothing);
+    assert_eq!(
+        channel.handle_live(4, message(4), &mut out),
+        Action::Nothing
+    );
     assert_eq!(told(&out), [4]);
 }

@@ -11,6 +11,7 @@ use super::{Link, Session};
 use crate::{
     broker::BrokerError,
     event::{Event, Gap, GapReason},
+    lock::lock,
     redis::{delivery::is_covered, subscriptions::Target},
     request::{History, HistoryRequest},
 };
@@ -26,16 +27,6 @@ const READS_MAX: usize = 16;
 const BYTES_MAX: usize = 64 << 20;
 
 impl Link {
-    fn all_channels(&mut self) -> Vec<ChannelName> {
-        let targets = self.subscriptions.targets();
-        let channels = targets.filter_map(|target| match target {
-            Target::Channel { channel, .. } => Some(channel.clone()),
-            Target::Pattern { pattern, .. } => Some(pattern.clone()),
-            Target::Control | Target::Probe => None,
-        });
-        channels.collect()
-    }
-
     /// Runs after everything is subscribed again: reports what may have been missed, delivers what
     /// streams still hold of it, and then delivers what has arrived in the meantime.
     pub(super) async fn catch_up(&mut self, session: &mut Session) {
@@ -52,7 +43,7 @@ impl Link {
                 Some(_) => self.read_streams().await,
                 None => Vec::new(),
             };
-            let missed = self.note(&recovered);
+            let missed = self.record(&recovered);
             events.extend(self.gap(missed, since.elapsed(), reason));
             for (channel, history) in recovered {
                 let publications = history.publications.into_iter();
@@ -64,7 +55,7 @@ impl Link {
         }
         let held = held.unwrap_or_default().into_iter();
         events.extend(held.filter_map(|event| self.release(event)));
-        self.hand_on(session, events).await;
+        self.ingest(session, events).await;
     }
 
     fn gap(
@@ -73,7 +64,8 @@ impl Link {
         lasted: Duration,
         reason: GapReason,
     ) -> Option<Event> {
-        let is_whole = missed.len() == self.all_channels().len() && self.moved.is_none();
+        let channels = self.subscriptions.targets().filter_map(|it| it.channel());
+        let is_whole = missed.len() == channels.count() && self.moved.is_none();
         if missed.is_empty() && !is_whole {
             return None;
         }
@@ -103,7 +95,7 @@ impl Link {
                 } if options.has_stream() => {
                     let newest = match newest {
                         Some(newest) => {
-                            shared.epochs.note(channel, &newest.epoch);
+                            shared.epochs.record(channel, &newest.epoch);
                             newest.clone()
                         }
                         None => nowhere_in(shared.epochs.newest(channel)?),
@@ -159,7 +151,7 @@ impl Link {
 
     /// Stores up to which position channels were recovered. Returns the channels that have missed
     /// something.
-    fn note(&mut self, recovered: &[(ChannelName, History)]) -> Vec<ChannelName> {
+    fn record(&mut self, recovered: &[(ChannelName, History)]) -> Vec<ChannelName> {
         let histories = recovered
             .iter()
             .map(|(channel, history)| (channel.clone(), history));
@@ -215,7 +207,7 @@ impl Link {
             (Some(Target::Channel { options, .. }), None) if !options.has_stream() => {
                 let publication = Publication::build(publication.payload().clone());
                 let now = Instant::now();
-                let mut sequencer = shared.sequencer();
+                let mut sequencer = lock(&shared.sequencer);
                 sequencer.publish(now, &channel, *options, publication)
             }
             _ => publication,

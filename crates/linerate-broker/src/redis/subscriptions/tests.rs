@@ -1,6 +1,6 @@
 use tokio::sync::oneshot::{self, Receiver, error::TryRecvError};
 
-use super::{Kind, Name, Outcome, Subscription, Subscriptions, Target};
+use super::{Name, ReplyOutcome, Subscription, SubscriptionKind, Subscriptions, Target};
 use crate::{
     broker::BrokerError,
     redis::resp::{Reply, RespError},
@@ -13,7 +13,7 @@ fn name(text: &str) -> Name {
 fn subscribe(
     subscriptions: &mut Subscriptions,
     text: &str,
-    kind: Kind,
+    kind: SubscriptionKind,
 ) -> Receiver<Result<(), BrokerError>> {
     let (waiter, ready) = oneshot::channel();
     let subscription = Subscription {
@@ -46,15 +46,15 @@ fn flush(subscriptions: &mut Subscriptions) -> Vec<String> {
 
 fn subscribed(subscriptions: &mut Subscriptions, name: &str) {
     let reply = Reply::Subscribed(name.as_bytes());
-    assert_eq!(subscriptions.handle_reply(reply), Ok(Outcome::Nothing));
+    assert_eq!(subscriptions.handle_reply(reply), Ok(ReplyOutcome::Nothing));
 }
 
 #[test]
 fn names_are_subscribed_together() {
     let mut subscriptions = Subscriptions::default();
-    let mut a = subscribe(&mut subscriptions, "a", Kind::Channel);
-    let mut b = subscribe(&mut subscriptions, "b", Kind::Channel);
-    let mut p = subscribe(&mut subscriptions, "p", Kind::Pattern);
+    let mut a = subscribe(&mut subscriptions, "a", SubscriptionKind::Channel);
+    let mut b = subscribe(&mut subscriptions, "b", SubscriptionKind::Channel);
+    let mut p = subscribe(&mut subscriptions, "p", SubscriptionKind::Pattern);
     assert_eq!(flush(&mut subscriptions), ["SUBSCRIBE a b", "PSUBSCRIBE p"]);
     assert!(flush(&mut subscriptions).is_empty());
     assert!(!subscriptions.is_answered(1));
@@ -75,7 +75,7 @@ fn a_command_carries_a_bounded_number_of_names() {
         drop(subscribe(
             &mut subscriptions,
             &number.to_string(),
-            Kind::Channel,
+            SubscriptionKind::Channel,
         ));
     }
     let commands = flush(&mut subscriptions);
@@ -87,7 +87,7 @@ fn a_command_carries_a_bounded_number_of_names() {
 fn shards_are_subscribed_slot_by_slot() {
     let mut subscriptions = Subscriptions::default();
     for text in ["{a}1", "{a}2", "{b}1"] {
-        drop(subscribe(&mut subscriptions, text, Kind::Shard));
+        drop(subscribe(&mut subscriptions, text, SubscriptionKind::Shard));
     }
     assert_eq!(
         flush(&mut subscriptions),
@@ -98,16 +98,16 @@ fn shards_are_subscribed_slot_by_slot() {
 #[test]
 fn only_the_answer_to_the_last_command_counts() {
     let mut subscriptions = Subscriptions::default();
-    let mut first = subscribe(&mut subscriptions, "a", Kind::Channel);
+    let mut first = subscribe(&mut subscriptions, "a", SubscriptionKind::Channel);
     flush(&mut subscriptions);
     subscriptions.unsubscribe(b"a");
     flush(&mut subscriptions);
     assert!(subscriptions.target(b"a").is_none());
-    let mut second = subscribe(&mut subscriptions, "a", Kind::Channel);
+    let mut second = subscribe(&mut subscriptions, "a", SubscriptionKind::Channel);
     assert_eq!(flush(&mut subscriptions), ["SUBSCRIBE a"]);
     subscribed(&mut subscriptions, "a");
     let reply = Reply::Unsubscribed(b"a");
-    assert_eq!(subscriptions.handle_reply(reply), Ok(Outcome::Nothing));
+    assert_eq!(subscriptions.handle_reply(reply), Ok(ReplyOutcome::Nothing));
     assert_eq!(second.try_recv().unwrap_err(), TryRecvError::Empty);
     subscribed(&mut subscriptions, "a");
     assert!(second.try_recv().unwrap().is_ok());
@@ -118,20 +118,28 @@ fn only_the_answer_to_the_last_command_counts() {
 #[test]
 fn abandoned_subscriptions_are_removed_once_redis_confirms() {
     let mut subscriptions = Subscriptions::default();
-    drop(subscribe(&mut subscriptions, "a", Kind::Pattern));
+    drop(subscribe(
+        &mut subscriptions,
+        "a",
+        SubscriptionKind::Pattern,
+    ));
     subscriptions.unsubscribe(b"a");
     subscriptions.unsubscribe(b"a");
     subscriptions.unsubscribe(b"unknown");
     assert_eq!(flush(&mut subscriptions), ["PUNSUBSCRIBE a"]);
     let reply = Reply::Unsubscribed(b"a");
-    assert_eq!(subscriptions.handle_reply(reply), Ok(Outcome::Nothing));
+    assert_eq!(subscriptions.handle_reply(reply), Ok(ReplyOutcome::Nothing));
     assert!(subscriptions.entries.is_empty());
 }
 
 #[test]
 fn a_dropped_subscriber_is_unsubscribed() {
     let mut subscriptions = Subscriptions::default();
-    drop(subscribe(&mut subscriptions, "a", Kind::Channel));
+    drop(subscribe(
+        &mut subscriptions,
+        "a",
+        SubscriptionKind::Channel,
+    ));
     flush(&mut subscriptions);
     subscribed(&mut subscriptions, "a");
     assert_eq!(flush(&mut subscriptions), ["UNSUBSCRIBE a"]);
@@ -140,11 +148,14 @@ fn a_dropped_subscriber_is_unsubscribed() {
 #[test]
 fn a_refused_command_is_retried_name_by_name() {
     let mut subscriptions = Subscriptions::default();
-    let mut a = subscribe(&mut subscriptions, "a", Kind::Channel);
-    let mut b = subscribe(&mut subscriptions, "b", Kind::Channel);
+    let mut a = subscribe(&mut subscriptions, "a", SubscriptionKind::Channel);
+    let mut b = subscribe(&mut subscriptions, "b", SubscriptionKind::Channel);
     flush(&mut subscriptions);
     let refused = Reply::Error(b"NOPERM no permissions\x07");
-    assert_eq!(subscriptions.handle_reply(refused), Ok(Outcome::Nothing));
+    assert_eq!(
+        subscriptions.handle_reply(refused),
+        Ok(ReplyOutcome::Nothing)
+    );
     assert_eq!(flush(&mut subscriptions), ["SUBSCRIBE a", "SUBSCRIBE b"]);
     subscriptions.handle_reply(refused).unwrap();
     subscribed(&mut subscriptions, "b");
@@ -160,8 +171,12 @@ fn a_refused_command_is_retried_name_by_name() {
 #[test]
 fn a_new_connection_subscribes_again() {
     let mut subscriptions = Subscriptions::default();
-    let mut a = subscribe(&mut subscriptions, "a", Kind::Channel);
-    drop(subscribe(&mut subscriptions, "b", Kind::Channel));
+    let mut a = subscribe(&mut subscriptions, "a", SubscriptionKind::Channel);
+    drop(subscribe(
+        &mut subscriptions,
+        "b",
+        SubscriptionKind::Channel,
+    ));
     flush(&mut subscriptions);
     subscriptions.unsubscribe(b"b");
     subscriptions.restart();
@@ -176,16 +191,27 @@ fn a_new_connection_subscribes_again() {
 #[test]
 fn a_moved_slot_is_reported() {
     let mut subscriptions = Subscriptions::default();
-    drop(subscribe(&mut subscriptions, "{a}1", Kind::Shard));
-    drop(subscribe(&mut subscriptions, "{a}2", Kind::Shard));
+    drop(subscribe(
+        &mut subscriptions,
+        "{a}1",
+        SubscriptionKind::Shard,
+    ));
+    drop(subscribe(
+        &mut subscriptions,
+        "{a}2",
+        SubscriptionKind::Shard,
+    ));
     flush(&mut subscriptions);
     let moved = Reply::Error(b"MOVED 15495 127.0.0.1:7001");
     let both = vec![name("{a}1"), name("{a}2")];
-    assert_eq!(subscriptions.handle_reply(moved), Ok(Outcome::Moved(both)));
+    assert_eq!(
+        subscriptions.handle_reply(moved),
+        Ok(ReplyOutcome::Moved(both))
+    );
     let ended = Reply::Unsubscribed(b"{a}1");
     assert_eq!(
         subscriptions.handle_reply(ended),
-        Ok(Outcome::Moved(vec![name("{a}1")]))
+        Ok(ReplyOutcome::Moved(vec![name("{a}1")]))
     );
     assert!(subscriptions.take(b"{a}1").is_some());
     assert!(subscriptions.take(b"{a}1").is_none());
@@ -205,13 +231,13 @@ fn unexpected_answers_are_errors() {
     let text = "NOAUTH Authentication required.";
     assert_eq!(
         subscriptions.handle_reply(Reply::Error(text.as_bytes())),
-        Ok(Outcome::Unauthenticated(text.to_owned()))
+        Ok(ReplyOutcome::Unauthenticated(text.to_owned()))
     );
     let mut out = Vec::new();
     subscriptions.ping(&mut out);
     assert_eq!(out, b"*1\r\n$4\r\nPING\r\n");
     assert_eq!(
         subscriptions.handle_reply(Reply::Pong),
-        Ok(Outcome::Nothing)
+        Ok(ReplyOutcome::Nothing)
     );
 }

@@ -1,4 +1,5 @@
-//! Frames that are too short, too long, or claim more padding than they have (RFC 9113 §4.2, §6).
+//! Frames that are too short, too long, or claim more padding than they have (RFC 9113 §4.2, §6),
+//! and settings with invalid values (§6.5.2).
 
 use super::{Maker, headers};
 use crate::{
@@ -6,15 +7,21 @@ use crate::{
     http2::{
         FRAME_BYTES_MAX, Fate,
         frame::{
-            ACK, DATA, END_HEADERS, FRAME_SIZE_ERROR, GOAWAY, HEADERS, PADDED, PING, PRIORITIZED,
-            PRIORITY, PROTOCOL_ERROR, PUSH_PROMISE, SETTINGS, claiming, frame,
+            ACK, DATA, ENABLE_PUSH, END_HEADERS, FLOW_CONTROL_ERROR, FRAME_SIZE_ERROR, GOAWAY,
+            HEADERS, INITIAL_WINDOW_SIZE, MAX_FRAME_SIZE, PADDED, PING, PRIORITIZED, PRIORITY,
+            PROTOCOL_ERROR, PUSH_PROMISE, SETTINGS, claiming, frame, settings,
         },
         hpack::block,
     },
 };
 
 pub(super) fn rows(maker: Maker<'_>) -> Vec<Row> {
-    vec![sizes(maker), padding(maker), strange(maker)]
+    vec![
+        sizes(maker),
+        padding(maker),
+        strange(maker),
+        invalid_settings(maker),
+    ]
 }
 
 fn sizes(maker: Maker<'_>) -> Row {
@@ -104,6 +111,31 @@ fn strange(maker: Maker<'_>) -> Row {
             first("headers-before-settings", headers(1, &maker.0.connect())),
             first("ping-before-settings", frame(PING, 0, 0, [0; 8])),
             first("settings-answer-before-settings", answer),
+        ],
+    }
+}
+
+fn invalid_settings(maker: Maker<'_>) -> Row {
+    let case = |name: &str, setting: u16, value: u32, codes: &'static [u32]| {
+        maker.fatal(name, settings(&[(setting, value)]), codes)
+    };
+    let protocol = &[PROTOCOL_ERROR];
+    // Left to h2, the library of linerate and of many other servers.
+    let flow = &[FLOW_CONTROL_ERROR, PROTOCOL_ERROR];
+    Row {
+        id: "S20",
+        title: "settings with invalid values",
+        section: "RFC 9113 §6.5.2",
+        required: "end the connection; PROTOCOL_ERROR in place of FLOW_CONTROL_ERROR, as h2 answers, \
+            is accepted",
+        cases: vec![
+            case("push-2", ENABLE_PUSH, 2, protocol),
+            case("push-most", ENABLE_PUSH, u32::MAX, protocol),
+            case("window-beyond-the-most", INITIAL_WINDOW_SIZE, 1 << 31, flow),
+            case("window-most", INITIAL_WINDOW_SIZE, u32::MAX, flow),
+            case("frame-size-0", MAX_FRAME_SIZE, 0, protocol),
+            case("frame-size-16383", MAX_FRAME_SIZE, 16_383, protocol),
+            case("frame-size-2-24", MAX_FRAME_SIZE, 1 << 24, protocol),
         ],
     }
 }

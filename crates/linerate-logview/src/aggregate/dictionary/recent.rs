@@ -3,43 +3,43 @@
 /// The number of entries in the cache.
 const PLACES: usize = 512;
 
-/// The codes of recent values, each stored at the place that its sample determines.
+/// The codes of recent values, each stored at the place that its fingerprint determines.
 ///
-/// A client that knows how samples are computed can send values that all map to one place. They are
+/// A client that knows how fingerprints are computed can send values that all map to one place. They are
 /// then looked up as if there were no cache.
 #[derive(Debug)]
-pub(super) struct Recent(Box<[Entry; PLACES]>);
+pub(super) struct RecentCodes(Box<[Entry; PLACES]>);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
-    sample: Sample,
+    fingerprint: Fingerprint,
     code: u32,
 }
 
 /// Some bytes of a value and its length. Includes all bytes of a short value.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) struct Sample {
+pub(super) struct Fingerprint {
     words: [u64; 2],
     len: u32,
 }
 
-impl Recent {
+impl RecentCodes {
     pub(super) const MEMORY_BYTES: usize = size_of::<[Entry; PLACES]>();
 
     pub(super) fn new() -> Self {
         Self(Box::new([Entry::default(); PLACES]))
     }
 
-    /// Returns the code of the remembered value that has the same sample.
+    /// Returns the code of the remembered value that has the same fingerprint.
     #[inline]
-    pub(super) fn find(&self, sample: &Sample) -> Option<u32> {
-        let entry = &self.0[sample.place()];
-        (entry.sample == *sample).then_some(entry.code)
+    pub(super) fn find(&self, fingerprint: &Fingerprint) -> Option<u32> {
+        let entry = &self.0[fingerprint.place()];
+        (entry.fingerprint == *fingerprint).then_some(entry.code)
     }
 
     /// Remembers a value, which must not be empty.
-    pub(super) fn note(&mut self, sample: Sample, code: u32) {
-        self.0[sample.place()] = Entry { sample, code };
+    pub(super) fn remember(&mut self, fingerprint: Fingerprint, code: u32) {
+        self.0[fingerprint.place()] = Entry { fingerprint, code };
     }
 
     pub(super) fn clear(&mut self) {
@@ -47,11 +47,11 @@ impl Recent {
     }
 }
 
-impl Sample {
-    /// The longest value of which the sample includes all bytes.
+impl Fingerprint {
+    /// The longest value of which the fingerprint includes all bytes.
     const ALL_MAX: usize = 16;
 
-    /// Returns the sample of a value that is not empty.
+    /// Returns the fingerprint of a value that is not empty.
     #[inline]
     pub(super) fn of(value: &[u8]) -> Self {
         Self::of_all(value).unwrap_or_else(|| {
@@ -69,7 +69,7 @@ impl Sample {
         })
     }
 
-    /// Returns a sample that includes all bytes of the value, so that values with the same sample
+    /// Returns a fingerprint that includes all bytes of the value, so that values with the same fingerprint
     /// are equal. Returns `None` if the value is too long.
     #[inline(always)]
     pub(super) fn of_all(value: &[u8]) -> Option<Self> {
@@ -114,39 +114,49 @@ fn word(value: &[u8], at: usize) -> u64 {
 mod tests {
     use std::collections::HashMap;
 
-    use super::{Recent, Sample};
+    use super::{Fingerprint, RecentCodes};
 
     #[test]
     fn samples_of_short_values_tell_them_apart() {
         let mut seen = HashMap::new();
-        for len in 1..=Sample::ALL_MAX {
+        for len in 1..=Fingerprint::ALL_MAX {
             for at in 0..len {
                 for byte in [0, 1, b'a', 0xFF] {
                     let mut value = vec![b'x'; len];
                     value[at] = byte;
-                    let sample = Sample::of_all(&value).unwrap();
-                    assert_eq!(sample, Sample::of(&value));
-                    let before = seen.insert(format!("{sample:?}"), value.clone());
+                    let fingerprint = Fingerprint::of_all(&value).unwrap();
+                    assert_eq!(fingerprint, Fingerprint::of(&value));
+                    let before = seen.insert(format!("{fingerprint:?}"), value.clone());
                     assert!(before.is_none_or(|before| before == value));
                 }
             }
         }
-        assert_eq!(Sample::of_all(&[0; 17]), None);
+        assert_eq!(Fingerprint::of_all(&[0; 17]), None);
     }
 
     #[test]
     fn last_value_of_a_slot_is_kept_until_reset() {
-        let mut recent = Recent::new();
+        let mut recent = RecentCodes::new();
         let values: Vec<String> = (0..5_000).map(|n| format!("/a/path/of/{n}")).collect();
         for (code, value) in (2..).zip(&values) {
-            let sample = Sample::of(value.as_bytes());
-            recent.note(sample, code);
-            assert_eq!(recent.find(&sample), Some(code));
+            let fingerprint = Fingerprint::of(value.as_bytes());
+            recent.remember(fingerprint, code);
+            assert_eq!(recent.find(&fingerprint), Some(code));
         }
-        let samples: Vec<_> = values.iter().map(|it| Sample::of(it.as_bytes())).collect();
-        let found: Vec<_> = samples.iter().filter_map(|it| recent.find(it)).collect();
+        let fingerprints: Vec<_> = values
+            .iter()
+            .map(|it| Fingerprint::of(it.as_bytes()))
+            .collect();
+        let found: Vec<_> = fingerprints
+            .iter()
+            .filter_map(|it| recent.find(it))
+            .collect();
         assert!((300..=512).contains(&found.len()), "{}", found.len());
         recent.clear();
-        assert!(samples.iter().all(|sample| recent.find(sample).is_none()));
+        assert!(
+            fingerprints
+                .iter()
+                .all(|fingerprint| recent.find(fingerprint).is_none())
+        );
     }
 }

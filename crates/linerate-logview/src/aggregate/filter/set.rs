@@ -2,12 +2,12 @@
 
 /// A set of numbers below `length`.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Set {
+pub(crate) struct CodeSet {
     words: Vec<u64>,
     length: usize,
 }
 
-impl Set {
+impl CodeSet {
     /// Returns the set of the numbers below `length` for which `has` is true.
     pub(super) fn of(length: usize, has: impl Fn(usize) -> bool) -> Self {
         let mut set = Self::empty(length);
@@ -71,12 +71,12 @@ impl Set {
 
 #[cfg(test)]
 mod tests {
-    use super::Set;
+    use super::CodeSet;
 
     #[test]
     fn sets_report_whether_they_intersect_a_range() {
-        assert!(!Set::empty(0).has_any(0, u64::MAX));
-        let set = Set::of(100, |number| number == 70);
+        assert!(!CodeSet::empty(0).has_any(0, u64::MAX));
+        let set = CodeSet::of(100, |number| number == 70);
         assert!(set.has(70) && !set.has(69) && !set.has(u32::MAX));
         assert!(set.has_any(0, u64::MAX) && set.has_any(70, 70));
         assert!(!set.has_any(0, 69) && !set.has_any(71, 1 << 40));
@@ -85,17 +85,17 @@ mod tests {
     #[test]
     fn sets_are_combined_and_inverted_within_their_length() {
         for length in [0, 1, 63, 64, 65, 200] {
-            let even = Set::of(length, |number| number % 2 == 0);
-            let third = Set::of(length, |number| number % 3 == 0);
+            let even = CodeSet::of(length, |number| number % 2 == 0);
+            let third = CodeSet::of(length, |number| number % 3 == 0);
             let mut both = even.clone();
             both.intersect(&third);
-            assert_eq!(both, Set::of(length, |number| number % 6 == 0));
+            assert_eq!(both, CodeSet::of(length, |number| number % 6 == 0));
             let mut any = even.clone();
             any.unite(&third);
-            assert_eq!(any, Set::of(length, |it| it % 2 == 0 || it % 3 == 0));
+            assert_eq!(any, CodeSet::of(length, |it| it % 2 == 0 || it % 3 == 0));
             let mut odd = even;
             odd.invert();
-            assert_eq!(odd, Set::of(length, |number| number % 2 == 1));
+            assert_eq!(odd, CodeSet::of(length, |number| number % 2 == 1));
         }
     }
 }

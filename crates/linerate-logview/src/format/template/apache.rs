@@ -2,32 +2,32 @@
 
 use super::super::FormatError;
 use super::super::fields::{Slot, Unit};
-use super::piece::{Kind, Piece, TimeText};
-use super::source::Placed;
+use super::part::{TemplatePart, TimeText, VariableKind};
+use super::source::PlacedChar;
 use super::strftime;
 
 /// Splits a format into its directives and the text between them.
-pub(super) fn pieces(chars: &[Placed]) -> Result<Vec<Piece>, FormatError> {
-    let mut pieces = Vec::new();
+pub(super) fn parts(chars: &[PlacedChar]) -> Result<Vec<TemplatePart>, FormatError> {
+    let mut parts = Vec::new();
     let mut rest = chars;
     while let [(char, at), after @ ..] = rest {
         rest = match (*char, after) {
             ('%', [('%', _), after @ ..]) => {
-                Piece::push_char(&mut pieces, '%');
+                TemplatePart::push_char(&mut parts, '%');
                 after
             }
             ('%', _) => {
                 let directive = Directive::read(*at, after)?;
-                directive.push(&mut pieces)?;
+                directive.push(&mut parts)?;
                 &after[directive.len..]
             }
             (char, _) => {
-                Piece::push_char(&mut pieces, char);
+                TemplatePart::push_char(&mut parts, char);
                 after
             }
         };
     }
-    Ok(pieces)
+    Ok(parts)
 }
 
 /// A directive such as `%400,501!>{argument}^ti`.
@@ -43,7 +43,7 @@ struct Directive {
 }
 
 impl Directive {
-    fn read(at: usize, chars: &[Placed]) -> Result<Self, FormatError> {
+    fn read(at: usize, chars: &[PlacedChar]) -> Result<Self, FormatError> {
         let mut argument = None;
         let mut place = 0;
         loop {
@@ -71,7 +71,7 @@ impl Directive {
             _ => 1,
         };
         let end = (place + letters_len).min(chars.len());
-        let text = |chars: &[Placed]| chars.iter().map(|(char, _)| char).collect::<String>();
+        let text = |chars: &[PlacedChar]| chars.iter().map(|(char, _)| char).collect::<String>();
         Ok(Self {
             text: format!("%{}", text(&chars[..end])),
             at,
@@ -81,25 +81,25 @@ impl Directive {
         })
     }
 
-    fn push(&self, pieces: &mut Vec<Piece>) -> Result<(), FormatError> {
-        let variable = |kind| Piece::Variable {
+    fn push(&self, parts: &mut Vec<TemplatePart>) -> Result<(), FormatError> {
+        let variable = |kind| TemplatePart::Variable {
             kind,
             text: self.text.clone(),
             at: self.at,
         };
         if self.letters == "t" && self.argument.as_deref().is_none_or(str::is_empty) {
-            Piece::push_char(pieces, '[');
-            pieces.push(variable(Kind::Time(TimeText::Common)));
-            Piece::push_char(pieces, ']');
+            TemplatePart::push_char(parts, '[');
+            parts.push(variable(VariableKind::Time(TimeText::Common)));
+            TemplatePart::push_char(parts, ']');
             return Ok(());
         }
-        pieces.push(variable(self.kind()?));
+        parts.push(variable(self.kind()?));
         Ok(())
     }
 
-    fn kind(&self) -> Result<Kind, FormatError> {
+    fn kind(&self) -> Result<VariableKind, FormatError> {
         let argument = self.argument.as_deref().unwrap_or_default();
-        let field = |slot, rank| Ok(Kind::Field { slot, rank });
+        let field = |slot, rank| Ok(VariableKind::Field { slot, rank });
         match &*self.letters {
             "h" => field(Slot::Address, 1),
             "a" if argument == "c" => field(Slot::Address, 2),
@@ -107,7 +107,7 @@ impl Directive {
             "r" => field(Slot::Request, 0),
             "m" => field(Slot::Method, 0),
             "U" => field(Slot::Target, 0),
-            "q" => Ok(Kind::Query),
+            "q" => Ok(VariableKind::Query),
             "s" => field(Slot::Status, 0),
             "b" | "B" => field(Slot::Bytes, 0),
             "O" => field(Slot::Bytes, 1),
@@ -119,10 +119,10 @@ impl Directive {
                 if argument == "us" { 0 } else { 1 },
             ),
             "t" => self.time(argument),
-            "u" | "l" => Ok(Kind::FreeText),
+            "u" | "l" => Ok(VariableKind::FreeText),
             "i" => Ok(header(argument)),
             "A" | "c" | "C" | "e" | "f" | "H" | "I" | "k" | "L" | "n" | "o" | "p" | "P" | "R"
-            | "S" | "X" | "x" | "^FB" | "^ti" | "^to" => Ok(Kind::Skipped),
+            | "S" | "X" | "x" | "^FB" | "^ti" | "^to" => Ok(VariableKind::Skipped),
             _ => Err(FormatError::UnknownDirective {
                 directive: self.text.clone(),
                 at: self.at,
@@ -130,15 +130,15 @@ impl Directive {
         }
     }
 
-    fn time(&self, argument: &str) -> Result<Kind, FormatError> {
+    fn time(&self, argument: &str) -> Result<VariableKind, FormatError> {
         let pattern = argument
             .trim_start_matches("begin:")
             .trim_start_matches("end:");
-        Ok(Kind::Time(match pattern {
+        Ok(VariableKind::Time(match pattern {
             "sec" => TimeText::Epoch(0),
             "msec" => TimeText::Epoch(3),
             "usec" => TimeText::Epoch(6),
-            "msec_frac" | "usec_frac" => return Ok(Kind::Skipped),
+            "msec_frac" | "usec_frac" => return Ok(VariableKind::Skipped),
             "" => TimeText::Common,
             pattern => {
                 let unknown = |letter| FormatError::UnknownTimeDirective {
@@ -159,35 +159,35 @@ fn seconds_unit(argument: &str) -> Unit {
     }
 }
 
-fn header(name: &str) -> Kind {
+fn header(name: &str) -> VariableKind {
     let (slot, rank) = match &*name.to_ascii_lowercase() {
         "referer" => (Slot::Referrer, 0),
         "user-agent" => (Slot::Agent, 0),
         "host" => (Slot::Host, 2),
         "x-real-ip" => (Slot::Address, 3),
         "x-forwarded-for" => {
-            return Kind::ListField {
+            return VariableKind::ListField {
                 slot: Slot::Address,
                 rank: 4,
             };
         }
-        _ => return Kind::Skipped,
+        _ => return VariableKind::Skipped,
     };
-    Kind::Field { slot, rank }
+    VariableKind::Field { slot, rank }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::source;
-    use super::{FormatError, Piece, pieces};
+    use super::{FormatError, TemplatePart, parts};
 
     fn texts(format: &str) -> Result<Vec<String>, FormatError> {
         let source = source::read(format)?;
-        let pieces = pieces(&source.chars)?.into_iter();
-        Ok(pieces
-            .map(|piece| match piece {
-                Piece::Text(text) => text,
-                Piece::Variable { text, at, .. } => format!("{text}@{at}"),
+        let parts = parts(&source.chars)?.into_iter();
+        Ok(parts
+            .map(|part| match part {
+                TemplatePart::Text(text) => text,
+                TemplatePart::Variable { text, at, .. } => format!("{text}@{at}"),
             })
             .collect())
     }

@@ -1,20 +1,20 @@
-//! Turns the pieces of a format into fields, each with a way to find its end.
+//! Turns the parts of a format into fields, each with a way to find its end.
 
 use super::super::FormatError;
 use super::super::fields::Slot;
-use super::piece::{Kind, Piece, TimeText};
+use super::part::{TemplatePart, TimeText, VariableKind};
 use super::source::Escape;
 use super::strftime;
-use super::{End, Field};
+use super::{Field, FieldEnd};
 
 /// Merges a path and the query string that follows it into one variable.
-pub(super) fn join_queries(pieces: &mut Vec<Piece>) {
-    let mut joined: Vec<Piece> = Vec::with_capacity(pieces.len());
-    for piece in pieces.drain(..) {
+pub(super) fn join_queries(parts: &mut Vec<TemplatePart>) {
+    let mut joined: Vec<TemplatePart> = Vec::with_capacity(parts.len());
+    for part in parts.drain(..) {
         let follows_target = matches!(
             joined.last(),
-            Some(Piece::Variable {
-                kind: Kind::Field {
+            Some(TemplatePart::Variable {
+                kind: VariableKind::Field {
                     slot: Slot::Target,
                     ..
                 },
@@ -23,32 +23,32 @@ pub(super) fn join_queries(pieces: &mut Vec<Piece>) {
         );
         if !(follows_target
             && matches!(
-                piece,
-                Piece::Variable {
-                    kind: Kind::Query,
+                part,
+                TemplatePart::Variable {
+                    kind: VariableKind::Query,
                     ..
                 }
             ))
         {
-            joined.push(piece);
+            joined.push(part);
         }
     }
-    *pieces = joined;
+    *parts = joined;
 }
 
 /// Rejects a format that is ambiguous or has no time.
-pub(super) fn check(pieces: &[Piece]) -> Result<(), FormatError> {
-    refuse_adjacent(pieces)?;
-    refuse_timeless(pieces)
+pub(super) fn check(parts: &[TemplatePart]) -> Result<(), FormatError> {
+    refuse_adjacent(parts)?;
+    refuse_timeless(parts)
 }
 
-fn refuse_adjacent(pieces: &[Piece]) -> Result<(), FormatError> {
-    for pair in pieces.windows(2) {
+fn refuse_adjacent(parts: &[TemplatePart]) -> Result<(), FormatError> {
+    for pair in parts.windows(2) {
         let [
-            Piece::Variable {
+            TemplatePart::Variable {
                 kind, text: first, ..
             },
-            Piece::Variable {
+            TemplatePart::Variable {
                 kind: next,
                 text: second,
                 at,
@@ -57,7 +57,7 @@ fn refuse_adjacent(pieces: &[Piece]) -> Result<(), FormatError> {
         else {
             continue;
         };
-        let ends_by_itself = matches!(kind, Kind::Time(_));
+        let ends_by_itself = matches!(kind, VariableKind::Time(_));
         if !(ends_by_itself || begins_with_slash(next)) {
             return Err(FormatError::Adjacent {
                 first: first.clone(),
@@ -69,10 +69,10 @@ fn refuse_adjacent(pieces: &[Piece]) -> Result<(), FormatError> {
     Ok(())
 }
 
-fn begins_with_slash(kind: &Kind) -> bool {
+fn begins_with_slash(kind: &VariableKind) -> bool {
     matches!(
         kind,
-        Kind::Field {
+        VariableKind::Field {
             slot: Slot::Target,
             ..
         }
@@ -80,16 +80,16 @@ fn begins_with_slash(kind: &Kind) -> bool {
 }
 
 /// Rejects a format that does not include the time of the request.
-fn refuse_timeless(pieces: &[Piece]) -> Result<(), FormatError> {
+fn refuse_timeless(parts: &[TemplatePart]) -> Result<(), FormatError> {
     let mut items = Vec::new();
-    for piece in pieces {
-        match piece {
-            Piece::Variable {
-                kind: Kind::Time(TimeText::Pattern(pattern)),
+    for part in parts {
+        match part {
+            TemplatePart::Variable {
+                kind: VariableKind::Time(TimeText::Pattern(pattern)),
                 ..
             } => items.extend_from_slice(pattern),
-            Piece::Variable {
-                kind: Kind::Time(_),
+            TemplatePart::Variable {
+                kind: VariableKind::Time(_),
                 ..
             } => return Ok(()),
             _ => {}
@@ -102,19 +102,19 @@ fn refuse_timeless(pieces: &[Piece]) -> Result<(), FormatError> {
     }
 }
 
-pub(super) fn fields(pieces: &[Piece], escape: Escape) -> Box<[Field]> {
-    let best = best_ranks(pieces);
-    let text_at = |place: Option<usize>| match place.and_then(|place| pieces.get(place)) {
-        Some(Piece::Text(text)) => text.as_str(),
+pub(super) fn fields(parts: &[TemplatePart], escape: Escape) -> Box<[Field]> {
+    let best = best_ranks(parts);
+    let text_at = |place: Option<usize>| match place.and_then(|place| parts.get(place)) {
+        Some(TemplatePart::Text(text)) => text.as_str(),
         _ => "",
     };
     let mut fields = Vec::new();
-    for (place, piece) in pieces.iter().enumerate() {
-        let Piece::Variable { kind, .. } = piece else {
+    for (place, part) in parts.iter().enumerate() {
+        let TemplatePart::Variable { kind, .. } = part else {
             continue;
         };
         let (before, after) = (text_at(place.checked_sub(1)), text_at(Some(place + 1)));
-        let next = pieces.get(place + if after.is_empty() { 1 } else { 2 });
+        let next = parts.get(place + if after.is_empty() { 1 } else { 2 });
         let is_quoted = escape != Escape::None && before.ends_with('"') && after.starts_with('"');
         fields.push(Field {
             slot: slot(kind, &best, place),
@@ -125,14 +125,14 @@ pub(super) fn fields(pieces: &[Piece], escape: Escape) -> Box<[Field]> {
     fields.into()
 }
 
-/// Returns which piece fills each slot: the first one with the lowest rank.
-fn best_ranks(pieces: &[Piece]) -> [Option<(u8, usize)>; Slot::COUNT] {
+/// Returns which part fills each slot: the first one with the lowest rank.
+fn best_ranks(parts: &[TemplatePart]) -> [Option<(u8, usize)>; Slot::COUNT] {
     let mut best = [None; Slot::COUNT];
-    for (place, piece) in pieces.iter().enumerate() {
-        if let Piece::Variable {
-            kind: Kind::Field { slot, rank } | Kind::ListField { slot, rank },
+    for (place, part) in parts.iter().enumerate() {
+        if let TemplatePart::Variable {
+            kind: VariableKind::Field { slot, rank } | VariableKind::ListField { slot, rank },
             ..
-        } = piece
+        } = part
         {
             let best = &mut best[slot.place()];
             *best = Some(best.map_or((*rank, place), |best: (u8, usize)| best.min((*rank, place))));
@@ -141,9 +141,13 @@ fn best_ranks(pieces: &[Piece]) -> [Option<(u8, usize)>; Slot::COUNT] {
     best
 }
 
-fn slot(kind: &Kind, best: &[Option<(u8, usize)>; Slot::COUNT], place: usize) -> Option<Slot> {
+fn slot(
+    kind: &VariableKind,
+    best: &[Option<(u8, usize)>; Slot::COUNT],
+    place: usize,
+) -> Option<Slot> {
     match kind {
-        Kind::Field { slot, .. } | Kind::ListField { slot, .. } => {
+        VariableKind::Field { slot, .. } | VariableKind::ListField { slot, .. } => {
             let is_best = best[slot.place()].is_some_and(|(_, best)| best == place);
             is_best.then_some(*slot)
         }
@@ -151,30 +155,30 @@ fn slot(kind: &Kind, best: &[Option<(u8, usize)>; Slot::COUNT], place: usize) ->
     }
 }
 
-fn end(kind: &Kind, is_quoted: bool, after: &str, next: Option<&Piece>) -> End {
+fn end(kind: &VariableKind, is_quoted: bool, after: &str, next: Option<&TemplatePart>) -> FieldEnd {
     let precedes_time = matches!(
         next,
-        Some(Piece::Variable {
-            kind: Kind::Time(_),
+        Some(TemplatePart::Variable {
+            kind: VariableKind::Time(_),
             ..
         })
     );
     match kind {
-        Kind::Time(text) => End::Time(text.clone()),
-        _ if is_quoted => End::Quote,
+        VariableKind::Time(text) => FieldEnd::Time(text.clone()),
+        _ if is_quoted => FieldEnd::Quote,
         _ if after.is_empty()
             && next.is_some_and(
-                |next| matches!(next, Piece::Variable { kind, .. } if begins_with_slash(kind)),
+                |next| matches!(next, TemplatePart::Variable { kind, .. } if begins_with_slash(kind)),
             ) =>
         {
-            End::Slash
+            FieldEnd::Slash
         }
-        Kind::FreeText if precedes_time => End::BeforeTime,
-        Kind::List | Kind::ListField { .. } if after.starts_with(' ') => End::List,
-        Kind::Field {
+        VariableKind::FreeText if precedes_time => FieldEnd::BeforeTime,
+        VariableKind::List | VariableKind::ListField { .. } if after.starts_with(' ') => FieldEnd::List,
+        VariableKind::Field {
             slot: Slot::Address | Slot::Host,
             ..
-        } if after.starts_with(':') => End::LastColon,
-        _ => End::After,
+        } if after.starts_with(':') => FieldEnd::LastColon,
+        _ => FieldEnd::After,
     }
 }

@@ -2,12 +2,12 @@
 
 use super::super::FormatError;
 use super::super::fields::{Slot, Unit};
-use super::piece::{Kind, Piece, TimeText};
-use super::source::Placed;
+use super::part::{TemplatePart, TimeText, VariableKind};
+use super::source::PlacedChar;
 
 /// Splits a format into its variables and the text between them.
-pub(super) fn pieces(chars: &[Placed]) -> Result<Vec<Piece>, FormatError> {
-    let mut pieces = Vec::new();
+pub(super) fn parts(chars: &[PlacedChar]) -> Result<Vec<TemplatePart>, FormatError> {
+    let mut parts = Vec::new();
     let mut rest = chars;
     while let [(char, at), after @ ..] = rest {
         rest = after;
@@ -17,23 +17,23 @@ pub(super) fn pieces(chars: &[Placed]) -> Result<Vec<Piece>, FormatError> {
             None
         };
         let Some((name, after)) = name else {
-            Piece::push_char(&mut pieces, *char);
+            TemplatePart::push_char(&mut parts, *char);
             continue;
         };
-        pieces.push(Piece::Variable {
+        parts.push(TemplatePart::Variable {
             kind: kind(&name),
             text: format!("${name}"),
             at: *at,
         });
         rest = after;
     }
-    Ok(pieces)
+    Ok(parts)
 }
 
-type Name<'a> = (String, &'a [Placed]);
+type Name<'a> = (String, &'a [PlacedChar]);
 
 /// Reads the name after a `$`. Returns `None` if the `$` is only a character.
-fn name(at: usize, chars: &[Placed]) -> Result<Option<Name<'_>>, FormatError> {
+fn name(at: usize, chars: &[PlacedChar]) -> Result<Option<Name<'_>>, FormatError> {
     let is_braced = matches!(chars, [('{', _), ..]);
     let inside = if is_braced { &chars[1..] } else { chars };
     let is_part = |char: char| char.is_ascii_alphanumeric() || char == '_';
@@ -55,13 +55,13 @@ fn name(at: usize, chars: &[Placed]) -> Result<Option<Name<'_>>, FormatError> {
 
 /// Returns what a variable means, with its rank among variables of the same meaning: 0 is
 /// preferred.
-fn kind(name: &str) -> Kind {
+fn kind(name: &str) -> VariableKind {
     let (slot, rank) = match name {
-        "time_local" => return Kind::Time(TimeText::Common),
-        "time_iso8601" => return Kind::Time(TimeText::Iso),
-        "msec" => return Kind::Time(TimeText::Epoch(0)),
-        "is_args" | "args" | "query_string" => return Kind::Query,
-        "remote_user" => return Kind::FreeText,
+        "time_local" => return VariableKind::Time(TimeText::Common),
+        "time_iso8601" => return VariableKind::Time(TimeText::Iso),
+        "msec" => return VariableKind::Time(TimeText::Epoch(0)),
+        "is_args" | "args" | "query_string" => return VariableKind::Query,
+        "remote_user" => return VariableKind::FreeText,
         "remote_addr" => (Slot::Address, 0),
         "realip_remote_addr" => (Slot::Address, 1),
         "proxy_protocol_addr" => (Slot::Address, 2),
@@ -85,16 +85,16 @@ fn kind(name: &str) -> Kind {
         "upstream_response_time" => (Slot::Duration(Unit::Seconds), 1),
         _ => {
             return if is_list(name) {
-                Kind::List
+                VariableKind::List
             } else {
-                Kind::Skipped
+                VariableKind::Skipped
             };
         }
     };
     if is_list(name) {
-        Kind::ListField { slot, rank }
+        VariableKind::ListField { slot, rank }
     } else {
-        Kind::Field { slot, rank }
+        VariableKind::Field { slot, rank }
     }
 }
 
@@ -106,15 +106,15 @@ fn is_list(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::source;
-    use super::{FormatError, Kind, Piece, pieces};
+    use super::{FormatError, TemplatePart, VariableKind, parts};
 
     fn texts(format: &str) -> Result<Vec<String>, FormatError> {
         let source = source::read(format)?;
-        let pieces = pieces(&source.chars)?.into_iter();
-        Ok(pieces
-            .map(|piece| match piece {
-                Piece::Text(text) => text,
-                Piece::Variable { text, at, .. } => format!("{text}@{at}"),
+        let parts = parts(&source.chars)?.into_iter();
+        Ok(parts
+            .map(|part| match part {
+                TemplatePart::Text(text) => text,
+                TemplatePart::Variable { text, at, .. } => format!("{text}@{at}"),
             })
             .collect())
     }
@@ -151,8 +151,8 @@ mod tests {
             ("status", false),
         ] {
             let kind = super::kind(name);
-            assert_eq!(matches!(kind, Kind::Skipped), is_skipped, "{name}");
+            assert_eq!(matches!(kind, VariableKind::Skipped), is_skipped, "{name}");
         }
-        assert!(matches!(super::kind("upstream_addr"), Kind::List));
+        assert!(matches!(super::kind("upstream_addr"), VariableKind::List));
     }
 }

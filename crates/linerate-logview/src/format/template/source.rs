@@ -32,15 +32,15 @@ pub(super) struct Source {
     /// Its name in the configuration.
     pub(super) name: Option<String>,
     /// The characters, each with its position in the original text.
-    pub(super) chars: Vec<Placed>,
+    pub(super) chars: Vec<PlacedChar>,
 }
 
 /// A character and its position in the original text, from 1.
-pub(super) type Placed = (char, usize);
+pub(super) type PlacedChar = (char, usize);
 
 /// A word of a configuration, with the position of each character.
 struct Word {
-    chars: Vec<Placed>,
+    chars: Vec<PlacedChar>,
     is_quoted: bool,
 }
 
@@ -88,7 +88,7 @@ fn starts_with_word(text: &str, word: &str) -> bool {
     head.eq_ignore_ascii_case(word) && rest.starts_with(char::is_whitespace)
 }
 
-fn nginx_directive(chars: &[Placed]) -> Result<Source, FormatError> {
+fn nginx_directive(chars: &[PlacedChar]) -> Result<Source, FormatError> {
     let words = words(chars)?;
     let mut words = words.into_iter().skip(1);
     let name = words.next().map(|word| word.text());
@@ -108,7 +108,7 @@ fn nginx_directive(chars: &[Placed]) -> Result<Source, FormatError> {
 /// Returns the words of a text that consists only of quoted strings, as in nginx's directive, or of
 /// one string and a name, as in Apache's. Returns `None` for a format that merely begins with a
 /// quote.
-fn strings(trimmed: &str, chars: &[Placed]) -> Option<Vec<Word>> {
+fn strings(trimmed: &str, chars: &[PlacedChar]) -> Option<Vec<Word>> {
     let words = words(chars)
         .ok()
         .filter(|_| trimmed.starts_with(['\'', '"']))?;
@@ -122,7 +122,7 @@ fn strings(trimmed: &str, chars: &[Placed]) -> Option<Vec<Word>> {
     fits.then_some(words)
 }
 
-fn apache_directive(chars: &[Placed]) -> Result<Source, FormatError> {
+fn apache_directive(chars: &[PlacedChar]) -> Result<Source, FormatError> {
     let mut words = words(chars)?;
     if words.first().is_some_and(|word| !word.is_quoted) {
         words.remove(0);
@@ -138,7 +138,7 @@ fn apache_directive(chars: &[Placed]) -> Result<Source, FormatError> {
 }
 
 /// Reads a format whose notation is determined by its first variables.
-fn bare(chars: Vec<Placed>, name: Option<String>) -> Result<Source, FormatError> {
+fn bare(chars: Vec<PlacedChar>, name: Option<String>) -> Result<Source, FormatError> {
     let follows = |sign: char, is_next: fn(char) -> bool| {
         chars
             .windows(2)
@@ -169,7 +169,7 @@ fn bare(chars: Vec<Placed>, name: Option<String>) -> Result<Source, FormatError>
 }
 
 /// Undoes Apache's own escapes: `\"`, `\\`, `\n`, `\r` and `\t`.
-fn without_backslashes(chars: &[Placed]) -> Vec<Placed> {
+fn without_backslashes(chars: &[PlacedChar]) -> Vec<PlacedChar> {
     let mut out = Vec::with_capacity(chars.len());
     let mut chars = chars.iter().copied();
     while let Some((char, at)) = chars.next() {
@@ -205,7 +205,7 @@ fn escape(word: &Word) -> Result<Escape, FormatError> {
 }
 
 /// Splits a directive into words, quoted or not, up to its semicolon. Skips comments.
-fn words(chars: &[Placed]) -> Result<Vec<Word>, FormatError> {
+fn words(chars: &[PlacedChar]) -> Result<Vec<Word>, FormatError> {
     let mut words = Vec::new();
     let mut rest = chars;
     loop {
@@ -232,13 +232,17 @@ fn words(chars: &[Placed]) -> Result<Vec<Word>, FormatError> {
     }
 }
 
-fn skip_while(chars: &[Placed], is_part: impl Fn(char) -> bool) -> &[Placed] {
+fn skip_while(chars: &[PlacedChar], is_part: impl Fn(char) -> bool) -> &[PlacedChar] {
     let end = chars.iter().position(|(char, _)| !is_part(*char));
     &chars[end.unwrap_or(chars.len())..]
 }
 
 /// Reads up to the closing quote. A character after a backslash is part of the word.
-fn quoted(quote: char, at: usize, chars: &[Placed]) -> Result<(Word, &[Placed]), FormatError> {
+fn quoted(
+    quote: char,
+    at: usize,
+    chars: &[PlacedChar],
+) -> Result<(Word, &[PlacedChar]), FormatError> {
     let mut place = 0;
     while let Some((char, _)) = chars.get(place) {
         if *char == quote {

@@ -1,6 +1,6 @@
 //! Times in a strftime(3) pattern, as in Apache's `%{%d/%b/%Y:%H:%M:%S}t`.
 
-use super::super::moment::{self, Civil};
+use super::super::moment::{self, CivilTime};
 use super::super::timestamp;
 
 /// One part of a pattern.
@@ -57,7 +57,7 @@ pub(super) fn has_a_date(items: &[Item]) -> bool {
 pub(super) fn read<'a>(
     items: &[Item],
     mut text: &'a [u8],
-    civil: &mut Civil,
+    civil: &mut CivilTime,
 ) -> Option<(Option<i64>, &'a [u8])> {
     let mut seconds = None;
     for item in items {
@@ -103,7 +103,7 @@ fn directive_items(directive: char) -> Option<&'static [Item]> {
     })
 }
 
-fn read_item<'a>(item: Item, text: &'a [u8], civil: &mut Civil) -> Option<&'a [u8]> {
+fn read_item<'a>(item: Item, text: &'a [u8], civil: &mut CivilTime) -> Option<&'a [u8]> {
     if let Some(rest) = read_text(item, text, civil) {
         return rest;
     }
@@ -122,7 +122,7 @@ fn read_item<'a>(item: Item, text: &'a [u8], civil: &mut Civil) -> Option<&'a [u
 }
 
 /// Reads an item that is not a number. Returns `None` for numeric items.
-fn read_text<'a>(item: Item, text: &'a [u8], civil: &mut Civil) -> Option<Option<&'a [u8]>> {
+fn read_text<'a>(item: Item, text: &'a [u8], civil: &mut CivilTime) -> Option<Option<&'a [u8]>> {
     Some(match item {
         Item::Byte(byte) => text
             .split_first()
@@ -148,7 +148,7 @@ fn read_text<'a>(item: Item, text: &'a [u8], civil: &mut Civil) -> Option<Option
 }
 
 /// Reads `Jan` or `January`.
-fn month_name<'a>(text: &'a [u8], civil: &mut Civil) -> Option<&'a [u8]> {
+fn month_name<'a>(text: &'a [u8], civil: &mut CivilTime) -> Option<&'a [u8]> {
     let (name, rest) = text.split_first_chunk::<3>()?;
     civil.month = Some(timestamp::month(*name)?);
     Some(skip(rest, |byte| byte.is_ascii_alphabetic()))
@@ -171,11 +171,11 @@ fn skip(text: &[u8], is_part: impl Fn(u8) -> bool) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
-    use super::{Civil, compile, has_a_date, read};
+    use super::{CivilTime, compile, has_a_date, read};
 
     fn time(pattern: &str, text: &str) -> Option<i64> {
         let items = compile(pattern).unwrap();
-        let mut civil = Civil::default();
+        let mut civil = CivilTime::default();
         let (seconds, rest) = read(&items, text.as_bytes(), &mut civil)?;
         seconds
             .or_else(|| civil.unix_time())

@@ -1,7 +1,7 @@
 //! The format `tabbed`: time, address, method, target, status and bytes, with tabs in between.
 
 use super::fields::{Fields, Slot, Text};
-use super::layout::Layout;
+use super::known::Layout;
 use super::{Reason, Record, moment, timestamp};
 
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::flow::{Client, LINE, gzip, start, types};
-use crate::session::{Limits, Outcome, SessionError, SessionId, Wish};
+use crate::session::{Limits, Lookup, Outcome, SessionError, SessionId};
 
 const RESUME: &str = r#"{"type":"resume","id":"5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a"}"#;
 
@@ -65,7 +65,7 @@ fn requests_to_resume_or_follow_are_left_to_the_caller() {
     let mut client = Client::new(Limits::default());
     assert!(client.say(RESUME).is_empty());
     let id = SessionId::from_bytes([0x5A; 16]);
-    assert_eq!(client.session.take_wish(), Some(Wish::Resume(id)));
+    assert_eq!(client.session.take_lookup(), Some(Lookup::Resume(id)));
     client.session.refuse(SessionError::UnknownSession);
     assert_eq!(client.replies()[0]["code"], "unknown_session");
     assert!(client.session.is_finished());
@@ -73,10 +73,10 @@ fn requests_to_resume_or_follow_are_left_to_the_caller() {
     let mut client = Client::new(Limits::default());
     client.say(r#"{"type":"follow","name":"access.log"}"#);
     assert_eq!(
-        client.session.take_wish(),
-        Some(Wish::Follow("access.log".into()))
+        client.session.take_lookup(),
+        Some(Lookup::Follow("access.log".into()))
     );
-    assert_eq!(client.session.take_wish(), None);
+    assert_eq!(client.session.take_lookup(), None);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn request_to_resume_or_follow_replaces_a_start() {
             client.session.outcome(),
             Some(&Outcome::Failed(SessionError::SecondStart))
         );
-        assert_eq!(client.session.take_wish(), None);
+        assert_eq!(client.session.take_lookup(), None);
     }
     let mut client = Client::started(Limits::default(), 1);
     client.say(RESUME);

@@ -1,10 +1,9 @@
 //! State that the parts of the broker share.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex};
 
+use ::redis::Script;
+use bytes::Bytes;
 use linerate_hub::ChannelName;
 use tokio::runtime::Handle;
 
@@ -16,12 +15,11 @@ use super::{
     health::Health,
     names::Names,
     streams::Streams,
-    subscriptions::Kind,
+    subscriptions::SubscriptionKind,
     tls::Trust,
 };
 use crate::{
     broker::BrokerError,
-    event::Event,
     incarnation,
     ingest::Ingest,
     options::BrokerOptions,
@@ -33,23 +31,23 @@ use crate::{
 const ENVELOPE_BYTES_MAX: usize = 64 << 10;
 
 /// Options, connections for commands, and the state to which all links of a node write.
-pub(super) struct Shared {
+pub(super) struct RedisState {
     pub(super) options: BrokerOptions,
     pub(super) names: Names,
     pub(super) node: String,
     pub(super) is_sharded: bool,
-    ingest: Arc<dyn Ingest>,
-    sequencer: Mutex<Sequencer>,
+    pub(super) ingest: Arc<dyn Ingest>,
+    pub(super) sequencer: Mutex<Sequencer>,
     pub(super) health: Health,
     pub(super) commands: Commands,
     pub(super) dialer: Dialer,
     pub(super) streams: Streams,
     pub(super) epochs: Epochs,
     /// The reason why there was no link the last time.
-    trouble: Mutex<String>,
+    pub(super) trouble: Mutex<String>,
 }
 
-impl Shared {
+impl RedisState {
     pub(super) fn new(
         address: Address,
         trust: Option<Arc<Trust>>,
@@ -64,7 +62,10 @@ impl Shared {
                 ..
             }
         );
-        let word = publish_word(is_sharded);
+        let word = match is_sharded {
+            true => "SPUBLISH",
+            false => "PUBLISH",
+        };
         let node = incarnation::random();
         Self {
             names: Names::new(&options.prefix),
@@ -80,7 +81,7 @@ impl Shared {
             },
             commands: Commands::new(address, trust, options.command_timeout, runtime),
             epochs: Epochs::default(),
-            streams: Streams::new(options.meta_ttl, options.idempotency_ttl, word),
+            streams: Streams::new(word),
             trouble: Mutex::new("not connected yet".to_owned()),
             node,
             options,
@@ -100,15 +101,8 @@ impl Shared {
         request: &HistoryRequest,
     ) -> Result<History, BrokerError> {
         let name = self.name(channel)?;
-        let read = async |request| {
-            let (commands, names) = (&self.commands, &self.names);
-            let read = self
-                .streams
-                .history(commands, names, &name, options, request);
-            read.await
-        };
-        let history = read(request).await?;
-        self.epochs.note(channel, &history.newest.epoch);
+        let history = self.read_stream(&name, options, request).await?;
+        self.epochs.record(channel, &history.newest.epoch);
         let Some(since) = &request.since else {
             return Ok(history);
         };
@@ -120,7 +114,7 @@ impl Shared {
             since: None,
             ..request.clone()
         };
-        let after = read(&whole).await?;
+        let after = self.read_stream(&name, options, &whole).await?;
         Ok(match after.newest.epoch == *epoch {
             true => History {
                 is_contiguous: false,
@@ -130,52 +124,42 @@ impl Shared {
         })
     }
 
-    pub(super) async fn ingest(&self, events: Vec<Event>) {
-        self.ingest.ingest(events).await;
+    /// Stores a value until `expires_at`, in seconds since 1970.
+    pub(super) async fn keep(
+        &self,
+        id: &str,
+        value: &[u8],
+        expires_at: Option<u64>,
+    ) -> Result<(), BrokerError> {
+        let script = Script::new(include_str!("lua/keep.lua"));
+        let (values, ends) = self.names.kept();
+        let end = expires_at.map_or("+inf".to_owned(), |at| at.to_string());
+        let mut call = script.key(values);
+        call.key(ends).arg(id).arg(value).arg(end);
+        let call = async |mut connection| call.invoke_async::<()>(&mut connection).await;
+        self.commands.run(call).await
     }
 
-    pub(super) fn patience(&self) -> Duration {
-        self.ingest.patience()
+    /// Returns the stored values, which may include expired ones.
+    pub(super) async fn kept(&self) -> Result<Vec<Bytes>, BrokerError> {
+        let mut command = ::redis::cmd("HVALS");
+        command.arg(self.names.kept().0);
+        self.commands.query(&command).await
     }
 
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> SubscriptionKind {
         match self.is_sharded {
-            true => Kind::Shard,
-            false => Kind::Channel,
+            true => SubscriptionKind::Shard,
+            false => SubscriptionKind::Channel,
         }
-    }
-
-    pub(super) fn publish_word(&self) -> &'static str {
-        publish_word(self.is_sharded)
-    }
-
-    pub(super) fn sequencer(&self) -> MutexGuard<'_, Sequencer> {
-        let sequencer = self.sequencer.lock();
-        sequencer.unwrap_or_else(|error| error.into_inner())
-    }
-
-    pub(super) fn trouble(&self) -> MutexGuard<'_, String> {
-        let trouble = self.trouble.lock();
-        trouble.unwrap_or_else(|error| error.into_inner())
-    }
-
-    pub(super) fn set_trouble(&self, trouble: &str) {
-        trouble.clone_into(&mut self.trouble());
     }
 }
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for RedisState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared")
+        f.debug_struct("RedisState")
             .field("node", &self.node)
             .field("health", &self.health)
             .finish_non_exhaustive()
-    }
-}
-
-fn publish_word(is_sharded: bool) -> &'static str {
-    match is_sharded {
-        true => "SPUBLISH",
-        false => "PUBLISH",
     }
 }

@@ -12,14 +12,14 @@ pub(crate) const ROOT: usize = 0;
 
 /// A tree of paths, in which paths with the same beginning share nodes.
 #[derive(Debug)]
-pub(crate) struct Wanted {
-    nodes: Vec<Node>,
+pub(crate) struct PathTree {
+    nodes: Vec<PathNode>,
     free: Vec<usize>,
 }
 
 /// A value that a filter names, or one that contains such a value.
 #[derive(Debug)]
-pub(crate) struct Node {
+pub(crate) struct PathNode {
     pub(crate) parent: usize,
     pub(crate) fields: Fields,
     /// The wanted elements of a list and their positions in the tree, sorted by element.
@@ -50,10 +50,10 @@ pub(crate) struct Fields {
     have_controls: bool,
 }
 
-impl Wanted {
+impl PathTree {
     pub(crate) fn new() -> Self {
         Self {
-            nodes: vec![Node::new(ROOT, None)],
+            nodes: vec![PathNode::new(ROOT, None)],
             free: Vec::new(),
         }
     }
@@ -78,8 +78,8 @@ impl Wanted {
             let parent = node.parent;
             node.uses -= 1;
             if node.uses == 0 {
-                let segment = std::mem::replace(node, Node::new(ROOT, None)).segment;
-                self.nodes[parent].forget(segment);
+                let segment = std::mem::replace(node, PathNode::new(ROOT, None)).segment;
+                self.nodes[parent].remove(segment);
                 self.free.push(place);
             }
             place = parent;
@@ -87,7 +87,7 @@ impl Wanted {
     }
 
     #[inline]
-    pub(crate) fn node(&self, place: usize) -> &Node {
+    pub(crate) fn node(&self, place: usize) -> &PathNode {
         &self.nodes[place]
     }
 
@@ -97,7 +97,7 @@ impl Wanted {
     }
 
     fn add_child(&mut self, parent: usize, segment: &Segment) -> usize {
-        let node = Node::new(parent, Some(segment.clone()));
+        let node = PathNode::new(parent, Some(segment.clone()));
         let place = match self.free.pop() {
             Some(place) => {
                 self.nodes[place] = node;
@@ -108,18 +108,18 @@ impl Wanted {
                 self.nodes.len() - 1
             }
         };
-        self.nodes[parent].learn(segment, place);
+        self.nodes[parent].insert(segment, place);
         place
     }
 }
 
-impl Default for Wanted {
+impl Default for PathTree {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Node {
+impl PathNode {
     fn new(parent: usize, segment: Option<Segment>) -> Self {
         Self {
             parent,
@@ -140,7 +140,7 @@ impl Node {
         }
     }
 
-    fn learn(&mut self, segment: &Segment, place: usize) {
+    fn insert(&mut self, segment: &Segment, place: usize) {
         match segment {
             Segment::Field(name) => {
                 self.fields.insert(name.as_bytes(), place);
@@ -152,7 +152,7 @@ impl Node {
         }
     }
 
-    fn forget(&mut self, segment: Option<Segment>) {
+    fn remove(&mut self, segment: Option<Segment>) {
         match segment {
             Some(Segment::Field(name)) => self.fields.remove(name.as_bytes()),
             Some(Segment::Index(index)) => self.items.retain(|item| item.0 != index),
@@ -234,7 +234,7 @@ impl Fields {
 
 #[cfg(test)]
 mod tests {
-    use super::{ROOT, Wanted};
+    use super::{PathTree, ROOT};
     use crate::tree::{
         Path,
         Segment::{Field, Index},
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn paths_share_prefixes_and_are_removed_completely() {
-        let mut wanted = Wanted::new();
+        let mut wanted = PathTree::new();
         let path = |last| Path(vec![Field("a".into()), Field("b".into()), last]);
         let one = wanted.add(&path(Index(7)));
         let other = wanted.add(&path(Index(2)));

@@ -11,14 +11,14 @@ use crate::{farewell::Farewell, memory::UploadBytes, parsing, sessions::Sessions
 /// Sends snapshots as they are published, and answers queries.
 ///
 /// Answers take a while to compute, so this is done on the parser threads.
-pub(crate) struct Viewing<'a> {
+pub(crate) struct ViewerConversation<'a> {
     sessions: &'a Arc<Sessions>,
     sender: &'a Sender,
     tail: Arc<Tail>,
     snapshots: watch::Receiver<Arc<str>>,
 }
 
-impl<'a> Viewing<'a> {
+impl<'a> ViewerConversation<'a> {
     pub(crate) fn new(sessions: &'a Arc<Sessions>, sender: &'a Sender, tail: Arc<Tail>) -> Self {
         let mut snapshots = tail.snapshots();
         snapshots.mark_changed();
@@ -43,13 +43,13 @@ impl<'a> Viewing<'a> {
             };
             match reader.kind() {
                 MessageKind::Binary => viewer.handle_binary(),
-                MessageKind::Text => viewer.handle_text(&self.hear_text(reader).await?),
+                MessageKind::Text => viewer.handle_text(&self.receive_text(reader).await?),
             }
         }
     }
 
     /// Receives a text message. Of one that is too long, only enough is read for it to be refused.
-    async fn hear_text(&mut self, mut reader: Reader<'_>) -> Result<String> {
+    async fn receive_text(&mut self, mut reader: Reader<'_>) -> Result<String> {
         let mut text = String::new();
         while text.len() <= self.sessions.limits.text_bytes_max {
             let Some(piece) = self.while_showing(reader.chunk()).await?? else {

@@ -5,24 +5,28 @@ use super::strftime::Item;
 
 /// A part of a format, as written.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum Piece {
+pub(super) enum TemplatePart {
     Text(String),
-    Variable { kind: Kind, text: String, at: usize },
+    Variable {
+        kind: VariableKind,
+        text: String,
+        at: usize,
+    },
 }
 
-impl Piece {
-    /// Appends a character to the last piece if it is text, or else as a new piece.
-    pub(super) fn push_char(pieces: &mut Vec<Self>, char: char) {
-        match pieces.last_mut() {
+impl TemplatePart {
+    /// Appends a character to the last part if it is text, or else as a new part.
+    pub(super) fn push_char(parts: &mut Vec<Self>, char: char) {
+        match parts.last_mut() {
             Some(Self::Text(text)) => text.push(char),
-            _ => pieces.push(Self::Text(char.into())),
+            _ => parts.push(Self::Text(char.into())),
         }
     }
 }
 
 /// The meaning of a variable.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum VariableKind {
     /// A field. If several fields fill the same slot, the one with the lowest rank is used.
     Field {
         slot: Slot,

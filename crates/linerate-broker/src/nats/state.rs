@@ -2,7 +2,7 @@
 //! and the state of the link.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Mutex},
     time::{Duration, Instant as Clock},
 };
 
@@ -11,9 +11,9 @@ use linerate_hub::{ChannelName, Publication, publication::PublicationBuilder};
 use tokio::{sync::watch, time::Instant};
 
 use super::{
-    catch_up::Delivered,
+    catch_up::Progress,
     link::Link,
-    streams::Durable,
+    streams::DurableChannel,
     subject::{self, SubjectError, Subjects},
 };
 use crate::{
@@ -21,23 +21,24 @@ use crate::{
     event::{Event, Gap, GapReason, LinkState},
     incarnation,
     ingest::Ingest,
+    lock::lock,
     options::BrokerOptions,
     request::{History, HistoryRequest, StreamOptions},
     sequencer::Sequencer,
 };
 
 /// State that the broker and its links share.
-pub(super) struct Shared {
+pub(super) struct NatsState {
     pub(super) options: BrokerOptions,
     pub(super) subjects: Subjects,
     pub(super) ingest: Arc<dyn Ingest>,
     state: Mutex<State>,
-    link: watch::Sender<Current>,
+    link: watch::Sender<CurrentLink>,
 }
 
 /// The current link, if there is one.
 #[derive(Clone, Debug)]
-pub(super) enum Current {
+pub(super) enum CurrentLink {
     Down {
         /// How the last attempt to connect ended.
         reason: String,
@@ -48,8 +49,8 @@ pub(super) enum Current {
 
 /// How a channel is subscribed.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum Kind {
-    Durable(Durable),
+pub(super) enum SubscriptionKind {
+    Durable(DurableChannel),
     Pattern {
         subject: String,
     },
@@ -61,21 +62,21 @@ pub(super) enum Kind {
 
 /// A channel that the node wants to receive.
 #[derive(Clone, Debug)]
-pub(super) struct Wanted {
-    pub(super) kind: Kind,
+pub(super) struct Interest {
+    pub(super) kind: SubscriptionKind,
     /// How far earlier links have delivered it, if it is durable.
-    pub(super) delivered: Option<Delivered>,
+    pub(super) delivered: Option<Progress>,
 }
 
 struct State {
     sequencer: Sequencer,
-    wanted: HashMap<ChannelName, Wanted>,
+    wanted: HashMap<ChannelName, Interest>,
     link: LinkState,
     /// When the link was last known to work.
     heard: Option<Clock>,
 }
 
-impl Shared {
+impl NatsState {
     pub(super) fn new(
         options: BrokerOptions,
         ingest: Arc<dyn Ingest>,
@@ -92,7 +93,7 @@ impl Shared {
                 link: LinkState::Deaf,
                 heard: None,
             }),
-            link: watch::Sender::new(Current::Down { reason }),
+            link: watch::Sender::new(CurrentLink::Down { reason }),
         })
     }
 
@@ -101,25 +102,25 @@ impl Shared {
         &self,
         channel: &ChannelName,
         options: StreamOptions,
-    ) -> Result<Kind, SubjectError> {
+    ) -> Result<SubscriptionKind, SubjectError> {
         let subject = self.subjects.of_subscription(channel)?;
         if subject::is_pattern(channel.as_str()) {
-            return Ok(Kind::Pattern { subject });
+            return Ok(SubscriptionKind::Pattern { subject });
         }
         Ok(match options.has_stream() {
-            true => Kind::Durable(Durable {
+            true => SubscriptionKind::Durable(DurableChannel {
                 channel: channel.clone(),
                 subject,
                 options,
             }),
-            false => Kind::Plain { subject, options },
+            false => SubscriptionKind::Plain { subject, options },
         })
     }
 
     /// Records that a channel is wanted, on this link and all later ones.
-    pub(super) fn want(&self, channel: &ChannelName, kind: Kind) {
-        let mut state = self.state();
-        if matches!(kind, Kind::Plain { .. }) {
+    pub(super) fn add_interest(&self, channel: &ChannelName, kind: SubscriptionKind) {
+        let mut state = lock(&self.state);
+        if matches!(kind, SubscriptionKind::Plain { .. }) {
             state.sequencer.hold(Instant::now(), channel);
         }
         let wanted = state.wanted.get(channel);
@@ -127,30 +128,30 @@ impl Shared {
             let delivered = None;
             state
                 .wanted
-                .insert(channel.clone(), Wanted { kind, delivered });
+                .insert(channel.clone(), Interest { kind, delivered });
         }
     }
 
     /// Records that a channel is no longer wanted.
-    pub(super) fn forget(&self, channel: &ChannelName) {
-        let mut state = self.state();
+    pub(super) fn remove_interest(&self, channel: &ChannelName) {
+        let mut state = lock(&self.state);
         state.wanted.remove(channel);
         state.sequencer.close(channel.as_str());
     }
 
-    pub(super) fn wanted(&self, channel: &ChannelName) -> Option<Wanted> {
-        self.state().wanted.get(channel).cloned()
+    pub(super) fn interest(&self, channel: &ChannelName) -> Option<Interest> {
+        lock(&self.state).wanted.get(channel).cloned()
     }
 
-    pub(super) fn all_wanted(&self) -> Vec<(ChannelName, Wanted)> {
-        let state = self.state();
+    pub(super) fn interests(&self) -> Vec<(ChannelName, Interest)> {
+        let state = lock(&self.state);
         let all = state.wanted.iter();
         all.map(|(channel, wanted)| (channel.clone(), wanted.clone()))
             .collect()
     }
 
-    pub(super) fn set_delivered(&self, channel: &ChannelName, delivered: &Delivered) {
-        if let Some(wanted) = self.state().wanted.get_mut(channel) {
+    pub(super) fn set_delivered(&self, channel: &ChannelName, delivered: &Progress) {
+        if let Some(wanted) = lock(&self.state).wanted.get_mut(channel) {
             wanted.delivered = Some(delivered.clone());
         }
     }
@@ -163,31 +164,31 @@ impl Shared {
         options: StreamOptions,
         publication: PublicationBuilder,
     ) -> Publication {
-        self.state()
+        lock(&self.state)
             .sequencer
             .publish(now, channel, options, publication)
     }
 
     /// Begins a new epoch in a plain channel.
     pub(super) fn reset_channel(&self, channel: &ChannelName) {
-        self.state().sequencer.reset_channel(channel.as_str());
+        lock(&self.state).sequencer.reset_channel(channel.as_str());
     }
 
     pub(super) fn plain_history(&self, channel: &ChannelName, request: &HistoryRequest) -> History {
-        self.state()
+        lock(&self.state)
             .sequencer
             .history(Instant::now(), channel.as_str(), request)
     }
 
     pub(super) fn remove_plain_history(&self, channel: &ChannelName) {
-        self.state().sequencer.remove_history(channel.as_str());
+        lock(&self.state).sequencer.remove_history(channel.as_str());
     }
 
     /// Records that all subscriptions are in effect, and returns the events to report to the node.
     ///
     /// Durable channels are not part of the gap, because their streams show what was missed.
-    pub(super) fn stands(&self, round_trip: Duration, ended: GapReason) -> Vec<Event> {
-        let mut state = self.state();
+    pub(super) fn handle_established(&self, round_trip: Duration, ended: GapReason) -> Vec<Event> {
+        let mut state = lock(&self.state);
         let link = LinkState::Up { round_trip };
         let heard = state.heard.replace(Clock::now());
         state.link = link;
@@ -212,7 +213,7 @@ impl Shared {
 
     /// Stores the result of a probe.
     pub(super) fn set_state(&self, link: LinkState) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.link = link;
         if matches!(link, LinkState::Up { .. }) {
             state.heard = Some(Clock::now());
@@ -221,7 +222,7 @@ impl Shared {
 
     /// Returns the state of the link. It is also deaf if no probe has succeeded for too long.
     pub(super) fn link_state(&self) -> LinkState {
-        let state = self.state();
+        let state = lock(&self.state);
         let silence_max = self.options.probe_interval + 2 * self.options.probe_timeout;
         let is_stale = state
             .heard
@@ -233,16 +234,16 @@ impl Shared {
     }
 
     /// Sets the current link.
-    pub(super) fn set_current(&self, current: Current) {
+    pub(super) fn set_current(&self, current: CurrentLink) {
         self.link.send_modify(|link| {
-            if !matches!(link, Current::ShutDown) {
+            if !matches!(link, CurrentLink::ShutDown) {
                 *link = current;
             }
         });
     }
 
     pub(super) fn is_shut_down(&self) -> bool {
-        matches!(*self.link.borrow(), Current::ShutDown)
+        matches!(*self.link.borrow(), CurrentLink::ShutDown)
     }
 
     /// Waits until the broker is shut down.
@@ -250,7 +251,7 @@ impl Shared {
         let mut link = self.link.subscribe();
         // This fails only when `self` is gone.
         let _ = link
-            .wait_for(|link| matches!(link, Current::ShutDown))
+            .wait_for(|link| matches!(link, CurrentLink::ShutDown))
             .await;
     }
 
@@ -265,25 +266,19 @@ impl Shared {
         but: Option<&Arc<Link>>,
     ) -> Result<Arc<Link>, BrokerError> {
         let mut link = self.link.subscribe();
-        let is_other = |current: &Current| match current {
-            Current::Down { .. } => false,
-            Current::ShutDown => true,
-            Current::Up(link) => but.is_none_or(|but| !Arc::ptr_eq(link, but)),
+        let is_other = |current: &CurrentLink| match current {
+            CurrentLink::Down { .. } => false,
+            CurrentLink::ShutDown => true,
+            CurrentLink::Up(link) => but.is_none_or(|but| !Arc::ptr_eq(link, but)),
         };
         match link.wait_for(is_other).await {
             Ok(current) => current.link(),
             Err(_) => Err(BrokerError::shut_down()),
         }
     }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        // A panic while the lock was held leaves the state intact, because each change is a single
-        // call.
-        self.state.lock().unwrap_or_else(|error| error.into_inner())
-    }
 }
 
-impl Current {
+impl CurrentLink {
     fn link(&self) -> Result<Arc<Link>, BrokerError> {
         match self {
             Self::Down { reason } => Err(BrokerError::away(reason)),
@@ -293,9 +288,9 @@ impl Current {
     }
 }
 
-impl Kind {
+impl SubscriptionKind {
     /// Returns the durable channel, if it is one.
-    pub(super) fn durable(&self) -> Option<&Durable> {
+    pub(super) fn durable(&self) -> Option<&DurableChannel> {
         match self {
             Self::Durable(durable) => Some(durable),
             Self::Pattern { .. } | Self::Plain { .. } => None,
