@@ -1,32 +1,23 @@
 //! Deadlines: the keepalive Ping, its answer, and the closing handshake.
 
-use core::{error::Error, fmt, time::Duration};
+use core::time::Duration;
 
 use crate::{config::Config, error::ProtocolError};
 
 /// A deadline passed; see [`Engine::handle_timeout`](super::Engine::handle_timeout).
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Timeout {
     /// The closing handshake took too long; drop the connection now.
+    #[error("closing handshake took longer than {budget:?}")]
     Close {
         /// How long the closing handshake was allowed to take.
         budget: Duration,
     },
     /// Nothing arrived after a keepalive Ping; the engine has failed the connection.
+    #[error("{0}")]
     Keepalive(ProtocolError),
 }
-
-impl fmt::Display for Timeout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Close { budget } => write!(f, "closing handshake took longer than {budget:?}"),
-            Self::Keepalive(error) => error.fmt(f),
-        }
-    }
-}
-
-impl Error for Timeout {}
 
 /// Nanoseconds since the moment that the caller chose as zero.
 pub(super) type Time = u64;
