@@ -4,11 +4,13 @@
 //! subscription fail: a publication that is not JSON, or lacks a field that the expression uses,
 //! does not match.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use hashbrown::HashMap;
 use linerate_filter::{Limits, ParseError};
 use linerate_hub::Filter;
+
+use parking_lot::Mutex;
 
 use crate::config::FilterOptions;
 
@@ -40,7 +42,7 @@ impl Filters {
     pub(crate) fn compile(&self, text: &str) -> Result<Arc<dyn Filter>, FilterError> {
         let text = text.trim();
         let limits = Limits::new(self.options.expression_bytes_max, self.options.nodes_max);
-        let mut all = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.compiled.lock();
         if let Some(known) = all.get(text) {
             return Ok(known.clone());
         }
@@ -73,7 +75,7 @@ mod tests {
         for number in 0..10 {
             drop(filters.compile(&format!("b == {number}")).unwrap());
         }
-        assert!(filters.compiled.lock().unwrap().len() <= 2);
+        assert!(filters.compiled.lock().len() <= 2);
         let again = filters.compile("a == 1").unwrap();
         assert!(Arc::ptr_eq(&first, &again), "one that is in use stays");
     }

@@ -1,9 +1,8 @@
 //! Log lines that clients cannot flood.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// Minimum time between two log lines.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -34,7 +33,7 @@ impl LogLimiter {
 
     /// Like [`ask`](Self::ask), for `times` occurrences.
     pub(crate) fn ask_for(&self, times: u64, now: Instant) -> Option<u64> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         let is_silent = state
             .said
             .is_some_and(|said| now.duration_since(said) < PAUSE);

@@ -42,14 +42,12 @@ mod turn;
 mod worker;
 mod writes;
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use linerate_broker::Broker;
 use linerate_budget::Budget;
 use linerate_hub::{EncodingId, HubOptions};
+use parking_lot::Mutex;
 use tokio::{
     runtime::Handle,
     sync::watch,
@@ -294,7 +292,7 @@ impl Node {
     }
 
     pub(crate) fn abort_tasks(&self) {
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = self.tasks.lock();
         for task in tasks.drain(..) {
             task.abort();
         }
@@ -302,7 +300,7 @@ impl Node {
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let task = self.runtime.spawn(task).abort_handle();
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = self.tasks.lock();
         tasks.push(task);
     }
 }

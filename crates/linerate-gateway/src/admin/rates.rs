@@ -1,12 +1,9 @@
 //! Rates per second, computed from two samples of monotonic counters.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
 use linerate_hub::ChannelName;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::node::{Node, Traffic};
@@ -54,7 +51,7 @@ pub(super) struct ChannelRates {
 impl Rates {
     /// Takes another sample if the newest one is old enough.
     pub(super) async fn refresh(&self, node: &Node, now: Instant) {
-        let newest = self.samples().newest.as_ref().map(|sample| sample.at);
+        let newest = self.0.lock().newest.as_ref().map(|sample| sample.at);
         if newest.is_some_and(|at| now < at + FRESH) {
             return;
         }
@@ -70,25 +67,22 @@ impl Rates {
             ],
             channels: node.dispatcher.routes.traffic().into_iter().collect(),
         };
-        self.samples().take(sample);
+        self.0.lock().take(sample);
     }
 
     /// Returns the rates of the node.
     pub(super) fn node(&self) -> NodeRates {
-        self.samples().node
+        self.0.lock().node
     }
 
     /// Returns the rates of a channel.
     pub(super) fn channel(&self, channel: &ChannelName) -> ChannelRates {
-        self.samples()
+        self.0
+            .lock()
             .channels
             .get(channel)
             .copied()
             .unwrap_or_default()
-    }
-
-    fn samples(&self) -> MutexGuard<'_, Samples> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

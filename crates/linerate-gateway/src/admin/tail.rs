@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant, SystemTime},
@@ -17,6 +17,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::{StatusCode, header, request::Parts};
 use linerate_hub::{Batch, ChannelOptions, ClientId, Encode, SubscriptionOptions, Unencodable};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, mpsc};
 
@@ -226,7 +227,7 @@ impl TailOutlet {
 
     /// Returns how many of the available events may be sent now.
     fn allow(&self, events: u32) -> u32 {
-        let mut second = self.second.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut second = self.second.lock();
         if second.0.elapsed() >= Duration::from_secs(1) {
             *second = (Instant::now(), 0);
         }

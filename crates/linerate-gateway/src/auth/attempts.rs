@@ -2,12 +2,13 @@
 
 use std::{
     net::{IpAddr, Ipv6Addr},
-    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
+
+use parking_lot::Mutex;
 
 /// Maximum number of wrong keys from one address before it has to wait.
 pub(crate) const WRONG_KEYS_MAX: u32 = 20;
@@ -42,7 +43,7 @@ impl Attempts {
     /// Returns how long an address has to wait before its next key is checked, or `None` if it need
     /// not wait.
     pub(crate) fn wait(&self, address: IpAddr, now: Instant) -> Option<Duration> {
-        let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let table = self.0.lock();
         let attempt = table.get(&network(address))?;
         let left = attempt.left(now)?;
         (attempt.wrong >= WRONG_KEYS_MAX).then_some(left)
@@ -51,7 +52,7 @@ impl Attempts {
     /// Counts a wrong key.
     pub(crate) fn note_wrong(&self, address: IpAddr, now: Instant) {
         let address = network(address);
-        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.0.lock();
         if let Some(attempt) = table.get_mut(&address)
             && attempt.left(now).is_some()
         {
@@ -146,7 +147,7 @@ mod tests {
             let other = IpAddr::from(number.to_be_bytes());
             attempts.note_wrong(other, start + Duration::from_millis(number.into()));
         }
-        assert_eq!(attempts.0.lock().unwrap().len(), ADDRESSES_MAX);
+        assert_eq!(attempts.0.lock().len(), ADDRESSES_MAX);
         assert_eq!(attempts.wait(guesser, start), None);
     }
 }

@@ -3,12 +3,10 @@
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
-    sync::{
-        PoisonError, RwLock,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
 };
 
+use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 
 /// Maximum length of a token ID or a user name in a revocation, in bytes.
@@ -171,7 +169,7 @@ impl Revocations {
         now: u64,
     ) -> Result<Revocation, RevocationError> {
         revocation.check()?;
-        let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.write();
         if let Some(earlier) = all.get(&revocation.target) {
             return Ok(revocation.with(earlier));
         }
@@ -199,12 +197,12 @@ impl Revocations {
             return Ok(None);
         }
         let merged = self.merged(revocation, now)?;
-        let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.write();
         let before = all.insert(merged.target.clone(), merged.clone());
         drop(all);
         let is_news = before.as_ref() != Some(&merged);
         if is_news {
-            let mut newest = self.newest.write().unwrap_or_else(PoisonError::into_inner);
+            let mut newest = self.newest.write();
             if newest.len() == NEWEST_MAX {
                 newest.pop_front();
             }
@@ -222,7 +220,7 @@ impl Revocations {
     /// Returns the clients to which revocations since `seen` may apply, and the current value of
     /// [`changes`](Self::changes).
     pub(crate) fn concerned_since(&self, seen: u64) -> (RevocationScope, u64) {
-        let newest = self.newest.read().unwrap_or_else(PoisonError::into_inner);
+        let newest = self.newest.read();
         let changes = self.changes();
         let count = usize::try_from(changes - seen).unwrap_or(usize::MAX);
         let names = newest.iter().rev().take(count).map(|target| match target {
@@ -240,7 +238,7 @@ impl Revocations {
     /// Returns whether a token that `user` has presented is revoked. `now` is in seconds since
     /// 1970.
     pub(crate) fn is_revoked(&self, user: &str, token: &TokenId, now: u64) -> bool {
-        let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
+        let all = self.all.read();
         if all.is_empty() {
             return false;
         }
@@ -260,7 +258,7 @@ impl Revocations {
 
     /// Returns the revocations in force, ordered by their targets.
     pub(crate) fn list(&self, now: u64) -> Vec<Revocation> {
-        let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
+        let all = self.all.read();
         let all = all.values().filter(|revocation| !revocation.is_over(now));
         let mut list: Vec<_> = all.cloned().collect();
         list.sort_by(|one, other| one.target.cmp(&other.target));

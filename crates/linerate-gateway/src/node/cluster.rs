@@ -9,12 +9,13 @@ pub(crate) mod message;
 pub(crate) mod surveys;
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use futures_util::FutureExt;
 use linerate_broker::Broker;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tracing::debug;
 
@@ -64,12 +65,12 @@ impl Cluster {
 
     /// Returns the number of known nodes, including this one.
     pub(crate) fn nodes_count(&self) -> usize {
-        1 + self.members().ids().len()
+        1 + self.members.lock().ids().len()
     }
 
     /// Returns whether another node is known.
     pub(super) fn knows(&self, node: &str) -> bool {
-        self.members().knows(node)
+        self.members.lock().knows(node)
     }
 
     /// Asks all other nodes, or joins a request with the same question that is already in progress.
@@ -98,7 +99,7 @@ impl Cluster {
 
     /// Asks other nodes and collects the answers that arrive in time.
     async fn ask(&self, nodes: Vec<String>, to: Option<String>, ask: NodeRequest) -> Vec<Answer> {
-        let opened = self.surveys().open(nodes);
+        let opened = self.surveys.lock().open(nodes);
         let (request, mut parts) = match opened {
             Ok(opened) => opened,
             Err(error) => {
@@ -150,35 +151,33 @@ impl Cluster {
 
     /// Records that a node has announced itself.
     pub(super) fn handle_announcement(&self, info: NodeInfo) {
-        if self.members().handle_announcement(Instant::now(), info) {
+        if self
+            .members
+            .lock()
+            .handle_announcement(Instant::now(), info)
+        {
             self.announce.notify_one();
         }
     }
 
     /// Records that a node leaves.
     pub(super) fn handle_goodbye(&self, node: &str) {
-        self.members().handle_goodbye(node);
-        self.surveys().handle_goodbye(node);
+        self.members.lock().handle_goodbye(node);
+        self.surveys.lock().handle_goodbye(node);
     }
 
     /// Handles a part of a node's answer to a request.
     pub(super) fn handle_reply(&self, request: u64, from: &str, is_last: bool, answer: Answer) {
-        self.surveys().handle_reply(request, from, is_last, answer);
-    }
-
-    fn members(&self) -> MutexGuard<'_, Members> {
-        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+        self.surveys
+            .lock()
+            .handle_reply(request, from, is_last, answer);
     }
 
     /// Returns the other nodes, without those that have been silent for too long.
     fn members_now(&self) -> MutexGuard<'_, Members> {
-        let mut members = self.members();
+        let mut members = self.members.lock();
         members.handle_timeout(Instant::now());
         members
-    }
-
-    fn surveys(&self) -> MutexGuard<'_, Surveys> {
-        self.surveys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -187,6 +186,6 @@ struct CloseOnDrop<'a>(&'a Cluster, u64);
 
 impl Drop for CloseOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.surveys().close(self.1);
+        self.0.surveys.lock().close(self.1);
     }
 }

@@ -2,14 +2,13 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, hash_map::EntryRef};
+
+use parking_lot::Mutex;
 
 use crate::protocol::dialect::DialectName;
 
@@ -30,7 +29,7 @@ impl Counts {
 
     /// Returns the number of clients per protocol and transport, for those used since the start.
     pub(crate) fn dialects(&self) -> BTreeMap<DialectName, u64> {
-        self.dialects_table().clone()
+        self.dialects.lock().clone()
     }
 
     /// Returns the number of subscriptions.
@@ -40,26 +39,26 @@ impl Counts {
 
     /// Returns the number of distinct users; all anonymous clients count as one user.
     pub(crate) fn users(&self) -> u64 {
-        self.users_table().len() as u64
+        self.users.lock().len() as u64
     }
 
     /// Returns the number of connections of a user.
     pub(crate) fn connections_of(&self, user: &str) -> u64 {
-        self.users_table().get(user).copied().unwrap_or(0)
+        self.users.lock().get(user).copied().unwrap_or(0)
     }
 
     pub(super) fn client_came(&self, user: &str, dialect: DialectName) {
         self.clients.fetch_add(1, Ordering::Relaxed);
-        *self.dialects_table().entry(dialect).or_insert(0) += 1;
-        *self.users_table().entry_ref(user).or_insert(0) += 1;
+        *self.dialects.lock().entry(dialect).or_insert(0) += 1;
+        *self.users.lock().entry_ref(user).or_insert(0) += 1;
     }
 
     pub(super) fn client_left(&self, user: &str, dialect: DialectName) {
         self.clients.fetch_sub(1, Ordering::Relaxed);
-        if let Some(count) = self.dialects_table().get_mut(&dialect) {
+        if let Some(count) = self.dialects.lock().get_mut(&dialect) {
             *count -= 1;
         }
-        if let EntryRef::Occupied(mut entry) = self.users_table().entry_ref(user) {
+        if let EntryRef::Occupied(mut entry) = self.users.lock().entry_ref(user) {
             *entry.get_mut() -= 1;
             if *entry.get() == 0 {
                 entry.remove();
@@ -74,14 +73,6 @@ impl Counts {
     pub(super) fn unsubscribed(&self, count: usize) {
         self.subscriptions
             .fetch_sub(count as u64, Ordering::Relaxed);
-    }
-
-    fn users_table(&self) -> MutexGuard<'_, HashMap<String, u64, RandomState>> {
-        self.users.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn dialects_table(&self) -> MutexGuard<'_, BTreeMap<DialectName, u64>> {
-        self.dialects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,11 +3,12 @@
 //!
 //! A command names its node and session, so any node can accept it. Sticky sessions are not needed.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 /// The maximum number of command bodies queued for a session.
@@ -43,7 +44,7 @@ impl Emulations {
     /// Starts receiving commands for `session`, whose name must be unguessable.
     pub(crate) fn open(&self, session: &str) -> Emulation {
         let (sender, commands) = mpsc::channel(COMMANDS_MAX);
-        self.sessions().insert(session.to_owned(), sender);
+        self.0.lock().insert(session.to_owned(), sender);
         Emulation {
             emulations: self.clone(),
             session: session.to_owned(),
@@ -53,16 +54,12 @@ impl Emulations {
 
     /// Delivers a command to a session on this node.
     pub(crate) fn deliver(&self, session: &str, data: Bytes) -> Result<(), EmulateError> {
-        let sender = self.sessions().get(session).cloned();
+        let sender = self.0.lock().get(session).cloned();
         match sender.map(|sender| sender.try_send(data)) {
             Some(Ok(())) => Ok(()),
             Some(Err(mpsc::error::TrySendError::Full(_))) => Err(EmulateError::Busy),
             Some(Err(mpsc::error::TrySendError::Closed(_))) | None => Err(EmulateError::Unknown),
         }
-    }
-
-    fn sessions(&self) -> MutexGuard<'_, Sessions> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -75,7 +72,7 @@ impl Emulation {
 
 impl Drop for Emulation {
     fn drop(&mut self) {
-        self.emulations.sessions().remove(&self.session);
+        self.emulations.0.lock().remove(&self.session);
     }
 }
 

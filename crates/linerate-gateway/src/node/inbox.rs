@@ -9,15 +9,13 @@ mod dropped;
 use std::{
     collections::VecDeque,
     fmt, mem,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant},
 };
 
 use linerate_broker::{Gap, awake::timeout_awake};
 use linerate_hub::{ChannelName, Publication};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::shard::Shard;
@@ -118,7 +116,7 @@ impl Inbox {
 
     /// Adds a job for the worker's thread.
     pub(crate) fn submit(&self, job: Job) -> Result<(), JobRefusal> {
-        let mut queue = self.queue();
+        let mut queue = self.queue.lock();
         if queue.is_closed {
             return Err(JobRefusal::Ended);
         }
@@ -145,7 +143,7 @@ impl Inbox {
     /// for room.
     pub(crate) fn take(&self, into: &mut VecDeque<Arrival>) {
         debug_assert!(into.is_empty());
-        let mut queue = self.queue();
+        let mut queue = self.queue.lock();
         mem::swap(&mut queue.arrivals, into);
         queue.bytes = 0;
         let lost = queue.lost.take();
@@ -165,12 +163,12 @@ impl Inbox {
 
     /// Removes and returns the oldest job.
     pub(crate) fn take_job(&self) -> Option<Job> {
-        self.queue().jobs.pop_front()
+        self.queue.lock().jobs.pop_front()
     }
 
     /// Closes the queue: drops everything queued, and everything added later.
     pub(crate) fn close(&self) {
-        let mut queue = self.queue();
+        let mut queue = self.queue.lock();
         queue.is_closed = true;
         queue.bytes = 0;
         let dropped = (mem::take(&mut queue.arrivals), mem::take(&mut queue.jobs));
@@ -181,7 +179,7 @@ impl Inbox {
 
     /// Returns the number of queued arrivals and the bytes of their payloads.
     pub(crate) fn waiting(&self) -> (usize, usize) {
-        let queue = self.queue();
+        let queue = self.queue.lock();
         (queue.arrivals.len(), queue.bytes)
     }
 
@@ -197,7 +195,7 @@ impl Inbox {
         bytes: usize,
         may_wait: bool,
     ) -> Option<u64> {
-        let mut queue = self.queue();
+        let mut queue = self.queue.lock();
         if queue.is_closed {
             arrivals.take();
             return Some(0);
@@ -221,10 +219,6 @@ impl Inbox {
         drop(queue);
         self.arrived.notify_one();
         Some(0)
-    }
-
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,17 +1,13 @@
 //! The channels that the node is subscribed to at the broker.
 
-use std::{
-    collections::VecDeque,
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::VecDeque, fmt, sync::Arc, time::Duration};
 
 use foldhash::fast::RandomState;
 use futures_util::{StreamExt, stream};
 use hashbrown::HashMap;
 use linerate_broker::{Broker, BrokerError, StreamOptions};
 use linerate_hub::ChannelName;
+use parking_lot::Mutex;
 use tokio::{
     runtime::Handle,
     sync::{Notify, watch},
@@ -115,7 +111,7 @@ impl Interests {
     /// Ends subscriptions that have been unused for long enough. Never returns.
     pub(crate) async fn run(self: Arc<Self>) {
         loop {
-            let next = self.table().idle.front().map(|(due, _)| *due);
+            let next = self.table.lock().idle.front().map(|(due, _)| *due);
             match next {
                 Some(due) => tokio::time::sleep_until(due).await,
                 None => self.idle.notified().await,
@@ -131,11 +127,11 @@ impl Interests {
 
     /// Returns the number of subscribed channels.
     pub(crate) fn count(&self) -> usize {
-        self.table().channels.len()
+        self.table.lock().channels.len()
     }
 
     fn want(self: &Arc<Self>, channel: &ChannelName, options: StreamOptions) -> InterestState {
-        let mut table = self.table();
+        let mut table = self.table.lock();
         if let Some(interest) = table.channels.get_mut(channel) {
             return match &interest.phase {
                 Phase::Unsubscribing(left) => InterestState::Leaving(left.clone()),
@@ -181,14 +177,14 @@ impl Interests {
         let answer = self.broker.subscribe(&channel, options).await;
         if answer.is_err() {
             // Later callers make a new attempt.
-            self.table().channels.remove(&channel);
+            self.table.lock().channels.remove(&channel);
         }
         answers.send_replace(Some(answer));
     }
 
     /// Selects the channels that have been unused for long enough and marks them as unsubscribing.
     fn leave(&self, now: Instant) -> Vec<(ChannelName, watch::Sender<()>)> {
-        let (mut table, mut leaving) = (self.table(), Vec::new());
+        let (mut table, mut leaving) = (self.table.lock(), Vec::new());
         let Table { channels, idle, .. } = &mut *table;
         while idle.front().is_some_and(|(due, _)| *due <= now) {
             let Some((_, channel)) = idle.pop_front() else {
@@ -218,12 +214,12 @@ impl Interests {
 
     async fn unsubscribe(&self, channel: ChannelName, left: watch::Sender<()>) {
         self.broker.unsubscribe(&channel).await;
-        self.table().channels.remove(&channel);
+        self.table.lock().channels.remove(&channel);
         drop(left);
     }
 
     fn release(&self, guard: &InterestGuard) {
-        let mut table = self.table();
+        let mut table = self.table.lock();
         let Table { channels, idle, .. } = &mut *table;
         let Some(interest) = channels.get_mut(&guard.channel) else {
             return;
@@ -242,10 +238,6 @@ impl Interests {
             idle.push_back((now + self.linger, guard.channel.clone()));
             self.idle.notify_one();
         }
-    }
-
-    fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

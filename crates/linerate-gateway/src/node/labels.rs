@@ -1,6 +1,8 @@
 //! Numeric labels for namespace names, for counters that should not store strings.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
 
 /// The maximum number of names. Channels of any further namespace are counted with those that have
 /// no namespace. The limit is four times the number of namespaces that can be configured at a time,
@@ -14,12 +16,12 @@ pub(crate) struct Labels(RwLock<Vec<Arc<str>>>);
 impl Labels {
     /// Returns the number of a name.
     pub(crate) fn number(&self, name: &str) -> u16 {
-        let names = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let names = self.0.read();
         if let Some(number) = find(&names, name) {
             return number;
         }
         drop(names);
-        let mut names = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut names = self.0.write();
         if let Some(number) = find(&names, name) {
             return number;
         }
@@ -32,7 +34,7 @@ impl Labels {
 
     /// Returns the name with a number.
     pub(crate) fn name(&self, number: u16) -> Arc<str> {
-        let names = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let names = self.0.read();
         names.get(usize::from(number)).cloned().unwrap_or_default()
     }
 }

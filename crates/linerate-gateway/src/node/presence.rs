@@ -1,15 +1,11 @@
 //! Presence of clients in the channels of this node, and the notices about who joins and leaves.
 
-use std::{
-    collections::VecDeque,
-    hash::BuildHasher,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Instant,
-};
+use std::{collections::VecDeque, hash::BuildHasher, sync::Arc, time::Instant};
 
 use bytes::Bytes;
 use foldhash::quality::FixedState;
 use linerate_hub::{ChannelName, ClientInfo, presence};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tracing::warn;
 
@@ -72,7 +68,7 @@ impl Presence {
 
     /// Records that a client has joined a channel.
     pub(super) fn came(&self, channel: ChannelName, info: &ClientInfo, is_announced: bool) {
-        self.here().join(channel.clone(), info.clone());
+        self.here.lock().join(channel.clone(), info.clone());
         if is_announced {
             self.moves.push(PresenceChange {
                 channel,
@@ -87,7 +83,7 @@ impl Presence {
         let Some(info) = member.presence else {
             return;
         };
-        self.here().leave(channel.as_str(), &info.client);
+        self.here.lock().leave(channel.as_str(), &info.client);
         if member.is_announced {
             self.moves.push(PresenceChange {
                 channel,
@@ -100,7 +96,7 @@ impl Presence {
     /// Returns the clients in a channel; `None` if they would take more than `bytes_max` bytes in
     /// an answer.
     pub(super) fn clients(&self, channel: &str, bytes_max: usize) -> Option<Vec<ClientInfo>> {
-        let here = self.here();
+        let here = self.here.lock();
         let mut bytes_left = bytes_max;
         for info in here.members(channel) {
             bytes_left = bytes_left.checked_sub(weight(info))?;
@@ -111,7 +107,7 @@ impl Presence {
     /// Returns the number of clients in a channel, and a hash for each distinct user that is the
     /// same on all nodes.
     pub(super) fn stats(&self, channel: &str) -> (u64, Vec<u64>) {
-        let (here, hashes) = (self.here(), FixedState::default());
+        let (here, hashes) = (self.here.lock(), FixedState::default());
         let users = here.users(channel).map(|user| hashes.hash_one(user));
         (here.counts(channel).clients as u64, users.collect())
     }
@@ -153,10 +149,6 @@ impl Presence {
             }
         }
     }
-
-    fn here(&self) -> MutexGuard<'_, presence::Presence> {
-        self.here.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Returns the approximate size of a client's entry in an answer, in bytes.
@@ -174,7 +166,7 @@ pub(super) fn weight(info: &ClientInfo) -> usize {
 
 impl Moves {
     fn push(&self, moved: PresenceChange) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         if waiting.len() == MOVES_MAX {
             if let Some(times) = FLOODS.ask(Instant::now()) {
                 warn!(
@@ -201,7 +193,7 @@ impl Moves {
     }
 
     fn take_waiting(&self) -> Vec<PresenceChange> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         let count = waiting.len().min(MOVES_A_MESSAGE);
         waiting.drain(..count).collect()
     }

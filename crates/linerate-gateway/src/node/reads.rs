@@ -3,17 +3,13 @@
 //! When a node ends, its clients move to other nodes within seconds, and most of them want the same
 //! few publications of the same channels.
 
-use std::{
-    fmt,
-    future::Future,
-    pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, hash_map::Entry};
 use linerate_broker::{BrokerError, History, HistoryRequest, StreamOptions};
 use linerate_hub::{ChannelName, Publication, StreamPosition};
+use parking_lot::Mutex;
 use tokio::{runtime::Handle, sync::watch};
 
 /// The maximum distance, in publications, between the start positions of requests that share a
@@ -103,7 +99,7 @@ impl Reads {
         channel: &ChannelName,
         request: &ReadRequest,
     ) -> Option<watch::Receiver<Option<Answer>>> {
-        let mut table = self.table();
+        let mut table = self.table.lock();
         match table.entry(channel.clone()) {
             Entry::Vacant(vacant) => {
                 let (batch, answer) = Batch::new(request);
@@ -139,7 +135,7 @@ impl Reads {
                 let history = (self.read)(channel.clone(), batch.request.stream, request).await;
                 batch.answers.send_replace(Some(history.map(Arc::new)));
             }
-            let mut table = self.table();
+            let mut table = self.table.lock();
             match table.get_mut(&channel).and_then(Option::take) {
                 Some(gathered) => batch = gathered,
                 None => {
@@ -149,10 +145,6 @@ impl Reads {
                 }
             }
         }
-    }
-
-    fn table(&self) -> MutexGuard<'_, HashMap<ChannelName, Option<Batch>, RandomState>> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -168,7 +160,7 @@ impl Drop for ReadSeries<'_> {
         // A read has panicked, or the runtime is shutting down: no client must wait for an answer
         // that never comes.
         if !self.is_over {
-            self.reads.table().remove(self.channel);
+            self.reads.table.lock().remove(self.channel);
         }
     }
 }
@@ -270,7 +262,7 @@ impl ReadRequest {
 impl fmt::Debug for Reads {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reads")
-            .field("channels", &self.table().len())
+            .field("channels", &self.table.lock().len())
             .finish_non_exhaustive()
     }
 }

@@ -1,11 +1,13 @@
 //! Logs the state of the link to the broker: each change once.
 
 use std::{
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::OnceLock,
     time::{Duration, Instant},
 };
 
 use linerate_broker::{Gap, LinkState};
+
+use parking_lot::Mutex;
 
 /// How long further gaps are only counted after one was logged, because brokers may report one for
 /// each channel.
@@ -80,7 +82,7 @@ impl Reports {
     /// Returns how many gaps have not been logged since the last logged one; `None` if these should
     /// not be logged either.
     fn next(&self, now: Instant, gaps: usize) -> Option<usize> {
-        let mut unlogged = self.unlogged.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unlogged = self.unlogged.lock();
         let is_early = |since: Instant| now.saturating_duration_since(since) < PAUSE;
         if unlogged.since.is_some_and(is_early) {
             unlogged.gaps += gaps;

@@ -1,13 +1,12 @@
 //! Routes channels to the workers that have subscribers.
 
-use std::sync::{
-    PoisonError, RwLock, RwLockReadGuard,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, hash_map::Entry};
 use linerate_hub::{ChannelName, Publication};
+
+use parking_lot::{RwLock, RwLockReadGuard};
 
 /// The workers with subscribers, for each channel that has any.
 ///
@@ -40,12 +39,12 @@ pub(crate) struct Traffic {
 impl Routes {
     /// Locks the table for reading, for the duration of a burst.
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, Table> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
+        self.0.read()
     }
 
     /// Starts sending publications of `channel` to `worker`.
     pub(crate) fn add(&self, channel: &ChannelName, worker: u16) {
-        let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.0.write();
         let workers = &mut table.entry(channel.clone()).or_default().workers;
         if !workers.contains(&worker) {
             workers.push(worker);
@@ -54,7 +53,7 @@ impl Routes {
 
     /// Stops sending publications of `channel` to `worker`.
     pub(crate) fn remove(&self, channel: &ChannelName, worker: u16) {
-        let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.0.write();
         if let Entry::Occupied(mut entry) = table.entry(channel.clone()) {
             let workers = &mut entry.get_mut().workers;
             workers.retain(|other| *other != worker);

@@ -1,8 +1,10 @@
 //! Counters of the workers' hubs.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use linerate_hub::hub::{Deliveries, Totals};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{inboxes::Inboxes, shard::Shard};
 
@@ -56,5 +58,5 @@ impl Tallies {
 }
 
 fn lock(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
-    tally.lock().unwrap_or_else(PoisonError::into_inner)
+    tally.lock()
 }

@@ -11,7 +11,7 @@ mod writes;
 use std::{
     collections::VecDeque,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, SystemTime},
@@ -28,6 +28,7 @@ use linerate_hub::{
     SubscriptionOptions, Unencodable,
 };
 use linerate_testkit::PATIENCE;
+use parking_lot::Mutex;
 use tokio::{runtime::Handle, sync::Notify, time::timeout};
 
 use super::{
@@ -85,7 +86,7 @@ pub(crate) struct Bus {
 
 impl Bus {
     pub(crate) async fn tell(&self, events: Vec<Event>) {
-        let nodes = self.nodes.lock().unwrap().clone();
+        let nodes = self.nodes.lock().clone();
         for node in nodes {
             node.ingest(events.clone()).await;
         }
@@ -94,10 +95,7 @@ impl Bus {
     /// Stores a revocation without notifying any node.
     pub(crate) fn keep_for_test(&self, revocation: &crate::auth::Revocation) {
         let value = serde_json::to_vec(revocation).unwrap();
-        self.kept
-            .lock()
-            .unwrap()
-            .push(("test".to_owned(), value.into()));
+        self.kept.lock().push(("test".to_owned(), value.into()));
     }
 
     pub(crate) fn set_link(&self, is_up: bool) {
@@ -105,11 +103,11 @@ impl Bus {
     }
 
     fn note(&self, call: String) {
-        self.calls.lock().unwrap().push(call);
+        self.calls.lock().push(call);
     }
 
     pub(crate) fn calls(&self) -> Vec<String> {
-        self.calls.lock().unwrap().clone()
+        self.calls.lock().clone()
     }
 
     fn check(&self) -> Result<(), BrokerError> {
@@ -152,7 +150,7 @@ impl Broker for Bus {
     ) -> BoxFuture<'a, Result<(), BrokerError>> {
         Box::pin(async move {
             self.note(format!("+{channel}"));
-            let gate = self.gate.lock().unwrap().clone();
+            let gate = self.gate.lock().clone();
             if let Some(gate) = gate {
                 gate.notified().await;
             }
@@ -162,7 +160,7 @@ impl Broker for Bus {
 
     fn unsubscribe<'a>(&'a self, channel: &'a ChannelName) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            let gate = self.gate.lock().unwrap().clone();
+            let gate = self.gate.lock().clone();
             if let Some(gate) = gate {
                 gate.notified().await;
             }
@@ -215,7 +213,7 @@ impl Broker for Bus {
     ) -> BoxFuture<'a, Result<(), BrokerError>> {
         Box::pin(async move {
             self.check()?;
-            self.kept.lock().unwrap().push((id.to_owned(), value));
+            self.kept.lock().push((id.to_owned(), value));
             Ok(())
         })
     }
@@ -223,7 +221,7 @@ impl Broker for Bus {
     fn kept(&self) -> BoxFuture<'_, Result<Vec<Bytes>, BrokerError>> {
         Box::pin(async move {
             self.check()?;
-            let kept = self.kept.lock().unwrap();
+            let kept = self.kept.lock();
             Ok(kept.iter().map(|(_, value)| value.clone()).collect())
         })
     }
@@ -245,7 +243,7 @@ impl Broker for Bus {
 /// Starts a node on `bus` whose workers run in tasks of the test.
 pub(crate) fn node_on(bus: &Arc<Bus>, workers: u16) -> (Arc<Node>, Vec<Arc<Worker>>) {
     let parts = Dispatcher::new(workers);
-    bus.nodes.lock().unwrap().push(parts.0.clone());
+    bus.nodes.lock().push(parts.0.clone());
     let node = Node::start(options(), parts, bus.clone(), Handle::current());
     (node.clone(), run(&node, workers))
 }
@@ -302,14 +300,14 @@ impl Outlet for Memo {
     }
 
     fn transmit(&self, transmit: Transmit) {
-        self.given.lock().unwrap().push_back(transmit);
+        self.given.lock().push_back(transmit);
         self.arrived.notify_one();
     }
 
     fn flush(&self) {}
 
     fn notify(&self, notice: Notice) {
-        self.notices.lock().unwrap().push_back(notice);
+        self.notices.lock().push_back(notice);
         self.arrived.notify_one();
     }
 
@@ -324,21 +322,19 @@ impl Memo {
     }
 
     pub(crate) async fn next(&self) -> Transmit {
-        self.wait(|memo| memo.given.lock().unwrap().pop_front())
-            .await
+        self.wait(|memo| memo.given.lock().pop_front()).await
     }
 
     pub(crate) async fn notice(&self) -> Notice {
-        self.wait(|memo| memo.notices.lock().unwrap().pop_front())
-            .await
+        self.wait(|memo| memo.notices.lock().pop_front()).await
     }
 
     pub(crate) fn has_no_notice(&self) -> bool {
-        self.notices.lock().unwrap().is_empty()
+        self.notices.lock().is_empty()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.given.lock().unwrap().is_empty()
+        self.given.lock().is_empty()
     }
 
     /// Waits for at least `count` payloads.

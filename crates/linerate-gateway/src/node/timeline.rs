@@ -2,11 +2,12 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant, SystemTime},
 };
 
 use linerate_broker::{Gap, GapReason, LinkState};
+
+use parking_lot::Mutex;
 
 /// The maximum number of entries.
 const ENTRIES_MAX: usize = 256;
@@ -56,19 +57,19 @@ pub(crate) enum Change {
 impl Timeline {
     /// Returns the stored changes, oldest first.
     pub(crate) fn entries(&self) -> Vec<Entry> {
-        self.inner().entries.iter().cloned().collect()
+        self.0.lock().entries.iter().cloned().collect()
     }
 
     /// Returns the number of gaps and their total duration.
     pub(crate) fn gaps(&self) -> (u64, Duration) {
-        let inner = self.inner();
+        let inner = self.0.lock();
         (inner.gaps, inner.gap_time)
     }
 
     /// Records the state of the link, with an entry if it has changed. In that case, returns how
     /// long the previous state lasted, if there was one.
     pub(crate) fn record_link(&self, state: LinkState) -> Option<Duration> {
-        let mut inner = self.inner();
+        let mut inner = self.0.lock();
         let is_up = |state: LinkState| matches!(state, LinkState::Up { .. });
         let was_up = inner.link.replace(state).map(is_up);
         if was_up == Some(is_up(state)) {
@@ -84,7 +85,7 @@ impl Timeline {
 
     /// Records a gap.
     pub(crate) fn record_gap(&self, gap: &Gap) {
-        let mut inner = self.inner();
+        let mut inner = self.0.lock();
         inner.gaps += 1;
         inner.gap_time += gap.lasted;
         inner.push(Change::Gap {
@@ -92,10 +93,6 @@ impl Timeline {
             lasted: gap.lasted,
             channels: gap.channels.as_ref().map(Vec::len),
         });
-    }
-
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

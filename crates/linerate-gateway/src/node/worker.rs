@@ -1,12 +1,11 @@
 //! One thread's part of the node: clients connect, subscribe and leave.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{fmt, sync::Arc};
 
 use hashbrown::HashMap;
 use linerate_hub::{ChannelName, ClientId, SubscriptionId, hub::IsChannelEmpty};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{
     Hub, Node,
@@ -140,7 +139,7 @@ impl Worker {
     }
 
     pub(crate) fn shard(&self) -> MutexGuard<'_, Shard> {
-        self.shard.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shard.lock()
     }
 
     /// Cleans up after a channel has lost its last subscriber on this worker.

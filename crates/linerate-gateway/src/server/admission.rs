@@ -4,7 +4,7 @@ use std::{
     convert::Infallible,
     net::IpAddr,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
 };
@@ -14,6 +14,7 @@ use foldhash::fast::RandomState;
 use hashbrown::{HashMap, hash_map::Entry};
 use ipnet::IpNet;
 use linerate_budget::{Account, Budget, Consumer, Share, State};
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use super::stop::Stopped;
@@ -182,7 +183,7 @@ impl Admission {
             true => usize::MAX,
             false => self.limits.load().per_address_max,
         };
-        let mut addresses = self.addresses();
+        let mut addresses = self.addresses.lock();
         let open = addresses.entry(address).or_insert(0);
         if *open >= max {
             drop(addresses);
@@ -195,12 +196,6 @@ impl Admission {
             admission: self.clone(),
             address,
         })
-    }
-
-    fn addresses(&self) -> MutexGuard<'_, HashMap<IpAddr, usize, RandomState>> {
-        self.addresses
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -315,7 +310,7 @@ impl Drop for ConnectionSlot {
 
 impl Drop for AddressSlot {
     fn drop(&mut self) {
-        if let Entry::Occupied(mut entry) = self.admission.addresses().entry(self.address) {
+        if let Entry::Occupied(mut entry) = self.admission.addresses.lock().entry(self.address) {
             *entry.get_mut() -= 1;
             if *entry.get() == 0 {
                 entry.remove();
@@ -394,7 +389,7 @@ mod tests {
             .collect();
         assert!(near.iter().all(Option::is_some));
         drop(near);
-        assert!(admission.addresses().is_empty());
+        assert!(admission.addresses.lock().is_empty());
     }
 
     #[test]
@@ -428,7 +423,7 @@ mod tests {
         assert_eq!(second.stay(), Ok(()));
         drop((connection, second, proxied));
         assert_eq!(admission.open(), 0);
-        assert!(admission.addresses().is_empty());
+        assert!(admission.addresses.lock().is_empty());
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Connections that have not sent a request yet; they can be closed when memory is short.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use linerate_budget::{Budget, Consumer, Holder, Registration};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::admission::CONNECTION_BYTES;
@@ -19,24 +20,18 @@ impl PendingConnection {
     /// Registers a connection.
     pub(super) fn register(budget: &Budget) -> Arc<Self> {
         let pending = Arc::new(Self::default());
-        *pending.registration() = Some(budget.register(&pending));
+        *pending.registration.lock() = Some(budget.register(&pending));
         pending
     }
 
     /// Ends the registration because a request has arrived.
     pub(super) fn settle(&self) {
-        self.registration().take();
+        self.registration.lock().take();
     }
 
     /// Waits until the connection must be closed.
     pub(super) async fn ended(&self) {
         self.ended.notified().await;
-    }
-
-    fn registration(&self) -> MutexGuard<'_, Option<Registration>> {
-        self.registration
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

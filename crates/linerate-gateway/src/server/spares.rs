@@ -3,13 +3,11 @@
 
 use std::{
     fs::File,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::{net::TcpListener, time::timeout};
 
 /// Maximum number of pending connections closed at a time; without a limit, a storm of connections
@@ -52,7 +50,7 @@ impl Spares {
     /// number.
     pub(super) async fn turn_away(&self, listener: &TcpListener) -> u64 {
         self.restore();
-        let spare = self.files().pop();
+        let spare = self.files.lock().pop();
         if spare.is_none() {
             return 0;
         }
@@ -72,7 +70,7 @@ impl Spares {
         if self.missing.load(Ordering::Relaxed) == 0 {
             return true;
         }
-        let mut files = self.files();
+        let mut files = self.files.lock();
         while self.missing.load(Ordering::Relaxed) > 0 {
             let Ok(file) = File::open("/dev/null") else {
                 return false;
@@ -81,10 +79,6 @@ impl Spares {
             self.missing.fetch_sub(1, Ordering::Relaxed);
         }
         true
-    }
-
-    fn files(&self) -> std::sync::MutexGuard<'_, Vec<File>> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -107,7 +101,7 @@ mod tests {
         let spares = Spares::new(2);
         assert_eq!(spares.turn_away(&listener).await, 50);
         assert_eq!(spares.turn_away(&listener).await, 0);
-        assert_eq!(spares.files().len(), 2);
+        assert_eq!(spares.files.lock().len(), 2);
         assert_eq!(spares.missing.load(Ordering::Relaxed), 0);
         assert_eq!(spares.spare("stream"), Some("stream"));
     }

@@ -3,7 +3,7 @@
 use std::{
     io,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll, Waker},
     time::Duration,
 };
@@ -11,6 +11,7 @@ use std::{
 use axum::body::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use linerate_budget::{Budget, Consumer, Holder, Lease, Registration};
+use parking_lot::Mutex;
 use tokio::time::{Sleep, sleep};
 
 use super::CONNECTION_BYTES;
@@ -58,13 +59,13 @@ impl BodyMemory {
 
     /// Returns whether the body was cut short because memory is short.
     pub(super) fn is_refused(&self) -> bool {
-        self.state().is_refused
+        self.state.lock().is_refused
     }
 
     /// Accounts for a piece: once for the piece as it arrived, and once for the assembled body.
     fn draw(&self, bytes: usize) -> io::Result<()> {
         let bytes = 2 * bytes as u64;
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.lease.bytes() + bytes <= 2 * SMALL_BYTES {
             state.lease.force(bytes);
             return Ok(());
@@ -76,12 +77,12 @@ impl BodyMemory {
 
     /// Returns whether at most a small amount has been passed on.
     fn is_fresh(&self) -> bool {
-        self.state().lease.bytes() <= 2 * SMALL_BYTES
+        self.state.lock().lease.bytes() <= 2 * SMALL_BYTES
     }
 
     /// Fails if the body must end. Otherwise the task is woken when that changes.
     fn check(&self, context: &Context<'_>) -> io::Result<()> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.is_ended {
             return Err(short_of_memory());
         }
@@ -91,16 +92,12 @@ impl BodyMemory {
         }
         Ok(())
     }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Holder for BodyMemory {
     fn holds(&self) -> (Consumer, u64) {
         let parts = [
-            (Consumer::Bodies, self.state().lease.bytes()),
+            (Consumer::Bodies, self.state.lock().lease.bytes()),
             // The HTTP/1.1 connection, which ends if its body is not read.
             (Consumer::Connections, CONNECTION_BYTES),
         ];
@@ -108,7 +105,7 @@ impl Holder for BodyMemory {
     }
 
     fn end(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         (state.is_refused, state.is_ended) = (true, true);
         let reader = state.reader.take();
         drop(state);

@@ -3,11 +3,12 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::SystemTime,
 };
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use rustls::{
     ServerConfig,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
@@ -87,7 +88,7 @@ impl Certificate {
     /// Like [`load`](Self::load), but keeps the current certificate on failure.
     pub(crate) fn reload(&self) -> Result<(), CertificateError> {
         let stamp = stamp(&self.options);
-        *self.read.lock().unwrap_or_else(PoisonError::into_inner) = Some(stamp);
+        *self.read.lock() = Some(stamp);
         self.current.0.store(read(&self.options)?);
         Ok(())
     }
@@ -98,7 +99,7 @@ impl Certificate {
     /// Like [`reload`](Self::reload). After a failure, the files are not tried again until they
     /// change once more.
     pub(crate) fn reload_if_changed(&self) -> Result<bool, CertificateError> {
-        let known = *self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = *self.read.lock();
         if known == Some(stamp(&self.options)) {
             return Ok(false);
         }

@@ -5,7 +5,7 @@ use std::{
     convert::Infallible,
     fmt,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll, Waker},
 };
 
@@ -16,6 +16,8 @@ use axum::{
 };
 use bytes::Bytes;
 use futures_util::Stream;
+
+use parking_lot::Mutex;
 
 use super::wire::Wire;
 use crate::protocol::{Block, codes::Disconnect};
@@ -79,11 +81,7 @@ struct Queue {
     is_over: bool,
 }
 
-impl BodyBuffer {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl BodyBuffer {}
 
 impl Queue {
     fn push(&mut self, piece: Bytes) {
@@ -109,7 +107,7 @@ impl Queue {
 
 impl Wire for BodyWire {
     fn send(&self, block: &Block) {
-        let mut queue = self.buffer.queue();
+        let mut queue = self.buffer.queue.lock();
         if !queue.is_over {
             queue.push(block.bytes().clone());
         }
@@ -119,13 +117,13 @@ impl Wire for BodyWire {
     fn flush(&self) {}
 
     fn discard(&self) {
-        let mut queue = self.buffer.queue();
+        let mut queue = self.buffer.queue.lock();
         queue.pieces.clear();
         queue.bytes = 0;
     }
 
     fn room(&self) -> usize {
-        let queue = self.buffer.queue();
+        let queue = self.buffer.queue.lock();
         match queue.is_over {
             true => 0,
             false => self.buffer.bytes_max.saturating_sub(queue.bytes),
@@ -133,11 +131,11 @@ impl Wire for BodyWire {
     }
 
     fn queued_bytes(&self) -> usize {
-        self.buffer.queue().bytes
+        self.buffer.queue.lock().bytes
     }
 
     fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut queue = self.buffer.queue();
+        let mut queue = self.buffer.queue.lock();
         if queue.is_over || queue.bytes < self.buffer.bytes_max {
             return Poll::Ready(());
         }
@@ -146,7 +144,7 @@ impl Wire for BodyWire {
     }
 
     fn close(&self, disconnect: &Disconnect) {
-        let mut queue = self.buffer.queue();
+        let mut queue = self.buffer.queue.lock();
         if queue.is_over {
             return;
         }
@@ -160,7 +158,7 @@ impl Wire for BodyWire {
 
 impl Drop for BodyWire {
     fn drop(&mut self) {
-        let mut queue = self.buffer.queue();
+        let mut queue = self.buffer.queue.lock();
         queue.is_over = true;
         queue.wake_reader();
     }
@@ -191,7 +189,7 @@ impl Stream for BodyStream {
     type Item = Result<Bytes, Infallible>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let mut queue = self.buffer.queue();
+        let mut queue = self.buffer.queue.lock();
         if let Some(piece) = queue.pieces.pop_front() {
             queue.bytes -= piece.len();
             if queue.bytes < self.buffer.bytes_max {
@@ -209,7 +207,7 @@ impl Stream for BodyStream {
 
 impl Drop for BodyStream {
     fn drop(&mut self) {
-        let mut queue = self.buffer.queue();
+        let mut queue = self.buffer.queue.lock();
         queue.is_over = true;
         queue.pieces.clear();
         queue.bytes = 0;

@@ -3,18 +3,14 @@
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::VecDeque,
-    fmt, mem,
-    sync::{Mutex, MutexGuard, PoisonError},
-    task::Poll,
-};
+use std::{collections::VecDeque, fmt, mem, task::Poll};
 
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use linerate_budget::{Account, Consumer, Holder, Share};
 use linerate_hub::{ChannelName, Gap};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::wire::Wire;
@@ -90,7 +86,7 @@ impl ClientOutlet {
 
     /// Sends a reply or a push, ahead of all data that has not reached the wire.
     pub(crate) fn send(&self, bytes: Bytes) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if bytes.is_empty() || state.is_closed {
             return;
         }
@@ -119,7 +115,7 @@ impl ClientOutlet {
         } else {
             self.send_waiting();
         }
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.is_closed = true;
         state.control = VecDeque::new();
         state.control_bytes = 0;
@@ -132,7 +128,7 @@ impl ClientOutlet {
         let mut notice = Vec::new();
         match self.gap_notice {
             GapNotice::ById(append) => {
-                if let Some(id) = self.state().channel_ids.get(channel) {
+                if let Some(id) = self.state.lock().channel_ids.get(channel) {
                     append(*id, gap, &mut notice);
                 }
             }
@@ -149,7 +145,7 @@ impl ClientOutlet {
 
     /// Stops holding data back. The caller must then tell the worker that there is room.
     pub(crate) fn release(&self) {
-        self.state().is_held = false;
+        self.state.lock().is_held = false;
     }
 
     /// Waits until events have arrived or the room has run out.
@@ -159,7 +155,7 @@ impl ClientOutlet {
 
     /// Removes and returns the queued events.
     pub(crate) fn take_events(&self) -> VecDeque<Event> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let mut events = mem::take(&mut state.events);
         if mem::take(&mut state.is_slow) {
             events.push_front(Event::Slow);
@@ -169,12 +165,12 @@ impl ClientOutlet {
 
     /// Returns whether replies or pushes are queued.
     pub(crate) fn has_waiting(&self) -> bool {
-        !self.state().control.is_empty()
+        !self.state.lock().control.is_empty()
     }
 
     /// Returns whether the caller must wait for [`room`](Self::room).
     pub(crate) fn is_full(&self) -> bool {
-        self.state().is_full
+        self.state.lock().is_full
     }
 
     /// Waits until there is room, sending queued replies first. Returns `true` if data may follow,
@@ -189,7 +185,7 @@ impl ClientOutlet {
                 // dropped.
                 let is_gone = self.wire.room() == 0;
                 if self.send_waiting() || is_gone {
-                    self.state().is_full = false;
+                    self.state.lock().is_full = false;
                     return Poll::Ready(!is_gone);
                 }
             }
@@ -199,7 +195,7 @@ impl ClientOutlet {
 
     /// Sends queued replies while there is room. Returns whether the queue is empty.
     fn send_waiting(&self) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         while self.wire.room() > 0 {
             let Some(bytes) = state.control.pop_front() else {
                 break;
@@ -223,17 +219,13 @@ impl ClientOutlet {
     }
 
     fn push(&self, event: Event) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.events.len() < EVENTS_MAX {
             state.events.push_back(event);
         } else {
             state.is_slow = true;
         }
         self.changed.notify_one();
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -258,7 +250,7 @@ impl State {
 
 impl Outlet for ClientOutlet {
     fn has_room(&self) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.is_held {
             return false;
         }
@@ -293,7 +285,7 @@ impl Outlet for ClientOutlet {
     }
 
     fn pending_bytes(&self) -> usize {
-        self.wire.queued_bytes() + self.state().control_bytes
+        self.wire.queued_bytes() + self.state.lock().control_bytes
     }
 
     fn received_bytes(&self) -> usize {
@@ -303,17 +295,17 @@ impl Outlet for ClientOutlet {
 
 impl SessionOutlet for ClientOutlet {
     fn hold(&self) {
-        self.state().is_held = true;
+        self.state.lock().is_held = true;
     }
 
     fn set_channel_id(&self, channel: &ChannelName, id: u32) {
         if matches!(self.gap_notice, GapNotice::ById(_)) {
-            self.state().channel_ids.insert(channel.clone(), id);
+            self.state.lock().channel_ids.insert(channel.clone(), id);
         }
     }
 
     fn forget_channel_id(&self, channel: &ChannelName) {
-        self.state().channel_ids.remove(channel);
+        self.state.lock().channel_ids.remove(channel);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{
     net::SocketAddr,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -12,6 +12,7 @@ use std::{
 use axum::{Router, extract::State, http::StatusCode, routing::get};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, DecodingKey, DecodingKeyKind, Header};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -34,7 +35,7 @@ impl KeyServer {
         let address = listener.local_addr().unwrap();
         let answer = |State(server): State<Self>| async move {
             server.asked.fetch_add(1, Ordering::SeqCst);
-            let answer = server.answer.lock().unwrap().clone();
+            let answer = server.answer.lock().clone();
             answer.ok_or(StatusCode::INTERNAL_SERVER_ERROR)
         };
         let app = Router::new()
@@ -45,7 +46,7 @@ impl KeyServer {
     }
 
     fn answers(&self, answer: Option<String>) {
-        *self.answer.lock().unwrap() = answer;
+        *self.answer.lock() = answer;
     }
 
     fn asked(&self) -> usize {

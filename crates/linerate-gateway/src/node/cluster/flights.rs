@@ -3,15 +3,14 @@
 //! Without this, a thousand clients that ask for the presence of the same channel would cause a
 //! thousand messages to every node.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use futures_util::{
     FutureExt,
     future::{BoxFuture, Shared, WeakShared},
 };
+
+use parking_lot::Mutex;
 
 use super::message::{Answer, NodeRequest};
 
@@ -39,7 +38,7 @@ impl Flights {
                 | NodeRequest::PresenceStats { .. }
         );
         let key = serde_json::to_string(ask).ok().filter(|_| is_question)?;
-        let mut flights = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut flights = self.0.lock();
         let under_way = flights.get(&key).and_then(WeakShared::upgrade);
         if let Some(flight) = under_way.filter(|flight| flight.peek().is_none()) {
             return Some(flight);
@@ -140,6 +139,6 @@ mod tests {
         for number in 0..3 * TIDY_AT {
             drop(airport.join(&presence(&number.to_string())));
         }
-        assert!(airport.flights.0.lock().unwrap().len() <= TIDY_AT);
+        assert!(airport.flights.0.lock().len() <= TIDY_AT);
     }
 }

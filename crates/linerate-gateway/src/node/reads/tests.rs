@@ -102,7 +102,7 @@ impl Library {
     /// Waits until `count` callers wait for the next read.
     async fn until_waiting(&self, count: usize) {
         let waiting = || {
-            let table = self.reads.table();
+            let table = self.reads.table.lock();
             let next = table.get(channel("news").as_str());
             let next = next.and_then(Option::as_ref);
             next.map_or(0, |batch| batch.answers.receiver_count()) == count
@@ -151,7 +151,7 @@ async fn who_asks_while_something_is_read_shares_the_next_read() {
     let newest = newest_only.await.unwrap().unwrap();
     assert!(newest.publications.is_empty() && newest.newest.offset == 20);
     assert_eq!(library.begun(), 2);
-    assert!(library.reads.table().is_empty());
+    assert!(library.reads.table.lock().is_empty());
 }
 
 #[tokio::test]
@@ -239,7 +239,7 @@ async fn who_gives_up_takes_nobody_along_and_leaves_nothing_behind() {
     }
     library.permits.add_permits(2);
     assert_eq!(third.await.unwrap().unwrap().newest.offset, 1);
-    until("forgotten", || library.reads.table().is_empty()).await;
+    until("forgotten", || library.reads.table.lock().is_empty()).await;
 }
 
 #[tokio::test]
@@ -258,5 +258,5 @@ async fn nobody_waits_for_a_read_that_has_panicked() {
             "{answer:?}"
         );
     }
-    assert!(library.reads.table().is_empty());
+    assert!(library.reads.table.lock().is_empty());
 }

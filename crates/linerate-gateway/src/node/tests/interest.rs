@@ -14,7 +14,7 @@ use crate::node::SubscribeError;
 async fn all_who_want_a_channel_share_one_subscription() {
     let bus = Arc::new(Bus::default());
     let gate = Arc::new(Notify::new());
-    *bus.gate.lock().unwrap() = Some(gate.clone());
+    *bus.gate.lock() = Some(gate.clone());
     let (_, workers) = node_on(&bus, 2);
     let mut tasks = Vec::new();
     for worker in workers.iter().cycle().take(20) {
@@ -75,7 +75,7 @@ async fn who_comes_while_a_channel_is_left_waits_and_subscribes_anew() {
         .unwrap();
     worker.unsubscribe(client, &channel("news"));
     let gate = Arc::new(Notify::new());
-    *bus.gate.lock().unwrap() = Some(gate.clone());
+    *bus.gate.lock() = Some(gate.clone());
     tokio::time::sleep(Duration::from_secs(12)).await;
     let again = tokio::spawn(async move {
         worker
@@ -89,7 +89,7 @@ async fn who_comes_while_a_channel_is_left_waits_and_subscribes_anew() {
         ["+news"],
         "the channel is still being unsubscribed"
     );
-    *bus.gate.lock().unwrap() = None;
+    *bus.gate.lock() = None;
     gate.notify_one();
     again.await.unwrap().unwrap();
     assert_eq!(bus.calls(), ["+news", "-news", "+news"]);

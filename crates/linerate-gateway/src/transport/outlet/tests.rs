@@ -31,33 +31,33 @@ impl Pipe {
     }
 
     fn give(&self, room: usize) {
-        self.0.lock().unwrap().room += room;
+        self.0.lock().room += room;
     }
 
     fn sent(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap().sent.clone()).unwrap()
+        String::from_utf8(self.0.lock().sent.clone()).unwrap()
     }
 }
 
 impl Wire for Pipe {
     fn send(&self, block: &Block) {
         let bytes = block.bytes();
-        let mut state = self.0.lock().unwrap();
+        let mut state = self.0.lock();
         state.room = state.room.saturating_sub(bytes.len());
         state.held.extend_from_slice(bytes);
     }
 
     fn flush(&self) {
-        let state = &mut *self.0.lock().unwrap();
+        let state = &mut *self.0.lock();
         state.sent.append(&mut state.held);
     }
 
     fn discard(&self) {
-        self.0.lock().unwrap().held.clear();
+        self.0.lock().held.clear();
     }
 
     fn room(&self) -> usize {
-        self.0.lock().unwrap().room
+        self.0.lock().room
     }
 
     fn queued_bytes(&self) -> usize {
@@ -72,7 +72,7 @@ impl Wire for Pipe {
     }
 
     fn close(&self, disconnect: &Disconnect) {
-        self.0.lock().unwrap().closed = Some(disconnect.code);
+        self.0.lock().closed = Some(disconnect.code);
     }
 }
 
@@ -219,7 +219,7 @@ fn a_gap_is_told_in_its_place_if_the_protocol_can() {
         outlet.transmit(block("two"));
         outlet.flush();
         // The first byte of a binary frame is not text.
-        let sent = pipe.0.lock().unwrap().sent.clone();
+        let sent = pipe.0.lock().sent.clone();
         let sent: String = sent
             .into_iter()
             .map(|byte| char::from(byte & 0x7F))
@@ -228,7 +228,7 @@ fn a_gap_is_told_in_its_place_if_the_protocol_can() {
         assert!(matches!(outlet.take_events().front(), Some(Event::Gap(_))));
         outlet.forget_channel_id(&channel());
         outlet.transmit(gap());
-        assert_eq!(pipe.0.lock().unwrap().sent.len(), sent.len());
+        assert_eq!(pipe.0.lock().sent.len(), sent.len());
     }
 }
 
@@ -241,7 +241,7 @@ fn what_waits_is_sent_at_the_end_if_there_is_room() {
     outlet.close(&Disconnect::SHUTDOWN);
     outlet.send("late".into());
     assert_eq!(pipe.sent(), "reply");
-    assert_eq!(pipe.0.lock().unwrap().closed, Some(3001));
+    assert_eq!(pipe.0.lock().closed, Some(3001));
 }
 
 #[test]

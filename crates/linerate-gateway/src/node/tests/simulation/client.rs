@@ -128,7 +128,7 @@ impl Client {
         if !seat.is_subscribed {
             return;
         }
-        let given: Vec<Transmit> = seat.memo.given.lock().unwrap().drain(..).collect();
+        let given: Vec<Transmit> = seat.memo.given.lock().drain(..).collect();
         for transmit in given {
             match transmit {
                 Transmit::Block { block, .. } => {

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard},
+    sync::Arc,
     time::Duration,
 };
 
@@ -12,6 +12,8 @@ use linerate_broker::{
     Publish, Published, StreamOptions,
 };
 use linerate_hub::{ChannelName, StreamPosition};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::server::Server;
 
@@ -84,7 +86,7 @@ impl Link {
     /// Restores the link. What the streams have kept in the meantime is sent first, preceded by a
     /// gap if it is incomplete.
     pub(super) fn mend(&self) -> Option<Event> {
-        let server = self.server.lock().unwrap();
+        let server = self.server.lock();
         let mut state = self.state();
         let state = &mut *state;
         if !std::mem::take(&mut state.is_cut) {
@@ -128,7 +130,7 @@ impl Link {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap()
+        self.state.lock()
     }
 
     /// Waits for the delay of the link, half of it before `ask` and half of it after.
@@ -136,7 +138,7 @@ impl Link {
         let delay = Duration::from_millis(self.state().delay_ms);
         tokio::time::sleep(delay / 2).await;
         let answer = {
-            let server = self.server.lock().unwrap();
+            let server = self.server.lock();
             let mut state = self.state();
             match state.is_cut {
                 true => return Err(away()),

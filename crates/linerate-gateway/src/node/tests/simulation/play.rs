@@ -1,14 +1,11 @@
 //! The sequence of simulated events.
 
-use std::{
-    ops::AddAssign,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{ops::AddAssign, sync::Arc, time::Duration};
 
 use linerate_broker::{Event, Ingest, StreamOptions};
 use linerate_hub::{ChannelOptions, EncodingId, SubscriptionOptions};
 use linerate_testkit::Rng;
+use parking_lot::Mutex;
 use tokio::{runtime::Handle, time::sleep};
 
 use super::{
@@ -157,7 +154,7 @@ impl Play {
     fn publish(&mut self) {
         let channel = channel(CHANNELS[self.rng.below(CHANNELS.len())]);
         for _ in 0..*self.rng.pick(&[1, 1, 2, 5]) {
-            let event = self.server.lock().unwrap().publish(&channel);
+            let event = self.server.lock().publish(&channel);
             for place in &self.places {
                 place.link.send(&event);
             }
@@ -203,7 +200,7 @@ impl Play {
 
     /// Restarts the server, which loses its streams, and cuts every link to it.
     async fn restart(&mut self) {
-        self.server.lock().unwrap().restart();
+        self.server.lock().restart();
         for place in 0..NODES {
             self.cut_one(place).await;
         }
@@ -284,7 +281,7 @@ impl Play {
         self.settle().await;
         // Losses at the end of a stream are detected with the next publication.
         for name in CHANNELS {
-            let event = self.server.lock().unwrap().publish(&channel(name));
+            let event = self.server.lock().publish(&channel(name));
             for place in &self.places {
                 place.link.send(&event);
             }
@@ -294,7 +291,6 @@ impl Play {
             let newest = self
                 .server
                 .lock()
-                .unwrap()
                 .newest(&channel(CHANNELS[client.channel]));
             let is_there = client.seat.as_ref().is_some_and(|seat| seat.is_subscribed);
             assert!(!is_there || client.newest == Some(newest), "{client:?}");
