@@ -326,7 +326,7 @@ impl Broker for Redis {
     fn send_control(&self, message: Bytes) -> Answer<'_, ()> {
         Box::pin(async move {
             self.check_running()?;
-            let mut command = ::redis::cmd(self.shared.streams.word);
+            let mut command = ::redis::cmd(self.shared.scripts.word);
             command.arg(self.shared.names.control()).arg(&message[..]);
             self.shared.commands.query(&command).await
         })

@@ -128,6 +128,25 @@ pub struct Case {
     pub expect: Expect,
 }
 
+impl Case {
+    pub(crate) fn new(
+        name: impl Into<String>,
+        opening: Opening,
+        stages: Vec<Stage>,
+        expect: Expect,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            input: Input {
+                opening,
+                stages,
+                ends: false,
+            },
+            expect,
+        }
+    }
+}
+
 /// How a connection begins, and what is sent on it.
 #[derive(Clone, Debug)]
 pub struct Input {

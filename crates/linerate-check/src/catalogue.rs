@@ -21,7 +21,7 @@ pub(crate) use deadlines::claimed_bytes;
 
 use crate::{
     answers::Answer,
-    case::{Area, Case, Expect, Input, Opening, Row, Stage, Wait},
+    case::{Area, Case, Expect, Opening, Row, Stage, Wait},
     frame::{Frame, Role},
     http2::Request,
 };
@@ -147,15 +147,7 @@ fn sent(
     expect: Expect,
 ) -> Case {
     let stages = stages.into_iter().map(|bytes| Stage { bytes, wait });
-    Case {
-        name: name.into(),
-        input: Input {
-            opening,
-            stages: stages.collect(),
-            ends: false,
-        },
-        expect,
-    }
+    Case::new(name, opening, stages.collect(), expect)
 }
 
 fn text(payload: impl Into<Vec<u8>>) -> Answer {

@@ -13,7 +13,7 @@ use futures_util::{StreamExt, stream};
 use rustls::AlertDescription;
 
 use crate::{
-    case::{Case, Expect, Input, Opening, Row, Stage, Verdict, Wait},
+    case::{Case, Expect, Opening, Row, Stage, Verdict, Wait},
     connect::{Target, in_time},
     frame::Role,
     http::{Head, KEY},
@@ -98,18 +98,11 @@ pub async fn offers_http2(plan: &Plan) -> bool {
 }
 
 fn greeting() -> Case {
-    Case {
-        name: String::new(),
-        input: Input {
-            opening: Opening::Nothing,
-            stages: vec![Stage {
-                bytes: request("").into(),
-                wait: Wait::Answer,
-            }],
-            ends: false,
-        },
-        expect: Expect::OpenOrRefuse,
-    }
+    let stage = Stage {
+        bytes: request("").into(),
+        wait: Wait::Answer,
+    };
+    Case::new("", Opening::Nothing, vec![stage], Expect::OpenOrRefuse)
 }
 
 /// Runs all inputs of `rows`, and returns the findings in their order. Calls `tell` with each

@@ -8,7 +8,7 @@ use linerate_harness::process::Process;
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    case::{Case, Expect, Input, Opening, Row},
+    case::{Case, Expect, Opening, Row},
     judge::Judgement,
     outcome::Outcome,
     run::Finding,
@@ -182,14 +182,9 @@ impl Aftermath {
 
     /// Returns the row for these findings.
     pub fn row() -> Row {
-        let case = |name: &str| Case {
-            name: name.into(),
-            input: Input {
-                opening: Opening::Nothing,
-                stages: Vec::new(),
-                ends: false,
-            },
-            expect: Expect::Survive(Vec::new()),
+        let case = |name| {
+            let expect = Expect::Survive(Vec::new());
+            Case::new(name, Opening::Nothing, Vec::new(), expect)
         };
         Row {
             id: "R12",

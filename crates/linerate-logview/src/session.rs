@@ -148,9 +148,9 @@ pub enum Lookup {
 /// connection.
 ///
 /// A session may outlive its connection. When a client asks on a new connection to resume a
-/// session, [`take_lookup`](Self::take_lookup) names that session. The caller then continues it with
-/// [`handle_resume`](Self::handle_resume), or rejects the client with [`refuse`](Self::refuse) if
-/// there is no such session.
+/// session, [`take_lookup`](Self::take_lookup) names that session. The caller then continues it
+/// with [`handle_resume`](Self::handle_resume), or rejects the client with
+/// [`refuse`](Self::refuse) if there is no such session.
 ///
 /// A binary message may be passed in pieces, as they arrive. Replies are built when they are
 /// polled, from the figures at that moment.

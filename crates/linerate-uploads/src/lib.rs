@@ -34,4 +34,5 @@ mod viewer_conversation;
 pub use access::{Access, Admission, KeyRefusal};
 pub use farewell::Farewell;
 pub use options::{DEFAULT_TOML, LogsOptions};
-pub use service::{Service, StartError};
+pub use service::Service;
+pub use sessions::StartError;

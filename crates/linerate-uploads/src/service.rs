@@ -10,7 +10,7 @@ use crate::{
     conversation::Conversation,
     farewell::Farewell,
     options::LogsOptions,
-    sessions::Sessions,
+    sessions::{Sessions, StartError},
 };
 
 /// Serves uploads and followed logs to the connections of all workers.
@@ -18,18 +18,6 @@ use crate::{
 pub struct Service {
     sessions: Arc<Sessions>,
     access: Arc<dyn Access>,
-}
-
-/// Why a service cannot be started.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// The database of countries cannot be used.
-    #[error(transparent)]
-    Countries(#[from] linerate_logview::countries::CountriesError),
-    /// A thread that reads a file cannot be started.
-    #[error(transparent)]
-    Thread(#[from] std::io::Error),
 }
 
 impl Service {

@@ -15,7 +15,7 @@ use std::{
 
 use linerate_budget::Budget;
 use linerate_logview::{
-    countries::Countries,
+    countries::{Countries, CountriesError},
     session::{Limits, Session, SessionError, SessionId, Uploads},
 };
 use tokio::{
@@ -26,7 +26,6 @@ use tokio::{
 use crate::{
     memory::{ALLOCATED_FOR_8, Memory, Share, UploadBytes},
     options::LogsOptions,
-    service::StartError,
     tails::Tails,
 };
 
@@ -53,6 +52,18 @@ pub(crate) struct Sessions {
     known: Mutex<HashMap<SessionId, SessionEntry>>,
     /// Notified when a session is kept or removed.
     changed: Notify,
+}
+
+/// Why a service cannot be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The database of countries cannot be used.
+    #[error(transparent)]
+    Countries(#[from] CountriesError),
+    /// A thread that reads a file cannot be started.
+    #[error(transparent)]
+    Thread(#[from] std::io::Error),
 }
 
 /// A session with its share of the memory.

@@ -15,8 +15,8 @@ const HELD_MAX: usize = 4_096;
 /// Merges live messages with the contents of the stream, so that each publication is delivered once
 /// and in order.
 ///
-/// It performs no I/O: when it returns [`Action::ReadStream`], the caller reads the stream and passes
-/// the result to [`handle_read`](Self::handle_read).
+/// It performs no I/O: when it returns [`Action::ReadStream`], the caller reads the stream and
+/// passes the result to [`handle_read`](Self::handle_read).
 #[derive(Debug)]
 pub(super) struct CatchUp {
     /// The position delivered last, or where the subscription began.

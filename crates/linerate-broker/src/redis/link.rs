@@ -417,7 +417,7 @@ impl Link {
     fn send_probe(&mut self, now: Instant) {
         let number = self.probe.send(now);
         let (shared, accepted) = (Arc::clone(&self.shared), Arc::clone(&self.accepted));
-        let mut command = ::redis::cmd(shared.streams.word);
+        let mut command = ::redis::cmd(shared.scripts.word);
         command.arg(&self.probe_channel).arg(number);
         tokio::spawn(async move {
             let deadline = shared.options.probe_timeout;

@@ -14,7 +14,6 @@ use super::{
     epochs::Epochs,
     health::Health,
     names::Names,
-    streams::Streams,
     subscriptions::SubscriptionKind,
     tls::Trust,
 };
@@ -30,6 +29,34 @@ use crate::{
 /// The maximum number of bytes that an envelope adds to a payload, including the publisher.
 const ENVELOPE_BYTES_MAX: usize = 64 << 10;
 
+/// The scripts of durable channels.
+#[derive(Debug)]
+pub(super) struct Scripts {
+    pub(super) publish: Script,
+    pub(super) publish_once: Script,
+    pub(super) history: Script,
+    /// The publishing command: `PUBLISH`, or `SPUBLISH` in a sharded cluster.
+    pub(super) word: &'static str,
+}
+
+/// The beginning of each script that uses a stream.
+macro_rules! adopt {
+    () => {
+        include_str!("lua/adopt.lua")
+    };
+}
+
+impl Scripts {
+    pub(super) fn new(word: &'static str) -> Self {
+        Self {
+            publish: Script::new(concat!(adopt!(), include_str!("lua/publish.lua"))),
+            publish_once: Script::new(include_str!("lua/publish_once.lua")),
+            history: Script::new(concat!(adopt!(), include_str!("lua/history.lua"))),
+            word,
+        }
+    }
+}
+
 /// Options, connections for commands, and the state to which all links of a node write.
 pub(super) struct RedisState {
     pub(super) options: BrokerOptions,
@@ -41,7 +68,7 @@ pub(super) struct RedisState {
     pub(super) health: Health,
     pub(super) commands: Commands,
     pub(super) dialer: Dialer,
-    pub(super) streams: Streams,
+    pub(super) scripts: Scripts,
     pub(super) epochs: Epochs,
     /// The reason why there was no link the last time.
     pub(super) trouble: Mutex<String>,
@@ -81,7 +108,7 @@ impl RedisState {
             },
             commands: Commands::new(address, trust, options.command_timeout, runtime),
             epochs: Epochs::default(),
-            streams: Streams::new(word),
+            scripts: Scripts::new(word),
             trouble: Mutex::new("not connected yet".to_owned()),
             node,
             options,

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use ::redis::Script;
 use bytes::Bytes;
 use linerate_hub::{Epoch, Publication, StreamPosition};
 
@@ -13,39 +12,11 @@ use crate::{
     request::{History, HistoryRequest, Publish, Published, StreamOptions},
 };
 
-/// The scripts of durable channels.
-#[derive(Debug)]
-pub(super) struct Streams {
-    publish: Script,
-    publish_once: Script,
-    history: Script,
-    /// The publishing command: `PUBLISH`, or `SPUBLISH` in a sharded cluster.
-    pub(super) word: &'static str,
-}
-
-/// The beginning of each script that uses a stream.
-macro_rules! adopt {
-    () => {
-        include_str!("lua/adopt.lua")
-    };
-}
-
 /// An entry of a stream: its id, and alternating field names and values.
 type Entry = (String, Vec<Bytes>);
 
 /// The result of the script `history`: epoch, newest offset, oldest stored offset, entries.
 type HistoryReply = (String, String, String, Vec<Entry>);
-
-impl Streams {
-    pub(super) fn new(word: &'static str) -> Self {
-        Self {
-            publish: Script::new(concat!(adopt!(), include_str!("lua/publish.lua"))),
-            publish_once: Script::new(include_str!("lua/publish_once.lua")),
-            history: Script::new(concat!(adopt!(), include_str!("lua/history.lua"))),
-            word,
-        }
-    }
-}
 
 impl RedisState {
     /// Publishes in a plain channel with the Redis name `name`.
@@ -56,15 +27,15 @@ impl RedisState {
     ) -> Result<Published, BrokerError> {
         let payload = &publish.payload[..];
         let Some(key) = &publish.idempotency_key else {
-            let mut command = ::redis::cmd(self.streams.word);
+            let mut command = ::redis::cmd(self.scripts.word);
             command.arg(name).arg(payload);
             let _: () = self.commands.query(&command).await?;
             return Ok(Published::default());
         };
-        let mut call = self.streams.publish_once.key(self.names.answer(name, key));
+        let mut call = self.scripts.publish_once.key(self.names.answer(name, key));
         call.arg(name)
             .arg(payload)
-            .arg(self.streams.word)
+            .arg(self.scripts.word)
             .arg(milliseconds(self.options.idempotency_ttl));
         let call = async |mut connection| call.invoke_async::<()>(&mut connection).await;
         self.commands.run(call).await?;
@@ -79,7 +50,7 @@ impl RedisState {
     ) -> Result<Published, BrokerError> {
         let DurableKeys { keys, former } = self.names.durable_keys(name);
         let options = publish.options;
-        let mut call = self.streams.publish.key(keys.meta);
+        let mut call = self.scripts.publish.key(keys.meta);
         call.key(keys.stream);
         if let Some(key) = &publish.idempotency_key {
             call.key(self.names.answer(name, key));
@@ -94,7 +65,7 @@ impl RedisState {
             .arg(milliseconds(options.ttl))
             .arg(milliseconds(self.options.meta_ttl.max(options.ttl)))
             .arg(incarnation::random())
-            .arg(self.streams.word)
+            .arg(self.scripts.word)
             .arg(milliseconds(self.options.idempotency_ttl));
         let call =
             async |mut connection| call.invoke_async::<(String, String)>(&mut connection).await;
@@ -115,7 +86,7 @@ impl RedisState {
         let limit = request
             .limit
             .map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
-        let mut call = self.streams.history.key(keys.meta);
+        let mut call = self.scripts.history.key(keys.meta);
         call.key(keys.stream);
         if let Some(former) = former {
             call.key(former.meta).key(former.stream);

@@ -3,7 +3,7 @@
 
 use super::Wire;
 use crate::{
-    case::{Case, Expect, Input, Opening, Row, Stage, Wait},
+    case::{Case, Expect, Opening, Row, Stage, Wait},
     frame::Frame,
     run::request,
 };
@@ -26,18 +26,11 @@ pub(super) fn left(name: impl Into<String>, opening: Opening, begin: Vec<u8>, dr
         wait: Wait::Moment,
     };
     let stages = Some(begin).filter(|begin| !begin.is_empty()).map(stage);
-    Case {
-        name: name.into(),
-        input: Input {
-            opening,
-            stages: stages.into_iter().collect(),
-            ends: false,
-        },
-        expect: Expect::GivenUp {
-            drip: drip.into(),
-            may_wait: false,
-        },
-    }
+    let expect = Expect::GivenUp {
+        drip: drip.into(),
+        may_wait: false,
+    };
+    Case::new(name, opening, stages.into_iter().collect(), expect)
 }
 
 fn heads() -> Row {

@@ -5,7 +5,7 @@ use std::{future::Future, io, time::Duration};
 
 use super::Victim;
 use crate::{
-    case::{Case, Expect, Input, Opening, Row},
+    case::{Case, Expect, Opening, Row},
     catalogue,
     judge::Judgement,
     outcome::Outcome,
@@ -45,15 +45,8 @@ impl Victim {
 impl Claims {
     /// Returns the row for this finding.
     pub fn row() -> Row {
-        let case = Case {
-            name: "memory".into(),
-            input: Input {
-                opening: Opening::WebSocket,
-                stages: Vec::new(),
-                ends: false,
-            },
-            expect: Expect::Survive(Vec::new()),
-        };
+        let expect = Expect::Survive(Vec::new());
+        let case = Case::new("memory", Opening::WebSocket, Vec::new(), expect);
         Row {
             id: "F09",
             title: "memory for payloads that are announced and never arrive",

@@ -37,15 +37,11 @@ impl<'a> Dimension<'a> {
 
     /// Returns the values with the highest counts.
     pub(super) fn top(self, top_max: usize, count: impl Fn(&Tally) -> u64) -> Vec<Ranked> {
-        let ranked = highest(
+        let candidates = self.all();
+        entries(
             top_max,
-            self.all()
-                .map(|(value, tally)| (count(tally), value, tally)),
-        );
-        let ranked = ranked.into_iter();
-        ranked
-            .map(|(_, value, tally)| entry(text(value), tally))
-            .collect()
+            candidates.map(|(value, tally)| (count(tally), value, tally)),
+        )
     }
 
     /// Returns all values with their tallies.
@@ -90,6 +86,16 @@ pub(super) fn highest<'a, T: Ord>(
     }
     let best = best.into_sorted_vec().into_iter();
     best.map(|(count, value, rest)| (count.0, value, rest))
+        .collect()
+}
+
+/// Returns the entries of the `n` candidates with the highest counts.
+pub(super) fn entries<'a>(
+    n: usize,
+    candidates: impl Iterator<Item = (u64, &'a [u8], &'a Tally)>,
+) -> Vec<Ranked> {
+    let best = highest(n, candidates).into_iter();
+    best.map(|(_, value, tally)| entry(text(value), tally))
         .collect()
 }
 

@@ -6,7 +6,7 @@ use super::bots::BotNames;
 use super::country_codes::CountryCodes;
 use super::dictionaries::Dictionaries;
 use super::dictionary::{FIRST, OTHER, OTHER_NAME};
-use super::ranking::{Dimension, entry, highest};
+use super::ranking::{Dimension, entries, entry, highest};
 use super::tallies::Tallies;
 use super::tally::Tally;
 use crate::excerpt::text;
@@ -97,13 +97,10 @@ impl<'a> Report<'a> {
         let candidates = tallies
             .iter()
             .map(|(name, tally)| (tally.requests, name.as_bytes(), tally));
-        let top = highest(self.top_max, candidates).into_iter();
         Bots {
             requests: total.requests,
             bytes: total.bytes,
-            top: top
-                .map(|(_, name, tally)| entry(text(name), tally))
-                .collect(),
+            top: entries(self.top_max, candidates),
         }
     }
 
@@ -132,12 +129,9 @@ impl<'a> Report<'a> {
         let candidates = statuses
             .iter()
             .map(|(code, tally)| (tally.requests, code.as_bytes(), tally));
-        let top = highest(self.top_max, candidates).into_iter();
         Panel {
             distinct: statuses.len() as u64,
-            top: top
-                .map(|(_, code, tally)| entry(text(code), tally))
-                .collect(),
+            top: entries(self.top_max, candidates),
             ..Panel::default()
         }
     }

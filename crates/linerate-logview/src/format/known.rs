@@ -8,7 +8,7 @@ use crate::lines::Marks;
 /// The most lines that are examined.
 const LINES_MAX: usize = 256;
 
-/// A log format, or one of several variants of it. The formats are registered at the end of this file.
+/// A log format, or one of several variants of it.
 pub(super) trait Layout: Clone + 'static {
     /// The variants that have a name and can be detected.
     const NAMED: &'static [Self];

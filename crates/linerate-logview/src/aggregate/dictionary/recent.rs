@@ -5,8 +5,8 @@ const PLACES: usize = 512;
 
 /// The codes of recent values, each stored at the place that its fingerprint determines.
 ///
-/// A client that knows how fingerprints are computed can send values that all map to one place. They are
-/// then looked up as if there were no cache.
+/// A client that knows how fingerprints are computed can send values that all map to one place.
+/// They are then looked up as if there were no cache.
 #[derive(Debug)]
 pub(super) struct RecentCodes(Box<[Entry; PLACES]>);
 
@@ -69,8 +69,8 @@ impl Fingerprint {
         })
     }
 
-    /// Returns a fingerprint that includes all bytes of the value, so that values with the same fingerprint
-    /// are equal. Returns `None` if the value is too long.
+    /// Returns a fingerprint that includes all bytes of the value, so that values with the same
+    /// fingerprint are equal. Returns `None` if the value is too long.
     #[inline(always)]
     pub(super) fn of_all(value: &[u8]) -> Option<Self> {
         let len = value.len();

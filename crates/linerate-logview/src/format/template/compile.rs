@@ -11,25 +11,9 @@ use super::{Field, FieldEnd};
 pub(super) fn join_queries(parts: &mut Vec<TemplatePart>) {
     let mut joined: Vec<TemplatePart> = Vec::with_capacity(parts.len());
     for part in parts.drain(..) {
-        let follows_target = matches!(
-            joined.last(),
-            Some(TemplatePart::Variable {
-                kind: VariableKind::Field {
-                    slot: Slot::Target,
-                    ..
-                },
-                ..
-            })
-        );
-        if !(follows_target
-            && matches!(
-                part,
-                TemplatePart::Variable {
-                    kind: VariableKind::Query,
-                    ..
-                }
-            ))
-        {
+        let last = joined.last().and_then(TemplatePart::kind);
+        let follows_target = last.is_some_and(begins_with_slash);
+        if !follows_target || part.kind() != Some(&VariableKind::Query) {
             joined.push(part);
         }
     }
@@ -82,16 +66,10 @@ fn begins_with_slash(kind: &VariableKind) -> bool {
 /// Rejects a format that does not include the time of the request.
 fn refuse_timeless(parts: &[TemplatePart]) -> Result<(), FormatError> {
     let mut items = Vec::new();
-    for part in parts {
-        match part {
-            TemplatePart::Variable {
-                kind: VariableKind::Time(TimeText::Pattern(pattern)),
-                ..
-            } => items.extend_from_slice(pattern),
-            TemplatePart::Variable {
-                kind: VariableKind::Time(_),
-                ..
-            } => return Ok(()),
+    for kind in parts.iter().filter_map(TemplatePart::kind) {
+        match kind {
+            VariableKind::Time(TimeText::Pattern(pattern)) => items.extend_from_slice(pattern),
+            VariableKind::Time(_) => return Ok(()),
             _ => {}
         }
     }
@@ -110,11 +88,12 @@ pub(super) fn fields(parts: &[TemplatePart], escape: Escape) -> Box<[Field]> {
     };
     let mut fields = Vec::new();
     for (place, part) in parts.iter().enumerate() {
-        let TemplatePart::Variable { kind, .. } = part else {
+        let Some(kind) = part.kind() else {
             continue;
         };
         let (before, after) = (text_at(place.checked_sub(1)), text_at(Some(place + 1)));
         let next = parts.get(place + if after.is_empty() { 1 } else { 2 });
+        let next = next.and_then(TemplatePart::kind);
         let is_quoted = escape != Escape::None && before.ends_with('"') && after.starts_with('"');
         fields.push(Field {
             slot: slot(kind, &best, place),
@@ -155,26 +134,16 @@ fn slot(
     }
 }
 
-fn end(kind: &VariableKind, is_quoted: bool, after: &str, next: Option<&TemplatePart>) -> FieldEnd {
-    let precedes_time = matches!(
-        next,
-        Some(TemplatePart::Variable {
-            kind: VariableKind::Time(_),
-            ..
-        })
-    );
+fn end(kind: &VariableKind, is_quoted: bool, after: &str, next: Option<&VariableKind>) -> FieldEnd {
+    let precedes_time = matches!(next, Some(VariableKind::Time(_)));
     match kind {
         VariableKind::Time(text) => FieldEnd::Time(text.clone()),
         _ if is_quoted => FieldEnd::Quote,
-        _ if after.is_empty()
-            && next.is_some_and(
-                |next| matches!(next, TemplatePart::Variable { kind, .. } if begins_with_slash(kind)),
-            ) =>
-        {
-            FieldEnd::Slash
-        }
+        _ if after.is_empty() && next.is_some_and(begins_with_slash) => FieldEnd::Slash,
         VariableKind::FreeText if precedes_time => FieldEnd::BeforeTime,
-        VariableKind::List | VariableKind::ListField { .. } if after.starts_with(' ') => FieldEnd::List,
+        VariableKind::List | VariableKind::ListField { .. } if after.starts_with(' ') => {
+            FieldEnd::List
+        }
         VariableKind::Field {
             slot: Slot::Address | Slot::Host,
             ..

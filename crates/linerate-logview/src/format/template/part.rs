@@ -22,6 +22,14 @@ impl TemplatePart {
             _ => parts.push(Self::Text(char.into())),
         }
     }
+
+    /// Returns the meaning of a variable, or `None` for text.
+    pub(super) fn kind(&self) -> Option<&VariableKind> {
+        match self {
+            Self::Text(_) => None,
+            Self::Variable { kind, .. } => Some(kind),
+        }
+    }
 }
 
 /// The meaning of a variable.
