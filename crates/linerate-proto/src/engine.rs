@@ -29,7 +29,7 @@ use core::time::Duration;
 #[cfg(feature = "deflate")]
 use crate::deflate::{Agreement, Codec, Context, Deflate, Pool};
 use crate::{
-    close::ControlPayload,
+    close::{CloseFrame, ControlPayload},
     close_code::CloseCode,
     config::Config,
     error::{ProtocolError, SendError},
@@ -44,7 +44,7 @@ use lazy_state::LazyState;
 use send::Sending;
 
 pub use crate::opcode::MessageKind;
-pub use closing::{Closed, State};
+pub use closing::{Closed, Initiator, State};
 pub use event::{Chunk, Data, Event, InPlaceMessage, Message, RawEvent};
 pub use keepalive::Timeout;
 pub use receive::Events;
@@ -150,7 +150,9 @@ impl<E: Endpoint> Engine<E> {
         if self.closing.is_input_open() {
             self.stop_input();
         }
-        self.closing.close_output();
+        if self.closing.is_output_open() {
+            self.closing.fail_output();
+        }
         self.answer_due = None;
         self.keepalive.cancel_ping();
         self.closing.ended(clean)
@@ -273,6 +275,14 @@ impl<E: Endpoint> Engine<E> {
     /// which there is never any output.
     pub fn is_output_over(&self) -> bool {
         !self.closing.is_output_open() && self.answer_due.is_none()
+    }
+
+    /// Returns our Close frame, even if it could not be delivered, and which side sent the first
+    /// one; `None` if we have not sent any.
+    pub fn sent_close(&self) -> Option<(CloseFrame<'_>, Initiator)> {
+        let initiator = self.closing.initiator()?;
+        let frame = CloseFrame::decode(self.lazy.answer()).ok()?;
+        Some((frame, initiator))
     }
 
     /// Returns whether our side should end the stream once the output is written.

@@ -55,6 +55,7 @@ mod backoff;
 mod book;
 mod client;
 mod clock;
+mod closed;
 mod counters;
 #[cfg(feature = "deflate")]
 pub mod deflate;
@@ -80,6 +81,7 @@ mod websocket;
 
 pub use backoff::Backoff;
 pub use client::{Client, connect};
+pub use closed::{CloseFrame, Closed};
 pub use counters::Counters;
 pub use error::{Error, Result, TrySendError};
 pub use frames::encoded::Frames;
@@ -91,7 +93,7 @@ pub use linerate_h3::Http3Limits;
 pub use linerate_proto::deflate::Deflate;
 pub use linerate_proto::{
     CloseCode, Config, Limits, ProtocolError, Role, SendError,
-    engine::{Closed, MessageKind, State},
+    engine::{Initiator, MessageKind, State},
     handshake::{Request, Upgrade},
 };
 pub use message::{Binary, Message, Text};

@@ -31,12 +31,12 @@ use std::{
 use linerate_proto::deflate::{Agreement, ThreadPool};
 use linerate_proto::{
     CloseCode, Endpoint, Engine, MaskKey, Role, SendError,
-    engine::{Closed, State},
+    engine::State,
     handshake::{Acceptance, Negotiated},
 };
 
 use crate::{
-    Frames, Message, Result, TrySendError, clock, counters,
+    Closed, Frames, Message, Result, TrySendError, clock, counters,
     memory::Counted,
     options::Settings,
     parts::{Parts, PartsError},
@@ -348,7 +348,9 @@ impl Link {
     /// Waits for the end of the closing handshake.
     pub(crate) fn poll_closed(&self, cx: &mut Context<'_>) -> Poll<Closed> {
         let mut connection = self.lock();
-        if let Some((closed, _)) = connection.closed() {
+        if connection.has_ended()
+            && let Some(closed) = connection.closed()
+        {
             return Poll::Ready(closed);
         }
         connection.wait(WaitReason::Closed, cx);

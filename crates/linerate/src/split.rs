@@ -8,10 +8,10 @@ use std::{
     time::Duration,
 };
 
-use linerate_proto::{CloseCode, engine::Closed};
+use linerate_proto::CloseCode;
 
 use crate::{
-    Frames, Message, Result, TrySendError,
+    Closed, Frames, Message, Result, TrySendError,
     link::{self, Link, Recv, Urgency},
     streaming::Reader,
 };
@@ -224,6 +224,12 @@ impl Sender {
         self.link.start_close(code, reason)?;
         Ok(std::future::poll_fn(|cx| self.link.poll_closed(cx)).await)
     }
+
+    /// Returns how the connection ended, like
+    /// [`WebSocket::closed`](crate::WebSocket::closed).
+    pub fn closed(&self) -> Option<Closed> {
+        self.link.lock().closed()
+    }
 }
 
 impl Receiver {
@@ -253,13 +259,10 @@ impl Receiver {
         Reader::start(&self.link).await
     }
 
-    /// Returns how the connection ended and the reason given by the peer, or `None` while it has
-    /// not ended.
-    pub fn closed(&self) -> Option<(Closed, String)> {
-        self.link
-            .lock()
-            .closed()
-            .map(|(closed, reason)| (closed, reason.into()))
+    /// Returns how the connection ended, like
+    /// [`WebSocket::closed`](crate::WebSocket::closed).
+    pub fn closed(&self) -> Option<Closed> {
+        self.link.lock().closed()
     }
 
     /// Returns the round-trip time of the most recent keepalive Ping.

@@ -4,11 +4,11 @@ use std::{future::Future, sync::Arc, time::Duration};
 
 use linerate_proto::{
     CloseCode,
-    engine::{Closed, MessageKind, State},
+    engine::{MessageKind, State},
 };
 
 use crate::{
-    Message, Result,
+    Closed, Message, Result,
     link::{Link, Recv, SendMessage, Urgency, send_uncompressed},
     parts::{Parts, PartsError},
     split::{Receiver, Sender},
@@ -58,6 +58,7 @@ impl WebSocket {
     /// # Errors
     /// The peer violated the protocol or went silent, or the stream ended without a closing
     /// handshake. An error is returned once; after that, `recv` returns `None`.
+    /// [`closed`](Self::closed) returns how the connection ended.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing: the next call continues from the same point.
@@ -145,7 +146,8 @@ impl WebSocket {
     /// Closes the connection: sends what is queued and a Close frame, then waits up to
     /// [`close_timeout`](crate::Config::close_timeout) for the peer's Close frame.
     ///
-    /// Returns how the connection ended; `clean` is `false` if the peer did not answer in time.
+    /// Returns how the connection ended; [`clean`](Closed::clean) is `false` if the peer did not
+    /// answer in time. If the peer had begun already, its code and reason are in the result.
     /// Messages that arrive in the meantime can still be received afterwards, up to
     /// [`recv_queue_bytes_max`](crate::Options::recv_queue_bytes_max).
     ///
@@ -214,15 +216,13 @@ impl WebSocket {
         self.link.lock().engine().state()
     }
 
-    /// Returns how the connection ended and the reason given by the peer, or `None` while it has
-    /// not ended.
+    /// Returns how the connection ended: the Close frames of both sides, and who began. `None` while
+    /// the peer may still send messages.
     ///
-    /// After [`recv`](Self::recv) has returned `None`, [`close`](Self::close) waits for the end.
-    pub fn closed(&self) -> Option<(Closed, String)> {
-        self.link
-            .lock()
-            .closed()
-            .map(|(closed, reason)| (closed, reason.into()))
+    /// It is `Some` as soon as [`recv`](Self::recv) has returned `None` or an error. It may be
+    /// `Some` earlier, while received messages are waiting for `recv`.
+    pub fn closed(&self) -> Option<Closed> {
+        self.link.lock().closed()
     }
 
     /// Returns the round-trip time of the most recent keepalive Ping.

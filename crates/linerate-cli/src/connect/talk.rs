@@ -65,8 +65,8 @@ pub(super) async fn talk(
         transcript.received(&message)?;
     }
     transcript.round_trips(&round_trips)?;
-    if let Some((closed, reason)) = receiver.closed() {
-        transcript.closed(closed, &reason)?;
+    if let Some(closed) = receiver.closed() {
+        transcript.closed(&closed)?;
     }
     all_sent.unwrap_or(Ok(()))
 }

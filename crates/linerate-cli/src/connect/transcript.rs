@@ -147,8 +147,11 @@ impl Transcript {
         )
     }
 
-    pub(super) fn closed(&self, closed: Closed, reason: &str) -> io::Result<()> {
-        let Closed { code, clean } = closed;
+    pub(super) fn closed(&self, closed: &Closed) -> io::Result<()> {
+        let (code, reason) = match &closed.received {
+            Some(_) => (closed.code, closed.reason()),
+            None => (Closed::ABNORMAL, ""),
+        };
         let mut text = match code {
             Closed::NO_STATUS => "closed without a code".to_owned(),
             Closed::ABNORMAL => "closed without a Close frame from the server".to_owned(),
@@ -163,7 +166,7 @@ impl Transcript {
             Event::Close {
                 code,
                 reason,
-                clean,
+                clean: closed.clean,
             },
         )
     }

@@ -39,7 +39,7 @@ async fn sigterm_closes_websockets_with_1001_and_ends_without_an_error() {
                 .is_some()
             {}
             assert_eq!(close_code(ws).await, 1001);
-            assert_eq!(ws.closed().unwrap().1, "server shutting down");
+            assert_eq!(ws.closed().unwrap().reason(), "server shutting down");
         }
         timeout(PATIENCE, idle.read_to_end(&mut Vec::new()))
             .await
@@ -94,7 +94,7 @@ async fn told(ws: &mut WebSocket) -> (u16, String) {
         .is_some()
     {}
     let code = close_code(ws).await;
-    (code, ws.closed().unwrap().1.to_string())
+    (code, ws.closed().unwrap().reason().to_string())
 }
 
 #[tokio::test]

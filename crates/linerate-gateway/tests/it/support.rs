@@ -223,9 +223,9 @@ pub(crate) async fn closed(ws: &mut WebSocket, code: u16) -> String {
         assert!(text == "{}" || text.contains("\"push\""), "{text}");
     }
     in_time(ws.close(CloseCode::NORMAL, "")).await.unwrap();
-    let (closed, reason) = ws.closed().unwrap();
-    assert_eq!(closed.code, code, "{reason}");
-    reason
+    let closed = ws.closed().unwrap();
+    assert_eq!(closed.code, code, "{}", closed.reason());
+    closed.reason().to_owned()
 }
 
 /// Returns the code and the message of the error in a reply.

@@ -34,6 +34,17 @@ impl Closed {
     pub const ABNORMAL: u16 = 1006;
 }
 
+/// The side that sent the first Close frame.
+///
+/// This enum is exhaustive: a connection has two ends.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Initiator {
+    /// This side, also if the Close frames of both sides crossed.
+    Local,
+    /// The peer; our Close frame answered it.
+    Peer,
+}
+
 /// How far the closing handshake is.
 #[derive(Debug)]
 pub(super) struct Closing {
@@ -47,9 +58,11 @@ pub(super) struct Closing {
 /// The state of one direction of the connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Direction {
+    /// Our Close frame answered the peer's. Only for output.
+    Answered,
     /// A Close frame was sent or received.
     Closed,
-    /// The connection failed: input is ignored.
+    /// The connection failed or ended: input is ignored, and there is no more output.
     Failed,
     /// Messages may be sent or received.
     Open,
@@ -75,9 +88,17 @@ impl Closing {
         self.input = Direction::Failed;
     }
 
-    /// Records that our Close frame is queued, or that nothing more can be sent.
-    pub(super) const fn close_output(&mut self) {
-        self.output = Direction::Closed;
+    /// Records that our Close frame is queued.
+    pub(super) fn close_output(&mut self) {
+        self.output = match self.input {
+            Direction::Closed => Direction::Answered,
+            _ => Direction::Closed,
+        };
+    }
+
+    /// Records that nothing more can be sent, although there was no Close frame.
+    pub(super) const fn fail_output(&mut self) {
+        self.output = Direction::Failed;
     }
 
     #[inline]
@@ -87,6 +108,15 @@ impl Closing {
 
     pub(super) fn has_input_failed(&self) -> bool {
         self.input == Direction::Failed
+    }
+
+    /// Returns who sent the first Close frame; `None` if we have not sent any.
+    pub(super) const fn initiator(&self) -> Option<Initiator> {
+        match self.output {
+            Direction::Answered => Some(Initiator::Peer),
+            Direction::Closed => Some(Initiator::Local),
+            Direction::Failed | Direction::Open => None,
+        }
     }
 
     #[inline]
@@ -108,7 +138,7 @@ impl Closing {
     pub(super) const fn state(&self, is_answer_due: bool) -> State {
         match (self.input, self.output, is_answer_due) {
             (Direction::Open, Direction::Open, _) => State::Open,
-            (Direction::Closed, Direction::Closed, false) => State::Closed,
+            (Direction::Closed, Direction::Answered | Direction::Closed, false) => State::Closed,
             _ => State::Closing,
         }
     }
@@ -127,13 +157,78 @@ impl Closing {
 
 #[cfg(test)]
 mod tests {
-    use alloc::sync::Arc;
+    use alloc::{sync::Arc, vec::Vec};
     use core::time::Duration;
 
     use crate::{
-        engine::{Engine, Event},
+        close::CloseFrame,
+        close_code::CloseCode,
+        engine::{Engine, Event, Initiator},
+        error::ProtocolError,
         role::Server,
     };
+
+    fn close_frame(code: CloseCode, reason: &str) -> CloseFrame<'_> {
+        CloseFrame {
+            code: Some(code),
+            reason,
+        }
+    }
+
+    #[test]
+    fn our_close_frame_is_known_until_the_end_together_with_who_began() {
+        let mut engine = Engine::new(Server, Arc::default(), Duration::ZERO);
+        assert_eq!(engine.sent_close(), None);
+        engine
+            .close(CloseCode::NORMAL, "done", Duration::ZERO)
+            .unwrap();
+        for _ in 0..2 {
+            let expected = close_frame(CloseCode::NORMAL, "done");
+            assert_eq!(engine.sent_close(), Some((expected, Initiator::Local)));
+            engine.poll_transmit(&mut Vec::new());
+            // The peer's Close frame crosses ours.
+            let mut input = *b"\x88\x82\x00\x00\x00\x00\x03\xe9";
+            assert!(
+                engine
+                    .handle_input(&mut input, Duration::ZERO)
+                    .next()
+                    .is_none_or(|event| event.is_ok())
+            );
+            engine.handle_eof();
+        }
+
+        let mut engine = Engine::new(Server, Arc::default(), Duration::ZERO);
+        let mut input = *b"\x88\x85\x00\x00\x00\x00\x03\xe9bye";
+        assert!(
+            engine
+                .handle_input(&mut input, Duration::ZERO)
+                .next()
+                .is_some()
+        );
+        engine.handle_eof();
+        let expected = close_frame(CloseCode::GOING_AWAY, "");
+        assert_eq!(engine.sent_close(), Some((expected, Initiator::Peer)));
+    }
+
+    #[test]
+    fn a_failure_sends_its_code_and_an_end_without_close_frames_sends_nothing() {
+        let mut engine = Engine::new(Server, Arc::default(), Duration::ZERO);
+        engine.fail(&ProtocolError::UnmaskedFrame);
+        engine.handle_eof();
+        let expected = close_frame(CloseCode::PROTOCOL_ERROR, "");
+        assert_eq!(engine.sent_close(), Some((expected, Initiator::Local)));
+
+        let mut engine = Engine::new(Server, Arc::default(), Duration::ZERO);
+        let mut ping = *b"\x89\x82\x00\x00\x00\x00\x03\xe8";
+        assert!(
+            engine
+                .handle_input(&mut ping, Duration::ZERO)
+                .next()
+                .is_some()
+        );
+        engine.handle_eof();
+        assert_eq!(engine.sent_close(), None);
+    }
 
     #[test]
     fn input_after_the_end_within_a_frame_is_ignored() {

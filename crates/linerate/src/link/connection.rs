@@ -8,10 +8,7 @@ use std::{
     task::{Context, Poll, Waker, ready},
 };
 
-use linerate_proto::{
-    Endpoint, Engine, Role, SendError,
-    engine::{Closed, State},
-};
+use linerate_proto::{Endpoint, Engine, Role, SendError, engine::State};
 
 use tokio::task::unconstrained;
 
@@ -23,7 +20,7 @@ use super::{
     readiness::Readiness,
 };
 use crate::{
-    Error, Frames, Options, Result, counters,
+    CloseFrame, Closed, Error, Frames, Options, Result, counters,
     memory::Counted,
     parts::{Parts, PartsError, RawStream},
     transport::Transport,
@@ -71,8 +68,10 @@ pub(super) struct LazyState {
     pub(super) waiting: Vec<(WaitReason, Waker)>,
     /// The error that the receiver has not been told yet.
     pub(super) error: Option<Error>,
-    pub(super) closed: Option<Closed>,
-    pub(super) close_reason: Option<Box<str>>,
+    /// The peer's Close frame.
+    pub(super) received_close: Option<Box<CloseFrame>>,
+    /// True if both sides have sent their Close frames, or the stream has ended.
+    pub(super) has_ended: bool,
     pub(super) subprotocol: Option<Box<str>>,
 }
 
@@ -102,13 +101,23 @@ impl Connection {
         self.lazy.as_ref()?.subprotocol.as_deref()
     }
 
-    /// Returns how the connection ended, and the reason given by the peer.
-    pub(crate) fn closed(&self) -> Option<(Closed, &str)> {
-        let lazy = self.lazy.as_ref()?;
-        Some((
-            lazy.closed?,
-            lazy.close_reason.as_deref().unwrap_or_default(),
-        ))
+    /// Returns how the connection ended; `None` while the peer may still send messages.
+    pub(crate) fn closed(&self) -> Option<Closed> {
+        if !self.is_input_over() {
+            return None;
+        }
+        let received = self
+            .lazy
+            .as_ref()
+            .and_then(|lazy| lazy.received_close.clone());
+        let sent = self.engine.sent_close();
+        let sent = sent.map(|(frame, initiator)| (frame.into(), initiator));
+        Some(Closed::new(received.map(|frame| *frame), sent))
+    }
+
+    /// Returns whether both sides have sent their Close frames, or the stream has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.lazy.as_ref().is_some_and(|lazy| lazy.has_ended)
     }
 
     pub(super) fn lazy_mut(&mut self) -> &mut LazyState {
@@ -167,7 +176,7 @@ impl Connection {
     #[cold]
     pub(super) fn handle_control(&mut self, control: Control) {
         match control {
-            Control::Close(reason) => self.lazy_mut().close_reason = Some(reason),
+            Control::Close(frame) => self.lazy_mut().received_close = Some(frame),
             Control::Ping => self.outbox.take_control(&mut self.engine),
         }
     }
@@ -289,9 +298,9 @@ impl Connection {
     /// the `error`, unless the input has already ended.
     pub(super) fn end(&mut self, error: Option<Error>) {
         let error = error.filter(|_| !self.engine.is_input_over());
-        let closed = self.engine.handle_eof();
+        self.engine.handle_eof();
         let lazy = self.lazy_mut();
-        lazy.closed.get_or_insert(closed);
+        lazy.has_ended = true;
         if let Some(error) = error {
             lazy.error.get_or_insert(error);
         }
@@ -360,7 +369,7 @@ impl Connection {
     /// Returns an error, unless the connection was closed cleanly.
     pub(super) fn lost(&self) -> Result<()> {
         match self.closed() {
-            Some((Closed { clean: true, .. }, _)) => Ok(()),
+            Some(Closed { clean: true, .. }) => Ok(()),
             _ => Err(SendError::Closed.into()),
         }
     }
@@ -389,9 +398,9 @@ impl Connection {
 
     /// Records that both sides have sent their Close frames.
     pub(super) fn note_closed(&mut self) {
-        if self.closed().is_none() {
-            let closed = self.engine.handle_eof();
-            self.lazy_mut().closed = Some(closed);
+        if !self.has_ended() {
+            self.engine.handle_eof();
+            self.lazy_mut().has_ended = true;
             self.wake_waiting(|_| true);
         }
     }

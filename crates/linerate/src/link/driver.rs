@@ -288,7 +288,7 @@ impl Connection {
                 Ok(()) if self.engine.wants_transmit() => return Poll::Ready(()),
                 Ok(()) => {}
                 Err(Timeout::Close { budget }) => {
-                    let unclean = self.closed().is_none();
+                    let unclean = !self.has_ended();
                     self.end(unclean.then_some(Error::CloseTimeout { budget }));
                     return Poll::Ready(());
                 }

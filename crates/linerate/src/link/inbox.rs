@@ -17,7 +17,7 @@ use linerate_proto::{
 };
 
 use super::Side;
-use crate::{Error, message::Message, transport::Transport};
+use crate::{CloseFrame, Error, message::Message, transport::Transport};
 
 use ahead::Ahead;
 use incoming::Incoming;
@@ -66,8 +66,8 @@ pub(super) enum Parsed {
 
 /// A control frame that concerns the connection.
 pub(super) enum Control {
-    /// A Close frame with this reason.
-    Close(Box<str>),
+    /// A Close frame.
+    Close(Box<CloseFrame>),
     /// A Ping, which the engine has an answer to.
     Ping,
 }
@@ -304,7 +304,7 @@ impl Inbox {
                     Err(error) => Err(Box::new(error)),
                 },
                 Ok(RawEvent::Close(frame)) => {
-                    Ok(Parsed::Control(Control::Close(frame.reason.into())))
+                    Ok(Parsed::Control(Control::Close(Box::new(frame.into()))))
                 }
                 Ok(RawEvent::Ping(_)) => Ok(Parsed::Control(Control::Ping)),
                 Ok(RawEvent::Pong(_)) => continue,

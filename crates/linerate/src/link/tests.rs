@@ -3,6 +3,7 @@
 mod cancel;
 mod control;
 mod cork;
+mod ends;
 mod frames;
 mod pressure;
 mod streams;

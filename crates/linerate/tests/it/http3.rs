@@ -229,7 +229,7 @@ async fn the_end_of_a_handler_closes_the_websocket_with_its_code() {
         assert_eq!(in_time(ws.recv()).await.unwrap(), None, "{path}");
         let closed = in_time(ws.close(CloseCode::NORMAL, "")).await.unwrap();
         assert_eq!((closed.code, closed.clean), (code, true), "{path}");
-        assert_eq!(ws.closed().unwrap().1, reason);
+        assert_eq!(ws.closed().unwrap().reason(), reason);
     }
     server.abort();
 }

@@ -63,7 +63,7 @@ async fn messages_of_all_sizes_pass_both_ways_and_the_close_code_too() {
     }
     let closed = ws.close(CloseCode::new(4_321).unwrap(), "enough").await;
     assert!(closed.unwrap().clean);
-    let (closed, _) = ws.closed().unwrap();
+    let closed = ws.closed().unwrap();
     assert_eq!(closed.code, 4_321);
     let relayed = in_time(reports.recv()).await.unwrap().unwrap();
     for passed in [relayed.from_first, relayed.from_second] {

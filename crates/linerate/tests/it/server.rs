@@ -158,8 +158,11 @@ async fn shutdown_closes_with_1001_and_waits() {
         for mut ws in clients {
             assert_eq!(in_time(ws.recv()).await.unwrap(), None);
             ws.close(CloseCode::NORMAL, "").await.unwrap();
-            let (closed, reason) = ws.closed().unwrap();
-            assert_eq!((closed.code, &*reason), (1001, "server shutting down"));
+            let closed = ws.closed().unwrap();
+            assert_eq!(
+                (closed.code, closed.reason()),
+                (1001, "server shutting down")
+            );
         }
         drop(handshaking);
     });

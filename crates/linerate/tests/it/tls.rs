@@ -280,7 +280,7 @@ async fn t03_a_stream_cut_without_close_notify_is_no_clean_end() {
         let report = report.clone();
         async move {
             let error = ws.recv().await.expect_err("there was no Close frame");
-            let code = ws.closed().map(|(closed, _)| (closed.code, closed.clean));
+            let code = ws.closed().map(|closed| (closed.code, closed.clean));
             report.send((code, ws.recv().await.unwrap())).unwrap();
             Err(error)
         }

@@ -1,5 +1,6 @@
 //! Control frames and deadlines while the application is busy or idle.
 
+use linerate_proto::engine::Initiator;
 use tokio::time::Instant;
 
 use super::{
@@ -82,8 +83,8 @@ async fn messages_before_a_close_are_still_received() {
             while let Some(message) = ws.recv().await? {
                 seen.push(message);
             }
-            let (closed, reason) = ws.closed().expect("it is over");
-            Result::<_>::Ok((seen, closed, reason))
+            let closed = ws.closed().expect("it is over");
+            Result::<_>::Ok((seen, closed))
         };
         let (mut peer, running) = place.start(64, quiet(), application);
         peer.send(Frame::new(0x1, b"one")).await;
@@ -91,9 +92,12 @@ async fn messages_before_a_close_are_still_received() {
         peer.send(Frame::new(0x8, b"\x03\xe8bye")).await;
         in_time(peer.frame()).await;
         let ended = in_time(running).await.expect("it ends");
-        let (seen, closed, reason) = ended.expect("a clean end");
+        let (seen, closed) = ended.expect("a clean end");
         assert_eq!(seen, ["one".into(), Message::from(b"two")], "{place:?}");
-        assert_eq!((closed.code, closed.clean, &*reason), (1000, true, "bye"));
+        assert_eq!(
+            (closed.code, closed.clean, closed.reason()),
+            (1000, true, "bye")
+        );
     }
 }
 
@@ -201,7 +205,11 @@ async fn a_close_that_nobody_answers_is_over_in_time() {
         };
         let (peer, running) = place.start(64, keepalive(), application);
         let (closed, first, second) = in_time(running).await.expect("it ends");
-        assert_eq!((closed.code, closed.clean), (1006, false), "{place:?}");
+        assert_eq!((closed.code, closed.clean), (1000, false), "{place:?}");
+        assert_eq!(
+            (closed.received, closed.initiator),
+            (None, Some(Initiator::Local))
+        );
         assert!(matches!(first, Err(Error::CloseTimeout { .. })));
         assert_eq!(second.expect("an error is told once"), None);
         let after = start.elapsed();
@@ -325,7 +333,7 @@ async fn k06_an_end_without_a_close_frame_is_abnormal_once() {
         assert!(matches!(first, Err(Error::Abnormal)), "{place:?}");
         assert_eq!(second.expect("an error is told once"), None);
         assert!(matches!(sent, Err(Error::Send(SendError::Closed))));
-        let (closed, _) = closed.expect("it is over");
+        let closed = closed.expect("it is over");
         assert_eq!((closed.code, closed.clean), (1006, false));
     }
 }
