@@ -96,7 +96,7 @@ impl Outgoing {
         authority: &str,
         path: &str,
         handshake: &mut ClientHandshake,
-    ) -> Result<(Negotiated, Stream), OpenError> {
+    ) -> Result<(Negotiated, Stream), OpenError<Stream>> {
         let uri = uri(scheme, authority, path)?;
         let request = request(uri, handshake)?;
         let mut send = self.0.ready().await.map_err(into_io)?;
@@ -106,8 +106,15 @@ impl Outgoing {
             .headers
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_bytes()));
-        let negotiated = handshake.handle_response(parts.status.as_u16(), headers)?;
-        Ok((negotiated, Stream::new(stream, body, None)))
+        let opened = handshake.handle_response(parts.status.as_u16(), headers);
+        let stream = Stream::new(stream, body, None);
+        match opened {
+            Ok(negotiated) => Ok((negotiated, stream)),
+            Err(HandshakeError::StatusUnexpected { status }) => {
+                Err(OpenError::Refused { status, stream })
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 }
 

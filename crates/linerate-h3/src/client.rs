@@ -82,7 +82,7 @@ impl Outgoing {
         path: &str,
         handshake: &mut ClientHandshake,
         handshake_limits: HandshakeLimits,
-    ) -> Result<(Negotiated, Stream), OpenError> {
+    ) -> Result<(Negotiated, Stream), OpenError<Stream>> {
         let request = request(authority, path, handshake, self.request_bytes_max)?;
         let connection = self.closing.0.clone();
         let (mut send, mut recv) = connection.open_bi().await.map_err(io::Error::from)?;
@@ -93,8 +93,15 @@ impl Outgoing {
             Err(ResponseError::Handshake(error)) => return Err(error.into()),
             Err(ResponseError::Failure(failure)) => return Err(self.fail(failure).into()),
         };
-        let negotiated = handshake.handle_response(response.status, response.fields())?;
-        Ok((negotiated, self.hand_over(send, recv)))
+        let opened = handshake.handle_response(response.status, response.fields());
+        match opened {
+            Ok(negotiated) => Ok((negotiated, self.hand_over(send, recv))),
+            Err(HandshakeError::StatusUnexpected { status }) => Err(OpenError::Refused {
+                status,
+                stream: self.hand_over(send, recv),
+            }),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Reads the final response.

@@ -1,7 +1,9 @@
-//! A client that reconnects until it is stopped or the server refuses it for good:
+//! A client that reconnects until the server closes the connection for good:
 //! `cargo run -p linerate --example reconnect -- ws://127.0.0.1:9001/`.
 
-use linerate::{Backoff, Client, Result};
+use std::ops::ControlFlow;
+
+use linerate::{Backoff, Client, CloseCode, Closed, Result};
 
 #[tokio::main]
 async fn main() -> Result<()> {
@@ -10,24 +12,28 @@ async fn main() -> Result<()> {
     let client = Client::new();
     let mut backoff = Backoff::new();
     loop {
-        match converse(&client, &url, &mut backoff).await {
-            Ok(()) => eprintln!("the server has closed the connection"),
-            Err(error) if !error.is_transient() => return Err(error),
-            Err(error) => eprintln!("{error}"),
+        let end = converse(&client, &url, &mut backoff).await;
+        eprintln!(
+            "{}",
+            end.as_ref()
+                .map_or_else(ToString::to_string, ToString::to_string)
+        );
+        // Waits a random time: at most one second after the first failure, one minute after many.
+        if let ControlFlow::Break(_) = backoff.wait_after(end).await? {
+            return Ok(());
         }
-        // A random time, at most one second after the first failure and one minute after many.
-        backoff.wait().await?;
     }
 }
 
-/// Connects, and prints messages until the connection ends.
-async fn converse(client: &Client, url: &str, backoff: &mut Backoff) -> Result<()> {
+/// Connects, prints messages until the connection ends, and returns how it ended.
+async fn converse(client: &Client, url: &str, backoff: &mut Backoff) -> Result<Closed> {
     let mut ws = client.connect(url).await?;
     backoff.connected();
-    // The server has forgotten the previous connection: tell it again what this client wants.
-    ws.send("subscribe").await?;
+    // The server has forgotten the previous connection: tell it again what this client wants. If
+    // that fails, `recv` returns why.
+    _ = ws.send("subscribe").await;
     while let Some(message) = ws.recv().await? {
         println!("{message:?}");
     }
-    Ok(())
+    ws.close(CloseCode::NORMAL, "").await
 }

@@ -1,45 +1,66 @@
 //! When to reconnect after a connection was lost (RFC 6455 §7.2.3).
 
-use std::time::Duration;
+use std::{fmt, ops::ControlFlow, sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep};
 
-/// Determines how long to wait between connection attempts: a random time whose upper bound doubles
-/// with each failed attempt.
+use crate::{Closed, retry::Retry};
+
+/// Determines whether to connect again, and how long to wait before that: a random time whose upper
+/// bound doubles with each failed attempt.
 ///
 /// A server that restarts loses all of its clients at once; random delays keep them from
 /// reconnecting all at once. RFC 6455 §7.2.3 asks clients to do this.
 ///
 /// ```no_run
-/// # async fn f() -> linerate::Result<()> {
-/// let client = linerate::Client::new();
-/// let mut backoff = linerate::Backoff::new();
-/// loop {
-///     match client.connect("wss://example.com/feed").await {
-///         Ok(mut ws) => {
-///             backoff.connected();
-///             // Subscribe again here. A lost connection shows as an error or as `None`.
-///             while let Ok(Some(message)) = ws.recv().await {
-///                 println!("{message:?}");
-///             }
-///         }
-///         Err(error) if !error.is_transient() => return Err(error),
-///         Err(error) => eprintln!("{error}"),
+/// use std::ops::ControlFlow;
+///
+/// use linerate::{Backoff, Client, CloseCode, Closed, Result};
+///
+/// async fn follow(client: &Client, backoff: &mut Backoff) -> Result<Closed> {
+///     let mut ws = client.connect("wss://example.com/feed").await?;
+///     backoff.connected();
+///     // Subscribe again here.
+///     while let Some(message) = ws.recv().await? {
+///         println!("{message:?}");
 ///     }
-///     backoff.wait().await?;
+///     ws.close(CloseCode::NORMAL, "").await // waits for the end, and returns the server's code
+/// }
+///
+/// # async fn f() -> linerate::Result<()> {
+/// let (client, mut backoff) = (Client::new(), Backoff::new());
+/// loop {
+///     let end = follow(&client, &mut backoff).await;
+///     if let ControlFlow::Break(closed) = backoff.wait_after(end).await? {
+///         println!("{closed}"); // for instance with code 1000 or 1008
+///         return Ok(());
+///     }
 /// }
 /// # }
 /// ```
+///
+/// # When to connect again
+///
+/// [`wait_after`](Self::wait_after), [`Closed::is_transient`] and [`Error::is_transient`](crate::Error::is_transient) follow
+/// this table; [`with_retry_if`](Self::with_retry_if) replaces its rows about close codes:
+///
+#[doc = include_str!("retry.md")]
 #[derive(Clone, Debug)]
 pub struct Backoff {
     first: Duration,
     max: Duration,
     stable_after: Duration,
+    retry_after_max: Duration,
     attempts_max: u32,
+    retry_if: Option<RetryIf>,
     /// Attempts since the last stable connection.
     attempts: u32,
     connected: Option<Instant>,
 }
+
+/// The application's decision whether to connect again.
+#[derive(Clone)]
+struct RetryIf(Arc<dyn Fn(&Closed) -> bool + Send + Sync>);
 
 /// The error returned when the maximum number of connection attempts has been made.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
@@ -57,7 +78,9 @@ impl Backoff {
             first: Duration::from_secs(1),
             max: Duration::from_secs(60),
             stable_after: Duration::from_secs(5),
+            retry_after_max: Duration::from_secs(300),
             attempts_max: u32::MAX,
+            retry_if: None,
             attempts: 0,
             connected: None,
         }
@@ -90,6 +113,29 @@ impl Backoff {
         self
     }
 
+    /// Sets the longest wait that a server can ask for with a `Retry-After` header. Default: 5
+    /// minutes.
+    pub fn with_retry_after_max(mut self, retry_after_max: Duration) -> Self {
+        self.retry_after_max = retry_after_max;
+        self
+    }
+
+    /// Sets whether to connect again after a connection that was open, instead of the
+    /// [table](Self#when-to-connect-again), which [`Closed::is_transient`] follows.
+    ///
+    /// ```
+    /// // This server uses 4000 for tokens that have expired.
+    /// let backoff = linerate::Backoff::new()
+    ///     .with_retry_if(|closed| closed.code != 4000 && closed.is_transient());
+    /// ```
+    pub fn with_retry_if(
+        mut self,
+        retry_if: impl Fn(&Closed) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.retry_if = Some(RetryIf(Arc::new(retry_if)));
+        self
+    }
+
     /// Records that a connection was opened now.
     pub fn connected(&mut self) {
         self.connected = Some(Instant::now());
@@ -107,29 +153,103 @@ impl Backoff {
         Ok(())
     }
 
+    /// Waits before the next attempt if another attempt makes sense after this end of a connection
+    /// or an attempt. Returns `Break` if the connection was closed for good.
+    ///
+    /// After close code 1013, the wait takes up to the [longest bound](Self::with_max). A
+    /// `Retry-After` header is added to the wait, up to its [limit](Self::with_retry_after_max).
+    ///
+    /// # Errors
+    /// The error that is passed, if another attempt would end the same way, or
+    /// [`AttemptsExhausted`].
+    ///
+    /// # Cancel safety
+    /// Same as for [`wait`](Self::wait).
+    pub async fn wait_after(
+        &mut self,
+        end: crate::Result<Closed>,
+    ) -> crate::Result<ControlFlow<Closed>> {
+        match self.next_delay_after(end)? {
+            ControlFlow::Break(closed) => Ok(ControlFlow::Break(closed)),
+            ControlFlow::Continue(delay) => {
+                sleep(delay).await;
+                Ok(ControlFlow::Continue(()))
+            }
+        }
+    }
+
+    /// Returns how long [`wait_after`](Self::wait_after) would wait, for callers that do the
+    /// waiting themselves.
+    ///
+    /// # Errors
+    /// Same as for [`wait_after`](Self::wait_after).
+    pub fn next_delay_after(
+        &mut self,
+        end: crate::Result<Closed>,
+    ) -> crate::Result<ControlFlow<Closed, Duration>> {
+        let retry = match &end {
+            Ok(closed) => self.retry_after_close(closed),
+            Err(error) => Retry::after_error(error),
+        };
+        let retry_after = match end {
+            Ok(closed) if retry == Retry::Never => return Ok(ControlFlow::Break(closed)),
+            Err(error) if retry == Retry::Never => return Err(error),
+            Ok(_) => None,
+            Err(error) => error.retry_after(),
+        };
+        let first = match retry {
+            Retry::Later => self.max,
+            Retry::Never | Retry::Soon => self.first,
+        };
+        let delay = self.delay_from(first)?;
+        let retry_after = retry_after.unwrap_or_default().min(self.retry_after_max);
+        Ok(ControlFlow::Continue(retry_after.saturating_add(delay)))
+    }
+
+    fn retry_after_close(&self, closed: &Closed) -> Retry {
+        let retry = Retry::after_code(closed.code);
+        match &self.retry_if {
+            None => retry,
+            Some(RetryIf(retry_if)) if !retry_if(closed) => Retry::Never,
+            Some(_) if retry.is_never() => Retry::Soon,
+            Some(_) => retry,
+        }
+    }
+
     /// Returns how long to wait before the next attempt, for callers that do the waiting
     /// themselves.
     ///
     /// # Errors
     /// The maximum number of attempts has been made.
     pub fn next_delay(&mut self) -> Result<Duration, AttemptsExhausted> {
+        self.delay_from(self.first)
+    }
+
+    /// Returns the next delay, with `first` as the bound before it is doubled.
+    fn delay_from(&mut self, first: Duration) -> Result<Duration, AttemptsExhausted> {
         let connected = self.connected.take();
         if connected.is_some_and(|connected| connected.elapsed() >= self.stable_after) {
             self.attempts = 0;
         }
-        self.delay(rand::random())
+        self.delay(first, rand::random())
     }
 
     /// Returns the delay for a random number from 0 (inclusive) to 1 (exclusive).
-    fn delay(&mut self, random: f64) -> Result<Duration, AttemptsExhausted> {
+    fn delay(&mut self, first: Duration, random: f64) -> Result<Duration, AttemptsExhausted> {
         let attempts_max = self.attempts_max;
         if self.attempts >= attempts_max {
             return Err(AttemptsExhausted { attempts_max });
         }
         let doubled = 1_u32.checked_shl(self.attempts);
-        let bound = doubled.and_then(|doubled| self.first.checked_mul(doubled));
+        let bound = doubled.and_then(|doubled| first.checked_mul(doubled));
         self.attempts = self.attempts.saturating_add(1);
         Ok(bound.unwrap_or(self.max).min(self.max).mul_f64(random))
+    }
+}
+
+impl fmt::Debug for RetryIf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RetryIf")
     }
 }
 
@@ -153,14 +273,14 @@ mod tests {
     fn bounds_double_up_to_the_longest_and_do_not_overflow() {
         let mut backoff = Backoff::new();
         for expected in [1, 2, 4, 8, 16, 32, 60, 60] {
-            assert_eq!(backoff.delay(1.0), Ok(expected * SECOND));
+            assert_eq!(backoff.delay(backoff.first, 1.0), Ok(expected * SECOND));
         }
         for _ in 0..100 {
-            assert_eq!(backoff.delay(0.5), Ok(30 * SECOND));
+            assert_eq!(backoff.delay(backoff.first, 0.5), Ok(30 * SECOND));
         }
         let mut backoff = Backoff::new().with_first(Duration::MAX);
         for _ in 0..100 {
-            assert_eq!(backoff.delay(1.0), Ok(60 * SECOND));
+            assert_eq!(backoff.delay(backoff.first, 1.0), Ok(60 * SECOND));
         }
     }
 
@@ -196,7 +316,7 @@ mod tests {
         for polls in 0..5 {
             let mut backoff = Backoff::new().with_attempts_max(2);
             for _ in 0..2 {
-                let mut waiting = Box::pin(backoff.wait());
+                let mut waiting = Box::pin(backoff.wait_after(closed(1001)));
                 for _ in 0..polls {
                     if poll_once(&mut waiting).await.is_ready() {
                         break;
@@ -204,6 +324,49 @@ mod tests {
                 }
             }
             assert_eq!(backoff.wait().await.is_err(), polls > 0, "{polls} polls");
+        }
+    }
+
+    fn closed(code: u16) -> crate::Result<Closed> {
+        let frame = linerate_proto::CloseFrame {
+            code: linerate_proto::CloseCode::new(code),
+            reason: "",
+        };
+        Ok(Closed::new(Some(frame.into()), None))
+    }
+
+    #[test]
+    fn ends_are_sorted_into_those_to_retry_soon_later_and_never() {
+        let mut backoff = Backoff::new().with_max(100 * SECOND);
+        let mut longest = [Duration::ZERO; 2];
+        for _ in 0..100 {
+            for (code, longest) in [1001, 1013].into_iter().zip(&mut longest) {
+                backoff.attempts = 0;
+                let delay = backoff.next_delay_after(closed(code)).unwrap();
+                *longest = delay.continue_value().unwrap().max(*longest);
+            }
+        }
+        assert!(longest[0] <= SECOND, "{longest:?}");
+        assert!(longest[1] > 10 * SECOND && longest[1] <= 100 * SECOND);
+        for code in [1000, 1008] {
+            let end = backoff.next_delay_after(closed(code)).unwrap();
+            assert_eq!(end, ControlFlow::Break(closed(code).unwrap()));
+        }
+        let error = backoff.next_delay_after(Err(crate::Error::Refused { status: 403 }));
+        assert!(matches!(error, Err(crate::Error::Refused { status: 403 })));
+        let end = backoff.next_delay_after(Err(crate::Error::Abnormal));
+        assert!(end.unwrap().is_continue());
+        backoff.attempts_max = 0;
+        let error = backoff.next_delay_after(closed(1001)).unwrap_err();
+        assert!(matches!(error, crate::Error::AttemptsExhausted(_)));
+    }
+
+    #[test]
+    fn the_application_decides_about_codes() {
+        let mut backoff = Backoff::new().with_retry_if(|closed| closed.code == 1008);
+        for (code, is_retried) in [(1008, true), (1001, false), (4000, false)] {
+            let end = backoff.next_delay_after(closed(code)).unwrap();
+            assert_eq!(end.is_continue(), is_retried, "{code}");
         }
     }
 
@@ -222,7 +385,7 @@ mod tests {
         let mut steps: Vec<Vec<Backoff>> = vec![Vec::new(); 6_000];
         let mut wait = |steps: &mut Vec<Vec<Backoff>>, now: usize, mut backoff: Backoff| {
             let unit = f64::from(random.next_u32()) / f64::from(u32::MAX);
-            let delay = backoff.delay(unit).unwrap().as_secs_f64();
+            let delay = backoff.delay(backoff.first, unit).unwrap().as_secs_f64();
             let at = now + 1 + (delay * STEPS_A_SECOND) as usize;
             steps[at].push(backoff);
         };

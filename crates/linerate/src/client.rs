@@ -1,18 +1,23 @@
 //! Opening connections.
 
+mod body;
 #[cfg(feature = "http2")]
 mod http2;
 #[cfg(feature = "http3")]
 mod http3;
 mod request;
+mod response;
 
-use std::{borrow::Cow, fmt, net::IpAddr, sync::Arc};
+use std::{borrow::Cow, fmt, net::IpAddr, sync::Arc, time::Duration};
 
 use linerate_proto::{
     Role,
-    handshake::{BuildError, ClientHandshake, HandshakeError, Negotiated, Origin},
+    handshake::{BuildError, ClientHandshake, HandshakeError, Headers, Negotiated, Origin},
 };
-use tokio::io::AsyncWriteExt;
+use tokio::{
+    io::{AsyncRead, AsyncWriteExt},
+    time::Instant,
+};
 
 use crate::{
     Error, Options, Result, WebSocket,
@@ -24,7 +29,12 @@ use crate::{
     options::Settings,
     transport::Transport,
 };
+use body::Body;
 use request::RequestParts;
+pub use response::Response;
+
+/// How long to wait for the body of a refusal, which matters less than the refusal itself.
+const BODY_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Opens a connection to a `ws://` or `wss://` URL with the default settings.
 ///
@@ -198,20 +208,41 @@ impl Client {
     /// Dropping the future ends the connection attempt at any stage: the server sees the stream
     /// end, or never receives a request.
     pub async fn connect(&self, url: &str) -> Result<WebSocket> {
+        let (ws, _) = self.connect_with_response(url).await?;
+        Ok(ws)
+    }
+
+    /// Opens a connection like [`connect`](Self::connect), and also returns the server's response,
+    /// for instance to read cookies from its headers.
+    ///
+    /// ```no_run
+    /// # async fn f() -> linerate::Result<()> {
+    /// let client = linerate::Client::new();
+    /// let (ws, response) = client.connect_with_response("wss://example.com/").await?;
+    /// println!("{:?}", response.headers.first_text("Set-Cookie"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Same as for [`connect`](Self::connect), which also describes the cancel safety.
+    pub async fn connect_with_response(&self, url: &str) -> Result<(WebSocket, Response)> {
         let deadline = Deadline::start(self.dialer.timeouts.total);
         let mut target = Target::parse(url)?;
         let mut client = Cow::Borrowed(self);
         let mut redirects = 0_u32;
         loop {
-            let (location, error) = match client.connect_once(&target, &deadline).await? {
-                Outcome::Opened(ws) => return Ok(ws),
-                Outcome::Redirected { location, error } => (location, error),
+            let response = match client.connect_once(&target, &deadline).await? {
+                Outcome::Opened(ws, response) => return Ok((ws, *response)),
+                Outcome::Refused(response) => response,
             };
-            if client.redirects_max == 0 {
-                return Err(error);
-            }
+            let location = response.headers.first_text("Location");
+            let location = location.filter(|_| is_redirect(response.status));
+            let Some(location) = location.filter(|_| client.redirects_max > 0) else {
+                return Err(Error::StatusUnexpected(response));
+            };
             redirects = redirects.saturating_add(1);
-            let next = client.follow(&target, &location, redirects);
+            let next = client.follow(&target, location, redirects);
             let next = next.map_err(DialError::Redirect)?;
             if !target.is_same_origin(&next) {
                 client.to_mut().forget_credentials();
@@ -316,54 +347,96 @@ impl Client {
         target: &Target,
         deadline: &Deadline,
     ) -> Result<Outcome> {
-        let options = &self.settings.options;
         let mut handshake = self.handshake(target)?;
+        let begun = Instant::now();
         let exchanged = exchange(&mut handshake, &mut io);
-        let limit = options.handshake_timeout;
-        let (negotiated, leftover) = match deadline.keep(Phase::Handshake, limit, exchanged).await?
-        {
-            Ok(exchanged) => exchanged,
-            Err(error) => return Outcome::refused(&handshake, error),
-        };
-        Ok(self.open(io, &leftover, &negotiated))
+        let limit = self.settings.options.handshake_timeout;
+        match deadline.keep(Phase::Handshake, limit, exchanged).await?? {
+            Answer::Accepted(negotiated, leftover) => Ok(self.open(io, &leftover, negotiated)),
+            Answer::Refused(status, leftover) => {
+                let bytes_max = self.settings.options.response_body_bytes_max;
+                let headers = handshake.into_refusal_headers();
+                let mut body = Body::http1(status, &headers, bytes_max);
+                body.push(&leftover);
+                let refusal = Refusal {
+                    status,
+                    headers,
+                    body,
+                };
+                Ok(self.read_refusal(refusal, io, deadline, begun).await)
+            }
+        }
+    }
+
+    /// Returns the refusal of a WebSocket on an HTTP/2 or HTTP/3 stream, whose body has not been
+    /// read.
+    #[cfg(any(feature = "http2", feature = "http3"))]
+    fn refusal_on_stream(&self, status: u16, handshake: ClientHandshake) -> Refusal {
+        Refusal {
+            status,
+            headers: handshake.into_refusal_headers(),
+            body: Body::until_end(self.settings.options.response_body_bytes_max),
+        }
+    }
+
+    /// Reads the body of a refusal, as far as the limits on its size and time allow. The handshake
+    /// began at `begun`.
+    async fn read_refusal(
+        &self,
+        mut refusal: Refusal,
+        mut io: impl AsyncRead + Unpin,
+        deadline: &Deadline,
+        begun: Instant,
+    ) -> Outcome {
+        let options = &self.settings.options;
+        if options.response_body_bytes_max > 0 && !is_redirect(refusal.status) {
+            let left = options.handshake_timeout.saturating_sub(begun.elapsed());
+            let read = refusal.body.read(&mut io);
+            // A body that is late is truncated.
+            _ = deadline
+                .keep(Phase::Handshake, left.min(BODY_TIME_MAX), read)
+                .await;
+        }
+        let (body, is_truncated) = refusal.body.into_parts();
+        Outcome::Refused(Box::new(Response {
+            status: refusal.status,
+            headers: refusal.headers,
+            body,
+            is_truncated,
+        }))
     }
 
     /// Starts the connection on `io`, from which `leftover` has been read after the handshake.
-    fn open(&self, io: Transport, leftover: &[u8], negotiated: &Negotiated) -> Outcome {
-        let agreed = HandshakeResult::from(negotiated);
+    fn open(&self, io: Transport, leftover: &[u8], negotiated: Negotiated) -> Outcome {
+        let agreed = HandshakeResult::from(&negotiated);
         let link = Link::new(io, Role::Client, &self.settings, leftover, agreed);
         tokio::spawn(Driver::without_handler(link.clone()));
-        Outcome::Opened(WebSocket::new(link))
+        let response = Response::opened(negotiated);
+        Outcome::Opened(WebSocket::new(link), Box::new(response))
     }
 }
 
 /// The outcome of one request.
 enum Outcome {
-    Opened(WebSocket),
-    /// The server sent a redirect; `error` is for callers that do not follow it.
-    Redirected {
-        location: String,
-        error: Error,
-    },
+    Opened(WebSocket, Box<Response>),
+    Refused(Box<Response>),
 }
 
 impl Outcome {
-    /// Returns the outcome of a refusal: a redirect if the server sent a location, or else the
-    /// error.
-    fn refused(handshake: &ClientHandshake, error: Error) -> Result<Self> {
-        match location(handshake, &error) {
-            Some(location) => Ok(Self::Redirected { location, error }),
-            None => Err(error),
-        }
-    }
-
     /// Returns the connection, treating a redirect as an error.
     fn into_result(self) -> Result<WebSocket> {
         match self {
-            Self::Opened(ws) => Ok(ws),
-            Self::Redirected { error, .. } => Err(error),
+            Self::Opened(ws, _) => Ok(ws),
+            Self::Refused(response) => Err(Error::StatusUnexpected(response)),
         }
     }
+}
+
+/// A refusal whose body has not been read.
+struct Refusal {
+    status: u16,
+    headers: Headers,
+    body: Body,
 }
 
 impl fmt::Debug for Client {
@@ -375,44 +448,36 @@ impl fmt::Debug for Client {
     }
 }
 
-/// Returns the location of a redirect.
-fn location(handshake: &ClientHandshake, error: &Error) -> Option<String> {
-    match error {
-        Error::Handshake(HandshakeError::StatusUnexpected { status }) if is_redirect(*status) => {
-            let headers = handshake.refusal_headers()?;
-            headers.first_text("Location").map(str::to_owned)
-        }
-        _ => None,
-    }
+/// The head of a response over HTTP/1.1, and the bytes after it.
+enum Answer {
+    Accepted(Negotiated, Vec<u8>),
+    Refused(u16, Vec<u8>),
 }
 
-/// Sends the request and reads the response; also returns the server's first bytes after it.
-async fn exchange(
-    handshake: &mut ClientHandshake,
-    io: &mut Transport,
-) -> Result<(Negotiated, Vec<u8>)> {
+/// Sends the request and reads the head of the response.
+async fn exchange(handshake: &mut ClientHandshake, io: &mut Transport) -> Result<Answer> {
     let mut request = Vec::new();
     handshake.encode(&mut request);
     io.write_all(&request).await?;
     io.flush().await?;
-    read_response(handshake, io).await
-}
-
-/// Reads the response; also returns the bytes after it, which are the server's first frames.
-async fn read_response(
-    handshake: &mut ClientHandshake,
-    io: &mut Transport,
-) -> Result<(Negotiated, Vec<u8>)> {
     loop {
         let read = io.read_with(|input| {
             if input.is_empty() {
                 return Err(Error::from(handshake.handle_eof()));
             }
-            let found = handshake.handle_input(input)?;
-            Ok(found.map(|(negotiated, bytes)| (negotiated, input[bytes..].to_vec())))
+            match handshake.handle_input(input) {
+                Ok(found) => Ok(found.map(|(negotiated, head_bytes)| {
+                    Answer::Accepted(negotiated, input[head_bytes..].to_vec())
+                })),
+                Err(HandshakeError::StatusUnexpected { status }) => {
+                    let head_bytes = handshake.refusal_head_bytes();
+                    Ok(Some(Answer::Refused(status, input[head_bytes..].to_vec())))
+                }
+                Err(error) => Err(error.into()),
+            }
         });
-        if let Some(found) = read.await? {
-            return Ok(found);
+        if let Some(answer) = read.await? {
+            return Ok(answer);
         }
     }
 }

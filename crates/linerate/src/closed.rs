@@ -7,6 +7,8 @@ use linerate_proto::{
     engine::{self, Initiator},
 };
 
+use crate::retry::Retry;
+
 /// How a connection ended: with which Close frames, and which side sent the first one.
 ///
 /// It is known as soon as [`recv`](crate::WebSocket::recv) has returned `None` or an error, and
@@ -28,7 +30,7 @@ use linerate_proto::{
 /// let closed = ws.closed().expect("recv has returned `None`");
 /// assert_eq!((closed.code, closed.reason()), (1008, "token expired"));
 /// assert_eq!(closed.initiator, Some(Initiator::Peer));
-/// assert!(closed.clean);
+/// assert!(closed.clean && !closed.is_transient());
 /// # Ok(())
 /// # }
 /// ```
@@ -81,6 +83,12 @@ impl Closed {
             sent,
             initiator,
         }
+    }
+
+    /// Returns whether connecting again may help, by the
+    /// [table](crate::Backoff#when-to-connect-again) of [`Backoff`](crate::Backoff).
+    pub fn is_transient(&self) -> bool {
+        !Retry::after_code(self.code).is_never()
     }
 
     /// Returns the reason of the Close frame from which [`code`](Self::code) comes; empty if there

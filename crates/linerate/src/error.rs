@@ -2,15 +2,13 @@
 
 use std::{io, time::Duration};
 
-#[cfg(any(feature = "http2", feature = "http3"))]
-use linerate_http::OpenError;
 use linerate_proto::{
     ProtocolError, SendError,
     handshake::{BuildError, HandshakeError},
     url::UrlError,
 };
 
-use crate::{backoff::AttemptsExhausted, dial::DialError};
+use crate::{backoff::AttemptsExhausted, client::Response, dial::DialError, retry::Retry};
 
 /// The result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -38,7 +36,8 @@ pub enum Error {
     /// The server could not be reached.
     #[error("{0}")]
     Dial(#[from] DialError),
-    /// The opening handshake was refused or is malformed.
+    /// The opening handshake is malformed. A client returns
+    /// [`StatusUnexpected`](Self::StatusUnexpected) if the server refused it.
     #[error("opening handshake failed: {0}")]
     Handshake(#[from] HandshakeError),
     /// A client took longer to complete the opening handshake than the server allows.
@@ -62,6 +61,9 @@ pub enum Error {
     /// A message cannot be sent. The connection is unaffected, or had already ended.
     #[error("{0}")]
     Send(#[from] SendError),
+    /// The server refused to open a WebSocket, or redirects elsewhere. The error has its response.
+    #[error("{0}")]
+    StatusUnexpected(Box<Response>),
     /// A string is not a WebSocket URL.
     #[error("{0}")]
     Url(#[from] UrlError),
@@ -85,36 +87,18 @@ pub enum TrySendError {
 }
 
 impl Error {
-    /// Returns whether connecting again with the same request may succeed.
-    ///
-    /// An invalid URL or header stays invalid, so this returns `false` for those. It also returns
-    /// `false` for redirects (3xx) and for requests that a server refuses with a 4xx status, except
-    /// 408, 425 and 429.
+    /// Returns whether connecting again with the same request may succeed, by the
+    /// [table](crate::Backoff#when-to-connect-again) of [`Backoff`](crate::Backoff).
     pub fn is_transient(&self) -> bool {
-        match self {
-            Self::AttemptsExhausted(_) | Self::Build(_) | Self::Url(_) => false,
-            Self::Dial(error) => error.is_transient(),
-            Self::Handshake(HandshakeError::StatusUnexpected { status }) => {
-                !(300..500).contains(status) || matches!(status, 408 | 425 | 429)
-            }
-            Self::Abnormal
-            | Self::CloseTimeout { .. }
-            | Self::Handshake(_)
-            | Self::HandshakeTimeout { .. }
-            | Self::Io(_)
-            | Self::Protocol(_)
-            | Self::Refused { .. }
-            | Self::Send(_) => true,
-        }
+        !Retry::after_error(self).is_never()
     }
-}
 
-#[cfg(any(feature = "http2", feature = "http3"))]
-impl From<OpenError> for Error {
-    fn from(error: OpenError) -> Self {
-        match error {
-            OpenError::Handshake(error) => Self::Handshake(error),
-            OpenError::Io(error) => Self::Io(error),
+    /// Returns how long to wait before the next attempt, if the server refused the WebSocket and
+    /// asks for that with a `Retry-After` header.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::StatusUnexpected(response) => response.retry_after(),
+            _ => None,
         }
     }
 }
@@ -123,10 +107,6 @@ impl From<OpenError> for Error {
 mod tests {
     use super::*;
     use crate::dial::{Phase, ProxyError, RedirectError};
-
-    fn refused(status: u16) -> Error {
-        HandshakeError::StatusUnexpected { status }.into()
-    }
 
     #[test]
     fn what_the_next_attempt_may_not_meet_again_is_transient() {
@@ -145,9 +125,6 @@ mod tests {
         ] {
             assert!(error.is_transient(), "{error}");
         }
-        for status in [200, 408, 425, 429, 500, 503] {
-            assert!(refused(status).is_transient(), "{status}");
-        }
     }
 
     #[test]
@@ -161,9 +138,6 @@ mod tests {
             DialError::Proxy(ProxyError::CredentialsRefused).into(),
         ] {
             assert!(!error.is_transient(), "{error}");
-        }
-        for status in [300, 302, 400, 401, 403, 404, 426] {
-            assert!(!refused(status).is_transient(), "{status}");
         }
     }
 }

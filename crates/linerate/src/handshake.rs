@@ -1,6 +1,7 @@
 //! What a server decides about opening handshakes, and how they fail (RFC 6455 §4).
 
+pub use crate::client::Response;
 pub use linerate_proto::handshake::{
-    Acceptance, BuildError, HandshakeError, HandshakeLimits, HttpVersion, Origin, OriginPolicy,
-    Refusal, Scheme,
+    Acceptance, BuildError, HandshakeError, HandshakeLimits, Headers, HttpVersion, Origin,
+    OriginPolicy, Refusal, Scheme,
 };

@@ -70,6 +70,7 @@ mod options;
 pub mod parts;
 mod pool;
 pub mod relay;
+mod retry;
 mod server;
 mod sink;
 mod split;

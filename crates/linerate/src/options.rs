@@ -41,6 +41,10 @@ pub struct Options {
     /// How long the opening handshake may take. On a server, this includes TLS; a client limits the
     /// steps before the handshake with [`Timeouts`](crate::dial::Timeouts). Default: 10 s.
     pub handshake_timeout: Duration,
+    /// How many bytes of the body a client keeps if a server refuses to open a WebSocket. The body
+    /// is part of the [error](crate::handshake::Response); it may take one second of the time for
+    /// the handshake. 0 discards it. Default: 4 KiB, which is enough for an explanation.
+    pub response_body_bytes_max: usize,
     /// How many bytes may be queued for the socket before a send has to wait. One more message may
     /// be accepted beyond this limit, whatever its size. Default: 64 KiB.
     pub send_queue_bytes_max: usize,
@@ -89,6 +93,7 @@ impl Default for Options {
             config: Config::default(),
             handshake: HandshakeLimits::default(),
             handshake_timeout: Duration::from_secs(10),
+            response_body_bytes_max: 4 << 10,
             send_queue_bytes_max: 64 << 10,
             recv_queue_bytes_max: 64 << 10,
             #[cfg(feature = "http2")]

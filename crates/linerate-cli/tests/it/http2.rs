@@ -9,7 +9,7 @@ use h2::{
 };
 use http::{Request, Response};
 use linerate::{
-    Client, CloseCode, Error, Message, Options, WebSocket, handshake::HandshakeError, tls,
+    Client, CloseCode, Error, Message, Options, WebSocket, tls,
 };
 use serde_json::{Value, json};
 use tokio::{io::AsyncWriteExt, net::TcpStream, time::timeout};
@@ -91,9 +91,8 @@ async fn each_websocket_takes_a_place_beside_that_of_its_connection() {
 }
 
 fn assert_refused(error: &Error) {
-    let refused = HandshakeError::StatusUnexpected { status: 503 };
     assert!(
-        matches!(error, Error::Handshake(error) if *error == refused),
+        matches!(error, Error::StatusUnexpected(response) if response.status == 503),
         "{error}"
     );
 }

@@ -57,6 +57,7 @@ pub struct ClientHandshake {
     limits: HandshakeLimits,
     reader: ResponseReader,
     refusal: Option<Headers>,
+    refusal_head_bytes: usize,
     failed: Option<HandshakeError>,
 }
 
@@ -87,6 +88,7 @@ impl ClientHandshake {
             limits: HandshakeLimits::default(),
             reader: ResponseReader::new(),
             refusal: None,
+            refusal_head_bytes: 0,
             failed: None,
         })
     }
@@ -207,7 +209,7 @@ impl ClientHandshake {
             self.refusal = Some(headers);
             return Err(HandshakeError::StatusUnexpected { status });
         }
-        self.negotiate(headers)
+        self.negotiate(status, headers)
     }
 
     /// Processes received bytes.
@@ -244,6 +246,18 @@ impl ClientHandshake {
         self.refusal.as_ref()
     }
 
+    /// Returns the headers of that response without copying them; empty if there is none.
+    pub fn into_refusal_headers(self) -> Headers {
+        self.refusal
+            .unwrap_or_else(|| Headers::new(Vec::new(), Vec::new()))
+    }
+
+    /// Returns how many bytes of the input that was processed last belong to the head of that
+    /// response. The bytes after them are the beginning of its body.
+    pub fn refusal_head_bytes(&self) -> usize {
+        self.refusal_head_bytes
+    }
+
     fn read(&mut self, input: &[u8]) -> Result<Option<(Negotiated, usize)>, HandshakeError> {
         let Some(response) = self.reader.read(input, &self.limits)? else {
             return Ok(None);
@@ -251,6 +265,7 @@ impl ClientHandshake {
         let status = response.status;
         if status != 101 {
             self.refusal = Some(response.headers);
+            self.refusal_head_bytes = response.taken;
             return Err(HandshakeError::StatusUnexpected { status });
         }
         Ok(Some((self.judge(response.headers)?, response.taken)))
@@ -273,11 +288,11 @@ impl ClientHandshake {
         if accept != self.key.accept().as_str().as_bytes() {
             return Err(HandshakeError::AcceptMismatch);
         }
-        self.negotiate(headers)
+        self.negotiate(101, headers)
     }
 
     /// Checks the subprotocol and the extensions that the server has selected.
-    fn negotiate(&self, headers: Headers) -> Result<Negotiated, HandshakeError> {
+    fn negotiate(&self, status: u16, headers: Headers) -> Result<Negotiated, HandshakeError> {
         #[cfg(feature = "deflate")]
         let deflate = self.judge_extensions(&headers)?;
         #[cfg(not(feature = "deflate"))]
@@ -293,6 +308,7 @@ impl ClientHandshake {
             ),
         };
         Ok(Negotiated {
+            status,
             subprotocol,
             #[cfg(feature = "deflate")]
             deflate,
@@ -327,6 +343,7 @@ impl fmt::Debug for ClientHandshake {
 /// The result of a client's opening handshake.
 #[derive(Clone, Debug)]
 pub struct Negotiated {
+    status: u16,
     subprotocol: Option<String>,
     #[cfg(feature = "deflate")]
     deflate: Option<Agreement>,
@@ -334,6 +351,11 @@ pub struct Negotiated {
 }
 
 impl Negotiated {
+    /// Returns the status of the response: 101, or over HTTP/2 one from 200 to 299.
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
     /// Returns the selected subprotocol, which is one of those offered.
     pub fn subprotocol(&self) -> Option<&str> {
         self.subprotocol.as_deref()
@@ -348,6 +370,11 @@ impl Negotiated {
     /// Returns the headers of the response.
     pub fn headers(&self) -> &Headers {
         &self.headers
+    }
+
+    /// Returns the headers of the response without copying them.
+    pub fn into_headers(self) -> Headers {
+        self.headers
     }
 }
 

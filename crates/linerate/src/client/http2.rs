@@ -1,6 +1,9 @@
 //! Opening WebSockets on HTTP/2 streams (RFC 8441).
 
-use linerate_proto::handshake::Scheme;
+use linerate_h2::Stream;
+use linerate_http::OpenError;
+use linerate_proto::handshake::{ClientHandshake, Negotiated, Scheme};
+use tokio::time::Instant;
 
 use super::{Client, Outcome};
 use crate::{
@@ -77,14 +80,36 @@ impl Client {
         target: &Target,
         deadline: &Deadline,
     ) -> Result<Option<Outcome>> {
+        let begun = Instant::now();
         let limit = self.settings.options.handshake_timeout;
-        let opening = self.try_open_stream(io, target);
-        deadline.keep(Phase::Handshake, limit, opening).await?
+        let mut handshake = self.handshake(target)?;
+        let opening = self.try_open_stream(io, target, &mut handshake);
+        let opened = deadline.keep(Phase::Handshake, limit, opening).await?;
+        let Some(opened) = opened.transpose() else {
+            return Ok(None);
+        };
+        let outcome = match opened {
+            Ok((negotiated, stream)) => {
+                let io = Transport::Http2(Box::new(stream));
+                self.open(io, b"", negotiated)
+            }
+            Err(OpenError::Refused { status, stream }) => {
+                let refusal = self.refusal_on_stream(status, handshake);
+                self.read_refusal(refusal, stream, deadline, begun).await
+            }
+            Err(OpenError::Handshake(error)) => return Err(error.into()),
+            Err(OpenError::Io(error)) => return Err(error.into()),
+        };
+        Ok(Some(outcome))
     }
 
-    async fn try_open_stream(&self, io: Transport, target: &Target) -> Result<Option<Outcome>> {
+    async fn try_open_stream(
+        &self,
+        io: Transport,
+        target: &Target,
+        handshake: &mut ClientHandshake,
+    ) -> Result<Option<(Negotiated, Stream)>, OpenError<Stream>> {
         let options = &self.settings.options;
-        let mut handshake = self.handshake(target)?;
         let Some(connection) = linerate_h2::connect(io, &options.http2).await? else {
             return Ok(None);
         };
@@ -93,14 +118,7 @@ impl Client {
             false => Scheme::Http,
         };
         let (authority, path) = (&target.authority, &target.path_and_query);
-        let opened = connection
-            .open(scheme, authority, path, &mut handshake)
-            .await;
-        let (negotiated, stream) = match opened {
-            Ok(opened) => opened,
-            Err(error) => return Outcome::refused(&handshake, error.into()).map(Some),
-        };
-        let io = Transport::Http2(Box::new(stream));
-        Ok(Some(self.open(io, b"", &negotiated)))
+        let opening = connection.open(scheme, authority, path, handshake);
+        opening.await.map(Some)
     }
 }

@@ -1,5 +1,10 @@
 //! Opening WebSockets on HTTP/3 streams (RFC 9220).
 
+use linerate_h3::Stream;
+use linerate_http::OpenError;
+use linerate_proto::handshake::{ClientHandshake, Negotiated};
+use tokio::time::Instant;
+
 use super::{Client, Outcome};
 use crate::{
     Result,
@@ -26,29 +31,36 @@ impl Client {
         let limits = &self.settings.options.http3;
         let config = linerate_h3::client_config(&self.dialer.tls_config(), limits)?;
         let connection = self.dialer.dial_quic(target, config, deadline).await?;
+        let begun = Instant::now();
         let limit = self.settings.options.handshake_timeout;
-        let opening = self.try_open_http3(connection, target);
-        deadline.keep(Phase::Handshake, limit, opening).await?
+        let mut handshake = self.handshake(target)?;
+        let opening = self.try_open_http3(connection, target, &mut handshake);
+        let opened = deadline.keep(Phase::Handshake, limit, opening).await??;
+        match opened {
+            Ok((negotiated, stream)) => {
+                let io = Transport::Other(Box::new(stream));
+                Ok(self.open(io, b"", negotiated))
+            }
+            Err(OpenError::Refused { status, stream }) => {
+                let refusal = self.refusal_on_stream(status, handshake);
+                Ok(self.read_refusal(refusal, stream, deadline, begun).await)
+            }
+            Err(OpenError::Handshake(error)) => Err(error.into()),
+            Err(OpenError::Io(error)) => Err(error.into()),
+        }
     }
 
     async fn try_open_http3(
         &self,
         connection: quinn::Connection,
         target: &Target,
-    ) -> Result<Outcome> {
+        handshake: &mut ClientHandshake,
+    ) -> Result<Result<(Negotiated, Stream), OpenError<Stream>>> {
         let options = &self.settings.options;
-        let mut handshake = self.handshake(target)?;
         let outgoing = linerate_h3::connect(connection, &options.http3).await?;
         let outgoing = outgoing.ok_or(DialError::Http3(Http3Error::WebSocketsMissing))?;
         let (authority, path) = (&target.authority, &target.path_and_query);
-        let opened = outgoing
-            .open(authority, path, &mut handshake, options.handshake)
-            .await;
-        let (negotiated, stream) = match opened {
-            Ok(opened) => opened,
-            Err(error) => return Outcome::refused(&handshake, error.into()),
-        };
-        let io = Transport::Other(Box::new(stream));
-        Ok(self.open(io, b"", &negotiated))
+        let opening = outgoing.open(authority, path, handshake, options.handshake);
+        Ok(opening.await)
     }
 }

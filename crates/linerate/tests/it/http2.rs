@@ -11,7 +11,7 @@ mod wire;
 
 use linerate::{
     Client, CloseCode, Error, Message, Request, Server, WebSocket,
-    handshake::{HandshakeError, HttpVersion, Origin, Refusal},
+    handshake::{HttpVersion, Origin, Refusal},
 };
 
 use crate::{
@@ -88,14 +88,18 @@ async fn a_request_is_judged_as_over_http1() {
     assert_eq!(ws.subprotocol().as_deref(), Some("wamp"));
 
     let status = |error| match error {
-        Error::Handshake(HandshakeError::StatusUnexpected { status }) => status,
+        Error::StatusUnexpected(response) => (response.status, response.text().into_owned()),
         error => panic!("{error}"),
     };
     let secret = format!("{}secret", server.url());
-    assert_eq!(status(client().connect(&secret).await.unwrap_err()), 401);
+    let (refused, body) = status(client().connect(&secret).await.unwrap_err());
+    assert_eq!((refused, body.is_empty()), (401, false));
     let page = "https://evil.example".parse::<Origin>().unwrap();
     let evil = client().with_origin(page);
-    assert_eq!(status(evil.connect(&server.url()).await.unwrap_err()), 403);
+    assert_eq!(
+        status(evil.connect(&server.url()).await.unwrap_err()).0,
+        403
+    );
     drop(ws);
     server.stop().await;
 }

@@ -15,7 +15,7 @@ use std::{
 use linerate::{
     Client, CloseCode, Error, Message, Options, Request, Result, Server, WebSocket,
     dial::{DialError, Http3Error, Proxy},
-    handshake::{HandshakeError, HttpVersion, Origin, Refusal},
+    handshake::{HttpVersion, Origin, Refusal},
     tls::{self, rustls::ClientConfig},
 };
 use tokio::{sync::oneshot, task::JoinHandle};
@@ -184,7 +184,10 @@ async fn a_request_is_judged_as_over_http1() {
     assert_eq!(ws.subprotocol().as_deref(), Some("wamp"));
 
     let status = |error| match error {
-        Error::Handshake(HandshakeError::StatusUnexpected { status }) => status,
+        Error::StatusUnexpected(response) => {
+            assert_eq!(response.text().is_empty(), response.status != 401);
+            response.status
+        }
         error => panic!("{error}"),
     };
     let secret = format!("{}secret", server.url());

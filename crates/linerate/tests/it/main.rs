@@ -20,12 +20,12 @@ mod http3;
 #[cfg(feature = "rustls")]
 mod identity;
 mod lifecycle;
-#[cfg(any(feature = "http2", feature = "http3"))]
 mod polls;
 mod proxy;
 mod raw;
 mod redirect;
 mod relay;
+mod responses;
 mod server;
 #[cfg(feature = "axum")]
 mod service;

@@ -4,7 +4,6 @@
 use linerate::{
     Client, Error,
     dial::{DialError, RedirectError},
-    handshake::HandshakeError,
 };
 use tokio::{net::TcpListener, sync::mpsc};
 
@@ -43,10 +42,7 @@ async fn c01_no_redirect_is_followed_unless_asked_for() {
     let (url, _requests) = redirecting(server.url()).await;
     let error = linerate::connect(&url).await.unwrap_err();
     assert!(
-        matches!(
-            error,
-            Error::Handshake(HandshakeError::StatusUnexpected { status: 302 })
-        ),
+        matches!(&error, Error::StatusUnexpected(response) if response.status == 302),
         "{error}"
     );
     assert!(!error.is_transient());

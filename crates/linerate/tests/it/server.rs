@@ -10,7 +10,7 @@ use std::{
 
 use linerate::{
     Client, CloseCode, Error, MessageKind, Options, Server,
-    handshake::{HandshakeError, Origin, OriginPolicy, Refusal},
+    handshake::{Origin, OriginPolicy, Refusal},
 };
 use linerate_testkit::Frame;
 
@@ -39,10 +39,7 @@ async fn one_connection_too_many_is_refused_with_503() {
 
     let error = linerate::connect(&server.url()).await.unwrap_err();
     assert!(
-        matches!(
-            error,
-            Error::Handshake(HandshakeError::StatusUnexpected { status: 503 })
-        ),
+        matches!(&error, Error::StatusUnexpected(response) if response.status == 503),
         "{error}"
     );
 

@@ -20,7 +20,7 @@ use futures_util::stream;
 use linerate::{
     CloseCode, Error, Http2Limits, Message,
     axum::{WebSocketUpgrade, serve_http2, speaks_http2},
-    handshake::{HandshakeError, HttpVersion},
+    handshake::HttpVersion,
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -205,9 +205,7 @@ async fn other_answers_to_a_connect_refuse_it() {
             .await
             .unwrap_err();
         match error {
-            Error::Handshake(HandshakeError::StatusUnexpected { status }) => {
-                assert_eq!(status, refused);
-            }
+            Error::StatusUnexpected(response) => assert_eq!(response.status, refused),
             error => panic!("{error}"),
         }
     }

@@ -46,10 +46,23 @@ async fn answered(bytes: &[u8]) -> (Error, u64) {
 async fn responses_that_open_nothing_are_errors() {
     let refused = frame(HEADERS, b"\0\0\xdc");
     let (error, code) = answered(&refused).await;
-    let Error::Handshake(HandshakeError::StatusUnexpected { status: 503 }) = error else {
+    let Error::StatusUnexpected(response) = error else {
         panic!("{error}");
     };
-    assert_eq!(code, 0x100);
+    assert_eq!((response.status, code), (503, 0x100));
+    assert!(!response.is_truncated);
+
+    // The body is longer than what is kept of it.
+    let mut refused = refused;
+    for _ in 0..5 {
+        refused.extend(frame(DATA, &[b'x'; 1_000]));
+    }
+    let (error, code) = answered(&refused).await;
+    let Error::StatusUnexpected(response) = error else {
+        panic!("{error}");
+    };
+    assert_eq!((response.body, code), (vec![b'x'; 4 << 10], 0x100));
+    assert!(response.is_truncated);
 
     let unasked = section(&[(":status", "200"), ("sec-websocket-protocol", "soap")]);
     let (error, _) = answered(&frame(HEADERS, &unasked)).await;
