@@ -8,7 +8,9 @@ mod http3;
 mod request;
 mod response;
 
-use std::{borrow::Cow, fmt, net::IpAddr, sync::Arc, time::Duration};
+#[cfg(unix)]
+use std::path::Path;
+use std::{borrow::Cow, fmt, mem, net::IpAddr, sync::Arc, time::Duration};
 
 use linerate_proto::{
     Role,
@@ -276,6 +278,42 @@ impl Client {
         self.upgrade(io, &target, &deadline).await?.into_result()
     }
 
+    /// Opens a connection to the server that listens on the Unix socket at `path`.
+    ///
+    /// `url` provides the host and the path for the request, and `wss://` uses TLS on the socket.
+    /// Proxies, the resolver and the address check are not used.
+    ///
+    /// ```no_run
+    /// # async fn f() -> linerate::Result<()> {
+    /// let client = linerate::Client::new();
+    /// let mut ws = client.connect_unix("/run/app.sock", "ws://localhost/events").await?;
+    /// ws.send("Spam").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The URL is not a WebSocket URL, or the server cannot be reached, refuses the request or
+    /// takes too long.
+    ///
+    /// # Cancel safety
+    /// Same as for [`connect`](Self::connect).
+    #[cfg(unix)]
+    pub async fn connect_unix(&self, path: impl AsRef<Path>, url: &str) -> Result<WebSocket> {
+        let target = Target::parse(url)?;
+        let deadline = Deadline::start(self.dialer.timeouts.total);
+        let dialer = &self.dialer;
+        let dialed = dialer.dial_unix(path.as_ref(), &target, &deadline).await?;
+        #[cfg(feature = "http2")]
+        if self.http2 == http2::Http2Mode::PriorKnowledge && !target.is_secure {
+            let outcome = self.open_stream(dialed.io, &target, &deadline).await?;
+            return outcome.ok_or(DialError::ProtocolUnsupported)?.into_result();
+        }
+        self.upgrade_dialed(dialed, &target, &deadline)
+            .await?
+            .into_result()
+    }
+
     async fn connect_once(&self, target: &Target, deadline: &Deadline) -> Result<Outcome> {
         #[cfg(feature = "http3")]
         if self.is_http3 {
@@ -349,7 +387,7 @@ impl Client {
     ) -> Result<Outcome> {
         let mut handshake = self.handshake(target)?;
         let begun = Instant::now();
-        let exchanged = exchange(&mut handshake, &mut io);
+        let exchanged = exchange(&mut handshake, &mut io, target.is_secure);
         let limit = self.settings.options.handshake_timeout;
         match deadline.keep(Phase::Handshake, limit, exchanged).await?? {
             Answer::Accepted(negotiated, leftover) => Ok(self.open(io, &leftover, negotiated)),
@@ -455,15 +493,28 @@ enum Answer {
 }
 
 /// Sends the request and reads the head of the response.
-async fn exchange(handshake: &mut ClientHandshake, io: &mut Transport) -> Result<Answer> {
+///
+/// # Errors
+/// The stream fails, or the response is malformed. If the stream is not secure, an answer in TLS is
+/// recognized.
+async fn exchange(
+    handshake: &mut ClientHandshake,
+    io: &mut Transport,
+    is_secure: bool,
+) -> Result<Answer> {
     let mut request = Vec::new();
     handshake.encode(&mut request);
     io.write_all(&request).await?;
     io.flush().await?;
+    let mut is_first = true;
     loop {
         let read = io.read_with(|input| {
-            if input.is_empty() {
+            let [first, ..] = input else {
                 return Err(Error::from(handshake.handle_eof()));
+            };
+            // The content types alert and handshake (RFC 8446 §5.1), which never begin a response.
+            if mem::take(&mut is_first) && !is_secure && matches!(first, 0x15 | 0x16) {
+                return Err(DialError::TlsRequired.into());
             }
             match handshake.handle_input(input) {
                 Ok(found) => Ok(found.map(|(negotiated, head_bytes)| {

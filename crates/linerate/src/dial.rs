@@ -11,6 +11,8 @@ mod redirect;
 mod resolve;
 mod target;
 
+#[cfg(unix)]
+use std::path::Path;
 use std::{
     fmt, io,
     net::{IpAddr, SocketAddr},
@@ -20,6 +22,8 @@ use std::{
 use linerate_proto::url::Host;
 pub use linerate_proto::url::UrlError;
 use tokio::net::TcpStream;
+#[cfg(unix)]
+use tokio::net::UnixStream;
 
 pub use crate::backoff::AttemptsExhausted;
 use crate::transport::Transport;
@@ -28,7 +32,8 @@ pub(crate) use deadline::Deadline;
 pub use deadline::Timeouts;
 #[cfg(feature = "http3")]
 pub use error::Http3Error;
-pub use error::{DialError, Phase};
+pub(crate) use error::is_transient_io;
+pub use error::{Attempt, DialError, Phase};
 use proxy::Destination;
 pub(crate) use proxy::ProxyChoice;
 pub use proxy::{Proxy, ProxyError, ProxyUrlError};
@@ -101,6 +106,38 @@ impl Dialer {
                 Transport::Tcp(self.connect_tcp(addresses, deadline).await?)
             }
         };
+        self.secure_if_asked(io, target, deadline).await
+    }
+
+    /// Connects to the Unix socket at `path`, with TLS if the scheme of `target` requires it.
+    ///
+    /// # Errors
+    /// A step failed or took too long.
+    #[cfg(unix)]
+    pub(crate) async fn dial_unix(
+        &self,
+        path: &Path,
+        target: &Target,
+        deadline: &Deadline,
+    ) -> Result<DialedStream, DialError> {
+        let limit = self.timeouts.connect;
+        let connected = deadline.keep(Phase::Connect, limit, UnixStream::connect(path));
+        let stream = connected
+            .await?
+            .map_err(|error| DialError::UnixConnectFailed {
+                path: path.to_owned(),
+                error,
+            })?;
+        let io = Transport::Other(Box::new(stream));
+        self.secure_if_asked(io, target, deadline).await
+    }
+
+    async fn secure_if_asked(
+        &self,
+        io: Transport,
+        target: &Target,
+        deadline: &Deadline,
+    ) -> Result<DialedStream, DialError> {
         match target.is_secure {
             true => self.secure(io, target, deadline).await,
             false => Ok(DialedStream { io, alpn: None }),
@@ -176,10 +213,27 @@ impl Dialer {
         addresses: Vec<SocketAddr>,
         deadline: &Deadline,
     ) -> Result<TcpStream, DialError> {
-        let raced = eyeballs::race(eyeballs::order(addresses), connect);
-        deadline
-            .keep(Phase::Connect, self.timeouts.connect, raced)
-            .await?
+        self.race(addresses, connect, deadline).await
+    }
+
+    /// Connects with `connect` to the first of the addresses that answers.
+    async fn race<T, F>(
+        &self,
+        addresses: Vec<SocketAddr>,
+        connect: impl FnMut(SocketAddr) -> F,
+        deadline: &Deadline,
+    ) -> Result<T, DialError>
+    where
+        F: Future<Output = io::Result<T>>,
+    {
+        let mut attempts = Vec::new();
+        let raced = eyeballs::race(eyeballs::order(addresses), connect, &mut attempts);
+        let limit = self.timeouts.connect;
+        match deadline.keep(Phase::Connect, limit, raced).await {
+            Ok(Some(connection)) => Ok(connection),
+            Ok(None) => Err(DialError::ConnectFailed { attempts }),
+            Err(error) => Err(error.with_attempts(attempts)),
+        }
     }
 
     #[cfg(feature = "rustls")]
@@ -192,7 +246,7 @@ impl Dialer {
         let host = self.server_name.as_ref().unwrap_or(&target.host);
         let agreed = crate::tls::connect(self.tls_config(), host, io);
         let agreed = deadline.keep(Phase::Tls, self.timeouts.tls, agreed).await?;
-        let (io, alpn) = agreed.map_err(DialError::Tls)?;
+        let (io, alpn) = agreed.map_err(error::of_tls)?;
         Ok(DialedStream { io, alpn })
     }
 

@@ -21,11 +21,11 @@ pub enum Error {
     #[error("connection ended without a closing handshake")]
     Abnormal,
     /// The maximum number of connection attempts was reached.
-    #[error("{0}")]
+    #[error(transparent)]
     AttemptsExhausted(#[from] AttemptsExhausted),
     /// The request of the opening handshake cannot be built from the given URL, headers and
     /// subprotocols.
-    #[error("{0}")]
+    #[error(transparent)]
     Build(#[from] BuildError),
     /// The closing handshake took longer than allowed.
     #[error("closing handshake took longer than {budget:?}")]
@@ -34,12 +34,20 @@ pub enum Error {
         budget: Duration,
     },
     /// The server could not be reached.
-    #[error("{0}")]
+    #[error(transparent)]
     Dial(#[from] DialError),
     /// The opening handshake is malformed. A client returns
     /// [`StatusUnexpected`](Self::StatusUnexpected) if the server refused it.
     #[error("opening handshake failed: {0}")]
-    Handshake(#[from] HandshakeError),
+    Handshake(HandshakeError),
+    /// A header of the request cannot be sent.
+    #[error("cannot send the header {name:?}: {error}")]
+    Header {
+        /// The name of the header, as passed to [`Client`](crate::Client).
+        name: String,
+        /// What is wrong with the header.
+        error: BuildError,
+    },
     /// A client took longer to complete the opening handshake than the server allows.
     #[error("opening handshake took longer than {budget:?}")]
     HandshakeTimeout {
@@ -47,11 +55,11 @@ pub enum Error {
         budget: Duration,
     },
     /// The socket failed.
-    #[error("{0}")]
+    #[error(transparent)]
     Io(#[from] io::Error),
     /// The peer violated the protocol, and the connection was failed (RFC 6455 §7.1.7).
     #[error("peer violated the protocol: {0}")]
-    Protocol(#[from] ProtocolError),
+    Protocol(ProtocolError),
     /// The application refused the request to open a WebSocket.
     #[error("request refused with status {status}")]
     Refused {
@@ -59,13 +67,13 @@ pub enum Error {
         status: u16,
     },
     /// A message cannot be sent. The connection is unaffected, or had already ended.
-    #[error("{0}")]
+    #[error(transparent)]
     Send(#[from] SendError),
     /// The server refused to open a WebSocket, or redirects elsewhere. The error has its response.
     #[error("{0}")]
     StatusUnexpected(Box<Response>),
     /// A string is not a WebSocket URL.
-    #[error("{0}")]
+    #[error(transparent)]
     Url(#[from] UrlError),
 }
 
@@ -82,8 +90,22 @@ pub enum TrySendError {
         bytes_max: usize,
     },
     /// The message cannot be sent at all.
-    #[error("{0}")]
+    #[error(transparent)]
     Send(#[from] SendError),
+}
+
+// The messages of these errors contain those of their causes, which are therefore not their
+// sources: a program that prints all sources would print them twice.
+impl From<HandshakeError> for Error {
+    fn from(error: HandshakeError) -> Self {
+        Self::Handshake(error)
+    }
+}
+
+impl From<ProtocolError> for Error {
+    fn from(error: ProtocolError) -> Self {
+        Self::Protocol(error)
+    }
 }
 
 impl Error {
@@ -115,12 +137,17 @@ mod tests {
             phase: Phase::Tls,
             elapsed: second,
             limit: second,
+            attempts: Vec::new(),
         };
         for error in [
             Error::Abnormal,
             Error::Io(io::ErrorKind::ConnectionReset.into()),
             timed_out.into(),
-            DialError::ResolveFailed(io::ErrorKind::NotFound.into()).into(),
+            DialError::ResolveFailed {
+                host: "example.com".into(),
+                error: io::ErrorKind::NotFound.into(),
+            }
+            .into(),
             DialError::Proxy(ProxyError::SocksRefused { reply: 5 }).into(),
         ] {
             assert!(error.is_transient(), "{error}");
@@ -135,9 +162,90 @@ mod tests {
             AttemptsExhausted { attempts_max: 3 }.into(),
             DialError::AddressesDenied { addresses: 1 }.into(),
             DialError::Redirect(RedirectError::Insecure).into(),
+            DialError::TlsRequired.into(),
+            DialError::TlsUnsupported.into(),
             DialError::Proxy(ProxyError::CredentialsRefused).into(),
         ] {
             assert!(!error.is_transient(), "{error}");
         }
+    }
+
+    /// Errors of TLS come as errors of the stream, before or after the handshake.
+    #[cfg(feature = "rustls")]
+    #[test]
+    fn a_certificate_that_is_not_accepted_is_not_transient() {
+        use rustls::{AlertDescription, CertificateError, Error as Tls};
+
+        for (error, is_transient) in [
+            (CertificateError::UnknownIssuer.into(), false),
+            (CertificateError::Expired.into(), false),
+            (CertificateError::NotValidForName.into(), false),
+            (Tls::AlertReceived(AlertDescription::UnknownCA), false),
+            (
+                Tls::AlertReceived(AlertDescription::CertificateRequired),
+                false,
+            ),
+            (Tls::AlertReceived(AlertDescription::InternalError), true),
+        ] {
+            for wrap in [
+                |error| Error::Dial(DialError::Tls(error)),
+                |error| Error::Io(error),
+                |error| Error::Dial(DialError::Proxy(ProxyError::Io(error))),
+            ] {
+                let error = io::Error::new(io::ErrorKind::InvalidData, Tls::clone(&error));
+                let error = wrap(error);
+                assert_eq!(error.is_transient(), is_transient, "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_cause_is_printed_twice() {
+        let io = || io::Error::new(io::ErrorKind::Other, "the cause");
+        let attempts = |errors: usize| {
+            let address = ([127, 0, 0, 1], 80).into();
+            let error = || Some(io());
+            (0..errors)
+                .map(|_| crate::dial::Attempt {
+                    address,
+                    error: error(),
+                })
+                .collect()
+        };
+        for error in [
+            Error::Io(io()),
+            DialError::Tls(io()).into(),
+            DialError::Proxy(ProxyError::Io(io())).into(),
+            DialError::ConnectFailed {
+                attempts: attempts(1),
+            }
+            .into(),
+            DialError::ResolveFailed {
+                host: "example.com".into(),
+                error: io(),
+            }
+            .into(),
+            HandshakeError::AcceptMismatch.into(),
+            UrlError::Scheme.into(),
+            Error::Header {
+                name: "Host".into(),
+                error: BuildError::HeaderReserved,
+            },
+            AttemptsExhausted { attempts_max: 3 }.into(),
+        ] {
+            let message = error.to_string();
+            let mut source = std::error::Error::source(&error);
+            while let Some(cause) = source {
+                assert!(!message.contains(&cause.to_string()), "{message}");
+                source = cause.source();
+            }
+        }
+        let error = DialError::ConnectFailed {
+            attempts: attempts(2),
+        };
+        assert_eq!(
+            error.to_string(),
+            "cannot connect to any of 2 addresses (127.0.0.1:80: the cause, 127.0.0.1:80: the cause)"
+        );
     }
 }

@@ -3,7 +3,7 @@
 
 use linerate_proto::SendError;
 
-use crate::{Closed, Error};
+use crate::{Closed, Error, dial::is_transient_io};
 
 /// Whether, and how soon, to connect again.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -47,15 +47,16 @@ impl Retry {
             Error::StatusUnexpected(response) => return Self::after_status(response.status),
             Error::AttemptsExhausted(_)
             | Error::Build(_)
+            | Error::Header { .. }
             | Error::Refused { .. }
             | Error::Url(_) => false,
             Error::Dial(error) => error.is_transient(),
+            Error::Io(error) => is_transient_io(error),
             Error::Send(error) => matches!(error, SendError::Closed),
             Error::Abnormal
             | Error::CloseTimeout { .. }
             | Error::Handshake(_)
-            | Error::HandshakeTimeout { .. }
-            | Error::Io(_) => true,
+            | Error::HandshakeTimeout { .. } => true,
         };
         match is_transient {
             true => Self::Soon,
@@ -70,6 +71,8 @@ impl Retry {
 
 #[cfg(test)]
 mod tests {
+    use linerate_proto::ProtocolError;
+
     use super::*;
 
     /// Returns the first cells of the rows that begin with `word`, and their answers.
@@ -106,6 +109,26 @@ mod tests {
             }
         }
         assert_eq!(known, 2_000 + 14, "every code that may end a connection");
+    }
+
+    #[test]
+    fn errors_of_an_open_connection_are_sorted_by_their_cause() {
+        for (error, retry) in [
+            (ProtocolError::UnmaskedFrame.into(), Retry::Never),
+            (
+                ProtocolError::InvalidUtf8 { offset: 0 }.into(),
+                Retry::Never,
+            ),
+            (SendError::Closed.into(), Retry::Soon),
+            (
+                SendError::CloseReasonTooLong { bytes: 124 }.into(),
+                Retry::Never,
+            ),
+            (Error::Abnormal, Retry::Soon),
+            (Error::Refused { status: 503 }, Retry::Never),
+        ] {
+            assert_eq!(Retry::after_error(&error), retry, "{error}");
+        }
     }
 
     #[test]

@@ -74,7 +74,8 @@ impl WebSocket {
     /// bytes are queued.
     ///
     /// # Errors
-    /// The connection is closing or closed.
+    /// The connection is closing or closed; [`recv`](Self::recv) and [`closed`](Self::closed)
+    /// return why.
     ///
     /// # Cancel safety
     /// Dropping the future before it completes sends no part of the message.

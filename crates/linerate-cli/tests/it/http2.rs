@@ -8,9 +8,7 @@ use h2::{
     client::{SendRequest, handshake},
 };
 use http::{Request, Response};
-use linerate::{
-    Client, CloseCode, Error, Message, Options, WebSocket, tls,
-};
+use linerate::{Client, CloseCode, Error, Message, Options, WebSocket, tls};
 use serde_json::{Value, json};
 use tokio::{io::AsyncWriteExt, net::TcpStream, time::timeout};
 

@@ -2,7 +2,10 @@
 
 use linerate_proto::handshake::{BuildError, ClientHandshake, HandshakeLimits, Origin};
 
-use crate::dial::{Target, basic};
+use crate::{
+    Error, Result,
+    dial::{Target, basic},
+};
 
 /// The parts of a request that the application sets.
 #[derive(Clone, Default)]
@@ -52,7 +55,7 @@ impl RequestParts {
         &self,
         target: &Target,
         limits: HandshakeLimits,
-    ) -> Result<ClientHandshake, BuildError> {
+    ) -> Result<ClientHandshake> {
         let key = rand::random();
         let mut handshake = ClientHandshake::new(&target.authority, &target.path_and_query, key)?
             .with_limits(limits);
@@ -68,19 +71,29 @@ impl RequestParts {
                 continue;
             }
             is_authorized |= name.eq_ignore_ascii_case("Authorization");
-            handshake = handshake.with_header(name, value)?;
+            handshake = with_header(handshake, name, value)?;
         }
         if let Some(credentials) = target.credentials.as_ref().filter(|_| !is_authorized) {
-            handshake = handshake.with_header("Authorization", &basic(credentials))?;
+            handshake = with_header(handshake, "Authorization", &basic(credentials))?;
         }
         if !cookies.is_empty() {
-            handshake = handshake.with_header("Cookie", &cookies.join("; "))?;
+            handshake = with_header(handshake, "Cookie", &cookies.join("; "))?;
         }
         if let Some(origin) = &self.origin {
             handshake = handshake.with_origin(origin.clone());
         }
         Ok(handshake)
     }
+}
+
+/// Adds a header; the error names it.
+fn with_header(handshake: ClientHandshake, name: &str, value: &str) -> Result<ClientHandshake> {
+    handshake
+        .with_header(name, value)
+        .map_err(|error| Error::Header {
+            name: name.to_owned(),
+            error,
+        })
 }
 
 #[cfg(test)]
@@ -143,7 +156,11 @@ mod tests {
             let mut parts = RequestParts::default();
             parts.headers.push((name.into(), "x".into()));
             let error = parts.handshake(&target, HandshakeLimits::default());
-            assert_eq!(error.unwrap_err(), BuildError::HeaderReserved, "{name}");
+            let expected = format!(
+                "cannot send the header {name:?}: {}",
+                BuildError::HeaderReserved
+            );
+            assert_eq!(error.unwrap_err().to_string(), expected);
         }
     }
 

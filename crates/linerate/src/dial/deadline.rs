@@ -87,6 +87,7 @@ impl Deadline {
                 phase,
                 elapsed: since.elapsed(),
                 limit,
+                attempts: Vec::new(),
             }
         })
     }
@@ -115,6 +116,7 @@ mod tests {
             phase,
             elapsed,
             limit,
+            ..
         } = error
         else {
             panic!("{error}");

@@ -1,5 +1,7 @@
 //! Errors of connecting to a server.
 
+#[cfg(unix)]
+use std::path::PathBuf;
 use std::{fmt, io, net::SocketAddr, time::Duration};
 
 use super::{ProxyError, RedirectError};
@@ -17,32 +19,33 @@ pub enum DialError {
     /// None of the addresses accepted a connection.
     #[error(fmt = fmt_connect_failed)]
     ConnectFailed {
-        /// The address whose attempt failed last.
-        address: SocketAddr,
-        /// The number of addresses tried.
-        attempts: usize,
-        /// Why that attempt failed.
-        source: io::Error,
+        /// All attempts, in the order in which they began.
+        attempts: Vec<Attempt>,
     },
     /// The server cannot be reached over HTTP/3.
     #[cfg(feature = "http3")]
     #[error("{0}")]
-    Http3(#[source] Http3Error),
+    Http3(Http3Error),
     /// ALPN selected a protocol over which this client cannot open a WebSocket. This happens if the
     /// client's TLS configuration offers such a protocol.
     #[error("cannot open a WebSocket over the selected protocol; check the ALPN protocols")]
     ProtocolUnsupported,
     /// The proxy failed or refused the connection.
     #[error("proxy connection failed: {0}")]
-    Proxy(#[source] ProxyError),
+    Proxy(ProxyError),
     /// A redirect was not followed.
     #[error("redirect not followed: {0}")]
-    Redirect(#[source] RedirectError),
+    Redirect(RedirectError),
     /// The host name could not be resolved.
-    #[error("cannot resolve host name: {0}")]
-    ResolveFailed(#[source] io::Error),
+    #[error("cannot resolve {host}: {error}")]
+    ResolveFailed {
+        /// The host name, of the server or of a proxy.
+        host: String,
+        /// Why it could not be resolved.
+        error: io::Error,
+    },
     /// A phase exceeded its time limit.
-    #[error("{phase} timed out after {elapsed:.3?}; the limit is {limit:?}")]
+    #[error(fmt = fmt_timed_out)]
     TimedOut {
         /// The phase that took too long.
         phase: Phase,
@@ -51,14 +54,50 @@ pub enum DialError {
         elapsed: Duration,
         /// The time limit.
         limit: Duration,
+        /// The attempts to connect, in the order in which they began. Empty for other phases.
+        attempts: Vec<Attempt>,
     },
     /// The TLS handshake failed, or the certificate is not trusted.
-    #[error("TLS handshake failed: {0}")]
-    Tls(#[source] io::Error),
+    #[error(fmt = fmt_tls)]
+    Tls(io::Error),
     /// The URL starts with `wss://`, but this build has no TLS.
     #[cfg(not(feature = "rustls"))]
     #[error("wss:// requires the feature `rustls`")]
     TlsMissing,
+    /// The URL starts with `ws://`, but the server answered in TLS.
+    #[error("server requires TLS on this port; use wss:// instead of ws://")]
+    TlsRequired,
+    /// The URL starts with `wss://`, but the server did not answer in TLS.
+    #[error("server does not use TLS on this port; use ws:// instead of wss://, or another port")]
+    TlsUnsupported,
+    /// The Unix socket does not accept connections.
+    #[cfg(unix)]
+    #[error("cannot connect to the Unix socket {}: {error}", .path.display())]
+    UnixConnectFailed {
+        /// The path of the socket.
+        path: PathBuf,
+        /// Why the connection failed.
+        error: io::Error,
+    },
+}
+
+/// An attempt to connect to one address of a server.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Attempt {
+    /// The address.
+    pub address: SocketAddr,
+    /// Why the attempt failed; `None` if there was no answer before time was up.
+    pub error: Option<io::Error>,
+}
+
+impl fmt::Display for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.error {
+            Some(error) => write!(f, "{}: {error}", self.address),
+            None => write!(f, "{}: no answer", self.address),
+        }
+    }
 }
 
 /// Why a server cannot be reached over HTTP/3.
@@ -106,35 +145,136 @@ impl fmt::Display for Phase {
 }
 
 impl DialError {
+    /// Adds the attempts to connect to the error for a phase that timed out.
+    pub(super) fn with_attempts(mut self, tried: Vec<Attempt>) -> Self {
+        if let Self::TimedOut { attempts, .. } = &mut self {
+            *attempts = tried;
+        }
+        self
+    }
+
     /// Returns whether a retry may succeed.
     pub(crate) fn is_transient(&self) -> bool {
         match self {
-            Self::AddressesDenied { .. } | Self::ProtocolUnsupported | Self::Redirect(_) => false,
+            Self::AddressesDenied { .. }
+            | Self::ProtocolUnsupported
+            | Self::Redirect(_)
+            | Self::TlsRequired
+            | Self::TlsUnsupported => false,
             #[cfg(feature = "http3")]
             Self::Http3(_) => false,
             #[cfg(not(feature = "rustls"))]
             Self::TlsMissing => false,
             Self::Proxy(error) => error.is_transient(),
-            Self::ConnectFailed { .. }
-            | Self::ResolveFailed(_)
-            | Self::TimedOut { .. }
-            | Self::Tls(_) => true,
+            Self::Tls(error) => is_transient_io(error),
+            #[cfg(unix)]
+            Self::UnixConnectFailed { .. } => true,
+            Self::ConnectFailed { .. } | Self::ResolveFailed { .. } | Self::TimedOut { .. } => true,
         }
     }
 }
 
-/// Writes that none of the addresses accepted a connection, and which was tried last.
-fn fmt_connect_failed(
-    address: &SocketAddr,
-    attempts: &usize,
-    source: &io::Error,
+/// Returns whether a retry may succeed after an error of a stream, which is `false` if it is an
+/// error of TLS that another handshake would meet again.
+pub(crate) fn is_transient_io(error: &io::Error) -> bool {
+    #[cfg(feature = "rustls")]
+    if let Some(error) = tls_error(error) {
+        return is_transient_tls(error);
+    }
+    error.kind() != io::ErrorKind::InvalidInput
+}
+
+#[cfg(feature = "rustls")]
+fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
+    error.get_ref()?.downcast_ref()
+}
+
+#[cfg(feature = "rustls")]
+fn is_transient_tls(error: &rustls::Error) -> bool {
+    use rustls::AlertDescription as Alert;
+
+    match error {
+        rustls::Error::AlertReceived(alert) => matches!(
+            alert,
+            Alert::CloseNotify | Alert::InternalError | Alert::UserCanceled
+        ),
+        rustls::Error::InvalidCertificate(_)
+        | rustls::Error::InvalidMessage(_)
+        | rustls::Error::NoApplicationProtocol
+        | rustls::Error::NoCertificatesPresented
+        | rustls::Error::PeerIncompatible(_)
+        | rustls::Error::UnsupportedNameType => false,
+        _ => true,
+    }
+}
+
+/// Returns the error of a TLS handshake.
+#[cfg(feature = "rustls")]
+pub(super) fn of_tls(error: io::Error) -> DialError {
+    use rustls::{Error, InvalidMessage};
+
+    match tls_error(&error) {
+        Some(Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
+            DialError::TlsUnsupported
+        }
+        _ => DialError::Tls(error),
+    }
+}
+
+/// Writes why a TLS handshake failed, and the likely remedy.
+fn fmt_tls(error: &io::Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(f, "TLS handshake failed: {error}")?;
+    #[cfg(feature = "rustls")]
+    if let Some(rustls::Error::InvalidCertificate(error)) = tls_error(error) {
+        use rustls::CertificateError;
+
+        return f.write_str(match error {
+            CertificateError::BadSignature | CertificateError::UnknownIssuer => {
+                "; if this is your own certificate authority, trust it with Client::with_tls"
+            }
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+                "; the server's certificate has to be renewed, or the clock is wrong"
+            }
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                "; check the clock"
+            }
+            _ => "",
+        });
+    }
+    Ok(())
+}
+
+/// Writes that none of the addresses accepted a connection, with all attempts.
+fn fmt_connect_failed(attempts: &[Attempt], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match attempts {
+        [attempt] => write!(f, "cannot connect to {attempt}"),
+        _ => write!(f, "cannot connect to any of {} addresses", attempts.len())
+            .and_then(|()| fmt_attempts(attempts, f)),
+    }
+}
+
+/// Writes which phase timed out, with the attempts to connect.
+fn fmt_timed_out(
+    phase: &Phase,
+    elapsed: &Duration,
+    limit: &Duration,
+    attempts: &[Attempt],
     f: &mut fmt::Formatter<'_>,
 ) -> fmt::Result {
+    write!(
+        f,
+        "{phase} timed out after {elapsed:.3?}; the limit is {limit:?}"
+    )?;
+    fmt_attempts(attempts, f)
+}
+
+fn fmt_attempts(attempts: &[Attempt], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for (index, attempt) in attempts.iter().enumerate() {
+        let separator = if index == 0 { " (" } else { ", " };
+        write!(f, "{separator}{attempt}")?;
+    }
     match attempts {
-        1 => write!(f, "cannot connect to {address}: {source}"),
-        _ => write!(
-            f,
-            "cannot connect to any of {attempts} addresses, {address} last: {source}"
-        ),
+        [] => Ok(()),
+        _ => f.write_str(")"),
     }
 }

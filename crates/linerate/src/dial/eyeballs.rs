@@ -8,7 +8,7 @@ use std::{
     collections::VecDeque,
     future::{Future, poll_fn},
     io,
-    net::{Ipv4Addr, SocketAddr},
+    net::SocketAddr,
     pin::{Pin, pin},
     task::{Context, Poll},
     time::Duration,
@@ -16,7 +16,7 @@ use std::{
 
 use tokio::time::{Instant, sleep};
 
-use super::DialError;
+use super::Attempt;
 
 /// How long to wait for an answer before trying the next address in parallel (§5: "a recommended
 /// value for a default delay is 250 milliseconds").
@@ -50,12 +50,13 @@ pub(super) fn order(addresses: Vec<SocketAddr>) -> VecDeque<SocketAddr> {
 /// previous one, or as soon as an attempt fails. The first connection wins, and the other attempts
 /// are cancelled.
 ///
-/// # Errors
-/// All attempts failed.
+/// Returns `None` if all attempts failed. Each attempt is recorded in `attempts` when it begins, so
+/// that the record is complete if the future is dropped.
 pub(super) async fn race<T, F>(
     addresses: VecDeque<SocketAddr>,
     connect: impl FnMut(SocketAddr) -> F,
-) -> Result<T, DialError>
+    attempts: &mut Vec<Attempt>,
+) -> Option<T>
 where
     F: Future<Output = io::Result<T>>,
 {
@@ -63,15 +64,13 @@ where
         waiting: addresses,
         running: Vec::new(),
         connect,
-        attempts: 0,
-        address: (Ipv4Addr::UNSPECIFIED, 0).into(),
-        error: io::ErrorKind::AddrNotAvailable.into(),
+        attempts,
     };
     let mut delay = pin!(sleep(ATTEMPT_DELAY));
     poll_fn(|cx| {
         loop {
             let has_failed = match race.poll_running(cx) {
-                Poll::Ready(Some(connection)) => return Poll::Ready(Ok(connection)),
+                Poll::Ready(Some(connection)) => return Poll::Ready(Some(connection)),
                 Poll::Ready(None) => true,
                 Poll::Pending => false,
             };
@@ -84,7 +83,7 @@ where
                 return Poll::Pending;
             }
             if !race.start_next() {
-                return Poll::Ready(Err(race.lost()));
+                return Poll::Ready(None);
             }
             delay.as_mut().reset(Instant::now() + ATTEMPT_DELAY);
         }
@@ -93,18 +92,15 @@ where
 }
 
 /// Connection attempts that run in parallel.
-struct Race<F, C> {
+struct Race<'a, F, C> {
     waiting: VecDeque<SocketAddr>,
-    running: Vec<(SocketAddr, Pin<Box<F>>)>,
+    /// Each attempt with its index in `attempts`.
+    running: Vec<(usize, Pin<Box<F>>)>,
     connect: C,
-    attempts: usize,
-    /// The address of the attempt that failed last.
-    address: SocketAddr,
-    /// The error of that attempt.
-    error: io::Error,
+    attempts: &'a mut Vec<Attempt>,
 }
 
-impl<T, F, C> Race<F, C>
+impl<T, F, C> Race<'_, F, C>
 where
     F: Future<Output = io::Result<T>>,
     C: FnMut(SocketAddr) -> F,
@@ -115,8 +111,11 @@ where
             return false;
         };
         let attempt = Box::pin((self.connect)(address));
-        self.running.push((address, attempt));
-        self.attempts += 1;
+        self.running.push((self.attempts.len(), attempt));
+        self.attempts.push(Attempt {
+            address,
+            error: None,
+        });
         true
     }
 
@@ -124,12 +123,12 @@ where
     fn poll_running(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {
         let mut has_failed = false;
         let mut at = 0;
-        while let Some((address, attempt)) = self.running.get_mut(at) {
+        while let Some((index, attempt)) = self.running.get_mut(at) {
             match attempt.as_mut().poll(cx) {
                 Poll::Pending => at += 1,
                 Poll::Ready(Ok(connection)) => return Poll::Ready(Some(connection)),
                 Poll::Ready(Err(error)) => {
-                    (self.address, self.error) = (*address, error);
+                    self.attempts[*index].error = Some(error);
                     drop(self.running.remove(at));
                     has_failed = true;
                 }
@@ -139,14 +138,6 @@ where
             Poll::Ready(None)
         } else {
             Poll::Pending
-        }
-    }
-
-    fn lost(&mut self) -> DialError {
-        DialError::ConnectFailed {
-            address: self.address,
-            attempts: self.attempts,
-            source: std::mem::replace(&mut self.error, io::ErrorKind::Other.into()),
         }
     }
 }
@@ -198,10 +189,10 @@ mod tests {
     /// Races addresses whose ports determine how they answer; returns the winner's port and when
     /// each attempt began, in milliseconds. Port 1 never answers, port 2 refuses, and any other
     /// port connects after that number of milliseconds.
-    async fn raced(texts: &[&str]) -> (Result<u16, String>, Vec<(u16, u128)>) {
+    async fn raced(texts: &[&str]) -> (Result<u16, Vec<String>>, Vec<(u16, u128)>) {
         let start = Instant::now();
         let begun = RefCell::new(Vec::new());
-        let won = race(addresses(texts), |address| {
+        let connect = |address: SocketAddr| {
             let port = address.port();
             begun.borrow_mut().push((port, start.elapsed().as_millis()));
             async move {
@@ -214,8 +205,12 @@ mod tests {
                     }
                 }
             }
-        });
-        let won = won.await.map_err(|error| error.to_string());
+        };
+        let mut attempts = Vec::new();
+        let raced = race(addresses(texts), connect, &mut attempts);
+        let won = tokio::time::timeout(Duration::from_secs(1), raced).await;
+        let attempts = attempts.iter().map(ToString::to_string).collect();
+        let won = won.ok().flatten().ok_or(attempts);
         (won, begun.into_inner())
     }
 
@@ -248,11 +243,16 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn when_all_refuse_the_error_names_the_last_and_says_how_many_were_tried() {
-        let (won, begun) = raced(&["[::1]:2", "127.0.0.1:2", "[::2]:2"]).await;
+    async fn when_no_attempt_succeeds_all_are_recorded() {
+        let (won, begun) = raced(&["[::1]:2", "127.0.0.1:1", "[::2]:2"]).await;
+        let attempts = won.unwrap_err();
         assert_eq!(
-            won,
-            Err("cannot connect to any of 3 addresses, [::2]:2 last: connection refused".into())
+            attempts,
+            [
+                "[::1]:2: connection refused",
+                "127.0.0.1:1: no answer",
+                "[::2]:2: connection refused"
+            ]
         );
         assert_eq!(begun.len(), 3);
     }

@@ -8,7 +8,7 @@ use std::{
 use linerate_proto::url::Host;
 use quinn::{ClientConfig, Connection, Endpoint};
 
-use super::{Deadline, DialError, Dialer, Http3Error, Phase, Target, eyeballs};
+use super::{Deadline, DialError, Dialer, Http3Error, Target};
 
 impl Dialer {
     /// Connects to `target` over QUIC.
@@ -34,12 +34,9 @@ impl Dialer {
             Host::Ipv6(address) => address.to_string(),
         };
         let addresses = self.resolve(&target.host, target.port, deadline).await?;
-        let addresses = eyeballs::order(self.allowed(addresses)?);
+        let addresses = self.allowed(addresses)?;
         let connect = |address| connect(address, config.clone(), &name);
-        let raced = eyeballs::race(addresses, connect);
-        deadline
-            .keep(Phase::Connect, self.timeouts.connect, raced)
-            .await?
+        self.race(addresses, connect, deadline).await
     }
 }
 

@@ -40,10 +40,14 @@ pub(super) async fn resolve(
     let address: IpAddr = match host {
         Host::Name(name) => {
             let resolved = resolver.resolve(name, port).await;
-            let addresses = resolved.map_err(DialError::ResolveFailed)?;
+            let failed = |error| DialError::ResolveFailed {
+                host: name.clone(),
+                error,
+            };
+            let addresses = resolved.map_err(failed)?;
             if addresses.is_empty() {
                 let error = io::Error::new(io::ErrorKind::NotFound, "no addresses found");
-                return Err(DialError::ResolveFailed(error));
+                return Err(failed(error));
             }
             return Ok(addresses);
         }

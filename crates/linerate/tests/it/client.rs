@@ -39,8 +39,8 @@ async fn an_address_where_nobody_listens_is_an_error_of_the_socket() {
         .unwrap_err();
     assert!(
         matches!(
-            error,
-            Error::Dial(DialError::ConnectFailed { attempts: 1, .. })
+            &error,
+            Error::Dial(DialError::ConnectFailed { attempts }) if attempts.len() == 1
         ),
         "{error}"
     );

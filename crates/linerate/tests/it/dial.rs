@@ -83,11 +83,13 @@ async fn phase_that_takes_too_long(client: Client, url: &str) -> Phase {
         phase,
         elapsed,
         limit,
+        attempts,
     }) = error
     else {
         panic!("{error}");
     };
     assert_eq!(limit, LIMIT);
+    assert_eq!(attempts.is_empty(), phase != Phase::Connect);
     assert!(elapsed >= LIMIT, "{elapsed:?}");
     phase
 }
@@ -162,14 +164,14 @@ async fn names_without_addresses_are_errors_that_say_so() {
     let error = client.connect("ws://linerate.test/").await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "cannot resolve host name: no addresses found"
+        "cannot resolve linerate.test: no addresses found"
     );
     // This name is reserved for the purpose (RFC 6761 §6.4).
     let error = linerate::connect("ws://linerate.invalid/")
         .await
         .unwrap_err();
     assert!(
-        matches!(error, Error::Dial(DialError::ResolveFailed(_))),
+        matches!(error, Error::Dial(DialError::ResolveFailed { .. })),
         "{error}"
     );
 }

@@ -185,7 +185,7 @@ async fn a_request_is_judged_as_over_http1() {
 
     let status = |error| match error {
         Error::StatusUnexpected(response) => {
-            assert_eq!(response.text().is_empty(), response.status != 401);
+            assert!(!response.text().is_empty());
             response.status
         }
         error => panic!("{error}"),

@@ -33,3 +33,5 @@ mod support;
 #[cfg(feature = "rustls")]
 mod tls;
 mod types;
+#[cfg(unix)]
+mod unix;

@@ -142,8 +142,56 @@ async fn a_certificate_that_nobody_vouches_for_is_refused() {
             matches!(error, Error::Dial(DialError::Tls(_))) && text.contains("certificate"),
             "{text}"
         );
+        assert!(
+            text.contains("Client::with_tls") && !error.is_transient(),
+            "{text}"
+        );
     }
     server.stop().await;
+}
+
+#[tokio::test]
+async fn tls_on_one_side_only_is_named_with_the_remedy() {
+    let (server, client) = secure(Options::default()).await;
+    let error = client.connect(&url(&server).replace("wss:", "ws:")).await;
+    let error = error.unwrap_err();
+    assert!(
+        matches!(error, Error::Dial(DialError::TlsRequired)),
+        "{error}"
+    );
+    assert!(error.to_string().contains("use wss://") && !error.is_transient());
+    server.stop().await;
+
+    let server = Running::echo().await;
+    let error = client.connect(&server.url().replace("ws:", "wss:")).await;
+    let error = error.unwrap_err();
+    assert!(
+        matches!(error, Error::Dial(DialError::TlsUnsupported)),
+        "{error}"
+    );
+    assert!(error.to_string().contains("use ws://") && !error.is_transient());
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn an_alert_is_recognized_however_it_is_cut() {
+    let alert = b"\x15\x03\x03\x00\x02\x02\x32";
+    for cut in 1..=alert.len() {
+        let (ours, mut theirs) = tokio::io::duplex(1 << 10);
+        let answering = tokio::spawn(async move {
+            theirs.write_all(&alert[..cut]).await.unwrap();
+            tokio::task::yield_now().await;
+            _ = theirs.write_all(&alert[cut..]).await;
+            _ = theirs.read_to_end(&mut Vec::new()).await;
+        });
+        let connected = Client::new().connect_over(ours, "ws://example.com/").await;
+        let error = connected.unwrap_err();
+        assert!(
+            matches!(error, Error::Dial(DialError::TlsRequired)),
+            "{error}"
+        );
+        in_time(answering).await.unwrap();
+    }
 }
 
 #[tokio::test]

@@ -7,6 +7,8 @@ use linerate_proto::{
     url::UrlError,
 };
 
+use crate::dial::is_transient_io;
+
 /// Why a string is not a proxy URL.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -51,17 +53,16 @@ pub enum ProxyError {
         /// The name of the variable.
         variable: &'static str,
         /// What is wrong with its value.
-        #[source]
         error: ProxyUrlError,
     },
     /// The proxy refused the CONNECT request, or its response is malformed.
     #[error(fmt = fmt_http)]
-    Http(#[source] HandshakeError),
+    Http(HandshakeError),
     /// The stream failed or ended.
-    #[error("{0}")]
+    #[error(transparent)]
     Io(#[from] io::Error),
     /// The request for the destination cannot be built.
-    #[error("{0}")]
+    #[error(transparent)]
     Request(#[from] BuildError),
     /// A host name is too long for SOCKS5.
     #[error("host name has {bytes} bytes; SOCKS5 allows at most {bytes_max}")]
@@ -92,10 +93,8 @@ impl ProxyError {
             | Self::NameTooLong { .. }
             | Self::Request(_)
             | Self::SocksMalformed => false,
-            Self::DataUnexpected { .. }
-            | Self::Http(_)
-            | Self::Io(_)
-            | Self::SocksRefused { .. } => true,
+            Self::Io(error) => is_transient_io(error),
+            Self::DataUnexpected { .. } | Self::Http(_) | Self::SocksRefused { .. } => true,
         }
     }
 }
