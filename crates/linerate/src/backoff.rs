@@ -4,7 +4,7 @@ use std::{fmt, ops::ControlFlow, sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep};
 
-use crate::{Closed, retry::Retry};
+use crate::{Closed, attempts::AttemptsExhausted, retry::Retry};
 
 /// Determines whether to connect again, and how long to wait before that: a random time whose upper
 /// bound doubles with each failed attempt.
@@ -41,8 +41,9 @@ use crate::{Closed, retry::Retry};
 ///
 /// # When to connect again
 ///
-/// [`wait_after`](Self::wait_after), [`Closed::is_transient`] and [`Error::is_transient`](crate::Error::is_transient) follow
-/// this table; [`with_retry_if`](Self::with_retry_if) replaces its rows about close codes:
+/// [`wait_after`](Self::wait_after), [`Closed::is_transient`] and
+/// [`Error::is_transient`](crate::Error::is_transient) follow this table;
+/// [`with_retry_if`](Self::with_retry_if) replaces its rows about close codes:
 ///
 #[doc = include_str!("retry.md")]
 #[derive(Clone, Debug)]
@@ -61,14 +62,6 @@ pub struct Backoff {
 /// The application's decision whether to connect again.
 #[derive(Clone)]
 struct RetryIf(Arc<dyn Fn(&Closed) -> bool + Send + Sync>);
-
-/// The error returned when the maximum number of connection attempts has been made.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("gave up after {attempts_max} attempts to connect")]
-pub struct AttemptsExhausted {
-    /// The maximum number of attempts.
-    pub attempts_max: u32,
-}
 
 impl Backoff {
     /// Creates a policy with the defaults: the first wait takes at most one second, later ones at
@@ -189,7 +182,7 @@ impl Backoff {
     ) -> crate::Result<ControlFlow<Closed, Duration>> {
         let retry = match &end {
             Ok(closed) => self.retry_after_close(closed),
-            Err(error) => Retry::after_error(error),
+            Err(error) => error.retry(),
         };
         let retry_after = match end {
             Ok(closed) if retry == Retry::Never => return Ok(ControlFlow::Break(closed)),

@@ -6,7 +6,6 @@ mod http2;
 #[cfg(feature = "http3")]
 mod http3;
 mod request;
-mod response;
 
 #[cfg(unix)]
 use std::path::Path;
@@ -29,11 +28,11 @@ use crate::{
     },
     link::{Driver, HandshakeResult, Link},
     options::Settings,
+    response::Response,
     transport::Transport,
 };
 use body::Body;
 use request::RequestParts;
-pub use response::Response;
 
 /// How long to wait for the body of a refusal, which matters less than the refusal itself.
 const BODY_TIME_MAX: Duration = Duration::from_secs(1);

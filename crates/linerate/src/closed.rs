@@ -38,7 +38,7 @@ use crate::retry::Retry;
 #[non_exhaustive]
 pub struct Closed {
     /// The code that decides what to do next: that of the peer's Close frame or, if there is none,
-    /// that of ours. [`NO_STATUS`](Self::NO_STATUS) if that frame has no code, and
+    /// our own. [`NO_STATUS`](Self::NO_STATUS) if that frame has no code, and
     /// [`ABNORMAL`](Self::ABNORMAL) if neither side sent a Close frame.
     pub code: u16,
     /// True if both sides sent a Close frame (§7.1.4).

@@ -10,6 +10,7 @@ mod quic;
 mod redirect;
 mod resolve;
 mod target;
+mod transient;
 
 #[cfg(unix)]
 use std::path::Path;
@@ -25,14 +26,13 @@ use tokio::net::TcpStream;
 #[cfg(unix)]
 use tokio::net::UnixStream;
 
-pub use crate::backoff::AttemptsExhausted;
+pub use crate::attempts::AttemptsExhausted;
 use crate::transport::Transport;
 
 pub(crate) use deadline::Deadline;
 pub use deadline::Timeouts;
 #[cfg(feature = "http3")]
 pub use error::Http3Error;
-pub(crate) use error::is_transient_io;
 pub use error::{Attempt, DialError, Phase};
 use proxy::Destination;
 pub(crate) use proxy::ProxyChoice;
@@ -41,6 +41,7 @@ pub use redirect::RedirectError;
 pub(crate) use redirect::is_redirect;
 pub use resolve::{Resolve, ResolveFuture, SystemResolver};
 pub(crate) use target::{Target, basic};
+pub(crate) use transient::is_transient_io;
 
 /// A function that returns whether a client may connect to an address.
 pub(crate) type AddressCheck = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;

@@ -8,7 +8,12 @@ use linerate_proto::{
     url::UrlError,
 };
 
-use crate::{backoff::AttemptsExhausted, client::Response, dial::DialError, retry::Retry};
+use crate::{
+    attempts::AttemptsExhausted,
+    dial::{DialError, is_transient_io},
+    response::Response,
+    retry::Retry,
+};
 
 /// The result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -112,7 +117,7 @@ impl Error {
     /// Returns whether connecting again with the same request may succeed, by the
     /// [table](crate::Backoff#when-to-connect-again) of [`Backoff`](crate::Backoff).
     pub fn is_transient(&self) -> bool {
-        !Retry::after_error(self).is_never()
+        !self.retry().is_never()
     }
 
     /// Returns how long to wait before the next attempt, if the server refused the WebSocket and
@@ -121,6 +126,30 @@ impl Error {
         match self {
             Self::StatusUnexpected(response) => response.retry_after(),
             _ => None,
+        }
+    }
+
+    /// Returns whether, and how soon, to connect again.
+    pub(crate) fn retry(&self) -> Retry {
+        let is_transient = match self {
+            Self::Protocol(error) => return Retry::after_code(error.close_code().as_u16()),
+            Self::StatusUnexpected(response) => return Retry::after_status(response.status),
+            Self::AttemptsExhausted(_)
+            | Self::Build(_)
+            | Self::Header { .. }
+            | Self::Refused { .. }
+            | Self::Url(_) => false,
+            Self::Dial(error) => error.is_transient(),
+            Self::Io(error) => is_transient_io(error),
+            Self::Send(error) => matches!(error, SendError::Closed),
+            Self::Abnormal
+            | Self::CloseTimeout { .. }
+            | Self::Handshake(_)
+            | Self::HandshakeTimeout { .. } => true,
+        };
+        match is_transient {
+            true => Retry::Soon,
+            false => Retry::Never,
         }
     }
 }
@@ -201,7 +230,7 @@ mod tests {
 
     #[test]
     fn no_cause_is_printed_twice() {
-        let io = || io::Error::new(io::ErrorKind::Other, "the cause");
+        let io = || io::Error::other("the cause");
         let attempts = |errors: usize| {
             let address = ([127, 0, 0, 1], 80).into();
             let error = || Some(io());
@@ -247,5 +276,25 @@ mod tests {
             error.to_string(),
             "cannot connect to any of 2 addresses (127.0.0.1:80: the cause, 127.0.0.1:80: the cause)"
         );
+    }
+
+    #[test]
+    fn errors_of_an_open_connection_are_sorted_by_their_cause() {
+        for (error, retry) in [
+            (ProtocolError::UnmaskedFrame.into(), Retry::Never),
+            (
+                ProtocolError::InvalidUtf8 { offset: 0 }.into(),
+                Retry::Never,
+            ),
+            (SendError::Closed.into(), Retry::Soon),
+            (
+                SendError::CloseReasonTooLong { bytes: 124 }.into(),
+                Retry::Never,
+            ),
+            (Error::Abnormal, Retry::Soon),
+            (Error::Refused { status: 503 }, Retry::Never),
+        ] {
+            assert_eq!(error.retry(), retry, "{error}");
+        }
     }
 }

@@ -48,6 +48,7 @@
 //! nothing.
 #![forbid(unsafe_code)]
 
+mod attempts;
 #[cfg(feature = "axum")]
 pub mod axum;
 mod backoff;
@@ -70,6 +71,7 @@ mod options;
 pub mod parts;
 mod pool;
 pub mod relay;
+mod response;
 mod retry;
 mod server;
 mod sink;

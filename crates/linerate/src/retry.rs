@@ -1,9 +1,7 @@
 //! The table that decides whether to connect again (RFC 6455 §7.4, RFC 9110 §15); `retry.md`
 //! documents it.
 
-use linerate_proto::SendError;
-
-use crate::{Closed, Error, dial::is_transient_io};
+use linerate_proto::engine::Closed;
 
 /// Whether, and how soon, to connect again.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -40,30 +38,6 @@ impl Retry {
         }
     }
 
-    /// Returns what to do after an error.
-    pub(crate) fn after_error(error: &Error) -> Self {
-        let is_transient = match error {
-            Error::Protocol(error) => return Self::after_code(error.close_code().as_u16()),
-            Error::StatusUnexpected(response) => return Self::after_status(response.status),
-            Error::AttemptsExhausted(_)
-            | Error::Build(_)
-            | Error::Header { .. }
-            | Error::Refused { .. }
-            | Error::Url(_) => false,
-            Error::Dial(error) => error.is_transient(),
-            Error::Io(error) => is_transient_io(error),
-            Error::Send(error) => matches!(error, SendError::Closed),
-            Error::Abnormal
-            | Error::CloseTimeout { .. }
-            | Error::Handshake(_)
-            | Error::HandshakeTimeout { .. } => true,
-        };
-        match is_transient {
-            true => Self::Soon,
-            false => Self::Never,
-        }
-    }
-
     pub(crate) fn is_never(self) -> bool {
         self == Self::Never
     }
@@ -71,8 +45,6 @@ impl Retry {
 
 #[cfg(test)]
 mod tests {
-    use linerate_proto::ProtocolError;
-
     use super::*;
 
     /// Returns the first cells of the rows that begin with `word`, and their answers.
@@ -109,26 +81,6 @@ mod tests {
             }
         }
         assert_eq!(known, 2_000 + 14, "every code that may end a connection");
-    }
-
-    #[test]
-    fn errors_of_an_open_connection_are_sorted_by_their_cause() {
-        for (error, retry) in [
-            (ProtocolError::UnmaskedFrame.into(), Retry::Never),
-            (
-                ProtocolError::InvalidUtf8 { offset: 0 }.into(),
-                Retry::Never,
-            ),
-            (SendError::Closed.into(), Retry::Soon),
-            (
-                SendError::CloseReasonTooLong { bytes: 124 }.into(),
-                Retry::Never,
-            ),
-            (Error::Abnormal, Retry::Soon),
-            (Error::Refused { status: 503 }, Retry::Never),
-        ] {
-            assert_eq!(Retry::after_error(&error), retry, "{error}");
-        }
     }
 
     #[test]

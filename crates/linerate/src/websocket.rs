@@ -217,8 +217,8 @@ impl WebSocket {
         self.link.lock().engine().state()
     }
 
-    /// Returns how the connection ended: the Close frames of both sides, and who began. `None` while
-    /// the peer may still send messages.
+    /// Returns how the connection ended: the Close frames of both sides, and who began. `None`
+    /// while the peer may still send messages.
     ///
     /// It is `Some` as soon as [`recv`](Self::recv) has returned `None` or an error. It may be
     /// `Some` earlier, while received messages are waiting for `recv`.

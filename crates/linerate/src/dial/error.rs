@@ -4,7 +4,9 @@
 use std::path::PathBuf;
 use std::{fmt, io, net::SocketAddr, time::Duration};
 
-use super::{ProxyError, RedirectError};
+#[cfg(feature = "rustls")]
+use super::transient::tls_error;
+use super::{ProxyError, RedirectError, transient::is_transient_io};
 
 /// Why a server could not be reached.
 #[derive(Debug, thiserror::Error)]
@@ -171,40 +173,6 @@ impl DialError {
             Self::UnixConnectFailed { .. } => true,
             Self::ConnectFailed { .. } | Self::ResolveFailed { .. } | Self::TimedOut { .. } => true,
         }
-    }
-}
-
-/// Returns whether a retry may succeed after an error of a stream, which is `false` if it is an
-/// error of TLS that another handshake would meet again.
-pub(crate) fn is_transient_io(error: &io::Error) -> bool {
-    #[cfg(feature = "rustls")]
-    if let Some(error) = tls_error(error) {
-        return is_transient_tls(error);
-    }
-    error.kind() != io::ErrorKind::InvalidInput
-}
-
-#[cfg(feature = "rustls")]
-fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
-    error.get_ref()?.downcast_ref()
-}
-
-#[cfg(feature = "rustls")]
-fn is_transient_tls(error: &rustls::Error) -> bool {
-    use rustls::AlertDescription as Alert;
-
-    match error {
-        rustls::Error::AlertReceived(alert) => matches!(
-            alert,
-            Alert::CloseNotify | Alert::InternalError | Alert::UserCanceled
-        ),
-        rustls::Error::InvalidCertificate(_)
-        | rustls::Error::InvalidMessage(_)
-        | rustls::Error::NoApplicationProtocol
-        | rustls::Error::NoCertificatesPresented
-        | rustls::Error::PeerIncompatible(_)
-        | rustls::Error::UnsupportedNameType => false,
-        _ => true,
     }
 }
 

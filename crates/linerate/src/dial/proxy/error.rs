@@ -7,7 +7,7 @@ use linerate_proto::{
     url::UrlError,
 };
 
-use crate::dial::is_transient_io;
+use crate::dial::transient::is_transient_io;
 
 /// Why a string is not a proxy URL.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]

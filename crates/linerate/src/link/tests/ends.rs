@@ -66,7 +66,7 @@ async fn our_code_is_known_when_recv_returns_a_violation() {
         ] {
             let (mut peer, running) = place.start(64, options.clone(), receive);
             peer.send(frame).await;
-            // Whatever follows is ignored, also a Close frame.
+            // Input that follows is ignored, also a Close frame.
             peer.send(close(1000)).await;
             assert_eq!(in_time(peer.frame()).await.expect("a Close").0, 0x88);
             drop(peer);

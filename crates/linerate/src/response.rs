@@ -45,7 +45,7 @@ pub struct Response {
 
 impl Response {
     /// Creates the response that opened a WebSocket.
-    pub(super) fn opened(negotiated: Negotiated) -> Self {
+    pub(crate) fn opened(negotiated: Negotiated) -> Self {
         Self {
             status: negotiated.status(),
             headers: negotiated.into_headers(),
