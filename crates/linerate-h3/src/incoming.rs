@@ -65,6 +65,25 @@ impl Incoming {
         }
     }
 
+    /// Waits until the client has cancelled the request or the connection is lost.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub async fn gone(&mut self) {
+        // A client cancels by resetting its side of the stream, by stopping ours, or both. An error
+        // means that the connection is lost. The end of the client's side is not a reset.
+        let reset = async {
+            if let Ok(None) = self.recv.received_reset().await {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            _ = self.send.stopped() => {}
+            () = reset => {}
+        }
+        self.place.note_reset();
+    }
+
     /// Opens the WebSocket with these header fields of the [`response`](crate::response()). The
     /// client's window must have room for them within `budget`.
     ///
@@ -92,8 +111,8 @@ impl Incoming {
     pub async fn refuse(mut self, refusal: &Refusal) {
         let mut response = Vec::new();
         put(&mut response, HEADERS, &message::refusal(refusal));
-        if !refusal.text().is_empty() {
-            put(&mut response, DATA, refusal.text().as_bytes());
+        if !refusal.body().is_empty() {
+            put(&mut response, DATA, refusal.body());
         }
         let sent = timeout(REFUSAL_TIMEOUT, self.send.write_all(&response)).await;
         if !matches!(sent, Ok(Ok(()))) || self.send.finish().is_err() {
