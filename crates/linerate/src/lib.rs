@@ -96,7 +96,7 @@ pub use linerate_proto::{
 };
 pub use message::{Binary, Message, Text};
 pub use options::Options;
-pub use server::{Server, serve};
+pub use server::{Incoming, Server, serve};
 pub use split::{Receiver, Sender};
 pub use streaming::{Reader, Writer};
 pub use websocket::WebSocket;

@@ -12,6 +12,7 @@ mod driver;
 mod driver_state;
 mod futures;
 mod inbox;
+mod opening;
 mod outbox;
 mod readiness;
 mod registry;
@@ -51,6 +52,7 @@ use driver_state::DriverState;
 pub(crate) use futures::{Recv, SendMessage, send_uncompressed};
 use inbox::Inbox;
 pub(crate) use inbox::{Chunk, End, Mode, Received};
+pub(crate) use opening::{Answer, Answered, OpeningDriver};
 use outbox::Outbox;
 pub(crate) use registry::{Connections, Slot};
 

@@ -19,8 +19,8 @@ mod http2;
 mod http3;
 #[cfg(feature = "rustls")]
 mod identity;
+mod incoming;
 mod lifecycle;
-#[cfg(any(feature = "http2", feature = "http3"))]
 mod polls;
 mod proxy;
 mod raw;
