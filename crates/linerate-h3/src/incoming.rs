@@ -55,6 +55,11 @@ impl Incoming {
         }
     }
 
+    /// Returns the connection of the stream.
+    pub const fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
     async fn read_head(&mut self) -> Result<Result<RequestHead, HandshakeError>, Failure> {
         let bytes_max = self.header_list_bytes_max;
         let section = read_section(&mut self.recv, bytes_max).await?;

@@ -58,10 +58,12 @@ mod clock;
 mod counters;
 #[cfg(feature = "deflate")]
 pub mod deflate;
+mod describe;
 pub mod dial;
 mod error;
 pub mod frames;
 pub mod handshake;
+mod info;
 mod link;
 pub mod memory;
 mod message;
@@ -83,6 +85,7 @@ pub use client::{Client, connect};
 pub use counters::Counters;
 pub use error::{Error, Result, TrySendError};
 pub use frames::encoded::Frames;
+pub use info::ConnectionInfo;
 #[cfg(feature = "http2")]
 pub use linerate_h2::Http2Limits;
 #[cfg(feature = "http3")]
@@ -96,7 +99,7 @@ pub use linerate_proto::{
 };
 pub use message::{Binary, Message, Text};
 pub use options::Options;
-pub use server::{Incoming, Server, serve};
+pub use server::{Incoming, Listener, Server, accept, serve};
 pub use split::{Receiver, Sender};
 pub use streaming::{Reader, Writer};
 pub use websocket::WebSocket;

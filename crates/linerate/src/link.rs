@@ -38,9 +38,11 @@ use linerate_proto::{
 
 use crate::{
     Frames, Message, Result, TrySendError, clock, counters,
+    describe::describe,
+    info::ConnectionInfo,
     memory::Counted,
     options::Settings,
-    parts::{Parts, PartsError},
+    parts::{Parts, PartsError, RawStream},
     transport::Transport,
 };
 
@@ -101,6 +103,16 @@ impl From<&Negotiated> for HandshakeResult {
     }
 }
 
+impl From<&mut Parts> for HandshakeResult {
+    fn from(parts: &mut Parts) -> Self {
+        Self {
+            subprotocol: parts.subprotocol.take().map(Into::into),
+            #[cfg(feature = "deflate")]
+            deflate: parts.deflate,
+        }
+    }
+}
+
 pub(crate) struct Link {
     /// True if the driver will process the connection as soon as the running code yields.
     driver_active: AtomicBool,
@@ -151,6 +163,21 @@ impl Link {
                 counted: Counted::default(),
             }),
         })
+    }
+
+    /// Creates a connection with one handle from its parts.
+    pub(crate) fn from_parts(mut parts: Parts, settings: &Settings) -> Arc<Self> {
+        let agreed = HandshakeResult::from(&mut parts);
+        let RawStream(io) = parts.stream;
+        let io = io.rewind(Vec::new(), parts.unsent);
+        let link = Self::new(io, parts.role, settings, &parts.unread, agreed);
+        link.lock().outbox = Outbox::unflushed();
+        link
+    }
+
+    /// Returns what is known about the stream, or `None` once the connection is over.
+    pub(crate) fn info(&self) -> Option<ConnectionInfo> {
+        self.lock().io.as_ref().map(describe)
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Connection> {

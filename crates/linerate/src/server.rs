@@ -8,6 +8,7 @@ mod http2;
 #[cfg(feature = "http3")]
 mod http3;
 mod incoming;
+mod listener;
 mod pending;
 #[cfg(any(feature = "http2", feature = "http3"))]
 mod streams;
@@ -23,20 +24,22 @@ use std::{
 
 use linerate_proto::handshake::{OriginPolicy, Request};
 use tokio::{
-    net::{TcpListener, TcpStream},
+    io::{AsyncRead, AsyncWrite},
     time::Instant as Deadline,
 };
 
 use crate::{
     Options, Result, WebSocket,
-    link::{Alarm, Connections},
+    link::{Alarm, Connections, OpeningDriver},
     options::Settings,
+    transport::Transport,
 };
 
 use accept::Accepted;
 use application::{AcceptAll, Application, Decide};
 use channel::Channel;
 pub use incoming::Incoming;
+pub use listener::Listener;
 use pending::Pending;
 
 /// Serves WebSocket connections with the default settings until `shutdown` is ready.
@@ -54,7 +57,7 @@ use pending::Pending;
 /// Dropping the future only stops accepting: open connections continue until their handlers
 /// complete.
 pub async fn serve<H, F>(
-    listener: TcpListener,
+    listener: impl Listener,
     handler: H,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()>
@@ -63,6 +66,24 @@ where
     F: Future<Output = Result<()>> + Send + 'static,
 {
     Server::new().serve(listener, handler, shutdown).await
+}
+
+/// Opens a WebSocket on a stream of any type with the default settings, from the server's side, and
+/// returns it with the request that opened it.
+///
+/// [`Server::accept`] lets the application decide about the request.
+///
+/// # Errors
+/// Same as for [`Server::accept`].
+///
+/// # Cancel safety
+/// Dropping the future drops the stream, or closes the connection.
+pub async fn accept<S>(stream: S) -> Result<(WebSocket, Request)>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let incoming = Server::new().accept(stream).await?;
+    incoming.accept_with_request().await
 }
 
 /// A WebSocket server and its configuration.
@@ -166,7 +187,7 @@ impl Server {
     /// Same as for [`serve`].
     pub async fn serve<H, F>(
         self,
-        listener: TcpListener,
+        listener: impl Listener,
         handler: H,
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<()>
@@ -220,7 +241,7 @@ impl Server {
     /// Same as for [`serve`].
     pub async fn serve_incoming<H, F>(
         self,
-        listener: TcpListener,
+        listener: impl Listener,
         handler: H,
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<()>
@@ -231,9 +252,63 @@ impl Server {
         self.run(listener, Decide(handler), shutdown).await
     }
 
+    /// Reads the request of a client from a stream of any type, for applications that accept
+    /// connections themselves. A task in the background answers the client and drives the
+    /// connection.
+    ///
+    /// The server's settings apply, except for the maximum number of connections. There is only
+    /// HTTP/1.1 on the stream. If the server has a [TLS configuration](Self::with_tls), the stream
+    /// carries TLS; do not offer HTTP/2 by ALPN then.
+    ///
+    /// ```
+    /// use linerate::{Client, Server};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> linerate::Result<()> {
+    /// let (ours, theirs) = tokio::io::duplex(4096);
+    /// let serving = tokio::spawn(async move {
+    ///     let incoming = Server::new().accept(theirs).await?;
+    ///     assert_eq!(incoming.request().path(), "/chat");
+    ///     incoming.accept().await?.send("hello").await
+    /// });
+    /// let mut ws = Client::new().connect_over(ours, "ws://localhost/chat").await?;
+    /// assert_eq!(ws.recv().await?, Some("hello".into()));
+    /// # serving.await.expect("the task does not panic")
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The client's request is not a valid request for a WebSocket or comes from an origin that is
+    /// not allowed, in which case it was refused; or the client is gone or takes too long.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the stream.
+    pub async fn accept<S>(&self, stream: S) -> Result<Incoming>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let deadline = Deadline::now() + self.settings.options.handshake_timeout;
+        let io = Transport::new(stream);
+        let (request, http1, scheme) = accept::accept_http1(self, io, deadline).await?;
+        let pending = Pending {
+            server: Arc::new(self.clone()),
+            channel: Channel::Http1(http1),
+            scheme,
+            alarm: Alarm::own(),
+            deadline,
+        };
+        if let Err(error) = pending.check(&request) {
+            pending.refuse(&request, error.into()).await;
+            return Err(error.into());
+        }
+        let (incoming, answer) = Incoming::new(request, pending);
+        tokio::spawn(OpeningDriver::without_handler(answer));
+        Ok(incoming)
+    }
+
     async fn run<A: Application>(
         self,
-        listener: TcpListener,
+        mut listener: impl Listener,
         application: A,
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<()> {
@@ -247,9 +322,9 @@ impl Server {
                 biased;
                 () = &mut shutdown => break,
                 accepted = listener.accept() => match accepted {
-                    Ok((stream, _)) => {
+                    Ok(stream) => {
                         let (server, application) = (server.clone(), application.clone());
-                        server.start(stream, application, &connections);
+                        server.start(Transport::new(stream), application, &connections);
                     }
                     Err(error) => wait_after(error).await?,
                 },
@@ -265,7 +340,7 @@ impl Server {
     /// Starts a task for an accepted connection.
     fn start<A: Application>(
         self: Arc<Self>,
-        stream: TcpStream,
+        io: Transport,
         application: Arc<A>,
         connections: &Connections,
     ) {
@@ -274,14 +349,14 @@ impl Server {
                 connections_max = self.connections_max,
                 "connection refused with 503"
             );
-            tokio::spawn(accept::refuse_overload(stream));
+            tokio::spawn(accept::refuse_overload(io));
             return;
         };
         #[cfg(feature = "http2")]
         let connections = connections.clone();
         tokio::spawn(async move {
             let deadline = Deadline::now() + self.settings.options.handshake_timeout;
-            match accept::accept(&self, stream, deadline).await {
+            match accept::accept(&self, io, deadline).await {
                 Ok(Accepted::Http1(request, http1, scheme)) => {
                     let pending = Pending {
                         server: self,

@@ -1,10 +1,13 @@
 //! Opening WebSockets on HTTP/2 streams (RFC 8441).
 
+use std::sync::Arc;
+
 use linerate_proto::handshake::Scheme;
 
 use super::{Client, Outcome};
 use crate::{
     Result,
+    describe::describe,
     dial::{Deadline, Phase, Target},
     transport::Transport,
 };
@@ -85,6 +88,7 @@ impl Client {
     async fn try_open_stream(&self, io: Transport, target: &Target) -> Result<Option<Outcome>> {
         let options = &self.settings.options;
         let mut handshake = self.handshake(target)?;
+        let info = Arc::new(describe(&io));
         let Some(connection) = linerate_h2::connect(io, &options.http2).await? else {
             return Ok(None);
         };
@@ -100,7 +104,7 @@ impl Client {
             Ok(opened) => opened,
             Err(error) => return Outcome::refused(&handshake, error.into()).map(Some),
         };
-        let io = Transport::Http2(Box::new(stream));
+        let io = Transport::http2(stream, Some(info));
         Ok(Some(self.open(io, b"", &negotiated)))
     }
 }

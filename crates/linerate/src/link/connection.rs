@@ -332,6 +332,8 @@ impl Connection {
             unread,
             unsent,
             subprotocol,
+            #[cfg(feature = "deflate")]
+            deflate: None,
         })
     }
 

@@ -1,23 +1,35 @@
 //! The place where a request is answered, over any version of HTTP.
 
-use std::{future::poll_fn, io, pin::Pin, task::ready};
+#[cfg(feature = "http2")]
+use std::sync::Arc;
+use std::{
+    future::poll_fn,
+    io,
+    pin::Pin,
+    task::{Poll, ready},
+    time::Duration,
+};
 
+#[cfg(feature = "http2")]
+use linerate_proto::handshake::HttpVersion;
 use linerate_proto::handshake::{Acceptance, Refusal};
 use tokio::{
     io::{AsyncRead, AsyncWriteExt, ReadBuf},
     time::{Instant, timeout, timeout_at},
 };
 
-use crate::{Result, pool, transport::Transport};
+#[cfg(feature = "http3")]
+use crate::describe::describe_quic;
+use crate::{Result, describe::describe, info::ConnectionInfo, pool, transport::Transport};
 
 /// How long a refused client may take to read the refusal.
-const REFUSAL_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(1);
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A stream on which a request has arrived.
 pub(super) enum Channel {
     Http1(Http1),
     #[cfg(feature = "http2")]
-    Http2(linerate_h2::Incoming),
+    Http2(linerate_h2::Incoming, Arc<ConnectionInfo>),
     #[cfg(feature = "http3")]
     Http3(linerate_h3::Incoming),
 }
@@ -42,9 +54,9 @@ impl Channel {
                 Ok((http1.io, http1.leftover))
             }
             #[cfg(feature = "http2")]
-            Self::Http2(incoming) => {
+            Self::Http2(incoming, connection) => {
                 let stream = incoming.accept(linerate_h2::response(acceptance)?)?;
-                Ok((Transport::Http2(Box::new(stream)), Vec::new()))
+                Ok((Transport::http2(stream, Some(connection)), Vec::new()))
             }
             #[cfg(feature = "http3")]
             Self::Http3(incoming) => {
@@ -61,13 +73,27 @@ impl Channel {
         match self {
             Self::Http1(http1) => refuse(http1.io, refusal).await,
             #[cfg(feature = "http2")]
-            Self::Http2(incoming) => {
+            Self::Http2(incoming, _) => {
                 if let Err(error) = incoming.refuse(refusal) {
                     tracing::debug!(%error, "refusal not delivered");
                 }
             }
             #[cfg(feature = "http3")]
             Self::Http3(incoming) => incoming.refuse(refusal).await,
+        }
+    }
+
+    /// Returns what is known about the connection.
+    pub(super) fn info(&self) -> ConnectionInfo {
+        match self {
+            Self::Http1(http1) => describe(&http1.io),
+            #[cfg(feature = "http2")]
+            Self::Http2(_, connection) => ConnectionInfo {
+                http_version: HttpVersion::Http2,
+                ..ConnectionInfo::clone(connection)
+            },
+            #[cfg(feature = "http3")]
+            Self::Http3(incoming) => describe_quic(incoming.connection()),
         }
     }
 
@@ -79,7 +105,7 @@ impl Channel {
         match self {
             Self::Http1(http1) => http1.gone(bytes_max).await,
             #[cfg(feature = "http2")]
-            Self::Http2(incoming) => incoming.gone().await,
+            Self::Http2(incoming, _) => incoming.gone().await,
             #[cfg(feature = "http3")]
             Self::Http3(incoming) => incoming.gone().await,
         }
@@ -111,7 +137,7 @@ impl Http1 {
                     let mut read = ReadBuf::new(&mut buffer[..bytes]);
                     ready!(Pin::new(&mut self.io).poll_read(cx, &mut read))?;
                     self.leftover.extend_from_slice(read.filled());
-                    std::task::Poll::Ready(Ok::<_, io::Error>(read.filled().len()))
+                    Poll::Ready(Ok::<_, io::Error>(read.filled().len()))
                 })
             });
             if !matches!(read.await, Ok(1..)) {

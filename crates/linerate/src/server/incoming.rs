@@ -1,12 +1,12 @@
 //! A request about which the application decides.
 
-use std::fmt;
+use std::{fmt, net::SocketAddr};
 
 use linerate_proto::handshake::{Refusal, Request};
 use tokio::sync::oneshot;
 
 use super::pending::{Choice, Decision, Pending};
-use crate::{Error, Result, WebSocket, link::Answer};
+use crate::{Error, Result, WebSocket, info::ConnectionInfo, link::Answer};
 
 /// A valid request to open a WebSocket that waits for the application's decision; see
 /// [`Server::serve_incoming`](crate::Server::serve_incoming).
@@ -17,6 +17,7 @@ use crate::{Error, Result, WebSocket, link::Answer};
 #[must_use = "dropping the request refuses it with 500"]
 pub struct Incoming {
     request: Request,
+    info: ConnectionInfo,
     choice: Choice,
     decision: oneshot::Sender<Decision>,
 }
@@ -27,6 +28,7 @@ impl Incoming {
         let (decision, decided) = oneshot::channel();
         let incoming = Self {
             request,
+            info: pending.channel.info(),
             choice: Choice::default(),
             decision,
         };
@@ -55,6 +57,17 @@ impl Incoming {
     /// Returns the request.
     pub fn request(&self) -> &Request {
         &self.request
+    }
+
+    /// Returns what is known about the connection: addresses, HTTP version and TLS.
+    pub fn info(&self) -> &ConnectionInfo {
+        &self.info
+    }
+
+    /// Returns the address of the client; behind a proxy, that of the proxy. `None` if the
+    /// connection does not use the Internet Protocol.
+    pub fn peer_addr(&self) -> Option<SocketAddr> {
+        self.info.peer_addr
     }
 
     /// Returns the subprotocol that was [selected](Self::with_subprotocols).
