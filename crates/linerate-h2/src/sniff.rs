@@ -34,9 +34,10 @@ pub async fn speaks_http2(stream: &TcpStream) -> io::Result<bool> {
 /// Returns whether the first bytes of a connection are those of HTTP/2, or `None` if there are too
 /// few to decide. No bytes at all mean that the client has closed the connection.
 pub fn is_http2(received: &[u8]) -> Option<bool> {
-    match PREFACE.strip_prefix(received) {
+    let start = &received[..received.len().min(PREFACE.len())];
+    match PREFACE.strip_prefix(start) {
         Some([]) => Some(true),
-        Some(_) if !received.is_empty() => None,
+        Some(_) if !start.is_empty() => None,
         _ => Some(false),
     }
 }
@@ -54,6 +55,7 @@ mod tests {
             assert_eq!(is_http2(&received), Some(false));
         }
         assert_eq!(is_http2(PREFACE), Some(true));
+        assert_eq!(is_http2(&[PREFACE, b"\0"].concat()), Some(true));
         assert_eq!(is_http2(b""), Some(false));
         assert_eq!(is_http2(b"GET /"), Some(false));
         assert_eq!(is_http2(b"POST"), Some(false));

@@ -132,7 +132,7 @@ impl Pending {
                 };
                 match accepted {
                     Ok((link, alarm)) => {
-                        // If nobody is waiting for it, this drops the only handle, which closes the
+                        // If `accept` was dropped, this drops the only handle, which closes the
                         // connection.
                         _ = outcome.send(Ok((WebSocket::new(link.clone()), request)));
                         Answered::Open(link, alarm)

@@ -29,6 +29,7 @@ mod relay;
 mod server;
 #[cfg(feature = "axum")]
 mod service;
+mod streams;
 mod support;
 #[cfg(feature = "rustls")]
 mod tls;

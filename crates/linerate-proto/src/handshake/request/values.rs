@@ -37,9 +37,9 @@ impl Request {
             .map(|(_, value)| value)
     }
 
-    /// Returns the token of an `Authorization: Bearer` header (RFC 6750 §2.1), or `None` if there is
-    /// another scheme or more than one header. Browsers cannot send this header when they open a
-    /// WebSocket.
+    /// Returns the token of an `Authorization: Bearer` header (RFC 6750 §2.1), or `None` if there
+    /// is another scheme or more than one header. Browsers cannot send this header when they open
+    /// a WebSocket.
     pub fn bearer_token(&self) -> Option<&str> {
         let value = self.headers.single("Authorization").ok()??;
         let (scheme, token) = str::from_utf8(value).ok()?.split_once(' ')?;
