@@ -17,6 +17,10 @@ use super::{
 use crate::{Error, Result, transport::Transport};
 
 /// The result of accepting a connection.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "it is moved once, and not stored"
+)]
 pub(super) enum Accepted {
     /// It speaks HTTP/2.
     #[cfg(feature = "http2")]
