@@ -56,7 +56,9 @@ use inbox::Inbox;
 pub(crate) use inbox::{Chunk, End, Mode, Received};
 pub(crate) use opening::{Answer, Answered, OpeningDriver};
 use outbox::Outbox;
-pub(crate) use registry::{Connections, Slot};
+pub(crate) use registry::Connections;
+#[cfg(any(feature = "http2", feature = "http3"))]
+pub(crate) use registry::Slot;
 
 /// The role of a connection, known at run time, with masking keys from the thread's generator.
 #[derive(Clone, Copy, Debug)]

@@ -70,6 +70,11 @@ struct Prepared {
     is_http2: bool,
 }
 
+/// Performs the TLS handshake, if TLS is enabled.
+#[cfg_attr(
+    not(feature = "rustls"),
+    expect(unused_variables, reason = "only TLS depends on them")
+)]
 async fn prepare(server: &Server, io: Transport, deadline: Instant) -> Result<Prepared> {
     if let Transport::Tcp(stream) = &io {
         stream.set_nodelay(true)?;
