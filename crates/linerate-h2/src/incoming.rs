@@ -1,6 +1,6 @@
 //! A request, until it becomes a WebSocket or is refused.
 
-use std::io;
+use std::{future::poll_fn, io};
 
 use bytes::Bytes;
 use h2::{RecvStream, server::SendResponse};
@@ -33,6 +33,16 @@ impl Incoming {
     /// The request exceeds a limit or is malformed.
     pub fn request(&self, limits: HandshakeLimits) -> Result<Request, HandshakeError> {
         request::request(&self.head, None, limits)
+    }
+
+    /// Waits until the client has reset the stream or the connection is lost.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub async fn gone(&mut self) {
+        // Both a reset and an error mean that nothing can be sent any more.
+        _ = poll_fn(|cx| self.respond.poll_reset(cx)).await;
+        self.place.note_reset();
     }
 
     /// Opens the WebSocket with this [`response`](crate::response()).

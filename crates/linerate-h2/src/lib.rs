@@ -90,5 +90,5 @@ pub use limits::Http2Limits;
 pub use request::{request, response};
 #[cfg(feature = "service")]
 pub use service::{Connect, serve_http2};
-pub use sniff::speaks_http2;
+pub use sniff::{is_http2, speaks_http2};
 pub use stream::Stream;

@@ -87,9 +87,9 @@ pub(crate) fn refuse(
             response.headers_mut().append(name, value);
         }
     }
-    let text = Bytes::copy_from_slice(refusal.text().as_bytes());
+    let body = Bytes::copy_from_slice(refusal.body());
     let mut stream = respond.send_response(response, false)?;
-    stream.send_data(text, true)
+    stream.send_data(body, true)
 }
 
 #[cfg(test)]

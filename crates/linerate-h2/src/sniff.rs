@@ -26,17 +26,18 @@ pub async fn speaks_http2(stream: &TcpStream) -> io::Result<bool> {
         .async_io(Interest::READABLE, || {
             let mut received = [0; PREFACE.len()];
             let (_, bytes) = recv(stream, &mut received, RecvFlags::PEEK)?;
-            verdict(&received[..bytes]).ok_or_else(|| io::ErrorKind::WouldBlock.into())
+            is_http2(&received[..bytes]).ok_or_else(|| io::ErrorKind::WouldBlock.into())
         })
         .await
 }
 
-/// Returns whether the first bytes are those of HTTP/2, or `None` if there are too few to decide.
-/// No bytes at all mean that the client has closed the connection.
-fn verdict(received: &[u8]) -> Option<bool> {
-    match PREFACE.strip_prefix(received) {
+/// Returns whether the first bytes of a connection are those of HTTP/2, or `None` if there are too
+/// few to decide. No bytes at all mean that the client has closed the connection.
+pub fn is_http2(received: &[u8]) -> Option<bool> {
+    let start = &received[..received.len().min(PREFACE.len())];
+    match PREFACE.strip_prefix(start) {
         Some([]) => Some(true),
-        Some(_) if !received.is_empty() => None,
+        Some(_) if !start.is_empty() => None,
         _ => Some(false),
     }
 }
@@ -48,14 +49,15 @@ mod tests {
     #[test]
     fn the_preface_and_nothing_else_is_http2() {
         for bytes in 1..PREFACE.len() {
-            assert_eq!(verdict(&PREFACE[..bytes]), None);
+            assert_eq!(is_http2(&PREFACE[..bytes]), None);
             let mut received = PREFACE[..bytes].to_vec();
             received[bytes - 1] ^= 1;
-            assert_eq!(verdict(&received), Some(false));
+            assert_eq!(is_http2(&received), Some(false));
         }
-        assert_eq!(verdict(PREFACE), Some(true));
-        assert_eq!(verdict(b""), Some(false));
-        assert_eq!(verdict(b"GET /"), Some(false));
-        assert_eq!(verdict(b"POST"), Some(false));
+        assert_eq!(is_http2(PREFACE), Some(true));
+        assert_eq!(is_http2(&[PREFACE, b"\0"].concat()), Some(true));
+        assert_eq!(is_http2(b""), Some(false));
+        assert_eq!(is_http2(b"GET /"), Some(false));
+        assert_eq!(is_http2(b"POST"), Some(false));
     }
 }

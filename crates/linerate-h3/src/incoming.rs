@@ -55,6 +55,11 @@ impl Incoming {
         }
     }
 
+    /// Returns the connection of the stream.
+    pub const fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
     async fn read_head(&mut self) -> Result<Result<RequestHead, HandshakeError>, Failure> {
         let bytes_max = self.header_list_bytes_max;
         let section = read_section(&mut self.recv, bytes_max).await?;
@@ -63,6 +68,25 @@ impl Incoming {
             Section::Fields(fields) => Ok(Ok(RequestHead::of(fields)?)),
             Section::TooLarge => Ok(Err(message::too_large(bytes_max))),
         }
+    }
+
+    /// Waits until the client has cancelled the request or the connection is lost.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing.
+    pub async fn gone(&mut self) {
+        // A client cancels by resetting its side of the stream, by stopping ours, or both. An error
+        // means that the connection is lost. The end of the client's side is not a reset.
+        let reset = async {
+            if let Ok(None) = self.recv.received_reset().await {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            _ = self.send.stopped() => {}
+            () = reset => {}
+        }
+        self.place.note_reset();
     }
 
     /// Opens the WebSocket with these header fields of the [`response`](crate::response()). The
@@ -92,8 +116,8 @@ impl Incoming {
     pub async fn refuse(mut self, refusal: &Refusal) {
         let mut response = Vec::new();
         put(&mut response, HEADERS, &message::refusal(refusal));
-        if !refusal.text().is_empty() {
-            put(&mut response, DATA, refusal.text().as_bytes());
+        if !refusal.body().is_empty() {
+            put(&mut response, DATA, refusal.body());
         }
         let sent = timeout(REFUSAL_TIMEOUT, self.send.write_all(&response)).await;
         if !matches!(sent, Ok(Ok(()))) || self.send.finish().is_err() {

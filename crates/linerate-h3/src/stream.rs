@@ -84,6 +84,11 @@ impl Stream {
         }
     }
 
+    /// Returns the connection of the stream.
+    pub const fn connection(&self) -> &quinn::Connection {
+        &self.connection
+    }
+
     /// Reads the next piece of a frame or of its header; returns `false` at the end of the stream.
     fn poll_piece(
         &mut self,

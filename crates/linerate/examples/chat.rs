@@ -12,7 +12,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use linerate::{CloseCode, Message, Request, Result, Server, WebSocket, handshake::Refusal};
+use linerate::{CloseCode, Incoming, Message, Request, Result, Server, handshake::Refusal};
 use tokio::{
     net::TcpListener,
     select,
@@ -28,13 +28,9 @@ async fn main() -> std::io::Result<()> {
     let stop = async { _ = tokio::signal::ctrl_c().await };
     let rooms = Rooms::default();
     Server::new()
-        .with_decision(|upgrade| match user(upgrade.request()) {
-            Some(_) => Ok(upgrade.accept()),
-            None => Err(Refusal::new(401, "unknown token\n").expect("the status is a refusal")),
-        })
-        .serve(
+        .serve_incoming(
             listener,
-            move |ws, request| chat(ws, request, rooms.clone()),
+            move |incoming| chat(incoming, rooms.clone()),
             stop,
         )
         .await
@@ -43,16 +39,19 @@ async fn main() -> std::io::Result<()> {
 /// Returns the user whose token the request carries. A browser cannot set this header; for pages,
 /// read a cookie instead.
 fn user(request: &Request) -> Option<&'static str> {
-    match request.header("Authorization")? {
-        b"Bearer ann-secret" => Some("ann"),
-        b"Bearer bob-secret" => Some("bob"),
+    match request.bearer_token()? {
+        "ann-secret" => Some("ann"),
+        "bob-secret" => Some("bob"),
         _ => None,
     }
 }
 
-async fn chat(mut ws: WebSocket, request: Request, rooms: Rooms) -> Result<()> {
-    let name = user(&request).unwrap_or("anonymous");
-    let (room, mut lines) = rooms.enter(request.path());
+async fn chat(incoming: Incoming, rooms: Rooms) -> Result<()> {
+    let Some(name) = user(incoming.request()) else {
+        return incoming.refuse(Refusal::new(401, "unknown token")?).await;
+    };
+    let (room, mut lines) = rooms.enter(incoming.request().path());
+    let mut ws = incoming.accept().await?;
     loop {
         // Both futures may be dropped at any point without losing a message.
         select! {

@@ -1,21 +1,31 @@
-//! A client of a server on a Unix socket:
-//! `cargo run -p linerate --example unix_socket -- /run/app.sock`.
+//! An echo server on a Unix socket that accepts only its own user: `cargo run -p linerate --example
+//! unix_socket -- /tmp/echo.socket`.
 
 #[cfg(unix)]
 #[tokio::main]
-async fn main() -> linerate::Result<()> {
+async fn main() -> std::io::Result<()> {
+    use linerate::{Server, handshake::Refusal};
+    use std::os::unix::fs::MetadataExt;
+
     let path = std::env::args().nth(1);
-    let path = path.unwrap_or_else(|| "/run/app.sock".into());
-    let client = linerate::Client::new();
-    // The URL is for the request only; no name is resolved.
-    let mut ws = client.connect_unix(path, "ws://localhost/").await?;
-    ws.send("Spam").await?;
-    println!("{:?}", ws.recv().await?);
-    ws.close(linerate::CloseCode::NORMAL, "").await?;
-    Ok(())
+    let path = path.unwrap_or_else(|| "/tmp/echo.socket".into());
+    _ = std::fs::remove_file(&path);
+    let listener = tokio::net::UnixListener::bind(&path)?;
+    let ours = std::fs::metadata(&path)?.uid();
+    let stop = async { _ = tokio::signal::ctrl_c().await };
+    let handler = move |incoming: linerate::Incoming| async move {
+        let peer = incoming.info().peer_credentials;
+        if peer.is_none_or(|peer| peer.uid() != ours) {
+            return incoming.refuse(Refusal::new(403, "other user")?).await;
+        }
+        let mut ws = incoming.accept().await?;
+        while let Some(message) = ws.recv().await? {
+            ws.send(message).await?;
+        }
+        Ok(())
+    };
+    Server::new().serve_incoming(listener, handler, stop).await
 }
 
 #[cfg(not(unix))]
-fn main() {
-    eprintln!("this system has no Unix sockets");
-}
+fn main() {}

@@ -199,7 +199,7 @@ impl PendingTransport {
             // an error.
             Self::Stream(stream) => {
                 let stream = stream.await.ok()?;
-                Some((Transport::Http2(Box::new(stream)), Vec::new()))
+                Some((Transport::http2(stream, None), Vec::new()))
             }
             Self::Upgrade(upgrade) => match upgrade.await {
                 Ok(upgraded) => Some(into_io(upgraded)),

@@ -268,7 +268,7 @@ impl Client {
     {
         let target = Target::parse(url)?;
         let deadline = Deadline::start(self.dialer.timeouts.total);
-        let io = Transport::Other(Box::new(stream));
+        let io = Transport::new(stream);
         #[cfg(feature = "http2")]
         if self.http2 == http2::Http2Mode::PriorKnowledge {
             let outcome = self.open_stream(io, &target, &deadline).await?;

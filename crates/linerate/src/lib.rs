@@ -60,10 +60,12 @@ mod closed;
 mod counters;
 #[cfg(feature = "deflate")]
 pub mod deflate;
+mod describe;
 pub mod dial;
 mod error;
 pub mod frames;
 pub mod handshake;
+mod info;
 mod link;
 pub mod memory;
 mod message;
@@ -88,6 +90,7 @@ pub use closed::{CloseFrame, Closed};
 pub use counters::Counters;
 pub use error::{Error, Result, TrySendError};
 pub use frames::encoded::Frames;
+pub use info::ConnectionInfo;
 #[cfg(feature = "http2")]
 pub use linerate_h2::Http2Limits;
 #[cfg(feature = "http3")]
@@ -101,7 +104,7 @@ pub use linerate_proto::{
 };
 pub use message::{Binary, Message, Text};
 pub use options::Options;
-pub use server::{Server, serve};
+pub use server::{Incoming, Listener, Server, accept, serve};
 pub use split::{Receiver, Sender};
 pub use streaming::{Reader, Writer};
 pub use websocket::WebSocket;

@@ -12,6 +12,7 @@ mod driver;
 mod driver_state;
 mod futures;
 mod inbox;
+mod opening;
 mod outbox;
 mod readiness;
 mod registry;
@@ -37,9 +38,11 @@ use linerate_proto::{
 
 use crate::{
     Closed, Frames, Message, Result, TrySendError, clock, counters,
+    describe::describe,
+    info::ConnectionInfo,
     memory::Counted,
     options::Settings,
-    parts::{Parts, PartsError},
+    parts::{Parts, PartsError, RawStream},
     transport::Transport,
 };
 
@@ -51,8 +54,11 @@ use driver_state::DriverState;
 pub(crate) use futures::{Recv, SendMessage, send_uncompressed};
 use inbox::Inbox;
 pub(crate) use inbox::{Chunk, End, Mode, Received};
+pub(crate) use opening::{Answer, Answered, OpeningDriver};
 use outbox::Outbox;
-pub(crate) use registry::{Connections, Slot};
+pub(crate) use registry::Connections;
+#[cfg(any(feature = "http2", feature = "http3"))]
+pub(crate) use registry::Slot;
 
 /// The role of a connection, known at run time, with masking keys from the thread's generator.
 #[derive(Clone, Copy, Debug)]
@@ -95,6 +101,16 @@ impl From<&Negotiated> for HandshakeResult {
             subprotocol: negotiated.subprotocol().map(Into::into),
             #[cfg(feature = "deflate")]
             deflate: negotiated.deflate(),
+        }
+    }
+}
+
+impl From<&mut Parts> for HandshakeResult {
+    fn from(parts: &mut Parts) -> Self {
+        Self {
+            subprotocol: parts.subprotocol.take().map(Into::into),
+            #[cfg(feature = "deflate")]
+            deflate: parts.deflate,
         }
     }
 }
@@ -149,6 +165,21 @@ impl Link {
                 counted: Counted::default(),
             }),
         })
+    }
+
+    /// Creates a connection with one handle from its parts.
+    pub(crate) fn from_parts(mut parts: Parts, settings: &Settings) -> Arc<Self> {
+        let agreed = HandshakeResult::from(&mut parts);
+        let RawStream(io) = parts.stream;
+        let io = io.rewind(Vec::new(), parts.unsent);
+        let link = Self::new(io, parts.role, settings, &parts.unread, agreed);
+        link.lock().outbox = Outbox::unflushed();
+        link
+    }
+
+    /// Returns what is known about the stream, or `None` once the connection is over.
+    pub(crate) fn info(&self) -> Option<ConnectionInfo> {
+        self.lock().io.as_ref().map(describe)
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Connection> {

@@ -7,6 +7,8 @@ use std::{
 };
 
 use linerate_proto::Role;
+#[cfg(feature = "deflate")]
+use linerate_proto::deflate::Agreement;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::transport::Transport;
@@ -15,7 +17,8 @@ use crate::transport::Transport;
 ///
 /// To continue with the connection, process [`unread`](Self::unread) before you read from the
 /// stream, and write [`unsent`](Self::unsent) before anything else.
-/// [`Relay`](crate::relay::Relay) does this.
+/// [`Relay`](crate::relay::Relay) does this, and so does
+/// [`WebSocket::from_parts`](crate::WebSocket::from_parts).
 #[non_exhaustive]
 pub struct Parts {
     /// The role of this endpoint.
@@ -30,6 +33,10 @@ pub struct Parts {
     pub unsent: Vec<u8>,
     /// The subprotocol that was negotiated in the opening handshake.
     pub subprotocol: Option<String>,
+    /// How messages are compressed if that was negotiated in the opening handshake. `None` in the
+    /// parts of a connection, because compressed ones cannot be taken apart.
+    #[cfg(feature = "deflate")]
+    pub deflate: Option<Agreement>,
 }
 
 impl Parts {
@@ -41,10 +48,12 @@ impl Parts {
     {
         Self {
             role,
-            stream: RawStream(Transport::Other(Box::new(stream))),
+            stream: RawStream(Transport::new(stream)),
             unread: Vec::new(),
             unsent: Vec::new(),
             subprotocol: None,
+            #[cfg(feature = "deflate")]
+            deflate: None,
         }
     }
 }

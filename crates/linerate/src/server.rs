@@ -1,10 +1,15 @@
 //! Accepting connections: the accept loop, the opening handshake and graceful shutdown.
 
 mod accept;
+mod application;
+mod channel;
 #[cfg(feature = "http2")]
 mod http2;
 #[cfg(feature = "http3")]
 mod http3;
+mod incoming;
+mod listener;
+mod pending;
 #[cfg(any(feature = "http2", feature = "http3"))]
 mod streams;
 
@@ -12,22 +17,30 @@ use std::{
     fmt,
     future::Future,
     io,
-    panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use linerate_proto::handshake::{Acceptance, OriginPolicy, Refusal, Request, Upgrade};
-use tokio::net::{TcpListener, TcpStream};
+use linerate_proto::handshake::{OriginPolicy, Request};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    time::Instant as Deadline,
+};
 
 use crate::{
-    Error, Options, Result, WebSocket,
-    link::{Alarm, Connections, Driver, Link, Slot},
+    Options, Result, WebSocket,
+    link::{Alarm, Connections, OpeningDriver},
     options::Settings,
+    transport::Transport,
 };
 
 use accept::Accepted;
+use application::{AcceptAll, Application, Decide};
+use channel::Channel;
+pub use incoming::Incoming;
+pub use listener::Listener;
+use pending::Pending;
 
 /// Serves WebSocket connections with the default settings until `shutdown` is ready.
 ///
@@ -44,7 +57,7 @@ use accept::Accepted;
 /// Dropping the future only stops accepting: open connections continue until their handlers
 /// complete.
 pub async fn serve<H, F>(
-    listener: TcpListener,
+    listener: impl Listener,
     handler: H,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()>
@@ -55,9 +68,23 @@ where
     Server::new().serve(listener, handler, shutdown).await
 }
 
-/// A function that accepts or refuses a request to open a WebSocket.
-type Decide =
-    dyn for<'u> Fn(&'u Upgrade<'_>) -> std::result::Result<Acceptance<'u>, Refusal> + Send + Sync;
+/// Opens a WebSocket on a stream of any type with the default settings, from the server's side, and
+/// returns it with the request that opened it.
+///
+/// [`Server::accept`] lets the application decide about the request.
+///
+/// # Errors
+/// Same as for [`Server::accept`].
+///
+/// # Cancel safety
+/// Dropping the future drops the stream, or closes the connection.
+pub async fn accept<S>(stream: S) -> Result<(WebSocket, Request)>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let incoming = Server::new().accept(stream).await?;
+    incoming.accept_with_request().await
+}
 
 /// A WebSocket server and its configuration.
 ///
@@ -89,7 +116,6 @@ type Decide =
 pub struct Server {
     settings: Settings,
     origins: Arc<OriginPolicy>,
-    decide: Option<Arc<Decide>>,
     connections_max: usize,
     #[cfg(feature = "http2")]
     is_http2: bool,
@@ -103,7 +129,6 @@ impl Server {
         Self {
             settings: Settings::default(),
             origins: Arc::default(),
-            decide: None,
             connections_max: 100_000,
             #[cfg(feature = "http2")]
             is_http2: true,
@@ -131,20 +156,6 @@ impl Server {
     /// they share. Default: 100,000.
     pub fn with_connections_max(mut self, connections_max: usize) -> Self {
         self.connections_max = connections_max;
-        self
-    }
-
-    /// Sets the function that decides about requests that are well-formed and come from an allowed
-    /// origin: it can refuse a request, choose a subprotocol and add headers. By default, the
-    /// server accepts all such requests.
-    pub fn with_decision<D>(mut self, decide: D) -> Self
-    where
-        D: for<'u> Fn(&'u Upgrade<'_>) -> std::result::Result<Acceptance<'u>, Refusal>
-            + Send
-            + Sync
-            + 'static,
-    {
-        self.decide = Some(Arc::new(decide));
         self
     }
 
@@ -176,7 +187,7 @@ impl Server {
     /// Same as for [`serve`].
     pub async fn serve<H, F>(
         self,
-        listener: TcpListener,
+        listener: impl Listener,
         handler: H,
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<()>
@@ -184,19 +195,136 @@ impl Server {
         H: Fn(WebSocket, Request) -> F + Send + Sync + 'static,
         F: Future<Output = Result<()>> + Send + 'static,
     {
+        self.run(listener, AcceptAll(handler), shutdown).await
+    }
+
+    /// Serves until `shutdown` is ready, and lets `handler` decide about each request: it may wait
+    /// for a session store or a database, [accept](Incoming::accept) or
+    /// [refuse](Incoming::refuse) the request, and then continue with the connection.
+    ///
+    /// `handler` is called for requests that are well-formed and come from an allowed origin. When
+    /// the future that it returns completes, the connection is closed. If the client disconnects
+    /// before there is an answer, the future is dropped. The same happens if the decision takes
+    /// longer than [`handshake_timeout`](Options::handshake_timeout) or the server shuts down; the
+    /// client is then refused with 503.
+    ///
+    /// ```
+    /// use linerate::{Incoming, Result, Server, handshake::Refusal};
+    /// # async fn find(session: &str) -> Option<String> { (session == "7f3a").then(|| "ann".into()) }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// async fn chat(incoming: Incoming) -> Result<()> {
+    ///     let session = incoming.request().header("X-Session").unwrap_or_default();
+    ///     let Some(user) = find(&String::from_utf8_lossy(session)).await else {
+    ///         return incoming.refuse(Refusal::new(401, "log in first")?).await;
+    ///     };
+    ///     let mut ws = incoming.with_subprotocols(&["chat.v1"]).accept().await?;
+    ///     ws.send(format!("hello {user}")).await
+    /// }
+    ///
+    /// let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    /// let url = format!("ws://{}/", listener.local_addr()?);
+    /// tokio::spawn(Server::new().serve_incoming(listener, chat, std::future::pending()));
+    ///
+    /// assert!(linerate::connect(&url).await.is_err());
+    /// let client = linerate::Client::new().with_header("X-Session", "7f3a");
+    /// assert_eq!(client.connect(&url).await?.recv().await?, Some("hello ann".into()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The listener failed permanently.
+    ///
+    /// # Cancel safety
+    /// Same as for [`serve`].
+    pub async fn serve_incoming<H, F>(
+        self,
+        listener: impl Listener,
+        handler: H,
+        shutdown: impl Future<Output = ()>,
+    ) -> io::Result<()>
+    where
+        H: Fn(Incoming) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<()>> + Send + 'static,
+    {
+        self.run(listener, Decide(handler), shutdown).await
+    }
+
+    /// Reads the request of a client from a stream of any type, for applications that accept
+    /// connections themselves. A task in the background answers the client and drives the
+    /// connection.
+    ///
+    /// The server's settings apply, except for the maximum number of connections. There is only
+    /// HTTP/1.1 on the stream. If the server has a [TLS configuration](Self::with_tls), the stream
+    /// carries TLS; do not offer HTTP/2 by ALPN then.
+    ///
+    /// ```
+    /// use linerate::{Client, Server};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> linerate::Result<()> {
+    /// let (ours, theirs) = tokio::io::duplex(4096);
+    /// let serving = tokio::spawn(async move {
+    ///     let incoming = Server::new().accept(theirs).await?;
+    ///     assert_eq!(incoming.request().path(), "/chat");
+    ///     incoming.accept().await?.send("hello").await
+    /// });
+    /// let mut ws = Client::new().connect_over(ours, "ws://localhost/chat").await?;
+    /// assert_eq!(ws.recv().await?, Some("hello".into()));
+    /// # serving.await.expect("the task does not panic")
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The client's request is not a valid request for a WebSocket or comes from an origin that is
+    /// not allowed, in which case it was refused; or the client is gone or takes too long.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the stream.
+    pub async fn accept<S>(&self, stream: S) -> Result<Incoming>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let deadline = Deadline::now() + self.settings.options.handshake_timeout;
+        let io = Transport::new(stream);
+        let (request, http1, scheme) = accept::accept_http1(self, io, deadline).await?;
+        let pending = Pending {
+            server: Arc::new(self.clone()),
+            channel: Channel::Http1(http1),
+            scheme,
+            alarm: Alarm::own(),
+            deadline,
+        };
+        if let Err(error) = pending.check(&request) {
+            pending.refuse(&request, error.into()).await;
+            return Err(error.into());
+        }
+        let (incoming, answer) = Incoming::new(request, pending);
+        tokio::spawn(OpeningDriver::without_handler(answer));
+        Ok(incoming)
+    }
+
+    async fn run<A: Application>(
+        self,
+        mut listener: impl Listener,
+        application: A,
+        shutdown: impl Future<Output = ()>,
+    ) -> io::Result<()> {
         let connections = Connections::new(self.connections_max);
         let close_timeout = self.settings.config.close_timeout;
         let server = Arc::new(self.with_alpn());
-        let handler = Arc::new(handler);
+        let application = Arc::new(application);
         let mut shutdown = pin!(shutdown);
         loop {
             tokio::select! {
                 biased;
                 () = &mut shutdown => break,
                 accepted = listener.accept() => match accepted {
-                    Ok((stream, _)) => {
-                        let (server, handler) = (server.clone(), handler.clone());
-                        server.start(stream, handler, &connections);
+                    Ok(stream) => {
+                        let (server, application) = (server.clone(), application.clone());
+                        server.start(Transport::new(stream), application, &connections);
                     }
                     Err(error) => wait_after(error).await?,
                 },
@@ -210,30 +338,41 @@ impl Server {
     }
 
     /// Starts a task for an accepted connection.
-    fn start<H, F>(self: Arc<Self>, stream: TcpStream, handler: Arc<H>, connections: &Connections)
-    where
-        H: Fn(WebSocket, Request) -> F + Send + Sync + 'static,
-        F: Future<Output = Result<()>> + Send + 'static,
-    {
+    fn start<A: Application>(
+        self: Arc<Self>,
+        io: Transport,
+        application: Arc<A>,
+        connections: &Connections,
+    ) {
         let Some(slot) = connections.take_slot() else {
             tracing::debug!(
                 connections_max = self.connections_max,
                 "connection refused with 503"
             );
-            tokio::spawn(accept::refuse_overload(stream));
+            tokio::spawn(accept::refuse_overload(io));
             return;
         };
         #[cfg(feature = "http2")]
         let connections = connections.clone();
         tokio::spawn(async move {
-            match accept::accept(&self, stream).await {
-                Ok(Accepted::WebSocket(link, request)) => drive(link, request, slot, &*handler),
+            let deadline = Deadline::now() + self.settings.options.handshake_timeout;
+            match accept::accept(&self, io, deadline).await {
+                Ok(Accepted::Http1(request, http1, scheme)) => {
+                    let pending = Pending {
+                        server: self,
+                        channel: Channel::Http1(http1),
+                        scheme,
+                        alarm: Alarm::Shared(slot),
+                        deadline,
+                    };
+                    application.attend(request, pending).await;
+                }
                 #[cfg(feature = "http2")]
                 Ok(Accepted::Http2(io, scheme)) => {
                     let streams = streams::Streams {
                         server: self,
                         scheme,
-                        handler,
+                        application,
                         connections,
                     };
                     // This runs in its own task, so that the memory of the handshake is freed.
@@ -260,25 +399,6 @@ impl Server {
         }
         self
     }
-}
-
-/// Starts the task that runs the handler of an open connection.
-fn drive<H, F>(link: Arc<Link>, request: Request, slot: Slot, handler: &H)
-where
-    H: Fn(WebSocket, Request) -> F,
-    F: Future<Output = Result<()>> + Send + 'static,
-{
-    slot.enter(&link);
-    let ws = WebSocket::new(link.clone());
-    let alarm = Alarm::Shared(slot);
-    match catch_unwind(AssertUnwindSafe(|| handler(ws, request))) {
-        Ok(handler) => tokio::spawn(Driver::new(link, handler, alarm)),
-        Err(_) => {
-            tracing::error!("connection handler panicked");
-            let failed = std::future::ready(Err(Error::Abnormal));
-            tokio::spawn(Driver::new(link, failed, alarm))
-        }
-    };
 }
 
 impl Default for Server {

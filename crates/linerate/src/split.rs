@@ -12,6 +12,7 @@ use linerate_proto::CloseCode;
 
 use crate::{
     Closed, Frames, Message, Result, TrySendError,
+    info::ConnectionInfo,
     link::{self, Link, Recv, Urgency},
     streaming::Reader,
 };
@@ -153,6 +154,12 @@ impl Sender {
         self.link.lock().engine().compression()
     }
 
+    /// Returns what is known about the connection: addresses, HTTP version and TLS. `None` once the
+    /// connection is over.
+    pub fn info(&self) -> Option<ConnectionInfo> {
+        self.link.info()
+    }
+
     /// Returns how many bytes can be sent before sending has to wait; 0 once nothing more can be
     /// sent.
     pub fn room(&self) -> usize {
@@ -257,6 +264,12 @@ impl Receiver {
     /// Same as for [`recv`](Self::recv), which also describes the cancel safety.
     pub async fn reader(&mut self) -> Result<Option<Reader<'_>>> {
         Reader::start(&self.link).await
+    }
+
+    /// Returns what is known about the connection: addresses, HTTP version and TLS. `None` once the
+    /// connection is over.
+    pub fn info(&self) -> Option<ConnectionInfo> {
+        self.link.info()
     }
 
     /// Returns how the connection ended, like

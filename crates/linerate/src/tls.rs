@@ -15,14 +15,14 @@ use rustls::{
     sign::{CertifiedKey, SingleCertAndKey},
 };
 use rustls_platform_verifier::BuilderVerifierExt;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio_rustls::{TlsConnector, client::TlsStream};
+use tokio_rustls::TlsConnector;
 
 pub use accept::{HelloInspector, accept};
 pub use danger::danger_client_config_trusting_anybody;
 pub use linerate_tls::{provider, strict};
 pub use rustls;
 
+pub use crate::info::TlsInfo;
 use crate::transport::Transport;
 
 /// Returns the default client configuration, which trusts what the operating system trusts, or the
@@ -114,18 +114,7 @@ pub(crate) async fn connect(
         Host::Ipv6(address) => ServerName::IpAddress((*address).into()),
     };
     let connector = TlsConnector::from(config);
-    match io {
-        #[cfg(feature = "http2")]
-        Transport::Http2(stream) => Ok(negotiated(connector.connect(name, stream).await?)),
-        Transport::Other(io) => Ok(negotiated(connector.connect(name, io).await?)),
-        Transport::Tcp(stream) => Ok(negotiated(connector.connect(name, stream).await?)),
-    }
-}
-
-fn negotiated<S>(stream: TlsStream<S>) -> (Transport, Option<Vec<u8>>)
-where
-    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-{
+    let stream = connector.connect(name, io).await?;
     let alpn = stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
-    (Transport::Other(Box::new(stream)), alpn)
+    Ok((Transport::Other(Box::new(stream)), alpn))
 }

@@ -1,6 +1,6 @@
 //! The application's handle to a connection.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{future::Future, net::SocketAddr, sync::Arc, time::Duration};
 
 use linerate_proto::{
     CloseCode,
@@ -8,8 +8,9 @@ use linerate_proto::{
 };
 
 use crate::{
-    Closed, Message, Result,
-    link::{Link, Recv, SendMessage, Urgency, send_uncompressed},
+    Closed, Message, Options, Result,
+    info::ConnectionInfo,
+    link::{Driver, Link, Recv, SendMessage, Urgency, send_uncompressed},
     parts::{Parts, PartsError},
     split::{Receiver, Sender},
     streaming::{Reader, Writer},
@@ -51,6 +52,35 @@ impl WebSocket {
     /// Wraps the first handle to `link`.
     pub(crate) fn new(link: Arc<Link>) -> Self {
         Self { link }
+    }
+
+    /// Continues with a connection whose opening handshake something else has performed, for
+    /// example a web framework or a proxy, or that was [taken apart](Self::into_parts).
+    ///
+    /// Must be called within a tokio runtime, where a task drives the connection.
+    ///
+    /// ```
+    /// use linerate::{Options, Role, WebSocket, parts::Parts};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> linerate::Result<()> {
+    /// let (ours, theirs) = tokio::io::duplex(4096);
+    /// let mut server = WebSocket::from_parts(Parts::new(ours, Role::Server), Options::default());
+    /// let mut parts = Parts::new(theirs, Role::Client);
+    /// parts.unread = b"\x81\x04Spam".to_vec(); // read after the handshake, with its last bytes
+    /// let mut client = WebSocket::from_parts(parts, Options::default());
+    ///
+    /// assert_eq!(client.recv().await?, Some("Spam".into()));
+    /// client.send("Eggs").await?;
+    /// assert_eq!(server.recv().await?, Some("Eggs".into()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn from_parts(parts: Parts, options: Options) -> Self {
+        let link = Link::from_parts(parts, &options.into());
+        let ws = Self::new(link.clone());
+        tokio::spawn(Driver::without_handler(link));
+        ws
     }
 
     /// Receives the next message, or `None` after the peer's Close frame.
@@ -199,6 +229,18 @@ impl WebSocket {
     pub fn into_parts(self) -> Result<Parts, (Self, PartsError)> {
         let taken = self.link.take_parts();
         taken.map_err(|error| (self, error))
+    }
+
+    /// Returns what is known about the connection: addresses, HTTP version and TLS. `None` once the
+    /// connection is over.
+    pub fn info(&self) -> Option<ConnectionInfo> {
+        self.link.info()
+    }
+
+    /// Returns the address of the peer; behind a proxy, that of the proxy. `None` if the connection
+    /// is over or does not use the Internet Protocol.
+    pub fn peer_addr(&self) -> Option<SocketAddr> {
+        self.info()?.peer_addr
     }
 
     /// Returns the subprotocol that was negotiated in the opening handshake.

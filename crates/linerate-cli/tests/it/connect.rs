@@ -11,7 +11,7 @@ use std::{
 };
 
 use linerate::{
-    CloseCode, Message, Request, Result, WebSocket, tls::rustls::pki_types::PrivateKeyDer,
+    CloseCode, Incoming, Message, Request, Result, WebSocket, tls::rustls::pki_types::PrivateKeyDer,
 };
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::oneshot};
@@ -63,6 +63,20 @@ where
     let port = listener.local_addr().unwrap().port();
     let (stop, stopped) = oneshot::channel::<()>();
     tokio::spawn(server.serve(listener, handler, async { _ = stopped.await }));
+    (port, stop)
+}
+
+/// Runs a server whose handler decides about each request, until the sender is dropped.
+async fn serve_incoming<H, F>(handler: H) -> (u16, oneshot::Sender<()>)
+where
+    H: Fn(Incoming) -> F + Send + Sync + 'static,
+    F: Future<Output = Result<()>> + Send + 'static,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let shutdown = async { _ = stopped.await };
+    tokio::spawn(linerate::Server::new().serve_incoming(listener, handler, shutdown));
     (port, stop)
 }
 
@@ -153,11 +167,9 @@ async fn a_transcript_has_one_json_object_a_line() {
 
 #[tokio::test]
 async fn the_request_carries_what_was_asked_for() {
-    let server = linerate::Server::new().with_decision(|upgrade| {
-        let chosen = upgrade.choose_subprotocol(&["b"]).unwrap_or_default();
-        Ok(upgrade.accept().with_subprotocol(chosen).unwrap())
-    });
-    let (port, _stop) = serve(server, |mut ws, request| async move {
+    let (port, _stop) = serve_incoming(|incoming| async move {
+        let request = incoming.request().clone();
+        let mut ws = incoming.with_subprotocols(&["b"]).accept().await?;
         for name in ["x-one", "x-two", "origin", "sec-websocket-protocol"] {
             let value = request.header(name).unwrap_or_default();
             ws.send(String::from_utf8_lossy(value).into_owned()).await?;

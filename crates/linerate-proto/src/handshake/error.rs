@@ -247,6 +247,14 @@ impl HandshakeError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
+    /// The body of a refusal is too long.
+    #[error("body has {bytes} bytes, at most {bytes_max} allowed; refer to a page instead")]
+    BodyTooLarge {
+        /// The length of the body.
+        bytes: usize,
+        /// The limit.
+        bytes_max: usize,
+    },
     /// The header's name is not a token (RFC 9110 §5.1).
     #[error("the header name is not a token: invalid byte {offset}")]
     HeaderNameInvalid {

@@ -1,6 +1,7 @@
 //! The HTTP/1.1 request that opens a connection (RFC 9112 §3, §6; RFC 6455 §4.2.1).
 
 mod pseudo;
+mod values;
 
 use alloc::boxed::Box;
 use alloc::vec;

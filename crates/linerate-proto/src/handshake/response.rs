@@ -1,5 +1,6 @@
 //! The responses of a server: 101, or 200 over HTTP/2, or a refusal (RFC 6455 §4.2.2, RFC 8441 §5).
 
+use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -8,7 +9,7 @@ use core::fmt;
 use super::accept::Accept;
 #[cfg(feature = "deflate")]
 use super::compression;
-use super::headers::{ApplicationHeaders, append_header};
+use super::headers::{ApplicationHeaders, append_header, check_header};
 use super::{BuildError, ExtensionOffer, HandshakeError};
 #[cfg(feature = "deflate")]
 use crate::deflate::{Agreement, Deflate};
@@ -193,21 +194,32 @@ impl fmt::Debug for Acceptance<'_> {
 pub struct Refusal {
     status: u16,
     headers: ApplicationHeaders,
-    text: String,
-    has_body: bool,
+    content_type: Cow<'static, str>,
+    body: Vec<u8>,
+    sends_body: bool,
 }
 
 impl Refusal {
+    /// The maximum length of a body in bytes: it is a message for people or a few fields for
+    /// programs, and is kept in memory until the client has read it.
+    pub const BODY_BYTES_MAX: usize = 64 << 10;
+
     /// Creates a refusal with a status from 300 to 599 and a line of text for people to read. A
     /// newline is added to the text.
     ///
     /// # Errors
     ///
     /// Fails with [`BuildError::StatusInvalid`] for any other status, and for 304, which has no
-    /// body.
+    /// body. Fails if the text is longer than [`BODY_BYTES_MAX`](Self::BODY_BYTES_MAX).
     pub fn new(status: u16, text: &str) -> Result<Self, BuildError> {
         match status {
-            300..=303 | 305..=599 => Ok(Self::with_status(status, format!("{text}\n"))),
+            300..=303 | 305..=599 if text.len() < Self::BODY_BYTES_MAX => {
+                Ok(Self::with_status(status, format!("{text}\n")))
+            }
+            300..=303 | 305..=599 => Err(BuildError::BodyTooLarge {
+                bytes: text.len() + 1,
+                bytes_max: Self::BODY_BYTES_MAX,
+            }),
             _ => Err(BuildError::StatusInvalid { status }),
         }
     }
@@ -226,10 +238,44 @@ impl Refusal {
         Ok(self)
     }
 
+    /// Replaces the text with another body, for example JSON.
+    ///
+    /// ```
+    /// # use linerate_proto::handshake::Refusal;
+    /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
+    /// let problem = r#"{"error": "session expired"}"#;
+    /// let refusal = Refusal::new(401, "")?.with_body("application/json", problem)?;
+    /// assert_eq!(refusal.body(), problem.as_bytes());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Fails if the body is longer than [`BODY_BYTES_MAX`](Self::BODY_BYTES_MAX), or the content
+    /// type contains a control character.
+    pub fn with_body(
+        mut self,
+        content_type: &str,
+        body: impl Into<Vec<u8>>,
+    ) -> Result<Self, BuildError> {
+        let body = body.into();
+        if body.len() > Self::BODY_BYTES_MAX {
+            return Err(BuildError::BodyTooLarge {
+                bytes: body.len(),
+                bytes_max: Self::BODY_BYTES_MAX,
+            });
+        }
+        check_header("Content-Type", content_type.as_bytes())?;
+        self.content_type = Cow::Owned(content_type.into());
+        self.body = body;
+        Ok(self)
+    }
+
     /// Omits the body, as required in the response to a HEAD request (RFC 9110 §9.3.2);
     /// `Content-Length` is still sent.
     pub fn without_body(mut self) -> Self {
-        self.has_body = false;
+        self.sends_body = false;
         self
     }
 
@@ -238,9 +284,9 @@ impl Refusal {
         self.status
     }
 
-    /// Returns the text, including its newline.
-    pub fn text(&self) -> &str {
-        &self.text
+    /// Returns the body: the text with its newline, unless it was replaced.
+    pub fn body(&self) -> &[u8] {
+        &self.body
     }
 
     /// Returns all headers of the response except `Content-Length`, for callers that do not use
@@ -259,7 +305,7 @@ impl Refusal {
             405 => &[("Connection", "close"), ("Allow", "GET")],
             _ => &[("Connection", "close")],
         };
-        let content_type = ("Content-Type", "text/plain; charset=utf-8");
+        let content_type = ("Content-Type", &*self.content_type);
         own.iter()
             .copied()
             .chain(self.headers.iter())
@@ -273,9 +319,9 @@ impl Refusal {
         for (name, value) in self.headers() {
             append_header(output, name, value.as_bytes());
         }
-        output.extend_from_slice(format!("Content-Length: {}\r\n\r\n", self.text.len()).as_bytes());
-        if self.has_body {
-            output.extend_from_slice(self.text.as_bytes());
+        output.extend_from_slice(format!("Content-Length: {}\r\n\r\n", self.body.len()).as_bytes());
+        if self.sends_body {
+            output.extend_from_slice(&self.body);
         }
     }
 
@@ -283,8 +329,9 @@ impl Refusal {
         Self {
             status,
             headers: ApplicationHeaders::default(),
-            text,
-            has_body: true,
+            content_type: Cow::Borrowed("text/plain; charset=utf-8"),
+            body: text.into_bytes(),
+            sends_body: true,
         }
     }
 }
@@ -302,7 +349,7 @@ impl fmt::Debug for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Refusal")
             .field("status", &self.status)
-            .field("text", &self.text)
+            .field("body", &String::from_utf8_lossy(&self.body))
             .finish_non_exhaustive()
     }
 }

@@ -1,5 +1,7 @@
 //! Opening WebSockets on HTTP/2 streams (RFC 8441).
 
+use std::sync::Arc;
+
 use linerate_h2::Stream;
 use linerate_http::OpenError;
 use linerate_proto::handshake::{ClientHandshake, Negotiated, Scheme};
@@ -8,6 +10,7 @@ use tokio::time::Instant;
 use super::{Client, Outcome};
 use crate::{
     Result,
+    describe::describe,
     dial::{Deadline, Phase, Target},
     transport::Transport,
 };
@@ -83,6 +86,7 @@ impl Client {
         let begun = Instant::now();
         let limit = self.settings.options.handshake_timeout;
         let mut handshake = self.handshake(target)?;
+        let info = Arc::new(describe(&io));
         let opening = self.try_open_stream(io, target, &mut handshake);
         let opened = deadline.keep(Phase::Handshake, limit, opening).await?;
         let Some(opened) = opened.transpose() else {
@@ -90,7 +94,7 @@ impl Client {
         };
         let outcome = match opened {
             Ok((negotiated, stream)) => {
-                let io = Transport::Http2(Box::new(stream));
+                let io = Transport::http2(stream, Some(info));
                 self.open(io, b"", negotiated)
             }
             Err(OpenError::Refused { status, stream }) => {

@@ -3,13 +3,14 @@
 use std::{
     future::Future,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
 use tokio::time::Sleep;
 
-use super::{registry::Slot, tick::Tick};
+use super::{Link, registry::Slot, tick::Tick};
 use crate::clock;
 
 /// The timer that wakes a driver at a deadline: either its own, or the one that all connections of
@@ -25,6 +26,21 @@ impl Alarm {
         Self::Own(Box::pin(tokio::time::sleep_until(clock::instant(
             Duration::ZERO,
         ))))
+    }
+
+    /// Registers a connection of a server after its opening handshake.
+    pub(crate) fn enter(&self, link: &Arc<Link>) {
+        if let Self::Shared(slot) = self {
+            slot.enter(link);
+        }
+    }
+
+    /// Waits until the server of the connection, if it has one, shuts down.
+    pub(crate) async fn shutdown(&self) {
+        match self {
+            Self::Own(_) => std::future::pending().await,
+            Self::Shared(slot) => slot.shutdown().await,
+        }
     }
 
     /// Ensures that the driver is woken at `due` or earlier. `set` is the tick for which the shared

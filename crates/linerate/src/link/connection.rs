@@ -341,6 +341,8 @@ impl Connection {
             unread,
             unsent,
             subprotocol,
+            #[cfg(feature = "deflate")]
+            deflate: None,
         })
     }
 

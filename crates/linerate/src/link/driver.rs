@@ -61,25 +61,39 @@ impl<H: Future<Output = Result<()>>> Future for Driver<H> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.project();
-        let link = &this.guard.0;
-        let mut is_handler_done = link.lock().start_drive(cx);
-        if !is_handler_done {
-            link.driver_active.store(true, Ordering::Relaxed);
-            if let Poll::Ready(code) = poll_handler(this.handler, cx) {
-                is_handler_done = true;
-                link.lock().finish_handler(code);
-            }
-        }
-        let connection_over = link.poll_drive(cx, this.alarm).is_ready();
-        if connection_over && is_handler_done {
-            return Poll::Ready(());
-        }
-        Poll::Pending
+        drive(this.handler, this.guard, this.alarm, cx)
     }
 }
 
+/// Runs the handler and does everything that can be done for the connection now; ready when both
+/// are done.
+pub(super) fn drive<H>(
+    handler: Pin<&mut H>,
+    guard: &Guard,
+    alarm: &mut Alarm,
+    cx: &mut Context<'_>,
+) -> Poll<()>
+where
+    H: Future<Output = Result<()>>,
+{
+    let link = &guard.0;
+    let mut is_handler_done = link.lock().start_drive(cx);
+    if !is_handler_done {
+        link.driver_active.store(true, Ordering::Relaxed);
+        if let Poll::Ready(code) = poll_handler(handler, cx) {
+            is_handler_done = true;
+            link.lock().finish_handler(code);
+        }
+    }
+    let connection_over = link.poll_drive(cx, alarm).is_ready();
+    if connection_over && is_handler_done {
+        return Poll::Ready(());
+    }
+    Poll::Pending
+}
+
 /// Ends the connection if the driver's task is dropped, for instance when the runtime shuts down.
-struct Guard(Arc<Link>);
+pub(super) struct Guard(pub(super) Arc<Link>);
 
 impl Drop for Guard {
     fn drop(&mut self) {
@@ -92,7 +106,7 @@ impl Drop for Guard {
 }
 
 /// Polls the handler; once it has completed, returns the code with which to close its connection.
-fn poll_handler<H>(handler: Pin<&mut H>, cx: &mut Context<'_>) -> Poll<CloseCode>
+pub(super) fn poll_handler<H>(handler: Pin<&mut H>, cx: &mut Context<'_>) -> Poll<CloseCode>
 where
     H: Future<Output = Result<()>>,
 {

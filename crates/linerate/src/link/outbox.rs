@@ -66,6 +66,14 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
+    /// Creates an outbox for a stream that may be buffering output already.
+    pub(crate) fn unflushed() -> Self {
+        Self {
+            unflushed: true,
+            ..Self::default()
+        }
+    }
+
     /// Returns the number of queued bytes.
     pub(crate) fn len(&self) -> usize {
         let segments: usize = self.segments().map(Segment::len).sum();

@@ -3,6 +3,7 @@
 
 use std::{
     num::NonZeroU32,
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
@@ -97,11 +98,7 @@ impl Connections {
     /// Waits until the server shuts down.
     #[cfg(any(feature = "http2", feature = "http3"))]
     pub(crate) async fn shutdown(&self) {
-        let mut notified = std::pin::pin!(self.registry.shutdown.notified());
-        notified.as_mut().enable();
-        if !self.registry.lock().closing {
-            notified.await;
-        }
+        self.registry.shutdown().await;
     }
 
     /// Closes all connections and waits at most `timeout` until they are gone.
@@ -156,8 +153,13 @@ impl Slot {
         self.number.get() - 1
     }
 
+    /// Waits until the server shuts down.
+    pub(super) async fn shutdown(&self) {
+        self.registry.shutdown().await;
+    }
+
     /// Registers the connection after its opening handshake.
-    pub(crate) fn enter(&self, link: &Arc<Link>) {
+    pub(super) fn enter(&self, link: &Arc<Link>) {
         let closing = {
             let mut open = self.registry.lock();
             open.links[self.index() as usize] = Arc::downgrade(link);
@@ -196,6 +198,14 @@ impl Drop for Slot {
 impl Registry {
     fn lock(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn shutdown(&self) {
+        let mut notified = pin!(self.shutdown.notified());
+        notified.as_mut().enable();
+        if !self.lock().closing {
+            notified.await;
+        }
     }
 }
 

@@ -1,187 +1,191 @@
-//! The server side of the opening handshake on a socket.
-
-use std::{sync::Arc, time::Duration};
+//! A new connection, up to its first request: TLS, the detection of HTTP/2, and the request of
+//! HTTP/1.1.
 
 #[cfg(feature = "http2")]
-use linerate_h2::speaks_http2;
-use linerate_proto::{
-    Role,
-    handshake::{Acceptance, HandshakeError, Refusal, Request, RequestReader, Scheme},
-};
-use tokio::{
-    io::AsyncWriteExt,
-    net::TcpStream,
-    time::{Instant, timeout, timeout_at},
-};
+use std::io;
 
-use super::Server;
-use crate::{
-    Error, Result,
-    link::{HandshakeResult, Link},
-    transport::Transport,
-};
+#[cfg(feature = "http2")]
+use linerate_h2::is_http2;
+use linerate_proto::handshake::{HandshakeError, Request, RequestReader, Scheme};
+use tokio::time::{Instant, timeout_at};
 
-/// How long a refused client may take to read the refusal.
-const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
+use super::{
+    Server,
+    channel::{Http1, refuse},
+    pending::unavailable,
+};
+use crate::{Error, Result, transport::Transport};
 
 /// The result of accepting a connection.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "it is moved once, and not stored"
+)]
 pub(super) enum Accepted {
-    /// It speaks HTTP/2, and nothing has been read yet.
+    /// It speaks HTTP/2.
     #[cfg(feature = "http2")]
     Http2(Transport, Scheme),
-    WebSocket(Arc<Link>, Request),
+    /// It has sent this request of HTTP/1.1.
+    Http1(Request, Http1, Scheme),
 }
 
-/// Takes a new connection through the TLS handshake, if TLS is enabled, and the opening handshake
-/// of HTTP/1.1, within the time limit.
-pub(super) async fn accept(server: &Server, stream: TcpStream) -> Result<Accepted> {
-    stream.set_nodelay(true)?;
-    let budget = server.settings.options.handshake_timeout;
-    let deadline = Instant::now() + budget;
-    #[cfg(feature = "rustls")]
-    if let Some(tls) = &server.tls {
-        // Before TLS is established, there is no way to tell the client that it timed out.
-        let secured = timeout_at(deadline, crate::tls::accept(tls.clone(), stream)).await;
-        let stream = secured.map_err(|_| Error::HandshakeTimeout { budget })??;
-        #[cfg(feature = "http2")]
-        let is_http2 = server.is_http2 && stream.get_ref().1.alpn_protocol() == Some(b"h2");
-        let io = Transport::Other(Box::new(stream));
-        #[cfg(feature = "http2")]
-        if is_http2 {
-            return Ok(Accepted::Http2(io, Scheme::Https));
-        }
-        return upgrade(server, io, Scheme::Https, deadline).await;
-    }
+/// Takes a new connection through the TLS handshake, if TLS is enabled, and reads the request of
+/// HTTP/1.1. All of this must end before `deadline`.
+pub(super) async fn accept(server: &Server, io: Transport, deadline: Instant) -> Result<Accepted> {
+    let prepared = prepare(server, io, deadline).await?;
     #[cfg(feature = "http2")]
     if server.is_http2 {
-        // If the client sends too little, the HTTP/1.1 handshake below times out and tells it so.
-        let said = timeout_at(deadline, speaks_http2(&stream)).await;
-        if let Ok(true) = said.unwrap_or(Ok(false)) {
-            return Ok(Accepted::Http2(Transport::Tcp(stream), Scheme::Http));
-        }
+        return accept_any(server, prepared, deadline).await;
     }
-    upgrade(server, Transport::Tcp(stream), Scheme::Http, deadline).await
+    let Prepared { io, scheme, .. } = prepared;
+    let (request, http1) = read_http1(server, io, Vec::new(), deadline).await?;
+    Ok(Accepted::Http1(request, http1, scheme))
+}
+
+/// Like [`accept`], for HTTP/1.1 only.
+pub(super) async fn accept_http1(
+    server: &Server,
+    io: Transport,
+    deadline: Instant,
+) -> Result<(Request, Http1, Scheme)> {
+    let Prepared { io, scheme, .. } = prepare(server, io, deadline).await?;
+    let (request, http1) = read_http1(server, io, Vec::new(), deadline).await?;
+    Ok((request, http1, scheme))
 }
 
 /// Answers with 503 and closes the connection.
-pub(super) async fn refuse_overload(stream: TcpStream) {
-    if let Ok(refusal) = Refusal::new(503, "too many connections") {
-        refuse(Transport::Tcp(stream), refusal).await;
+pub(super) async fn refuse_overload(io: Transport) {
+    refuse(io, &unavailable("too many connections")).await;
+}
+
+/// A connection on which HTTP can be spoken.
+struct Prepared {
+    io: Transport,
+    scheme: Scheme,
+    /// True if ALPN has selected HTTP/2.
+    #[cfg_attr(
+        not(feature = "http2"),
+        expect(dead_code, reason = "only HTTP/1.1 is offered")
+    )]
+    is_http2: bool,
+}
+
+/// Performs the TLS handshake, if TLS is enabled.
+#[cfg_attr(
+    not(feature = "rustls"),
+    expect(unused_variables, reason = "only TLS depends on them")
+)]
+async fn prepare(server: &Server, io: Transport, deadline: Instant) -> Result<Prepared> {
+    if let Transport::Tcp(stream) = &io {
+        stream.set_nodelay(true)?;
+    }
+    #[cfg(feature = "rustls")]
+    if let Some(tls) = &server.tls {
+        // Before TLS is established, there is no way to tell the client that it timed out.
+        let budget = server.settings.options.handshake_timeout;
+        let secured = timeout_at(deadline, crate::tls::accept(tls.clone(), io)).await;
+        let stream = secured.map_err(|_| Error::HandshakeTimeout { budget })??;
+        return Ok(Prepared {
+            is_http2: stream.get_ref().1.alpn_protocol() == Some(b"h2"),
+            io: Transport::Other(Box::new(stream)),
+            scheme: Scheme::Https,
+        });
+    }
+    Ok(Prepared {
+        io,
+        scheme: Scheme::Http,
+        is_http2: false,
+    })
+}
+
+/// Detects the HTTP version.
+#[cfg(feature = "http2")]
+async fn accept_any(server: &Server, prepared: Prepared, deadline: Instant) -> Result<Accepted> {
+    let Prepared {
+        mut io,
+        scheme,
+        is_http2,
+    } = prepared;
+    if is_http2 {
+        return Ok(Accepted::Http2(io, scheme));
+    }
+    let mut unread = Vec::new();
+    if scheme == Scheme::Http {
+        // If the client sends too little, reading the request below times out and tells it so.
+        let sniffed = timeout_at(deadline, sniff(&mut io, &mut unread)).await;
+        if sniffed.unwrap_or(Ok(false))? {
+            return Ok(Accepted::Http2(io.rewind(unread, Vec::new()), scheme));
+        }
+    }
+    let (request, http1) = read_http1(server, io, unread, deadline).await?;
+    Ok(Accepted::Http1(request, http1, scheme))
+}
+
+/// Reads until it is clear whether the client speaks HTTP/2; appends what it reads to `unread`.
+#[cfg(feature = "http2")]
+async fn sniff(io: &mut Transport, unread: &mut Vec<u8>) -> io::Result<bool> {
+    loop {
+        let read = io.read_with(|input| {
+            unread.extend_from_slice(input);
+            Ok::<_, io::Error>(input.is_empty())
+        });
+        let is_over = read.await?;
+        match is_http2(unread) {
+            Some(verdict) => return Ok(verdict),
+            None if is_over => return Ok(false),
+            None => {}
+        }
     }
 }
 
-async fn upgrade(
+/// Reads the request; `unread` was already read.
+async fn read_http1(
     server: &Server,
     mut io: Transport,
-    scheme: Scheme,
+    unread: Vec<u8>,
     deadline: Instant,
-) -> Result<Accepted> {
-    let read = timeout_at(deadline, read_request(server, &mut io)).await;
+) -> Result<(Request, Http1)> {
+    let read = timeout_at(deadline, read_request(server, &mut io, unread)).await;
     let time_max = server.settings.options.handshake_timeout;
-    let read = read.unwrap_or_else(|_| Err(HandshakeError::TimedOut { time_max }.into()));
-    let (request, leftover) = match read {
-        Ok(read) => read,
+    match read.unwrap_or_else(|_| Err(HandshakeError::TimedOut { time_max }.into())) {
+        Ok((request, leftover)) => Ok((request, Http1 { io, leftover })),
         Err(error) => {
             if let Error::Handshake(error) = error {
-                refuse(io, error.into()).await;
+                refuse(io, &error.into()).await;
             }
-            return Err(error);
+            Err(error)
         }
-    };
-    let mut response = Vec::new();
-    let decided = decide(server, &request, scheme, |acceptance| {
-        acceptance.encode(&mut response);
-        HandshakeResult::from(acceptance)
-    });
-    let agreed = match decided {
-        Ok(agreed) => agreed,
-        Err((refusal, error)) => {
-            let refusal = match request.method() {
-                "HEAD" => refusal.without_body(),
-                _ => refusal,
-            };
-            refuse(io, refusal).await;
-            return Err(error);
-        }
-    };
-    let sent = timeout_at(deadline, async {
-        io.write_all(&response).await?;
-        io.flush().await
-    });
-    sent.await
-        .map_err(|_| Error::HandshakeTimeout { budget: time_max })??;
-    let link = Link::new(io, Role::Server, &server.settings, &leftover, agreed);
-    Ok(Accepted::WebSocket(link, request))
+    }
 }
 
 /// Reads the request; also returns the bytes after it, which are the client's first frames.
-async fn read_request(server: &Server, io: &mut Transport) -> Result<(Request, Vec<u8>)> {
+async fn read_request(
+    server: &Server,
+    io: &mut Transport,
+    unread: Vec<u8>,
+) -> Result<(Request, Vec<u8>)> {
     let mut reader = RequestReader::new(server.settings.options.handshake);
+    let mut handle = |input: &[u8]| {
+        let found = reader.handle_input(input)?;
+        Ok::<_, Error>(found.map(|(request, head_bytes)| (request, input[head_bytes..].to_vec())))
+    };
+    if !unread.is_empty()
+        && let Some(found) = handle(&unread)?
+    {
+        return Ok(found);
+    }
     loop {
-        let read = io.read_with(|input| {
-            if input.is_empty() {
+        let read = io.read_with(|input| match input {
+            [] => Ok(None),
+            input => handle(input).map(Some),
+        });
+        match read.await? {
+            Some(Some(found)) => return Ok(found),
+            Some(None) => {}
+            None => {
                 reader.handle_eof()?;
                 return Err(Error::Abnormal);
             }
-            let found = reader.handle_input(input)?;
-            Ok(found.map(|(request, head_bytes)| (request, input[head_bytes..].to_vec())))
-        });
-        if let Some(found) = read.await? {
-            return Ok(found);
-        }
-    }
-}
-
-/// Decides whether to accept the request; if so, returns the result of `answer` for the acceptance.
-pub(super) fn decide<T>(
-    server: &Server,
-    request: &Request,
-    scheme: Scheme,
-    answer: impl FnOnce(&Acceptance<'_>) -> T,
-) -> std::result::Result<T, (Refusal, Error)> {
-    let refuse = |error: HandshakeError| (Refusal::from(error), error.into());
-    let upgrade = request.websocket().map_err(refuse)?;
-    server.origins.check(request, scheme).map_err(refuse)?;
-    let acceptance = match &server.decide {
-        None => upgrade.accept(),
-        Some(decide) => decide(&upgrade).map_err(|refusal| {
-            let status = refusal.status();
-            (refusal, Error::Refused { status })
-        })?,
-    };
-    #[cfg(feature = "deflate")]
-    let acceptance = match &server.settings.options.deflate {
-        Some(deflate) => acceptance.with_deflate(deflate),
-        None => acceptance,
-    };
-    Ok(answer(&acceptance))
-}
-
-/// Sends a refusal and waits until the client has read it or [`REFUSAL_TIMEOUT`] is over.
-async fn refuse(mut io: Transport, refusal: Refusal) {
-    let mut response = Vec::new();
-    refusal.encode(&mut response);
-    let send = async {
-        io.write_all(&response).await?;
-        io.shutdown().await?;
-        drain(&mut io).await;
-        Ok::<_, std::io::Error>(())
-    };
-    if let Ok(Err(error)) = timeout(REFUSAL_TIMEOUT, send).await {
-        tracing::debug!(%error, "refusal not delivered");
-    }
-}
-
-/// Reads what the client still sends, so that closing does not reset the connection before the
-/// client has read the answer. The number of bytes is limited here, the time by the caller.
-async fn drain(io: &mut Transport) {
-    const BYTES_MAX: usize = 1 << 20;
-    let mut drained = 0;
-    while drained < BYTES_MAX {
-        let read = io.read_with(|input| Ok::<_, std::io::Error>(input.len()));
-        match read.await {
-            Ok(bytes) if bytes > 0 => drained += bytes,
-            _ => return,
         }
     }
 }

@@ -2,16 +2,20 @@
 
 use std::{future::Future, io, net::UdpSocket, pin::pin, sync::Arc, time::Duration};
 
-use linerate_h3::{Code, Incoming, response, serve_connection, server_config};
+use linerate_h3::{Code, serve_connection, server_config};
 use linerate_proto::handshake::{Request, Scheme};
 use quinn::{Endpoint, EndpointConfig, TokioRuntime};
 use tokio::time::timeout;
 
-use super::{Server, streams::Streams};
+use super::{
+    Incoming, Server,
+    application::{AcceptAll, Application, Decide},
+    channel::Channel,
+    streams::Streams,
+};
 use crate::{
     Result, WebSocket,
     link::{Connections, Slot},
-    transport::Transport,
 };
 
 /// How many connections may be in the handshake before further clients have to validate their
@@ -58,13 +62,40 @@ impl Server {
         H: Fn(WebSocket, Request) -> F + Send + Sync + 'static,
         F: Future<Output = Result<()>> + Send + 'static,
     {
+        self.run_http3(socket, AcceptAll(handler), shutdown).await
+    }
+
+    /// Serves HTTP/3 like [`serve_http3`](Self::serve_http3), but lets `handler` decide about each
+    /// request, like [`serve_incoming`](Self::serve_incoming).
+    ///
+    /// # Errors
+    /// Same as for [`serve_http3`](Self::serve_http3), which also describes the cancel safety.
+    pub async fn serve_incoming_http3<H, F>(
+        self,
+        socket: UdpSocket,
+        handler: H,
+        shutdown: impl Future<Output = ()>,
+    ) -> io::Result<()>
+    where
+        H: Fn(Incoming) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<()>> + Send + 'static,
+    {
+        self.run_http3(socket, Decide(handler), shutdown).await
+    }
+
+    async fn run_http3<A: Application>(
+        self,
+        socket: UdpSocket,
+        application: A,
+        shutdown: impl Future<Output = ()>,
+    ) -> io::Result<()> {
         let endpoint = self.endpoint(socket)?;
         let connections = Connections::new(self.connections_max);
         let close_timeout = self.settings.config.close_timeout;
         let streams = Arc::new(Streams {
             server: Arc::new(self),
             scheme: Scheme::Https,
-            handler: Arc::new(handler),
+            application: Arc::new(application),
             connections: connections.clone(),
         });
         let mut shutdown = pin!(shutdown);
@@ -102,11 +133,7 @@ impl Server {
     }
 }
 
-impl<H, F> Streams<H>
-where
-    H: Fn(WebSocket, Request) -> F + Send + Sync + 'static,
-    F: Future<Output = Result<()>> + Send + 'static,
-{
+impl<A: Application> Streams<A> {
     /// Starts a task for a connection, unless there are too many.
     fn begin(self: &Arc<Self>, incoming: quinn::Incoming, beginning: &Arc<()>) {
         let is_crowded = Arc::strong_count(beginning) > UNVALIDATED_MAX;
@@ -143,9 +170,9 @@ where
         drop(begun);
         let goodbye = self.connections.shutdown();
         let start = |incoming| {
-            let attended = self.clone().attend(incoming);
+            let answered = self.clone().read(incoming);
             tokio::spawn(async move {
-                if let Err(error) = attended.await {
+                if let Err(error) = answered.await {
                     tracing::debug!(%error, "opening handshake failed");
                 }
             });
@@ -160,18 +187,12 @@ where
         .await
     }
 
-    /// Answers one request.
-    async fn attend(self: Arc<Self>, incoming: Incoming) -> io::Result<()> {
+    /// Reads one request and answers it.
+    async fn read(self: Arc<Self>, incoming: linerate_h3::Incoming) -> io::Result<()> {
         let options = &self.server.settings.options;
         let budget = options.handshake_timeout;
         let (request, incoming) = incoming.read(budget, options.handshake).await?;
-        match self.judge(request, |acceptance| Ok(response(acceptance))) {
-            Ok((response, opening)) => {
-                let stream = incoming.accept(&response, budget).await?;
-                self.open(Transport::Other(Box::new(stream)), opening);
-            }
-            Err(refusal) => incoming.refuse(&refusal).await,
-        }
+        self.attend(request, Channel::Http3(incoming)).await;
         Ok(())
     }
 }

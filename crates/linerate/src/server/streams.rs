@@ -1,78 +1,47 @@
 //! Requests for a WebSocket on the streams of HTTP/2 and HTTP/3 connections.
 
-use std::{future::Future, sync::Arc};
+use std::sync::Arc;
 
-use linerate_proto::{
-    Role,
-    handshake::{Acceptance, HandshakeError, Refusal, Request, Scheme},
-};
+use linerate_proto::handshake::{HandshakeError, Request, Scheme};
+use tokio::time::Instant;
 
-use super::{Server, accept::decide, drive};
-use crate::{
-    Error, Result, WebSocket,
-    link::{Connections, HandshakeResult, Link, Slot},
-    transport::Transport,
+use super::{
+    Server,
+    application::Application,
+    channel::Channel,
+    pending::{Pending, unavailable},
 };
+use crate::link::{Alarm, Connections};
 
 /// The data that the streams of a connection share.
-pub(super) struct Streams<H> {
+pub(super) struct Streams<A> {
     pub(super) server: Arc<Server>,
     pub(super) scheme: Scheme,
-    pub(super) handler: Arc<H>,
+    pub(super) application: Arc<A>,
     pub(super) connections: Connections,
 }
 
-/// A WebSocket that is about to be opened.
-pub(super) struct PendingWebSocket {
-    request: Request,
-    slot: Slot,
-    agreed: HandshakeResult,
-}
-
-impl<H, F> Streams<H>
-where
-    H: Fn(WebSocket, Request) -> F,
-    F: Future<Output = Result<()>> + Send + 'static,
-{
-    /// Decides about a request. `respond` makes the response from an acceptance.
-    pub(super) fn judge<R>(
-        &self,
-        request: Result<Request, HandshakeError>,
-        respond: impl FnOnce(&Acceptance<'_>) -> Result<R, HandshakeError>,
-    ) -> Result<(R, PendingWebSocket), Refusal> {
-        self.decide(request, respond).map_err(|(refusal, error)| {
-            tracing::debug!(%error, "opening handshake failed");
-            refusal
-        })
-    }
-
-    fn decide<R>(
-        &self,
-        request: Result<Request, HandshakeError>,
-        respond: impl FnOnce(&Acceptance<'_>) -> Result<R, HandshakeError>,
-    ) -> Result<(R, PendingWebSocket), (Refusal, Error)> {
-        let refuse = |error: HandshakeError| (Refusal::from(error), error.into());
-        let slot = self.connections.take_slot().ok_or_else(|| {
-            let refusal = Refusal::new(503, "too many connections");
-            let refusal = refusal.expect("503 is the status of a refusal");
-            (refusal, Error::Refused { status: 503 })
-        })?;
-        let request = request.map_err(refuse)?;
-        let (response, agreed) = decide(&self.server, &request, self.scheme, |acceptance| {
-            (respond(acceptance), HandshakeResult::from(acceptance))
-        })?;
-        let opening = PendingWebSocket {
-            request,
-            slot,
-            agreed,
+impl<A: Application> Streams<A> {
+    /// Answers a request. Each stream counts as a connection.
+    pub(super) async fn attend(&self, request: Result<Request, HandshakeError>, channel: Channel) {
+        let Some(slot) = self.connections.take_slot() else {
+            tracing::debug!("request refused with 503: too many connections");
+            return channel.refuse(&unavailable("too many connections")).await;
         };
-        Ok((response.map_err(refuse)?, opening))
-    }
-
-    /// Runs the handler on a stream that carries a WebSocket now.
-    pub(super) fn open(&self, io: Transport, opening: PendingWebSocket) {
-        let settings = &self.server.settings;
-        let link = Link::new(io, Role::Server, settings, b"", opening.agreed);
-        drive(link, opening.request, opening.slot, &*self.handler);
+        let request = match request {
+            Ok(request) => request,
+            Err(error) => {
+                tracing::debug!(%error, "opening handshake failed");
+                return channel.refuse(&error.into()).await;
+            }
+        };
+        let pending = Pending {
+            server: self.server.clone(),
+            channel,
+            scheme: self.scheme,
+            alarm: Alarm::Shared(slot),
+            deadline: Instant::now() + self.server.settings.options.handshake_timeout,
+        };
+        self.application.attend(request, pending).await;
     }
 }

@@ -59,6 +59,11 @@ impl<S: AsyncWrite + Unpin> HelloInspector<S> {
 }
 
 impl<S> HelloInspector<S> {
+    /// Returns the socket.
+    pub const fn get_ref(&self) -> &S {
+        &self.io
+    }
+
     /// Inspects bytes that were read.
     fn look_at(&mut self, bytes: &[u8]) -> io::Result<()> {
         let Some(hello) = &mut self.hello else {

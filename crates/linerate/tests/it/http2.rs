@@ -10,13 +10,13 @@ mod service;
 mod wire;
 
 use linerate::{
-    Client, CloseCode, Error, Message, Request, Server, WebSocket,
+    Client, CloseCode, Error, Incoming, Message, Request, Server, WebSocket,
     handshake::{HttpVersion, Origin, Refusal},
 };
 
 use crate::{
     raw::in_time,
-    support::{Running, echo},
+    support::{Running, echo, echo_on},
 };
 
 /// Returns a client that uses HTTP/2 with prior knowledge.
@@ -70,19 +70,20 @@ async fn many_messages_in_flight_keep_their_order() {
     server.stop().await;
 }
 
+/// Refuses one path, and drops the request for another.
+async fn deciding(incoming: Incoming) -> linerate::Result<()> {
+    assert_eq!(incoming.request().version(), HttpVersion::Http2);
+    tokio::task::yield_now().await;
+    match incoming.request().path() {
+        "/secret" => incoming.refuse(Refusal::new(401, "who are you")?).await,
+        "/dropped" => Ok(()),
+        _ => echo_on(incoming.with_subprotocols(&["wamp"]).accept().await?).await,
+    }
+}
+
 #[tokio::test]
 async fn a_request_is_judged_as_over_http1() {
-    let server = Server::new().with_decision(|upgrade| match upgrade.request().path() {
-        "/secret" => Err(Refusal::new(401, "who are you").expect("the status is a refusal")),
-        _ => match upgrade.choose_subprotocol(&["wamp"]) {
-            Some(chosen) => Ok(upgrade
-                .accept()
-                .with_subprotocol(chosen)
-                .expect("the subprotocol was offered")),
-            None => Ok(upgrade.accept()),
-        },
-    });
-    let server = Running::start(server, echo_http2).await;
+    let server = Running::start_incoming(Server::new(), deciding).await;
     let offering = client().with_subprotocol("soap").with_subprotocol("wamp");
     let ws = offering.connect(&server.url()).await.unwrap();
     assert_eq!(ws.subprotocol().as_deref(), Some("wamp"));
@@ -94,6 +95,8 @@ async fn a_request_is_judged_as_over_http1() {
     let secret = format!("{}secret", server.url());
     let (refused, body) = status(client().connect(&secret).await.unwrap_err());
     assert_eq!((refused, body.is_empty()), (401, false));
+    let dropped = format!("{}dropped", server.url());
+    assert_eq!(status(client().connect(&dropped).await.unwrap_err()).0, 500);
     let page = "https://evil.example".parse::<Origin>().unwrap();
     let evil = client().with_origin(page);
     assert_eq!(
@@ -101,6 +104,28 @@ async fn a_request_is_judged_as_over_http1() {
         403
     );
     drop(ws);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_that_resets_its_stream_drops_the_decision() {
+    let (sender, mut started) = tokio::sync::mpsc::unbounded_channel();
+    let server = Running::start_incoming(Server::new(), move |incoming| {
+        let (alive, dropped) = tokio::sync::oneshot::channel::<()>();
+        _ = sender.send(dropped);
+        async move {
+            let _dropped_with_it = (alive, incoming);
+            std::future::pending().await
+        }
+    })
+    .await;
+    let mut wire = wire::Wire::open(server.address, &[]).await;
+    wire.headers(1, &wire::CONNECT).await;
+    let dropped = in_time(started.recv()).await.unwrap();
+    let reset = wire::frame(wire::RST_STREAM, 0, 1, &wire::CANCEL.to_be_bytes());
+    wire.send(reset).await;
+    assert!(in_time(dropped).await.is_err());
+    drop(wire);
     server.stop().await;
 }
 

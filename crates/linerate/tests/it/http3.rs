@@ -13,14 +13,18 @@ use std::{
 };
 
 use linerate::{
-    Client, CloseCode, Error, Message, Options, Request, Result, Server, WebSocket,
+    Client, CloseCode, Error, Incoming, Message, Options, Request, Result, Server, WebSocket,
     dial::{DialError, Http3Error, Proxy},
     handshake::{HttpVersion, Origin, Refusal},
     tls::{self, rustls::ClientConfig},
 };
 use tokio::{sync::oneshot, task::JoinHandle};
 
-use crate::{raw::in_time, support::echo, tls::certificate};
+use crate::{
+    raw::in_time,
+    support::{echo, echo_on},
+    tls::certificate,
+};
 
 /// An HTTP/3 server for `localhost` that runs until it is stopped.
 struct Running {
@@ -42,6 +46,26 @@ impl Running {
         let (stop, stopped) = oneshot::channel();
         let server = server.with_tls(Arc::new(config));
         let serving = server.serve_http3(socket, handler, async { _ = stopped.await });
+        Self {
+            address,
+            trusting: Arc::new(tls::client_config(roots)),
+            stop,
+            task: tokio::spawn(serving),
+        }
+    }
+
+    fn start_incoming<H, F>(server: Server, handler: H) -> Self
+    where
+        H: Fn(Incoming) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<()>> + Send + 'static,
+    {
+        let (config, roots) = certificate("localhost");
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let server = server.with_tls(Arc::new(config));
+        let shutdown = async { _ = stopped.await };
+        let serving = server.serve_incoming_http3(socket, handler, shutdown);
         Self {
             address,
             trusting: Arc::new(tls::client_config(roots)),
@@ -165,17 +189,15 @@ async fn many_clients_are_served_beside_each_other() {
 
 #[tokio::test]
 async fn a_request_is_judged_as_over_http1() {
-    let server = Server::new().with_decision(|upgrade| match upgrade.request().path() {
-        "/secret" => Err(Refusal::new(401, "who are you").expect("the status is a refusal")),
-        _ => match upgrade.choose_subprotocol(&["wamp"]) {
-            Some(chosen) => Ok(upgrade
-                .accept()
-                .with_subprotocol(chosen)
-                .expect("the subprotocol was offered")),
-            None => Ok(upgrade.accept()),
-        },
+    let server = Running::start_incoming(Server::new(), |incoming| async move {
+        assert_eq!(incoming.request().version(), HttpVersion::Http3);
+        tokio::task::yield_now().await;
+        match incoming.request().path() {
+            "/secret" => incoming.refuse(Refusal::new(401, "who are you")?).await,
+            "/dropped" => Ok(()),
+            _ => echo_on(incoming.with_subprotocols(&["wamp"]).accept().await?).await,
+        }
     });
-    let server = Running::start(server, echo_http3);
     let offering = server
         .client()
         .with_subprotocol("soap")
@@ -193,12 +215,44 @@ async fn a_request_is_judged_as_over_http1() {
     let secret = format!("{}secret", server.url());
     let refused = in_time(server.client().connect(&secret)).await;
     assert_eq!(status(refused.unwrap_err()), 401);
+    let dropped = format!("{}dropped", server.url());
+    let refused = in_time(server.client().connect(&dropped)).await;
+    assert_eq!(status(refused.unwrap_err()), 500);
     let page = "https://evil.example".parse::<Origin>().unwrap();
     let evil = server.client().with_origin(page);
     let refused = in_time(evil.connect(&server.url())).await;
     assert_eq!(status(refused.unwrap_err()), 403);
     drop(ws);
     server.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_that_is_gone_drops_the_decision_and_so_does_shutdown() {
+    let (sender, mut started) = tokio::sync::mpsc::unbounded_channel();
+    let server = Running::start_incoming(Server::new(), move |incoming| {
+        let (alive, dropped) = oneshot::channel::<()>();
+        _ = sender.send(dropped);
+        async move {
+            let _dropped_with_it = (alive, incoming);
+            std::future::pending().await
+        }
+    });
+    let (client, url) = (server.client(), server.url());
+    let connecting = tokio::spawn(async move { client.connect(&url).await });
+    let dropped = in_time(started.recv()).await.unwrap();
+    connecting.abort();
+    assert!(in_time(dropped).await.is_err());
+
+    let (client, url) = (server.client(), server.url());
+    let connecting = tokio::spawn(async move { client.connect(&url).await });
+    let dropped = in_time(started.recv()).await.unwrap();
+    in_time(server.stop()).await;
+    assert!(in_time(dropped).await.is_err());
+    let error = in_time(connecting).await.unwrap().unwrap_err();
+    assert!(
+        matches!(&error, Error::StatusUnexpected(response) if response.status == 503),
+        "{error}"
+    );
 }
 
 #[tokio::test]

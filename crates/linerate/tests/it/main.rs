@@ -19,6 +19,7 @@ mod http2;
 mod http3;
 #[cfg(feature = "rustls")]
 mod identity;
+mod incoming;
 mod lifecycle;
 mod polls;
 mod proxy;
@@ -29,6 +30,7 @@ mod responses;
 mod server;
 #[cfg(feature = "axum")]
 mod service;
+mod streams;
 mod support;
 #[cfg(feature = "rustls")]
 mod tls;

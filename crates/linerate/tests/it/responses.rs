@@ -205,11 +205,14 @@ async fn backoff_waits_as_long_as_the_server_asks_up_to_a_limit() {
 
 #[tokio::test]
 async fn the_response_that_opens_is_returned_and_refusals_of_our_server_have_a_body() {
-    let server = Server::new().with_decision(|upgrade| match upgrade.request().path() {
-        "/secret" => Err(Refusal::new(401, "unknown token").expect("it is a refusal")),
-        _ => Ok(upgrade.accept()),
-    });
-    let server = Running::start(server, echo).await;
+    let server = Running::start_incoming(Server::new(), |incoming| async move {
+        if incoming.request().path() == "/secret" {
+            return incoming.refuse(Refusal::new(401, "unknown token")?).await;
+        }
+        let request = incoming.request().clone();
+        echo(incoming.accept().await?, request).await
+    })
+    .await;
     let client = Client::new();
     let (mut ws, response) = client.connect_with_response(&server.url()).await.unwrap();
     assert_eq!(response.status, 101);

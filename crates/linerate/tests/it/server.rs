@@ -10,7 +10,7 @@ use std::{
 
 use linerate::{
     Client, CloseCode, Error, MessageKind, Options, Server,
-    handshake::{Origin, OriginPolicy, Refusal},
+    handshake::{Origin, OriginPolicy},
 };
 use linerate_testkit::Frame;
 
@@ -234,51 +234,6 @@ async fn a_peer_that_does_not_read_is_given_up() {
     assert_eq!(error, "connection is closing or closed");
     drop(raw);
     server.stop().await;
-}
-
-#[tokio::test]
-async fn the_decision_chooses_a_subprotocol_adds_headers_and_refuses() {
-    let server = Server::new().with_decision(|upgrade| {
-        if upgrade.request().path() != "/chat" {
-            return Err(Refusal::new(404, "no such place").expect("the status is a refusal"));
-        }
-        let mut acceptance = upgrade.accept();
-        if let Some(chosen) = upgrade.choose_subprotocol(&["wamp", "soap"]) {
-            acceptance = acceptance
-                .with_subprotocol(chosen)
-                .expect("the subprotocol was offered");
-        }
-        Ok(acceptance
-            .with_header("X-Seen", "yes")
-            .expect("the header is valid"))
-    });
-    let server = Running::start(server, |mut ws, _| async move {
-        let agreed = ws.subprotocol().unwrap_or_default();
-        ws.send(agreed).await?;
-        ws.recv().await.map(drop)
-    })
-    .await;
-
-    let url = format!("{}chat", server.url());
-    let client = Client::new()
-        .with_subprotocol("soap")
-        .with_subprotocol("wamp");
-    let mut ws = client.connect(&url).await.unwrap();
-    assert_eq!(ws.subprotocol().as_deref(), Some("wamp"));
-    assert_eq!(in_time(ws.recv()).await.unwrap(), Some("wamp".into()));
-    let mut ws = linerate::connect(&url).await.unwrap();
-    assert_eq!(ws.subprotocol(), None);
-    assert_eq!(in_time(ws.recv()).await.unwrap(), Some("".into()));
-
-    let mut raw = Raw::connect(server.address).await;
-    raw.send(REQUEST).await;
-    assert!(raw.head().await.contains("\r\nX-Seen: yes\r\n"));
-    let mut raw = Raw::connect(server.address).await;
-    raw.send(REQUEST.replace("/chat", "/elsewhere")).await;
-    let answer = String::from_utf8(raw.rest().await).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 404 Not Found\r\n"), "{answer}");
-    assert!(answer.ends_with("\r\n\r\nno such place\n"), "{answer}");
-    server.abort();
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 #[cfg(any(feature = "http2", feature = "http3"))]
 use linerate::CloseCode;
-use linerate::{Request, Result, Server, WebSocket};
+use linerate::{Incoming, Request, Result, Server, WebSocket};
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
 #[cfg(any(feature = "http2", feature = "http3"))]
@@ -34,6 +34,24 @@ impl Running {
         }
     }
 
+    /// Starts a server whose handler decides about each request.
+    pub(crate) async fn start_incoming<H, F>(server: Server, handler: H) -> Self
+    where
+        H: Fn(Incoming) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<()>> + Send + 'static,
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let shutdown = async { _ = stopped.await };
+        let task = tokio::spawn(server.serve_incoming(listener, handler, shutdown));
+        Self {
+            address,
+            stop,
+            task,
+        }
+    }
+
     pub(crate) async fn echo() -> Self {
         Self::start(Server::new(), echo).await
     }
@@ -55,7 +73,12 @@ impl Running {
 }
 
 /// Echoes each message.
-pub(crate) async fn echo(mut ws: WebSocket, _request: Request) -> Result<()> {
+pub(crate) async fn echo(ws: WebSocket, _request: Request) -> Result<()> {
+    echo_on(ws).await
+}
+
+/// Echoes each message.
+pub(crate) async fn echo_on(mut ws: WebSocket) -> Result<()> {
     while let Some(message) = ws.recv().await? {
         ws.send(message).await?;
     }

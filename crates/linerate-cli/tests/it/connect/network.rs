@@ -12,7 +12,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use super::{connect, serve, text};
+use super::{connect, serve, serve_incoming, text};
 use crate::support::{Server, linerate};
 
 /// The messages in a transcript, sent or received.
@@ -173,12 +173,14 @@ async fn redirects_are_followed_as_far_as_asked_for_and_cookies_stay_behind() {
         ws.send(String::from_utf8_lossy(cookie).into_owned()).await
     })
     .await;
-    let redirecting = linerate::Server::new().with_decision(move |_| {
-        let refusal = linerate::handshake::Refusal::new(302, "elsewhere").unwrap();
+    let (first, _stop) = serve_incoming(move |incoming| async move {
+        let refusal = linerate::handshake::Refusal::new(302, "elsewhere")?;
         let location = format!("ws://127.0.0.1:{port}/");
-        Err(refusal.with_header("Location", &location).unwrap())
-    });
-    let (first, _stop) = serve(redirecting, |_, _| async { Ok(()) }).await;
+        incoming
+            .refuse(refusal.with_header("Location", &location)?)
+            .await
+    })
+    .await;
     let (direct, url) = (
         format!("ws://127.0.0.1:{port}/"),
         format!("ws://127.0.0.1:{first}/"),

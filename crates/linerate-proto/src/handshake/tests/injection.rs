@@ -1,6 +1,7 @@
 //! Strings of the application that would inject header lines: H23.
 
 use super::*;
+use alloc::vec;
 
 const KEY: [u8; 16] = *b"the sample nonce";
 
@@ -154,7 +155,7 @@ fn refusals_accept_only_error_statuses() {
         .unwrap()
         .with_header("X", "b")
         .unwrap();
-    assert_eq!(refusal.text(), "a\n");
+    assert_eq!(refusal.body(), b"a\n");
     let headers: Vec<_> = refusal.headers().collect();
     let expected = [
         ("Upgrade", "websocket"),
@@ -200,4 +201,31 @@ fn invalid_parts_are_refused_with_the_reason() {
     assert!(control.contains("byte 7"), "{control}");
     let status = format!("{}", BuildError::StatusInvalid { status: 99 });
     assert!(status.contains("99"), "{status}");
+}
+
+#[test]
+fn refusals_have_bodies_of_any_type_up_to_the_limit() {
+    let max = Refusal::BODY_BYTES_MAX;
+    let refusal = |body: Vec<u8>| Refusal::new(401, "a").unwrap().with_body("x/y", body);
+    let mut output = Vec::new();
+    refusal(b"{}".to_vec()).unwrap().encode(&mut output);
+    let expected = "HTTP/1.1 401 Unauthorized\r\nConnection: close\r\nContent-Type: x/y\r\n\
+        Content-Length: 2\r\n\r\n{}";
+    assert_eq!(String::from_utf8(output).unwrap(), expected);
+
+    assert_eq!(refusal(vec![0; max]).unwrap().body().len(), max);
+    let too_large = BuildError::BodyTooLarge {
+        bytes: max + 1,
+        bytes_max: max,
+    };
+    assert_eq!(refusal(vec![0; max + 1]).unwrap_err(), too_large);
+    assert!(Refusal::new(401, &"a".repeat(max - 1)).is_ok());
+    assert_eq!(Refusal::new(401, &"a".repeat(max)).unwrap_err(), too_large);
+
+    let injected = Refusal::new(401, "").unwrap().with_body("x/y\r\nX: z", "");
+    let offset = 3;
+    assert_eq!(
+        injected.unwrap_err(),
+        BuildError::HeaderValueInvalid { offset }
+    );
 }

@@ -304,7 +304,7 @@ fn debug_output_shows_no_credentials() {
     assert_eq!(
         shown,
         "ClientHandshake { host: \"example.com\", subprotocols: [], failed: None, .. } \
-         Refusal { status: 401, text: \"\\n\", .. } \
+         Refusal { status: 401, body: \"\\n\", .. } \
          RequestReader { head_bytes: 18, failed: None, .. }"
     );
 
