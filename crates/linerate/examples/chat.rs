@@ -1,5 +1,5 @@
 //! A chat with rooms and authentication: the path of the URL names the room, and a token in the
-//! request tells who is connecting.
+//! request tells who is connecting. A browser cannot set this header; for pages, read a cookie.
 //!
 //! ```text
 //! cargo run -p linerate --example chat
@@ -7,84 +7,35 @@
 //! linerate connect -H 'Authorization: Bearer bob-secret' ws://127.0.0.1:9001/lobby
 //! ```
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use linerate::{Request, Result, Server, WebSocket, handshake::Refusal, room::Rooms};
+use tokio::{net::TcpListener, signal::ctrl_c};
 
-use linerate::{CloseCode, Message, Request, Result, Server, WebSocket, handshake::Refusal};
-use tokio::{
-    net::TcpListener,
-    select,
-    sync::broadcast::{self, error::RecvError},
-};
-
-/// How many lines a client may be behind before it misses some.
-const LINES_MAX: usize = 256;
+const USERS: [(&[u8], &str); 2] = [(b"Bearer ann-secret", "ann"), (b"Bearer bob-secret", "bob")];
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
+    let rooms = Rooms::new();
+    let handler = move |ws, request| chat(ws, request, rooms.clone());
+    let server = Server::new().with_decision(|upgrade| match user(upgrade.request()) {
+        Some(_) => Ok(upgrade.accept()),
+        None => Err(Refusal::new(401, "unknown token\n").expect("401 is a refusal")),
+    });
     let listener = TcpListener::bind("127.0.0.1:9001").await?;
-    let stop = async { _ = tokio::signal::ctrl_c().await };
-    let rooms = Rooms::default();
-    Server::new()
-        .with_decision(|upgrade| match user(upgrade.request()) {
-            Some(_) => Ok(upgrade.accept()),
-            None => Err(Refusal::new(401, "unknown token\n").expect("the status is a refusal")),
-        })
-        .serve(
-            listener,
-            move |ws, request| chat(ws, request, rooms.clone()),
-            stop,
-        )
-        .await
+    let stop = async { _ = ctrl_c().await };
+    server.serve(listener, handler, stop).await
 }
 
-/// Returns the user whose token the request carries. A browser cannot set this header; for pages,
-/// read a cookie instead.
 fn user(request: &Request) -> Option<&'static str> {
-    match request.header("Authorization")? {
-        b"Bearer ann-secret" => Some("ann"),
-        b"Bearer bob-secret" => Some("bob"),
-        _ => None,
-    }
+    let sent = request.header("Authorization")?;
+    Some(USERS.iter().find(|(token, _)| *token == sent)?.1)
 }
 
 async fn chat(mut ws: WebSocket, request: Request, rooms: Rooms) -> Result<()> {
     let name = user(&request).unwrap_or("anonymous");
-    let (room, mut lines) = rooms.enter(request.path());
-    loop {
-        // Both futures may be dropped at any point without losing a message.
-        select! {
-            message = ws.recv() => match message? {
-                Some(Message::Text(text)) => _ = room.send(format!("{name}: {text}").into()),
-                Some(Message::Binary(_)) => {
-                    ws.close(CloseCode::UNSUPPORTED_DATA, "send text").await?;
-                }
-                None => return Ok(()),
-            },
-            line = lines.recv() => match line {
-                Ok(line) => ws.send(&*line).await?,
-                Err(RecvError::Lagged(missed)) => ws.send(format!("({missed} missed)")).await?,
-                Err(RecvError::Closed) => return Ok(()),
-            },
-        }
+    let member = rooms.join(request.path(), &ws)?;
+    while let Some(message) = ws.recv().await? {
+        let text = message.as_text().unwrap_or("(not text)");
+        member.room().send(format!("{name}: {text}"));
     }
-}
-
-type Room = broadcast::Sender<Arc<str>>;
-type Lines = broadcast::Receiver<Arc<str>>;
-
-#[derive(Clone, Default)]
-struct Rooms(Arc<Mutex<HashMap<String, Room>>>);
-
-impl Rooms {
-    /// Returns a room, which is created for its first client, and the lines that arrive in it.
-    fn enter(&self, name: &str) -> (Room, Lines) {
-        let mut rooms = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        rooms.retain(|_, room| room.receiver_count() > 0);
-        let room = rooms.entry(name.to_owned());
-        let room = room.or_insert_with(|| broadcast::channel(LINES_MAX).0);
-        (room.clone(), room.subscribe())
-    }
+    Ok(())
 }

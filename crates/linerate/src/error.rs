@@ -50,6 +50,9 @@ pub enum Error {
     /// The socket failed.
     #[error("{0}")]
     Io(#[from] io::Error),
+    /// The connection cannot join a room.
+    #[error("{0}")]
+    Join(#[from] JoinError),
     /// The peer violated the protocol, and the connection was failed (RFC 6455 §7.1.7).
     #[error("peer violated the protocol: {0}")]
     Protocol(#[from] ProtocolError),
@@ -84,6 +87,42 @@ pub enum TrySendError {
     Send(#[from] SendError),
 }
 
+/// Why a connection cannot join a room.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum JoinError {
+    /// The connection is closing or closed.
+    #[error("connection is closing or closed")]
+    Closed,
+    /// The room is full.
+    #[error(
+        "room is full: it has {members_max} members, the maximum; see RoomOptions::members_max"
+    )]
+    MembersMax {
+        /// The number of members that the room may have.
+        members_max: usize,
+    },
+    /// The name of the room is too long.
+    #[error("name of the room has {bytes} bytes, limit {bytes_max}")]
+    NameTooLong {
+        /// The length of the name in bytes.
+        bytes: usize,
+        /// The largest length in bytes.
+        bytes_max: usize,
+    },
+    /// The room has vanished from its [`Rooms`](crate::room::Rooms) because it was empty.
+    #[error("room has vanished because it was empty; join it by its name")]
+    RoomVanished,
+    /// There are as many rooms as allowed.
+    #[error(
+        "cannot create another room: there are {rooms_max}, the maximum; see Rooms::with_rooms_max"
+    )]
+    RoomsMax {
+        /// The number of rooms that there may be.
+        rooms_max: usize,
+    },
+}
+
 impl Error {
     /// Returns whether connecting again with the same request may succeed.
     ///
@@ -102,6 +141,7 @@ impl Error {
             | Self::Handshake(_)
             | Self::HandshakeTimeout { .. }
             | Self::Io(_)
+            | Self::Join(_)
             | Self::Protocol(_)
             | Self::Refused { .. }
             | Self::Send(_) => true,

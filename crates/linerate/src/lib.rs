@@ -69,6 +69,7 @@ mod options;
 pub mod parts;
 mod pool;
 pub mod relay;
+pub mod room;
 mod server;
 mod sink;
 mod split;

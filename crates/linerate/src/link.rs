@@ -7,11 +7,13 @@
 //! application's task does if the driver is not about to run.
 
 mod alarm;
+mod backlog;
 mod connection;
 mod driver;
 mod driver_state;
 mod futures;
 mod inbox;
+mod offer;
 mod outbox;
 mod readiness;
 mod registry;
@@ -44,6 +46,8 @@ use crate::{
 };
 
 pub(crate) use alarm::Alarm;
+pub use backlog::SlowMember;
+pub(crate) use backlog::{Membership, Notice, Policy};
 pub(crate) use connection::Connection;
 use connection::{LazyState, READS_IN_A_ROW_MAX, Receiver, WaitReason};
 pub(crate) use driver::Driver;
@@ -51,6 +55,7 @@ use driver_state::DriverState;
 pub(crate) use futures::{Recv, SendMessage, send_uncompressed};
 use inbox::Inbox;
 pub(crate) use inbox::{Chunk, End, Mode, Received};
+pub(crate) use offer::Offered;
 use outbox::Outbox;
 pub(crate) use registry::{Connections, Slot};
 

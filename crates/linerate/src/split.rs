@@ -44,7 +44,7 @@ use crate::{
 /// # }
 /// ```
 pub struct Sender {
-    link: Arc<Link>,
+    pub(crate) link: Arc<Link>,
 }
 
 /// The receiving half of a connection.

@@ -17,6 +17,7 @@ use tokio::task::unconstrained;
 
 use super::{
     Side,
+    backlog::Backlog,
     driver_state::DriverState,
     inbox::{Control, Inbox, Mode, Parsed, Received},
     outbox::Outbox,
@@ -74,6 +75,7 @@ pub(super) struct LazyState {
     pub(super) closed: Option<Closed>,
     pub(super) close_reason: Option<Box<str>>,
     pub(super) subprotocol: Option<Box<str>>,
+    pub(super) backlog: Backlog,
 }
 
 /// The number of consecutive reads after which the receiver yields, so that other connections get
@@ -261,13 +263,14 @@ impl Connection {
         _ = pin!(unconstrained(write)).poll(&mut Context::from_waker(Waker::noop()));
     }
 
-    /// Writes everything that is queued, with control frames at the next frame boundary.
+    /// Writes everything that is queued or waiting, with control frames at the next frame boundary.
     pub(super) fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Some(io) = &mut self.io else {
-            return Poll::Ready(Ok(()));
-        };
         loop {
             self.outbox.take_control(&mut self.engine);
+            self.refill_outbox();
+            let Some(io) = &mut self.io else {
+                return Poll::Ready(Ok(()));
+            };
             if self.outbox.is_empty() {
                 return self.outbox.poll_flush(Pin::new(io), cx);
             }
@@ -291,6 +294,7 @@ impl Connection {
         let error = error.filter(|_| !self.engine.is_input_over());
         let closed = self.engine.handle_eof();
         let lazy = self.lazy_mut();
+        lazy.backlog.clear();
         lazy.closed.get_or_insert(closed);
         if let Some(error) = error {
             lazy.error.get_or_insert(error);
@@ -338,7 +342,8 @@ impl Connection {
     /// Charges the memory of the connection to the accounts.
     pub(super) fn count_memory(&mut self) {
         let messages = self.received_bytes();
-        let backlog = self.outbox.capacity();
+        let waiting = self.lazy.as_ref().map_or(0, |lazy| lazy.backlog.bytes());
+        let backlog = self.outbox.capacity() + waiting;
         self.counted.set(&self.options.accounts, backlog, messages);
     }
 

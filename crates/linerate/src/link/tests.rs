@@ -5,6 +5,7 @@ mod control;
 mod cork;
 mod frames;
 mod pressure;
+mod rooms;
 mod streams;
 
 use std::{
