@@ -95,6 +95,20 @@ impl<E: Endpoint> Engine<E> {
         self
     }
 
+    /// Exchanges the settings, for a caller whose limits depend on how it receives a message.
+    ///
+    /// # Errors
+    /// The message that is arriving exceeds the new limits already. The connection has then failed,
+    /// as in [`Events::next`]. Limits on decompressed bytes apply when more of them arrive.
+    pub fn swap_config(&mut self, other: &mut Arc<Config>) -> Result<(), ProtocolError> {
+        core::mem::swap(&mut self.config, other);
+        let checked = self.receiving.check_message(&self.config.limits);
+        if let Err(error) = &checked {
+            self.fail(error);
+        }
+        checked
+    }
+
     /// Processes the bytes of a read and yields the events that they contain.
     ///
     /// The input is unmasked in place. Pass each byte only once: iterate until `None`, or keep the
@@ -267,6 +281,12 @@ impl<E: Endpoint> Engine<E> {
     #[inline]
     pub fn is_input_over(&self) -> bool {
         !self.closing.is_input_open()
+    }
+
+    /// Returns the code of the Close frame with which the peer began the closing handshake, or
+    /// [`Closed::NO_STATUS`] if that had no code; `None` if the peer did not begin it.
+    pub const fn peer_close_code(&self) -> Option<u16> {
+        self.closing.peer_close_code()
     }
 
     /// Returns whether [`poll_transmit`](Self::poll_transmit) has appended our Close frame, after

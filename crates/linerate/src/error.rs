@@ -53,6 +53,14 @@ pub enum Error {
     /// The connection cannot join a room.
     #[error("{0}")]
     Join(#[from] JoinError),
+    /// The peer has closed the connection, so that nothing more can be sent.
+    #[error("peer closed the connection with code {code}, reason {reason:?}")]
+    PeerClosed {
+        /// The code of the peer's Close frame; 1005 if it had none.
+        code: u16,
+        /// The reason that the peer gave; often empty.
+        reason: String,
+    },
     /// The peer violated the protocol, and the connection was failed (RFC 6455 §7.1.7).
     #[error("peer violated the protocol: {0}")]
     Protocol(#[from] ProtocolError),
@@ -142,6 +150,7 @@ impl Error {
             | Self::HandshakeTimeout { .. }
             | Self::Io(_)
             | Self::Join(_)
+            | Self::PeerClosed { .. }
             | Self::Protocol(_)
             | Self::Refused { .. }
             | Self::Send(_) => true,

@@ -32,7 +32,7 @@ use std::{
 #[cfg(feature = "deflate")]
 use linerate_proto::deflate::{Agreement, ThreadPool};
 use linerate_proto::{
-    CloseCode, Endpoint, Engine, MaskKey, Role, SendError,
+    CloseCode, Endpoint, Engine, MaskKey, ProtocolError, Role, SendError,
     engine::{Closed, State},
     handshake::{Acceptance, Negotiated},
 };
@@ -138,7 +138,7 @@ impl Link {
                 engine,
                 io: Some(io),
                 options: settings.options.clone(),
-                inbox: Inbox::new(leftover),
+                inbox: Inbox::new(leftover, settings.streaming.clone()),
                 outbox: Outbox::default(),
                 receiver: Receiver::Absent,
                 driver: DriverState::default(),
@@ -224,7 +224,7 @@ impl Link {
             _ = connection.write_now(cx, is_driver_active);
         }
         if connection.engine.state() != State::Open {
-            return Poll::Ready(Err(SendError::Closed.into()));
+            return Poll::Ready(Err(connection.not_open()));
         }
         if connection.is_full() {
             connection.wait(WaitReason::Room, cx);
@@ -281,7 +281,7 @@ impl Link {
     pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<Result<()>> {
         let mut connection = self.lock();
         if connection.engine.state() != State::Open {
-            return Poll::Ready(Err(SendError::Closed.into()));
+            return Poll::Ready(Err(connection.not_open()));
         }
         if !connection.is_full() {
             return Poll::Ready(Ok(()));
@@ -315,7 +315,7 @@ impl Link {
         let mut guard = self.lock();
         let connection = &mut *guard;
         if connection.io.is_none() {
-            return Err(SendError::Closed.into());
+            return Err(connection.not_open());
         }
         connection.outbox.push(&mut connection.engine, message)?;
         if let Some(counters) = &connection.options.counters {
@@ -358,6 +358,19 @@ impl Link {
         }
         connection.wait(WaitReason::Closed, cx);
         Poll::Pending
+    }
+
+    /// Returns the largest message that the application receives unless it chooses another limit.
+    pub(crate) fn message_bytes_max(&self) -> u64 {
+        self.lock().options.config.limits.message_bytes_max
+    }
+
+    /// Fails the connection because of a message that the application does not want.
+    pub(crate) fn fail(&self, error: &ProtocolError) {
+        let mut guard = self.lock();
+        let connection = &mut *guard;
+        connection.inbox.fail(&mut connection.engine, error);
+        connection.driver.wake();
     }
 
     /// Unregisters the receiver, because its future was dropped.

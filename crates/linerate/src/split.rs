@@ -253,6 +253,18 @@ impl Receiver {
         Reader::start(&self.link).await
     }
 
+    /// Starts receiving the next message in chunks with another limit, like
+    /// [`WebSocket::reader_with_limit`](crate::WebSocket::reader_with_limit).
+    ///
+    /// # Errors
+    /// Same as for [`WebSocket::reader_with_limit`](crate::WebSocket::reader_with_limit).
+    pub async fn reader_with_limit(
+        &mut self,
+        bytes_max: Option<u64>,
+    ) -> Result<Option<Reader<'_>>> {
+        Reader::start_with(&self.link, bytes_max.unwrap_or(u64::MAX)).await
+    }
+
     /// Returns how the connection ended and the reason given by the peer, or `None` while it has
     /// not ended.
     pub fn closed(&self) -> Option<(Closed, String)> {

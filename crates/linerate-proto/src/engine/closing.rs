@@ -49,6 +49,8 @@ pub(super) struct Closing {
 enum Direction {
     /// A Close frame was sent or received.
     Closed,
+    /// The peer's Close frame arrived before we sent one.
+    ClosedFirst,
     /// The connection failed: input is ignored.
     Failed,
     /// Messages may be sent or received.
@@ -66,8 +68,20 @@ impl Closing {
 
     /// Records the peer's Close frame.
     pub(super) fn handle_close(&mut self, code: Option<CloseCode>) {
-        self.input = Direction::Closed;
+        self.input = if self.is_output_open() {
+            Direction::ClosedFirst
+        } else {
+            Direction::Closed
+        };
         self.peer_code = code.map_or(Closed::NO_STATUS, CloseCode::as_u16);
+    }
+
+    /// Returns the code with which the peer began the closing handshake, if it did.
+    pub(super) const fn peer_close_code(&self) -> Option<u16> {
+        match self.input {
+            Direction::ClosedFirst => Some(self.peer_code),
+            _ => None,
+        }
     }
 
     /// Records that all further input is ignored.
@@ -108,7 +122,7 @@ impl Closing {
     pub(super) const fn state(&self, is_answer_due: bool) -> State {
         match (self.input, self.output, is_answer_due) {
             (Direction::Open, Direction::Open, _) => State::Open,
-            (Direction::Closed, Direction::Closed, false) => State::Closed,
+            (Direction::Closed | Direction::ClosedFirst, Direction::Closed, false) => State::Closed,
             _ => State::Closing,
         }
     }

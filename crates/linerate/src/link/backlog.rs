@@ -135,8 +135,8 @@ impl Backlog {
         *self = Self::default();
     }
 
-    /// Takes the next message; memberships take turns. Returns `None` at a gap that nobody is
-    /// notified of, and if nothing is waiting.
+    /// Takes the next message; memberships take turns. Returns `None` at a gap without a
+    /// notice, and if nothing is waiting.
     pub(super) fn pop(&mut self) -> Option<Frames> {
         let mut queue = self.queues.pop_front()?;
         let frames = queue.pop();

@@ -362,11 +362,26 @@ impl Connection {
         }
     }
 
+    /// Returns why nothing can be sent: the peer has closed the connection, or it ended otherwise.
+    pub(super) fn not_open(&self) -> Error {
+        match self.engine.peer_close_code() {
+            Some(code) => {
+                let lazy = self.lazy.as_ref();
+                let reason = lazy.and_then(|lazy| lazy.close_reason.as_deref());
+                Error::PeerClosed {
+                    code,
+                    reason: reason.unwrap_or_default().into(),
+                }
+            }
+            None => SendError::Closed.into(),
+        }
+    }
+
     /// Returns an error, unless the connection was closed cleanly.
     pub(super) fn lost(&self) -> Result<()> {
         match self.closed() {
             Some((Closed { clean: true, .. }, _)) => Ok(()),
-            _ => Err(SendError::Closed.into()),
+            _ => Err(self.not_open()),
         }
     }
 

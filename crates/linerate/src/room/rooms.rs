@@ -130,7 +130,7 @@ impl Directory {
 }
 
 impl Home {
-    /// Removes `room` if nobody has joined it in the meantime. It cannot be joined any more.
+    /// Removes `room` if it is still empty. It cannot be joined any more.
     pub(super) fn remove_if_empty(&self, room: &Room) {
         let Some(directory) = self.directory.upgrade() else {
             return;

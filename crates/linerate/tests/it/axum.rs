@@ -196,7 +196,8 @@ async fn h17_the_own_origin_has_the_scheme_of_the_request() {
     }
 }
 
-/// Starts a server that stops gracefully and then closes its WebSockets; returns how many were left.
+/// Starts a server that stops gracefully and then closes its WebSockets; its task returns how many
+/// were left.
 async fn start_with(
     connections: Connections,
     timeout: Duration,

@@ -24,8 +24,8 @@ fn small_queue() -> Options {
     options
 }
 
-/// Starts a connection that is a member of `room`, over a pipe of `pipe_bytes`. It stays a member until
-/// its peer closes the connection, and then returns how many messages it has missed.
+/// Starts a connection that is a member of `room`, over a pipe that holds `pipe_bytes`. It stays a
+/// member until its peer closes the connection, and then returns how many messages it has missed.
 async fn start(place: Place, pipe_bytes: usize, room: &Room) -> (Peer, JoinHandle<u64>) {
     let joins = room.clone();
     let members = room.len();
