@@ -19,7 +19,10 @@ async fn main() -> Result<()> {
             linerate::serve(listener, move |ws, _| send(ws, path.clone()), stop).await?;
             Ok(())
         }
-        _ => Ok(eprintln!("usage: stream_file serve FILE | fetch URL")),
+        _ => {
+            eprintln!("usage: stream_file serve FILE | stream_file fetch URL");
+            std::process::exit(2);
+        }
     }
 }
 
