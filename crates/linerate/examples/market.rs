@@ -1,5 +1,6 @@
 //! Market data: every client gets all prices; one that reads slowly loses the oldest and is told
-//! how many. `cargo run -p linerate --example market`, then `linerate connect ws://127.0.0.1:9001/`.
+//! how many. Run `cargo run -p linerate --example market`, then
+//! `linerate connect ws://127.0.0.1:9001/`.
 
 use std::time::{Duration, Instant};
 
