@@ -95,6 +95,20 @@ impl<E: Endpoint> Engine<E> {
         self
     }
 
+    /// Exchanges the settings, for a caller whose limits depend on how it receives a message.
+    ///
+    /// # Errors
+    /// The message that is arriving exceeds the new limits already. The connection has then failed,
+    /// as in [`Events::next`]. Limits on decompressed bytes apply when more of them arrive.
+    pub fn swap_config(&mut self, other: &mut Arc<Config>) -> Result<(), ProtocolError> {
+        core::mem::swap(&mut self.config, other);
+        let checked = self.receiving.check_message(&self.config.limits);
+        if let Err(error) = &checked {
+            self.fail(error);
+        }
+        checked
+    }
+
     /// Processes the bytes of a read and yields the events that they contain.
     ///
     /// The input is unmasked in place. Pass each byte only once: iterate until `None`, or keep the

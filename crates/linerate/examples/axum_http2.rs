@@ -5,7 +5,7 @@
 //! curl --http2-prior-knowledge http://127.0.0.1:9001/
 //! ```
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, time::Duration};
 
 use axum::{Router, response::Response, routing::any};
 use hyper_util::{rt::TokioIo, service::TowerToHyperService};
@@ -13,10 +13,7 @@ use linerate::{
     Http2Limits,
     axum::{WebSocketUpgrade, serve_http2, speaks_http2},
 };
-use tokio::{
-    net::{TcpListener, TcpStream},
-    time::timeout,
-};
+use tokio::net::{TcpListener, TcpStream};
 
 /// How long a client may take before the server can detect its HTTP version.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -35,23 +32,19 @@ async fn main() -> io::Result<()> {
     let app = Router::new()
         .route("/", any(|| async { "a page\n" }))
         .route("/echo", any(echo));
-    let limits = Arc::new(Http2Limits::default());
     let listener = TcpListener::bind("127.0.0.1:9001").await?;
     loop {
         let (stream, _) = listener.accept().await?;
-        let (app, limits) = (app.clone(), limits.clone());
-        tokio::spawn(async move {
-            if let Err(error) = serve(stream, app, &limits).await {
-                eprintln!("{error}");
-            }
-        });
+        tokio::spawn(serve(stream, app.clone()));
     }
 }
 
-async fn serve(stream: TcpStream, app: Router, limits: &Http2Limits) -> io::Result<()> {
-    if timeout(HANDSHAKE_TIMEOUT, speaks_http2(&stream)).await?? {
+/// Serves a client until it disconnects. An error, which is the client's, ends only its connection.
+async fn serve(stream: TcpStream, app: Router) -> io::Result<()> {
+    if tokio::time::timeout(HANDSHAKE_TIMEOUT, speaks_http2(&stream)).await?? {
         let never = std::future::pending();
-        return serve_http2(stream, app, limits, HANDSHAKE_TIMEOUT, never).await;
+        let limits = Http2Limits::default();
+        return serve_http2(stream, app, &limits, HANDSHAKE_TIMEOUT, never).await;
     }
     hyper::server::conn::http1::Builder::new()
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(app))

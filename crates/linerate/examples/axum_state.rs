@@ -1,47 +1,44 @@
-//! WebSockets and pages of an axum application that share its state:
+//! WebSockets and pages of an axum application that share its state, with a graceful shutdown:
 //! `cargo run -p linerate --example axum_state --features axum`, then
 //! `linerate connect ws://127.0.0.1:9001/count` and `curl http://127.0.0.1:9001/`.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::{Arc, atomic::AtomicU64, atomic::Ordering};
+use std::time::Duration;
 
-use axum::{
-    Router,
-    extract::State,
-    response::Response,
-    routing::{any, get},
-};
-use linerate::axum::WebSocketUpgrade;
-use tokio::net::TcpListener;
+use axum::routing::{any, get};
+use axum::{Extension, Router, extract::State, response::Response};
+use linerate::axum::{Connections, WebSocketUpgrade};
+use tokio::{net::TcpListener, signal::ctrl_c};
 
-/// What all requests share.
-#[derive(Clone, Default)]
-struct App {
-    messages: Arc<AtomicU64>,
-}
+type Messages = Arc<AtomicU64>;
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
+    let connections = Connections::new();
     let app = Router::new()
         .route("/", get(page))
         .route("/count", any(count))
-        .with_state(App::default());
+        .layer(Extension(connections.clone()))
+        .with_state(Messages::default());
     let listener = TcpListener::bind("127.0.0.1:9001").await?;
-    axum::serve(listener, app).await
+    axum::serve(listener, app)
+        .with_graceful_shutdown(async { _ = ctrl_c().await })
+        .await?;
+    // axum does not wait for WebSockets: this closes them with code 1001.
+    connections.close_all(Duration::from_secs(5)).await;
+    Ok(())
 }
 
-async fn page(State(app): State<App>) -> String {
-    format!("{} messages\n", app.messages.load(Ordering::Relaxed))
+async fn page(State(messages): State<Messages>) -> String {
+    format!("{} messages\n", messages.load(Ordering::Relaxed))
 }
 
 /// Answers each message with how many there have been on all connections.
-async fn count(State(app): State<App>, upgrade: WebSocketUpgrade) -> Response {
+async fn count(State(messages): State<Messages>, upgrade: WebSocketUpgrade) -> Response {
     upgrade.on_upgrade(move |mut ws| async move {
         while ws.recv().await?.is_some() {
-            let messages = app.messages.fetch_add(1, Ordering::Relaxed) + 1;
-            ws.send(messages.to_string()).await?;
+            let count = messages.fetch_add(1, Ordering::Relaxed) + 1;
+            ws.send(count.to_string()).await?;
         }
         Ok(())
     })

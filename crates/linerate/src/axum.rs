@@ -17,6 +17,7 @@
 //! let app: Router = Router::new().route("/echo", any(echo));
 //! ```
 
+mod connections;
 mod service;
 
 use std::{fmt, future::Future};
@@ -46,6 +47,7 @@ use crate::{
     transport::Transport,
 };
 
+pub use connections::Connections;
 pub use linerate_h2::{RequestBody, serve_http2, speaks_http2};
 pub use service::{ResponseFuture, WebSocketService};
 
@@ -63,6 +65,7 @@ pub struct WebSocketUpgrade {
     subprotocol: Option<String>,
     origin_policy: OriginPolicy,
     scheme: Scheme,
+    connections: Option<Connections>,
 }
 
 impl WebSocketUpgrade {
@@ -79,6 +82,13 @@ impl WebSocketUpgrade {
             .websocket()
             .ok()
             .and_then(|upgrade| upgrade.choose_subprotocol(subprotocols).map(Into::into));
+        self
+    }
+
+    /// Counts the connection among `connections`, which can close it at shutdown. Default: the
+    /// [`Connections`] that are an extension of the request, if any.
+    pub fn with_connections(mut self, connections: &Connections) -> Self {
+        self.connections = Some(connections.clone());
         self
     }
 
@@ -111,9 +121,19 @@ impl WebSocketUpgrade {
         &self.request
     }
 
+    /// Returns the subprotocols that the client offers, the most preferred one first.
+    ///
+    /// To use one of them, pass it to [`with_subprotocols`](Self::with_subprotocols).
+    pub fn subprotocols(&self) -> Vec<&str> {
+        let upgrade = self.request.websocket();
+        upgrade.map_or_else(|_| Vec::new(), |upgrade| upgrade.subprotocols().to_vec())
+    }
+
     /// Answers the request and, once the connection is open, runs `handler` in its own task.
     ///
-    /// When the handler completes, the connection is closed.
+    /// When the handler completes, the connection is closed. The request is refused with 403 if the
+    /// page's origin is not allowed, and with 503 if there are too many [`Connections`] or they are
+    /// being closed.
     pub fn on_upgrade<F>(self, handler: impl FnOnce(WebSocket) -> F + Send + 'static) -> Response
     where
         F: Future<Output = Result<()>> + Send + 'static,
@@ -126,8 +146,13 @@ impl WebSocketUpgrade {
             transport,
             settings,
             subprotocol,
+            connections,
             ..
         } = self;
+        let slot = connections.as_ref().map(Connections::take_slot);
+        if let Some(None) = slot {
+            return (StatusCode::SERVICE_UNAVAILABLE, "too many connections\n").into_response();
+        }
         let answered = accepting(&request, subprotocol.as_deref(), &settings);
         let (response, agreed) = match answered {
             Ok(answered) => answered,
@@ -138,8 +163,15 @@ impl WebSocketUpgrade {
                 return;
             };
             let link = Link::new(io, Role::Server, &settings, &leftover, agreed);
+            let alarm = match slot.flatten() {
+                Some(slot) => {
+                    slot.enter(&link);
+                    Alarm::Shared(slot)
+                }
+                None => Alarm::own(),
+            };
             let handler = handler(WebSocket::new(link.clone()));
-            tokio::spawn(Driver::new(link, handler, Alarm::own()));
+            tokio::spawn(Driver::new(link, handler, alarm));
         });
         response
     }
@@ -171,6 +203,7 @@ impl<S: Sync> FromRequestParts<S> for WebSocketUpgrade {
             subprotocol: None,
             origin_policy: OriginPolicy::default(),
             scheme: Scheme::Http,
+            connections: parts.extensions.get().cloned(),
         })
     }
 }

@@ -62,6 +62,17 @@ pub enum Error {
     /// The socket failed.
     #[error(transparent)]
     Io(#[from] io::Error),
+    /// The connection cannot join a room.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    /// The peer has closed the connection, so that nothing more can be sent.
+    #[error("peer closed the connection with code {code}, reason {reason:?}")]
+    PeerClosed {
+        /// The code of the peer's Close frame; 1005 if it had none.
+        code: u16,
+        /// The reason that the peer gave; often empty.
+        reason: String,
+    },
     /// The peer violated the protocol, and the connection was failed (RFC 6455 §7.1.7).
     #[error("peer violated the protocol: {0}")]
     Protocol(ProtocolError),
@@ -99,6 +110,42 @@ pub enum TrySendError {
     Send(#[from] SendError),
 }
 
+/// Why a connection cannot join a room.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum JoinError {
+    /// The connection is closing or closed.
+    #[error("connection is closing or closed")]
+    Closed,
+    /// The room is full.
+    #[error(
+        "room is full: it has {members_max} members, the maximum; see RoomOptions::members_max"
+    )]
+    MembersMax {
+        /// The number of members that the room may have.
+        members_max: usize,
+    },
+    /// The name of the room is too long.
+    #[error("name of the room has {bytes} bytes, limit {bytes_max}")]
+    NameTooLong {
+        /// The length of the name in bytes.
+        bytes: usize,
+        /// The largest length in bytes.
+        bytes_max: usize,
+    },
+    /// The room has vanished from its [`Rooms`](crate::room::Rooms) because it was empty.
+    #[error("room has vanished because it was empty; join it by its name")]
+    RoomVanished,
+    /// There are as many rooms as allowed.
+    #[error(
+        "cannot create another room: there are {rooms_max}, the maximum; see Rooms::with_rooms_max"
+    )]
+    RoomsMax {
+        /// The number of rooms that there may be.
+        rooms_max: usize,
+    },
+}
+
 // The messages of these errors contain those of their causes, which are therefore not their
 // sources: a program that prints all sources would print them twice.
 impl From<HandshakeError> for Error {
@@ -132,11 +179,13 @@ impl Error {
     /// Returns whether, and how soon, to connect again.
     pub(crate) fn retry(&self) -> Retry {
         let is_transient = match self {
+            Self::PeerClosed { code, .. } => return Retry::after_code(*code),
             Self::Protocol(error) => return Retry::after_code(error.close_code().as_u16()),
             Self::StatusUnexpected(response) => return Retry::after_status(response.status),
             Self::AttemptsExhausted(_)
             | Self::Build(_)
             | Self::Header { .. }
+            | Self::Join(_)
             | Self::Refused { .. }
             | Self::Url(_) => false,
             Self::Dial(error) => error.is_transient(),

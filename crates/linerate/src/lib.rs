@@ -75,6 +75,7 @@ mod pool;
 pub mod relay;
 mod response;
 mod retry;
+pub mod room;
 mod server;
 mod sink;
 mod split;

@@ -7,11 +7,13 @@
 //! application's task does if the driver is not about to run.
 
 mod alarm;
+mod backlog;
 mod connection;
 mod driver;
 mod driver_state;
 mod futures;
 mod inbox;
+mod offer;
 mod opening;
 mod outbox;
 mod readiness;
@@ -31,7 +33,7 @@ use std::{
 #[cfg(feature = "deflate")]
 use linerate_proto::deflate::{Agreement, ThreadPool};
 use linerate_proto::{
-    CloseCode, Endpoint, Engine, MaskKey, Role, SendError,
+    CloseCode, Endpoint, Engine, MaskKey, ProtocolError, Role, SendError,
     engine::State,
     handshake::{Acceptance, Negotiated},
 };
@@ -47,6 +49,8 @@ use crate::{
 };
 
 pub(crate) use alarm::Alarm;
+pub use backlog::SlowMember;
+pub(crate) use backlog::{Membership, Notice, Policy};
 pub(crate) use connection::Connection;
 use connection::{LazyState, READS_IN_A_ROW_MAX, Receiver, WaitReason};
 pub(crate) use driver::Driver;
@@ -54,6 +58,7 @@ use driver_state::DriverState;
 pub(crate) use futures::{Recv, SendMessage, send_uncompressed};
 use inbox::Inbox;
 pub(crate) use inbox::{Chunk, End, Mode, Received};
+pub(crate) use offer::Offered;
 pub(crate) use opening::{Answer, Answered, OpeningDriver};
 use outbox::Outbox;
 pub(crate) use registry::Connections;
@@ -149,7 +154,7 @@ impl Link {
                 engine,
                 io: Some(io),
                 options: settings.options.clone(),
-                inbox: Inbox::new(leftover),
+                inbox: Inbox::new(leftover, settings.streaming.clone()),
                 outbox: Outbox::default(),
                 receiver: Receiver::Absent,
                 driver: DriverState::default(),
@@ -250,7 +255,7 @@ impl Link {
             _ = connection.write_now(cx, is_driver_active);
         }
         if connection.engine.state() != State::Open {
-            return Poll::Ready(Err(SendError::Closed.into()));
+            return Poll::Ready(Err(connection.not_open()));
         }
         if connection.is_full() {
             connection.wait(WaitReason::Room, cx);
@@ -307,7 +312,7 @@ impl Link {
     pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<Result<()>> {
         let mut connection = self.lock();
         if connection.engine.state() != State::Open {
-            return Poll::Ready(Err(SendError::Closed.into()));
+            return Poll::Ready(Err(connection.not_open()));
         }
         if !connection.is_full() {
             return Poll::Ready(Ok(()));
@@ -341,7 +346,7 @@ impl Link {
         let mut guard = self.lock();
         let connection = &mut *guard;
         if connection.io.is_none() {
-            return Err(SendError::Closed.into());
+            return Err(connection.not_open());
         }
         connection.outbox.push(&mut connection.engine, message)?;
         if let Some(counters) = &connection.options.counters {
@@ -386,6 +391,19 @@ impl Link {
         }
         connection.wait(WaitReason::Closed, cx);
         Poll::Pending
+    }
+
+    /// Returns the largest message that the application receives unless it chooses another limit.
+    pub(crate) fn message_bytes_max(&self) -> u64 {
+        self.lock().options.config.limits.message_bytes_max
+    }
+
+    /// Fails the connection because of a message that the application does not want.
+    pub(crate) fn fail(&self, error: &ProtocolError) {
+        let mut guard = self.lock();
+        let connection = &mut *guard;
+        connection.inbox.fail(&mut connection.engine, error);
+        connection.driver.wake();
     }
 
     /// Unregisters the receiver, because its future was dropped.

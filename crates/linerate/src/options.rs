@@ -9,18 +9,30 @@ use linerate_proto::{Config, handshake::HandshakeLimits};
 use crate::{counters::Counters, memory::Accounts};
 
 /// The options, and the part of them that engines share.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) options: Arc<Options>,
     pub(crate) config: Arc<Config>,
+    /// The configuration for messages in chunks, which need no limit to bound memory.
+    pub(crate) streaming: Arc<Config>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Options::default().into()
+    }
 }
 
 impl From<Options> for Settings {
     fn from(options: Options) -> Self {
-        let config = Arc::new(options.config);
+        let config = options.config;
+        let mut streaming = config;
+        streaming.limits.message_bytes_max = u64::MAX;
+        streaming.limits.fragments_max = u32::MAX;
         Self {
             options: Arc::new(options),
-            config,
+            config: Arc::new(config),
+            streaming: Arc::new(streaming),
         }
     }
 }

@@ -45,7 +45,7 @@ use crate::{
 /// # }
 /// ```
 pub struct Sender {
-    link: Arc<Link>,
+    pub(crate) link: Arc<Link>,
 }
 
 /// The receiving half of a connection.
@@ -264,6 +264,18 @@ impl Receiver {
     /// Same as for [`recv`](Self::recv), which also describes the cancel safety.
     pub async fn reader(&mut self) -> Result<Option<Reader<'_>>> {
         Reader::start(&self.link).await
+    }
+
+    /// Starts receiving the next message in chunks with another limit, like
+    /// [`WebSocket::reader_with_limit`](crate::WebSocket::reader_with_limit).
+    ///
+    /// # Errors
+    /// Same as for [`WebSocket::reader_with_limit`](crate::WebSocket::reader_with_limit).
+    pub async fn reader_with_limit(
+        &mut self,
+        bytes_max: Option<u64>,
+    ) -> Result<Option<Reader<'_>>> {
+        Reader::start_with(&self.link, bytes_max.unwrap_or(u64::MAX)).await
     }
 
     /// Returns what is known about the connection: addresses, HTTP version and TLS. `None` once the

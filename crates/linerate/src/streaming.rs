@@ -2,7 +2,7 @@
 
 use std::{fmt, future::poll_fn};
 
-use linerate_proto::engine::MessageKind;
+use linerate_proto::{ProtocolError, engine::MessageKind};
 
 use crate::{
     Message, Result,
@@ -14,6 +14,11 @@ use crate::{
 /// Chunks are returned as they arrive, regardless of how the message is fragmented; each chunk of a
 /// text message ends at a code point boundary. If a reader is dropped before the end, the rest of
 /// its message is skipped.
+///
+/// A message that is too large fails the connection with close code 1009. The limit is
+/// [`message_bytes_max`](crate::Limits::message_bytes_max), unless the reader is created with
+/// another one ([`reader_with_limit`](crate::WebSocket::reader_with_limit)). It applies to the
+/// chunks that have been received; `fragments_max` does not apply.
 ///
 /// ```no_run
 /// # async fn f(ws: &mut linerate::WebSocket) -> linerate::Result<()> {
@@ -31,21 +36,34 @@ pub struct Reader<'a> {
     kind: MessageKind,
     first: Option<Message>,
     ended: bool,
+    /// How many bytes have arrived, including `first`.
+    bytes: u64,
+    bytes_max: u64,
 }
 
 impl<'a> Reader<'a> {
-    /// Waits for the first chunk of the next message.
+    /// Waits for the first chunk of the next message, with the limit of the connection.
     pub(crate) async fn start(link: &'a Link) -> Result<Option<Self>> {
+        let bytes_max = link.message_bytes_max();
+        Self::start_with(link, bytes_max).await
+    }
+
+    /// Waits for the first chunk of the next message.
+    pub(crate) async fn start_with(link: &'a Link, bytes_max: u64) -> Result<Option<Self>> {
         let Some(Chunk { message, end }) = next_chunk(link, Mode::FirstChunk).await? else {
             return Ok(None);
         };
-        let kind = message.kind();
-        Ok(Some(Self {
+        let mut reader = Self {
             link,
-            kind,
-            first: Some(message),
+            kind: message.kind(),
+            first: None,
             ended: end == End::Reached,
-        }))
+            bytes: 0,
+            bytes_max,
+        };
+        reader.count(&message)?;
+        reader.first = Some(message);
+        Ok(Some(reader))
     }
 
     /// Returns the kind of the message.
@@ -56,7 +74,8 @@ impl<'a> Reader<'a> {
     /// Receives the next chunk, or `None` after the end of the message.
     ///
     /// # Errors
-    /// Same as for [`WebSocket::recv`](crate::WebSocket::recv). If the connection ends before the
+    /// Same as for [`WebSocket::recv`](crate::WebSocket::recv); also if the message exceeds the
+    /// limit of the reader. If the connection ends before the
     /// message does, the error is [`Error::Abnormal`](crate::Error::Abnormal).
     ///
     /// # Cancel safety
@@ -73,7 +92,22 @@ impl<'a> Reader<'a> {
             return Err(crate::Error::Abnormal);
         };
         self.ended = end == End::Reached;
+        self.count(&message)?;
         Ok(Some(message))
+    }
+
+    /// Counts a chunk; fails the connection if the message is too large.
+    fn count(&mut self, chunk: &Message) -> Result<()> {
+        let bytes = self.bytes.saturating_add(chunk.len() as u64);
+        self.bytes = bytes;
+        let bytes_max = self.bytes_max;
+        if bytes <= bytes_max {
+            return Ok(());
+        }
+        self.ended = true;
+        let error = ProtocolError::MessageTooBig { bytes, bytes_max };
+        self.link.fail(&error);
+        Err(error.into())
     }
 }
 

@@ -201,6 +201,34 @@ impl WebSocket {
         Reader::start(&self.link).await
     }
 
+    /// Like [`reader`](Self::reader), but with another limit on the size of the message in bytes;
+    /// `None` means no limit.
+    ///
+    /// Chunks are small, however large the message is, so this receives a large file in constant
+    /// memory with the default options:
+    ///
+    /// ```no_run
+    /// # use tokio::io::AsyncWriteExt;
+    /// # async fn f(ws: &mut linerate::WebSocket, mut file: tokio::fs::File) -> linerate::Result<()> {
+    /// if let Some(mut message) = ws.reader_with_limit(Some(5 << 30)).await? {
+    ///     while let Some(chunk) = message.chunk().await? {
+    ///         file.write_all(chunk.as_bytes()).await?;
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Same as for [`recv`](Self::recv), which also describes the cancel safety; also if the first
+    /// chunk exceeds the limit.
+    pub async fn reader_with_limit(
+        &mut self,
+        bytes_max: Option<u64>,
+    ) -> Result<Option<Reader<'_>>> {
+        Reader::start_with(&self.link, bytes_max.unwrap_or(u64::MAX)).await
+    }
+
     /// Starts sending a message in fragments.
     pub fn writer(&mut self, kind: MessageKind) -> Writer<'_> {
         Writer::new(&self.link, kind)

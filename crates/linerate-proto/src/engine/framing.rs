@@ -327,10 +327,7 @@ impl Receiving {
             }
         });
         let bytes = message.bytes.saturating_add(bytes);
-        let bytes_max = limits.message_bytes_on_wire_max(message.compressed);
-        if bytes > bytes_max {
-            return Err(ProtocolError::MessageTooBig { bytes, bytes_max });
-        }
+        check_bytes(bytes, message.compressed, limits)?;
         if message.fragments == limits.fragments_max {
             return Err(ProtocolError::TooManyFragments {
                 fragments_max: limits.fragments_max,
@@ -338,6 +335,20 @@ impl Receiving {
         }
         message.bytes = bytes;
         message.fragments += 1;
+        Ok(())
+    }
+
+    /// Checks what has been announced of the message that is arriving.
+    pub(super) fn check_message(&self, limits: &Limits) -> Result<(), ProtocolError> {
+        let Some(message) = &self.message else {
+            return Ok(());
+        };
+        check_bytes(message.bytes, message.compressed, limits)?;
+        if message.fragments > limits.fragments_max {
+            return Err(ProtocolError::TooManyFragments {
+                fragments_max: limits.fragments_max,
+            });
+        }
         Ok(())
     }
 
@@ -426,4 +437,14 @@ impl Receiving {
             offset: message.bytes - frame.left - bytes as u64,
         })
     }
+}
+
+/// Checks the total payload of the frames of a message.
+#[inline]
+fn check_bytes(bytes: u64, compressed: bool, limits: &Limits) -> Result<(), ProtocolError> {
+    let bytes_max = limits.message_bytes_on_wire_max(compressed);
+    if bytes > bytes_max {
+        return Err(ProtocolError::MessageTooBig { bytes, bytes_max });
+    }
+    Ok(())
 }

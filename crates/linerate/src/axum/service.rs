@@ -19,7 +19,7 @@ use axum::{
 use linerate_proto::handshake::{OriginPolicy, Request};
 use tower_service::Service;
 
-use super::WebSocketUpgrade;
+use super::{Connections, WebSocketUpgrade};
 use crate::{Options, Result, WebSocket};
 
 /// A tower service that answers each request by opening a WebSocket, or refuses it with the
@@ -48,6 +48,7 @@ pub struct WebSocketService<H> {
     options: Options,
     subprotocols: Vec<String>,
     origin_policy: OriginPolicy,
+    connections: Option<Connections>,
 }
 
 impl<H, F> WebSocketService<H>
@@ -62,6 +63,7 @@ where
             options: Options::default(),
             subprotocols: Vec::new(),
             origin_policy: OriginPolicy::default(),
+            connections: None,
         }
     }
 }
@@ -77,6 +79,12 @@ impl<H> WebSocketService<H> {
     /// first is selected.
     pub fn with_subprotocol(mut self, subprotocol: impl Into<String>) -> Self {
         self.subprotocols.push(subprotocol.into());
+        self
+    }
+
+    /// Counts the connections among `connections`, which can close them at shutdown.
+    pub fn with_connections(mut self, connections: &Connections) -> Self {
+        self.connections = Some(connections.clone());
         self
     }
 
@@ -120,7 +128,10 @@ where
     H: Fn(WebSocket, Request) -> F + Send + Sync + 'static,
     F: Future<Output = Result<()>> + Send + 'static,
 {
-    fn answer(self, upgrade: WebSocketUpgrade) -> Response<Body> {
+    fn answer(self, mut upgrade: WebSocketUpgrade) -> Response<Body> {
+        if let Some(connections) = &self.connections {
+            upgrade = upgrade.with_connections(connections);
+        }
         let known: Vec<&str> = self.subprotocols.iter().map(String::as_str).collect();
         let request = upgrade.request().clone();
         let handler = self.handler;
@@ -139,6 +150,7 @@ impl<H> Clone for WebSocketService<H> {
             options: self.options.clone(),
             subprotocols: self.subprotocols.clone(),
             origin_policy: self.origin_policy.clone(),
+            connections: self.connections.clone(),
         }
     }
 }

@@ -8,12 +8,16 @@ use std::{
     task::{Context, Poll, Waker, ready},
 };
 
-use linerate_proto::{Endpoint, Engine, Role, SendError, engine::State};
+use linerate_proto::{
+    Endpoint, Engine, Role, SendError,
+    engine::{Initiator, State},
+};
 
 use tokio::task::unconstrained;
 
 use super::{
     Side,
+    backlog::Backlog,
     driver_state::DriverState,
     inbox::{Control, Inbox, Mode, Parsed, Received},
     outbox::Outbox,
@@ -73,6 +77,7 @@ pub(super) struct LazyState {
     /// True if both sides have sent their Close frames, or the stream has ended.
     pub(super) has_ended: bool,
     pub(super) subprotocol: Option<Box<str>>,
+    pub(super) backlog: Backlog,
 }
 
 /// The number of consecutive reads after which the receiver yields, so that other connections get
@@ -270,13 +275,14 @@ impl Connection {
         _ = pin!(unconstrained(write)).poll(&mut Context::from_waker(Waker::noop()));
     }
 
-    /// Writes everything that is queued, with control frames at the next frame boundary.
+    /// Writes everything that is queued or waiting, with control frames at the next frame boundary.
     pub(super) fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Some(io) = &mut self.io else {
-            return Poll::Ready(Ok(()));
-        };
         loop {
             self.outbox.take_control(&mut self.engine);
+            self.refill_outbox();
+            let Some(io) = &mut self.io else {
+                return Poll::Ready(Ok(()));
+            };
             if self.outbox.is_empty() {
                 return self.outbox.poll_flush(Pin::new(io), cx);
             }
@@ -301,6 +307,7 @@ impl Connection {
         self.engine.handle_eof();
         let lazy = self.lazy_mut();
         lazy.has_ended = true;
+        lazy.backlog.clear();
         if let Some(error) = error {
             lazy.error.get_or_insert(error);
         }
@@ -349,7 +356,8 @@ impl Connection {
     /// Charges the memory of the connection to the accounts.
     pub(super) fn count_memory(&mut self) {
         let messages = self.received_bytes();
-        let backlog = self.outbox.capacity();
+        let waiting = self.lazy.as_ref().map_or(0, |lazy| lazy.backlog.bytes());
+        let backlog = self.outbox.capacity() + waiting;
         self.counted.set(&self.options.accounts, backlog, messages);
     }
 
@@ -368,11 +376,22 @@ impl Connection {
         }
     }
 
+    /// Returns why nothing can be sent: the peer has closed the connection, or it ended otherwise.
+    pub(super) fn not_open(&self) -> Error {
+        match self.closed() {
+            Some(closed) if closed.initiator == Some(Initiator::Peer) => Error::PeerClosed {
+                code: closed.code,
+                reason: closed.reason().into(),
+            },
+            _ => SendError::Closed.into(),
+        }
+    }
+
     /// Returns an error, unless the connection was closed cleanly.
     pub(super) fn lost(&self) -> Result<()> {
         match self.closed() {
             Some(Closed { clean: true, .. }) => Ok(()),
-            _ => Err(SendError::Closed.into()),
+            _ => Err(self.not_open()),
         }
     }
 

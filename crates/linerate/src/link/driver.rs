@@ -208,7 +208,7 @@ impl Connection {
     fn read_ahead(&mut self, cx: &mut Context<'_>) {
         let mut reads = 0;
         while self.io.is_some() && self.is_reading() {
-            match self.inbox.parse(&mut self.engine, Mode::Messages) {
+            match self.inbox.parse(&mut self.engine, Mode::Ahead) {
                 Ok(Parsed::Chunk(chunk)) => {
                     self.inbox.queue(chunk);
                     self.count_messages();

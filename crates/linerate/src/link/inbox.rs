@@ -8,11 +8,12 @@ mod unparsed;
 use std::{
     io,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
 };
 
 use linerate_proto::{
-    Engine, Header, MaskKey, Opcode, ProtocolError, Role,
+    Config, Engine, Header, MaskKey, Opcode, ProtocolError, Role,
     engine::{MessageKind, RawEvent},
 };
 
@@ -48,12 +49,22 @@ pub(crate) enum End {
 /// What the receiver asks for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Mode {
+    /// Whole messages, while the application does not receive: it is not known yet how it will
+    /// receive them, and therefore which limits apply.
+    Ahead,
     /// Further chunks of the current message, as they arrive.
     Chunks,
     /// The first chunk of the next message.
     FirstChunk,
     /// Whole messages.
     Messages,
+}
+
+impl Mode {
+    /// Returns whether messages are collected until they are complete.
+    pub(super) fn is_whole(self) -> bool {
+        matches!(self, Self::Ahead | Self::Messages)
+    }
 }
 
 /// What was found in the input.
@@ -94,11 +105,24 @@ pub(crate) struct Inbox {
     /// True if the application has a chunk of a message, but not yet the last one.
     is_mid_message: bool,
     engine_time: EngineTime,
+    limits: EngineLimits,
+    /// The configuration for the limits that the engine does not use now.
+    other_config: Arc<Config>,
+}
+
+/// Which limits on messages the engine uses.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum EngineLimits {
+    /// Those of the options.
+    Messages,
+    /// None: nothing that is received in chunks accumulates.
+    Streaming,
 }
 
 impl Inbox {
-    /// Creates an inbox that starts with `input`.
-    pub(crate) fn new(input: &[u8]) -> Self {
+    /// Creates an inbox that starts with `input`; `streaming` is the configuration for messages
+    /// that are received in chunks.
+    pub(crate) fn new(input: &[u8], streaming: Arc<Config>) -> Self {
         Self {
             unparsed: Unparsed::new(input),
             message: None,
@@ -107,6 +131,8 @@ impl Inbox {
             parsing: Parsing::AsAsked,
             is_mid_message: false,
             engine_time: EngineTime::Stale,
+            limits: EngineLimits::Messages,
+            other_config: streaming,
         }
     }
 
@@ -148,7 +174,10 @@ impl Inbox {
     ) -> Result<Parsed, Box<ProtocolError>> {
         loop {
             let parsed = match self.take_queued() {
-                Some(chunk) => Ok(Parsed::Chunk(chunk)),
+                Some(chunk) => {
+                    self.check_queued(engine, mode, &chunk)?;
+                    Ok(Parsed::Chunk(chunk))
+                }
                 None => self.parse(engine, mode),
             };
             let Ok(Parsed::Chunk(Chunk { end, .. })) = parsed else {
@@ -160,6 +189,50 @@ impl Inbox {
                 return parsed;
             }
         }
+    }
+
+    /// Checks a message that was queued before it was known how the application would receive it.
+    fn check_queued(
+        &mut self,
+        engine: &mut Engine<Side>,
+        mode: Mode,
+        chunk: &Chunk,
+    ) -> Result<(), Box<ProtocolError>> {
+        let bytes = chunk.message.len() as u64;
+        if mode != Mode::Messages || self.is_mid_message {
+            return Ok(());
+        }
+        let config = match self.limits {
+            EngineLimits::Messages => engine.config(),
+            EngineLimits::Streaming => &self.other_config,
+        };
+        let bytes_max = config.limits.message_bytes_max;
+        if bytes <= bytes_max {
+            return Ok(());
+        }
+        let error = ProtocolError::MessageTooBig { bytes, bytes_max };
+        self.fail(engine, &error);
+        Err(Box::new(error))
+    }
+
+    /// Fails the connection because of a message that the application does not want.
+    pub(crate) fn fail(&mut self, engine: &mut Engine<Side>, error: &ProtocolError) {
+        engine.fail(error);
+        self.discard_queued();
+        self.discard_input();
+    }
+
+    /// Makes the engine use these limits.
+    fn set_limits(
+        &mut self,
+        engine: &mut Engine<Side>,
+        limits: EngineLimits,
+    ) -> Result<(), Box<ProtocolError>> {
+        if self.limits == limits {
+            return Ok(());
+        }
+        self.limits = limits;
+        engine.swap_config(&mut self.other_config).map_err(Box::new)
     }
 
     /// Parses input up to the end of the next message, or of the next chunk if `mode` asks for
@@ -284,6 +357,14 @@ impl Inbox {
         engine: &mut Engine<Side>,
         mode: Mode,
     ) -> Result<Parsed, Box<ProtocolError>> {
+        match (self.parsing, mode) {
+            // What is discarded keeps its limits.
+            (Parsing::Discarding, _) => {}
+            (Parsing::AsAsked, Mode::Messages) => {
+                self.set_limits(engine, EngineLimits::Messages)?
+            }
+            _ => self.set_limits(engine, EngineLimits::Streaming)?,
+        }
         if let Some(begun) = self.take_begun(mode) {
             return Ok(Parsed::Chunk(begun));
         }
@@ -329,7 +410,7 @@ impl Inbox {
 
     /// Returns the part of a message that was collected so far, if `mode` now asks for chunks.
     fn take_begun(&mut self, mode: Mode) -> Option<Chunk> {
-        let begun = self.message.as_mut().filter(|_| mode != Mode::Messages)?;
+        let begun = self.message.as_mut().filter(|_| !mode.is_whole())?;
         begun.take_chunk()
     }
 }
@@ -358,7 +439,7 @@ fn append_frame(
 
 #[cfg(test)]
 mod tests {
-    use std::{sync::Arc, time::Duration};
+    use std::time::Duration;
 
     use linerate_testkit::Frame;
 
@@ -369,7 +450,7 @@ mod tests {
         let begun = Frame::new(0x1, "Grüße".as_bytes()).with_claimed_bytes(60_000);
         let mut begun = begun.to_role(Role::Server).to_bytes();
         begun.truncate(begun.len() - 3); // In the middle of the ß.
-        let mut inbox = Inbox::new(&begun);
+        let mut inbox = Inbox::new(&begun, Arc::default());
         let mut engine = Engine::new(Side(Role::Server), Arc::default(), Duration::ZERO);
         let parsed = inbox.next(&mut engine, Mode::Messages);
         assert!(matches!(parsed, Ok(Parsed::Nothing)));
@@ -383,7 +464,7 @@ mod tests {
     fn f09_a_frame_that_has_begun_takes_no_memory_by_what_it_announces() {
         for opcode in [0x1, 0x2] {
             let begun = Frame::new(opcode, b"x").with_claimed_bytes(60_000);
-            let mut inbox = Inbox::new(&begun.to_role(Role::Server).to_bytes());
+            let mut inbox = Inbox::new(&begun.to_role(Role::Server).to_bytes(), Arc::default());
             let mut engine = Engine::new(Side(Role::Server), Arc::default(), Duration::ZERO);
             let parsed = inbox.next(&mut engine, Mode::Messages);
             assert!(matches!(parsed, Ok(Parsed::Nothing)));

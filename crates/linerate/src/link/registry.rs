@@ -101,8 +101,21 @@ impl Connections {
         self.registry.shutdown().await;
     }
 
-    /// Closes all connections and waits at most `timeout` until they are gone.
-    pub(crate) async fn close_all(&self, timeout: Duration) {
+    /// Returns the number of slots in use.
+    #[cfg(feature = "axum")]
+    pub(crate) fn len(&self) -> usize {
+        self.registry.lock().slots
+    }
+
+    /// Returns whether all connections are being closed.
+    #[cfg(feature = "axum")]
+    pub(crate) fn is_closing(&self) -> bool {
+        self.registry.lock().closing
+    }
+
+    /// Closes all connections and waits at most `timeout` until they are gone; returns how many are
+    /// left.
+    pub(crate) async fn close_all(&self, timeout: Duration) -> usize {
         let links: Vec<_> = {
             let mut open = self.registry.lock();
             open.closing = true;
@@ -121,10 +134,12 @@ impl Connections {
                 notified.await;
             }
         };
-        if tokio::time::timeout(timeout, all_gone).await.is_err() {
-            let connections = self.registry.lock().slots;
-            tracing::warn!(connections, "connections are still open at shutdown");
+        if tokio::time::timeout(timeout, all_gone).await.is_ok() {
+            return 0;
         }
+        let connections = self.registry.lock().slots;
+        tracing::warn!(connections, "connections are still open at shutdown");
+        connections
     }
 }
 
@@ -159,7 +174,7 @@ impl Slot {
     }
 
     /// Registers the connection after its opening handshake.
-    pub(super) fn enter(&self, link: &Arc<Link>) {
+    pub(crate) fn enter(&self, link: &Arc<Link>) {
         let closing = {
             let mut open = self.registry.lock();
             open.links[self.index() as usize] = Arc::downgrade(link);

@@ -6,6 +6,7 @@ mod cork;
 mod ends;
 mod frames;
 mod pressure;
+mod rooms;
 mod streams;
 
 use std::{

@@ -1,17 +1,21 @@
 //! Tests the extractor on a real axum server.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
-use axum::{Router, response::Response, routing::any};
+use axum::{Extension, Router, response::Response, routing::any};
 use linerate::{
     Client, CloseCode, Message,
-    axum::WebSocketUpgrade,
+    axum::{Connections, WebSocketService, WebSocketUpgrade},
     handshake::{OriginPolicy, Scheme},
 };
 use linerate_testkit::Frame;
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
-use crate::raw::{ACCEPTED, REQUEST, Raw, edited, in_time, with_line};
+use crate::{
+    polls::poll_times,
+    raw::{ACCEPTED, REQUEST, Raw, edited, in_time, with_line},
+    support::echo,
+};
 
 async fn upgraded(upgrade: WebSocketUpgrade) -> Response {
     let upgrade = upgrade.with_subprotocols(&["wamp"]);
@@ -190,4 +194,118 @@ async fn h17_the_own_origin_has_the_scheme_of_the_request() {
         let status = status(OriginPolicy::SameOrigin, scheme, origin).await;
         assert_eq!(status, expected, "{scheme:?} {origin}");
     }
+}
+
+/// Starts a server that stops gracefully and then closes its WebSockets; its task returns how many
+/// were left.
+async fn start_with(
+    connections: Connections,
+    timeout: Duration,
+) -> (SocketAddr, oneshot::Sender<()>, JoinHandle<usize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let service = WebSocketService::new(echo).with_connections(&connections);
+    let app = Router::new()
+        .route("/chat", any(upgraded))
+        .layer(Extension(connections.clone()))
+        .route_service("/service", service);
+    let (stop, stopped) = oneshot::channel::<()>();
+    let running = tokio::spawn(async move {
+        let serving = axum::serve(listener, app);
+        let stopped = async { _ = stopped.await };
+        serving.with_graceful_shutdown(stopped).await.unwrap();
+        connections.close_all(timeout).await
+    });
+    (address, stop, running)
+}
+
+#[tokio::test]
+async fn a_graceful_shutdown_closes_with_1001() {
+    let connections = Connections::new();
+    let (address, stop, running) = start_with(connections.clone(), Duration::from_secs(60)).await;
+    let mut clients = Vec::new();
+    for path in ["chat", "service", "chat"] {
+        let url = format!("ws://{address}/{path}");
+        let mut ws = linerate::connect(&url).await.unwrap();
+        ws.send("one").await.unwrap();
+        assert_eq!(in_time(ws.recv()).await.unwrap(), Some("one".into()));
+        clients.push(ws);
+    }
+    assert_eq!(connections.len(), 3);
+    drop(stop);
+    for mut ws in clients {
+        assert_eq!(in_time(ws.recv()).await.unwrap(), None);
+        let closed = in_time(ws.close(CloseCode::NORMAL, "")).await.unwrap();
+        assert_eq!((closed.code, closed.clean), (1001, true));
+    }
+    assert_eq!(in_time(running).await.unwrap(), 0);
+    assert!(connections.is_empty());
+}
+
+#[tokio::test]
+async fn a_shutdown_does_not_wait_longer_than_it_may() {
+    let connections = Connections::new();
+    let timeout = Duration::from_millis(50);
+    let (address, stop, running) = start_with(connections.clone(), timeout).await;
+    let mut silent = Raw::connect(address).await;
+    silent.send(REQUEST).await;
+    silent.head().await;
+    drop(stop);
+    assert_eq!(in_time(running).await.unwrap(), 1);
+    let (first, payload) = silent.frame().await.unwrap();
+    assert_eq!((first, &payload[..2]), (0x88, &b"\x03\xe9"[..]));
+}
+
+#[tokio::test]
+async fn a_dropped_shutdown_still_closes_and_new_requests_are_refused() {
+    let connections = Connections::new();
+    let (address, _stop, _running) = start_with(connections.clone(), Duration::ZERO).await;
+    let url = format!("ws://{address}/chat");
+    let mut ws = linerate::connect(&url).await.unwrap();
+    let closing = connections.close_all(Duration::from_secs(60));
+    assert_eq!(poll_times(closing, 1).await, None);
+    assert_eq!(in_time(ws.recv()).await.unwrap(), None);
+    let error = linerate::connect(&url).await.unwrap_err();
+    assert!(error.to_string().contains("503"), "{error}");
+}
+
+#[tokio::test]
+async fn no_more_connections_are_open_than_allowed() {
+    let connections = Connections::new().with_connections_max(2);
+    let (address, _stop, _running) = start_with(connections.clone(), Duration::ZERO).await;
+    let url = format!("ws://{address}/chat");
+    let first = linerate::connect(&url).await.unwrap();
+    let _second = linerate::connect(&url).await.unwrap();
+    let error = linerate::connect(&url).await.unwrap_err();
+    assert!(error.to_string().contains("503"), "{error}");
+    // Requests that do not become a WebSocket do not count.
+    let mut raw = Raw::connect(address).await;
+    raw.send(with_line("Origin: https://evil.example")).await;
+    assert!(raw.head().await.starts_with("HTTP/1.1 403 "));
+    drop(first);
+    while connections.len() > 1 {
+        tokio::task::yield_now().await;
+    }
+    linerate::connect(&url).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_handler_sees_which_subprotocols_are_offered() {
+    let offered = async |upgrade: WebSocketUpgrade| {
+        let offered = upgrade.subprotocols().join(" ");
+        let newest = upgrade.subprotocols().into_iter().max().map(String::from);
+        let chosen: Vec<_> = newest.iter().map(String::as_str).collect();
+        let upgrade = upgrade.with_subprotocols(&chosen);
+        upgrade.on_upgrade(|mut ws| async move { ws.send(offered).await })
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("ws://{}/", listener.local_addr().unwrap());
+    let app = Router::new().route("/", any(offered));
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    let client = Client::new().with_subprotocol("v1").with_subprotocol("v3");
+    let mut ws = client.with_subprotocol("v2").connect(&url).await.unwrap();
+    assert_eq!(ws.subprotocol().as_deref(), Some("v3"));
+    assert_eq!(in_time(ws.recv()).await.unwrap(), Some("v1 v3 v2".into()));
+    let mut ws = linerate::connect(&url).await.unwrap();
+    assert_eq!(in_time(ws.recv()).await.unwrap(), Some("".into()));
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use linerate::{
     Client, Counters, Deflate, Error, Frames, Message, MessageKind, Options, ProtocolError, Server,
-    deflate::Budget,
+    deflate::Budget, room::Room,
 };
 use linerate_testkit::Frame;
 
@@ -232,4 +232,43 @@ async fn frames_for_many_are_valid_whatever_a_connection_has_sent_before() {
         assert_eq!(received < plain / 2, deflate.is_some(), "{received}");
     }
     server.abort();
+}
+
+#[tokio::test]
+async fn a_room_compresses_for_members_that_support_it() {
+    let room = Room::new();
+    let joins = room.clone();
+    let server = Running::start(Server::new(), move |mut ws, _| {
+        let room = joins.clone();
+        async move {
+            let _member = room.join(&ws)?;
+            while ws.recv().await?.is_some() {}
+            Ok(())
+        }
+    });
+    let server = server.await;
+    let text = TEXT.repeat(10);
+    let mut clients = Vec::new();
+    for deflate in [Some(Deflate::default()), None] {
+        let counters = Arc::default();
+        let client = Client::new().with_options(options(deflate, &counters));
+        let ws = client.connect(&server.url()).await.unwrap();
+        clients.push((ws, counters, deflate.is_some()));
+    }
+    while room.len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    for _ in 0..20 {
+        assert_eq!(room.send(&*text), 2);
+        for (ws, ..) in &mut clients {
+            assert_eq!(in_time(ws.recv()).await.unwrap(), Some((&*text).into()));
+        }
+    }
+    for (_, counters, is_compressed) in &clients {
+        let bytes = counters.bytes_received();
+        let plain = 20 * text.len() as u64;
+        assert_eq!(bytes < plain / 4, *is_compressed, "{bytes} of {plain}");
+    }
+    drop(clients);
+    server.stop().await;
 }

@@ -49,7 +49,7 @@ impl Incoming {
                 end: End::Reached,
             }));
         }
-        Ok(if mode != Mode::Messages {
+        Ok(if !mode.is_whole() {
             incoming.take_chunk()
         } else {
             None
@@ -62,7 +62,9 @@ impl Incoming {
     fn new(data: &Data<'_>, mode: Mode) -> Self {
         let announced = match mode {
             Mode::Chunks | Mode::FirstChunk => 0,
-            Mode::Messages => usize::try_from(data.frame_bytes_left).unwrap_or(usize::MAX),
+            Mode::Ahead | Mode::Messages => {
+                usize::try_from(data.frame_bytes_left).unwrap_or(usize::MAX)
+            }
         };
         let proportionate = data.len() + announced.min(data.len().max(ANNOUNCED_BYTES));
         let whole = data.len().saturating_add(announced);

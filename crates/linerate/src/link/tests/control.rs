@@ -277,7 +277,7 @@ async fn a_ping_that_is_read_behind_our_close_does_not_move_it_ahead() {
     let closed = engine.close(CloseCode::NORMAL, "", Duration::ZERO);
     closed.expect("no reason is short enough");
     let ping = Frame::new(0x9, b"?").to_role(role).to_bytes();
-    let mut inbox = Inbox::new(&ping);
+    let mut inbox = Inbox::new(&ping, Arc::default());
     let next = inbox.next(&mut engine, Mode::Messages);
     assert!(matches!(next, Ok(Parsed::Control(Control::Ping))));
 
