@@ -51,6 +51,7 @@
 #[cfg(feature = "axum")]
 pub mod axum;
 mod backoff;
+mod batch;
 #[cfg(all(doctest, feature = "axum"))]
 mod book;
 mod client;
@@ -69,6 +70,7 @@ mod options;
 pub mod parts;
 mod pool;
 pub mod relay;
+mod replies;
 mod server;
 mod sink;
 mod split;
@@ -79,6 +81,7 @@ mod transport;
 mod websocket;
 
 pub use backoff::Backoff;
+pub use batch::{Batch, Drain, MessageCow};
 pub use client::{Client, connect};
 pub use counters::Counters;
 pub use error::{Error, Result, TrySendError};
@@ -96,6 +99,7 @@ pub use linerate_proto::{
 };
 pub use message::{Binary, Message, Text};
 pub use options::Options;
+pub use replies::Replies;
 pub use server::{Server, serve};
 pub use split::{Receiver, Sender};
 pub use streaming::{Reader, Writer};
