@@ -2,10 +2,10 @@
 //! no message is lost, duplicated or out of order.
 #![no_main]
 
-use std::{future::Future, pin::pin, task::Poll, time::Duration};
+use std::{collections::VecDeque, future::Future, pin::pin, task::Poll, time::Duration};
 
 use libfuzzer_sys::fuzz_target;
-use linerate::{Client, CloseCode, Message, Options, WebSocket};
+use linerate::{Client, CloseCode, Message, MessageCow, Options, Replies, WebSocket};
 use linerate_proto::{
     Engine, Role,
     engine::MessageKind,
@@ -66,6 +66,8 @@ struct Application {
     sent: Vec<Vec<u8>>,
     pings: usize,
     received: u8,
+    /// Messages of a batch that were not expected yet.
+    batch: VecDeque<Message>,
 }
 
 impl Application {
@@ -73,11 +75,20 @@ impl Application {
         let (kind, polls, length) = (call[0] % 8, usize::from(call[1] % 32), usize::from(call[2]));
         let payload = [number.to_le_bytes().to_vec(), vec![7; length * 2]].concat();
         match kind {
-            0 | 1 => {
+            0 => {
                 let message = Message::from(payload.clone());
                 if let Some(sent) = polled(ws.send(message), polls).await {
                     sent.expect("it is open");
                     self.sent.push(payload);
+                }
+            }
+            1 => {
+                let mut replies = Replies::new();
+                replies.push(&payload[..]);
+                replies.push(vec![8; length * 300]);
+                if let Some(sent) = polled(ws.send_replies(&mut replies), polls).await {
+                    sent.expect("it is open");
+                    self.sent.extend([payload, vec![8; length * 300]]);
                 }
             }
             2 => self.write(ws, &payload, polls).await,
@@ -110,23 +121,38 @@ impl Application {
         self.sent.push(written);
     }
 
-    /// Receives one message, dropping the call repeatedly.
+    /// Receives one message, alone or in a batch, dropping the call repeatedly.
     async fn receive(&mut self, ws: &mut WebSocket, polls: usize) {
-        for _ in 0..3 {
-            if let Some(received) = polled(ws.recv(), polls).await {
-                return self.take(received);
+        while self.batch.is_empty() {
+            if polls % 2 == 0 {
+                let received = self.retry(polls, async || ws.recv().await).await;
+                self.batch.extend(received);
+                continue;
             }
+            let mut batch = self.retry(polls, async || ws.recv_batch().await).await;
+            let batch = batch.iter_mut().flat_map(|batch| batch.drain());
+            self.batch.extend(batch.map(MessageCow::into_message));
         }
-        let received = ws.recv().await;
-        self.take(received);
-    }
-
-    fn take(&mut self, received: linerate::Result<Option<Message>>) {
-        let message = received
-            .expect("the peer follows the protocol")
-            .expect("another message follows");
+        let message = self.batch.pop_front();
+        let message = message.expect("the loop has received one");
         assert_eq!(message.as_bytes(), [self.received; 40]);
         self.received = self.received.wrapping_add(1);
+    }
+
+    /// Polls what `receive` returns; drops it three times before the last.
+    async fn retry<T>(
+        &self,
+        polls: usize,
+        mut receive: impl AsyncFnMut() -> linerate::Result<Option<T>>,
+    ) -> Option<T> {
+        for _ in 0..3 {
+            if let Some(received) = polled(receive(), polls).await {
+                return received.expect("the peer follows the protocol");
+            }
+        }
+        let received = receive().await.expect("the peer follows the protocol");
+        assert!(received.is_some(), "another message follows");
+        received
     }
 }
 

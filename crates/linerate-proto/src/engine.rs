@@ -26,6 +26,8 @@ mod unread;
 use alloc::{sync::Arc, vec::Vec};
 use core::time::Duration;
 
+use linerate_simd::utf8::InPlacePayloads;
+
 #[cfg(feature = "deflate")]
 use crate::deflate::{Agreement, Codec, Context, Deflate, Pool};
 use crate::{
@@ -156,6 +158,43 @@ impl<E: Endpoint> Engine<E> {
             Ok(taken) => Ok(taken),
             Err(valid_up_to) => Err(self.fail_text(0, valid_up_to)),
         })
+    }
+
+    /// Takes the message at `at` in the input of `payloads` like
+    /// [`take_message`](Self::take_message), and lists its payload there; returns where it ends.
+    ///
+    /// This is for callers that collect all messages of a read before they process any of them.
+    ///
+    /// # Errors
+    /// A text message is not UTF-8. Unlike [`take_message`](Self::take_message), this does not fail
+    /// the connection yet, because the messages before may still be answered: call
+    /// [`fail`](Self::fail) afterwards.
+    ///
+    /// # Panics
+    /// Panics if `at` is not within the input, or before the end of the last payload.
+    #[inline(always)]
+    pub fn list_message(
+        &mut self,
+        role: Role,
+        payloads: &mut InPlacePayloads,
+        at: usize,
+    ) -> Option<Result<usize, ProtocolError>> {
+        let whole = self.whole_message(&payloads.input()[at..], role)?;
+        let listed = whole.list(payloads, at);
+        Some(listed.map_err(|valid_up_to| ProtocolError::InvalidUtf8 {
+            offset: valid_up_to as u64,
+        }))
+    }
+
+    /// Returns whether `input` begins with a frame after which no more messages follow: a Close
+    /// frame, or one whose header violates the protocol.
+    ///
+    /// A caller that collects messages with [`list_message`](Self::list_message) stops there, so
+    /// that it can answer them before the connection starts to close.
+    pub fn is_end_of_messages(&self, input: &[u8]) -> bool {
+        let role = self.endpoint().role();
+        let limits = &self.config.limits;
+        self.receiving.is_end_of_messages(input, role, limits)
     }
 
     /// Records that the stream ended and returns how the connection ended.

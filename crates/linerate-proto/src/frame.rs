@@ -12,6 +12,7 @@ mod factory;
 mod header;
 mod listen;
 
+pub(crate) use append::append_frame;
 pub use append::{OpenFrame, append};
 pub use bulk::BulkEncoder;
 pub use factory::{FrameFactory, encode_in_place, head_room};

@@ -1,11 +1,13 @@
 //! UTF-8 validation of text messages, whole and piece by piece (RFC 6455 §8.1, RFC 3629).
 
 mod ascii;
+mod in_place;
 mod text;
 mod validator;
 
 use core::{fmt, ops::Range};
 
+pub use in_place::{InPlacePayload, InPlacePayloads};
 pub use text::{Text, TextBuf};
 pub use validator::Validator;
 

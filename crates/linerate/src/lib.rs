@@ -52,6 +52,7 @@ mod attempts;
 #[cfg(feature = "axum")]
 pub mod axum;
 mod backoff;
+mod batch;
 #[cfg(all(doctest, feature = "axum"))]
 mod book;
 mod client;
@@ -73,6 +74,7 @@ mod options;
 pub mod parts;
 mod pool;
 pub mod relay;
+mod replies;
 mod response;
 mod retry;
 pub mod room;
@@ -86,6 +88,7 @@ mod transport;
 mod websocket;
 
 pub use backoff::Backoff;
+pub use batch::{Batch, Drain, MessageCow};
 pub use client::{Client, connect};
 pub use closed::{CloseFrame, Closed};
 pub use counters::Counters;
@@ -105,6 +108,7 @@ pub use linerate_proto::{
 };
 pub use message::{Binary, Message, Text};
 pub use options::Options;
+pub use replies::Replies;
 pub use server::{Incoming, Listener, Server, accept, serve};
 pub use split::{Receiver, Sender};
 pub use streaming::{Reader, Writer};

@@ -11,6 +11,7 @@ mod backlog;
 mod connection;
 mod driver;
 mod driver_state;
+mod for_each;
 mod futures;
 mod inbox;
 mod offer;
@@ -39,7 +40,7 @@ use linerate_proto::{
 };
 
 use crate::{
-    Closed, Frames, Message, Result, TrySendError, clock, counters,
+    Batch, Closed, Frames, Message, Result, TrySendError, clock, counters,
     describe::describe,
     info::ConnectionInfo,
     memory::Counted,
@@ -55,9 +56,10 @@ pub(crate) use connection::Connection;
 use connection::{LazyState, READS_IN_A_ROW_MAX, Receiver, WaitReason};
 pub(crate) use driver::Driver;
 use driver_state::DriverState;
-pub(crate) use futures::{Recv, SendMessage, send_uncompressed};
-use inbox::Inbox;
+pub(crate) use for_each::ForEach;
+pub(crate) use futures::{Recv, SendMessage, recv_batch, send_replies, send_uncompressed};
 pub(crate) use inbox::{Chunk, End, Mode, Received};
+use inbox::{Inbox, Parsed};
 pub(crate) use offer::Offered;
 pub(crate) use opening::{Answer, Answered, OpeningDriver};
 use outbox::Outbox;
@@ -206,9 +208,29 @@ impl Link {
 
     /// Receives the next message, or the next chunk of one.
     pub(crate) fn poll_receive(&self, cx: &mut Context<'_>, mode: Mode) -> Poll<Received> {
+        self.poll_receive_with(cx, |connection| connection.next(mode))
+    }
+
+    /// Receives all messages that have arrived.
+    pub(crate) fn poll_receive_batch(&self, cx: &mut Context<'_>) -> Poll<Received<Batch>> {
+        self.poll_receive_with(cx, Connection::next_batch)
+    }
+
+    /// Puts the messages back that were not taken from a batch.
+    pub(crate) fn put_back(&self, batch: &mut Batch) {
+        let mut connection = self.lock();
+        connection.inbox.put_back(batch);
+        connection.driver.wake();
+    }
+
+    fn poll_receive_with<T>(
+        &self,
+        cx: &mut Context<'_>,
+        next: impl FnMut(&mut Connection) -> Result<Parsed<T>, Box<ProtocolError>>,
+    ) -> Poll<Received<T>> {
         let mut connection = self.lock();
         if self.is_driver_active() {
-            return connection.poll_receive(cx, cx.waker(), mode);
+            return connection.poll_receive(cx, cx.waker(), next);
         }
         connection.inbox.let_time_pass();
         let readiness = connection
@@ -219,7 +241,7 @@ impl Link {
         // This must happen before reading from the socket, which may wake a task from then on.
         readiness.set(Some(cx.waker()), connection.driver.waker());
         let reader = Waker::from(readiness);
-        let received = connection.poll_receive(cx, &reader, mode);
+        let received = connection.poll_receive(cx, &reader, next);
         connection.update_readiness();
         if received.is_pending() {
             _ = connection.write_now(cx, false);
@@ -329,6 +351,11 @@ impl Link {
         }
         let bytes_max = connection.options.send_queue_bytes_max.max(1);
         bytes_max.saturating_sub(connection.outbox.len())
+    }
+
+    /// Returns how many bytes may be queued for the socket before a send has to wait.
+    pub(crate) fn send_queue_bytes_max(&self) -> usize {
+        self.lock().options.send_queue_bytes_max.max(1)
     }
 
     /// Returns how many bytes are queued for the socket.

@@ -35,7 +35,7 @@ pub fn free_buffers() {
 }
 
 /// The memory of a connection that has been counted so far, in steps.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Eq, PartialEq)]
 pub(crate) struct Counted {
     backlog: u16,
     messages: u16,

@@ -8,9 +8,12 @@ use linerate_proto::{
 };
 
 use crate::{
-    Closed, Message, Options, Result,
+    Batch, Closed, Message, MessageCow, Options, Replies, Result,
     info::ConnectionInfo,
-    link::{Driver, Link, Recv, SendMessage, Urgency, send_uncompressed},
+    link::{
+        Driver, ForEach, Link, Recv, SendMessage, Urgency, recv_batch, send_replies,
+        send_uncompressed,
+    },
     parts::{Parts, PartsError},
     split::{Receiver, Sender},
     streaming::{Reader, Writer},
@@ -94,6 +97,88 @@ impl WebSocket {
     /// Dropping the future loses nothing: the next call continues from the same point.
     pub fn recv(&mut self) -> impl Future<Output = Result<Option<Message>>> + Send + '_ {
         Recv::new(&self.link)
+    }
+
+    /// Receives all messages that have arrived, waiting for the first; returns `None` after the
+    /// peer's Close frame.
+    ///
+    /// This is the fast way to receive many short messages: it takes one call for all messages of a
+    /// read, and they lie in the buffer in which they arrived. Answer them with
+    /// [`send_replies`](Self::send_replies). [`for_each`](Self::for_each) does both.
+    ///
+    /// # Errors
+    /// Same as for [`recv`](Self::recv). Messages that arrived before the error are returned first.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing. Dropping the [`Batch`] discards the messages in it.
+    pub async fn recv_batch(&mut self) -> Result<Option<Batch>> {
+        recv_batch(&self.link).await
+    }
+
+    /// Sends all messages in `replies` and clears it; waits until there is room in the send queue.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> linerate::Result<()> {
+    /// # let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    /// # let url = format!("ws://{}/", listener.local_addr()?);
+    /// # tokio::spawn(linerate::serve(listener, |mut ws, _request| async move {
+    /// #     while let Some(message) = ws.recv().await? {
+    /// #         ws.send(message).await?;
+    /// #     }
+    /// #     Ok(())
+    /// # }, std::future::pending()));
+    /// # let mut ws = linerate::connect(&url).await?;
+    /// let mut replies = linerate::Replies::new();
+    /// for number in 0..100 {
+    ///     replies.push(number.to_string());
+    /// }
+    /// ws.send_replies(&mut replies).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The connection is closing or closed.
+    ///
+    /// # Cancel safety
+    /// Dropping the future before it completes sends nothing and leaves `replies` as it was.
+    pub async fn send_replies(&mut self, replies: &mut Replies) -> Result<()> {
+        send_replies(&self.link, Urgency::Now, replies).await
+    }
+
+    /// Passes each message to `on_message` and sends the replies that it adds, until the peer's
+    /// Close frame.
+    ///
+    /// This is the fastest way to answer messages: neither messages nor replies are allocated or
+    /// copied one by one, and many of them share one call of the system. `on_message` must not
+    /// block. If the peer does not read its replies, no more messages are passed on once
+    /// [`send_queue_bytes_max`](crate::Options::send_queue_bytes_max) bytes are waiting.
+    ///
+    /// ```
+    /// # async fn f(listener: tokio::net::TcpListener) -> std::io::Result<()> {
+    /// linerate::serve(listener, |mut ws, _request| async move {
+    ///     ws.for_each(|message, replies| {
+    ///         replies.push(message);
+    ///         Ok(())
+    ///     })
+    ///     .await
+    /// }, std::future::pending()).await
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Same as for [`recv`](Self::recv), or `on_message` failed, or the replies could not be sent
+    /// because the connection is closing.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses no message: those that were not passed on can still be received.
+    /// Replies may be lost while the send queue is full.
+    pub fn for_each<F>(&mut self, on_message: F) -> impl Future<Output = Result<()>> + Send
+    where
+        F: FnMut(MessageCow<'_>, &mut Replies) -> Result<()> + Send,
+    {
+        ForEach::new(&self.link, on_message)
     }
 
     /// Sends a message; waits until there is room in the send queue, and completes when the message

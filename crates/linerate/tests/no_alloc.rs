@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a failing test should panic")]
 
 use allocation_counter::measure;
-use linerate::{Message, MessageKind, Receiver, Request, Result, Sender, WebSocket};
+use linerate::{Message, MessageKind, Receiver, Replies, Request, Result, Sender, WebSocket};
 use tokio::{net::TcpListener, runtime::Runtime};
 
 /// The number of rounds that are counted together.
@@ -125,6 +125,35 @@ fn messages_in_flight_allocate_nothing() {
             }
             for _ in 0..50 {
                 assert_eq!(ws.recv().await.unwrap().unwrap().as_text(), Some(&*text));
+            }
+        });
+    }
+}
+
+#[test]
+fn lent_messages_and_their_replies_allocate_nothing() {
+    let (runtime, mut ws) = connect(|mut ws, _| async move {
+        ws.for_each(|message, replies| {
+            replies.push(message);
+            Ok(())
+        })
+        .await
+    });
+    for bytes in [5, 1_000, 40 << 10] {
+        let text = "x".repeat(bytes);
+        let mut messages = Replies::new();
+        assert_no_allocation(&runtime, &format!("{bytes} bytes"), async || {
+            for _ in 0..50 {
+                messages.push(&*text);
+            }
+            ws.send_replies(&mut messages).await.unwrap();
+            let mut received = 0;
+            while received < 50 {
+                let mut batch = ws.recv_batch().await.unwrap().unwrap();
+                for message in batch.drain() {
+                    assert_eq!(message.as_text(), Some(&*text));
+                    received += 1;
+                }
             }
         });
     }

@@ -45,16 +45,18 @@ fn deflate(wanted: kit::Deflate) -> Deflate {
 async fn talk(mut ws: WebSocket, service: Service, hub: Hub<Publication>) -> linerate::Result<()> {
     match service {
         Service::Acknowledge => {
-            while let Some(message) = ws.recv().await? {
-                ws.send(message.len().to_string()).await?;
-            }
-            Ok(())
+            ws.for_each(|message, replies| {
+                replies.push(message.len().to_string());
+                Ok(())
+            })
+            .await
         }
         Service::Echo => {
-            while let Some(message) = ws.recv().await? {
-                ws.send(message).await?;
-            }
-            Ok(())
+            ws.for_each(|message, replies| {
+                replies.push(message);
+                Ok(())
+            })
+            .await
         }
         Service::Fanout => fan_out(ws, hub).await,
     }

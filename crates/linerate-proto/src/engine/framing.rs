@@ -307,35 +307,63 @@ impl Receiving {
 
     #[inline]
     fn begin_data_frame(&mut self, header: Header, limits: &Limits) -> Result<(), ProtocolError> {
-        let bytes = header.payload_bytes;
-        if bytes > limits.frame_bytes_max {
-            let bytes_max = limits.frame_bytes_max;
-            return Err(ProtocolError::FrameTooBig { bytes, bytes_max });
-        }
-        let kind = match header.opcode {
-            Opcode::Text => MessageKind::Text,
-            _ => MessageKind::Binary,
-        };
+        let bytes = self.check_data_frame(&header, limits)?;
         let message = self.message.get_or_insert_with(|| {
             self.utf8.reset();
             PartialMessage {
-                kind,
+                kind: match header.opcode {
+                    Opcode::Text => MessageKind::Text,
+                    _ => MessageKind::Binary,
+                },
                 bytes: 0,
                 fragments: 0,
                 begun: false,
                 compressed: header.rsv != 0,
             }
         });
-        let bytes = message.bytes.saturating_add(bytes);
-        check_bytes(bytes, message.compressed, limits)?;
-        if message.fragments == limits.fragments_max {
+        message.bytes = bytes;
+        message.fragments += 1;
+        Ok(())
+    }
+
+    /// Checks a data frame against the limits; returns the length of its message so far.
+    #[inline]
+    fn check_data_frame(&self, header: &Header, limits: &Limits) -> Result<u64, ProtocolError> {
+        let bytes = header.payload_bytes;
+        if bytes > limits.frame_bytes_max {
+            let bytes_max = limits.frame_bytes_max;
+            return Err(ProtocolError::FrameTooBig { bytes, bytes_max });
+        }
+        let (before, fragments, compressed) = match &self.message {
+            Some(message) => (message.bytes, message.fragments, message.compressed),
+            None => (0, 0, header.rsv != 0),
+        };
+        let bytes = before.saturating_add(bytes);
+        check_bytes(bytes, compressed, limits)?;
+        if fragments == limits.fragments_max {
             return Err(ProtocolError::TooManyFragments {
                 fragments_max: limits.fragments_max,
             });
         }
-        message.bytes = bytes;
-        message.fragments += 1;
-        Ok(())
+        Ok(bytes)
+    }
+
+    /// Returns whether `input` begins with a frame after which no more messages follow: a Close
+    /// frame or an invalid header.
+    #[cold]
+    pub(super) fn is_end_of_messages(&self, input: &[u8], role: Role, limits: &Limits) -> bool {
+        let (Arriving::Nothing, [first, second, ..]) = (&self.frame, input) else {
+            return false;
+        };
+        if self.check_first_bytes(*first, *second, role).is_err() {
+            return true;
+        }
+        match Header::decode(input) {
+            Ok(None) => false,
+            Ok(Some((header, _))) if header.opcode.is_control() => header.opcode == Opcode::Close,
+            Ok(Some((header, _))) => self.check_data_frame(&header, limits).is_err(),
+            Err(_) => true,
+        }
     }
 
     /// Checks what has been announced of the message that is arriving.

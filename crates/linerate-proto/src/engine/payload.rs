@@ -1,6 +1,9 @@
 //! Payloads of messages: unmasks them and validates text (RFC 6455 §5.3, §8.1).
 
-use linerate_simd::{mask, utf8};
+use linerate_simd::{
+    mask,
+    utf8::{self, InPlacePayloads},
+};
 
 use super::{
     InPlaceMessage, Message,
@@ -38,6 +41,22 @@ impl WholeMessage {
             }),
             Err(error) => Err(error.valid_up_to()),
         }
+    }
+
+    /// Unmasks the message at `at` in the input of `payloads`, validates it if it is text, and
+    /// lists it there; returns where it ends. Fails like [`take`](Self::take).
+    #[inline(always)]
+    pub(super) fn list(self, payloads: &mut InPlacePayloads, at: usize) -> Result<usize, usize> {
+        let start = at + self.prefix_bytes;
+        let end = start + self.bytes;
+        let key = self.mask.map(|MaskKey(key)| key);
+        match self.kind {
+            MessageKind::Binary => payloads.push_binary(key, start..end),
+            MessageKind::Text => payloads
+                .push_text(key, start..end)
+                .map_err(|error| error.valid_up_to())?,
+        }
+        Ok(end)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use linerate_simd::{append, mask};
+use linerate_simd::mask;
 
 use super::Engine;
 #[cfg(feature = "deflate")]
@@ -10,7 +10,7 @@ use crate::deflate::Prepared;
 use crate::{
     close::ControlPayload,
     error::SendError,
-    frame::Header,
+    frame::{Header, append_frame},
     opcode::{MessageKind, Opcode},
     role::{Endpoint, MaskKey},
 };
@@ -258,7 +258,7 @@ impl<E: Endpoint> Sending<E> {
     ) {
         match self.endpoint.next_mask_key() {
             Some(key) => append_masked_frame(out, fin, opcode, payload, key),
-            None => append_unmasked_frame(out, fin, opcode, payload),
+            None => append_frame(out, fin, opcode, payload),
         }
     }
 
@@ -273,24 +273,6 @@ impl<E: Endpoint> Sending<E> {
         let mask = self.endpoint.next_mask_key();
         append_header(out, fin, opcode, payload_bytes, mask);
         mask
-    }
-}
-
-/// Appends a frame as a server sends it. The short forms of the header, which most messages use,
-/// are arrays of a constant length, so that each is written with a single store.
-#[inline(always)]
-fn append_unmasked_frame(out: &mut Vec<u8>, fin: bool, opcode: Opcode, payload: &[u8]) {
-    let first = u8::from(fin) << 7 | opcode as u8;
-    match payload.len() {
-        bytes @ 0..=125 => append::prefixed(out, [first, bytes as u8], payload),
-        bytes @ 126..=0xFFFF => {
-            let [high, low] = (bytes as u16).to_be_bytes();
-            append::prefixed(out, [first, 126, high, low], payload);
-        }
-        bytes => {
-            append_header(out, fin, opcode, bytes as u64, None);
-            out.extend_from_slice(payload);
-        }
     }
 }
 

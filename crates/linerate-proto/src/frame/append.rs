@@ -2,6 +2,8 @@
 
 use alloc::vec::Vec;
 
+use linerate_simd::append;
+
 use super::Header;
 use crate::opcode::Opcode;
 
@@ -59,11 +61,36 @@ impl OpenFrame {
 }
 
 /// Appends a whole frame.
+#[inline]
 pub fn append(out: &mut Vec<u8>, opcode: Opcode, payload: &[u8]) {
-    let mut bytes = [0; Header::BYTES_MAX];
-    let length = Header::new(opcode, payload.len() as u64, None).encode(&mut bytes);
+    append_frame(out, true, opcode, payload);
+}
+
+/// Appends a frame. The short forms of the header, which most messages use, are arrays of a
+/// constant length, so that each is written with a single store.
+#[inline(always)]
+pub(crate) fn append_frame(out: &mut Vec<u8>, fin: bool, opcode: Opcode, payload: &[u8]) {
+    let first = u8::from(fin) << 7 | opcode as u8;
+    match payload.len() {
+        bytes @ 0..=125 => append::prefixed(out, [first, bytes as u8], payload),
+        bytes @ 126..=0xFFFF => {
+            let [high, low] = (bytes as u16).to_be_bytes();
+            append::prefixed(out, [first, 126, high, low], payload);
+        }
+        bytes => append_long(out, fin, opcode, payload, bytes as u64),
+    }
+}
+
+#[cold]
+fn append_long(out: &mut Vec<u8>, fin: bool, opcode: Opcode, payload: &[u8], bytes: u64) {
+    let header = Header {
+        fin,
+        ..Header::new(opcode, bytes, None)
+    };
+    let mut prefix = [0; Header::BYTES_MAX];
+    let length = header.encode(&mut prefix);
     out.reserve(length + payload.len());
-    out.extend_from_slice(&bytes[..length]);
+    out.extend_from_slice(&prefix[..length]);
     out.extend_from_slice(payload);
 }
 

@@ -158,19 +158,24 @@ impl Frames {
 
     /// Returns the kind and payload of each message.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (MessageKind, &[u8])> {
-        let mut rest = &self.bytes[..];
-        std::iter::from_fn(move || {
-            let (header, start) = Header::decode(rest).ok()??;
-            let kind = match header.opcode {
-                Opcode::Text => MessageKind::Text,
-                _ => MessageKind::Binary,
-            };
-            let end = start.checked_add(usize::try_from(header.payload_bytes).ok()?)?;
-            let payload = rest.get(start..end)?;
-            rest = &rest[end..];
-            Some((kind, payload))
-        })
+        messages(&self.bytes)
     }
+}
+
+/// Returns the kind and payload of each message in `frames`, which are whole and unmasked.
+pub(crate) fn messages(frames: &[u8]) -> impl Iterator<Item = (MessageKind, &[u8])> {
+    let mut rest = frames;
+    std::iter::from_fn(move || {
+        let (header, start) = Header::decode(rest).ok()??;
+        let kind = match header.opcode {
+            Opcode::Text => MessageKind::Text,
+            _ => MessageKind::Binary,
+        };
+        let end = start.checked_add(usize::try_from(header.payload_bytes).ok()?)?;
+        let payload = rest.get(start..end)?;
+        rest = &rest[end..];
+        Some((kind, payload))
+    })
 }
 
 impl<'a> FromIterator<&'a Message> for Frames {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use linerate_proto::{
-    Endpoint, Engine, Role, SendError,
+    Endpoint, Engine, ProtocolError, Role, SendError,
     engine::{Initiator, State},
 };
 
@@ -24,7 +24,7 @@ use super::{
     readiness::Readiness,
 };
 use crate::{
-    CloseFrame, Closed, Error, Frames, Options, Result, counters,
+    Batch, CloseFrame, Closed, Error, Frames, Options, Result, counters,
     memory::Counted,
     parts::{Parts, PartsError, RawStream},
     transport::Transport,
@@ -129,19 +129,20 @@ impl Connection {
         self.lazy.get_or_insert_default()
     }
 
-    /// Receives the next message or chunk; the socket wakes `reader`.
-    pub(super) fn poll_receive(
+    /// Receives what `next` finds in the input; the socket wakes `reader`.
+    #[inline]
+    pub(super) fn poll_receive<T>(
         &mut self,
         cx: &Context<'_>,
         reader: &Waker,
-        mode: Mode,
-    ) -> Poll<Received> {
+        mut next: impl FnMut(&mut Self) -> Result<Parsed<T>, Box<ProtocolError>>,
+    ) -> Poll<Received<T>> {
         self.receiver = Receiver::Absent;
         loop {
-            let next = self.inbox.next(&mut self.engine, mode);
+            let next = next(self);
             self.count_messages();
             match next {
-                Ok(Parsed::Chunk(chunk)) => return Poll::Ready(Ok(Some(chunk))),
+                Ok(Parsed::Item(item)) => return Poll::Ready(Ok(Some(item))),
                 Ok(Parsed::Nothing) => {}
                 Ok(Parsed::Control(control)) => {
                     self.handle_control(control);
@@ -177,13 +178,30 @@ impl Connection {
         Poll::Pending
     }
 
+    /// Returns the next message or chunk in the input.
+    pub(super) fn next(&mut self, mode: Mode) -> Result<Parsed, Box<ProtocolError>> {
+        self.inbox.next(&mut self.engine, mode)
+    }
+
+    /// Returns all messages in the input.
+    pub(super) fn next_batch(&mut self) -> Result<Parsed<Batch>, Box<ProtocolError>> {
+        let Self {
+            engine,
+            inbox,
+            lazy,
+            options,
+            outbox,
+            ..
+        } = self;
+        let bytes_max = options.recv_queue_bytes_max;
+        inbox.next_batch(engine, bytes_max, |engine, control| {
+            handle_control(control, engine, outbox, lazy);
+        })
+    }
+
     /// Handles a control frame.
-    #[cold]
     pub(super) fn handle_control(&mut self, control: Control) {
-        match control {
-            Control::Close(frame) => self.lazy_mut().received_close = Some(frame),
-            Control::Ping => self.outbox.take_control(&mut self.engine),
-        }
+        handle_control(control, &mut self.engine, &mut self.outbox, &mut self.lazy);
     }
 
     /// Returns whether the driver has anything to do after a message was received; if not, the
@@ -447,6 +465,19 @@ impl Connection {
         self.wake_receiver();
         self.wake_waiting(|_| true);
         self.driver.wake();
+    }
+}
+
+#[cold]
+fn handle_control(
+    control: Control,
+    engine: &mut Engine<Side>,
+    outbox: &mut Outbox,
+    lazy: &mut Option<Box<LazyState>>,
+) {
+    match control {
+        Control::Close(frame) => lazy.get_or_insert_default().received_close = Some(frame),
+        Control::Ping => outbox.take_control(engine),
     }
 }
 

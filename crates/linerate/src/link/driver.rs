@@ -209,7 +209,7 @@ impl Connection {
         let mut reads = 0;
         while self.io.is_some() && self.is_reading() {
             match self.inbox.parse(&mut self.engine, Mode::Ahead) {
-                Ok(Parsed::Chunk(chunk)) => {
+                Ok(Parsed::Item(chunk)) => {
                     self.inbox.queue(chunk);
                     self.count_messages();
                     self.wake_receiver();

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{Link, Mode, Received, Urgency, into_message};
-use crate::{Message, Result};
+use crate::{Batch, Message, Replies, Result};
 
 /// A future that receives one message; it unregisters from the link if it is dropped while waiting.
 ///
@@ -20,6 +20,13 @@ pub(crate) struct Recv<'a> {
 impl<'a> Recv<'a> {
     pub(crate) fn new(link: &'a Link) -> Self {
         Self { link, waits: false }
+    }
+
+    /// Receives all messages that have arrived.
+    pub(crate) fn poll_batch(&mut self, cx: &mut Context<'_>) -> Poll<Received<Batch>> {
+        let received = self.link.poll_receive_batch(cx);
+        self.waits = received.is_pending();
+        received
     }
 
     /// Receives the next message or, with other modes, a part of one.
@@ -79,6 +86,30 @@ impl<const GATHER: bool> Future for SendMessage<'_, GATHER> {
             None => Ok(0),
         })
     }
+}
+
+/// Receives all messages that have arrived, at least one.
+pub(crate) async fn recv_batch(link: &Link) -> Result<Option<Batch>> {
+    let mut receiving = Recv::new(link);
+    let received = std::future::poll_fn(|cx| receiving.poll_batch(cx)).await;
+    received.map_err(|error| *error)
+}
+
+/// Queues replies.
+pub(crate) async fn send_replies(
+    link: &Link,
+    urgency: Urgency,
+    replies: &mut Replies,
+) -> Result<()> {
+    if replies.is_empty() {
+        return Ok(());
+    }
+    std::future::poll_fn(|cx| {
+        link.poll_queue(cx, urgency, |outbox, engine| {
+            outbox.push_replies(engine, replies)
+        })
+    })
+    .await
 }
 
 /// Queues a message without compressing it.

@@ -2,6 +2,7 @@
 //! not taken yet.
 
 mod ahead;
+mod collect;
 mod incoming;
 mod unparsed;
 
@@ -31,12 +32,22 @@ pub(crate) struct Chunk {
     pub(crate) end: End,
 }
 
+impl Chunk {
+    /// Returns a message that is complete.
+    const fn whole(message: Message) -> Self {
+        Self {
+            message,
+            end: End::Reached,
+        }
+    }
+}
+
 /// What a receiver gets: a chunk, `None` at the end of the connection, or an error.
 ///
 /// A chunk is moved several times on its way to the application, and a processor stalls when it
 /// loads bytes that were stored in other portions just before. Therefore everything on this way
 /// consists of whole words: errors are boxed, because the first field of [`Error`] may be smaller.
-pub(crate) type Received = Result<Option<Chunk>, Box<Error>>;
+pub(crate) type Received<T = Chunk> = Result<Option<T>, Box<Error>>;
 
 /// The end of a message, or not yet; of the size of a word, like all that [`Received`] contains.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -68,9 +79,9 @@ impl Mode {
 }
 
 /// What was found in the input.
-pub(super) enum Parsed {
-    Chunk(Chunk),
+pub(super) enum Parsed<T = Chunk> {
     Control(Control),
+    Item(T),
     /// More input must be read first.
     Nothing,
 }
@@ -176,11 +187,11 @@ impl Inbox {
             let parsed = match self.take_queued() {
                 Some(chunk) => {
                     self.check_queued(engine, mode, &chunk)?;
-                    Ok(Parsed::Chunk(chunk))
+                    Ok(Parsed::Item(chunk))
                 }
                 None => self.parse(engine, mode),
             };
-            let Ok(Parsed::Chunk(Chunk { end, .. })) = parsed else {
+            let Ok(Parsed::Item(Chunk { end, .. })) = parsed else {
                 return parsed;
             };
             let is_rest = std::mem::replace(&mut self.is_mid_message, end == End::Pending);
@@ -245,13 +256,16 @@ impl Inbox {
         engine: &mut Engine<Side>,
         mode: Mode,
     ) -> Result<Parsed, Box<ProtocolError>> {
+        if self.ahead.is_some() {
+            self.fail_if_due(engine)?;
+        }
         let mode = match self.parsing {
             Parsing::AsAsked => mode,
             Parsing::Discarding | Parsing::InChunks => Mode::Chunks,
         };
         loop {
             let parsed = self.parse_once(engine, mode);
-            let Ok(Parsed::Chunk(Chunk { end, .. })) = parsed else {
+            let Ok(Parsed::Item(Chunk { end, .. })) = parsed else {
                 return parsed;
             };
             if self.parsing != Parsing::Discarding {
@@ -267,7 +281,16 @@ impl Inbox {
 
     /// Queues a message or chunk that was parsed while the application did not receive.
     pub(crate) fn queue(&mut self, chunk: Chunk) {
-        self.ahead.get_or_insert_with(Ahead::take).push(chunk);
+        self.ahead_mut().push(chunk);
+    }
+
+    fn ahead_mut(&mut self) -> &mut Ahead {
+        self.ahead.get_or_insert_with(Ahead::take)
+    }
+
+    /// Queues an error, which fails the connection once the messages before it were received.
+    fn queue_error(&mut self, error: Box<ProtocolError>) {
+        self.ahead_mut().push_error(error);
     }
 
     /// Discards the queue, because the application no longer receives.
@@ -345,11 +368,23 @@ impl Inbox {
     fn take_queued_slow(&mut self) -> Option<Chunk> {
         let chunk = self.ahead.as_mut()?.pop();
         if chunk.is_none()
-            && let Some(ahead) = self.ahead.take()
+            && let Some(ahead) = self.ahead.take_if(|ahead| ahead.is_empty())
         {
             Ahead::give(ahead);
         }
         chunk
+    }
+
+    /// Fails the connection if an error is queued.
+    #[cold]
+    fn fail_if_due(&mut self, engine: &mut Engine<Side>) -> Result<(), Box<ProtocolError>> {
+        match self.ahead.as_mut().and_then(|ahead| ahead.take_error()) {
+            Some(error) => {
+                engine.fail(&error);
+                Err(error)
+            }
+            None => Ok(()),
+        }
     }
 
     fn parse_once(
@@ -366,7 +401,7 @@ impl Inbox {
             _ => self.set_limits(engine, EngineLimits::Streaming)?,
         }
         if let Some(begun) = self.take_begun(mode) {
-            return Ok(Parsed::Chunk(begun));
+            return Ok(Parsed::Item(begun));
         }
         if self.unparsed.is_empty() {
             return Ok(Parsed::Nothing);
@@ -379,7 +414,7 @@ impl Inbox {
                 Ok(RawEvent::Data(data)) => match Incoming::add(&mut self.message, data, mode) {
                     Ok(Some(chunk)) => {
                         self.messages += u32::from(chunk.end == End::Reached);
-                        Ok(Parsed::Chunk(chunk))
+                        Ok(Parsed::Item(chunk))
                     }
                     Ok(None) => continue,
                     Err(error) => Err(Box::new(error)),

@@ -1,5 +1,6 @@
 //! The queue of output: whole frames, in order.
 
+mod replies;
 mod segment;
 #[cfg(test)]
 mod tests;

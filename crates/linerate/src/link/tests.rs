@@ -1,5 +1,6 @@
 //! Connections over in-memory streams, in both roles, with a paused clock.
 
+mod batch;
 mod cancel;
 mod control;
 mod cork;

@@ -2,6 +2,8 @@
 
 use std::{cell::RefCell, collections::VecDeque};
 
+use linerate_proto::ProtocolError;
+
 use super::Chunk;
 
 /// The maximum number of messages in the queue, whatever their size.
@@ -20,6 +22,8 @@ pub(super) struct Ahead {
     bytes: usize,
     /// The memory of the queued messages in bytes.
     capacity: usize,
+    /// What fails the connection after these messages.
+    error: Option<Box<ProtocolError>>,
 }
 
 #[allow(
@@ -56,6 +60,26 @@ impl Ahead {
         self.chunks.push_back(chunk);
     }
 
+    /// Appends an error that fails the connection once the messages before it were received.
+    pub(super) fn push_error(&mut self, error: Box<ProtocolError>) {
+        self.error = Some(error);
+    }
+
+    /// Puts a message back that was taken.
+    pub(super) fn push_front(&mut self, chunk: Chunk) {
+        self.bytes += chunk.message.len();
+        self.capacity += chunk.message.capacity();
+        self.chunks.push_front(chunk);
+    }
+
+    pub(super) fn has_no_messages(&self) -> bool {
+        self.chunks.is_empty()
+    }
+
+    pub(super) fn take_error(&mut self) -> Option<Box<ProtocolError>> {
+        self.error.take()
+    }
+
     pub(super) fn pop(&mut self) -> Option<Chunk> {
         let chunk = self.chunks.pop_front()?;
         self.bytes -= chunk.message.len();
@@ -69,7 +93,7 @@ impl Ahead {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.chunks.is_empty()
+        self.chunks.is_empty() && self.error.is_none()
     }
 
     /// Returns whether the queue, together with `more_bytes`, is so long that reading should stop.

@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    ops::Range,
     pin::Pin,
     task::{Context, Poll, ready},
     time::Duration,
@@ -48,6 +49,12 @@ impl Unparsed {
     /// Removes bytes that were parsed.
     pub(super) fn advance(&mut self, bytes: usize) {
         self.at += bytes as u32;
+    }
+
+    /// Returns the buffer and the range of the input in it, and removes everything.
+    pub(super) fn take(&mut self) -> (Vec<u8>, Range<usize>) {
+        let Self { bytes, at, end } = std::mem::take(self);
+        (bytes, at as usize..end as usize)
     }
 
     /// Removes everything and returns the memory to the pool.
