@@ -210,7 +210,7 @@ impl<'a> Context<'a> {
             return Err(SubscribeError::NameTooLong { bytes, bytes_max });
         }
         let subscriptions_max = reactor.options.subscriptions_max;
-        let connection = self.output.connection.id.index;
+        let connection = self.output.connection.slot.index;
         topics.subscribe(connection, topic, subscriptions_max, || {
             let options = reactor.topic_rules.find(topic);
             options.unwrap_or(reactor.options.topic)
@@ -222,7 +222,7 @@ impl<'a> Context<'a> {
         self.output
             .core
             .topics
-            .unsubscribe(self.output.connection.id.index, topic)
+            .unsubscribe(self.output.connection.slot.index, topic)
     }
 
     /// Publishes a message to all subscribers of a topic, including this connection if it is one.
@@ -254,8 +254,8 @@ impl<'a> Context<'a> {
     }
 
     /// Returns a handle to send to another connection of this worker, or to pause or close it;
-    /// `None` if the connection belongs to another worker. Connections opened by
-    /// [`connect`](Self::connect) belong to this worker.
+    /// `None` if the connection belongs to another worker, which [`Remote::send`] reaches.
+    /// Connections opened by [`connect`](Self::connect) belong to this worker.
     pub fn to(&mut self, connection: ConnectionId) -> Option<ConnectionHandle<'_>> {
         self.output.core.handle_to(connection)
     }
@@ -277,7 +277,10 @@ impl<'a> Context<'a> {
 
     /// Returns the identifier of the connection, for example for [`Remote::resume`].
     pub const fn id(&self) -> ConnectionId {
-        self.output.connection.id
+        ConnectionId {
+            worker: self.output.core.number,
+            slot: self.output.connection.slot,
+        }
     }
 
     /// Returns the handle on the server or connector.

@@ -109,7 +109,7 @@ pub use outbound::{
     destination::{Destination, DestinationError},
     error::ConnectError,
 };
-pub use remote::Remote;
+pub use remote::{Remote, error::RemoteError};
 #[cfg(feature = "rustls")]
 pub use rustls;
 pub use server::{ListeningServer, Server};

@@ -64,9 +64,10 @@ pub struct Options {
     pub subscriptions_max: usize,
     /// Maximum length of a topic name in bytes. Default: 255.
     pub topic_bytes_max: usize,
-    /// Maximum number of bytes of publications from other threads that may wait for one worker.
-    /// Further publications are dropped and counted, but a single burst is always accepted.
-    /// Default: 4 MiB.
+    /// Maximum number of bytes of publications from other threads that may wait for one worker, and
+    /// of messages for single connections ([`Remote::send`](crate::Remote::send)), each. Further
+    /// publications are dropped and counted, and further messages are refused, but a single burst
+    /// or message is always accepted. Default: 4 MiB.
     pub mailbox_bytes_max: usize,
 }
 

@@ -46,11 +46,13 @@ impl Routes {
         route: u16,
         opened: Opened<'_>,
     ) {
-        // The handler may already send in `open`, before its data exists.
+        // The handler may already send in `open`, before its data exists, or tell another thread
+        // which connection it may send to.
         connection.stage = Stage::Open {
             route,
             data: u32::MAX,
         };
+        core.mailbox().record_open(connection.slot);
         let data = self.handler(route).open(core, connection, opened);
         connection.stage = Stage::Open { route, data };
         // The deadline of the handshake no longer applies; that of an open connection does.

@@ -17,6 +17,7 @@ mod handshake;
 mod limits;
 mod overflow;
 mod relay;
+mod remote;
 mod shutdown;
 mod streaming;
 mod support;
