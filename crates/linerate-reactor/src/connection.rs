@@ -75,9 +75,9 @@ pub(crate) enum Stage {
         /// Where the route keeps the connection's data.
         data: u32,
     },
-    /// The opening handshake was refused; the refusal is being sent until `due`.
+    /// The request was refused, or was not for a WebSocket; the response is being sent until `due`.
     Refused {
-        /// When the client's time to read the refusal is over.
+        /// When the client's time to read the response is over.
         due: Tick,
     },
 }

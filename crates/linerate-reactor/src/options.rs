@@ -26,6 +26,10 @@ pub struct Options {
     pub config: Config,
     /// Limits on the opening handshake, including its duration.
     pub handshake: HandshakeLimits,
+    /// Maximum length of the body of a response to a plain HTTP request; a longer one is replaced
+    /// by an error with status 500. See [`Server::with_http`](crate::Server::with_http). Default:
+    /// 256 KiB.
+    pub http_body_bytes_max: usize,
     /// How messages are compressed if the peer supports compression. Default: never, because
     /// compressing a message costs many times as much as all other work on it.
     #[cfg(feature = "deflate")]
@@ -77,6 +81,7 @@ impl Default for Options {
             driver: DriverKind::default(),
             config: Config::default(),
             handshake: HandshakeLimits::default(),
+            http_body_bytes_max: 256 << 10,
             #[cfg(feature = "deflate")]
             deflate: None,
             origins: OriginPolicy::default(),

@@ -2,6 +2,8 @@
 
 use std::{fmt, io, net::SocketAddr, os::fd::OwnedFd, sync::Arc};
 
+use linerate_proto::handshake::{BuildError, HttpResponse, Request};
+
 use crate::{
     driver::socket,
     handler::Handler,
@@ -93,6 +95,38 @@ impl Server {
     /// If there are more than 65,535 routes.
     pub fn with_fallback<H: Handler>(mut self, handler: H) -> Self {
         self.routing.fallback = Some(self.routing.add(handler));
+        self
+    }
+
+    /// Answers plain HTTP requests for `path` with `answer`, for example health checks. The query
+    /// is ignored. A later call replaces an earlier one for the same path. Requests for a WebSocket
+    /// still belong to the [route](Self::with_route) of the path or to the fallback.
+    ///
+    /// `answer` is called for GET and HEAD on the thread of a worker, which has its own clone, and
+    /// must not block. Requests with a body are refused with 413, and other methods with 405. The
+    /// connection ends with the response, and the client must read it within
+    /// [`HandshakeLimits::time_max`](crate::handshake::HandshakeLimits). An error that `answer`
+    /// returns is sent with status 500.
+    ///
+    /// ```
+    /// use std::sync::{Arc, atomic::{AtomicBool, Ordering}};
+    ///
+    /// use linerate_reactor::{Server, handshake::HttpResponse};
+    ///
+    /// let is_ready = Arc::new(AtomicBool::new(false));
+    /// let server = Server::new()
+    ///     .with_http("/live", |_| Ok(HttpResponse::text("ok\n")))
+    ///     .with_http("/ready", move |_| match is_ready.load(Ordering::Relaxed) {
+    ///         true => Ok(HttpResponse::text("ready\n")),
+    ///         false => HttpResponse::text("starting\n").with_status(503),
+    ///     });
+    /// # _ = server;
+    /// ```
+    pub fn with_http<F>(mut self, path: &str, answer: F) -> Self
+    where
+        F: FnMut(&Request) -> Result<HttpResponse, BuildError> + Clone + Send + 'static,
+    {
+        self.routing.set_page(path, answer);
         self
     }
 

@@ -125,7 +125,7 @@ impl fmt::Debug for Headers {
 
 /// Checks that a header can be sent: its name must be a token and its value must be valid (RFC 9110
 /// §5.5). This prevents CR and LF in an application's strings from starting new header lines.
-fn check_header(name: &str, value: &[u8]) -> Result<(), BuildError> {
+pub(super) fn check_header(name: &str, value: &[u8]) -> Result<(), BuildError> {
     let name_error = name.bytes().position(|byte| !is_token_byte(byte));
     if let Some(offset) = name_error.or_else(|| name.is_empty().then_some(0)) {
         return Err(BuildError::HeaderNameInvalid { offset });

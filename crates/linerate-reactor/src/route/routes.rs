@@ -7,7 +7,7 @@ use linerate_proto::{
     handshake::{Acceptance, Refusal, Upgrade},
 };
 
-use super::AnyRoute;
+use super::{AnyRoute, pages::Pages};
 use crate::{
     connection::{Connection, Stage},
     core::Core,
@@ -20,6 +20,8 @@ use crate::{
 pub(crate) struct Routes {
     pub(crate) by_path: HashMap<String, u16>,
     pub(crate) fallback: Option<u16>,
+    /// The answers to plain HTTP requests.
+    pub(crate) pages: Pages,
     pub(crate) handlers: Vec<Box<dyn AnyRoute>>,
 }
 

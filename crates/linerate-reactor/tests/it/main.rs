@@ -16,6 +16,7 @@ mod frames;
 mod handshake;
 mod limits;
 mod overflow;
+mod pages;
 mod relay;
 mod remote;
 mod shutdown;

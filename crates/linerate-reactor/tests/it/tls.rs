@@ -14,6 +14,7 @@ use std::{
 
 use linerate_reactor::{
     Closed, ConnectionId, Context, Handler, Message, Opened, Options, Server,
+    handshake::HttpResponse,
     rustls::{
         self, ClientConfig, ClientConnection, RootCertStore, ServerConfig,
         SupportedProtocolVersion,
@@ -131,7 +132,8 @@ impl Encrypted {
         let running = Running::serve(
             server
                 .with_tls(Arc::new(config))
-                .with_route("/chat", handler),
+                .with_route("/chat", handler)
+                .with_http("/live", |_| Ok(HttpResponse::text("ok"))),
         );
         Self {
             running,
