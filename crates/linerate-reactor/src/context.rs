@@ -2,7 +2,7 @@
 
 mod output;
 
-use std::{fmt, ops::Range};
+use std::{fmt, io, net::SocketAddr, ops::Range};
 
 use linerate_proto::{
     CloseCode, SendError,
@@ -11,9 +11,12 @@ use linerate_proto::{
 };
 
 use self::output::Output;
+#[cfg(feature = "rustls")]
+use crate::tls::info::TlsInfo;
 use crate::{
     connection::{Connection, Stage, id::ConnectionId},
     core::{Core, commands::ConnectionHandle},
+    driver::socket,
     outbound::{destination::Destination, error::ConnectError},
     remote::Remote,
     topics::SubscribeError,
@@ -281,6 +284,56 @@ impl<'a> Context<'a> {
             worker: self.output.core.number,
             slot: self.output.connection.slot,
         }
+    }
+
+    /// Returns the address of the peer. The kernel is asked each time, because an idle connection
+    /// should not need memory for it.
+    ///
+    /// Behind a proxy, this is the proxy's address.
+    ///
+    /// # Errors
+    /// If the socket is a Unix domain socket, or the connection is already lost, which is common in
+    /// [`close`](crate::Handler::close).
+    ///
+    /// ```
+    /// use linerate_reactor::{Context, Handler, Message, Opened};
+    ///
+    /// /// Keeps the address of each client.
+    /// #[derive(Clone)]
+    /// struct Named;
+    ///
+    /// impl Handler for Named {
+    ///     type Data = String;
+    ///
+    ///     fn open(&mut self, cx: &mut Context<'_>, _opened: Opened<'_>) -> String {
+    ///         match cx.peer_addr() {
+    ///             Ok(address) => address.ip().to_string(),
+    ///             Err(_) => "unknown".to_owned(),
+    ///         }
+    ///     }
+    ///
+    ///     fn message(&mut self, name: &mut String, _cx: &mut Context<'_>, _: Message<'_>) {
+    ///         println!("a message from {name}");
+    ///     }
+    /// }
+    /// ```
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        socket::peer_addr(&self.output.connection.socket)
+    }
+
+    /// Returns our address of the connection; see [`peer_addr`](Self::peer_addr).
+    ///
+    /// # Errors
+    /// If the socket is a Unix domain socket.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        socket::local_addr(&self.output.connection.socket)
+    }
+
+    /// Returns what the TLS handshake has negotiated; `None` if the connection is not encrypted or
+    /// its encrypted output has ended.
+    #[cfg(feature = "rustls")]
+    pub fn tls(&self) -> Option<TlsInfo<'_>> {
+        self.output.connection.tls.as_ref()?.info()
     }
 
     /// Returns the handle on the server or connector.

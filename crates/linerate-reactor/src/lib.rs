@@ -113,6 +113,8 @@ pub use remote::{Remote, error::RemoteError};
 #[cfg(feature = "rustls")]
 pub use rustls;
 pub use server::{ListeningServer, Server};
+#[cfg(feature = "rustls")]
+pub use tls::info::TlsInfo;
 pub use topics::SubscribeError;
 pub use topics::options::{Overflow, TopicOptions};
 pub use worker_context::WorkerContext;

@@ -148,6 +148,60 @@ impl Server {
     /// If the address cannot be bound, or the driver is not available; see
     /// [`DriverKind::check`](crate::DriverKind::check).
     pub fn listen(self, address: SocketAddr) -> io::Result<ListeningServer> {
+        let workers = self.workers;
+        self.listening(|| socket::listen_on(address, workers))
+    }
+
+    /// Serves the connections of a listener that was opened elsewhere: a
+    /// [`TcpListener`](std::net::TcpListener), a
+    /// [`UnixListener`](std::os::unix::net::UnixListener), or a descriptor that a service manager
+    /// has passed. It becomes non-blocking. A Unix domain socket in the file system is not removed
+    /// at the end.
+    ///
+    /// All workers share the listener, and a connection goes to the worker that accepts it first.
+    /// [`listen`](Self::listen) distributes connections more evenly and at less cost.
+    ///
+    /// ```
+    /// # use linerate_reactor::{Context, Handler, Message, Opened};
+    /// use std::{net::TcpListener, os::unix::net::UnixListener};
+    ///
+    /// use linerate_reactor::Server;
+    ///
+    /// # #[derive(Clone)]
+    /// # struct Chat;
+    /// # impl Handler for Chat {
+    /// #     type Data = ();
+    /// #     fn open(&mut self, _cx: &mut Context<'_>, _opened: Opened<'_>) {}
+    /// #     fn message(&mut self, (): &mut (), _cx: &mut Context<'_>, _message: Message<'_>) {}
+    /// # }
+    /// # fn main() -> std::io::Result<()> {
+    /// let listener = TcpListener::bind("127.0.0.1:0")?;
+    /// let server = Server::new().with_fallback(Chat).listen_on(listener)?;
+    /// # let path = std::env::temp_dir().join(format!("reactor-{}", std::process::id()));
+    /// let listener = UnixListener::bind(&path)?;
+    /// let local = Server::new().with_fallback(Chat).listen_on(listener)?;
+    /// # std::fs::remove_file(path)?;
+    /// # _ = (server, local);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If the socket is not a stream socket that listens, or the driver is not available.
+    pub fn listen_on(self, listener: impl Into<OwnedFd>) -> io::Result<ListeningServer> {
+        let (listener, workers) = (listener.into(), self.workers);
+        self.listening(|| {
+            let address = socket::local_addr(&listener);
+            let unspecified = SocketAddr::from(([0; 4], 0));
+            let listeners = socket::share(listener, workers)?;
+            Ok((address.unwrap_or(unspecified), listeners))
+        })
+    }
+
+    fn listening(
+        self,
+        listen: impl FnOnce() -> io::Result<(SocketAddr, Vec<OwnedFd>)>,
+    ) -> io::Result<ListeningServer> {
         let reactor = Reactor::new(
             self.options,
             self.topic_rules,
@@ -155,7 +209,7 @@ impl Server {
             self.routing.outbound,
             self.tls,
         )?;
-        let (address, listeners) = socket::listen_on(address, self.workers)?;
+        let (address, listeners) = listen()?;
         Ok(ListeningServer {
             address,
             listeners,
@@ -190,7 +244,8 @@ pub struct ListeningServer {
 }
 
 impl ListeningServer {
-    /// Returns the address that the server listens on, including the port that was picked.
+    /// Returns the address that the server listens on, including the port that was picked;
+    /// `0.0.0.0:0` if it listens on a Unix domain socket, which has no such address.
     pub const fn local_addr(&self) -> SocketAddr {
         self.address
     }

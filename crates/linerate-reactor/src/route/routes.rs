@@ -57,6 +57,9 @@ impl Routes {
         core.mailbox().record_open(connection.slot);
         let data = self.handler(route).open(core, connection, opened);
         connection.stage = Stage::Open { route, data };
+        if let Some(tls) = &mut connection.tls {
+            tls.forget_handshake();
+        }
         // The deadline of the handshake no longer applies; that of an open connection does.
         core.deadlines.cancel(connection);
     }

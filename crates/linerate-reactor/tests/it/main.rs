@@ -14,6 +14,7 @@ mod echo;
 mod flow;
 mod frames;
 mod handshake;
+mod info;
 mod limits;
 mod overflow;
 mod pages;

@@ -3,6 +3,7 @@
 mod abuse;
 mod client;
 mod handshake;
+mod info;
 mod overflow;
 mod records;
 
