@@ -59,7 +59,8 @@ pub(crate) struct Connection {
 }
 
 // An idle connection should take at most 256 bytes. The wheel takes 8 bytes for each, the table of
-// connections that other threads can reach takes 4, and the remainder covers the fixed memory of a worker, divided by 10,000 connections.
+// connections that other threads can reach takes 4, and the remainder covers the fixed memory of a
+// worker, divided by 10,000 connections.
 const _: () = assert!(size_of::<Connection>() <= 184);
 
 /// The stage that a connection has reached.

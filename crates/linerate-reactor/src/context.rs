@@ -14,8 +14,9 @@ use self::output::Output;
 #[cfg(feature = "rustls")]
 use crate::tls::info::TlsInfo;
 use crate::{
+    commands::ConnectionHandle,
     connection::{Connection, Stage, id::ConnectionId},
-    core::{Core, commands::ConnectionHandle},
+    core::Core,
     driver::socket,
     outbound::{destination::Destination, error::ConnectError},
     remote::Remote,

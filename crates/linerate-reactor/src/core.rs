@@ -1,6 +1,5 @@
 //! What all connections of a worker share.
 
-pub(crate) mod commands;
 mod deadlines;
 pub(crate) mod io;
 
@@ -13,12 +12,9 @@ use std::{
 use linerate_proto::deflate::{Agreement, ThreadPool};
 use linerate_proto::{Engine, Role};
 
-use self::{
-    commands::{Commands, ConnectionHandle},
-    deadlines::Deadlines,
-    io::Io,
-};
+use self::{deadlines::Deadlines, io::Io};
 use crate::{
+    commands::{Commands, ConnectionHandle},
     connection::{Connection, endpoint::RuntimeRole, id::ConnectionId},
     mailbox::Mailbox,
     outbound::{

@@ -48,8 +48,8 @@ impl Counters {
 
     /// Returns how many messages for other connections
     /// ([`Remote::send`](crate::Remote::send), [`Context::to`](crate::Context::to)) were dropped,
-    /// because the connection had ended, was closing, or was sending a message in pieces when it was
-    /// their turn.
+    /// because the connection had ended, was closing, or was sending a message in pieces when it
+    /// was their turn.
     pub fn messages_dropped(&self) -> u64 {
         self.messages_dropped.read()
     }

@@ -118,7 +118,7 @@ impl Driver {
     /// Closes a socket that was added, after all queued output.
     pub(crate) fn close(&mut self, socket: OwnedFd, token: u64, watch: &Watch) {
         match self {
-            // Another worker, or whoever opened the listener, may still have a descriptor of it.
+            // Other workers and the program that opened the listener may still have descriptors.
             Self::Epoll(epoll) if watch.source == Source::Listener => {
                 epoll.delete(socket.as_fd());
             }

@@ -64,6 +64,7 @@
 #![forbid(unsafe_code)]
 
 mod adoption;
+mod commands;
 mod connection;
 mod connector;
 mod context;
@@ -87,8 +88,8 @@ mod worker;
 mod worker_context;
 mod workers;
 
-pub use self::core::commands::ConnectionHandle;
 pub use adoption::{AdoptError, Adoption};
+pub use commands::ConnectionHandle;
 pub use connection::id::ConnectionId;
 pub use connector::{Connector, PreparedConnector};
 pub use context::Context;

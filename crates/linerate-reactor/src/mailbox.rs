@@ -15,8 +15,8 @@ use rustix::event::{EventfdFlags, eventfd};
 use self::reachable::{Reach, Reachable};
 use crate::{
     adoption::Adoption,
+    commands::{Commands, ConnectionHandle},
     connection::id::{ConnectionId, Slot},
-    core::commands::{Commands, ConnectionHandle},
     outbound::dialer::Pending,
     topics::burst::Burst,
 };

@@ -148,7 +148,8 @@ impl Backlog {
         count
     }
 
-    /// Removes the first `bytes` bytes, which the peer has accepted, and gives memory that is no longer needed to the pool.
+    /// Removes the first `bytes` bytes, which the peer has accepted, and gives memory that is
+    /// no longer needed to the pool.
     pub(crate) fn skip(&mut self, mut bytes: usize, pool: &mut Pool, queues: &mut Queues) {
         let Some(queue) = &mut self.0 else {
             return;

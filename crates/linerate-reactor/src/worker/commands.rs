@@ -2,11 +2,9 @@
 
 use super::service::Service;
 use crate::{
+    commands::{Command, Commands},
     connection::{Connection, id::Slot},
-    core::{
-        Core,
-        commands::{Command, Commands},
-    },
+    core::Core,
 };
 
 /// Commands are carried out before the end of a turn once they use this many bytes.

@@ -15,7 +15,8 @@ use crate::{
 /// How long a client that is refused may take to read the refusal.
 const REFUSAL_TICKS: Tick = (1_000 / TICK.as_millis()) as Tick;
 
-/// Maximum number of connections that are being refused or read the answer to a plain request; further ones are dropped.
+/// Maximum number of connections that are being refused or that read the answer
+/// to a plain request; further ones are dropped.
 const REFUSED_MAX: usize = 1_024;
 
 /// The opening handshakes with the clients of a worker.

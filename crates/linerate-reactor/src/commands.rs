@@ -1,4 +1,4 @@
-//! Commands: what callbacks request for other connections of their worker.
+//! Commands: what callbacks and other threads request for single connections of a worker.
 
 use std::ops::Range;
 
