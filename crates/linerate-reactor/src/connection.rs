@@ -12,7 +12,7 @@ use std::{os::fd::OwnedFd, time::Duration};
 use linerate_proto::{Engine, Role, engine::State, handshake::RequestReader};
 
 use self::{
-    backlog::Backlog, endpoint::RuntimeRole, held::HeldInput, id::ConnectionId, memory::Memory,
+    backlog::Backlog, endpoint::RuntimeRole, held::HeldInput, id::Slot, memory::Memory,
     partial::PartialMessage,
 };
 use crate::{
@@ -25,7 +25,7 @@ use crate::{
 /// The state of a connection while it is open.
 pub(crate) struct Connection {
     pub(crate) socket: OwnedFd,
-    pub(crate) id: ConnectionId,
+    pub(crate) slot: Slot,
     /// The TLS session, if the connection is encrypted.
     pub(crate) tls: Option<Box<Tls>>,
     pub(crate) stage: Stage,
@@ -37,9 +37,6 @@ pub(crate) struct Connection {
     pub(crate) backlog: Backlog,
     /// Input that was read but must not be processed yet.
     pub(crate) held: HeldInput,
-    /// When the connection is dropped if the peer accepts none of its backlog. Postponed whenever
-    /// the peer accepts a byte.
-    pub(crate) stall_due: Tick,
     /// The tick at which the wheel reports this connection; 0 if it is not in the wheel.
     pub(crate) alarm: Tick,
     pub(crate) watch: Watch,
@@ -61,9 +58,10 @@ pub(crate) struct Connection {
     pub(crate) output_ended: bool,
 }
 
-// An idle connection should take at most 256 bytes. The wheel takes 8 bytes for each, and the
-// remainder covers the fixed memory of a worker, divided by 10,000 connections.
-const _: () = assert!(size_of::<Connection>() <= 192);
+// An idle connection should take at most 256 bytes. The wheel takes 8 bytes for each, the table of
+// connections that other threads can reach takes 4, and the remainder covers the fixed memory of a
+// worker, divided by 10,000 connections.
+const _: () = assert!(size_of::<Connection>() <= 184);
 
 /// The stage that a connection has reached.
 pub(crate) enum Stage {
@@ -78,9 +76,9 @@ pub(crate) enum Stage {
         /// Where the route keeps the connection's data.
         data: u32,
     },
-    /// The opening handshake was refused; the refusal is being sent until `due`.
+    /// The request was refused, or was not for a WebSocket; the response is being sent until `due`.
     Refused {
-        /// When the client's time to read the refusal is over.
+        /// When the client's time to read the response is over.
         due: Tick,
     },
 }
@@ -95,21 +93,20 @@ impl Connection {
     /// Returns a connection on which nothing has been written or read.
     pub(crate) fn new(
         socket: OwnedFd,
-        id: ConnectionId,
+        slot: Slot,
         stage: Stage,
         engine: Engine<RuntimeRole>,
         watch: Watch,
     ) -> Self {
         Self {
             socket,
-            id,
+            slot,
             tls: None,
             stage,
             engine,
             partial: None,
             backlog: Backlog::default(),
             held: HeldInput::default(),
-            stall_due: 0,
             alarm: 0,
             watch,
             paused: false,

@@ -2,7 +2,7 @@
 
 mod output;
 
-use std::{fmt, ops::Range};
+use std::{fmt, io, net::SocketAddr, ops::Range};
 
 use linerate_proto::{
     CloseCode, SendError,
@@ -11,9 +11,13 @@ use linerate_proto::{
 };
 
 use self::output::Output;
+#[cfg(feature = "rustls")]
+use crate::tls::info::TlsInfo;
 use crate::{
+    commands::ConnectionHandle,
     connection::{Connection, Stage, id::ConnectionId},
-    core::{Core, commands::ConnectionHandle},
+    core::Core,
+    driver::socket,
     outbound::{destination::Destination, error::ConnectError},
     remote::Remote,
     topics::SubscribeError,
@@ -210,7 +214,7 @@ impl<'a> Context<'a> {
             return Err(SubscribeError::NameTooLong { bytes, bytes_max });
         }
         let subscriptions_max = reactor.options.subscriptions_max;
-        let connection = self.output.connection.id.index;
+        let connection = self.output.connection.slot.index;
         topics.subscribe(connection, topic, subscriptions_max, || {
             let options = reactor.topic_rules.find(topic);
             options.unwrap_or(reactor.options.topic)
@@ -222,7 +226,7 @@ impl<'a> Context<'a> {
         self.output
             .core
             .topics
-            .unsubscribe(self.output.connection.id.index, topic)
+            .unsubscribe(self.output.connection.slot.index, topic)
     }
 
     /// Publishes a message to all subscribers of a topic, including this connection if it is one.
@@ -254,8 +258,8 @@ impl<'a> Context<'a> {
     }
 
     /// Returns a handle to send to another connection of this worker, or to pause or close it;
-    /// `None` if the connection belongs to another worker. Connections opened by
-    /// [`connect`](Self::connect) belong to this worker.
+    /// `None` if the connection belongs to another worker, which [`Remote::send`] reaches.
+    /// Connections opened by [`connect`](Self::connect) belong to this worker.
     pub fn to(&mut self, connection: ConnectionId) -> Option<ConnectionHandle<'_>> {
         self.output.core.handle_to(connection)
     }
@@ -277,7 +281,60 @@ impl<'a> Context<'a> {
 
     /// Returns the identifier of the connection, for example for [`Remote::resume`].
     pub const fn id(&self) -> ConnectionId {
-        self.output.connection.id
+        ConnectionId {
+            worker: self.output.core.number,
+            slot: self.output.connection.slot,
+        }
+    }
+
+    /// Returns the address of the peer. The kernel is asked each time, because an idle connection
+    /// should not need memory for it.
+    ///
+    /// Behind a proxy, this is the proxy's address.
+    ///
+    /// # Errors
+    /// If the socket is a Unix domain socket, or the connection is already lost, which is common in
+    /// [`close`](crate::Handler::close).
+    ///
+    /// ```
+    /// use linerate_reactor::{Context, Handler, Message, Opened};
+    ///
+    /// /// Keeps the address of each client.
+    /// #[derive(Clone)]
+    /// struct Named;
+    ///
+    /// impl Handler for Named {
+    ///     type Data = String;
+    ///
+    ///     fn open(&mut self, cx: &mut Context<'_>, _opened: Opened<'_>) -> String {
+    ///         match cx.peer_addr() {
+    ///             Ok(address) => address.ip().to_string(),
+    ///             Err(_) => "unknown".to_owned(),
+    ///         }
+    ///     }
+    ///
+    ///     fn message(&mut self, name: &mut String, _cx: &mut Context<'_>, _: Message<'_>) {
+    ///         println!("a message from {name}");
+    ///     }
+    /// }
+    /// ```
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        socket::peer_addr(&self.output.connection.socket)
+    }
+
+    /// Returns our address of the connection; see [`peer_addr`](Self::peer_addr).
+    ///
+    /// # Errors
+    /// If the socket is a Unix domain socket.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        socket::local_addr(&self.output.connection.socket)
+    }
+
+    /// Returns what the TLS handshake has negotiated; `None` if the connection is not encrypted or
+    /// its encrypted output has ended.
+    #[cfg(feature = "rustls")]
+    pub fn tls(&self) -> Option<TlsInfo<'_>> {
+        self.output.connection.tls.as_ref()?.info()
     }
 
     /// Returns the handle on the server or connector.

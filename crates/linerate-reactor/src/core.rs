@@ -1,6 +1,5 @@
 //! What all connections of a worker share.
 
-pub(crate) mod commands;
 mod deadlines;
 pub(crate) mod io;
 
@@ -13,13 +12,11 @@ use std::{
 use linerate_proto::deflate::{Agreement, ThreadPool};
 use linerate_proto::{Engine, Role};
 
-use self::{
-    commands::{Commands, ConnectionHandle},
-    deadlines::Deadlines,
-    io::Io,
-};
+use self::{deadlines::Deadlines, io::Io};
 use crate::{
+    commands::{Commands, ConnectionHandle},
     connection::{Connection, endpoint::RuntimeRole, id::ConnectionId},
+    mailbox::Mailbox,
     outbound::{
         destination::Destination,
         dialer::{Dialer, Pending},
@@ -82,6 +79,11 @@ impl Core {
         self.started.elapsed()
     }
 
+    /// Returns the mailbox of this worker.
+    pub(crate) fn mailbox(&self) -> &Mailbox {
+        &self.reactor.mailboxes[usize::from(self.number)]
+    }
+
     /// Returns an engine for a connection in this role.
     pub(crate) fn engine(&self, role: Role) -> Engine<RuntimeRole> {
         Engine::new(RuntimeRole(role), self.reactor.config.clone(), self.now)
@@ -124,11 +126,11 @@ impl Core {
 
     /// Returns a handle to a connection, unless it belongs to another worker.
     pub(crate) fn handle_to(&mut self, id: ConnectionId) -> Option<ConnectionHandle<'_>> {
-        (id.worker == self.number).then(|| ConnectionHandle::new(&mut self.commands, id))
+        (id.worker == self.number).then(|| ConnectionHandle::new(&mut self.commands, id.slot))
     }
 
     fn set_now(&mut self, now: Duration) {
         self.now = now;
-        self.io.stall_due = tick_after(now + self.reactor.options.write_timeout);
+        self.io.memory.queues.stall_due = tick_after(now + self.reactor.options.write_timeout);
     }
 }

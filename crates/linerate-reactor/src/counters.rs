@@ -9,6 +9,7 @@ pub struct Counters {
     pub(crate) dropped_between_workers: Count,
     pub(crate) dropped_newest: Count,
     pub(crate) dropped_oldest: Count,
+    pub(crate) messages_dropped: Count,
     pub(crate) subscribers_closed: Count,
 }
 
@@ -43,6 +44,14 @@ impl Counters {
     /// [`Options::mailbox_bytes_max`](crate::Options::mailbox_bytes_max).
     pub fn publications_dropped_between_workers(&self) -> u64 {
         self.dropped_between_workers.read()
+    }
+
+    /// Returns how many messages for other connections
+    /// ([`Remote::send`](crate::Remote::send), [`Context::to`](crate::Context::to)) were dropped,
+    /// because the connection had ended, was closing, or was sending a message in pieces when it
+    /// was their turn.
+    pub fn messages_dropped(&self) -> u64 {
+        self.messages_dropped.read()
     }
 
     /// Returns how many subscribers were closed because they did not keep up; see

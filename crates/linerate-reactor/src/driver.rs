@@ -12,7 +12,7 @@ pub(crate) mod socket;
 
 use std::{
     io,
-    os::fd::{BorrowedFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     time::Duration,
 };
 
@@ -118,6 +118,10 @@ impl Driver {
     /// Closes a socket that was added, after all queued output.
     pub(crate) fn close(&mut self, socket: OwnedFd, token: u64, watch: &Watch) {
         match self {
+            // Other workers and the program that opened the listener may still have descriptors.
+            Self::Epoll(epoll) if watch.source == Source::Listener => {
+                epoll.delete(socket.as_fd());
+            }
             // epoll stops watching a socket when its last descriptor is closed.
             Self::Epoll(_) => drop(socket),
             Self::IoUring(uring) => uring.close(watch.source, socket, token, &watch.state),
@@ -195,6 +199,28 @@ mod tests {
             if kind.check().is_ok() {
                 Driver::new(kind).unwrap();
             }
+        }
+    }
+
+    #[test]
+    fn a_closed_listener_is_not_watched_even_if_others_have_a_descriptor() {
+        for kind in DriverKind::ALL {
+            if kind.check().is_err() {
+                continue;
+            }
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = listener.local_addr().unwrap();
+            listener.set_nonblocking(true).unwrap();
+            let shared = OwnedFd::from(listener.try_clone().unwrap());
+            let mut driver = Driver::new(kind).unwrap();
+            let watch = driver.add(Source::Listener, shared.as_fd(), 1, Interest::READ);
+            driver.close(shared, 1, &watch.unwrap());
+            // Completions of the operation that io_uring has cancelled.
+            driver.wait(Some(Duration::ZERO)).unwrap();
+            while driver.next().is_some() {}
+            let _waiting = std::net::TcpStream::connect(address).unwrap();
+            driver.wait(Some(Duration::from_millis(20))).unwrap();
+            assert!(driver.next().is_none(), "{kind}");
         }
     }
 }

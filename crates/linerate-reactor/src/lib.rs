@@ -64,6 +64,7 @@
 #![forbid(unsafe_code)]
 
 mod adoption;
+mod commands;
 mod connection;
 mod connector;
 mod context;
@@ -87,8 +88,8 @@ mod worker;
 mod worker_context;
 mod workers;
 
-pub use self::core::commands::ConnectionHandle;
 pub use adoption::{AdoptError, Adoption};
+pub use commands::ConnectionHandle;
 pub use connection::id::ConnectionId;
 pub use connector::{Connector, PreparedConnector};
 pub use context::Context;
@@ -109,10 +110,12 @@ pub use outbound::{
     destination::{Destination, DestinationError},
     error::ConnectError,
 };
-pub use remote::Remote;
+pub use remote::{Remote, error::RemoteError};
 #[cfg(feature = "rustls")]
 pub use rustls;
 pub use server::{ListeningServer, Server};
+#[cfg(feature = "rustls")]
+pub use tls::info::TlsInfo;
 pub use topics::SubscribeError;
 pub use topics::options::{Overflow, TopicOptions};
 pub use worker_context::WorkerContext;

@@ -26,6 +26,10 @@ pub struct Options {
     pub config: Config,
     /// Limits on the opening handshake, including its duration.
     pub handshake: HandshakeLimits,
+    /// Maximum length of the body of a response to a plain HTTP request; a longer one is replaced
+    /// by an error with status 500. See [`Server::with_http`](crate::Server::with_http). Default:
+    /// 256 KiB.
+    pub http_body_bytes_max: usize,
     /// How messages are compressed if the peer supports compression. Default: never, because
     /// compressing a message costs many times as much as all other work on it.
     #[cfg(feature = "deflate")]
@@ -64,9 +68,10 @@ pub struct Options {
     pub subscriptions_max: usize,
     /// Maximum length of a topic name in bytes. Default: 255.
     pub topic_bytes_max: usize,
-    /// Maximum number of bytes of publications from other threads that may wait for one worker.
-    /// Further publications are dropped and counted, but a single burst is always accepted.
-    /// Default: 4 MiB.
+    /// Maximum number of bytes of publications from other threads that may wait for one worker, and
+    /// of messages for single connections ([`Remote::send`](crate::Remote::send)), each. Further
+    /// publications are dropped and counted, and further messages are refused, but a single burst
+    /// or message is always accepted. Default: 4 MiB.
     pub mailbox_bytes_max: usize,
 }
 
@@ -76,6 +81,7 @@ impl Default for Options {
             driver: DriverKind::default(),
             config: Config::default(),
             handshake: HandshakeLimits::default(),
+            http_body_bytes_max: 256 << 10,
             #[cfg(feature = "deflate")]
             deflate: None,
             origins: OriginPolicy::default(),

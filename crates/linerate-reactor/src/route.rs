@@ -1,6 +1,7 @@
 //! From the input of a connection to the callbacks of its route's handler.
 
 mod event;
+pub(crate) mod pages;
 pub(crate) mod routes;
 
 use std::ops::Range;

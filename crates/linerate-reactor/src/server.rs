@@ -2,6 +2,8 @@
 
 use std::{fmt, io, net::SocketAddr, os::fd::OwnedFd, sync::Arc};
 
+use linerate_proto::handshake::{BuildError, HttpResponse, Request};
+
 use crate::{
     driver::socket,
     handler::Handler,
@@ -96,6 +98,38 @@ impl Server {
         self
     }
 
+    /// Answers plain HTTP requests for `path` with `answer`, for example health checks. The query
+    /// is ignored. A later call replaces an earlier one for the same path. Requests for a WebSocket
+    /// still belong to the [route](Self::with_route) of the path or to the fallback.
+    ///
+    /// `answer` is called for GET and HEAD on the thread of a worker, which has its own clone, and
+    /// must not block. Requests with a body are refused with 413, and other methods with 405. The
+    /// connection ends with the response, and the client must read it within
+    /// [`HandshakeLimits::time_max`](crate::handshake::HandshakeLimits). An error that `answer`
+    /// returns is sent with status 500.
+    ///
+    /// ```
+    /// use std::sync::{Arc, atomic::{AtomicBool, Ordering}};
+    ///
+    /// use linerate_reactor::{Server, handshake::HttpResponse};
+    ///
+    /// let is_ready = Arc::new(AtomicBool::new(false));
+    /// let server = Server::new()
+    ///     .with_http("/live", |_| Ok(HttpResponse::text("ok\n")))
+    ///     .with_http("/ready", move |_| match is_ready.load(Ordering::Relaxed) {
+    ///         true => Ok(HttpResponse::text("ready\n")),
+    ///         false => HttpResponse::text("starting\n").with_status(503),
+    ///     });
+    /// # _ = server;
+    /// ```
+    pub fn with_http<F>(mut self, path: &str, answer: F) -> Self
+    where
+        F: FnMut(&Request) -> Result<HttpResponse, BuildError> + Clone + Send + 'static,
+    {
+        self.routing.set_page(path, answer);
+        self
+    }
+
     /// Handles the connections opened by [`Remote::connect`] with `handler`. Connections that a
     /// callback opens with [`Context::connect`](crate::Context::connect) belong to the handler that
     /// opened them.
@@ -114,6 +148,60 @@ impl Server {
     /// If the address cannot be bound, or the driver is not available; see
     /// [`DriverKind::check`](crate::DriverKind::check).
     pub fn listen(self, address: SocketAddr) -> io::Result<ListeningServer> {
+        let workers = self.workers;
+        self.listening(|| socket::listen_on(address, workers))
+    }
+
+    /// Serves the connections of a listener that was opened elsewhere: a
+    /// [`TcpListener`](std::net::TcpListener), a
+    /// [`UnixListener`](std::os::unix::net::UnixListener), or a descriptor that a service manager
+    /// has passed. It becomes non-blocking. A Unix domain socket in the file system is not removed
+    /// at the end.
+    ///
+    /// All workers share the listener, and a connection goes to the worker that accepts it first.
+    /// [`listen`](Self::listen) distributes connections more evenly and at less cost.
+    ///
+    /// ```
+    /// # use linerate_reactor::{Context, Handler, Message, Opened};
+    /// use std::{net::TcpListener, os::unix::net::UnixListener};
+    ///
+    /// use linerate_reactor::Server;
+    ///
+    /// # #[derive(Clone)]
+    /// # struct Chat;
+    /// # impl Handler for Chat {
+    /// #     type Data = ();
+    /// #     fn open(&mut self, _cx: &mut Context<'_>, _opened: Opened<'_>) {}
+    /// #     fn message(&mut self, (): &mut (), _cx: &mut Context<'_>, _message: Message<'_>) {}
+    /// # }
+    /// # fn main() -> std::io::Result<()> {
+    /// let listener = TcpListener::bind("127.0.0.1:0")?;
+    /// let server = Server::new().with_fallback(Chat).listen_on(listener)?;
+    /// # let path = std::env::temp_dir().join(format!("reactor-{}", std::process::id()));
+    /// let listener = UnixListener::bind(&path)?;
+    /// let local = Server::new().with_fallback(Chat).listen_on(listener)?;
+    /// # std::fs::remove_file(path)?;
+    /// # _ = (server, local);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If the socket is not a stream socket that listens, or the driver is not available.
+    pub fn listen_on(self, listener: impl Into<OwnedFd>) -> io::Result<ListeningServer> {
+        let (listener, workers) = (listener.into(), self.workers);
+        self.listening(|| {
+            let address = socket::local_addr(&listener);
+            let unspecified = SocketAddr::from(([0; 4], 0));
+            let listeners = socket::share(listener, workers)?;
+            Ok((address.unwrap_or(unspecified), listeners))
+        })
+    }
+
+    fn listening(
+        self,
+        listen: impl FnOnce() -> io::Result<(SocketAddr, Vec<OwnedFd>)>,
+    ) -> io::Result<ListeningServer> {
         let reactor = Reactor::new(
             self.options,
             self.topic_rules,
@@ -121,7 +209,7 @@ impl Server {
             self.routing.outbound,
             self.tls,
         )?;
-        let (address, listeners) = socket::listen_on(address, self.workers)?;
+        let (address, listeners) = listen()?;
         Ok(ListeningServer {
             address,
             listeners,
@@ -156,7 +244,8 @@ pub struct ListeningServer {
 }
 
 impl ListeningServer {
-    /// Returns the address that the server listens on, including the port that was picked.
+    /// Returns the address that the server listens on, including the port that was picked;
+    /// `0.0.0.0:0` if it listens on a Unix domain socket, which has no such address.
     pub const fn local_addr(&self) -> SocketAddr {
         self.address
     }

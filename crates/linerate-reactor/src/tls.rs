@@ -16,6 +16,8 @@ mod connection;
 #[cfg(feature = "rustls")]
 mod handshake;
 #[cfg(feature = "rustls")]
+pub(crate) mod info;
+#[cfg(feature = "rustls")]
 mod record;
 #[cfg(feature = "rustls")]
 mod session;

@@ -18,6 +18,7 @@ use std::{io, os::fd::OwnedFd, sync::Arc, time::Duration};
 
 use self::{
     acceptor::{Acceptor, LISTENER},
+    commands::RemoteCommands,
     delivery::Delivery,
     inbox::{Inbox, MAILBOX},
     service::Service,
@@ -30,6 +31,7 @@ pub(crate) struct Worker {
     inbox: Inbox,
     service: Service,
     delivery: Delivery,
+    remote_commands: RemoteCommands,
     /// When the connections that remain at shutdown are dropped.
     shutdown_due: Option<Duration>,
 }
@@ -52,6 +54,7 @@ impl Worker {
             inbox: Inbox::new(core)?,
             service,
             delivery: Delivery::default(),
+            remote_commands: RemoteCommands::default(),
             shutdown_due: None,
         })
     }
@@ -74,6 +77,7 @@ impl Worker {
             self.acceptor.start_arrivals(&mut self.service)?;
             self.acceptor.resume_if_due(&mut self.service)?;
             self.service.handle_deadlines();
+            self.remote_commands.run_some(&mut self.service);
             commands::run(&mut self.service);
             self.service.dial().begin_attempts();
             self.delivery.run_if_due(&mut self.service);
@@ -86,7 +90,11 @@ impl Worker {
 
     fn timeout(&self) -> Option<Duration> {
         // Delivering and dialing call handlers, which may have given commands or requested more.
-        if self.delivery.lingers() || self.acceptor.has_arrivals() || self.service.has_work() {
+        if self.delivery.lingers()
+            || self.acceptor.has_arrivals()
+            || self.remote_commands.has_work()
+            || self.service.has_work()
+        {
             return Some(Duration::ZERO);
         }
         let waits = self.acceptor.is_waiting()
@@ -111,9 +119,10 @@ impl Worker {
     fn open_mail(&mut self) {
         let service = &mut self.service;
         let mut mail = self.inbox.take(&service.parts.core);
+        self.remote_commands.arrive();
         self.delivery.add(&mut mail.bursts);
-        for (index, serial) in mail.resumes.drain(..) {
-            service.resume(u64::from(serial) << 32 | u64::from(index));
+        for slot in mail.resumes.drain(..) {
+            service.resume(slot);
         }
         for pending in mail.connects.drain(..) {
             service.dial().request(pending);
@@ -132,7 +141,8 @@ impl Worker {
 
     /// Starts to shut down: closes the listener and all connections.
     fn shut_down(&mut self) {
-        // Earlier publications are still delivered.
+        // Earlier messages and publications are still delivered.
+        self.remote_commands.run_all(&mut self.service);
         self.delivery.run(&mut self.service);
         let core = &mut self.service.parts.core;
         self.acceptor.close(&mut core.io.driver);

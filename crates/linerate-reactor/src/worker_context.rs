@@ -5,8 +5,9 @@ use std::fmt;
 use linerate_proto::engine::Message;
 
 use crate::{
+    commands::ConnectionHandle,
     connection::id::ConnectionId,
-    core::{Core, commands::ConnectionHandle},
+    core::Core,
     outbound::{destination::Destination, error::ConnectError},
     remote::Remote,
 };

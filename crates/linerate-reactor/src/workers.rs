@@ -2,11 +2,17 @@
 
 use std::{collections::HashMap, io, os::fd::OwnedFd, sync::Arc, thread};
 
+use linerate_proto::handshake::{BuildError, HttpResponse, Request};
+
 use crate::{
     handler::Handler,
     reactor::Reactor,
     remote::Remote,
-    route::{AnyRoute, Route, routes::Routes},
+    route::{
+        AnyRoute, Route,
+        pages::{AnswerPage, Pages},
+        routes::Routes,
+    },
     worker::Worker,
 };
 
@@ -20,6 +26,9 @@ type MakeRoute = Box<dyn FnOnce() -> Box<dyn AnyRoute> + Send>;
 /// Makes a [`MakeRoute`] for another worker.
 type CloneRoute = Box<dyn Fn() -> MakeRoute + Send>;
 
+/// Clones a function that answers plain HTTP requests, for another worker.
+type ClonePage = Box<dyn Fn() -> Box<AnswerPage> + Send>;
+
 /// The handlers and what each is used for.
 #[derive(Default)]
 pub(crate) struct Routing {
@@ -28,6 +37,7 @@ pub(crate) struct Routing {
     /// The handler of connections that other threads open.
     pub(crate) outbound: Option<u16>,
     routes: Vec<CloneRoute>,
+    pages: HashMap<String, ClonePage>,
 }
 
 impl Routing {
@@ -44,13 +54,26 @@ impl Routing {
         index
     }
 
+    /// Sets the function that answers plain HTTP requests for `path`.
+    pub(crate) fn set_page<F>(&mut self, path: &str, answer: F)
+    where
+        F: FnMut(&Request) -> Result<HttpResponse, BuildError> + Clone + Send + 'static,
+    {
+        let clone = Box::new(move || Box::new(answer.clone()) as Box<AnswerPage>);
+        self.pages.insert(path.to_owned(), clone);
+    }
+
     /// Returns a function that makes the routes of another worker, to be called on its thread.
     fn for_worker(&self) -> impl FnOnce() -> Routes + Send + use<> {
         let (by_path, fallback) = (self.by_path.clone(), self.fallback);
         let make: Vec<_> = self.routes.iter().map(|route| route()).collect();
+        let pages = self.pages.iter();
+        let pages = pages.map(|(path, clone)| (path.clone(), clone()));
+        let pages = Pages(pages.collect());
         move || Routes {
             by_path,
             fallback,
+            pages,
             handlers: make.into_iter().map(|make| make()).collect(),
         }
     }

@@ -276,6 +276,12 @@ pub enum BuildError {
     /// The origin is not `http` or `https` with a host and an optional port (RFC 6454 §6.2).
     #[error("the origin is not http or https with a host and an optional port")]
     OriginInvalid,
+    /// The status cannot be that of a response with a body: 200 to 599, except 204, 205 and 304.
+    #[error("status {status} has no body; use 200 to 599, except 204, 205 and 304")]
+    ResponseStatusInvalid {
+        /// The requested status.
+        status: u16,
+    },
     /// The status cannot refuse a request; only 300 to 599 can, except 304.
     #[error("status {status} cannot refuse a request; use 300 to 599, except 304")]
     StatusInvalid {

@@ -355,8 +355,11 @@ impl fmt::Debug for Refusal {
 }
 
 /// Returns the reason phrase of a status (RFC 9110 §15); it may be empty (RFC 9112 §4).
-fn reason_phrase(status: u16) -> &'static str {
+pub(super) fn reason_phrase(status: u16) -> &'static str {
     match status {
+        200 => "OK",
+        201 => "Created",
+        202 => "Accepted",
         300 => "Multiple Choices",
         301 => "Moved Permanently",
         302 => "Found",

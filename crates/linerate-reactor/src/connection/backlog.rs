@@ -8,6 +8,7 @@ use self::segment::{SHARED_BYTES_MIN, Segment};
 use crate::{
     memory::{boxes::Boxes, pool::Pool},
     topics::burst::Burst,
+    wheel::Tick,
 };
 
 /// Maximum number of segments that one system call writes.
@@ -21,23 +22,33 @@ const SEGMENT_CHARGE: usize = 512;
 #[derive(Debug, Default)]
 pub(crate) struct Backlog(Option<Box<Queue>>);
 
+/// The queues of a worker's backlogs: recycled memory, and the time that peers are given.
+#[derive(Debug, Default)]
+pub(crate) struct Queues {
+    free: Boxes<Queue>,
+    /// When a connection is dropped if its peer accepts none of its backlog from now on.
+    pub(crate) stall_due: Tick,
+}
+
 /// The segments of a backlog. [`Boxes`] recycles empty queues.
 #[derive(Debug, Default)]
-pub(crate) struct Queue {
+struct Queue {
     segments: VecDeque<Segment>,
     /// The total length of all segments in bytes.
     bytes: usize,
     /// The number of segments whose frames may be dropped.
     droppable: usize,
+    /// When the connection is dropped if the peer accepts none of these bytes.
+    stall_due: Tick,
 }
 
 impl Backlog {
     /// Adds a copy of `bytes`.
-    pub(crate) fn append(&mut self, bytes: &[u8], pool: &mut Pool, boxes: &mut Boxes<Queue>) {
+    pub(crate) fn append(&mut self, bytes: &[u8], pool: &mut Pool, queues: &mut Queues) {
         if bytes.is_empty() {
             return;
         }
-        let queue = self.queue(boxes);
+        let queue = self.queue(queues);
         let last = queue.segments.back_mut();
         if last.is_some_and(|last| last.extend(bytes, false, pool)) {
             queue.bytes += bytes.len();
@@ -48,8 +59,8 @@ impl Backlog {
 
     /// Adds `bytes` without the first `done` bytes, taking over the memory. `done` must be less
     /// than the length.
-    pub(crate) fn append_owned(&mut self, bytes: Vec<u8>, done: usize, boxes: &mut Boxes<Queue>) {
-        self.queue(boxes).push(Segment::owned(bytes, done));
+    pub(crate) fn append_owned(&mut self, bytes: Vec<u8>, done: usize, queues: &mut Queues) {
+        self.queue(queues).push(Segment::owned(bytes, done));
     }
 
     /// Puts `bytes` without the first `done` bytes before everything else.
@@ -58,12 +69,12 @@ impl Backlog {
         bytes: Vec<u8>,
         done: usize,
         pool: &mut Pool,
-        boxes: &mut Boxes<Queue>,
+        queues: &mut Queues,
     ) {
         if done == bytes.len() {
             return pool.give(bytes);
         }
-        let queue = self.queue(boxes);
+        let queue = self.queue(queues);
         queue.bytes += bytes.len() - done;
         queue.segments.push_front(Segment::owned(bytes, done));
     }
@@ -78,12 +89,12 @@ impl Backlog {
         done: usize,
         droppable: bool,
         pool: &mut Pool,
-        boxes: &mut Boxes<Queue>,
+        queues: &mut Queues,
     ) {
         if done == frames.len() {
             return;
         }
-        let queue = self.queue(boxes);
+        let queue = self.queue(queues);
         if done == 0
             && frames.len() < SHARED_BYTES_MIN
             && let Some(last) = queue.segments.back_mut()
@@ -137,11 +148,15 @@ impl Backlog {
         count
     }
 
-    /// Removes the first `bytes` bytes and gives memory that is no longer needed to the pool.
-    pub(crate) fn skip(&mut self, mut bytes: usize, pool: &mut Pool, boxes: &mut Boxes<Queue>) {
+    /// Removes the first `bytes` bytes, which the peer has accepted, and gives memory that is
+    /// no longer needed to the pool.
+    pub(crate) fn skip(&mut self, mut bytes: usize, pool: &mut Pool, queues: &mut Queues) {
         let Some(queue) = &mut self.0 else {
             return;
         };
+        if bytes > 0 {
+            queue.stall_due = queues.stall_due;
+        }
         queue.bytes -= bytes;
         while let Some(segment) = queue.segments.front_mut() {
             if bytes < segment.len() {
@@ -155,12 +170,12 @@ impl Backlog {
             }
         }
         if queue.segments.is_empty() {
-            self.clear(pool, boxes);
+            self.clear(pool, queues);
         }
     }
 
     /// Removes everything and gives the memory to the pool.
-    pub(crate) fn clear(&mut self, pool: &mut Pool, boxes: &mut Boxes<Queue>) {
+    pub(crate) fn clear(&mut self, pool: &mut Pool, queues: &mut Queues) {
         if let Some(mut queue) = self.0.take() {
             (queue.bytes, queue.droppable) = (0, 0);
             queue
@@ -168,7 +183,7 @@ impl Backlog {
                 .drain(..)
                 .for_each(|segment| segment.free(pool));
             queue.shrink();
-            boxes.give(queue);
+            queues.free.give(queue);
         }
     }
 
@@ -183,13 +198,23 @@ impl Backlog {
         self.0.as_ref().map_or(0, |queue| queue.charge())
     }
 
+    /// Returns when the connection is dropped if the peer accepts nothing before; `None` if nothing
+    /// waits.
+    pub(crate) fn stall_due(&self) -> Option<Tick> {
+        self.0.as_ref().map(|queue| queue.stall_due)
+    }
+
     #[inline]
     pub(crate) const fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    fn queue(&mut self, boxes: &mut Boxes<Queue>) -> &mut Queue {
-        self.0.get_or_insert_with(|| boxes.take())
+    fn queue(&mut self, queues: &mut Queues) -> &mut Queue {
+        self.0.get_or_insert_with(|| {
+            let mut queue = queues.free.take();
+            queue.stall_due = queues.stall_due;
+            queue
+        })
     }
 }
 
@@ -241,7 +266,7 @@ mod tests {
 
     #[test]
     fn a_backlog_keeps_order_over_all_ways_to_append() {
-        let (mut pool, mut boxes) = (Pool::default(), Boxes::default());
+        let (mut pool, mut queues) = (Pool::default(), Queues::default());
         let mut rng = Rng::new(4);
         let mut backlog = Backlog::default();
         let mut expected = VecDeque::new();
@@ -250,14 +275,14 @@ mod tests {
             let payload = vec![round as u8; bytes];
             match rng.below(9) {
                 0 => {
-                    backlog.append(&payload, &mut pool, &mut boxes);
+                    backlog.append(&payload, &mut pool, &mut queues);
                     expected.extend(payload);
                 }
                 1 => {
                     let (bytes, done) = (bytes + 1, bytes.min(7));
                     let payload = vec![round as u8; bytes];
                     expected.extend(&payload[done..]);
-                    backlog.append_owned(payload, done, &mut boxes);
+                    backlog.append_owned(payload, done, &mut queues);
                 }
                 2 => {
                     let (burst, range) = burst(&payload);
@@ -270,7 +295,7 @@ mod tests {
                         done,
                         bytes % 2 == 0,
                         &mut pool,
-                        &mut boxes,
+                        &mut queues,
                     );
                 }
                 3 => {
@@ -278,13 +303,13 @@ mod tests {
                     for byte in payload[done..].iter().rev() {
                         expected.push_front(*byte);
                     }
-                    backlog.prepend(payload, done, &mut pool, &mut boxes);
+                    backlog.prepend(payload, done, &mut pool, &mut queues);
                 }
                 _ => {
                     let bytes = rng.below(backlog.len().min(60_000) + 1);
                     let written: Vec<u8> = expected.drain(..bytes).collect();
                     assert!(content(&backlog).starts_with(&written));
-                    backlog.skip(bytes, &mut pool, &mut boxes);
+                    backlog.skip(bytes, &mut pool, &mut queues);
                 }
             }
             assert_eq!(backlog.len(), expected.len());
@@ -294,27 +319,27 @@ mod tests {
 
     #[test]
     fn a_burst_is_shared_until_little_of_it_is_left() {
-        let (mut pool, mut boxes) = (Pool::default(), Boxes::default());
+        let (mut pool, mut queues) = (Pool::default(), Queues::default());
         let (burst, range) = burst(&[7; 100_000]);
         let mut backlog = Backlog::default();
-        backlog.append_shared(&burst, range.clone(), 0, false, &mut pool, &mut boxes);
+        backlog.append_shared(&burst, range.clone(), 0, false, &mut pool, &mut queues);
         assert_eq!(Arc::strong_count(&burst), 2);
-        backlog.skip(range.len() - 30_000, &mut pool, &mut boxes);
+        backlog.skip(range.len() - 30_000, &mut pool, &mut queues);
         assert_eq!(Arc::strong_count(&burst), 2);
-        backlog.skip(29_999, &mut pool, &mut boxes);
+        backlog.skip(29_999, &mut pool, &mut queues);
         assert_eq!(Arc::strong_count(&burst), 1);
         assert_eq!(content(&backlog), [7]);
-        backlog.skip(1, &mut pool, &mut boxes);
+        backlog.skip(1, &mut pool, &mut queues);
         assert!(backlog.is_empty());
     }
 
     #[test]
     fn a_small_part_of_a_burst_is_copied() {
-        let (mut pool, mut boxes) = (Pool::default(), Boxes::default());
+        let (mut pool, mut queues) = (Pool::default(), Queues::default());
         let (burst, range) = burst(&[7; 100_000]);
         let mut backlog = Backlog::default();
         let small = range.end - 10_000..range.end;
-        backlog.append_shared(&burst, small, 0, false, &mut pool, &mut boxes);
+        backlog.append_shared(&burst, small, 0, false, &mut pool, &mut queues);
         assert_eq!(Arc::strong_count(&burst), 1);
         assert_eq!(content(&backlog), [7; 10_000]);
     }
@@ -336,21 +361,21 @@ mod tests {
         backlog: &mut Backlog,
         numbers: Range<u8>,
         droppable: bool,
-        (pool, boxes): (&mut Pool, &mut Boxes<Queue>),
+        (pool, queues): (&mut Pool, &mut Queues),
     ) {
         let mut burst = Burst::default();
         numbers.for_each(|number| burst.push("t", MessageKind::Binary, &[number; 100]));
         let frames = burst.iter().next().unwrap().frames;
-        backlog.append_shared(&Arc::new(burst), frames, 0, droppable, pool, boxes);
+        backlog.append_shared(&Arc::new(burst), frames, 0, droppable, pool, queues);
     }
 
     #[test]
     fn the_oldest_frames_are_dropped_whole() {
         // Held by reference, and copied.
         for count in [10, 100] {
-            let (mut pool, mut boxes) = (Pool::default(), Boxes::default());
+            let (mut pool, mut queues) = (Pool::default(), Queues::default());
             let mut backlog = Backlog::default();
-            append(&mut backlog, 0..count, true, (&mut pool, &mut boxes));
+            append(&mut backlog, 0..count, true, (&mut pool, &mut queues));
             assert_eq!(backlog.drop_oldest(1_000_000, &mut pool), 0);
             assert_eq!(
                 backlog.drop_oldest(5 * 102, &mut pool),
@@ -363,7 +388,7 @@ mod tests {
             // The newest frame stays, whatever the limit.
             assert_eq!(backlog.drop_oldest(0, &mut pool), 3);
             assert_eq!(frames(&backlog), [count - 1]);
-            backlog.skip(102, &mut pool, &mut boxes);
+            backlog.skip(102, &mut pool, &mut queues);
             assert!(backlog.is_empty());
         }
     }
@@ -372,11 +397,11 @@ mod tests {
     fn a_frame_that_has_begun_is_not_torn() {
         for count in [10, 100] {
             for written in [1, 2, 101, 102, 103, 300] {
-                let (mut pool, mut boxes) = (Pool::default(), Boxes::default());
+                let (mut pool, mut queues) = (Pool::default(), Queues::default());
                 let mut backlog = Backlog::default();
-                append(&mut backlog, 0..count, true, (&mut pool, &mut boxes));
+                append(&mut backlog, 0..count, true, (&mut pool, &mut queues));
                 let before = content(&backlog);
-                backlog.skip(written, &mut pool, &mut boxes);
+                backlog.skip(written, &mut pool, &mut queues);
                 let begun = (102 - written % 102) % 102;
                 let dropped = backlog.drop_oldest(begun + 2 * 102, &mut pool);
                 let whole = (before.len() - written) / 102;
@@ -391,33 +416,33 @@ mod tests {
 
     #[test]
     fn what_may_not_be_dropped_keeps_its_place() {
-        let (mut pool, mut boxes) = (Pool::default(), Boxes::default());
+        let (mut pool, mut queues) = (Pool::default(), Queues::default());
         let mut backlog = Backlog::default();
-        append(&mut backlog, 0..3, true, (&mut pool, &mut boxes));
-        append(&mut backlog, 3..5, false, (&mut pool, &mut boxes));
-        append(&mut backlog, 5..70, true, (&mut pool, &mut boxes));
-        backlog.append(b"\x82\x01\x47", &mut pool, &mut boxes);
-        append(&mut backlog, 72..74, true, (&mut pool, &mut boxes));
+        append(&mut backlog, 0..3, true, (&mut pool, &mut queues));
+        append(&mut backlog, 3..5, false, (&mut pool, &mut queues));
+        append(&mut backlog, 5..70, true, (&mut pool, &mut queues));
+        backlog.append(b"\x82\x01\x47", &mut pool, &mut queues);
+        append(&mut backlog, 72..74, true, (&mut pool, &mut queues));
         let dropped = backlog.drop_oldest(6 * 102 + 3 * SEGMENT_CHARGE, &mut pool);
         assert_eq!(frames(&backlog), [3, 4, 69, 71, 72, 73]);
         assert_eq!(dropped, 3 + 64);
         assert_eq!(backlog.drop_oldest(0, &mut pool), 2);
         assert_eq!(frames(&backlog), [3, 4, 71, 73]);
-        backlog.clear(&mut pool, &mut boxes);
-        append(&mut backlog, 0..1, false, (&mut pool, &mut boxes));
+        backlog.clear(&mut pool, &mut queues);
+        append(&mut backlog, 0..1, false, (&mut pool, &mut queues));
         assert_eq!(backlog.drop_oldest(0, &mut pool), 0);
     }
 
     #[test]
     fn small_segments_count_more_than_their_bytes() {
-        let (mut pool, mut boxes) = (Pool::default(), Boxes::default());
+        let (mut pool, mut queues) = (Pool::default(), Queues::default());
         let mut backlog = Backlog::default();
         for number in 0..10 {
             append(
                 &mut backlog,
                 number..number + 1,
                 number % 2 == 0,
-                (&mut pool, &mut boxes),
+                (&mut pool, &mut queues),
             );
         }
         assert_eq!(backlog.len(), 10 * 102);
@@ -428,18 +453,36 @@ mod tests {
 
     #[test]
     fn a_frame_written_in_part_before_it_waits_stays_too() {
-        let (mut pool, mut boxes) = (Pool::default(), Boxes::default());
+        let (mut pool, mut queues) = (Pool::default(), Queues::default());
         let mut burst = Burst::default();
         (0..100).for_each(|number| burst.push("t", MessageKind::Binary, &[number; 100]));
         let all = burst.iter().next().unwrap().frames;
         let burst = Arc::new(burst);
         let mut backlog = Backlog::default();
-        backlog.append_shared(&burst, all.clone(), 102 + 40, true, &mut pool, &mut boxes);
+        backlog.append_shared(&burst, all.clone(), 102 + 40, true, &mut pool, &mut queues);
         assert_eq!(backlog.drop_oldest(0, &mut pool), 97);
         let rest = [
             &burst.slice(all.clone())[142..204],
             &burst.slice(all)[99 * 102..],
         ];
         assert_eq!(content(&backlog), rest.concat());
+    }
+
+    #[test]
+    fn time_is_given_when_a_backlog_begins_and_whenever_the_peer_accepts_some() {
+        let (mut pool, mut queues) = (Pool::default(), Queues::default());
+        let mut backlog = Backlog::default();
+        assert_eq!(backlog.stall_due(), None);
+        for (now, accepted, due) in [(1, 0, 1), (2, 0, 1), (3, 1, 3), (4, 5, 4), (5, 6, 5)] {
+            queues.stall_due = now;
+            backlog.append(b"Spam", &mut pool, &mut queues);
+            backlog.skip(accepted, &mut pool, &mut queues);
+            assert_eq!(backlog.stall_due(), Some(due));
+        }
+        queues.stall_due = 6;
+        backlog.skip(backlog.len(), &mut pool, &mut queues);
+        assert_eq!(backlog.stall_due(), None);
+        backlog.append(b"Spam", &mut pool, &mut queues);
+        assert_eq!(backlog.stall_due(), Some(6));
     }
 }

@@ -5,12 +5,18 @@
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct ConnectionId {
     pub(crate) worker: u16,
+    pub(crate) slot: Slot,
+}
+
+/// Identifies a connection among those that a worker ever has.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(crate) struct Slot {
     pub(crate) index: u32,
     /// Distinguishes connections that had the same index.
     pub(crate) serial: u32,
 }
 
-impl ConnectionId {
+impl Slot {
     /// Returns the token under which the driver reports the connection.
     pub(crate) const fn token(self) -> u64 {
         (self.serial as u64) << 32 | self.index as u64

@@ -1,7 +1,7 @@
 //! The memory that the connections of a worker take when they need it and give back afterwards.
 
 use crate::{
-    connection::{backlog::Queue, held::HeldBytes, partial::PartialMessage},
+    connection::{backlog::Queues, held::HeldBytes, partial::PartialMessage},
     memory::{boxes::Boxes, pool::Pool},
 };
 
@@ -9,7 +9,7 @@ use crate::{
 #[derive(Default)]
 pub(crate) struct Memory {
     pub(crate) pool: Pool,
-    pub(crate) queues: Boxes<Queue>,
+    pub(crate) queues: Queues,
     pub(crate) held: Boxes<HeldBytes>,
     pub(crate) messages: Boxes<PartialMessage>,
 }

@@ -20,7 +20,7 @@ impl Deadlines {
         };
         if connection.alarm == 0 || due < connection.alarm {
             self.cancel(connection);
-            connection.alarm = self.0.push(due, connection.id.index);
+            connection.alarm = self.0.push(due, connection.slot.index);
         }
     }
 
@@ -28,7 +28,7 @@ impl Deadlines {
     pub(crate) fn cancel(&mut self, connection: &mut Connection) {
         let alarm = std::mem::take(&mut connection.alarm);
         if alarm != 0 {
-            self.0.remove(alarm, connection.id.index);
+            self.0.remove(alarm, connection.slot.index);
         }
     }
 
@@ -51,7 +51,7 @@ impl Deadlines {
 
 /// Returns the tick of a connection's next deadline.
 fn next_deadline(connection: &Connection) -> Option<Tick> {
-    let stall = (!connection.backlog.is_empty()).then_some(connection.stall_due);
+    let stall = connection.backlog.stall_due();
     let stage = match &connection.stage {
         Stage::Connecting(attempt) if connection.connecting => {
             Some(tick_after(attempt.address_due))

@@ -22,7 +22,6 @@ use crate::{
     },
     reactor::Reactor,
     tls::outcome::Sealed,
-    wheel::Tick,
 };
 
 /// What reading and writing the sockets of a worker need.
@@ -35,8 +34,6 @@ pub(crate) struct Io {
     pub(crate) cork: Cork,
     /// TLS records, which are sent before everything else.
     pub(crate) sealed: Sealed,
-    /// When a connection is dropped if its peer accepts none of its backlog from now on.
-    pub(crate) stall_due: Tick,
     reactor: Arc<Reactor>,
 }
 
@@ -47,7 +44,6 @@ impl Io {
             memory: Memory::default(),
             cork: Cork::default(),
             sealed: Sealed::default(),
-            stall_due: 0,
             reactor,
         })
     }
@@ -88,7 +84,6 @@ impl Io {
             if connection.lost || sent == before + tail.len() {
                 self.memory.pool.give(tail);
             } else if sent >= before && connection.backlog.is_empty() {
-                connection.stall_due = self.stall_due;
                 let queues = &mut self.memory.queues;
                 connection.backlog.append_owned(tail, sent - before, queues);
             } else {
@@ -104,12 +99,9 @@ impl Io {
     /// Writes as much of the backlog as the kernel accepts, after any queued output.
     pub(crate) fn write_backlog(&mut self, connection: &mut Connection) {
         let Memory { pool, queues, .. } = &mut self.memory;
-        let token = connection.id.token();
+        let token = connection.slot.token();
         match self.driver.withdraw(token, &mut connection.watch) {
             Ok(Some(bytes)) => {
-                if connection.backlog.is_empty() {
-                    connection.stall_due = self.stall_due;
-                }
                 connection.backlog.prepend(bytes, 0, pool, queues);
             }
             Ok(None) => {}
@@ -130,7 +122,6 @@ impl Io {
             };
             let all = bytes == slices.iter().map(|slice| slice.len()).sum();
             if bytes > 0 {
-                connection.stall_due = self.stall_due;
                 connection.backlog.skip(bytes, pool, queues);
             }
             if !all {
@@ -165,7 +156,7 @@ impl Io {
         if !connection.watch.may_be_sending() {
             return true;
         }
-        let token = connection.id.token();
+        let token = connection.slot.token();
         let bytes = match self.driver.withdraw(token, &mut connection.watch) {
             Ok(Some(bytes)) => bytes,
             Ok(None) => return true,
@@ -181,9 +172,6 @@ impl Io {
 
     /// Adds queued output to the backlog, except the first `sent` bytes, which the kernel accepted.
     pub(crate) fn keep_unsent(&mut self, connection: &mut Connection, bytes: Vec<u8>, sent: usize) {
-        if connection.backlog.is_empty() {
-            connection.stall_due = self.stall_due;
-        }
         let Memory { pool, queues, .. } = &mut self.memory;
         connection.backlog.prepend(bytes, sent, pool, queues);
         self.limit_backlog(connection);
@@ -193,7 +181,7 @@ impl Io {
     /// Returns the stage that the connection had reached.
     pub(crate) fn close(&mut self, mut connection: Connection) -> Stage {
         connection.free(&mut self.memory);
-        let token = connection.id.token();
+        let token = connection.slot.token();
         self.driver
             .close(connection.socket, token, &connection.watch);
         connection.stage
@@ -230,9 +218,6 @@ impl Io {
     /// Moves everything except the first `sent` bytes to the backlog.
     #[cold]
     fn keep(&mut self, connection: &mut Connection, input: &[u8], tail: &[u8], mut sent: usize) {
-        if connection.backlog.is_empty() {
-            connection.stall_due = self.stall_due;
-        }
         let Memory { pool, queues, .. } = &mut self.memory;
         for slice in self.cork.slices(input, tail) {
             let skipped = sent.min(slice.len());
@@ -260,7 +245,7 @@ pub(crate) fn outlet<'d>(
     connection: &mut Connection,
     bytes: usize,
 ) -> Outlet<'d> {
-    let token = connection.id.token();
+    let token = connection.slot.token();
     let socket = connection.socket.as_fd();
     driver.outlet(socket, token, &mut connection.watch, bytes)
 }

@@ -62,6 +62,11 @@ impl Epoll {
         Ok(epoll::modify(&self.epoll, socket, data, flags(interest))?)
     }
 
+    pub(super) fn delete(&self, socket: BorrowedFd<'_>) {
+        // This cannot fail: the socket was added.
+        _ = epoll::delete(&self.epoll, socket);
+    }
+
     pub(super) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         let timeout = timeout.map(|timeout| Timespec {
             tv_sec: timeout.as_secs() as _,

@@ -11,8 +11,8 @@ use rustix::{
     io::Errno,
     net::{
         AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags,
-        SocketType, accept_with, bind, getsockname, listen, recv, send, sendmsg, shutdown,
-        socket_with, sockopt,
+        SocketType, accept_with, bind, getpeername, getsockname, listen, recv, send, sendmsg,
+        shutdown, socket_with, sockopt,
     },
 };
 
@@ -39,6 +39,23 @@ pub(crate) fn listen_on(
         Ok(listener)
     });
     Ok((address, listeners.collect::<io::Result<_>>()?))
+}
+
+/// Shares a listener that was opened elsewhere among the workers. Its connections go to the worker
+/// that accepts them first.
+pub(crate) fn share(listener: OwnedFd, workers: usize) -> io::Result<Vec<OwnedFd>> {
+    if sockopt::socket_type(&listener)? != SocketType::STREAM
+        || !sockopt::socket_acceptconn(&listener)?
+    {
+        let text = "the socket is not a stream socket that listens";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    rustix::io::ioctl_fionbio(&listener, true)?;
+    let mut listeners = (1..workers)
+        .map(|_| listener.try_clone())
+        .collect::<io::Result<Vec<_>>>()?;
+    listeners.push(listener);
+    Ok(listeners)
 }
 
 fn socket(address: SocketAddr) -> io::Result<OwnedFd> {
@@ -77,6 +94,23 @@ pub(crate) fn prepare(socket: &OwnedFd) -> io::Result<()> {
     // This fails for Unix domain sockets, which do not need it.
     _ = sockopt::set_tcp_nodelay(socket, true);
     Ok(())
+}
+
+/// Returns the address of the peer.
+pub(crate) fn peer_addr(socket: &OwnedFd) -> io::Result<SocketAddr> {
+    // A peer with a Unix domain socket may have no address at all.
+    let address = getpeername(socket)?.and_then(|address| address.try_into().ok());
+    address.ok_or_else(not_an_ip_address)
+}
+
+/// Returns our address.
+pub(crate) fn local_addr(socket: &OwnedFd) -> io::Result<SocketAddr> {
+    SocketAddr::try_from(getsockname(socket)?).map_err(|_| not_an_ip_address())
+}
+
+fn not_an_ip_address() -> io::Error {
+    let text = "a Unix domain socket has no IP address";
+    io::Error::new(io::ErrorKind::Unsupported, text)
 }
 
 /// Returns the pending error of a socket and clears it.

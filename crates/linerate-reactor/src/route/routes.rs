@@ -7,7 +7,7 @@ use linerate_proto::{
     handshake::{Acceptance, Refusal, Upgrade},
 };
 
-use super::AnyRoute;
+use super::{AnyRoute, pages::Pages};
 use crate::{
     connection::{Connection, Stage},
     core::Core,
@@ -20,6 +20,8 @@ use crate::{
 pub(crate) struct Routes {
     pub(crate) by_path: HashMap<String, u16>,
     pub(crate) fallback: Option<u16>,
+    /// The answers to plain HTTP requests.
+    pub(crate) pages: Pages,
     pub(crate) handlers: Vec<Box<dyn AnyRoute>>,
 }
 
@@ -46,13 +48,18 @@ impl Routes {
         route: u16,
         opened: Opened<'_>,
     ) {
-        // The handler may already send in `open`, before its data exists.
+        // The handler may already send in `open`, before its data exists, or tell another thread
+        // which connection it may send to.
         connection.stage = Stage::Open {
             route,
             data: u32::MAX,
         };
+        core.mailbox().record_open(connection.slot);
         let data = self.handler(route).open(core, connection, opened);
         connection.stage = Stage::Open { route, data };
+        if let Some(tls) = &mut connection.tls {
+            tls.forget_handshake();
+        }
         // The deadline of the handshake no longer applies; that of an open connection does.
         core.deadlines.cancel(connection);
     }

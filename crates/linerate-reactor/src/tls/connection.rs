@@ -6,6 +6,7 @@ use rustls::{ClientConfig, pki_types::ServerName};
 
 use super::{
     handshake::{Handshake, Progress},
+    info::TlsInfo,
     outcome::{Alert, Failed, Outcome, Plaintext, Processed, Sealed},
     record,
     session::Session,
@@ -121,6 +122,21 @@ impl Tls {
     /// Returns whether output can be encrypted.
     pub(crate) const fn is_open(&self) -> bool {
         matches!(self.stage, Stage::Open(_))
+    }
+
+    /// Returns what the handshake has negotiated, once it is complete.
+    pub(crate) fn info(&self) -> Option<TlsInfo<'_>> {
+        match &self.stage {
+            Stage::Open(session) => Some(session.info()),
+            Stage::Handshake(_) | Stage::Closed => None,
+        }
+    }
+
+    /// Frees what is known of the handshake only until the connection has opened.
+    pub(crate) fn forget_handshake(&mut self) {
+        if let Stage::Open(session) = &mut self.stage {
+            session.forget_handshake();
+        }
     }
 
     /// Returns a record with the given content type.

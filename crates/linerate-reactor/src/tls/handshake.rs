@@ -12,6 +12,7 @@ use rustls::{
 };
 
 use super::{
+    info::Details,
     outcome::{Failed, Sealed},
     session::{Secrets, Session},
 };
@@ -136,18 +137,23 @@ impl Handshake {
     /// # Errors
     /// If the kind of cipher suite is not supported here.
     pub(super) fn into_session(self) -> Result<Session, Failed> {
+        let state = self.state();
+        let details = Details {
+            alpn: state.alpn_protocol().map(Vec::from),
+            certificates: state.peer_certificates().map(Vec::from).unwrap_or_default(),
+        };
         match self.end {
             End::Client(connection) => {
                 let (secrets, kernel) = connection
                     .dangerous_into_kernel_connection()
                     .map_err(failed)?;
-                Session::new(secrets, Secrets::Client(kernel))
+                Session::new(secrets, Secrets::Client(kernel), details)
             }
             End::Server(connection) => {
                 let (secrets, kernel) = connection
                     .dangerous_into_kernel_connection()
                     .map_err(failed)?;
-                Session::new(secrets, Secrets::Server(kernel))
+                Session::new(secrets, Secrets::Server(kernel), details)
             }
         }
     }

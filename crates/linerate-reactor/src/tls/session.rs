@@ -1,12 +1,13 @@
 //! The session after the handshake: data, alerts, and key updates.
 
 use rustls::{
-    AlertDescription, ContentType, Error, ExtractedSecrets, HandshakeType, SupportedCipherSuite,
-    client::ClientConnectionData, crypto::cipher::OutboundChunks, kernel::KernelConnection,
-    server::ServerConnectionData,
+    AlertDescription, ContentType, Error, ExtractedSecrets, HandshakeType, ProtocolVersion,
+    SupportedCipherSuite, client::ClientConnectionData, crypto::cipher::OutboundChunks,
+    kernel::KernelConnection, server::ServerConnectionData,
 };
 
 use super::{
+    info::{Details, TlsInfo},
     outcome::{Alert, Failed, Outcome, Sealed},
     record::{self, FILLED_BYTES_MAX, HEADER_BYTES, Opener, Sealer},
 };
@@ -35,6 +36,8 @@ pub(super) struct Session {
     sealer: Sealer,
     opener: Opener,
     secrets: Secrets,
+    /// Until the connection has opened.
+    details: Option<Box<Details>>,
     /// The number of records since the last one with data.
     idle_records: u8,
     warnings: u8,
@@ -57,12 +60,17 @@ enum Content {
 }
 
 impl Session {
-    pub(super) fn new(extracted: ExtractedSecrets, secrets: Secrets) -> Result<Self, Failed> {
+    pub(super) fn new(
+        extracted: ExtractedSecrets,
+        secrets: Secrets,
+        details: Details,
+    ) -> Result<Self, Failed> {
         let suite = secrets.suite();
         Ok(Self {
             sealer: Sealer::new(suite, extracted.tx)?,
             opener: Opener::new(suite, extracted.rx)?,
             secrets,
+            details: Some(Box::new(details)),
             idle_records: 0,
             warnings: 0,
         })
@@ -134,6 +142,20 @@ impl Session {
         let payload = OutboundChunks::Single(&message);
         // If the alert cannot be encrypted, the end of the stream must suffice.
         sealed.extend(self.sealer.seal(ContentType::Alert, payload));
+    }
+
+    /// Returns what the handshake has negotiated.
+    pub(super) fn info(&self) -> TlsInfo<'_> {
+        TlsInfo {
+            version: self.secrets.version(),
+            cipher_suite: self.secrets.suite().suite(),
+            details: self.details.as_deref(),
+        }
+    }
+
+    /// Frees what is known only until the connection has opened.
+    pub(super) fn forget_handshake(&mut self) {
+        self.details = None;
     }
 
     /// Returns a record with the given content type.
@@ -294,6 +316,13 @@ impl Session {
 }
 
 impl Secrets {
+    fn version(&self) -> ProtocolVersion {
+        match self {
+            Self::Client(kernel) => kernel.protocol_version(),
+            Self::Server(kernel) => kernel.protocol_version(),
+        }
+    }
+
     fn suite(&self) -> SupportedCipherSuite {
         match self {
             Self::Client(kernel) => kernel.negotiated_cipher_suite(),

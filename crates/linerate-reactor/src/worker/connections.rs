@@ -9,7 +9,7 @@ use std::{
 use linerate_proto::Role;
 
 use crate::{
-    connection::{Connection, Stage, id::ConnectionId},
+    connection::{Connection, Stage, id::Slot},
     core::Core,
     driver::event::{Interest, Source},
     memory::table::Table,
@@ -46,18 +46,17 @@ impl Connections {
         role: Role,
         interest: Interest,
     ) -> Result<usize, (Stage, io::Error)> {
-        let id = ConnectionId {
-            worker: core.number,
+        let slot = Slot {
             index: self.table.next_index() as u32,
             serial: self.next_serial,
         };
         self.next_serial = (self.next_serial + 1) & SERIAL_MAX;
         let driver = &mut core.io.driver;
-        let watch = match driver.add(Source::Socket, socket.as_fd(), id.token(), interest) {
+        let watch = match driver.add(Source::Socket, socket.as_fd(), slot.token(), interest) {
             Ok(watch) => watch,
             Err(error) => return Err((stage, error)),
         };
-        let connection = Connection::new(socket, id, stage, core.engine(role), watch);
+        let connection = Connection::new(socket, slot, stage, core.engine(role), watch);
         Ok(self.table.insert(connection))
     }
 
@@ -78,7 +77,7 @@ impl Connections {
     pub(super) fn find(&self, token: u64) -> Option<usize> {
         let key = token as u32 as usize;
         let connection = self.table.get(key)?;
-        (u64::from(connection.id.serial) == token >> 32).then_some(key)
+        (u64::from(connection.slot.serial) == token >> 32).then_some(key)
     }
 
     /// Returns the keys of all connections.

@@ -214,7 +214,6 @@ impl Delivery {
                 continue;
             };
             if std::mem::take(&mut connection.gathering) {
-                connection.stall_due = io.stall_due;
                 io.write_backlog(connection);
                 io.limit_backlog(connection);
             }

@@ -1,7 +1,7 @@
-//! Opening handshakes with clients.
+//! Opening handshakes with clients, and plain HTTP requests.
 
 use linerate_proto::handshake::{
-    BuildError, HandshakeError, Refusal, Request, RequestReader, Scheme,
+    BuildError, HandshakeError, HttpResponse, Refusal, Request, RequestReader, Scheme,
 };
 
 use crate::{
@@ -9,13 +9,14 @@ use crate::{
     core::Core,
     handler::Opened,
     route::routes::Routes,
-    wheel::{TICK, Tick, tick_at},
+    wheel::{TICK, Tick, tick_after, tick_at},
 };
 
 /// How long a client that is refused may take to read the refusal.
 const REFUSAL_TICKS: Tick = (1_000 / TICK.as_millis()) as Tick;
 
-/// Maximum number of connections that are being refused; further ones are dropped.
+/// Maximum number of connections that are being refused or that read the answer
+/// to a plain request; further ones are dropped.
 const REFUSED_MAX: usize = 1_024;
 
 /// The opening handshakes with the clients of a worker.
@@ -49,9 +50,20 @@ impl Handshakes {
         match opening.reader.handle_input(input) {
             Ok(None) => input.len(),
             Ok(Some((request, head_bytes))) => {
-                let route = routes.find(request.path());
-                self.answer(core, routes, connection, route, &request);
-                head_bytes
+                let body_bytes_max = core.reactor.options.http_body_bytes_max;
+                match routes.pages.answer(&request, body_bytes_max) {
+                    Some(response) => {
+                        self.answer_page(core, connection, response);
+                        // Nothing that follows is another request: its sender may have meant it as
+                        // a body, and another parser may have read it as such.
+                        input.len()
+                    }
+                    None => {
+                        let route = routes.find(request.path());
+                        self.answer(core, routes, connection, route, &request);
+                        head_bytes
+                    }
+                }
             }
             Err(error) => {
                 self.refuse(core, connection, &error.into());
@@ -113,6 +125,29 @@ impl Handshakes {
     /// Records that a refused connection has ended.
     pub(super) const fn end_refusal(&mut self) {
         self.refused -= 1;
+    }
+
+    /// Sends the response to a plain HTTP request. A client that does not read all of it at once
+    /// has as long as for a handshake.
+    fn answer_page(
+        &mut self,
+        core: &mut Core,
+        connection: &mut Connection,
+        response: Result<HttpResponse, BuildError>,
+    ) {
+        let Ok(response) = response else {
+            connection.lost = true;
+            return;
+        };
+        response.encode(&mut core.io.cork.bytes);
+        core.io.flush(connection, &[], &[]);
+        let is_written = connection.backlog.is_empty();
+        self.begin_refusal(core, connection);
+        if let Stage::Refused { due } = &mut connection.stage
+            && !is_written
+        {
+            *due = tick_after(core.now + core.reactor.options.handshake.time_max);
+        }
     }
 
     fn refuse_request(

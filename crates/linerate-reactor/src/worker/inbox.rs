@@ -34,7 +34,7 @@ impl Inbox {
     /// Takes everything that other threads have left.
     pub(super) fn take(&mut self, core: &Core) -> Mail {
         let mut mail = std::mem::take(&mut self.spare);
-        core.reactor.mailboxes[usize::from(core.number)].take(&mut mail);
+        core.mailbox().take(&mut mail);
         mail
     }
 

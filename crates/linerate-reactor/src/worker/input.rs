@@ -180,7 +180,7 @@ impl Input {
         let continues = !connection.held.is_empty() && !connection.is_stopped();
         if continues && !connection.held.is_deferred() {
             connection.held.set_deferred(true);
-            self.deferred.push_back(connection.id.token());
+            self.deferred.push_back(connection.slot.token());
         }
     }
 }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     adoption::Adoption,
-    connection::{Connection, Stage, id::ConnectionId},
+    connection::{Connection, Stage, id::Slot},
     core::Core,
     driver::{
         event::{Event, EventKind, Interest},
@@ -174,16 +174,16 @@ impl Service {
     }
 
     /// Resumes the input of a connection, if it still exists.
-    pub(super) fn resume(&mut self, token: u64) {
-        if let Some(key) = self.connections.find(token) {
+    pub(super) fn resume(&mut self, slot: Slot) {
+        if let Some(key) = self.connections.find(slot.token()) {
             self.connections[key].paused = false;
             self.settle(key);
         }
     }
 
     /// Settles a connection, if it still exists.
-    pub(super) fn settle_id(&mut self, id: ConnectionId) {
-        if let Some(key) = self.connections.find(id.token()) {
+    pub(super) fn settle_slot(&mut self, slot: Slot) {
+        if let Some(key) = self.connections.find(slot.token()) {
             self.settle(key);
         }
     }
@@ -313,7 +313,7 @@ impl Service {
             core, handshakes, ..
         } = &mut self.parts;
         let connection = &mut self.connections[key];
-        if !connection.backlog.is_empty() && now >= connection.stall_due {
+        if connection.backlog.stall_due().is_some_and(|due| now >= due) {
             connection.lost = true;
         }
         match &connection.stage {
@@ -354,9 +354,10 @@ impl Service {
         };
         match connection.stage {
             Stage::Open { .. } => {
+                core.mailbox().record_closed(connection.slot);
                 let closed = connection.engine.handle_eof();
                 routes.close(core, &mut connection, closed);
-                core.topics.unsubscribe_all(connection.id.index);
+                core.topics.unsubscribe_all(connection.slot.index);
                 core.reactor.count_closed();
             }
             Stage::Refused { .. } => handshakes.end_refusal(),
@@ -375,6 +376,8 @@ impl Service {
 /// Ends congestion and tells the handler that the backlog has been written.
 fn end_congestion(Parts { core, routes, .. }: &mut Parts, connection: &mut Connection) {
     connection.congested = false;
-    connection.congestion_reported = false;
+    if std::mem::take(&mut connection.congestion_reported) {
+        core.mailbox().record_congested(connection.slot, false);
+    }
     routes.drain(core, connection);
 }

@@ -24,6 +24,7 @@ pub(super) fn settle(input: &mut Input, parts: &mut Parts, connection: &mut Conn
     }
     if connection.congested && !connection.congestion_reported {
         connection.congestion_reported = true;
+        core.mailbox().record_congested(connection.slot, true);
         routes.congested(core, connection);
         core.io.flush(connection, &[], &[]);
     }
@@ -43,7 +44,7 @@ pub(super) fn settle(input: &mut Input, parts: &mut Parts, connection: &mut Conn
     let wanted = connection.wanted();
     let updated = core.io.driver.update(
         connection.socket.as_fd(),
-        connection.id.token(),
+        connection.slot.token(),
         &mut connection.watch,
         wanted,
     );

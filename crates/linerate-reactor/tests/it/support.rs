@@ -8,7 +8,9 @@ use std::{
 };
 
 use linerate_proto::{Header, Role};
-use linerate_reactor::{Context, DriverKind, Handler, Message, Opened, Options, Remote, Server};
+use linerate_reactor::{
+    Context, DriverKind, Handler, ListeningServer, Message, Opened, Options, Remote, Server,
+};
 use linerate_testkit::Frame;
 pub(crate) use linerate_testkit::PATIENCE;
 
@@ -75,7 +77,11 @@ impl Running {
 
     /// Starts the configured server.
     pub(crate) fn serve(server: Server) -> Self {
-        let server = server.listen(([127, 0, 0, 1], 0).into()).unwrap();
+        Self::run(server.listen(([127, 0, 0, 1], 0).into()).unwrap())
+    }
+
+    /// Starts a server that listens.
+    pub(crate) fn run(server: ListeningServer) -> Self {
         let (address, remote) = (server.local_addr(), server.remote());
         let thread = Some(std::thread::spawn(move || server.run()));
         Self {

@@ -3,6 +3,7 @@
 mod abuse;
 mod client;
 mod handshake;
+mod info;
 mod overflow;
 mod records;
 
@@ -14,6 +15,7 @@ use std::{
 
 use linerate_reactor::{
     Closed, ConnectionId, Context, Handler, Message, Opened, Options, Server,
+    handshake::HttpResponse,
     rustls::{
         self, ClientConfig, ClientConnection, RootCertStore, ServerConfig,
         SupportedProtocolVersion,
@@ -131,7 +133,8 @@ impl Encrypted {
         let running = Running::serve(
             server
                 .with_tls(Arc::new(config))
-                .with_route("/chat", handler),
+                .with_route("/chat", handler)
+                .with_http("/live", |_| Ok(HttpResponse::text("ok"))),
         );
         Self {
             running,

@@ -63,7 +63,6 @@ impl Io {
     fn write_sealed(&mut self, connection: &mut Connection) {
         let mut written = 0;
         if !connection.lost && connection.backlog.is_empty() {
-            connection.stall_due = self.stall_due;
             let records = self.sealed.iter().map(Vec::as_slice);
             let bytes = records.clone().map(<[u8]>::len).sum();
             written = match outlet(&mut self.driver, connection, bytes) {

@@ -148,9 +148,6 @@ fn keep(
     bursts: &[Arc<Burst>],
     mut written: usize,
 ) {
-    if connection.backlog.is_empty() {
-        connection.stall_due = io.stall_due;
-    }
     let droppable = overflow == Overflow::DropOldest;
     let Memory { pool, queues, .. } = &mut io.memory;
     for (burst, Publications { frames, .. }) in publications(bursts) {

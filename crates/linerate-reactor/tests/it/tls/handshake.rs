@@ -184,6 +184,21 @@ fn a_refusal_is_encrypted() {
 }
 
 #[test]
+fn a_page_is_encrypted() {
+    let server = Encrypted::echo();
+    for (method, body) in [("GET", "ok"), ("HEAD", "")] {
+        let mut client = server.connect(server.config());
+        client.send(format!("{method} /live HTTP/1.1\r\nHost: example.com\r\n\r\n").as_bytes());
+        // The end of the stream is announced: rustls would report an error otherwise.
+        let answer = String::from_utf8(client.rest()).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+        let end = format!("\r\nContent-Length: 2\r\n\r\n{body}");
+        assert!(answer.ends_with(&end), "{answer}");
+    }
+    wait_until(|| server.running.remote.counters().connections() == 0);
+}
+
+#[test]
 fn an_origin_is_that_of_an_encrypted_page() {
     let server = Encrypted::echo();
     for (origin, status) in [("https", "101"), ("http", "403")] {

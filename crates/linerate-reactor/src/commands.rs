@@ -1,4 +1,4 @@
-//! Commands: what callbacks request for other connections of their worker.
+//! Commands: what callbacks and other threads request for single connections of a worker.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use linerate_proto::{
     engine::{Message, MessageKind},
 };
 
-use crate::connection::id::ConnectionId;
+use crate::connection::id::Slot;
 
 /// Commands for connections, in order.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub(crate) struct Commands {
 
 #[derive(Clone, Debug)]
 struct Entry {
-    to: ConnectionId,
+    to: Slot,
     content: Stored,
 }
 
@@ -45,8 +45,13 @@ pub(crate) enum Command<'a> {
 
 impl Commands {
     /// Returns the commands, each with its connection.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (ConnectionId, Command<'_>)> {
-        self.entries.iter().map(|entry| {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Slot, Command<'_>)> {
+        self.iter_from(0)
+    }
+
+    /// Returns the commands from number `first` on, each with its connection.
+    pub(crate) fn iter_from(&self, first: usize) -> impl Iterator<Item = (Slot, Command<'_>)> {
+        self.entries[first..].iter().map(|entry| {
             let command = match &entry.content {
                 Stored::Close(code, reason) => Command::Close(*code, &self.bytes[reason.clone()]),
                 Stored::Message(kind, payload) => {
@@ -57,6 +62,16 @@ impl Commands {
             };
             (entry.to, command)
         })
+    }
+
+    /// Returns how many bytes of memory a message with this payload takes.
+    pub(crate) const fn bytes_for(payload: &[u8]) -> usize {
+        payload.len() + size_of::<Entry>()
+    }
+
+    /// Returns the number of commands.
+    pub(crate) const fn len(&self) -> usize {
+        self.entries.len()
     }
 
     /// Returns how many bytes of memory are in use.
@@ -76,7 +91,7 @@ impl Commands {
         self.entries.shrink_to(bytes_max / size_of::<Entry>());
     }
 
-    fn push(&mut self, to: ConnectionId, content: Stored) {
+    fn push(&mut self, to: Slot, content: Stored) {
         self.entries.push(Entry { to, content });
     }
 
@@ -100,20 +115,22 @@ impl Commands {
 #[derive(Debug)]
 pub struct ConnectionHandle<'a> {
     commands: &'a mut Commands,
-    id: ConnectionId,
+    slot: Slot,
 }
 
 impl<'a> ConnectionHandle<'a> {
-    pub(crate) const fn new(commands: &'a mut Commands, id: ConnectionId) -> Self {
-        Self { commands, id }
+    pub(crate) const fn new(commands: &'a mut Commands, slot: Slot) -> Self {
+        Self { commands, slot }
     }
 
     /// Sends a message. The message is dropped if the connection is sending another message in
     /// pieces, because nothing can be sent in between.
+    ///
+    /// [`Counters::messages_dropped`](crate::Counters::messages_dropped) counts it then.
     pub fn send(&mut self, message: Message<'_>) {
         let payload = self.commands.keep(message.as_bytes());
         let content = Stored::Message(message.kind(), payload);
-        self.commands.push(self.id, content);
+        self.commands.push(self.slot, content);
     }
 
     /// Starts the closing handshake. A reason of more than 123 bytes is omitted.
@@ -123,17 +140,17 @@ impl<'a> ConnectionHandle<'a> {
             _ => "",
         };
         let reason = self.commands.keep(reason.as_bytes());
-        self.commands.push(self.id, Stored::Close(code, reason));
+        self.commands.push(self.slot, Stored::Close(code, reason));
     }
 
     /// Pauses the input; see [`Context::pause`](crate::Context::pause).
     pub fn pause(&mut self) {
-        self.commands.push(self.id, Stored::Pause);
+        self.commands.push(self.slot, Stored::Pause);
     }
 
     /// Resumes the input.
     pub fn resume(&mut self) {
-        self.commands.push(self.id, Stored::Resume);
+        self.commands.push(self.slot, Stored::Resume);
     }
 }
 
@@ -144,18 +161,14 @@ mod tests {
     #[test]
     fn commands_are_kept_in_order() {
         let mut commands = Commands::default();
-        let [one, two] = [1, 2].map(|index| ConnectionId {
-            worker: 0,
-            index,
-            serial: 0,
-        });
+        let [one, two] = [1, 2].map(|index| Slot { index, serial: 0 });
         let mut handle = ConnectionHandle {
             commands: &mut commands,
-            id: one,
+            slot: one,
         };
         handle.send(Message::Text("Spam"));
         handle.send(Message::Binary(b""));
-        handle.id = two;
+        handle.slot = two;
         handle.pause();
         handle.resume();
         handle.close(CloseCode::NORMAL, "bye");
