@@ -91,8 +91,19 @@ features: ## lint the libraries without features, and with each feature alone
 	scripts/features
 
 .PHONY: docs
-docs: web ## build the Rust documentation; a broken link is an error
-	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps --all-features
+docs: web ## build the Rust documentation; a broken link, or a public item that is not listed, is an error
+	$(DOCUMENT)
+	$(PUBLIC_API) check crates $(TARGET)/doc
+
+.PHONY: public-api
+public-api: web ## write the lists of public items, crates/*/public-api.txt; `make docs` compares them
+	$(DOCUMENT)
+	$(PUBLIC_API) write crates $(TARGET)/doc
+
+# The same as HTML and, for the crates whose public items are listed, as JSON.
+DOCUMENT = RUSTDOC=$(abspath scripts/rustdoc) RUSTDOCFLAGS='-D warnings' \
+	cargo doc --locked --workspace --no-deps --all-features
+PUBLIC_API = cargo run --locked --quiet -p linerate-public-api --
 
 # Most tests of programs wait for something, so several run on each processor.
 .PHONY: unit

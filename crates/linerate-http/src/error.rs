@@ -4,9 +4,12 @@ use std::io;
 
 use linerate_proto::handshake::HandshakeError;
 
-/// Why a client could not open a WebSocket on a stream. The list is complete: either the handshake
-/// fails or what carries it.
+/// Why a client could not open a WebSocket on a stream.
 #[derive(Debug, thiserror::Error)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "either the handshake fails, or what carries it"
+)]
 pub enum OpenError {
     /// The server refused the opening handshake, or it is malformed.
     #[error("opening handshake failed: {0}")]
