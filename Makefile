@@ -28,7 +28,7 @@ UNIT := --workspace --exclude linerate-web --all-features
 
 # The steps of continuous integration, in order. The pages precede all Rust: the binary embeds them.
 TEST_STEPS := setup web lint docs unit web-test
-ALL_STEPS := features platforms slow-test fuzz-check deny $(PROGRAM_TESTS)
+ALL_STEPS := features platforms msrv slow-test fuzz-check deny $(PROGRAM_TESTS)
 
 .PHONY: help
 help: ## list the targets
@@ -93,6 +93,10 @@ features: ## lint the libraries without features, and with each feature alone
 .PHONY: platforms
 platforms: ## check the libraries for macOS and Windows, and test the kernels and the protocol on AArch64, under qemu; ARGS=--all
 	scripts/platforms $(ARGS)
+
+.PHONY: msrv
+msrv: ## check the libraries with the oldest supported Rust
+	scripts/msrv
 
 .PHONY: docs
 docs: web ## build the Rust documentation; a broken link, or a public item that is not listed, is an error
