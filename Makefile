@@ -28,7 +28,7 @@ UNIT := --workspace --exclude linerate-web --all-features
 
 # The steps of continuous integration, in order. The pages precede all Rust: the binary embeds them.
 TEST_STEPS := setup web lint docs unit web-test
-ALL_STEPS := features slow-test fuzz-check deny $(PROGRAM_TESTS)
+ALL_STEPS := features platforms msrv slow-test fuzz-check deny $(PROGRAM_TESTS)
 
 .PHONY: help
 help: ## list the targets
@@ -90,9 +90,28 @@ lint: web ## check formatting, clippy, types of the pages, syntax of the scripts
 features: ## lint the libraries without features, and with each feature alone
 	scripts/features
 
+.PHONY: platforms
+platforms: ## check the libraries for macOS and Windows, and test the kernels and the protocol on AArch64, under qemu; ARGS=--all
+	scripts/platforms $(ARGS)
+
+.PHONY: msrv
+msrv: ## check the libraries with the oldest supported Rust
+	scripts/msrv
+
 .PHONY: docs
-docs: web ## build the Rust documentation; a broken link is an error
-	RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps --all-features
+docs: web ## build the Rust documentation; a broken link, or a public item that is not listed, is an error
+	$(DOCUMENT)
+	$(PUBLIC_API) check crates $(TARGET)/doc
+
+.PHONY: public-api
+public-api: web ## write the lists of public items, crates/*/public-api.txt; `make docs` compares them
+	$(DOCUMENT)
+	$(PUBLIC_API) write crates $(TARGET)/doc
+
+# The same as HTML and, for the crates whose public items are listed, as JSON.
+DOCUMENT = RUSTDOC=$(abspath scripts/rustdoc) RUSTDOCFLAGS='-D warnings' \
+	cargo doc --locked --workspace --no-deps --all-features
+PUBLIC_API = cargo run --locked --quiet -p linerate-public-api --
 
 # Most tests of programs wait for something, so several run on each processor.
 .PHONY: unit

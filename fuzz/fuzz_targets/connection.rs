@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::sync::Arc;
 
-use linerate_proto::{Config, Engine, Limits, ProtocolError, Role, engine::State};
+use linerate_proto::{Config, Engine, ProtocolError, Role, engine::State};
 use linerate_testkit::{Cuts, Record, Seen, TestEndpoint, feed};
 
 /// Feeds `data` whole, byte by byte and in random pieces. The result must always be the same, and
@@ -15,14 +15,11 @@ pub fn check(role: Role, data: &[u8], of_this_role: fn(&ProtocolError) -> bool) 
         return;
     };
     // Low limits that short inputs can reach.
-    let config = Arc::new(Config {
-        limits: Limits {
-            message_bytes_max: 300,
-            frame_bytes_max: 200,
-            fragments_max: 4,
-        },
-        ..Config::default()
-    });
+    let mut config = Config::default();
+    config.limits.message_bytes_max = 300;
+    config.limits.frame_bytes_max = 200;
+    config.limits.fragments_max = 4;
+    let config = Arc::new(config);
     let read = |cuts| -> (Record, State) {
         let mut engine = Engine::new(TestEndpoint(role), Arc::clone(&config), Duration::ZERO);
         let record = feed(&mut engine, wire, cuts);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use linerate_proto::{
-    Config, Engine, Limits, Role,
+    Config, Engine, Role,
     deflate::{Agreement, Context, Deflate, ThreadPool},
 };
 use linerate_testkit::{Cuts, Frame, TestEndpoint, feed};
@@ -35,13 +35,8 @@ fuzz_target!(|data: &[u8]| {
         .flat_map(|frame| frame.to_role(Role::Server).to_bytes())
         .collect();
     let read = |cuts| {
-        let config = Config {
-            limits: Limits {
-                message_bytes_max: MESSAGE_BYTES_MAX,
-                ..Limits::default()
-            },
-            ..Config::default()
-        };
+        let mut config = Config::default();
+        config.limits.message_bytes_max = MESSAGE_BYTES_MAX;
         let agreement = Agreement {
             sending: context,
             receiving: context,

@@ -21,11 +21,9 @@ fuzz_target!(|data: &[u8]| {
     else {
         return;
     };
-    let options = Deflate {
-        level: 1 + (messages.len() % 9) as u8,
-        message_bytes_min: 0,
-        ..Deflate::default()
-    };
+    let mut options = Deflate::default();
+    options.level = 1 + (messages.len() % 9) as u8;
+    options.message_bytes_min = 0;
     if let Some(agreement) = accepted(offer, &options) {
         round_trip(Role::Server, agreement, messages, &options);
     }

@@ -14,7 +14,7 @@ use std::{
 
 use futures_util::{FutureExt, StreamExt};
 use libfuzzer_sys::fuzz_target;
-use linerate_proto::{Config, Engine, Limits, ProtocolError, Role, engine::MessageKind};
+use linerate_proto::{Config, Engine, ProtocolError, Role, engine::MessageKind};
 use linerate_testkit::{Cuts, Seen, TestEndpoint, feed};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -146,14 +146,9 @@ fn is_allowed_of_tokio_websockets(error: &ProtocolError, next: Option<&Item>) ->
 }
 
 fn linerate(role: Role, wire: &[u8]) -> Ours {
-    let config = Config {
-        limits: Limits {
-            message_bytes_max: BYTES_MAX as u64,
-            frame_bytes_max: BYTES_MAX as u64,
-            ..Limits::default()
-        },
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.limits.message_bytes_max = BYTES_MAX as u64;
+    config.limits.frame_bytes_max = BYTES_MAX as u64;
     let mut engine = Engine::new(TestEndpoint(role), Arc::new(config), Duration::ZERO);
     let (mut items, mut end, mut error) = (Vec::new(), End::Open, None);
     for seen in feed(&mut engine, wire, Cuts::Whole).seen {

@@ -21,13 +21,12 @@ fuzz_target!(|data: &[u8]| {
 });
 
 fn deflate(bytes: &[u8]) -> Deflate {
-    Deflate {
-        window_bits: bytes[0],
-        peer_window_bits: bytes[1],
-        takeover: bytes[2] & 1 != 0,
-        peer_takeover: bytes[3] & 1 != 0,
-        ..Deflate::default()
-    }
+    let mut deflate = Deflate::default();
+    deflate.window_bits = bytes[0];
+    deflate.peer_window_bits = bytes[1];
+    deflate.takeover = bytes[2] & 1 != 0;
+    deflate.peer_takeover = bytes[3] & 1 != 0;
+    deflate
 }
 
 /// Our server answers every offer of our client, and each knows what the other will do.

@@ -18,11 +18,12 @@ impl Compression {
     /// Returns the corresponding option of the library.
     pub(crate) fn deflate(self) -> Option<Deflate> {
         match self {
-            Self::Each => Some(Deflate {
-                takeover: false,
-                peer_takeover: false,
-                ..Deflate::default()
-            }),
+            Self::Each => {
+                let mut deflate = Deflate::default();
+                deflate.takeover = false;
+                deflate.peer_takeover = false;
+                Some(deflate)
+            }
             Self::Off => None,
             Self::On => Some(Deflate::default()),
         }

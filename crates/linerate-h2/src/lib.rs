@@ -62,6 +62,7 @@
 //! | `sniff` | detection of the HTTP version of a connection |
 //! | `stream` | one stream as a byte stream |
 #![forbid(unsafe_code)]
+#![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
 
 #[cfg(feature = "service")]
 mod answer;

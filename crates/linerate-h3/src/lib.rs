@@ -59,6 +59,7 @@
 //! | `stream` | one stream as a byte stream |
 //! | `varint` | variable-length integers |
 #![forbid(unsafe_code)]
+#![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
 
 mod client;
 mod connection;

@@ -4,9 +4,12 @@ use std::io;
 
 use linerate_proto::handshake::HandshakeError;
 
-/// Why a client could not open a WebSocket on a stream `S`. The list is complete: either the
-/// handshake fails or what carries it.
+/// Why a client could not open a WebSocket on a stream `S`.
 #[derive(Debug, thiserror::Error)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "either the handshake fails, or what carries it"
+)]
 pub enum OpenError<S> {
     /// The opening handshake is malformed.
     #[error("opening handshake failed: {0}")]

@@ -16,6 +16,7 @@
 //! assert!(places.is_calm_wanted(), "the connection has to be closed");
 //! ```
 #![forbid(unsafe_code)]
+#![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
 
 mod error;
 mod places;

@@ -9,6 +9,10 @@ use crate::{
 
 /// The code and the reason of a Close frame; the reason borrows from the frame.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "RFC 6455 §5.5.1 has these two parts"
+)]
 pub struct CloseFrame<'a> {
     /// The status code; `None` if the frame has no payload (locally reported as 1005).
     pub code: Option<CloseCode>,

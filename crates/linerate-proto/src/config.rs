@@ -3,7 +3,15 @@
 use core::time::Duration;
 
 /// Limits on what a peer may send. All of them have a default.
+///
+/// ```
+/// use linerate_proto::Limits;
+///
+/// let mut limits = Limits::default();
+/// limits.message_bytes_max = 16 << 20;
+/// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct Limits {
     /// The largest message, in bytes: the sum of all its fragments, after decompression. Default:
     /// 1 MiB, which fits any reasonable JSON document and lets 1,000 hostile peers pin at most
@@ -51,6 +59,7 @@ impl Default for Limits {
 
 /// The settings of an [`Engine`](crate::Engine).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct Config {
     /// Limits on what the peer may send.
     pub limits: Limits,

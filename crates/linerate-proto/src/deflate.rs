@@ -47,10 +47,12 @@ pub(crate) use codec::{Codec, Inflated, PayloadChunk, PooledDecompressor};
 /// ```
 /// use linerate_proto::deflate::Deflate;
 ///
-/// let frugal = Deflate { takeover: false, peer_takeover: false, ..Deflate::default() };
+/// let mut frugal = Deflate::default();
+/// (frugal.takeover, frugal.peer_takeover) = (false, false);
 /// assert_eq!(frugal.window_bits, 12);
 /// ```
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Deflate {
     /// The compression level, 1 (fastest) to 9 (smallest). Default: 4.
     ///

@@ -39,6 +39,7 @@
 //! ```
 #![no_std]
 #![forbid(unsafe_code)]
+#![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
 
 extern crate alloc;
 #[cfg(any(test, feature = "std"))]

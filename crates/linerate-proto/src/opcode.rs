@@ -6,6 +6,7 @@ use core::fmt;
 ///
 /// Complete: the other ten values are reserved, and a frame that has one is an error.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[expect(clippy::exhaustive_enums, reason = "RFC 6455 §5.2 has six opcodes")]
 pub enum Opcode {
     /// 0x2: a binary message, or its first fragment.
     Binary = 0x2,
@@ -60,6 +61,10 @@ impl fmt::Display for Opcode {
 ///
 /// This enum is exhaustive: all other opcodes belong to control frames or are reserved.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "RFC 6455 §5.6 has two kinds of messages"
+)]
 pub enum MessageKind {
     /// Arbitrary bytes.
     Binary,

@@ -65,9 +65,8 @@ struct ForwardedFrame {
 }
 
 /// What to do with the first bytes of the input.
-///
-/// This enum is exhaustive.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(clippy::exhaustive_enums, reason = "a relay must take each step")]
 pub enum Step {
     /// They are a Ping that the relay must answer, or a Pong: do not forward them.
     Answer {
@@ -101,6 +100,7 @@ pub enum Step {
 
 /// The range of a payload in the input.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(clippy::exhaustive_structs, reason = "a range has a start and an end")]
 pub struct PayloadRange {
     /// The offset of its first byte.
     pub start: usize,

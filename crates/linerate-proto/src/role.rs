@@ -4,6 +4,7 @@
 ///
 /// This enum is exhaustive: the protocol has only these two roles.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[expect(clippy::exhaustive_enums, reason = "a connection has two ends")]
 pub enum Role {
     /// The side that opened the connection; it masks every frame that it sends.
     Client,
@@ -20,6 +21,10 @@ impl Role {
 
 /// The key with which a client masks one frame (RFC 6455 §5.3).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "RFC 6455 §5.3: a key is four bytes"
+)]
 pub struct MaskKey(pub [u8; 4]);
 
 /// A role together with the source of its masking keys.
@@ -39,6 +44,10 @@ pub trait Endpoint {
 
 /// The server side of a connection.
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a unit struct is its own constructor"
+)]
 pub struct Server;
 
 impl Endpoint for Server {

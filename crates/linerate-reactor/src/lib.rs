@@ -62,6 +62,7 @@
 //!
 //! The first lines of each example explain how to run it.
 #![forbid(unsafe_code)]
+#![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
 
 mod adoption;
 mod commands;

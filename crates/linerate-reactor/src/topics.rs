@@ -8,9 +8,8 @@ use std::collections::HashMap;
 use self::options::TopicOptions;
 
 /// The error returned when a subscription is refused.
-///
-/// This enum is exhaustive: there are only these two limits.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SubscribeError {
     /// The name of the topic is longer than [`Options::topic_bytes_max`](crate::Options).
     #[error("topic name of {bytes} bytes exceeds the limit of {bytes_max}")]

@@ -1,5 +1,8 @@
 //! Finds given bytes in a block, as a bit mask.
 
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod neon;
+
 /// The number of bytes in a block: one for each bit of a mask.
 pub(crate) const BLOCK_LEN: usize = 64;
 
@@ -30,11 +33,13 @@ pub(crate) fn find_any<const N: usize>(block: &[u8; BLOCK_LEN], wanted: [u8; N])
     mask
 }
 
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) use find_any_portable as find_any;
+#[cfg(target_arch = "aarch64")]
+pub(crate) use neon::find_any;
 
 /// Returns the same as [`find_any`], by arithmetic on words.
-#[cfg(any(not(target_arch = "x86_64"), test))]
+#[cfg(any(not(any(target_arch = "x86_64", target_arch = "aarch64")), test))]
 #[inline]
 pub(crate) fn find_any_portable<const N: usize>(block: &[u8; BLOCK_LEN], wanted: [u8; N]) -> u64 {
     const LOW: u64 = u64::from_ne_bytes([0x01; 8]);

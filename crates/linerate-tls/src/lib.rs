@@ -2,8 +2,8 @@
 //! alert that the standards require.
 //!
 //! - [`HelloReader`] inspects the first message of a client before rustls sees it. It does no I/O.
-//! - [`provider()`] is a crypto provider that rejects invalid records that rustls would accept;
-//!   [`strict`] makes one from another provider.
+//! - [`provider()`] is the crypto provider of the program, or that of *ring*, changed so that it
+//!   rejects invalid records that rustls would accept; [`strict`] changes any other provider.
 //!
 //! ```
 //! use linerate_tls::{HelloError, HelloReader};
@@ -13,6 +13,7 @@
 //! assert_eq!(reader.handle_input(close_notify), Err(HelloError::Alerted));
 //! ```
 #![forbid(unsafe_code)]
+#![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
 
 mod client_hello;
 mod provider;

@@ -16,12 +16,13 @@ use rustls::{
             MessageDecrypter, MessageEncrypter, Tls12AeadAlgorithm, Tls13AeadAlgorithm,
             UnsupportedOperationError,
         },
-        ring,
     },
 };
 
-/// Returns the crypto provider that all configurations of `linerate` use: the provider of *ring*,
-/// made [`strict`].
+/// Returns the crypto provider that all configurations of `linerate` use, made [`strict`].
+///
+/// It is the provider that the program has installed before the first call
+/// ([`CryptoProvider::install_default`]), or else that of *ring*, if the feature `ring` is enabled.
 ///
 /// Use it to build your own configuration:
 ///
@@ -35,10 +36,27 @@ use rustls::{
 ///     .with_no_client_auth();
 /// # Ok::<(), rustls::Error>(())
 /// ```
+///
+/// # Panics
+/// Panics if no provider is installed and the feature `ring` is disabled.
 pub fn provider() -> Arc<CryptoProvider> {
-    static PROVIDER: LazyLock<Arc<CryptoProvider>> =
-        LazyLock::new(|| Arc::new(strict(ring::default_provider())));
+    static PROVIDER: LazyLock<Arc<CryptoProvider>> = LazyLock::new(|| {
+        let installed =
+            CryptoProvider::get_default().map(|provider| CryptoProvider::clone(provider));
+        Arc::new(strict(installed.or_else(bundled).expect(
+            "TLS needs a crypto provider: install one with `CryptoProvider::install_default`, or enable \
+             the feature `ring`",
+        )))
+    });
     PROVIDER.clone()
+}
+
+/// Returns the provider that is compiled in.
+fn bundled() -> Option<CryptoProvider> {
+    #[cfg(feature = "ring")]
+    return Some(rustls::crypto::ring::default_provider());
+    #[cfg(not(feature = "ring"))]
+    None
 }
 
 /// Returns `provider` with cipher suites that reject empty handshake messages and alerts.
@@ -167,5 +185,5 @@ fn common(common: &CipherSuiteCommon) -> CipherSuiteCommon {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "ring"))]
 mod tests;

@@ -247,6 +247,10 @@ impl PendingTransport {
 
 /// Why a request was not upgraded; as a response, it has the appropriate status.
 #[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a rejection is the error and nothing else"
+)]
 pub struct HandshakeRejection(pub HandshakeError);
 
 impl IntoResponse for HandshakeRejection {

@@ -47,6 +47,7 @@
 //! no message is lost and no frame is cut short. A `send` that is dropped before it completes sends
 //! nothing.
 #![forbid(unsafe_code)]
+#![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
 
 mod attempts;
 #[cfg(feature = "axum")]

@@ -22,6 +22,10 @@ use crate::pool;
 /// assert_eq!((message.as_text(), message.len()), (None, 4));
 /// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "RFC 6455 §5.6 has two kinds of messages"
+)]
 pub enum Message {
     /// Arbitrary bytes.
     Binary(Binary),

@@ -42,7 +42,7 @@ export interface ClientOptions {
   requestTimeoutMs?: number;
   /** How much later than announced a ping may arrive. Default: 10,000. */
   pingGraceMs?: number;
-  /** Parts of the runtime to replace, such as a missing `WebSocket`. */
+  /** Parts of the runtime to replace, such as its `WebSocket`. */
   environment?: Partial<Environment>;
 }
 

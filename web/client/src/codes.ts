@@ -8,6 +8,8 @@ export const UNAUTHORIZED = 1;
 export const TRANSPORT_CLOSED = 2;
 /** The server violated the protocol. */
 export const BAD_PROTOCOL = 3;
+/** There is no WebSocket to connect with. */
+export const NO_WEBSOCKET = 4;
 /** The server was silent for too long. */
 export const NO_PING = 11;
 /** The client ended the subscription itself. */

@@ -3,10 +3,11 @@
 import { type Backoff, retryDelayMs } from "./backoff.js";
 import * as codes from "./codes.js";
 import type { Endpoints } from "./endpoints.js";
-import type { Environment } from "./environment.js";
+import type { Environment, WebSocketConstructor } from "./environment.js";
 import { asError, ConnectionLost, ServerError, TimedOut, Unauthorized } from "./errors.js";
+import { findWebSocket } from "./find-websocket.js";
 import { HttpStreamLink } from "./http-stream-link.js";
-import type { Link, LinkEvents, OpenLink, Transport } from "./link.js";
+import type { Link, LinkEvents, Transport } from "./link.js";
 import type {
   Commands,
   ConnectRequest,
@@ -23,11 +24,6 @@ import { WebSocketLink } from "./websocket-link.js";
 
 /** After a connection has been open for this long, the delay starts from the shortest again. */
 const SETTLED_MS = 5_000;
-
-const OPEN: Record<Transport, OpenLink> = {
-  websocket: (...link) => new WebSocketLink(...link),
-  http_stream: (...link) => new HttpStreamLink(...link),
-};
 
 export type ConnectionState = "disconnected" | "connecting" | "connected";
 
@@ -64,6 +60,8 @@ export class Connection {
   readonly #environment: Environment;
   readonly #events: ConnectionEvents;
   readonly #transports: TransportChoice;
+  /** `undefined` until one is needed and found. */
+  #webSocket: WebSocketConstructor | undefined;
   #state: ConnectionState = "disconnected";
   /** Counts attempts, so that late events of an earlier attempt are recognised. */
   #attempt = 0;
@@ -86,6 +84,7 @@ export class Connection {
     this.#options = options;
     this.#environment = environment;
     this.#events = events;
+    this.#webSocket = environment.WebSocket;
     this.#transports = new TransportChoice(options.transports);
     this.#requests = new Requests(environment, options.requestTimeoutMs);
   }
@@ -167,10 +166,34 @@ export class Connection {
     this.#after(connectTimeoutMs, () =>
       this.#handleLost(codes.TRANSPORT_CLOSED, `no connection within ${connectTimeoutMs} ms`),
     );
+    const events = this.#linkEvents(token);
+    if (this.#transports.current === "http_stream") {
+      this.#link = new HttpStreamLink(this.#endpoints, this.#environment, events);
+    } else if (this.#webSocket !== undefined) {
+      this.#openWebSocket(this.#webSocket, events);
+    } else {
+      this.#findWebSocket(events);
+    }
+  }
+
+  #findWebSocket(events: LinkEvents): void {
+    const attempt = this.#attempt;
+    findWebSocket(this.#environment).then(
+      (found) => {
+        this.#webSocket = found;
+        if (attempt === this.#attempt) {
+          this.#openWebSocket(found, events);
+        }
+      },
+      (error: unknown) =>
+        attempt === this.#attempt && this.stop(codes.NO_WEBSOCKET, asError(error).message),
+    );
+  }
+
+  #openWebSocket(WebSocket: WebSocketConstructor, events: LinkEvents): void {
     const attempt = this.#attempt;
     try {
-      const open = OPEN[this.#transports.current];
-      this.#link = open(this.#endpoints, this.#environment, this.#linkEvents(token));
+      this.#link = new WebSocketLink(this.#endpoints, WebSocket, events);
     } catch (error) {
       // Reported after the constructor has returned, like all other events of a link.
       queueMicrotask(() => {

@@ -16,8 +16,10 @@ export type WebSocketConstructor = new (url: string, subprotocols: string[]) => 
 
 /** Where the client runs; each part can be replaced, as tests and older runtimes do. */
 export interface Environment {
-  /** `undefined` if there is none: HTTP streaming is then used. */
+  /** `undefined` if there is none: an installed package is then used. */
   readonly WebSocket: WebSocketConstructor | undefined;
+  /** Imports a package that may not be installed. */
+  readonly importPackage: (name: string) => Promise<Record<string, unknown>>;
   readonly fetch: typeof globalThis.fetch;
   /** Calls `callback` once after `delayMs`; returns a function that cancels the call. */
   readonly after: (delayMs: number, callback: () => void) => () => void;
@@ -34,6 +36,8 @@ const DELAY_MS_MAX = 2_147_483_647;
 export function environmentWith(given: Partial<Environment> = {}): Environment {
   return {
     WebSocket: globalThis.WebSocket as WebSocketConstructor | undefined,
+    // Bundlers must not look for the package: it is needed in few runtimes.
+    importPackage: (name) => import(/* webpackIgnore: true */ /* @vite-ignore */ name),
     fetch: (...request) => globalThis.fetch(...request),
     after(delayMs, callback) {
       const timer = setTimeout(callback, Math.min(delayMs, DELAY_MS_MAX));

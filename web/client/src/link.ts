@@ -1,7 +1,5 @@
 // One connection to a server, over any transport.
 
-import type { Endpoints } from "./endpoints.js";
-import type { Environment } from "./environment.js";
 import type { Reply } from "./messages.js";
 
 /** The transport of messages. */
@@ -24,8 +22,6 @@ export interface Link {
   /** Ends the link without an event. */
   close(): void;
 }
-
-export type OpenLink = (endpoints: Endpoints, environment: Environment, events: LinkEvents) => Link;
 
 /** Parses control messages, one per line; throws a `SyntaxError` if one is not JSON. */
 export function parseLines(text: string): Reply[] {

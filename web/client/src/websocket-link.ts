@@ -2,7 +2,7 @@
 
 import { BAD_PROTOCOL, TRANSPORT_CLOSED } from "./codes.js";
 import type { Endpoints } from "./endpoints.js";
-import type { Environment, WebSocketLike } from "./environment.js";
+import type { WebSocketConstructor, WebSocketLike } from "./environment.js";
 import { type Link, type LinkEvents, parseLines } from "./link.js";
 
 const SUBPROTOCOL = "linerate.v1";
@@ -12,13 +12,10 @@ export class WebSocketLink implements Link {
   readonly #events: LinkEvents;
   #ended = false;
 
-  /** Throws if this runtime has no `WebSocket`, or if it refuses the address. */
-  constructor(endpoints: Endpoints, environment: Environment, events: LinkEvents) {
-    if (environment.WebSocket === undefined) {
-      throw new Error("this runtime has no WebSocket");
-    }
+  /** Throws if `WebSocket` refuses the address. */
+  constructor(endpoints: Endpoints, WebSocket: WebSocketConstructor, events: LinkEvents) {
     this.#events = events;
-    const socket = new environment.WebSocket(endpoints.websocket, [SUBPROTOCOL]);
+    const socket = new WebSocket(endpoints.websocket, [SUBPROTOCOL]);
     socket.binaryType = "arraybuffer";
     socket.onopen = () => this.#ended || events.opened();
     socket.onmessage = ({ data }: { data: string | ArrayBuffer }) => this.#receive(data);

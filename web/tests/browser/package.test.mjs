@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { readFile, readdir, writeFile } from "node:fs/promises";
+import { cp, readFile, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -55,17 +55,20 @@ test("the package contains its code, types and manual, and nothing else", async 
 test("Node.js can import the package and connect to the server", async () => {
   const program = `
     import { connect } from "linerate";
-    const client = connect(process.argv[2], globalThis.WebSocket ? {} : { transports: ["http_stream"] });
+    const client = connect(process.argv[2]);
     const channel = client.subscribe("demo:package");
     await new Promise((resolve) => channel.on("subscribed", resolve));
     const first = channel[Symbol.asyncIterator]().next();
     await client.publish("demo:package", { hello: "world" });
     console.log(JSON.stringify((await first).value.json()));
+    console.log(client.transport);
     client.close();
   `;
   await writeFile(join(folder.path, "consumer.mjs"), program);
+  // What `npm install ws` does, without a registry.
+  await cp(join(WEB, "node_modules/ws"), join(folder.path, "node_modules/ws"), { recursive: true });
   const printed = await run(process.execPath, ["consumer.mjs", server.url], folder.path);
-  assert.deepEqual(JSON.parse(printed), { hello: "world" });
+  assert.equal(printed, '{"hello":"world"}\nwebsocket\n');
 });
 
 /** Application code that TypeScript must accept, and lines that it must refuse. */

@@ -40,12 +40,11 @@ pub fn run(driver: DriverKind) -> kit::Result {
 /// its context only with 15 bits.
 fn deflate(wanted: kit::Deflate) -> Deflate {
     let takeover = wanted == kit::Deflate::Takeover;
-    Deflate {
-        takeover,
-        peer_takeover: takeover,
-        peer_window_bits: 15,
-        ..Deflate::default()
-    }
+    let mut deflate = Deflate::default();
+    deflate.takeover = takeover;
+    deflate.peer_takeover = takeover;
+    deflate.peer_window_bits = 15;
+    deflate
 }
 
 /// Messages of this size or more are counted in pieces as they arrive.

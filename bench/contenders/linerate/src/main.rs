@@ -34,12 +34,11 @@ fn main() -> kit::Result {
 /// its context only with 15 bits.
 fn deflate(wanted: kit::Deflate) -> Deflate {
     let takeover = wanted == kit::Deflate::Takeover;
-    Deflate {
-        takeover,
-        peer_takeover: takeover,
-        peer_window_bits: 15,
-        ..Deflate::default()
-    }
+    let mut deflate = Deflate::default();
+    deflate.takeover = takeover;
+    deflate.peer_takeover = takeover;
+    deflate.peer_window_bits = 15;
+    deflate
 }
 
 async fn talk(mut ws: WebSocket, service: Service, hub: Hub<Publication>) -> linerate::Result<()> {

@@ -210,13 +210,10 @@ fn offer(request: &mut Vec<u8>, deflate: Deflate) {
 /// Returns the settings by which the answer to [`offer`] is judged.
 fn settings(deflate: Deflate) -> deflate::Deflate {
     let takes_over = deflate == Deflate::Takeover;
-    deflate::Deflate {
-        window_bits: WINDOW_BITS,
-        peer_window_bits: WINDOW_BITS,
-        takeover: takes_over,
-        peer_takeover: takes_over,
-        ..deflate::Deflate::default()
-    }
+    let mut settings = deflate::Deflate::default();
+    (settings.window_bits, settings.peer_window_bits) = (WINDOW_BITS, WINDOW_BITS);
+    (settings.takeover, settings.peer_takeover) = (takes_over, takes_over);
+    settings
 }
 
 /// Tells an agreement that was not offered from other failures.

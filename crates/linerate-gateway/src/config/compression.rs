@@ -28,13 +28,14 @@ impl CompressionOptions {
     ///
     /// Our own messages never refer back, because each is compressed once for all its recipients.
     pub(crate) fn deflate(&self) -> Option<Deflate> {
-        self.enabled.then(|| Deflate {
-            level: self.level,
-            message_bytes_min: self.message_bytes_min,
-            window_bits: 15,
-            takeover: false,
-            peer_takeover: self.takeover,
-            ..Deflate::default()
+        self.enabled.then(|| {
+            let mut deflate = Deflate::default();
+            deflate.level = self.level;
+            deflate.message_bytes_min = self.message_bytes_min;
+            deflate.window_bits = 15;
+            deflate.takeover = false;
+            deflate.peer_takeover = self.takeover;
+            deflate
         })
     }
 

@@ -51,10 +51,8 @@ async fn it_is_off_unless_asked_for() {
 async fn publications_reach_those_who_compress_and_those_who_do_not() {
     for takeover in [false, true] {
         let gateway = Gateway::open(&format!("{ON}\ntakeover = {takeover}")).await;
-        let narrow = Deflate {
-            peer_window_bits: 9,
-            ..Deflate::default()
-        };
+        let mut narrow = Deflate::default();
+        narrow.peer_window_bits = 9;
         let (with, small) = client(Some(Deflate::default()));
         let (without, large) = client(None);
         let (narrow, _) = client(Some(narrow));
@@ -81,9 +79,10 @@ async fn publications_reach_those_who_compress_and_those_who_do_not() {
 #[tokio::test]
 async fn commands_and_replies_are_compressed_too() {
     let gateway = Gateway::open(&format!("{ON}\nmessage_bytes_min = 1\ntakeover = true")).await;
-    let (client, _) = client(Some(Deflate {
-        message_bytes_min: 1,
-        ..Deflate::default()
+    let (client, _) = client(Some({
+        let mut deflate = Deflate::default();
+        deflate.message_bytes_min = 1;
+        deflate
     }));
     let mut json = Json::open_as(&gateway, &client).await;
     assert!(

@@ -112,11 +112,13 @@ impl Frames {
     /// frame is not its settings.
     fn step(&mut self, input: &[u8]) -> Option<usize> {
         match &mut self.position {
-            Position::Head { bytes: 0, .. } if let Some(head) = input.first_chunk() => {
-                self.position = self.handle_head(Head::decode(*head))?;
-                Some(HEAD_BYTES)
-            }
             Position::Head { head, bytes } => {
+                if *bytes == 0
+                    && let Some(head) = input.first_chunk()
+                {
+                    self.position = self.handle_head(Head::decode(*head))?;
+                    return Some(HEAD_BYTES);
+                }
                 let taken = input.len().min(HEAD_BYTES - *bytes);
                 head[*bytes..*bytes + taken].copy_from_slice(&input[..taken]);
                 *bytes += taken;

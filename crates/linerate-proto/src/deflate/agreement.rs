@@ -4,6 +4,7 @@ use core::fmt;
 
 /// The negotiated parameters, from the point of view of one end.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(clippy::exhaustive_structs, reason = "a connection has two directions")]
 pub struct Agreement {
     /// The parameters of our messages.
     pub sending: Context,
@@ -13,6 +14,10 @@ pub struct Agreement {
 
 /// The parameters of one direction: how far back its messages may refer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "RFC 7692 §7.1 has these two parameters"
+)]
 pub struct Context {
     /// The size of the window: 2^`window_bits` bytes, 8 to 15.
     pub window_bits: u8,

@@ -37,6 +37,10 @@ pub trait Pool: Sync {
 
 /// A pool that keeps nothing: each message creates its own state.
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a unit struct is its own constructor"
+)]
 pub struct Unpooled;
 
 impl Pool for Unpooled {
@@ -125,6 +129,10 @@ impl Stock {
 /// A pool for each thread: at most 16 states of each kind, which take up to 5 MiB.
 #[cfg(feature = "std")]
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a unit struct is its own constructor"
+)]
 pub struct ThreadPool;
 
 #[cfg(feature = "std")]

@@ -7,6 +7,7 @@ use crate::{close_code::CloseCode, error::SendError};
 /// This enum is exhaustive: it has the states of the RFC except `Connecting`, which
 /// [`handshake`](crate::handshake) covers.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[expect(clippy::exhaustive_enums, reason = "the states of RFC 6455")]
 pub enum State {
     /// Messages may be sent and received.
     Open,
@@ -19,6 +20,10 @@ pub enum State {
 
 /// How a connection ended.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "other transports, such as a browser, build it too"
+)]
 pub struct Closed {
     /// The code of the peer's Close frame, or a code that is never sent:
     /// [`NO_STATUS`](Self::NO_STATUS) or [`ABNORMAL`](Self::ABNORMAL).

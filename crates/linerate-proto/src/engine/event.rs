@@ -10,9 +10,11 @@ use linerate_simd::{
 use crate::{close::CloseFrame, error::ProtocolError, opcode::MessageKind, role::MaskKey};
 
 /// A message, a chunk of one, or a control frame; payloads borrow from the input.
-///
-/// This enum is exhaustive.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "a consumer must handle each kind, or it would lose data"
+)]
 pub enum Event<'a> {
     /// A whole binary message.
     Binary(&'a [u8]),
@@ -33,6 +35,7 @@ pub enum Event<'a> {
 /// The chunks of a message arrive in order and without gaps; only control frames can come between
 /// them. Text is validated up to the end of each chunk; a chunk may end inside a code point.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(clippy::exhaustive_structs, reason = "relays and tests build chunks")]
 pub struct Chunk<'a> {
     /// The kind of the message.
     pub kind: MessageKind,
@@ -48,6 +51,10 @@ pub struct Chunk<'a> {
 ///
 /// This enum is exhaustive: the protocol has only these two kinds (RFC 6455 §5.6).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "RFC 6455 §5.6 has two kinds of messages"
+)]
 pub enum Message<'a> {
     /// Arbitrary bytes.
     Binary(&'a [u8]),
@@ -78,6 +85,10 @@ impl<'a> Message<'a> {
 /// A message that was read in place from the input; see
 /// [`Engine::take_message`](super::Engine::take_message).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "its three parts are matched as a whole"
+)]
 pub struct InPlaceMessage<'i> {
     /// The message, unmasked and, if it is text, validated.
     pub message: Message<'i>,
@@ -89,9 +100,11 @@ pub struct InPlaceMessage<'i> {
 
 /// Like [`Event`], but messages are still masked; see
 /// [`Events::next_raw`](super::Events::next_raw).
-///
-/// This enum is exhaustive.
 #[derive(Debug)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "a consumer must handle each kind, or it would lose data"
+)]
 pub enum RawEvent<'a> {
     /// The peer's Close frame; ours is queued, and no more events follow.
     Close(CloseFrame<'a>),

@@ -4,6 +4,7 @@ use crate::{error::ProtocolError, opcode::Opcode, role::MaskKey};
 
 /// A decoded frame header.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(clippy::exhaustive_structs, reason = "RFC 6455 §5.2 has these parts")]
 pub struct Header {
     /// True if this is the last fragment of its message.
     pub fin: bool,

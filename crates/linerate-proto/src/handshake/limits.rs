@@ -7,10 +7,12 @@ use core::time::Duration;
 /// ```
 /// use linerate_proto::handshake::HandshakeLimits;
 ///
-/// let limits = HandshakeLimits { head_bytes_max: 8 * 1024, ..HandshakeLimits::default() };
+/// let mut limits = HandshakeLimits::default();
+/// limits.head_bytes_max = 8 * 1024;
 /// assert_eq!(limits.headers_max, 100);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HandshakeLimits {
     /// The maximum size of a request or response head in bytes, including its empty last line.
     /// Default: 16 KiB, which is twice the usual total of a browser's large cookies (4 KiB each),

@@ -10,6 +10,10 @@ use super::{BuildError, HandshakeError, Request};
 
 /// How a request was transported; together with `Host` it determines our own origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "an origin of a browser that may open a WebSocket has one of these two"
+)]
 pub enum Scheme {
     /// Without encryption.
     Http,

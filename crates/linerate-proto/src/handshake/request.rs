@@ -19,6 +19,10 @@ pub use pseudo::PseudoHeaders;
 
 /// The HTTP version of a request. This crate does not support any others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "a new version of HTTP would be a breaking change"
+)]
 pub enum HttpVersion {
     /// HTTP/1.0, which does not support upgrades (RFC 9110 §7.8).
     Http10,
@@ -38,8 +42,9 @@ impl HttpVersion {
     }
 }
 
-/// How the body of a request is framed (RFC 9112 §6.3). This enum is exhaustive.
+/// How the body of a request is framed (RFC 9112 §6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "RFC 9112 §6.3 has no other kinds")]
 pub enum RequestBody {
     /// The body is sent in chunks, which the caller must parse.
     Chunked,

@@ -12,6 +12,7 @@ use super::{Host, UrlError, encode};
 
 /// The part of a URL between `//` and the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "RFC 3986 §3.2 has these parts")]
 pub struct Authority {
     /// The user and the password, if any.
     pub credentials: Option<Credentials>,
@@ -23,6 +24,10 @@ pub struct Authority {
 
 /// A user and a password, without percent-encoding.
 #[derive(Clone, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "callers build it from a user and a password"
+)]
 pub struct Credentials {
     /// The user.
     pub user: Vec<u8>,

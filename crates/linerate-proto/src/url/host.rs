@@ -11,6 +11,10 @@ use super::UrlError;
 
 /// The host of a URL. RFC 3986 has no other kinds in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "RFC 3986 §3.2.2 has no other kinds in use"
+)]
 pub enum Host {
     /// An IPv4 address.
     Ipv4(Ipv4Addr),

@@ -82,10 +82,8 @@ fn f15_a_new_message_inside_a_fragmented_one_fails_with_1002() {
 
 /// Feeds a first fragment and then the same continuation `count` times to an engine with `limits`.
 fn continuations(role: Role, limits: Limits, payload: &[u8], count: usize) -> Record {
-    let config = Config {
-        limits,
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.limits = limits;
     let mut engine = Engine::new(TestEndpoint(role), Arc::new(config), Duration::ZERO);
     let first = Frame::new(0x2, b"")
         .with_fin(false)
@@ -98,10 +96,8 @@ fn continuations(role: Role, limits: Limits, payload: &[u8], count: usize) -> Re
 
 #[test]
 fn f16_endless_small_fragments_fail_with_1008_at_their_number() {
-    let limits = Limits {
-        fragments_max: 1_000,
-        ..Limits::default()
-    };
+    let mut limits = Limits::default();
+    limits.fragments_max = 1_000;
     for role in ROLES {
         let record = continuations(role, limits, b"x", 999);
         assert_eq!(record.seen, []);
@@ -134,10 +130,8 @@ fn f16_a_message_of_one_frame_counts_as_one_fragment() {
 
 #[test]
 fn f16_endless_small_fragments_fail_with_1009_at_their_sum() {
-    let limits = Limits {
-        message_bytes_max: 1_000,
-        ..Limits::default()
-    };
+    let mut limits = Limits::default();
+    limits.message_bytes_max = 1_000;
     for role in ROLES {
         let record = continuations(role, limits, b"x", 1_000);
         assert_eq!(record.seen, []);

@@ -224,9 +224,10 @@ fn a_due_ping_is_not_sent_with_our_close() {
 #[test]
 fn without_an_interval_there_is_no_deadline() {
     for ping_interval in [None, Some(Duration::ZERO)] {
-        let mut pair = Pair::new(Config {
-            ping_interval,
-            ..config()
+        let mut pair = Pair::new({
+            let mut config = config();
+            config.ping_interval = ping_interval;
+            config
         });
         assert_eq!(pair.server.engine.poll_timeout(), None);
         pair.advance(Duration::from_secs(1_000_000));

@@ -11,10 +11,8 @@ use linerate_testkit::{
 use crate::situation::{ROLES, Situation, assert_fails, close_frame};
 
 fn limited(role: Role, limits: Limits) -> Engine<TestEndpoint> {
-    let config = Config {
-        limits,
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.limits = limits;
     Engine::new(TestEndpoint(role), Arc::new(config), Duration::ZERO)
 }
 
@@ -23,10 +21,9 @@ fn read(engine: impl Fn() -> Engine<TestEndpoint>, wire: &[u8]) -> Record {
 }
 
 fn message_limit(message_bytes_max: u64) -> Limits {
-    Limits {
-        message_bytes_max,
-        ..Limits::default()
-    }
+    let mut limits = Limits::default();
+    limits.message_bytes_max = message_bytes_max;
+    limits
 }
 
 fn failed(role: Role, error: ProtocolError, code: u16) -> Record {
@@ -139,10 +136,8 @@ fn f08_sums_near_the_largest_numbers_do_not_wrap() {
 
 #[test]
 fn f08_a_frame_of_exactly_the_limit_is_accepted_and_one_byte_more_fails_with_1009() {
-    let limits = Limits {
-        frame_bytes_max: 4,
-        ..Limits::default()
-    };
+    let mut limits = Limits::default();
+    limits.frame_bytes_max = 4;
     for role in ROLES {
         let frames = |bytes| {
             let fragment = Frame::new(0x1, b"abcd").with_fin(false).to_role(role);
@@ -162,10 +157,8 @@ fn f08_a_frame_of_exactly_the_limit_is_accepted_and_one_byte_more_fails_with_100
 
 #[test]
 fn f08_the_limit_on_frames_applies_to_messages_of_one_frame() {
-    let limits = Limits {
-        frame_bytes_max: 4,
-        ..Limits::default()
-    };
+    let mut limits = Limits::default();
+    limits.frame_bytes_max = 4;
     for role in ROLES {
         let frame = |bytes| Frame::new(0x1, bytes).to_role(role).to_bytes();
         let record = read(|| limited(role, limits), &frame(b"abcd"));

@@ -68,6 +68,7 @@ impl FromStr for DriverKind {
 /// The error returned when no driver has the given name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("unknown driver; expected one of {}", DriverKind::ALL.map(DriverKind::as_str).join(", "))]
+#[non_exhaustive]
 pub struct UnknownDriver;
 
 #[cfg(test)]

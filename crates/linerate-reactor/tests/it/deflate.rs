@@ -29,11 +29,10 @@ const CODES: &[u8] = b"\xec\xc1\x01\x01\x00\x00\x00\x80\x90\xfe\xaf\xee\x08\x0a"
 
 /// Returns options for compressing each message independently.
 fn each() -> Deflate {
-    Deflate {
-        takeover: false,
-        peer_takeover: false,
-        ..Deflate::default()
-    }
+    let mut deflate = Deflate::default();
+    deflate.takeover = false;
+    deflate.peer_takeover = false;
+    deflate
 }
 
 fn options(deflate: Option<Deflate>) -> Options {
@@ -291,10 +290,8 @@ fn x14_pings_between_compressed_fragments_are_answered() {
 #[test]
 fn x12_connections_count_their_windows_and_give_them_back() {
     static BUDGET: Budget = Budget::new(16 << 10);
-    let deflate = Deflate {
-        budget: &BUDGET,
-        ..Deflate::default()
-    };
+    let mut deflate = Deflate::default();
+    deflate.budget = &BUDGET;
     let server = Running::start(Echo, 1, options(Some(deflate)));
     let plain = Raw::open(server.address);
     assert_eq!(BUDGET.used(), 0, "compression was not negotiated");

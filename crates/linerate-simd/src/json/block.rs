@@ -56,7 +56,26 @@ pub(super) fn classify_baseline(block: &[u8; BLOCK_LEN]) -> Classes {
     classes
 }
 
-#[cfg(not(target_arch = "x86_64"))]
+/// Classifies the bytes of a block.
+#[cfg(target_arch = "aarch64")]
+#[inline]
+pub(super) fn classify_baseline(block: &[u8; BLOCK_LEN]) -> Classes {
+    use crate::block::neon::{is, lanes, mask, or, with_bits};
+
+    let lanes = lanes(block);
+    let all = |byte: u8| mask(lanes.map(|lane| is(lane, byte)));
+    // "[" and "]" are "{" and "}" without this bit.
+    let folded = lanes.map(|lane| with_bits(lane, 0x20));
+    Classes {
+        backslashes: all(b'\\'),
+        brackets: mask(folded.map(|lane| or(is(lane, b'{'), is(lane, b'}')))),
+        colons: all(b':'),
+        commas: all(b','),
+        quotes: all(b'"'),
+    }
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(super) use classify_portable as classify_baseline;
 
 /// Returns the same as [`classify_baseline`], with AVX2: 32 bytes at a time.
@@ -115,7 +134,7 @@ pub(super) fn classify_avx512(block: &[u8; BLOCK_LEN]) -> Classes {
 }
 
 /// Returns the same as [`classify_baseline`], byte by byte.
-#[cfg(any(not(target_arch = "x86_64"), test))]
+#[cfg(any(not(any(target_arch = "x86_64", target_arch = "aarch64")), test))]
 pub(super) fn classify_portable(block: &[u8; BLOCK_LEN]) -> Classes {
     let mask = |is: fn(u8) -> bool| {
         let bits = block.iter().enumerate();

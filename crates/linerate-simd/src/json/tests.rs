@@ -73,6 +73,7 @@ fn assert_equals_naive(text: &[u8]) -> bool {
 type Kernel = fn(&[u8; BLOCK_LEN]) -> Classes;
 
 fn kernels() -> Vec<Kernel> {
+    #[allow(unused_mut, reason = "only x86-64 has more kernels")]
     let mut kernels: Vec<Kernel> = vec![classify_baseline, classify_portable];
     #[cfg(all(target_arch = "x86_64", feature = "std"))]
     if std::arch::is_x86_feature_detected!("avx2") {

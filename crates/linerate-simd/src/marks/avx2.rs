@@ -29,8 +29,11 @@ pub(super) fn marks(block: &[u8; BLOCK_LEN]) -> u64 {
         NO, 0, QUOTE, 0, 0, 0, 0, 0, 0, 0, LF, 0, BACKSLASH, 0, 0, 0, //
         NO, 0, QUOTE, 0, 0, 0, 0, 0, 0, 0, LF, 0, BACKSLASH, 0, 0, 0,
     );
-    // Prefetching is harmless if there is no memory at this address.
-    _mm_prefetch::<_MM_HINT_T0>(block.as_ptr().wrapping_add(AHEAD).cast());
+    #[allow(unused_unsafe, reason = "older compilers call this function unsafe")]
+    // SAFETY: prefetching is harmless if there is no memory at this address.
+    unsafe {
+        _mm_prefetch::<_MM_HINT_T0>(block.as_ptr().wrapping_add(AHEAD).cast());
+    }
     let (lanes, _) = block.as_chunks::<32>();
     let mut mask = 0;
     for (i, lane) in lanes.iter().enumerate() {

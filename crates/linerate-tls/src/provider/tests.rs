@@ -5,7 +5,10 @@ use std::io::{Read, Write};
 use rustls::{
     AlertDescription, ClientConfig, ClientConnection, RootCertStore, ServerConfig,
     ServerConnection, SignatureScheme, SupportedProtocolVersion,
-    crypto::cipher::{OutboundChunks, OutboundOpaqueMessage, OutboundPlainMessage},
+    crypto::{
+        cipher::{OutboundChunks, OutboundOpaqueMessage, OutboundPlainMessage},
+        ring,
+    },
     pki_types::PrivateKeyDer,
     version::{TLS12, TLS13},
 };

@@ -169,15 +169,14 @@ impl Case {
 /// Returns our compression settings for a turn; the compression level also varies.
 fn deflate(turn: usize) -> Deflate {
     let (takeover, peer_takeover, window_bits, peer_window_bits) = OURS[turn % OURS.len()];
-    Deflate {
-        level: [4, 1, 9, 6][turn % 4],
-        message_bytes_min: [64, 0][turn % 2],
-        takeover,
-        peer_takeover,
-        window_bits,
-        peer_window_bits,
-        ..Deflate::default()
-    }
+    let mut deflate = Deflate::default();
+    deflate.level = [4, 1, 9, 6][turn % 4];
+    deflate.message_bytes_min = [64, 0][turn % 2];
+    deflate.takeover = takeover;
+    deflate.peer_takeover = peer_takeover;
+    deflate.window_bits = window_bits;
+    deflate.peer_window_bits = peer_window_bits;
+    deflate
 }
 
 impl fmt::Display for Case {

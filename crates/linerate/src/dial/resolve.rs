@@ -23,6 +23,10 @@ pub type ResolveFuture<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAd
 
 /// Resolves names as the operating system does, which also orders the addresses (RFC 6724).
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a unit struct is its own constructor"
+)]
 pub struct SystemResolver;
 
 impl Resolve for SystemResolver {

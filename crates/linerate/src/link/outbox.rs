@@ -87,7 +87,10 @@ impl Outbox {
         let boundary = self.next_boundary();
         let is_begun = |first: &mut Segment| boundary.is_none() || first.is_begun();
         let segments = self.segments.take();
-        let first = segments.and_then(|mut segments| segments.pop_front_if(is_begun));
+        let first = segments.and_then(|mut segments| {
+            let first_is_begun = segments.front_mut().is_some_and(is_begun);
+            segments.pop_front().filter(|_| first_is_begun)
+        });
         match first {
             Some(mut first) => {
                 drop(first.split_at_next_boundary());

@@ -44,6 +44,7 @@ pub enum RelayError {
 ///
 /// The enum is exhaustive because there are exactly two.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(clippy::exhaustive_enums, reason = "a relay has two ends")]
 pub enum RelayEnd {
     /// The first connection.
     First,

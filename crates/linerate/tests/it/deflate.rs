@@ -163,10 +163,8 @@ async fn x01_a_bomb_is_answered_1009() {
 #[tokio::test]
 async fn x12_connections_count_their_windows_and_give_them_back() {
     static BUDGET: Budget = Budget::new(1 << 20);
-    let deflate = Deflate {
-        budget: &BUDGET,
-        ..Deflate::default()
-    };
+    let mut deflate = Deflate::default();
+    deflate.budget = &BUDGET;
     let server = Server::new().with_options(options(Some(deflate), &Arc::default()));
     let server = Running::start(server, echo).await;
     let mut ws = linerate::connect(&server.url()).await.unwrap();

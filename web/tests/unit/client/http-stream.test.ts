@@ -176,12 +176,3 @@ test("where WebSocket is blocked, HTTP streaming takes over at once", async (t) 
   await connected;
   assert.equal(client.transport, "http_stream");
 });
-
-test("a runtime without WebSocket streams over HTTP", async (t) => {
-  const server = await startServer(t);
-  startClient(t, server.url, {
-    transports: ["websocket", "http_stream"],
-    environment: { WebSocket: undefined },
-  });
-  assert.equal((await server.next()).path, "/prefix/connection/http_stream");
-});

@@ -262,10 +262,9 @@ async fn inflaters_stay_within_a_quarter_of_the_budget_and_those_beyond_it_are_t
     let settings = ["compression.enabled=true", "compression.takeover=true"];
     let mut scene = Scene::start(BUDGET, &settings).await;
     let mut options = linerate::Options::default();
-    options.deflate = Some(Deflate {
-        message_bytes_min: 1,
-        ..Deflate::default()
-    });
+    let mut deflate = Deflate::default();
+    deflate.message_bytes_min = 1;
+    options.deflate = Some(deflate);
     let client = Client::new().with_options(options);
     let url = scene.server.url("/connection/websocket");
     let mut flood = JoinSet::new();

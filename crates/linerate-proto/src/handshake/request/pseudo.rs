@@ -11,6 +11,10 @@ use super::{HandshakeError, HandshakeLimits, HttpVersion, Request};
 
 /// The pseudo-header fields of a request, and its HTTP version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "callers build it, and must pass each field that they have received"
+)]
 pub struct PseudoHeaders<'a> {
     /// The HTTP version; must be HTTP/2 or HTTP/3.
     pub version: HttpVersion,

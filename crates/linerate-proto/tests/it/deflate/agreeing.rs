@@ -187,13 +187,11 @@ fn a_client_offers_its_preference_and_then_a_minimal_fallback() {
     let offered = "permessage-deflate; server_max_window_bits=12; client_max_window_bits=12, \
         permessage-deflate; client_max_window_bits=12";
     assert_eq!(line(Deflate::default()), offered);
-    let simple = Deflate {
-        window_bits: 15,
-        peer_window_bits: 15,
-        takeover: false,
-        peer_takeover: false,
-        ..Deflate::default()
-    };
+    let mut simple = Deflate::default();
+    simple.window_bits = 15;
+    simple.peer_window_bits = 15;
+    simple.takeover = false;
+    simple.peer_takeover = false;
     let offered = "permessage-deflate; server_no_context_takeover; client_no_context_takeover; \
         client_max_window_bits";
     assert_eq!(line(simple), offered);
@@ -284,10 +282,8 @@ fn x06_a_client_fails_on_an_invalid_answer() {
     }
     let other = judged("Sec-WebSocket-Extensions: other\r\n", Deflate::default());
     assert_eq!(other.err(), Some(HandshakeError::ExtensionUnoffered));
-    let frugal = Deflate {
-        peer_takeover: false,
-        ..Deflate::default()
-    };
+    let mut frugal = Deflate::default();
+    frugal.peer_takeover = false;
     let judged = judged(&extension(""), frugal);
     assert_eq!(judged.err(), Some(invalid("server_no_context_takeover")));
 }
@@ -295,10 +291,8 @@ fn x06_a_client_fails_on_an_invalid_answer() {
 #[test]
 fn x12_without_memory_in_the_budget_the_peer_keeps_no_context_either() {
     static BUDGET: Budget = Budget::new(4_095);
-    let options = Deflate {
-        budget: &BUDGET,
-        ..Deflate::default()
-    };
+    let mut options = Deflate::default();
+    options.budget = &BUDGET;
     let (agreement, header) =
         answer(&["permessage-deflate; client_max_window_bits"], &options).unwrap();
     assert_eq!(agreement.receiving, context(12, false));
@@ -310,12 +304,13 @@ fn x12_without_memory_in_the_budget_the_peer_keeps_no_context_either() {
 
 fn options() -> impl Strategy<Value = Deflate> {
     (8_u8..=15, 8_u8..=15, any::<bool>(), any::<bool>()).prop_map(
-        |(window_bits, peer_window_bits, takeover, peer_takeover)| Deflate {
-            window_bits,
-            peer_window_bits,
-            takeover,
-            peer_takeover,
-            ..Deflate::default()
+        |(window_bits, peer_window_bits, takeover, peer_takeover)| {
+            let mut deflate = Deflate::default();
+            deflate.window_bits = window_bits;
+            deflate.peer_window_bits = peer_window_bits;
+            deflate.takeover = takeover;
+            deflate.peer_takeover = peer_takeover;
+            deflate
         },
     )
 }

@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use linerate_proto::{
-    Config, Engine, Limits, ProtocolError, Role,
+    Config, Engine, ProtocolError, Role,
     deflate::{Agreement, Budget, Context, Deflate, Unpooled},
 };
 use linerate_testkit::{Cuts, Frame, Record, Seen, TestEndpoint, feed, feed_on};
@@ -14,12 +14,10 @@ use super::{FULL, compressed, deflated, engine_of, wire};
 const BYTES_MAX: u64 = 100_000;
 
 fn config(message_bytes_max: u64) -> Arc<Config> {
-    Arc::new(Config {
-        limits: Limits {
-            message_bytes_max,
-            ..Limits::default()
-        },
-        ..Config::default()
+    Arc::new({
+        let mut config = Config::default();
+        config.limits.message_bytes_max = message_bytes_max;
+        config
     })
 }
 
@@ -111,10 +109,8 @@ fn x02_incompressible_messages_are_bounded_on_the_wire() {
 #[test]
 fn x02_a_requested_ratio_is_enforced() {
     let frame = [compressed(2, &deflated(&[0; 90_000]))];
-    let options = Deflate {
-        ratio_max: Some(100),
-        ..Deflate::default()
-    };
+    let mut options = Deflate::default();
+    options.ratio_max = Some(100);
     let record = read(&frame, &options, Cuts::Whole);
     let [Seen::Error(error @ ProtocolError::InflateRatio { ratio_max: 100, .. })] = record.seen[..]
     else {
@@ -135,10 +131,8 @@ fn x02_a_requested_ratio_is_enforced() {
 #[test]
 fn x12_unfinished_messages_stay_within_the_budget() {
     static BUDGET: Budget = Budget::new(120 << 10);
-    let options = Deflate {
-        budget: &BUDGET,
-        ..Deflate::default()
-    };
+    let mut options = Deflate::default();
+    options.budget = &BUDGET;
     let context = Context {
         window_bits: 12,
         takeover: true,
@@ -169,10 +163,8 @@ fn x12_unfinished_messages_stay_within_the_budget() {
 #[test]
 fn x12_idle_connections_release_their_windows_when_memory_is_tight() {
     static BUDGET: Budget = Budget::new(20 << 10);
-    let options = Deflate {
-        budget: &BUDGET,
-        ..Deflate::default()
-    };
+    let mut options = Deflate::default();
+    options.budget = &BUDGET;
     let context = Context {
         window_bits: 12,
         takeover: true,

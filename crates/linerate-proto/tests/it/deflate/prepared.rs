@@ -99,10 +99,8 @@ fn without_compression_a_prepared_message_is_sent_uncompressed() {
 
 #[test]
 fn a_narrow_window_accepts_messages_up_to_its_length() {
-    let options = Deflate {
-        window_bits: 12,
-        ..Deflate::default()
-    };
+    let mut options = Deflate::default();
+    options.window_bits = 12;
     let is_sent_compressed = |window_bits, bytes: usize| {
         let context = Context {
             window_bits,

@@ -94,7 +94,8 @@ proptest! {
         from_client: bool,
         seed: u64,
     ) {
-        let options = Deflate { level, ..Deflate::default() };
+        let mut options = Deflate::default();
+options.level = level;
         let sender = if from_client { Role::Client } else { Role::Server };
         let context = Context { window_bits, takeover };
         let (mut sender, mut receiver) = pair(sender, context, &options);
@@ -165,10 +166,8 @@ fn inflate_strictly(window_bits: u8, history: &[u8], wire: &[u8]) -> Vec<u8> {
 fn x05_no_message_refers_back_beyond_its_window() {
     for window_bits in 8..=15 {
         for level in 1..=9 {
-            let options = Deflate {
-                level,
-                ..Deflate::default()
-            };
+            let mut options = Deflate::default();
+            options.level = level;
             let context = Context {
                 window_bits,
                 takeover: true,
@@ -251,10 +250,8 @@ fn short_and_random_messages_are_sent_uncompressed() {
 
 #[test]
 fn an_incompressible_message_is_sent_uncompressed_and_the_next_one_can_be_read() {
-    let options = Deflate {
-        message_bytes_min: 0,
-        ..Deflate::default()
-    };
+    let mut options = Deflate::default();
+    options.message_bytes_min = 0;
     let (mut server, mut client) = pair(Role::Server, FULL, &options);
     let mut out = Vec::new();
     let mut expected = Vec::new();

@@ -8,7 +8,7 @@ use std::{
 };
 
 use linerate_proto::{
-    CloseCode, Config, Engine, Limits, Role,
+    CloseCode, Config, Engine, Role,
     deflate::ThreadPool,
     engine::{Event, MessageKind},
     handshake::ClientHandshake,
@@ -50,13 +50,8 @@ impl Client {
                 break negotiated.deflate();
             }
         };
-        let config = Config {
-            limits: Limits {
-                message_bytes_max: 4 << 20,
-                ..Limits::default()
-            },
-            ..Config::default()
-        };
+        let mut config = Config::default();
+        config.limits.message_bytes_max = 4 << 20;
         let engine = Engine::new(TestEndpoint(Role::Client), Arc::new(config), Duration::ZERO);
         let engine = match (agreed, deflate) {
             (Some(agreement), Some(deflate)) => {
