@@ -172,8 +172,9 @@ impl<'a> Iterator for Drain<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<MessageCow<'a>> {
-        if !self.owned.is_empty()
-            && let Some((_, message)) = self.owned.pop_front_if(|(after, _)| *after == *self.taken)
+        if let Some((after, _)) = self.owned.front()
+            && after == self.taken
+            && let Some((_, message)) = self.owned.pop_front()
         {
             return Some(message.into());
         }

@@ -43,6 +43,7 @@ impl Closed {
 ///
 /// This enum is exhaustive: a connection has two ends.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[expect(clippy::exhaustive_enums, reason = "a connection has two sides")]
 pub enum Initiator {
     /// This side, also if the Close frames of both sides crossed.
     Local,

@@ -506,8 +506,10 @@ mod tests {
 
     #[test]
     fn a_short_header_is_read_as_any_other() {
-        let mut limits = Limits::default();
-        limits.message_bytes_max = 100;
+        let limits = Limits {
+            message_bytes_max: 100,
+            ..Limits::default()
+        };
         for second in 0..=u8::MAX {
             let mut frame = [7; 140];
             (frame[0], frame[1]) = (0x82, second);
