@@ -134,7 +134,7 @@ async fn the_environment_names_a_proxy_and_flags_overrule_it() {
         let output = with_environment(arguments, variables).await;
         assert!(!output.status.success());
         let notes = text(&output.stderr);
-        assert!(notes.contains("cannot resolve host name"), "{notes}");
+        assert!(notes.contains("cannot resolve linerate.invalid"), "{notes}");
     }
     let output = with_environment(&[url], &[("all_proxy", "socks4://x")]).await;
     let notes = text(&output.stderr);
