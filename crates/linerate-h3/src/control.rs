@@ -135,7 +135,7 @@ impl ControlReader {
     /// identifiers, but the identifier in each frame MUST NOT be greater than the identifier in any
     /// previous frame".
     fn goaway(&mut self, id: u64) -> Result<ControlEvent, Fault> {
-        let is_request = id % 4 == 0;
+        let is_request = id.is_multiple_of(4);
         let is_greater = self.goaway_id.is_some_and(|before| id > before);
         if is_greater || self.role == Role::Client && !is_request {
             return Err(wrong_id());

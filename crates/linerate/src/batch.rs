@@ -172,9 +172,11 @@ impl<'a> Iterator for Drain<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<MessageCow<'a>> {
-        if !self.owned.is_empty()
-            && let Some((_, message)) = self.owned.pop_front_if(|(after, _)| *after == *self.taken)
-        {
+        let next_is_owned = self
+            .owned
+            .front()
+            .is_some_and(|(after, _)| after == self.taken);
+        if next_is_owned && let Some((_, message)) = self.owned.pop_front() {
             return Some(message.into());
         }
         let payload = self.in_place.get(*self.taken)?;

@@ -40,9 +40,8 @@ impl Closed {
 }
 
 /// The side that sent the first Close frame.
-///
-/// This enum is exhaustive: a connection has two ends.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[expect(clippy::exhaustive_enums, reason = "a connection has two ends")]
 pub enum Initiator {
     /// This side, also if the Close frames of both sides crossed.
     Local,

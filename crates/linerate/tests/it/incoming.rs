@@ -352,12 +352,10 @@ async fn the_decision_may_be_made_by_another_task() {
 }
 
 /// Decides in a future that is dropped after a number of polls.
-async fn decide_and_drop<F: Future<Output = Result<bool>>>(
+async fn decide_and_drop<F: Future<Output = Result<bool>> + Send>(
     decide: impl Fn(Incoming) -> F + Send + Sync + Copy + 'static,
     check: impl AsyncFn(&mut Raw),
-) where
-    F: Send,
-{
+) {
     for_all_polls(0, async |polls| {
         let (report, dropped) = oneshot::channel();
         let report = Arc::new(Mutex::new(Some(report)));
