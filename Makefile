@@ -23,7 +23,7 @@ $(PROGRAM_TESTS): export LINERATE_BIN = $(PROGRAMS)/linerate
 
 # What tests compile. All of them, and the programs that they run, are built with the same features,
 # so that nothing is compiled twice. linerate-web is excluded, because it changes features of the
-# dependencies. Examples have no tests, and `lint` compiles them.
+# dependencies.
 UNIT := --workspace --exclude linerate-web --all-features
 
 # The steps of continuous integration, in order. The pages precede all Rust: the binary embeds them.
@@ -113,9 +113,11 @@ DOCUMENT = RUSTDOC=$(abspath scripts/rustdoc) RUSTDOCFLAGS='-D warnings' \
 	cargo doc --locked --workspace --no-deps --all-features
 PUBLIC_API = cargo run --locked --quiet -p linerate-public-api --
 
-# Most tests of programs wait for something, so several run on each processor.
+# Most tests of programs wait for something, so several run on each processor. `--tests` does not
+# build the examples, which a test runs.
 .PHONY: unit
 unit: web sdks ## test all crates
+	cargo build --locked $(UNIT) --examples
 	RUST_TEST_THREADS=$$(($$(nproc) * 2)) cargo test --locked --no-fail-fast $(UNIT) --tests
 	cargo test --locked --no-fail-fast $(UNIT) --doc
 	cargo test --locked -p linerate-web --lib --tests

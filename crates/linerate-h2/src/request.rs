@@ -1,8 +1,9 @@
-//! Converts WebSocket requests to the form of HTTP/1.1, and creates the responses (RFC 8441 §5).
+//! Converts requests of HTTP libraries to the form that the handshake rules expect, and creates the
+//! responses (RFC 6455 §4.2, RFC 8441 §5).
 
 use bytes::Bytes;
 use h2::server::SendResponse;
-use http::{HeaderMap, HeaderValue, Response, StatusCode, header::COOKIE, request::Parts};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, Version, header::COOKIE, request::Parts};
 use linerate_proto::handshake::{
     Acceptance, HandshakeError, HandshakeLimits, HttpVersion, PseudoHeaders, Refusal, Request,
 };
@@ -22,9 +23,10 @@ pub(crate) fn join_cookies(headers: &mut HeaderMap) {
     }
 }
 
-/// Returns a request in the form that the handshake rules expect.
+/// Returns a request of HTTP/1.1 or HTTP/2, which an HTTP library has read, in the form that the
+/// handshake rules expect.
 ///
-/// `protocol` is the value of `:protocol` if another library has read the request.
+/// `protocol` is the value of `:protocol` if the library has read it, as hyper does over HTTP/2.
 ///
 /// # Errors
 /// The request exceeds a limit or is malformed.
@@ -33,23 +35,32 @@ pub fn request(
     protocol: Option<&str>,
     limits: HandshakeLimits,
 ) -> Result<Request, HandshakeError> {
-    let ours = parts.extensions.get::<h2::ext::Protocol>();
-    let uri = &parts.uri;
-    let pseudo = PseudoHeaders {
-        version: HttpVersion::Http2,
-        method: parts.method.as_str(),
-        protocol: ours.map(h2::ext::Protocol::as_str).or(protocol),
-        authority: uri.authority().map(http::uri::Authority::as_str),
-        path: uri.path_and_query().map_or("", |path| path.as_str()),
-    };
+    let (method, uri) = (parts.method.as_str(), &parts.uri);
+    let target = uri.path_and_query().map(http::uri::PathAndQuery::as_str);
     let headers = parts
         .headers
         .iter()
         .map(|(name, value)| (name.as_str(), value.as_bytes()));
-    Request::from_pseudo(pseudo, headers, limits)
+    let version = match parts.version {
+        Version::HTTP_10 => HttpVersion::Http10,
+        Version::HTTP_11 => HttpVersion::Http11,
+        Version::HTTP_2 => {
+            let ours = parts.extensions.get::<h2::ext::Protocol>();
+            let pseudo = PseudoHeaders {
+                version: HttpVersion::Http2,
+                method,
+                protocol: ours.map(h2::ext::Protocol::as_str).or(protocol),
+                authority: uri.authority().map(http::uri::Authority::as_str),
+                path: target.unwrap_or(""),
+            };
+            return Request::from_pseudo(pseudo, headers, limits);
+        }
+        _ => return Err(HandshakeError::HttpVersionUnsupported),
+    };
+    Request::from_parts(method, target.unwrap_or("/"), version, headers, limits)
 }
 
-/// Returns the response that opens a WebSocket.
+/// Returns the response that opens a WebSocket, for HTTP libraries.
 ///
 /// # Errors
 /// A header that the application has added cannot be sent.

@@ -65,6 +65,8 @@
 #![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
 
 mod adoption;
+#[cfg(doctest)]
+mod book;
 mod commands;
 mod connection;
 mod connector;

@@ -1,7 +1,7 @@
 //! A page and a WebSocket echo with axum, over HTTP/1.1 and HTTP/2 on one port.
 //!
 //! ```text
-//! cargo run --example axum_http2 --features axum
+//! cargo run -p linerate --example axum_http2 --features axum -- 127.0.0.1:9001
 //! curl --http2-prior-knowledge http://127.0.0.1:9001/
 //! ```
 
@@ -9,10 +9,8 @@ use std::{io, time::Duration};
 
 use axum::{Router, response::Response, routing::any};
 use hyper_util::{rt::TokioIo, service::TowerToHyperService};
-use linerate::{
-    Http2Limits,
-    axum::{WebSocketUpgrade, serve_http2, speaks_http2},
-};
+use linerate::Http2Limits;
+use linerate::axum::{WebSocketUpgrade, serve_http2, speaks_http2};
 use tokio::net::{TcpListener, TcpStream};
 
 /// How long a client may take before the server can detect its HTTP version.
@@ -32,7 +30,9 @@ async fn main() -> io::Result<()> {
     let app = Router::new()
         .route("/", any(|| async { "a page\n" }))
         .route("/echo", any(echo));
-    let listener = TcpListener::bind("127.0.0.1:9001").await?;
+    let address = std::env::args().nth(1).unwrap_or("127.0.0.1:9001".into());
+    let listener = TcpListener::bind(address).await?;
+    println!("http://{}/", listener.local_addr()?);
     loop {
         let (stream, _) = listener.accept().await?;
         tokio::spawn(serve(stream, app.clone()));

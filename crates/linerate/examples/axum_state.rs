@@ -1,5 +1,5 @@
 //! WebSockets and pages of an axum application that share its state, with a graceful shutdown:
-//! `cargo run -p linerate --example axum_state --features axum`, then
+//! `cargo run -p linerate --example axum_state --features axum -- 127.0.0.1:9001`, then
 //! `linerate connect ws://127.0.0.1:9001/count` and `curl http://127.0.0.1:9001/`.
 
 use std::sync::{Arc, atomic::AtomicU64, atomic::Ordering};
@@ -20,7 +20,9 @@ async fn main() -> std::io::Result<()> {
         .route("/count", any(count))
         .layer(Extension(connections.clone()))
         .with_state(Messages::default());
-    let listener = TcpListener::bind("127.0.0.1:9001").await?;
+    let address = std::env::args().nth(1).unwrap_or("127.0.0.1:9001".into());
+    let listener = TcpListener::bind(address).await?;
+    println!("http://{}/", listener.local_addr()?);
     axum::serve(listener, app)
         .with_graceful_shutdown(async { _ = ctrl_c().await })
         .await?;

@@ -1,11 +1,10 @@
-//! An echo server: `cargo run -p linerate --example echo`.
-
-use tokio::net::TcpListener;
+//! An echo server: `cargo run -p linerate --example echo -- 127.0.0.1:9001`.
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
-    let listener = TcpListener::bind("127.0.0.1:9001").await?;
-    println!("ws://{}", listener.local_addr()?);
+    let address = std::env::args().nth(1).unwrap_or("127.0.0.1:9001".into());
+    let listener = tokio::net::TcpListener::bind(address).await?;
+    println!("ws://{}/", listener.local_addr()?);
     let stop = async { _ = tokio::signal::ctrl_c().await };
     linerate::serve(
         listener,

@@ -2,7 +2,7 @@
 //! with a self-signed certificate that is created for this run:
 //!
 //! ```text
-//! cargo run -p linerate --example http3 --features http3
+//! cargo run -p linerate --example http3 --features http3 -- 127.0.0.1:9443
 //! cargo run -p linerate-cli -- connect wss://localhost:9443/ --http3 --tls-insecure
 //! ```
 
@@ -22,9 +22,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let config = tls::server_config(vec![cert.der().clone()], key)?;
     let server = Server::new().with_tls(Arc::new(config));
 
-    let listener = TcpListener::bind("127.0.0.1:9443").await?;
-    let socket = UdpSocket::bind("127.0.0.1:9443")?;
-    println!("wss://localhost:9443/");
+    let address = std::env::args().nth(1).unwrap_or("127.0.0.1:9443".into());
+    let listener = TcpListener::bind(address).await?;
+    let socket = UdpSocket::bind(listener.local_addr()?)?;
+    println!("wss://localhost:{}/", socket.local_addr()?.port());
     let stop = || async { _ = ctrl_c().await };
     tokio::try_join!(
         server.clone().serve(listener, echo, stop()),

@@ -1,5 +1,5 @@
 //! Market data: every client gets all prices; one that reads slowly loses the oldest and is told
-//! how many. Run `cargo run -p linerate --example market`, then
+//! how many. Run `cargo run -p linerate --example market -- 127.0.0.1:9001`, then
 //! `linerate connect ws://127.0.0.1:9001/`.
 
 use std::time::{Duration, Instant};
@@ -14,7 +14,9 @@ async fn main() -> std::io::Result<()> {
     options.backlog_bytes_max = 16 << 10;
     let prices = Room::with_options(options);
     tokio::spawn(publish(prices.clone()));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:9001").await?;
+    let address = std::env::args().nth(1).unwrap_or("127.0.0.1:9001".into());
+    let listener = tokio::net::TcpListener::bind(address).await?;
+    println!("ws://{}/", listener.local_addr()?);
     let stop = async { _ = tokio::signal::ctrl_c().await };
     linerate::serve(listener, move |ws, _| follow(ws, prices.clone()), stop).await
 }

@@ -1,4 +1,4 @@
-//! A reverse proxy for WebSockets: `cargo run --example relay -- 127.0.0.1:9000
+//! A reverse proxy for WebSockets: `cargo run -p linerate --example relay -- 127.0.0.1:9000
 //! ws://127.0.0.1:9001`.
 
 use linerate::{Client, Options, Request, Result, Server, WebSocket, relay::Relay};
@@ -11,6 +11,7 @@ async fn main() -> std::io::Result<()> {
         std::process::exit(2);
     };
     let listener = tokio::net::TcpListener::bind(address).await?;
+    println!("ws://{}/", listener.local_addr()?);
     let handler = move |ws, request| pass_on(ws, request, upstream.clone());
     let stop = async { _ = tokio::signal::ctrl_c().await };
     Server::new()

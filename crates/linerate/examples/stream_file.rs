@@ -1,7 +1,7 @@
 //! Streams a file of any size as one message, in constant memory at both ends:
 //!
 //! ```text
-//! cargo run -p linerate --example stream_file -- serve big.iso
+//! cargo run -p linerate --example stream_file -- serve big.iso 127.0.0.1:9001
 //! cargo run -p linerate --example stream_file -- fetch ws://127.0.0.1:9001/ > copy.iso
 //! ```
 
@@ -14,13 +14,15 @@ async fn main() -> Result<()> {
     match (arguments.next().as_deref(), arguments.next()) {
         (Some("fetch"), Some(url)) => fetch(linerate::connect(&url).await?).await,
         (Some("serve"), Some(path)) => {
-            let listener = tokio::net::TcpListener::bind("127.0.0.1:9001").await?;
+            let address = arguments.next().unwrap_or("127.0.0.1:9001".into());
+            let listener = tokio::net::TcpListener::bind(address).await?;
+            println!("ws://{}/", listener.local_addr()?);
             let stop = async { _ = tokio::signal::ctrl_c().await };
             linerate::serve(listener, move |ws, _| send(ws, path.clone()), stop).await?;
             Ok(())
         }
         _ => {
-            eprintln!("usage: stream_file serve FILE | stream_file fetch URL");
+            eprintln!("usage: stream_file serve FILE [ADDRESS] | stream_file fetch URL");
             std::process::exit(2);
         }
     }

@@ -11,6 +11,7 @@ async fn main() -> std::io::Result<()> {
     let path = path.unwrap_or_else(|| "/tmp/echo.socket".into());
     _ = std::fs::remove_file(&path);
     let listener = tokio::net::UnixListener::bind(&path)?;
+    println!("{path}");
     let ours = std::fs::metadata(&path)?.uid();
     let stop = async { _ = tokio::signal::ctrl_c().await };
     let handler = move |incoming: linerate::Incoming| async move {

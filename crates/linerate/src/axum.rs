@@ -36,7 +36,7 @@ use hyper_util::rt::TokioIo;
 use linerate_h2::{Connect, Stream};
 use linerate_proto::{
     Role,
-    handshake::{HandshakeError, HandshakeLimits, HttpVersion, OriginPolicy, Request, Scheme},
+    handshake::{HandshakeError, HandshakeLimits, OriginPolicy, Request, Scheme},
 };
 use tokio::{net::TcpStream, sync::oneshot};
 
@@ -269,28 +269,11 @@ impl IntoResponse for HandshakeRejection {
     }
 }
 
-/// Converts the request to the form that the handshake checks work on.
+/// Converts the request, which hyper or linerate-h2 has read, to the form that the handshake checks
+/// work on.
 fn request(parts: &Parts) -> std::result::Result<Request, HandshakeError> {
-    let limits = HandshakeLimits::default();
-    let version = match parts.version {
-        axum::http::Version::HTTP_10 => HttpVersion::Http10,
-        axum::http::Version::HTTP_11 => HttpVersion::Http11,
-        axum::http::Version::HTTP_2 => {
-            // The request was read by hyper or by linerate-h2.
-            let protocol = parts.extensions.get::<Protocol>().map(Protocol::as_str);
-            return linerate_h2::request(parts, protocol, limits);
-        }
-        _ => return Err(HandshakeError::HttpVersionUnsupported),
-    };
-    let target = parts
-        .uri
-        .path_and_query()
-        .map_or("/", |target| target.as_str());
-    let headers = parts
-        .headers
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.as_bytes()));
-    Request::from_parts(parts.method.as_str(), target, version, headers, limits)
+    let protocol = parts.extensions.get::<Protocol>().map(Protocol::as_str);
+    linerate_h2::request(parts, protocol, HandshakeLimits::default())
 }
 
 #[cfg_attr(
@@ -314,13 +297,8 @@ fn accepting(
         acceptance = acceptance.with_deflate(deflate);
     }
     let agreed = HandshakeResult::from(&acceptance);
-    let mut response = Response::builder().status(acceptance.status());
-    for (name, value) in acceptance.headers() {
-        response = response.header(name, value);
-    }
-    let response = response.body(Body::empty());
-    let response = response.map_err(|_| HandshakeError::HeaderValueInvalid)?;
-    Ok((response, agreed))
+    let response = linerate_h2::response(&acceptance)?;
+    Ok((response.map(|()| Body::empty()), agreed))
 }
 
 /// Returns the connection, unwrapped if it is a plain socket, and any bytes that were already read

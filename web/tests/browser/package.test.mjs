@@ -2,9 +2,11 @@
 // TypeScript.
 
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
 import { cp, readFile, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -31,6 +33,8 @@ before(async () => {
   await writeFile(join(folder.path, "package.json"), '{ "private": true, "type": "module" }');
   // Without dependencies, no registry is needed.
   await run("npm", ["install", "--offline", "--no-audit", "--no-fund", archive], folder.path);
+  // What `npm install ws` does, without a registry.
+  await cp(join(WEB, "node_modules/ws"), join(folder.path, "node_modules/ws"), { recursive: true });
 });
 
 after(async () => {
@@ -65,10 +69,21 @@ test("Node.js can import the package and connect to the server", async () => {
     client.close();
   `;
   await writeFile(join(folder.path, "consumer.mjs"), program);
-  // What `npm install ws` does, without a registry.
-  await cp(join(WEB, "node_modules/ws"), join(folder.path, "node_modules/ws"), { recursive: true });
   const printed = await run(process.execPath, ["consumer.mjs", server.url], folder.path);
   assert.equal(printed, '{"hello":"world"}\nwebsocket\n');
+});
+
+test("the example for Node.js prints what it publishes, and ends when it is interrupted", async () => {
+  await cp(join(CLIENT, "examples/node.mjs"), join(folder.path, "node.mjs"));
+  const program = spawn(process.execPath, ["node.mjs", server.url, "demo:node"], {
+    cwd: folder.path,
+    stdio: ["ignore", "pipe", "inherit"],
+    timeout: 120_000,
+  });
+  const [line] = await once(createInterface(program.stdout), "line");
+  assert.deepEqual(JSON.parse(line), { from: program.pid });
+  program.kill("SIGINT");
+  assert.deepEqual(await once(program, "exit"), [0, null]);
 });
 
 /** Application code that TypeScript must accept, and lines that it must refuse. */
