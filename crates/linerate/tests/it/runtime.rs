@@ -252,7 +252,7 @@ fn dropped_futures_lose_no_message() {
 #[test]
 fn a_dropped_websocket_is_closed_in_the_background() {
     run(async {
-        let (ws, mut peer) = with_peer(Role::Client, Options::default());
+        let (ws, mut peer) = with_peer(Role::Server, Options::default());
         drop(ws);
         assert_eq!(peer.frame().await, Some(0x88));
         peer.send(Frame::new(0x8, &1_001_u16.to_be_bytes())).await;
@@ -304,5 +304,35 @@ fn connection_ends_if_the_runtime_drops_its_task() {
         let mut ws = WebSocket::from_parts_with_runtime(parts, Options::default(), Forgetful);
         ws.recv().await.unwrap_err();
         ws.send("Spam").await.unwrap_err();
+    });
+}
+
+#[cfg(feature = "rustls")]
+#[test]
+fn servers_use_tls() {
+    use std::sync::Arc;
+
+    use linerate::tls::{self, rustls::pki_types::ServerName};
+
+    run(async {
+        let (config, roots) = crate::tls::certificate("localhost");
+        let server = Server::new().with_tls(Arc::new(config)).with_runtime(Smol);
+        let (ours, theirs) = tokio::io::duplex(4_096);
+        let serving = smol::spawn(async move {
+            let ws = server.accept(theirs).await?.accept().await?;
+            echo_on(ws).await
+        });
+        let connector = tokio_rustls::TlsConnector::from(Arc::new(tls::client_config(roots)));
+        let name = ServerName::try_from("localhost").unwrap();
+        let stream = connector.connect(name, ours).await.unwrap();
+        let client = Client::new().with_runtime(Smol);
+        let mut ws = client
+            .connect_over(stream, "wss://localhost/")
+            .await
+            .unwrap();
+        ws.send("Spam").await.unwrap();
+        assert_eq!(ws.recv().await.unwrap(), Some("Spam".into()));
+        ws.close(CloseCode::NORMAL, "").await.unwrap();
+        serving.await.unwrap();
     });
 }
