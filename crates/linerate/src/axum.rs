@@ -44,6 +44,7 @@ use crate::{
     Options, Result, WebSocket,
     link::{Alarm, Driver, HandshakeResult, Link},
     options::Settings,
+    runtime::RuntimeHandle,
     transport::Transport,
 };
 
@@ -168,7 +169,7 @@ impl WebSocketUpgrade {
                     slot.enter(&link);
                     Alarm::Shared(slot)
                 }
-                None => Alarm::own(),
+                None => Alarm::own(&RuntimeHandle::Tokio),
             };
             let handler = handler(WebSocket::new(link.clone()));
             tokio::spawn(Driver::new(link, handler, alarm));

@@ -29,6 +29,7 @@ use crate::{
     link::{Driver, HandshakeResult, Link},
     options::Settings,
     response::Response,
+    runtime::{Runtime, RuntimeHandle},
     transport::Transport,
 };
 use body::Body;
@@ -71,6 +72,7 @@ pub struct Client {
     request: RequestParts,
     dialer: Dialer,
     redirects_max: u32,
+    runtime: RuntimeHandle,
     #[cfg(feature = "http2")]
     http2: http2::Http2Mode,
     #[cfg(feature = "http3")]
@@ -121,6 +123,15 @@ impl Client {
     /// client certificate, redirects to another origin are not followed.
     pub fn with_redirects_max(mut self, redirects_max: u32) -> Self {
         self.redirects_max = redirects_max;
+        self
+    }
+
+    /// Starts tasks and timers on `runtime` instead of tokio; see [`runtime`](crate::runtime).
+    ///
+    /// The client opens WebSockets only with [`connect_over`](Self::connect_over) then, because
+    /// only tokio can open sockets.
+    pub fn with_runtime(mut self, runtime: impl Runtime) -> Self {
+        self.runtime = RuntimeHandle::new(runtime);
         self
     }
 
@@ -228,7 +239,8 @@ impl Client {
     /// # Errors
     /// Same as for [`connect`](Self::connect), which also describes the cancel safety.
     pub async fn connect_with_response(&self, url: &str) -> Result<(WebSocket, Response)> {
-        let deadline = Deadline::start(self.dialer.timeouts.total);
+        self.require_tokio()?;
+        let deadline = self.start_deadline();
         let mut target = Target::parse(url)?;
         let mut client = Cow::Borrowed(self);
         let mut redirects = 0_u32;
@@ -267,10 +279,11 @@ impl Client {
         S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin + 'static,
     {
         let target = Target::parse(url)?;
-        let deadline = Deadline::start(self.dialer.timeouts.total);
+        let deadline = self.start_deadline();
         let io = Transport::new(stream);
         #[cfg(feature = "http2")]
         if self.http2 == http2::Http2Mode::PriorKnowledge {
+            self.require_tokio()?;
             let outcome = self.open_stream(io, &target, &deadline).await?;
             return outcome.ok_or(DialError::ProtocolUnsupported)?.into_result();
         }
@@ -299,8 +312,9 @@ impl Client {
     /// Same as for [`connect`](Self::connect).
     #[cfg(unix)]
     pub async fn connect_unix(&self, path: impl AsRef<Path>, url: &str) -> Result<WebSocket> {
+        self.require_tokio()?;
         let target = Target::parse(url)?;
-        let deadline = Deadline::start(self.dialer.timeouts.total);
+        let deadline = self.start_deadline();
         let dialer = &self.dialer;
         let dialed = dialer.dial_unix(path.as_ref(), &target, &deadline).await?;
         #[cfg(feature = "http2")]
@@ -311,6 +325,18 @@ impl Client {
         self.upgrade_dialed(dialed, &target, &deadline)
             .await?
             .into_result()
+    }
+
+    /// Starts the time limit for opening a connection.
+    fn start_deadline(&self) -> Deadline {
+        Deadline::start(self.dialer.timeouts.total, &self.runtime)
+    }
+
+    fn require_tokio(&self) -> Result<(), DialError> {
+        match self.runtime.is_tokio() {
+            true => Ok(()),
+            false => Err(DialError::RuntimeUnsupported),
+        }
     }
 
     async fn connect_once(&self, target: &Target, deadline: &Deadline) -> Result<Outcome> {
@@ -447,7 +473,8 @@ impl Client {
     fn open(&self, io: Transport, leftover: &[u8], negotiated: Negotiated) -> Outcome {
         let agreed = HandshakeResult::from(&negotiated);
         let link = Link::new(io, Role::Client, &self.settings, leftover, agreed);
-        tokio::spawn(Driver::without_handler(link.clone()));
+        let driver = Driver::without_handler(link.clone(), &self.runtime);
+        self.runtime.spawn(driver);
         let response = Response::opened(negotiated);
         Outcome::Opened(WebSocket::new(link), Box::new(response))
     }

@@ -54,7 +54,7 @@ mod attempts;
 pub mod axum;
 mod backoff;
 mod batch;
-#[cfg(all(doctest, feature = "axum"))]
+#[cfg(all(doctest, feature = "axum", feature = "futures-io"))]
 mod book;
 mod client;
 mod clock;
@@ -79,6 +79,7 @@ mod replies;
 mod response;
 mod retry;
 pub mod room;
+pub mod runtime;
 mod server;
 mod sink;
 mod split;

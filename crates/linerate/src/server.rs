@@ -32,6 +32,7 @@ use crate::{
     Options, Result, WebSocket,
     link::{Alarm, Connections, OpeningDriver},
     options::Settings,
+    runtime::{Runtime, RuntimeHandle},
     transport::Transport,
 };
 
@@ -117,6 +118,7 @@ pub struct Server {
     settings: Settings,
     origins: Arc<OriginPolicy>,
     connections_max: usize,
+    runtime: RuntimeHandle,
     #[cfg(feature = "http2")]
     is_http2: bool,
     #[cfg(feature = "rustls")]
@@ -130,6 +132,7 @@ impl Server {
             settings: Settings::default(),
             origins: Arc::default(),
             connections_max: 100_000,
+            runtime: RuntimeHandle::default(),
             #[cfg(feature = "http2")]
             is_http2: true,
             #[cfg(feature = "rustls")]
@@ -156,6 +159,15 @@ impl Server {
     /// they share. Default: 100,000.
     pub fn with_connections_max(mut self, connections_max: usize) -> Self {
         self.connections_max = connections_max;
+        self
+    }
+
+    /// Starts tasks and timers on `runtime` instead of tokio; see [`runtime`](crate::runtime).
+    ///
+    /// The server speaks only HTTP/1.1 then. Listeners are an implementation of [`Listener`] for
+    /// those of the runtime; the example `smol_echo` has one.
+    pub fn with_runtime(mut self, runtime: impl Runtime) -> Self {
+        self.runtime = RuntimeHandle::new(runtime);
         self
     }
 
@@ -294,7 +306,7 @@ impl Server {
             server: Arc::new(self.clone()),
             channel: Channel::Http1(http1),
             scheme,
-            alarm: Alarm::own(),
+            alarm: Alarm::own(&self.runtime),
             deadline,
         };
         if let Err(error) = pending.check(&request) {
@@ -302,7 +314,7 @@ impl Server {
             return Err(error.into());
         }
         let (incoming, answer) = Incoming::new(request, pending);
-        tokio::spawn(OpeningDriver::without_handler(answer));
+        self.runtime.spawn(OpeningDriver::without_handler(answer));
         Ok(incoming)
     }
 
@@ -312,7 +324,7 @@ impl Server {
         application: A,
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<()> {
-        let connections = Connections::new(self.connections_max);
+        let connections = Connections::new(self.connections_max, &self.runtime);
         let close_timeout = self.settings.config.close_timeout;
         let server = Arc::new(self.with_alpn());
         let application = Arc::new(application);
@@ -326,7 +338,7 @@ impl Server {
                         let (server, application) = (server.clone(), application.clone());
                         server.start(Transport::new(stream), application, &connections);
                     }
-                    Err(error) => wait_after(error).await?,
+                    Err(error) => wait_after(error, &server.runtime).await?,
                 },
             }
         }
@@ -349,12 +361,14 @@ impl Server {
                 connections_max = self.connections_max,
                 "connection refused with 503"
             );
-            tokio::spawn(accept::refuse_overload(io));
+            let refused = accept::refuse_overload(io, self.runtime.clone());
+            self.runtime.spawn(refused);
             return;
         };
         #[cfg(feature = "http2")]
         let connections = connections.clone();
-        tokio::spawn(async move {
+        let runtime = self.runtime.clone();
+        runtime.spawn(async move {
             let deadline = Deadline::now() + self.settings.options.handshake_timeout;
             match accept::accept(&self, io, deadline).await {
                 Ok(Accepted::Http1(request, http1, scheme)) => {
@@ -383,12 +397,18 @@ impl Server {
         });
     }
 
+    /// Returns whether clients may speak HTTP/2, whose connections need tokio.
+    #[cfg(feature = "http2")]
+    fn speaks_http2(&self) -> bool {
+        self.is_http2 && self.runtime.is_tokio()
+    }
+
     /// Offers HTTP/2 and HTTP/1.1 by ALPN, unless the application has configured ALPN itself.
     fn with_alpn(self) -> Self {
         #[cfg(all(feature = "http2", feature = "rustls"))]
         if let Some(config) = &self.tls
             && config.alpn_protocols.is_empty()
-            && self.is_http2
+            && self.speaks_http2()
         {
             let mut config = rustls::ServerConfig::clone(config);
             config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
@@ -433,7 +453,7 @@ fn may_warn(last: &Mutex<Option<Instant>>, now: Instant) -> bool {
 
 /// Waits after a failed `accept` if the cause may be temporary, such as a shortage of file
 /// descriptors; returns permanent errors.
-async fn wait_after(error: io::Error) -> io::Result<()> {
+async fn wait_after(error: io::Error, runtime: &RuntimeHandle) -> io::Result<()> {
     match error.kind() {
         io::ErrorKind::InvalidInput | io::ErrorKind::NotConnected => Err(error),
         io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset => Ok(()),
@@ -441,7 +461,7 @@ async fn wait_after(error: io::Error) -> io::Result<()> {
             if may_warn(&LAST_WARNING, Instant::now()) {
                 tracing::warn!(%error, "cannot accept connections");
             }
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            runtime.sleep(Duration::from_millis(100)).await;
             Ok(())
         }
     }

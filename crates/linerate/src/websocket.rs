@@ -15,6 +15,7 @@ use crate::{
         send_uncompressed,
     },
     parts::{Parts, PartsError},
+    runtime::{Runtime, RuntimeHandle},
     split::{Receiver, Sender},
     streaming::{Reader, Writer},
 };
@@ -80,9 +81,18 @@ impl WebSocket {
     /// # }
     /// ```
     pub fn from_parts(parts: Parts, options: Options) -> Self {
+        Self::from_parts_on(&RuntimeHandle::Tokio, parts, options)
+    }
+
+    /// Like [`from_parts`](Self::from_parts), on another [runtime](crate::runtime) than tokio.
+    pub fn from_parts_with_runtime(parts: Parts, options: Options, runtime: impl Runtime) -> Self {
+        Self::from_parts_on(&RuntimeHandle::new(runtime), parts, options)
+    }
+
+    fn from_parts_on(runtime: &RuntimeHandle, parts: Parts, options: Options) -> Self {
         let link = Link::from_parts(parts, &options.into());
         let ws = Self::new(link.clone());
-        tokio::spawn(Driver::without_handler(link));
+        runtime.spawn(Driver::without_handler(link, runtime));
         ws
     }
 

@@ -6,7 +6,10 @@ use std::{
     time::Duration,
 };
 
-use crate::link::{self, Slot};
+use crate::{
+    link::{self, Slot},
+    runtime::RuntimeHandle,
+};
 
 /// The open WebSockets of an application, to limit their number and to close them at shutdown.
 ///
@@ -89,7 +92,7 @@ impl Connections {
     }
 
     fn connections(&self) -> &link::Connections {
-        let create = || link::Connections::new(self.connections_max);
+        let create = || link::Connections::new(self.connections_max, &RuntimeHandle::Tokio);
         self.connections.get_or_init(create)
     }
 }

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use super::{DialError, Phase};
+use crate::runtime::{Elapsed, RuntimeHandle};
 
 /// Time limits for each phase of opening a connection, and for all of them together.
 ///
@@ -50,18 +51,20 @@ impl Default for Timeouts {
 }
 
 /// The deadline for opening one connection, which also limits each of its phases.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Deadline {
     started: Instant,
     total: Duration,
+    runtime: RuntimeHandle,
 }
 
 impl Deadline {
     /// Starts the clock.
-    pub(crate) fn start(total: Duration) -> Self {
+    pub(crate) fn start(total: Duration, runtime: &RuntimeHandle) -> Self {
         Self {
             started: Instant::now(),
             total,
+            runtime: runtime.clone(),
         }
     }
 
@@ -77,7 +80,8 @@ impl Deadline {
     ) -> Result<F::Output, DialError> {
         let begun = Instant::now();
         let left = self.total.saturating_sub(begun - self.started);
-        timeout(limit.min(left), future).await.map_err(|_| {
+        let kept = self.runtime.timeout(limit.min(left), future);
+        kept.await.map_err(|Elapsed| {
             let (since, limit) = if left < limit {
                 (self.started, self.total)
             } else {
@@ -101,7 +105,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    async fn time_out(deadline: Deadline, phase: Phase, limit: Duration) -> DialError {
+    async fn time_out(deadline: &Deadline, phase: Phase, limit: Duration) -> DialError {
         deadline
             .keep(phase, limit, pending::<()>())
             .await
@@ -110,8 +114,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_phase_that_takes_too_long_is_named_with_its_time_and_limit() {
-        let deadline = Deadline::start(30 * SECOND);
-        let error = time_out(deadline, Phase::Tls, 10 * SECOND).await;
+        let deadline = Deadline::start(30 * SECOND, &RuntimeHandle::Tokio);
+        let error = time_out(&deadline, Phase::Tls, 10 * SECOND).await;
         let DialError::TimedOut {
             phase,
             elapsed,
@@ -133,15 +137,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_deadline_ends_phases_that_have_time_left() {
-        let deadline = Deadline::start(15 * SECOND);
-        time_out(deadline, Phase::Connect, 10 * SECOND).await;
-        let error = time_out(deadline, Phase::Tls, 10 * SECOND).await;
+        let deadline = Deadline::start(15 * SECOND, &RuntimeHandle::Tokio);
+        time_out(&deadline, Phase::Connect, 10 * SECOND).await;
+        let error = time_out(&deadline, Phase::Tls, 10 * SECOND).await;
         let DialError::TimedOut { phase, limit, .. } = error else {
             panic!("{error}");
         };
         assert_eq!((phase, limit), (Phase::Tls, 15 * SECOND));
         // After the deadline, no new phase gets any time.
-        let error = time_out(deadline, Phase::Handshake, SECOND).await;
+        let error = time_out(&deadline, Phase::Handshake, SECOND).await;
         assert!(
             matches!(error, DialError::TimedOut { limit, .. } if limit == 15 * SECOND),
             "{error}"

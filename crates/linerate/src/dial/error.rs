@@ -46,6 +46,12 @@ pub enum DialError {
         /// Why it could not be resolved.
         error: io::Error,
     },
+    /// The client uses another [runtime](crate::runtime) than tokio, and only tokio can do what was
+    /// asked for: opening sockets, and HTTP/2.
+    #[error(
+        "only tokio can open sockets and HTTP/2; use `connect_over` with a stream of your runtime"
+    )]
+    RuntimeUnsupported,
     /// A phase exceeded its time limit.
     #[error(fmt = fmt_timed_out)]
     TimedOut {
@@ -161,6 +167,7 @@ impl DialError {
             Self::AddressesDenied { .. }
             | Self::ProtocolUnsupported
             | Self::Redirect(_)
+            | Self::RuntimeUnsupported
             | Self::TlsRequired
             | Self::TlsUnsupported => false,
             #[cfg(feature = "http3")]

@@ -8,24 +8,23 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::Sleep;
-
 use super::{Link, registry::Slot, tick::Tick};
-use crate::clock;
+use crate::{
+    clock,
+    runtime::{RuntimeHandle, Timer},
+};
 
 /// The timer that wakes a driver at a deadline: either its own, or the one that all connections of
 /// a server share, which costs almost no memory per connection.
 pub(crate) enum Alarm {
-    Own(Pin<Box<Sleep>>),
+    Own(Pin<Box<Timer>>),
     Shared(Slot),
 }
 
 impl Alarm {
     /// Creates an alarm with its own timer.
-    pub(crate) fn own() -> Self {
-        Self::Own(Box::pin(tokio::time::sleep_until(clock::instant(
-            Duration::ZERO,
-        ))))
+    pub(crate) fn own(runtime: &RuntimeHandle) -> Self {
+        Self::Own(Box::pin(runtime.timer(clock::instant(Duration::ZERO))))
     }
 
     /// Registers a connection of a server after its opening handshake.
@@ -36,10 +35,17 @@ impl Alarm {
     }
 
     /// Waits until the server of the connection, if it has one, shuts down.
-    pub(crate) async fn shutdown(&self) {
-        match self {
-            Self::Own(_) => std::future::pending().await,
-            Self::Shared(slot) => slot.shutdown().await,
+    pub(crate) fn shutdown(&self) -> impl Future<Output = ()> {
+        // The future must not borrow the timer, which may not be `Sync`.
+        let slot = match self {
+            Self::Own(_) => None,
+            Self::Shared(slot) => Some(slot),
+        };
+        async move {
+            match slot {
+                Some(slot) => slot.shutdown().await,
+                None => std::future::pending().await,
+            }
         }
     }
 
@@ -52,12 +58,12 @@ impl Alarm {
         set: &mut Option<Tick>,
     ) -> Poll<()> {
         match self {
-            Self::Own(sleep) => {
+            Self::Own(timer) => {
                 let due = clock::instant(due);
-                if sleep.deadline() > due || sleep.is_elapsed() {
-                    sleep.as_mut().reset(due);
+                if timer.deadline() > due || timer.is_elapsed() {
+                    timer.as_mut().reset(due);
                 }
-                sleep.as_mut().poll(cx)
+                timer.as_mut().poll(cx)
             }
             Self::Shared(slot) => {
                 let tick = Tick::at_or_after(due);

@@ -20,7 +20,7 @@ use super::{
     Connection, Link, Mode, READS_IN_A_ROW_MAX, Receiver, WaitReason, alarm::Alarm, inbox::Parsed,
     tick::Tick,
 };
-use crate::{Error, Result, clock};
+use crate::{Error, Result, clock, runtime::RuntimeHandle};
 
 pin_project_lite::pin_project! {
     /// Drives a connection to its end, and runs the application's handler if there is one.
@@ -50,9 +50,9 @@ impl<H> Driver<H> {
 
 impl Driver<std::future::Pending<Result<()>>> {
     /// Creates a driver for a connection whose application runs elsewhere.
-    pub(crate) fn without_handler(link: Arc<Link>) -> Self {
+    pub(crate) fn without_handler(link: Arc<Link>, runtime: &RuntimeHandle) -> Self {
         link.lock().driver.is_handler_done = true;
-        Self::new(link, std::future::pending(), Alarm::own())
+        Self::new(link, std::future::pending(), Alarm::own(runtime))
     }
 }
 

@@ -9,10 +9,10 @@ use std::{
 };
 
 use linerate_proto::CloseCode;
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 
 use super::{Link, tick::Tick};
-use crate::clock;
+use crate::{clock, runtime::RuntimeHandle};
 
 /// How many ticks the timer can look ahead: 51 s. A later deadline wakes its connection early,
 /// which then sets the alarm again.
@@ -23,6 +23,7 @@ const TICKS: usize = 512;
 pub(crate) struct Connections {
     registry: Arc<Registry>,
     connections_max: usize,
+    runtime: RuntimeHandle,
 }
 
 /// What the handles of a server and the slots of its connections share.
@@ -54,7 +55,7 @@ pub(crate) struct Slot {
 }
 
 impl Connections {
-    pub(crate) fn new(connections_max: usize) -> Self {
+    pub(crate) fn new(connections_max: usize, runtime: &RuntimeHandle) -> Self {
         let open = Open {
             slots: 0,
             links: Vec::new(),
@@ -70,10 +71,11 @@ impl Connections {
         });
         // This runs in its own task, so that deadlines apply as long as there are connections, even
         // if the server's future is dropped before them.
-        tokio::spawn(keep_deadlines(Arc::downgrade(&registry)));
+        runtime.spawn(keep_deadlines(Arc::downgrade(&registry), runtime.clone()));
         Self {
             registry,
             connections_max,
+            runtime: runtime.clone(),
         }
     }
 
@@ -134,7 +136,7 @@ impl Connections {
                 notified.await;
             }
         };
-        if tokio::time::timeout(timeout, all_gone).await.is_ok() {
+        if self.runtime.timeout(timeout, all_gone).await.is_ok() {
             return 0;
         }
         let connections = self.registry.lock().slots;
@@ -225,11 +227,10 @@ impl Registry {
 }
 
 /// Wakes connections at their deadlines until the server and all its connections are gone.
-async fn keep_deadlines(registry: Weak<Registry>) {
-    let mut interval = tokio::time::interval(Tick::INTERVAL);
-    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+async fn keep_deadlines(registry: Weak<Registry>, runtime: RuntimeHandle) {
+    let mut timer = pin!(runtime.timer(Instant::now()));
     loop {
-        interval.tick().await;
+        timer.as_mut().await;
         let Some(registry) = registry.upgrade() else {
             return;
         };
@@ -241,6 +242,9 @@ async fn keep_deadlines(registry: Weak<Registry>) {
                 link.ring(tick);
             }
         }
+        // A late tick delays those after it, because each processes all ticks that have passed.
+        let next = timer.deadline() + Tick::INTERVAL;
+        timer.as_mut().reset(next.max(Instant::now()));
     }
 }
 

@@ -33,7 +33,7 @@ use tokio::{
 };
 
 use super::*;
-use crate::{Error, Options, WebSocket};
+use crate::{Error, Options, WebSocket, runtime::RuntimeHandle};
 
 /// Where the application runs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -84,10 +84,14 @@ impl Place {
                 _ = give.send(application.await);
                 Ok(())
             };
-            tokio::spawn(Driver::new(link, handler, Alarm::own()));
+            tokio::spawn(Driver::new(
+                link,
+                handler,
+                Alarm::own(&RuntimeHandle::Tokio),
+            ));
             tokio::spawn(async { take.await.expect("the handler ends") })
         } else {
-            tokio::spawn(Driver::without_handler(link));
+            tokio::spawn(Driver::without_handler(link, &RuntimeHandle::Tokio));
             tokio::spawn(application)
         };
         (Peer::new(self.role(), theirs, calls), running)

@@ -7,14 +7,18 @@ use std::io;
 #[cfg(feature = "http2")]
 use linerate_h2::is_http2;
 use linerate_proto::handshake::{HandshakeError, Request, RequestReader, Scheme};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use super::{
     Server,
     channel::{Http1, refuse},
     pending::unavailable,
 };
-use crate::{Error, Result, transport::Transport};
+use crate::{
+    Error, Result,
+    runtime::{Elapsed, RuntimeHandle},
+    transport::Transport,
+};
 
 /// The result of accepting a connection.
 #[allow(
@@ -34,7 +38,7 @@ pub(super) enum Accepted {
 pub(super) async fn accept(server: &Server, io: Transport, deadline: Instant) -> Result<Accepted> {
     let prepared = prepare(server, io, deadline).await?;
     #[cfg(feature = "http2")]
-    if server.is_http2 {
+    if server.speaks_http2() {
         return accept_any(server, prepared, deadline).await;
     }
     let Prepared { io, scheme, .. } = prepared;
@@ -54,8 +58,8 @@ pub(super) async fn accept_http1(
 }
 
 /// Answers with 503 and closes the connection.
-pub(super) async fn refuse_overload(io: Transport) {
-    refuse(io, &unavailable("too many connections")).await;
+pub(super) async fn refuse_overload(io: Transport, runtime: RuntimeHandle) {
+    refuse(io, &unavailable("too many connections"), &runtime).await;
 }
 
 /// A connection on which HTTP can be spoken.
@@ -83,8 +87,9 @@ async fn prepare(server: &Server, io: Transport, deadline: Instant) -> Result<Pr
     if let Some(tls) = &server.tls {
         // Before TLS is established, there is no way to tell the client that it timed out.
         let budget = server.settings.options.handshake_timeout;
-        let secured = timeout_at(deadline, crate::tls::accept(tls.clone(), io)).await;
-        let stream = secured.map_err(|_| Error::HandshakeTimeout { budget })??;
+        let secured = crate::tls::accept(tls.clone(), io);
+        let secured = server.runtime.timeout_at(deadline, secured).await;
+        let stream = secured.map_err(|Elapsed| Error::HandshakeTimeout { budget })??;
         return Ok(Prepared {
             is_http2: stream.get_ref().1.alpn_protocol() == Some(b"h2"),
             io: Transport::Other(Box::new(stream)),
@@ -112,7 +117,8 @@ async fn accept_any(server: &Server, prepared: Prepared, deadline: Instant) -> R
     let mut unread = Vec::new();
     if scheme == Scheme::Http {
         // If the client sends too little, reading the request below times out and tells it so.
-        let sniffed = timeout_at(deadline, sniff(&mut io, &mut unread)).await;
+        let sniffed = sniff(&mut io, &mut unread);
+        let sniffed = server.runtime.timeout_at(deadline, sniffed).await;
         if sniffed.unwrap_or(Ok(false))? {
             return Ok(Accepted::Http2(io.rewind(unread, Vec::new()), scheme));
         }
@@ -145,13 +151,14 @@ async fn read_http1(
     unread: Vec<u8>,
     deadline: Instant,
 ) -> Result<(Request, Http1)> {
-    let read = timeout_at(deadline, read_request(server, &mut io, unread)).await;
+    let read = read_request(server, &mut io, unread);
+    let read = server.runtime.timeout_at(deadline, read).await;
     let time_max = server.settings.options.handshake_timeout;
-    match read.unwrap_or_else(|_| Err(HandshakeError::TimedOut { time_max }.into())) {
+    match read.unwrap_or_else(|Elapsed| Err(HandshakeError::TimedOut { time_max }.into())) {
         Ok((request, leftover)) => Ok((request, Http1 { io, leftover })),
         Err(error) => {
             if let Error::Handshake(error) = error {
-                refuse(io, &error.into()).await;
+                refuse(io, &error.into(), &server.runtime).await;
             }
             Err(error)
         }

@@ -39,6 +39,7 @@ where
                 return pending.refuse(&request, error.into()).await;
             }
         };
+        let server = pending.server.clone();
         let accepted = pending.accept(&upgrade, &Choice::default()).await;
         drop(upgrade);
         let (link, alarm) = match accepted {
@@ -47,13 +48,13 @@ where
         };
         let ws = WebSocket::new(link.clone());
         match catch_unwind(AssertUnwindSafe(|| (self.0)(ws, request))) {
-            Ok(handler) => tokio::spawn(Driver::new(link, handler, alarm)),
+            Ok(handler) => server.runtime.spawn(Driver::new(link, handler, alarm)),
             Err(_) => {
                 tracing::error!("connection handler panicked");
                 let failed = ready(Err(Error::Abnormal));
-                tokio::spawn(Driver::new(link, failed, alarm))
+                server.runtime.spawn(Driver::new(link, failed, alarm));
             }
-        };
+        }
     }
 }
 
@@ -70,13 +71,14 @@ where
             tracing::debug!(%error, "opening handshake failed");
             return pending.refuse(&request, error.into()).await;
         }
+        let server = pending.server.clone();
         let (incoming, answer) = Incoming::new(request, pending);
         match catch_unwind(AssertUnwindSafe(|| (self.0)(incoming))) {
-            Ok(handler) => tokio::spawn(OpeningDriver::new(handler, answer)),
+            Ok(handler) => server.runtime.spawn(OpeningDriver::new(handler, answer)),
             Err(_) => {
                 tracing::error!("connection handler panicked");
-                tokio::spawn(OpeningDriver::without_handler(answer))
+                server.runtime.spawn(OpeningDriver::without_handler(answer));
             }
-        };
+        }
     }
 }

@@ -15,12 +15,19 @@ use linerate_proto::handshake::HttpVersion;
 use linerate_proto::handshake::{Acceptance, Refusal};
 use tokio::{
     io::{AsyncRead, AsyncWriteExt, ReadBuf},
-    time::{Instant, timeout, timeout_at},
+    time::Instant,
 };
 
 #[cfg(feature = "http3")]
 use crate::describe::describe_quic;
-use crate::{Result, describe::describe, info::ConnectionInfo, pool, transport::Transport};
+use crate::{
+    Result,
+    describe::describe,
+    info::ConnectionInfo,
+    pool,
+    runtime::{Elapsed, RuntimeHandle},
+    transport::Transport,
+};
 
 /// How long a refused client may take to read the refusal.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
@@ -47,10 +54,11 @@ impl Channel {
         self,
         acceptance: &Acceptance<'_>,
         deadline: Instant,
+        runtime: &RuntimeHandle,
     ) -> Result<(Transport, Vec<u8>)> {
         match self {
             Self::Http1(mut http1) => {
-                http1.accept(acceptance, deadline).await?;
+                http1.accept(acceptance, deadline, runtime).await?;
                 Ok((http1.io, http1.leftover))
             }
             #[cfg(feature = "http2")]
@@ -69,9 +77,9 @@ impl Channel {
     }
 
     /// Refuses the request, and waits for a moment until the client has read the refusal.
-    pub(super) async fn refuse(self, refusal: &Refusal) {
+    pub(super) async fn refuse(self, refusal: &Refusal, runtime: &RuntimeHandle) {
         match self {
-            Self::Http1(http1) => refuse(http1.io, refusal).await,
+            Self::Http1(http1) => refuse(http1.io, refusal, runtime).await,
             #[cfg(feature = "http2")]
             Self::Http2(incoming, _) => {
                 if let Err(error) = incoming.refuse(refusal) {
@@ -113,16 +121,21 @@ impl Channel {
 }
 
 impl Http1 {
-    async fn accept(&mut self, acceptance: &Acceptance<'_>, deadline: Instant) -> Result<()> {
+    async fn accept(
+        &mut self,
+        acceptance: &Acceptance<'_>,
+        deadline: Instant,
+        runtime: &RuntimeHandle,
+    ) -> Result<()> {
         let mut response = Vec::new();
         acceptance.encode(&mut response);
-        let sent = timeout_at(deadline, async {
+        let sent = runtime.timeout_at(deadline, async {
             self.io.write_all(&response).await?;
             self.io.flush().await
         });
         Ok(sent
             .await
-            .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?)
+            .unwrap_or_else(|Elapsed| Err(io::ErrorKind::TimedOut.into()))?)
     }
 
     async fn gone(&mut self, bytes_max: usize) {
@@ -148,7 +161,7 @@ impl Http1 {
 }
 
 /// Sends a refusal and waits until the client has read it or [`REFUSAL_TIMEOUT`] is over.
-pub(super) async fn refuse(mut io: Transport, refusal: &Refusal) {
+pub(super) async fn refuse(mut io: Transport, refusal: &Refusal, runtime: &RuntimeHandle) {
     let mut response = Vec::new();
     refusal.encode(&mut response);
     let send = async {
@@ -157,7 +170,7 @@ pub(super) async fn refuse(mut io: Transport, refusal: &Refusal) {
         drain(&mut io).await;
         Ok::<_, io::Error>(())
     };
-    if let Ok(Err(error)) = timeout(REFUSAL_TIMEOUT, send).await {
+    if let Ok(Err(error)) = runtime.timeout(REFUSAL_TIMEOUT, send).await {
         tracing::debug!(%error, "refusal not delivered");
     }
 }

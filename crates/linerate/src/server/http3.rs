@@ -90,7 +90,7 @@ impl Server {
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<()> {
         let endpoint = self.endpoint(socket)?;
-        let connections = Connections::new(self.connections_max);
+        let connections = Connections::new(self.connections_max, &self.runtime);
         let close_timeout = self.settings.config.close_timeout;
         let streams = Arc::new(Streams {
             server: Arc::new(self),
@@ -123,6 +123,10 @@ impl Server {
     }
 
     fn endpoint(&self, socket: UdpSocket) -> io::Result<Endpoint> {
+        if !self.runtime.is_tokio() {
+            let needs = "HTTP/3 runs only on tokio; remove `with_runtime`";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, needs));
+        }
         let tls = self.tls.as_ref().ok_or_else(|| {
             let missing = "HTTP/3 requires a TLS configuration";
             io::Error::new(io::ErrorKind::InvalidInput, missing)

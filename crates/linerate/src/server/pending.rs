@@ -6,10 +6,7 @@ use linerate_proto::{
     Role,
     handshake::{Acceptance, BuildError, HandshakeError, Refusal, Request, Scheme, Upgrade},
 };
-use tokio::{
-    sync::oneshot,
-    time::{Instant, sleep_until},
-};
+use tokio::{sync::oneshot, time::Instant};
 
 use super::{Server, channel::Channel};
 use crate::{
@@ -72,7 +69,9 @@ impl Pending {
             None => acceptance,
         };
         let agreed = HandshakeResult::from(&acceptance);
-        let accepted = self.channel.accept(&acceptance, self.deadline).await;
+        let runtime = &self.server.runtime;
+        let accepted = self.channel.accept(&acceptance, self.deadline, runtime);
+        let accepted = accepted.await;
         let (io, leftover) = accepted.map_err(|error| match error {
             Error::Io(error) if error.kind() == std::io::ErrorKind::TimedOut => {
                 let budget = settings.options.handshake_timeout;
@@ -91,7 +90,7 @@ impl Pending {
             "HEAD" => refusal.without_body(),
             _ => refusal,
         };
-        self.channel.refuse(&refusal).await;
+        self.channel.refuse(&refusal, &self.server.runtime).await;
     }
 
     /// Waits for the application's decision and answers the client.
@@ -100,13 +99,15 @@ impl Pending {
     /// the server shuts down.
     pub(super) async fn answer(mut self, decision: oneshot::Receiver<Decision>) -> Answered {
         let bytes_max = self.server.settings.options.recv_queue_bytes_max;
+        let server = self.server.clone();
+        let runtime = &server.runtime;
         let refusal = tokio::select! {
             biased;
             decision = decision => {
                 return match decision {
                     Ok(decision) => self.carry_out(decision).await,
                     Err(_) => {
-                        self.channel.refuse(&internal_error()).await;
+                        self.channel.refuse(&internal_error(), runtime).await;
                         Answered::Refused
                     }
                 };
@@ -116,10 +117,10 @@ impl Pending {
                 return Answered::Lost;
             }
             () = self.alarm.shutdown() => "server shutting down",
-            () = sleep_until(self.deadline) => "server took too long to decide",
+            () = runtime.timer(self.deadline) => "server took too long to decide",
         };
         tracing::debug!("request refused with 503: {refusal}");
-        self.channel.refuse(&unavailable(refusal)).await;
+        self.channel.refuse(&unavailable(refusal), runtime).await;
         Answered::Lost
     }
 

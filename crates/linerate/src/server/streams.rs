@@ -26,13 +26,14 @@ impl<A: Application> Streams<A> {
     pub(super) async fn attend(&self, request: Result<Request, HandshakeError>, channel: Channel) {
         let Some(slot) = self.connections.take_slot() else {
             tracing::debug!("request refused with 503: too many connections");
-            return channel.refuse(&unavailable("too many connections")).await;
+            let refusal = unavailable("too many connections");
+            return channel.refuse(&refusal, &self.server.runtime).await;
         };
         let request = match request {
             Ok(request) => request,
             Err(error) => {
                 tracing::debug!(%error, "opening handshake failed");
-                return channel.refuse(&error.into()).await;
+                return channel.refuse(&error.into(), &self.server.runtime).await;
             }
         };
         let pending = Pending {

@@ -27,6 +27,8 @@ mod raw;
 mod redirect;
 mod relay;
 mod responses;
+#[cfg(feature = "futures-io")]
+mod runtime;
 mod server;
 #[cfg(feature = "axum")]
 mod service;

@@ -421,7 +421,7 @@ async fn a_large_message_takes_little_memory_at_both_ends() {
         let io = Transport::Other(Box::new(io));
         let agreed = HandshakeResult::default();
         let link = Link::new(io, role, &options.clone().into(), b"", agreed);
-        tokio::spawn(Driver::without_handler(link.clone()));
+        tokio::spawn(Driver::without_handler(link.clone(), &RuntimeHandle::Tokio));
         WebSocket::new(link)
     };
     let (mut server, mut client) = (connect(ours, Role::Server), connect(theirs, Role::Client));
