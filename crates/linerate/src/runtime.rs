@@ -7,8 +7,8 @@
 //! else stays the same: keepalive, time limits, batching of writes, limits on memory.
 //!
 //! Streams must implement tokio's `AsyncRead` and `AsyncWrite`, which do not need tokio's runtime.
-//! With the feature `futures-io`, `FuturesIo` implements them for the streams of smol, async-std and
-//! other runtimes that use the traits of the crate `futures-io`.
+//! With the feature `futures-io`, `FuturesIo` implements them for the streams of smol, async-std
+//! and other runtimes that use the traits of the crate `futures-io`.
 //!
 //! On another runtime, servers and clients speak only HTTP/1.1, and a client opens WebSockets only
 //! on streams that are already connected, with

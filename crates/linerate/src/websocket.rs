@@ -85,6 +85,16 @@ impl WebSocket {
     }
 
     /// Like [`from_parts`](Self::from_parts), on another [runtime](crate::runtime) than tokio.
+    ///
+    /// ```
+    /// use linerate::{Options, Role, WebSocket, parts::Parts, runtime::Runtime};
+    /// use tokio::io::DuplexStream;
+    ///
+    /// fn take_over(stream: DuplexStream, runtime: impl Runtime) -> WebSocket {
+    ///     let parts = Parts::new(stream, Role::Server);
+    ///     WebSocket::from_parts_with_runtime(parts, Options::default(), runtime)
+    /// }
+    /// ```
     pub fn from_parts_with_runtime(parts: Parts, options: Options, runtime: impl Runtime) -> Self {
         Self::from_parts_on(&RuntimeHandle::new(runtime), parts, options)
     }
