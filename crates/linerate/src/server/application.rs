@@ -47,13 +47,13 @@ where
         };
         let ws = WebSocket::new(link.clone());
         match catch_unwind(AssertUnwindSafe(|| (self.0)(ws, request))) {
-            Ok(handler) => tokio::spawn(Driver::new(link, handler, alarm)),
+            Ok(handler) => Driver::new(link, handler, alarm).spawn(),
             Err(_) => {
                 tracing::error!("connection handler panicked");
                 let failed = ready(Err(Error::Abnormal));
-                tokio::spawn(Driver::new(link, failed, alarm))
+                Driver::new(link, failed, alarm).spawn();
             }
-        };
+        }
     }
 }
 
