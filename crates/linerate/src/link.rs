@@ -46,6 +46,7 @@ use crate::{
     memory::Counted,
     options::Settings,
     parts::{Parts, PartsError, RawStream},
+    pool::Recycled,
     transport::Transport,
 };
 
@@ -157,7 +158,7 @@ impl Link {
                 io: Some(io),
                 options: settings.options.clone(),
                 inbox: Inbox::new(leftover, settings.streaming.clone()),
-                outbox: Outbox::default(),
+                outbox: Recycled::default(),
                 receiver: Receiver::Absent,
                 driver: DriverState::default(),
                 lazy: agreed.subprotocol.map(|subprotocol| {
@@ -180,7 +181,7 @@ impl Link {
         let RawStream(io) = parts.stream;
         let io = io.rewind(Vec::new(), parts.unsent);
         let link = Self::new(io, parts.role, settings, &parts.unread, agreed);
-        link.lock().outbox = Outbox::unflushed();
+        *link.lock().outbox = Outbox::unflushed();
         link
     }
 
@@ -245,6 +246,7 @@ impl Link {
         connection.update_readiness();
         if received.is_pending() {
             _ = connection.write_now(cx, false);
+            connection.release_queues();
         } else if connection.is_anything_left(&reader) {
             connection.driver.wake();
         }
@@ -481,3 +483,7 @@ pub(crate) enum Urgency {
     /// Before the call returns, unless more input is waiting to be answered.
     Now,
 }
+
+// An idle connection takes at most 256 bytes: the link and the two counters of its `Arc`. The
+// driver's task, the timer of the server and tokio's state of the socket come in addition.
+const _: () = assert!(size_of::<Link>() <= 240);

@@ -6,6 +6,9 @@
 use std::cell::RefCell;
 
 mod large;
+mod recycled;
+
+pub(crate) use recycled::{Recycle, Recycled, Spare};
 
 /// The size of a read in bytes: large enough for many small messages, small enough to stay in the
 /// cache.

@@ -27,6 +27,7 @@ use crate::{
     Batch, CloseFrame, Closed, Error, Frames, Options, Result, counters,
     memory::Counted,
     parts::{Parts, PartsError, RawStream},
+    pool::Recycled,
     transport::Transport,
 };
 
@@ -37,7 +38,7 @@ pub(crate) struct Connection {
     pub(super) io: Option<Transport>,
     pub(super) options: Arc<Options>,
     pub(super) inbox: Inbox,
-    pub(super) outbox: Outbox,
+    pub(super) outbox: Recycled<Outbox>,
     pub(super) receiver: Receiver,
     pub(super) driver: DriverState,
     pub(super) lazy: Option<Box<LazyState>>,
@@ -270,7 +271,8 @@ impl Connection {
     pub(super) fn write_now(&mut self, cx: &mut Context<'_>, is_driver_active: bool) -> Poll<()> {
         let written = self.poll_write(cx);
         match written {
-            Poll::Ready(Ok(())) => {}
+            Poll::Ready(Ok(())) if is_driver_active => {}
+            Poll::Ready(Ok(())) => self.outbox.release(),
             Poll::Ready(Err(error)) => self.end(Some(error.into())),
             // An active driver tries again by itself; waking it would make it loop forever.
             Poll::Pending if is_driver_active => return Poll::Pending,
@@ -296,11 +298,16 @@ impl Connection {
     /// Writes everything that is queued or waiting, with control frames at the next frame boundary.
     pub(super) fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
-            self.outbox.take_control(&mut self.engine);
+            if self.engine.wants_transmit() || self.outbox.is_held() {
+                self.outbox.take_control(&mut self.engine);
+            }
             self.refill_outbox();
             let Some(io) = &mut self.io else {
                 return Poll::Ready(Ok(()));
             };
+            if !self.outbox.is_held() {
+                return Poll::Ready(Ok(()));
+            }
             if self.outbox.is_empty() {
                 return self.outbox.poll_flush(Pin::new(io), cx);
             }
@@ -329,7 +336,7 @@ impl Connection {
         if let Some(error) = error {
             lazy.error.get_or_insert(error);
         }
-        self.outbox = Outbox::default();
+        self.outbox = Recycled::default();
         if self.io.take().is_some()
             && let Some(counters) = &self.options.counters
         {
@@ -371,8 +378,22 @@ impl Connection {
         })
     }
 
+    /// Recycles the queues if they are empty, so that an idle connection has none.
+    #[inline]
+    pub(super) fn release_queues(&mut self) {
+        self.inbox.release();
+        self.outbox.release();
+    }
+
     /// Charges the memory of the connection to the accounts.
     pub(super) fn count_memory(&mut self) {
+        let is_idle = !self.inbox.is_held() && !self.outbox.is_held() && self.lazy.is_none();
+        if is_idle
+            && self.counted == Counted::default()
+            && matches!(self.io, Some(Transport::Tcp(_)))
+        {
+            return;
+        }
         let messages = self.received_bytes();
         let waiting = self.lazy.as_ref().map_or(0, |lazy| lazy.backlog.bytes());
         let backlog = self.outbox.capacity() + waiting;

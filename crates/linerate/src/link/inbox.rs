@@ -10,7 +10,8 @@ use std::{
     io,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
+    thread::LocalKey,
 };
 
 use linerate_proto::{
@@ -19,7 +20,12 @@ use linerate_proto::{
 };
 
 use super::Side;
-use crate::{CloseFrame, Error, message::Message, transport::Transport};
+use crate::{
+    CloseFrame, Error,
+    message::Message,
+    pool::{Recycle, Recycled, Spare},
+    transport::Transport,
+};
 
 use ahead::Ahead;
 use incoming::Incoming;
@@ -107,9 +113,7 @@ enum Parsing {
 
 /// The queue of input, from the socket to the application.
 pub(crate) struct Inbox {
-    unparsed: Unparsed,
-    message: Option<Incoming>,
-    ahead: Option<Box<Ahead>>,
+    held: Recycled<Held>,
     /// The number of messages completed since the count was last taken.
     messages: u32,
     parsing: Parsing,
@@ -119,6 +123,48 @@ pub(crate) struct Inbox {
     limits: EngineLimits,
     /// The configuration for the limits that the engine does not use now.
     other_config: Arc<Config>,
+}
+
+/// The input that an inbox holds.
+struct Held {
+    unparsed: Unparsed,
+    message: Option<Incoming>,
+    ahead: Option<Box<Ahead>>,
+}
+
+thread_local! {
+    static SPARE: Spare<Held> = const { Spare::new() };
+}
+
+impl Held {
+    const EMPTY: Self = Self {
+        unparsed: Unparsed::EMPTY,
+        message: None,
+        ahead: None,
+    };
+}
+
+impl Default for Held {
+    fn default() -> Self {
+        Self::EMPTY
+    }
+}
+
+impl Recycle for Held {
+    const IDLE: &'static Self = &Self::EMPTY;
+
+    fn spare() -> &'static LocalKey<Spare<Self>> {
+        &SPARE
+    }
+
+    #[inline]
+    fn reset(&mut self) -> bool {
+        let is_idle = self.unparsed.is_empty() && self.message.is_none() && self.ahead.is_none();
+        if is_idle && self.unparsed.capacity() > 0 {
+            self.unparsed.clear();
+        }
+        is_idle
+    }
 }
 
 /// Which limits on messages the engine uses.
@@ -134,10 +180,12 @@ impl Inbox {
     /// Creates an inbox that starts with `input`; `streaming` is the configuration for messages
     /// that are received in chunks.
     pub(crate) fn new(input: &[u8], streaming: Arc<Config>) -> Self {
+        let mut held = Recycled::<Held>::default();
+        if !input.is_empty() {
+            held.unparsed = Unparsed::new(input);
+        }
         Self {
-            unparsed: Unparsed::new(input),
-            message: None,
-            ahead: None,
+            held,
             messages: 0,
             parsing: Parsing::AsAsked,
             is_mid_message: false,
@@ -149,13 +197,18 @@ impl Inbox {
 
     /// Returns whether all input that was read has been returned.
     pub(crate) fn is_empty(&self) -> bool {
-        self.unparsed.is_empty() && self.ahead.as_ref().is_none_or(|ahead| ahead.is_empty())
+        self.held.unparsed.is_empty()
+            && self
+                .held
+                .ahead
+                .as_ref()
+                .is_none_or(|ahead| ahead.is_empty())
     }
 
     /// Returns whether the queue for the application is so long that reading should stop.
     pub(crate) fn is_full(&self, bytes_max: usize) -> bool {
-        let unfinished = self.message.as_ref().map_or(0, Incoming::len);
-        match &self.ahead {
+        let unfinished = self.held.message.as_ref().map_or(0, Incoming::len);
+        match &self.held.ahead {
             Some(ahead) => ahead.is_full(unfinished, bytes_max),
             None => unfinished >= bytes_max,
         }
@@ -163,9 +216,9 @@ impl Inbox {
 
     /// Returns the memory of unparsed input, an incomplete message and the queue, in bytes.
     pub(crate) fn capacity(&self) -> usize {
-        let queued = self.ahead.as_ref().map_or(0, |ahead| ahead.capacity());
-        let message = self.message.as_ref().map_or(0, Incoming::capacity);
-        self.unparsed.capacity() + message + queued
+        let queued = self.held.ahead.as_ref().map_or(0, |ahead| ahead.capacity());
+        let message = self.held.message.as_ref().map_or(0, Incoming::capacity);
+        self.held.unparsed.capacity() + message + queued
     }
 
     /// Returns how many messages were completed since the last call.
@@ -256,7 +309,7 @@ impl Inbox {
         engine: &mut Engine<Side>,
         mode: Mode,
     ) -> Result<Parsed, Box<ProtocolError>> {
-        if self.ahead.is_some() {
+        if self.held.ahead.is_some() {
             self.fail_if_due(engine)?;
         }
         let mode = match self.parsing {
@@ -285,7 +338,7 @@ impl Inbox {
     }
 
     fn ahead_mut(&mut self) -> &mut Ahead {
-        self.ahead.get_or_insert_with(Ahead::take)
+        self.held.ahead.get_or_insert_with(Ahead::take)
     }
 
     /// Queues an error, which fails the connection once the messages before it were received.
@@ -295,7 +348,9 @@ impl Inbox {
 
     /// Discards the queue, because the application no longer receives.
     pub(crate) fn discard_queued(&mut self) {
-        if let Some(ahead) = &mut self.ahead {
+        if self.held.ahead.is_some()
+            && let Some(ahead) = &mut self.held.ahead
+        {
             ahead.clear();
         }
     }
@@ -305,7 +360,9 @@ impl Inbox {
     pub(crate) fn stop_listening(&mut self) {
         self.parsing = Parsing::Discarding;
         // Take it as a chunk, so that a partial code point is kept and can be completed.
-        drop(self.message.as_mut().and_then(Incoming::take_chunk));
+        if self.held.message.is_some() {
+            drop(self.held.message.as_mut().and_then(Incoming::take_chunk));
+        }
     }
 
     /// Records that time may have passed since input was last parsed.
@@ -326,7 +383,7 @@ impl Inbox {
             append_frame(&mut unread, role, kind, message.as_bytes(), ends);
             continues = !ends;
         }
-        if let Some(incoming) = self.message.take() {
+        if let Some(incoming) = self.held.message.take() {
             let (kind, bytes) = incoming.into_bytes();
             if !continues || !bytes.is_empty() {
                 let kind = (!continues).then_some(kind);
@@ -334,14 +391,16 @@ impl Inbox {
             }
         }
         unread.extend_from_slice(&begun);
-        unread.extend_from_slice(self.unparsed.as_mut_slice());
-        self.unparsed.clear();
+        unread.extend_from_slice(self.held.unparsed.as_mut_slice());
+        self.held.unparsed.clear();
         Some(unread)
     }
 
     /// Discards input that no longer matters.
     pub(crate) fn discard_input(&mut self) {
-        self.unparsed.clear();
+        if self.held.is_held() {
+            self.held.unparsed.clear();
+        }
     }
 
     /// Reads once from `io` into the thread's buffer, and keeps the bytes that were read.
@@ -350,25 +409,43 @@ impl Inbox {
         io: Pin<&mut Transport>,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
-        let read = self.unparsed.poll_read(io, cx);
-        if read.is_ready() {
-            self.let_time_pass();
+        debug_assert!(
+            self.held.unparsed.is_empty(),
+            "input must be parsed before more is read"
+        );
+        let read = ready!(Unparsed::poll_read(io, cx))?;
+        self.let_time_pass();
+        let bytes = read.len();
+        if bytes > 0 {
+            self.held.unparsed = read;
         }
-        read
+        Poll::Ready(Ok(bytes))
+    }
+
+    /// Returns whether the inbox may take any memory.
+    #[inline]
+    pub(crate) const fn is_held(&self) -> bool {
+        self.held.is_held()
+    }
+
+    /// Recycles the memory of the input if none is left.
+    #[inline]
+    pub(crate) fn release(&mut self) {
+        self.held.release();
     }
 
     /// Takes the oldest message or chunk from the queue, and recycles the queue once it is empty.
     #[inline]
     fn take_queued(&mut self) -> Option<Chunk> {
-        self.ahead.as_mut()?;
+        self.held.ahead.as_ref()?;
         self.take_queued_slow()
     }
 
     #[cold]
     fn take_queued_slow(&mut self) -> Option<Chunk> {
-        let chunk = self.ahead.as_mut()?.pop();
+        let chunk = self.held.ahead.as_mut()?.pop();
         if chunk.is_none()
-            && let Some(ahead) = self.ahead.take_if(|ahead| ahead.is_empty())
+            && let Some(ahead) = self.held.ahead.take_if(|ahead| ahead.is_empty())
         {
             Ahead::give(ahead);
         }
@@ -378,7 +455,12 @@ impl Inbox {
     /// Fails the connection if an error is queued.
     #[cold]
     fn fail_if_due(&mut self, engine: &mut Engine<Side>) -> Result<(), Box<ProtocolError>> {
-        match self.ahead.as_mut().and_then(|ahead| ahead.take_error()) {
+        match self
+            .held
+            .ahead
+            .as_mut()
+            .and_then(|ahead| ahead.take_error())
+        {
             Some(error) => {
                 engine.fail(&error);
                 Err(error)
@@ -403,15 +485,18 @@ impl Inbox {
         if let Some(begun) = self.take_begun(mode) {
             return Ok(Parsed::Item(begun));
         }
-        if self.unparsed.is_empty() {
+        if self.held.unparsed.is_empty() {
             return Ok(Parsed::Nothing);
         }
         let now = self.engine_time.tell();
-        let mut events = engine.handle_input(self.unparsed.as_mut_slice(), now);
+        let Held {
+            unparsed, message, ..
+        } = &mut *self.held;
+        let mut events = engine.handle_input(unparsed.as_mut_slice(), now);
         let mut parsed = Ok(Parsed::Nothing);
         while let Some(event) = events.next_raw() {
             parsed = match event {
-                Ok(RawEvent::Data(data)) => match Incoming::add(&mut self.message, data, mode) {
+                Ok(RawEvent::Data(data)) => match Incoming::add(message, data, mode) {
                     Ok(Some(chunk)) => {
                         self.messages += u32::from(chunk.end == End::Reached);
                         Ok(Parsed::Item(chunk))
@@ -433,20 +518,22 @@ impl Inbox {
             events.release_memory();
         }
         let consumed = events.consumed();
-        self.unparsed.advance(consumed);
+        unparsed.advance(consumed);
         if let Err(error) = &parsed {
             engine.fail(error);
         }
-        if self.unparsed.is_empty() || engine.is_input_over() {
-            self.unparsed.clear();
+        if unparsed.is_empty() || engine.is_input_over() {
+            unparsed.clear();
         }
         parsed
     }
 
     /// Returns the part of a message that was collected so far, if `mode` now asks for chunks.
     fn take_begun(&mut self, mode: Mode) -> Option<Chunk> {
-        let begun = self.message.as_mut().filter(|_| !mode.is_whole())?;
-        begun.take_chunk()
+        if mode.is_whole() || self.held.message.is_none() {
+            return None;
+        }
+        self.held.message.as_mut()?.take_chunk()
     }
 }
 
@@ -503,7 +590,7 @@ mod tests {
             let mut engine = Engine::new(Side(Role::Server), Arc::default(), Duration::ZERO);
             let parsed = inbox.next(&mut engine, Mode::Messages);
             assert!(matches!(parsed, Ok(Parsed::Nothing)));
-            let capacity = inbox.message.as_ref().map_or(0, Incoming::capacity);
+            let capacity = inbox.held.message.as_ref().map_or(0, Incoming::capacity);
             assert!((1..=2 * ANNOUNCED_BYTES).contains(&capacity), "{capacity}");
         }
     }

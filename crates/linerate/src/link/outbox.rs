@@ -10,6 +10,7 @@ use std::{
     io::{self, IoSlice},
     pin::Pin,
     task::{Context, Poll, ready},
+    thread::LocalKey,
 };
 
 use linerate_proto::{
@@ -20,7 +21,12 @@ use linerate_simd::mask;
 use tokio::io::AsyncWrite;
 
 use super::Side;
-use crate::{Frames, Result, message::Message, pool, transport::Transport};
+use crate::{
+    Frames, Result,
+    message::Message,
+    pool::{self, Recycle, Spare},
+    transport::Transport,
+};
 use segment::{Block, Segment};
 
 /// The largest payload to copy, in bytes. Payloads up to this size are copied after their header,
@@ -43,21 +49,18 @@ const CONTROL_BYTES_MAX: u32 = 4 << 10;
 /// bytes.
 const FORGOTTEN_BYTES_MIN: usize = 64 << 10;
 
+/// The maximum number of segments for which an outbox keeps memory when it is recycled.
+const SPARE_SEGMENTS_MAX: usize = 64;
+
 /// Frames in the order in which they are written: first `front`, then the segments.
 ///
 /// INVARIANT: `front` starts at a frame boundary. The payload in a block belongs to the frame whose
 /// header is at the end of the bytes before it.
-#[derive(Default)]
 pub(crate) struct Outbox {
     front: Vec<u8>,
     /// How many bytes of `front` have been written.
     sent: usize,
-    /// Stays allocated after its first use; empty most of the time.
-    #[allow(
-        clippy::box_collection,
-        reason = "idle connections keep only a pointer"
-    )]
-    segments: Option<Box<VecDeque<Segment>>>,
+    segments: VecDeque<Segment>,
     /// The end of the last control frame in `front`, which is a frame boundary.
     control_end: usize,
     /// How many bytes of control frames were queued since the outbox was last empty.
@@ -66,7 +69,49 @@ pub(crate) struct Outbox {
     unflushed: bool,
 }
 
+thread_local! {
+    static SPARE: Spare<Outbox> = const { Spare::new() };
+}
+
+impl Default for Outbox {
+    fn default() -> Self {
+        Self::EMPTY
+    }
+}
+
+impl Recycle for Outbox {
+    const IDLE: &'static Self = &Self::EMPTY;
+
+    fn spare() -> &'static LocalKey<Spare<Self>> {
+        &SPARE
+    }
+
+    #[inline]
+    fn reset(&mut self) -> bool {
+        if !self.is_empty() || self.unflushed {
+            return false;
+        }
+        if self.front.capacity() > 0 {
+            self.forget_front();
+        }
+        if self.segments.capacity() > SPARE_SEGMENTS_MAX {
+            self.segments = VecDeque::new();
+        }
+        self.control_bytes = 0;
+        true
+    }
+}
+
 impl Outbox {
+    const EMPTY: Self = Self {
+        front: Vec::new(),
+        sent: 0,
+        segments: VecDeque::new(),
+        control_end: 0,
+        control_bytes: 0,
+        unflushed: false,
+    };
+
     /// Creates an outbox for a stream that may be buffering output already.
     pub(crate) fn unflushed() -> Self {
         Self {
@@ -77,8 +122,11 @@ impl Outbox {
 
     /// Returns the number of queued bytes.
     pub(crate) fn len(&self) -> usize {
-        let segments: usize = self.segments().map(Segment::len).sum();
-        self.front.len() - self.sent + segments
+        let front = self.front.len() - self.sent;
+        if self.segments.is_empty() {
+            return front;
+        }
+        front + self.segments().map(Segment::len).sum::<usize>()
     }
 
     /// Discards all frames of which nothing has been written. A partly written frame stays, because
@@ -86,18 +134,16 @@ impl Outbox {
     pub(crate) fn discard_unbegun(&mut self) {
         let boundary = self.next_boundary();
         let is_begun = |first: &mut Segment| boundary.is_none() || first.is_begun();
-        let segments = self.segments.take();
-        let first = segments.and_then(|mut segments| {
-            let first_is_begun = segments.front_mut().is_some_and(is_begun);
-            segments.pop_front().filter(|_| first_is_begun)
-        });
+        let mut segments = std::mem::take(&mut self.segments);
+        let first_is_begun = segments.front_mut().is_some_and(is_begun);
+        let first = segments.pop_front().filter(|_| first_is_begun);
         match first {
             Some(mut first) => {
                 drop(first.split_at_next_boundary());
                 pool::give(std::mem::take(&mut first.behind));
                 first.control_end = 0;
                 if !first.is_written() {
-                    self.segments = Some(Box::new(VecDeque::from([first])));
+                    self.segments = VecDeque::from([first]);
                 }
             }
             None => {
@@ -112,11 +158,11 @@ impl Outbox {
 
     /// Returns the memory of the queue in bytes, without shared frames.
     pub(crate) fn capacity(&self) -> usize {
-        let segments = self.segments.as_ref().map_or(0, |segments| {
-            let own: usize = segments.iter().map(Segment::capacity).sum();
-            own + segments.capacity() * size_of::<Segment>()
-        });
-        self.front.capacity() + segments
+        if self.segments.capacity() == 0 {
+            return self.front.capacity();
+        }
+        let segments: usize = self.segments().map(Segment::capacity).sum();
+        self.front.capacity() + segments + self.segments.capacity() * size_of::<Segment>()
     }
 
     /// Takes all queued bytes.
@@ -264,8 +310,8 @@ impl Outbox {
     /// Returns the buffer for control frames, and the position in it.
     fn control_place(&mut self) -> (&mut Vec<u8>, &mut usize) {
         let boundary = self.next_boundary();
-        if let Some(segments) = &mut self.segments
-            && let Some(first) = segments.front_mut()
+        let segments = &mut self.segments;
+        if let Some(first) = segments.front_mut()
             && (boundary.is_none() || first.is_begun())
         {
             if let Some(rest) = first.split_at_next_boundary() {
@@ -318,11 +364,11 @@ impl Outbox {
     }
 
     fn segments(&self) -> impl Iterator<Item = &Segment> {
-        self.segments.iter().flat_map(|segments| segments.iter())
+        self.segments.iter()
     }
 
     fn first(&self) -> Option<&Segment> {
-        self.segments.as_ref()?.front()
+        self.segments.front()
     }
 
     /// Returns the non-empty slices of bytes to write.
@@ -335,14 +381,15 @@ impl Outbox {
 
     /// Queues a block after everything else.
     fn push_block(&mut self, block: Block) {
-        let segments = self.segments.get_or_insert_default();
-        segments.push_back(Segment::new(block));
+        self.segments.push_back(Segment::new(block));
     }
 
     /// Returns the buffer to which the next frame is appended, with room for `bytes` more bytes.
     fn tail(&mut self, bytes: usize) -> &mut Vec<u8> {
-        let last = self.segments.as_mut().and_then(|all| all.back_mut());
-        let tail = last.map_or(&mut self.front, |last| &mut last.behind);
+        let tail = self
+            .segments
+            .back_mut()
+            .map_or(&mut self.front, |last| &mut last.behind);
         pool::reserve(tail, bytes);
         tail
     }
@@ -356,10 +403,7 @@ impl Outbox {
             if self.sent < self.front.len() {
                 return self.forget_written();
             }
-            let Some(segments) = &mut self.segments else {
-                return self.forget_front();
-            };
-            let Some(first) = segments.front_mut() else {
+            let Some(first) = self.segments.front_mut() else {
                 return self.forget_front();
             };
             written = first.advance(written);
@@ -375,7 +419,7 @@ impl Outbox {
                 behind,
                 control_end,
                 ..
-            }) = segments.pop_front()
+            }) = self.segments.pop_front()
             {
                 block.give();
                 pool::give(std::mem::replace(&mut self.front, behind));

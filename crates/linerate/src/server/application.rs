@@ -48,11 +48,11 @@ where
         };
         let ws = WebSocket::new(link.clone());
         match catch_unwind(AssertUnwindSafe(|| (self.0)(ws, request))) {
-            Ok(handler) => server.runtime.spawn(Driver::new(link, handler, alarm)),
+            Ok(handler) => Driver::new(link, handler, alarm).spawn(&server.runtime),
             Err(_) => {
                 tracing::error!("connection handler panicked");
                 let failed = ready(Err(Error::Abnormal));
-                server.runtime.spawn(Driver::new(link, failed, alarm));
+                Driver::new(link, failed, alarm).spawn(&server.runtime);
             }
         }
     }

@@ -30,11 +30,11 @@ impl Inbox {
         mut handle_control: impl FnMut(&mut Engine<Side>, Control),
     ) -> Result<Parsed<Batch>, Box<ProtocolError>> {
         let is_plain =
-            self.ahead.is_none() && self.parsing == Parsing::AsAsked && !self.is_mid_message;
+            self.held.ahead.is_none() && self.parsing == Parsing::AsAsked && !self.is_mid_message;
         if !is_plain {
             return self.next_queued(engine);
         }
-        if self.unparsed.is_empty() {
+        if self.held.unparsed.is_empty() {
             return Ok(Parsed::Nothing);
         }
         self.set_limits(engine, EngineLimits::Messages)?;
@@ -42,7 +42,7 @@ impl Inbox {
         _ = engine.handle_input(&mut [], self.engine_time.tell());
         let mut batch = Batch::new();
         let collected = batch.collected_mut();
-        let (buffer, input) = self.unparsed.take();
+        let (buffer, input) = self.held.unparsed.take();
         collected.in_place.start(buffer, input.end);
         // The loop is compiled once for each role, so that a server's loop does not check the role.
         let next = match engine.endpoint().role() {
@@ -73,7 +73,7 @@ impl Inbox {
             Next::At(at) => {
                 let rest = collected.in_place.rest_mut(at);
                 if !rest.is_empty() && !engine.is_input_over() {
-                    self.unparsed = Unparsed::new(rest);
+                    self.held.unparsed = Unparsed::new(rest);
                 }
             }
             Next::Error(error) if collected.is_empty() => {
@@ -114,6 +114,7 @@ impl Inbox {
                 }
             }
             if self
+                .held
                 .ahead
                 .as_ref()
                 .is_none_or(|ahead| ahead.has_no_messages())
@@ -175,7 +176,7 @@ impl Inbox {
         let (mut message, mut control) = (None, None);
         match events.next_raw() {
             Some(Ok(RawEvent::Data(data))) => {
-                match Incoming::add(&mut self.message, data, Mode::Messages) {
+                match Incoming::add(&mut self.held.message, data, Mode::Messages) {
                     Ok(chunk) => message = chunk,
                     Err(error) => return Next::Error(Box::new(error)),
                 }

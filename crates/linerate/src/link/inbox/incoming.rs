@@ -29,8 +29,27 @@ impl Incoming {
         mode: Mode,
     ) -> Result<Option<Chunk>, ProtocolError> {
         let ends = data.ends;
+        if ends && message.is_none() {
+            let mut incoming = Self::new(&data, mode);
+            incoming.append(data)?;
+            return Ok(Some(Chunk::whole(incoming.finish())));
+        }
         let incoming = message.get_or_insert_with(|| Self::new(&data, mode));
-        match incoming {
+        incoming.append(data)?;
+        if ends {
+            return Ok(message
+                .take()
+                .map(|incoming| Chunk::whole(incoming.finish())));
+        }
+        Ok(if !mode.is_whole() {
+            incoming.take_chunk()
+        } else {
+            None
+        })
+    }
+
+    fn append(&mut self, data: Data<'_>) -> Result<(), ProtocolError> {
+        match self {
             Self::Binary(bytes) => {
                 pool::reserve(bytes, data.len());
                 data.append_to(bytes);
@@ -43,17 +62,7 @@ impl Incoming {
                 data.append_text_to(text)?;
             }
         }
-        if ends {
-            return Ok(message.take().map(|incoming| Chunk {
-                message: incoming.finish(),
-                end: End::Reached,
-            }));
-        }
-        Ok(if !mode.is_whole() {
-            incoming.take_chunk()
-        } else {
-            None
-        })
+        Ok(())
     }
 
     /// Starts a message with memory for the data that is about to be added. Memory for the rest of

@@ -25,6 +25,13 @@ pub(super) struct Unparsed {
 }
 
 impl Unparsed {
+    pub(super) const EMPTY: Self = Self {
+        bytes: Vec::new(),
+        at: 0,
+        end: 0,
+    };
+
+    #[inline]
     pub(super) fn new(input: &[u8]) -> Self {
         let mut bytes = Vec::new();
         if !input.is_empty() {
@@ -40,6 +47,10 @@ impl Unparsed {
 
     pub(super) fn is_empty(&self) -> bool {
         self.at == self.end
+    }
+
+    pub(super) fn len(&self) -> usize {
+        (self.end - self.at) as usize
     }
 
     pub(super) fn as_mut_slice(&mut self) -> &mut [u8] {
@@ -66,25 +77,23 @@ impl Unparsed {
         self.bytes.capacity()
     }
 
-    /// Reads once from `io` into the thread's buffer, and keeps the bytes that were read.
+    /// Reads once from `io` into the thread's buffer, and returns the bytes that were read.
     pub(super) fn poll_read(
-        &mut self,
         io: Pin<&mut Transport>,
         cx: &mut Context<'_>,
-    ) -> Poll<io::Result<usize>> {
-        debug_assert!(self.is_empty(), "input must be parsed before more is read");
+    ) -> Poll<io::Result<Self>> {
         pool::with_read_buffer(|buffer| {
             let mut read = ReadBuf::new(buffer);
             ready!(io.poll_read(cx, &mut read))?;
             let bytes = read.filled().len();
-            if bytes * 8 >= READ_BYTES {
-                self.bytes = std::mem::take(buffer);
-            } else if bytes > 0 {
-                self.bytes = pool::take(bytes);
-                self.bytes.extend_from_slice(&buffer[..bytes]);
+            if bytes * 8 < READ_BYTES {
+                return Poll::Ready(Ok(Self::new(&buffer[..bytes])));
             }
-            (self.at, self.end) = (0, bytes as u32);
-            Poll::Ready(Ok(bytes))
+            Poll::Ready(Ok(Self {
+                bytes: std::mem::take(buffer),
+                at: 0,
+                end: bytes as u32,
+            }))
         })
     }
 }
