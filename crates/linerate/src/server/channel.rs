@@ -33,6 +33,10 @@ use crate::{
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A stream on which a request has arrived.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "it exists only until the request is answered"
+)]
 pub(super) enum Channel {
     Http1(Http1),
     #[cfg(feature = "http2")]
