@@ -486,4 +486,5 @@ pub(crate) enum Urgency {
 
 // An idle connection takes at most 256 bytes: the link and the two counters of its `Arc`. The
 // driver's task, the timer of the server and tokio's state of the socket come in addition.
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 const _: () = assert!(size_of::<Link>() <= 240);
