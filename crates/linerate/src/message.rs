@@ -6,6 +6,10 @@ use linerate_proto::engine::MessageKind;
 
 use crate::pool;
 
+/// The largest payload to copy, in bytes. Payloads up to this size are copied after their header,
+/// so that many of them become one write; larger ones are written in place.
+pub(crate) const COPIED_BYTES_MAX: usize = 32 << 10;
+
 /// A text or binary message (RFC 6455 §5.6).
 ///
 /// The enum is exhaustive because the protocol has only these two kinds.

@@ -2,12 +2,9 @@
 
 use std::fmt;
 
-use linerate_proto::{engine::MessageKind, frame};
+use linerate_proto::{Header, engine::MessageKind, frame};
 
-use crate::{Message, MessageCow, batch::Content, pool};
-
-/// The largest message to copy, in bytes; longer ones that are owned are sent without being copied.
-const COPIED_BYTES_MAX: usize = 32 << 10;
+use crate::{Message, MessageCow, batch::Content, message::COPIED_BYTES_MAX, pool};
 
 /// The capacity of the first buffer, in bytes.
 const CAPACITY_MIN: usize = 4 << 10;
@@ -87,8 +84,9 @@ impl Replies {
 
     #[inline]
     fn push_copy(&mut self, kind: MessageKind, payload: &[u8]) {
-        if self.frames.capacity() - self.frames.len() < payload.len() + FRAME_BYTES {
-            self.grow(payload.len() + FRAME_BYTES);
+        let bytes = Header::BYTES_MAX + payload.len();
+        if self.frames.capacity() - self.frames.len() < bytes {
+            self.grow(bytes);
         }
         frame::append(&mut self.frames, kind.opcode(), payload);
         self.messages += 1;
@@ -114,9 +112,6 @@ impl Replies {
         (&mut self.frames, &mut self.long)
     }
 }
-
-/// More than any header.
-const FRAME_BYTES: usize = linerate_proto::Header::BYTES_MAX;
 
 impl Drop for Replies {
     fn drop(&mut self) {

@@ -164,7 +164,7 @@ impl WebSocket {
     /// # Cancel safety
     /// Dropping the future before it completes sends nothing and leaves `replies` as it was.
     pub async fn send_replies(&mut self, replies: &mut Replies) -> Result<()> {
-        send_replies(&self.link, Urgency::Now, replies).await
+        send_replies(&self.link, replies).await
     }
 
     /// Passes each message to `on_message` and sends the replies that it adds, until the peer's

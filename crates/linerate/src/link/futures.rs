@@ -96,16 +96,12 @@ pub(crate) async fn recv_batch(link: &Link) -> Result<Option<Batch>> {
 }
 
 /// Queues replies.
-pub(crate) async fn send_replies(
-    link: &Link,
-    urgency: Urgency,
-    replies: &mut Replies,
-) -> Result<()> {
+pub(crate) async fn send_replies(link: &Link, replies: &mut Replies) -> Result<()> {
     if replies.is_empty() {
         return Ok(());
     }
     std::future::poll_fn(|cx| {
-        link.poll_queue(cx, urgency, |outbox, engine| {
+        link.poll_queue(cx, Urgency::Now, |outbox, engine| {
             outbox.push_replies(engine, replies)
         })
     })

@@ -23,15 +23,11 @@ use tokio::io::AsyncWrite;
 use super::Side;
 use crate::{
     Frames, Result,
-    message::Message,
+    message::{COPIED_BYTES_MAX, Message},
     pool::{self, Recycle, Spare},
     transport::Transport,
 };
 use segment::{Block, Segment};
-
-/// The largest payload to copy, in bytes. Payloads up to this size are copied after their header,
-/// so that many of them become one write; larger ones are written in place.
-const COPIED_BYTES_MAX: usize = 32 << 10;
 
 /// The largest block of shared frames to copy, in bytes; larger ones are written in place. This is
 /// less than for payloads, because a payload is copied only once, but shared frames are copied for

@@ -1,15 +1,15 @@
 //! Queueing replies, which are framed already.
 
-use linerate_proto::{Endpoint, Engine, Role, SendError, engine::State};
+use linerate_proto::{Endpoint, Engine, Role, SendError};
 
 use super::{Outbox, Side};
 use crate::{Replies, Result, frames::encoded};
 
 impl Outbox {
-    /// Moves all messages of `replies` to the queue; returns their number.
+    /// Moves all messages of `replies` to the queue of an open connection; returns their number.
     ///
     /// # Errors
-    /// The connection no longer sends messages, or one is being sent in fragments.
+    /// A message is being sent in fragments.
     pub(crate) fn push_replies(
         &mut self,
         engine: &mut Engine<Side>,
@@ -22,9 +22,6 @@ impl Outbox {
     }
 
     fn push_parts(&mut self, engine: &mut Engine<Side>, replies: &mut Replies) -> Result<()> {
-        if engine.state() != State::Open {
-            return Err(SendError::Closed.into());
-        }
         if engine.is_message_in_progress() {
             return Err(SendError::MessageInProgress.into());
         }
