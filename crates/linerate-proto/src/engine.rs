@@ -197,6 +197,16 @@ impl<E: Endpoint> Engine<E> {
         self.receiving.is_end_of_messages(input, role, limits)
     }
 
+    /// Returns how many bytes of the payload that is arriving are still to come; 0 if none is, or
+    /// if it belongs to a control frame or a compressed message.
+    ///
+    /// Up to this many bytes can be read into the memory in which the message stays, and unmasked
+    /// there: pass them to [`handle_input`](Self::handle_input), which then yields one
+    /// [`RawEvent::Data`].
+    pub fn payload_bytes_left(&self) -> u64 {
+        self.receiving.payload_bytes_left()
+    }
+
     /// Records that the stream ended and returns how the connection ended.
     pub fn handle_eof(&mut self) -> Closed {
         let clean = self.state() == State::Closed;

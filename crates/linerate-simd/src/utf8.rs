@@ -2,12 +2,16 @@
 
 mod ascii;
 mod in_place;
+#[cfg(feature = "bytes")]
+mod piece;
 mod text;
 mod validator;
 
 use core::{fmt, ops::Range};
 
 pub use in_place::{InPlacePayload, InPlacePayloads};
+#[cfg(feature = "bytes")]
+pub use piece::TextPiece;
 pub use text::{Text, TextBuf};
 pub use validator::Validator;
 

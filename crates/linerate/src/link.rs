@@ -170,6 +170,7 @@ impl Link {
                 handles: 1,
                 is_shut_down: false,
                 reads_in_a_row: 0,
+                long_reads: 0,
                 counted: Counted::default(),
             }),
         })

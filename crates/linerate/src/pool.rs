@@ -14,6 +14,10 @@ pub(crate) use recycled::{Recycle, Recycled, Spare};
 /// cache.
 pub(crate) const READ_BYTES: usize = 64 << 10;
 
+/// The size of a read in bytes for long messages, and while a connection fills [`READ_BYTES`] with
+/// one read. More would not be in the cache any more when it is unmasked.
+const LONG_READ_BYTES: usize = 256 << 10;
+
 /// The smallest capacity that is recycled. Buffers are grouped into classes by their capacity,
 /// rounded down to a power of two.
 const BYTES_MIN: usize = 256;
@@ -27,37 +31,73 @@ const CLASSES: usize = (BYTES_MAX.ilog2() - BYTES_MIN.ilog2()) as usize;
 /// How many bytes a thread keeps in each class, counting each capacity as rounded down.
 const CLASS_BYTES_MAX: usize = 512 << 10;
 
-/// How many unused read buffers a thread keeps.
+/// How many unused read buffers of each size a thread keeps.
 const READ_BUFFERS_MAX: usize = 16;
+const LONG_READ_BUFFERS_MAX: usize = 4;
+
+/// The size of a read buffer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum ReadSize {
+    /// [`READ_BYTES`].
+    Usual,
+    /// [`LONG_READ_BYTES`].
+    Long,
+}
+
+impl ReadSize {
+    pub(crate) const fn bytes(self) -> usize {
+        match self {
+            Self::Usual => READ_BYTES,
+            Self::Long => LONG_READ_BYTES,
+        }
+    }
+
+    /// Returns the size of which `buffer` is, if it is a read buffer.
+    fn of(buffer: &[u8]) -> Option<Self> {
+        match buffer.len() {
+            READ_BYTES => Some(Self::Usual),
+            LONG_READ_BYTES => Some(Self::Long),
+            _ => None,
+        }
+    }
+
+    const fn buffers_max(self) -> usize {
+        match self {
+            Self::Usual => READ_BUFFERS_MAX,
+            Self::Long => LONG_READ_BUFFERS_MAX,
+        }
+    }
+}
 
 thread_local! {
-    static READ: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+    /// Unused read buffers of each size.
+    static READ: RefCell<[Vec<Vec<u8>>; 2]> = const { RefCell::new([const { Vec::new() }; 2]) };
     static FREE: RefCell<[Vec<Vec<u8>>; CLASSES]> =
         const { RefCell::new([const { Vec::new() }; CLASSES]) };
 }
 
-/// Calls `f` with the thread's read buffer, which is [`READ_BYTES`] long and has arbitrary content.
+/// Calls `f` with the thread's read buffer of this size, which has arbitrary content.
 ///
 /// `f` may keep the buffer by taking it out; the thread then gets another one.
-pub(crate) fn with_read_buffer<T>(f: impl FnOnce(&mut Vec<u8>) -> T) -> T {
-    let recycled = READ.try_with(|read| read.borrow_mut().pop());
+pub(crate) fn with_read_buffer<T>(size: ReadSize, f: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    let recycled = READ.try_with(|read| read.borrow_mut()[size as usize].pop());
     let mut buffer = recycled
         .ok()
         .flatten()
-        .unwrap_or_else(|| vec![0; READ_BYTES]);
+        .unwrap_or_else(|| vec![0; size.bytes()]);
     let result = f(&mut buffer);
     give_input(buffer);
     result
 }
 
-/// Returns a buffer of input to its pool: the read buffer, or a copy of a short read.
+/// Returns a buffer of input to its pool: a read buffer, or a copy of a short read.
 pub(crate) fn give_input(buffer: Vec<u8>) {
-    if buffer.len() != READ_BYTES {
+    let Some(size) = ReadSize::of(&buffer) else {
         return give(buffer);
-    }
+    };
     _ = READ.try_with(|read| {
-        let mut read = read.borrow_mut();
-        if read.len() < READ_BUFFERS_MAX {
+        let read = &mut read.borrow_mut()[size as usize];
+        if read.len() < size.buffers_max() {
             read.push(buffer);
         }
     });
@@ -171,7 +211,7 @@ mod tests {
         give_input(vec![0; READ_BYTES]);
         free();
         assert!(take_recycled(4_096).is_none());
-        assert!(READ.with_borrow(Vec::is_empty));
+        assert!(READ.with_borrow(|read| read.iter().all(Vec::is_empty)));
     }
 
     #[test]

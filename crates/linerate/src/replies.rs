@@ -9,6 +9,9 @@ use crate::{Message, MessageCow, batch::Content, message::COPIED_BYTES_MAX, pool
 /// The capacity of the first buffer, in bytes.
 const CAPACITY_MIN: usize = 4 << 10;
 
+/// The maximum capacity of a buffer before anything is pushed, in bytes.
+const CAPACITY_FIRST_MAX: usize = 256 << 10;
+
 /// Messages to send together with
 /// [`WebSocket::send_replies`](crate::WebSocket::send_replies).
 ///
@@ -35,6 +38,9 @@ pub struct Replies {
     long: Vec<(usize, Message)>,
     long_bytes: usize,
     messages: u64,
+    /// The length of the previous list in bytes, up to [`CAPACITY_FIRST_MAX`]; the next one starts
+    /// with this capacity.
+    previous_bytes: u32,
 }
 
 impl Replies {
@@ -45,6 +51,7 @@ impl Replies {
             long: Vec::new(),
             long_bytes: 0,
             messages: 0,
+            previous_bytes: 0,
         }
     }
 
@@ -94,7 +101,9 @@ impl Replies {
 
     #[cold]
     fn grow(&mut self, additional: usize) {
-        pool::reserve(&mut self.frames, additional.max(CAPACITY_MIN));
+        let first = (self.previous_bytes as usize).max(CAPACITY_MIN);
+        let capacity = if self.frames.is_empty() { first } else { 0 };
+        pool::reserve(&mut self.frames, additional.max(capacity));
     }
 
     #[inline(never)]
@@ -107,8 +116,10 @@ impl Replies {
         self.long.push((self.frames.len(), message));
     }
 
-    /// Returns the frames and the long messages, each with the number of bytes of frames before it.
+    /// Returns the frames and the long messages, each with the number of bytes of frames before it,
+    /// for sending.
     pub(crate) fn parts(&mut self) -> (&mut Vec<u8>, &mut Vec<(usize, Message)>) {
+        self.previous_bytes = self.frames.len().min(CAPACITY_FIRST_MAX) as u32;
         (&mut self.frames, &mut self.long)
     }
 }

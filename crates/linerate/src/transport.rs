@@ -19,7 +19,7 @@ use tokio::{
 
 #[cfg(feature = "http2")]
 use crate::info::ConnectionInfo;
-use crate::pool;
+use crate::pool::{self, ReadSize};
 
 pub(crate) use rewound::Rewound;
 
@@ -109,7 +109,7 @@ impl Transport {
         mut handle: impl FnMut(&[u8]) -> Result<T, E>,
     ) -> Result<T, E> {
         poll_fn(|cx| {
-            pool::with_read_buffer(|buffer| {
+            pool::with_read_buffer(ReadSize::Usual, |buffer| {
                 let mut read = ReadBuf::new(buffer);
                 ready!(Pin::new(&mut *self).poll_read(cx, &mut read))?;
                 Poll::Ready(handle(read.filled()))

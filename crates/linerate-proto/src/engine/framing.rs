@@ -220,6 +220,19 @@ impl Receiving {
         })
     }
 
+    /// Returns how many bytes of the payload that is arriving are still to come, if it belongs to a
+    /// message that is not compressed.
+    pub(super) fn payload_bytes_left(&self) -> u64 {
+        match (&self.frame, self.message) {
+            (Arriving::Payload(frame), Some(message))
+                if !frame.opcode.is_control() && !message.compressed =>
+            {
+                frame.left
+            }
+            _ => 0,
+        }
+    }
+
     /// Reads a header from the bytes of it that were kept, if any, and from `input`; also returns
     /// how many bytes of `input` it used.
     #[inline]

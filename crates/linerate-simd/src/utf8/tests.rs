@@ -1,6 +1,8 @@
 //! UTF-8 validation equals the standard library's, wherever the bytes are split.
 
 mod exhaustive;
+#[cfg(feature = "bytes")]
+mod piece;
 mod text;
 
 use alloc::string::String;

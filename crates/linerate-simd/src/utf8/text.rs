@@ -25,7 +25,7 @@ use crate::mask;
 #[derive(Debug, Default)]
 pub struct TextBuf {
     /// INVARIANT: valid UTF-8, except that the last code point may be incomplete.
-    bytes: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
     /// INVARIANT: has accepted `bytes` and all bytes that were taken out before, or has failed. So
     /// if it is complete, all of `bytes` are valid UTF-8.
     validator: Validator,
@@ -199,7 +199,7 @@ impl TextBuf {
 
     /// Validates the bytes from `start` on, and removes them from the first invalid one on.
     #[inline]
-    fn validate_from(&mut self, start: usize) -> Result<(), Utf8Error> {
+    pub(super) fn validate_from(&mut self, start: usize) -> Result<(), Utf8Error> {
         self.validator
             .push(&self.bytes[start..])
             .inspect_err(|error| self.bytes.truncate(start + error.valid_up_to()))

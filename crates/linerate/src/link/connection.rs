@@ -27,7 +27,7 @@ use crate::{
     Batch, CloseFrame, Closed, Error, Frames, Options, Result, counters,
     memory::Counted,
     parts::{Parts, PartsError, RawStream},
-    pool::Recycled,
+    pool::{READ_BYTES, ReadSize, Recycled},
     transport::Transport,
 };
 
@@ -48,6 +48,8 @@ pub(crate) struct Connection {
     pub(super) is_shut_down: bool,
     /// The number of reads since the receiver last had to wait.
     pub(super) reads_in_a_row: u8,
+    /// How many of the next reads are long.
+    pub(super) long_reads: u8,
     pub(super) counted: Counted,
 }
 
@@ -84,6 +86,10 @@ pub(super) struct LazyState {
 /// The number of consecutive reads after which the receiver yields, so that other connections get
 /// their turn.
 pub(super) const READS_IN_A_ROW_MAX: u8 = 16;
+
+/// How many reads are long after one of [`READ_BYTES`] or more. A connection with several long
+/// messages in flight may alternate between long and short reads.
+const LONG_READS: u8 = 4;
 
 /// What a task is waiting for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -160,8 +166,9 @@ impl Connection {
                 cx.waker().wake_by_ref();
                 break;
             }
+            let size = self.read_size();
             if self
-                .poll_read(&mut Context::from_waker(reader))
+                .poll_read(&mut Context::from_waker(reader), size)
                 .is_pending()
             {
                 self.reads_in_a_row = 0;
@@ -208,10 +215,11 @@ impl Connection {
     /// Returns whether the driver has anything to do after a message was received; if not, the
     /// socket wakes a task when there is something to do.
     pub(super) fn is_anything_left(&mut self, reader: &Waker) -> bool {
-        !self.inbox.is_empty()
-            || !self.outbox.is_empty()
-            || self.engine.wants_transmit()
-            || self.poll_read(&mut Context::from_waker(reader)).is_ready()
+        if !self.inbox.is_empty() || !self.outbox.is_empty() || self.engine.wants_transmit() {
+            return true;
+        }
+        let size = self.read_size();
+        (self.poll_read(&mut Context::from_waker(reader), size)).is_ready()
     }
 
     /// Updates the wakers in the connection's [`Readiness`], if it has one.
@@ -225,14 +233,32 @@ impl Connection {
         }
     }
 
+    /// Returns how much to read for an application that receives.
+    fn read_size(&self) -> ReadSize {
+        if self.long_reads > 0 || self.inbox.reads_in_place(&self.engine) {
+            ReadSize::Long
+        } else {
+            ReadSize::Usual
+        }
+    }
+
     /// Reads once; the end of the stream or an error ends the connection.
-    pub(super) fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(super) fn poll_read(&mut self, cx: &mut Context<'_>, size: ReadSize) -> Poll<()> {
         let Some(io) = &mut self.io else {
             return Poll::Ready(());
         };
-        match ready!(self.inbox.poll_read(Pin::new(io), cx)) {
+        let is_in_place = self.inbox.reads_in_place(&self.engine);
+        let (inbox, engine) = (&mut self.inbox, &mut self.engine);
+        match ready!(inbox.poll_read(engine, Pin::new(io), cx, size)) {
             Ok(0) => self.end(Some(Error::Abnormal)),
             Ok(bytes) => {
+                self.long_reads = if is_in_place {
+                    0
+                } else if bytes >= READ_BYTES {
+                    LONG_READS
+                } else {
+                    self.long_reads.saturating_sub(1)
+                };
                 if let Some(counters) = &self.options.counters {
                     counters::add(&counters.bytes_received, bytes as u64);
                 }

@@ -20,7 +20,7 @@ use super::{
     Connection, Link, Mode, READS_IN_A_ROW_MAX, Receiver, WaitReason, alarm::Alarm, inbox::Parsed,
     tick::Tick,
 };
-use crate::{Error, Result, clock, runtime::RuntimeHandle};
+use crate::{Error, Result, clock, pool::ReadSize, runtime::RuntimeHandle};
 
 pin_project_lite::pin_project! {
     /// Drives a connection to its end, and runs the application's handler if there is one.
@@ -248,7 +248,8 @@ impl Connection {
                 return cx.waker().wake_by_ref();
             }
             reads += 1;
-            if self.poll_read(cx).is_pending() {
+            // Not more at once, because the queue is limited.
+            if self.poll_read(cx, ReadSize::Usual).is_pending() {
                 return;
             }
         }
@@ -279,7 +280,7 @@ impl Connection {
     /// the stream.
     fn drain(&mut self, cx: &mut Context<'_>) {
         for _ in 0..READS_IN_A_ROW_MAX {
-            if self.io.is_none() || self.poll_read(cx).is_pending() {
+            if self.io.is_none() || self.poll_read(cx, ReadSize::Usual).is_pending() {
                 return;
             }
             self.inbox.discard_input();

@@ -3,6 +3,7 @@
 
 mod ahead;
 mod collect;
+mod in_place;
 mod incoming;
 mod unparsed;
 
@@ -23,7 +24,7 @@ use super::Side;
 use crate::{
     CloseFrame, Error,
     message::Message,
-    pool::{Recycle, Recycled, Spare},
+    pool::{ReadSize, Recycle, Recycled, Spare},
     transport::Transport,
 };
 
@@ -341,6 +342,14 @@ impl Inbox {
         self.held.ahead.get_or_insert_with(Ahead::take)
     }
 
+    /// Queues the message that was arriving and is now complete.
+    fn queue_incoming(&mut self) {
+        if let Some(message) = self.held.message.take() {
+            self.messages += 1;
+            self.queue(Chunk::whole(message.finish()));
+        }
+    }
+
     /// Queues an error, which fails the connection once the messages before it were received.
     fn queue_error(&mut self, error: Box<ProtocolError>) {
         self.ahead_mut().push_error(error);
@@ -403,23 +412,45 @@ impl Inbox {
         }
     }
 
-    /// Reads once from `io` into the thread's buffer, and keeps the bytes that were read.
+    /// Reads up to `size` once from `io` and keeps the bytes that were read: the payload of a long
+    /// frame in its message, anything else as unparsed input.
     pub(crate) fn poll_read(
         &mut self,
+        engine: &mut Engine<Side>,
         io: Pin<&mut Transport>,
         cx: &mut Context<'_>,
+        size: ReadSize,
     ) -> Poll<io::Result<usize>> {
         debug_assert!(
             self.held.unparsed.is_empty(),
             "input must be parsed before more is read"
         );
-        let read = ready!(Unparsed::poll_read(io, cx))?;
+        if self.reads_in_place(engine)
+            && let Some(message) = &mut self.held.message
+        {
+            let (bytes, end) = ready!(message.poll_read(engine, io, cx, size))?;
+            match end {
+                Ok(End::Pending) => {}
+                Ok(End::Reached) => self.queue_incoming(),
+                Err(error) => self.queue_error(Box::new(error)),
+            }
+            return Poll::Ready(Ok(bytes));
+        }
+        let read = ready!(Unparsed::poll_read(io, cx, size))?;
         self.let_time_pass();
         let bytes = read.len();
         if bytes > 0 {
             self.held.unparsed = read;
         }
         Poll::Ready(Ok(bytes))
+    }
+
+    /// Returns whether the next read goes straight into the message that is arriving.
+    #[inline]
+    pub(super) fn reads_in_place(&self, engine: &Engine<Side>) -> bool {
+        self.held.message.is_some()
+            && self.parsing == Parsing::AsAsked
+            && engine.payload_bytes_left() >= in_place::BYTES_MIN
     }
 
     /// Returns whether the inbox may take any memory.

@@ -6,6 +6,7 @@ mod control;
 mod cork;
 mod ends;
 mod frames;
+mod in_place;
 mod pressure;
 mod rooms;
 mod streams;

@@ -40,7 +40,8 @@ struct LargePool {
     is_swept: bool,
 }
 
-/// Returns the smallest buffer with a capacity of `bytes` or more, if there is one.
+/// Returns the smallest buffer with a capacity of `bytes` or more, if there is one; of several, the
+/// last that was returned, which is the likeliest to be in the cache.
 pub(super) fn take(bytes: usize) -> Option<Vec<u8>> {
     pool().take(bytes)
 }
@@ -80,6 +81,7 @@ impl LargePool {
         let capacities = self.buffers.iter().map(|(_, buffer)| buffer.capacity());
         let fitting = capacities
             .enumerate()
+            .rev()
             .filter(|(_, capacity)| *capacity >= bytes);
         let (index, capacity) = fitting.min_by_key(|(_, capacity)| *capacity)?;
         self.bytes -= capacity;

@@ -14,7 +14,11 @@ use linerate_simd::mask;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::{RelayEnd, RelayError, Transfer};
-use crate::{link::Side, parts::RawStream, pool};
+use crate::{
+    link::Side,
+    parts::RawStream,
+    pool::{self, ReadSize},
+};
 
 /// How many bytes of answers to Pings may be queued; beyond that, only newer Pings are answered
 /// (RFC 6455 §5.5.3).
@@ -277,7 +281,7 @@ impl Direction {
 
     /// Reads once, appending to the held bytes.
     fn poll_read(&mut self, cx: &mut Context<'_>, source: &mut RawStream) -> Poll<io::Result<()>> {
-        pool::with_read_buffer(|buffer| {
+        pool::with_read_buffer(ReadSize::Usual, |buffer| {
             let held = self.held.len();
             buffer[..held].copy_from_slice(&self.held);
             let mut read = ReadBuf::new(&mut buffer[held..]);

@@ -24,7 +24,7 @@ use crate::{
     Result,
     describe::describe,
     info::ConnectionInfo,
-    pool,
+    pool::{self, ReadSize},
     runtime::{Elapsed, RuntimeHandle},
     transport::Transport,
 };
@@ -149,7 +149,7 @@ impl Http1 {
                 return std::future::pending().await;
             }
             let read = poll_fn(|cx| {
-                pool::with_read_buffer(|buffer| {
+                pool::with_read_buffer(ReadSize::Usual, |buffer| {
                     let bytes = room.min(buffer.len());
                     let mut read = ReadBuf::new(&mut buffer[..bytes]);
                     ready!(Pin::new(&mut self.io).poll_read(cx, &mut read))?;

@@ -49,20 +49,26 @@ impl Incoming {
     }
 
     fn append(&mut self, data: Data<'_>) -> Result<(), ProtocolError> {
+        self.reserve(data.len());
         match self {
-            Self::Binary(bytes) => {
-                pool::reserve(bytes, data.len());
-                data.append_to(bytes);
-            }
-            Self::Text(text) => {
-                if text.capacity() - text.len() < data.len() {
-                    let bytes = (text.len() + data.len()).max(2 * text.len());
-                    pool::give(text.move_into(pool::take(bytes)));
-                }
-                data.append_text_to(text)?;
-            }
+            Self::Binary(bytes) => data.append_to(bytes),
+            Self::Text(text) => data.append_text_to(text)?,
         }
         Ok(())
+    }
+
+    /// Makes room for `additional` more bytes.
+    #[inline]
+    pub(super) fn reserve(&mut self, additional: usize) {
+        match self {
+            Self::Binary(bytes) => pool::reserve(bytes, additional),
+            Self::Text(text) => {
+                if text.capacity() - text.len() < additional {
+                    let bytes = (text.len() + additional).max(2 * text.len());
+                    pool::give(text.move_into(pool::take(bytes)));
+                }
+            }
+        }
     }
 
     /// Starts a message with memory for the data that is about to be added. Memory for the rest of
@@ -121,7 +127,7 @@ impl Incoming {
         })
     }
 
-    fn finish(self) -> Message {
+    pub(super) fn finish(self) -> Message {
         match self {
             Self::Binary(bytes) => bytes.into(),
             // The engine has validated the data to its end, so the text is complete.

@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::{
     clock,
-    pool::{self, READ_BYTES},
+    pool::{self, ReadSize},
     transport::Transport,
 };
 
@@ -77,16 +77,17 @@ impl Unparsed {
         self.bytes.capacity()
     }
 
-    /// Reads once from `io` into the thread's buffer, and returns the bytes that were read.
+    /// Reads once from `io` into a buffer of the thread, and returns the bytes that were read.
     pub(super) fn poll_read(
         io: Pin<&mut Transport>,
         cx: &mut Context<'_>,
+        size: ReadSize,
     ) -> Poll<io::Result<Self>> {
-        pool::with_read_buffer(|buffer| {
+        pool::with_read_buffer(size, |buffer| {
             let mut read = ReadBuf::new(buffer);
             ready!(io.poll_read(cx, &mut read))?;
             let bytes = read.filled().len();
-            if bytes * 8 < READ_BYTES {
+            if bytes * 8 < buffer.len() {
                 return Poll::Ready(Ok(Self::new(&buffer[..bytes])));
             }
             Poll::Ready(Ok(Self {
