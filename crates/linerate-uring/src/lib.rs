@@ -36,12 +36,26 @@
 //!
 //! This requires Linux 6.1. All of the project's own unsafe code for io_uring is in this crate.
 
+#[cfg(not(target_os = "linux"))]
+compile_error!(
+    "linerate-reactor and linerate-uring need Linux: they are built on epoll and io_uring; on other \
+     platforms, use the crate linerate"
+);
+
+#[cfg(target_os = "linux")]
 mod buffers;
+#[cfg(target_os = "linux")]
 mod completion;
+#[cfg(target_os = "linux")]
 mod ring;
+#[cfg(target_os = "linux")]
 mod setup;
 
+#[cfg(target_os = "linux")]
 pub use buffers::Input;
+#[cfg(target_os = "linux")]
 pub use completion::Completion;
+#[cfg(target_os = "linux")]
 pub use ring::{Ring, SendKey, Sending, TOKEN_MAX};
+#[cfg(target_os = "linux")]
 pub use setup::{Setup, SetupError};
