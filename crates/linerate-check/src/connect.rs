@@ -180,7 +180,7 @@ impl Target {
             return Err(io::ErrorKind::Unsupported.into());
         };
         let mut config = match shape.is_tls12 {
-            true => tls12::config(),
+            true => tls12::config(tls.config.crypto_provider()).map_err(io::Error::other)?,
             false => (*tls.config).clone(),
         };
         config.max_fragment_size = shape.record_bytes_max;

@@ -1,10 +1,10 @@
 //! Observes the process of a server under stress: its memory, open files and CPU time (proc(5)).
 
 mod claims;
+mod figures;
 
 use std::{fmt, future::Future, io, pin::pin, time::Duration};
 
-use linerate_harness::process::Process;
 use tokio::time::{Instant, sleep};
 
 use crate::{
@@ -15,6 +15,7 @@ use crate::{
 };
 
 pub use claims::Claims;
+pub use figures::Figures;
 
 /// How often the process is sampled under stress.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(20);
@@ -30,22 +31,9 @@ const MEMORY_BYTES_MIN: u64 = 1 << 20;
 /// How much of a core an idle process may use, in percent.
 const IDLE_PERCENT: u128 = 5;
 
-/// A process on this machine.
+/// A process on this machine, by its id.
 #[derive(Debug)]
-pub struct Victim(Process);
-
-/// The resources of a process at one moment.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Figures {
-    /// The resident memory in bytes, without file pages, which the system can reclaim at any time.
-    pub memory_bytes: u64,
-    /// The memory in bytes that the process has allocated, whether or not it was ever touched.
-    pub asked_bytes: u64,
-    /// The CPU time that the process has used on all cores together.
-    pub cpu: Duration,
-    /// The number of open files.
-    pub files: u64,
-}
+pub struct Victim(u32);
 
 /// The resources of a process before, during and after stress.
 #[derive(Clone, Copy, Debug)]
@@ -68,9 +56,10 @@ impl Victim {
     /// Returns the process with this id.
     ///
     /// # Errors
-    /// If there is no such process, or this process has no permission to observe it.
+    /// If there is no such process, this process has no permission to observe it, or the platform
+    /// is not Linux.
     pub fn new(pid: u32) -> io::Result<Self> {
-        let victim = Self(Process::new(pid));
+        let victim = Self(pid);
         victim.figures()?;
         Ok(victim)
     }
@@ -80,15 +69,7 @@ impl Victim {
     /// # Errors
     /// If the process has exited, or this process has no permission to observe it.
     pub fn figures(&self) -> io::Result<Figures> {
-        let times = self.0.cpu_times()?;
-        let status = self.0.status()?;
-        let bytes = |name| status.bytes(name).ok_or(io::ErrorKind::InvalidData);
-        Ok(Figures {
-            memory_bytes: bytes("RssAnon:")? + bytes("RssShmem:")?,
-            asked_bytes: bytes("VmData:")?,
-            cpu: times.user + times.system,
-            files: self.0.open_files()?,
-        })
+        Figures::read(self.0)
     }
 
     /// Runs `stress`, waits up to `settle` for the process to recover, and does both again if it

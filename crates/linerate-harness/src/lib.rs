@@ -9,15 +9,20 @@
 //! - `socket`, with the feature of that name, is a client's socket, with or without TLS.
 //! - [`table`] formats tables as text and as Markdown.
 //!
+//! Windows has only [`port`] and [`table`]; [`cores`] needs Linux.
+//!
 //! Nothing here knows WebSocket, so that programs which check each other can share it.
 #![forbid(unsafe_code)]
 
+#[cfg(unix)]
 pub mod child;
 #[cfg(target_os = "linux")]
 pub mod cores;
+#[cfg(unix)]
 pub mod machine;
 pub mod port;
+#[cfg(unix)]
 pub mod process;
-#[cfg(feature = "socket")]
+#[cfg(all(feature = "socket", unix))]
 pub mod socket;
 pub mod table;

@@ -6,20 +6,22 @@ use std::sync::Arc;
 use rustls::{
     ClientConfig, DigitallySignedStruct, Error, SignatureScheme,
     client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
-    crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
+    crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature},
     pki_types::{CertificateDer, ServerName, UnixTime},
     version::TLS12,
 };
 
 /// Returns a client configuration that supports only TLS 1.2.
-pub(crate) fn config() -> ClientConfig {
-    let provider = Arc::new(ring::default_provider());
-    ClientConfig::builder_with_provider(provider.clone())
-        .with_protocol_versions(&[&TLS12])
-        .expect("the provider supports TLS 1.2")
+///
+/// # Errors
+/// Returns an error if the provider does not support TLS 1.2.
+pub(crate) fn config(provider: &Arc<CryptoProvider>) -> Result<ClientConfig, Error> {
+    let config = ClientConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(&[&TLS12])?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(provider)))
-        .with_no_client_auth()
+        .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(provider.clone())))
+        .with_no_client_auth();
+    Ok(config)
 }
 
 #[derive(Debug)]
