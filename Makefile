@@ -91,7 +91,7 @@ features: ## lint the libraries without features, and with each feature alone
 	scripts/features
 
 .PHONY: platforms
-platforms: ## check the libraries for macOS and Windows, and test the kernels and the protocol on AArch64, under qemu; ARGS=--all
+platforms: web ## check what compiles for macOS and Windows, and test the kernels and the protocol on AArch64, under qemu; ARGS=--all
 	scripts/platforms $(ARGS)
 
 .PHONY: msrv

@@ -1,5 +1,6 @@
 //! `linerate echo`: sends each message back, on any path.
 
+#[cfg_attr(not(target_os = "linux"), path = "elsewhere/reactor.rs")]
 mod reactor;
 
 use std::{
@@ -8,14 +9,11 @@ use std::{
 };
 
 use anyhow::Context;
-use clap::{
-    Args, ValueEnum,
-    builder::{PossibleValuesParser, TypedValueParser},
-};
+use clap::{Args, ValueEnum};
 use linerate::{Options, Server, WebSocket, handshake::OriginPolicy};
-use linerate_reactor::DriverKind;
 
 use crate::{certificate, compression::Compression, workers};
+use reactor::DriverKind;
 
 /// The largest message that is accepted. It is larger than the library's default, because
 /// conformance tests and benchmarks send large messages.
@@ -43,7 +41,7 @@ pub(crate) struct Arguments {
     engine: Engine,
 
     /// The kernel interface of the reactor. epoll, the default, is the best choice in most cases.
-    #[arg(long, value_name = "DRIVER", value_parser = driver())]
+    #[arg(long, value_name = "DRIVER", value_parser = reactor::driver())]
     driver: Option<DriverKind>,
 
     /// Which message compression to accept.
@@ -76,12 +74,6 @@ pub(crate) struct Arguments {
 enum Engine {
     Reactor,
     Tokio,
-}
-
-/// Parses the name of a driver.
-fn driver() -> impl TypedValueParser<Value = DriverKind> {
-    let names = DriverKind::ALL.map(DriverKind::as_str);
-    PossibleValuesParser::new(names).try_map(|name| name.parse::<DriverKind>())
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {

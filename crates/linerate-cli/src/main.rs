@@ -1,6 +1,7 @@
 //! The `linerate` binary. Each subcommand has its own module.
 #![forbid(unsafe_code)]
 
+#[cfg_attr(not(target_os = "linux"), path = "elsewhere/bench.rs")]
 mod bench;
 mod certificate;
 mod check;
@@ -11,6 +12,7 @@ mod echo;
 mod log_filter;
 mod logs;
 mod memory;
+mod platform;
 mod publish;
 mod serve;
 mod terminal;

@@ -20,6 +20,7 @@ mod endpoint;
 mod flags;
 mod limits;
 mod logging;
+#[cfg_attr(not(target_os = "linux"), path = "elsewhere/notify.rs")]
 mod notify;
 mod routes;
 mod uploads;
@@ -36,6 +37,8 @@ use control::Control;
 pub(crate) use flags::loader_of_environment;
 use routes::Pages;
 use uploads::{Keys, LogsSection};
+
+use crate::platform;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -116,7 +119,8 @@ fn announce(gateway: &Gateway) {
 /// Raises the file descriptor limit to the maximum number of connections plus 256.
 fn raise_descriptor_limit(connections_max: usize) {
     let wanted = connections_max as u64 + 256;
-    match rlimit(wanted).context("cannot raise the file descriptor limit") {
+    match platform::raise_descriptor_limit(wanted).context("cannot raise the file descriptor limit")
+    {
         Ok(allowed) if allowed < wanted => tracing::warn!(
             allowed,
             connections_max,
@@ -125,17 +129,4 @@ fn raise_descriptor_limit(connections_max: usize) {
         Ok(_) => {}
         Err(error) => tracing::warn!(%error),
     }
-}
-
-/// Raises the soft limit to `wanted`, or as far as the hard limit allows; returns the resulting
-/// soft limit.
-fn rlimit(wanted: u64) -> nix::Result<u64> {
-    use nix::sys::resource::{Resource, getrlimit, setrlimit};
-    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
-    if soft >= wanted {
-        return Ok(soft);
-    }
-    let raised = wanted.min(hard);
-    setrlimit(Resource::RLIMIT_NOFILE, raised, hard)?;
-    Ok(raised)
 }

@@ -9,9 +9,10 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::{
     net::TcpListener,
     runtime::Runtime,
-    signal::unix::{Signal, SignalKind, signal},
     sync::{Notify, watch},
 };
+
+use crate::platform::{self, StopSignals};
 
 /// Maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 1_024;
@@ -40,7 +41,8 @@ impl Arguments {
     }
 }
 
-/// One listener per worker, all on the same address. The kernel distributes connections among them.
+/// One listener per worker, all on the same address. On Linux, the kernel distributes connections
+/// among them.
 #[derive(Debug)]
 pub(crate) struct Workers {
     listeners: Vec<std::net::TcpListener>,
@@ -57,7 +59,13 @@ impl Workers {
         let address = first.local_addr()?;
         let mut listeners = vec![first];
         for _ in 1..workers {
-            listeners.push(listen(address, true)?);
+            // Only Linux distributes connections among sockets that share a port. Elsewhere, all
+            // workers accept from the same socket.
+            let next = match cfg!(target_os = "linux") {
+                true => listen(address, true)?,
+                false => listeners[0].try_clone()?,
+            };
+            listeners.push(next);
         }
         // Signals are handled from here on: once the address is printed, a signal must stop the
         // server gracefully.
@@ -131,7 +139,7 @@ fn listen(address: SocketAddr, shared: bool) -> anyhow::Result<std::net::TcpList
         reusable_socket(address)?.bind(&address.into())?;
     }
     let socket = reusable_socket(address)?;
-    socket.set_reuse_port(true)?;
+    platform::share_port(&socket)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
@@ -140,33 +148,8 @@ fn listen(address: SocketAddr, shared: bool) -> anyhow::Result<std::net::TcpList
 fn reusable_socket(address: SocketAddr) -> std::io::Result<Socket> {
     let domain = Domain::for_address(address);
     let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
-    socket.set_reuse_address(true)?;
+    platform::reuse_address(&socket)?;
     Ok(socket)
-}
-
-/// Ctrl-c and SIGTERM, for asynchronous code.
-#[derive(Debug)]
-pub(crate) struct StopSignals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl StopSignals {
-    /// Starts listening for the signals. Must be called within a runtime.
-    pub(crate) fn new() -> std::io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    /// Waits for one of the signals.
-    pub(crate) async fn recv(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
 }
 
 /// Ctrl-c and SIGTERM, for threads without a runtime.

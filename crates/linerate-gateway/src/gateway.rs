@@ -28,7 +28,7 @@ use crate::{
     config::Config,
     node::{Dispatcher, Node, NodeInfo, NodeOptions},
     operations::Operations,
-    protocol,
+    platform, protocol,
     server::{Certificate, Frontend, Hosts, Phase, Stop, Threads, Workers, listen},
     session::{SessionEnvironment, Settings},
 };
@@ -410,7 +410,5 @@ fn to_usize(bytes: u64) -> usize {
 
 /// Returns the host name of this machine, for display.
 fn host_name() -> String {
-    let name = nix::unistd::gethostname().ok();
-    let name = name.and_then(|name| name.into_string().ok());
-    name.unwrap_or_else(|| "linerate".to_owned())
+    platform::host_name().unwrap_or_else(|| "linerate".to_owned())
 }

@@ -38,6 +38,7 @@ mod log_limiter;
 mod metrics;
 mod node;
 mod operations;
+mod platform;
 mod protocol;
 mod server;
 mod session;

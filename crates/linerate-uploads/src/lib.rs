@@ -22,6 +22,7 @@
 mod access;
 mod conversation;
 mod farewell;
+mod file_identity;
 mod lane;
 mod memory;
 mod options;
@@ -33,6 +34,7 @@ mod viewer_conversation;
 
 pub use access::{Access, Admission, KeyRefusal};
 pub use farewell::Farewell;
+pub use file_identity::FileIdentity;
 pub use options::{DEFAULT_TOML, LogsOptions};
 pub use service::Service;
 pub use sessions::StartError;

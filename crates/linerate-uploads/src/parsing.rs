@@ -2,10 +2,7 @@
 
 use std::{io, num::NonZero, sync::LazyLock, thread, time::Duration};
 
-use thread_priority::{
-    NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
-    set_thread_priority_and_policy, thread_native_id,
-};
+use thread_priority::ThreadPriority;
 use tokio::{
     runtime::{Builder, Runtime},
     sync::OwnedSemaphorePermit,
@@ -46,8 +43,18 @@ pub(crate) fn spawn<T: Send + 'static>(
 /// for as long as there is input. A lower priority (nice) is not enough: the scheduler would still
 /// let the thread finish its time slice of several milliseconds.
 pub(crate) fn lower_priority() {
-    let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
-    let result = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, idle);
+    #[cfg(target_os = "linux")]
+    let result = {
+        use thread_priority::{
+            NormalThreadSchedulePolicy, ThreadSchedulePolicy, set_thread_priority_and_policy,
+            thread_native_id,
+        };
+        let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
+        set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, idle)
+    };
+    // Other platforms do not have this policy.
+    #[cfg(not(target_os = "linux"))]
+    let result = ThreadPriority::Min.set_for_current();
     if let Err(error) = result {
         tracing::debug!(?error, "thread keeps its priority");
     }

@@ -11,7 +11,7 @@ use std::{
 
 use linerate_bench::server;
 
-use crate::workers::StopSignals;
+use crate::platform::StopSignals;
 
 /// The exit status that a shell reports for a process ended by ^C (128 + SIGINT).
 const INTERRUPTED: i32 = 130;

@@ -3,8 +3,10 @@
 use std::{sync::Arc, thread};
 
 use anyhow::Context as _;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+pub(super) use linerate_reactor::DriverKind;
 use linerate_reactor::{
-    Chunk, Context, DriverKind, Handler, Message, Opened, Options, Server, handshake::OriginPolicy,
+    Chunk, Context, Handler, Message, Opened, Options, Server, handshake::OriginPolicy,
 };
 use tokio::sync::Notify;
 
@@ -36,6 +38,12 @@ impl Handler for Echo {
     fn chunk(&mut self, (): &mut (), cx: &mut Context<'_>, chunk: Chunk<'_>) {
         _ = cx.send_chunk(chunk.kind, chunk.bytes, chunk.ends);
     }
+}
+
+/// Parses the name of a driver.
+pub(super) fn driver() -> impl TypedValueParser<Value = DriverKind> {
+    let names = DriverKind::ALL.map(DriverKind::as_str);
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<DriverKind>())
 }
 
 /// Serves until ctrl-c, SIGTERM or the failure of a worker, then waits until all connections are

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::thread;
@@ -12,6 +11,7 @@ use linerate_logview::{
     format::Format,
     input::{Input, LogEvent},
 };
+use linerate_uploads::FileIdentity;
 
 use super::counter::Counter;
 use super::files::{is_stdin, name};
@@ -164,10 +164,14 @@ impl Source {
         let Reader::File { file, position } = &self.reader else {
             return false;
         };
-        let (Ok(ours), Ok(theirs)) = (file.metadata(), self.path.metadata()) else {
+        let (ours, theirs) = (
+            FileIdentity::of_file(file),
+            FileIdentity::of_path(&self.path),
+        );
+        let (Ok(ours), Ok(theirs), Ok(there)) = (ours, theirs, self.path.metadata()) else {
             return false;
         };
-        (ours.dev(), ours.ino()) != (theirs.dev(), theirs.ino()) || theirs.len() < *position
+        ours != theirs || there.len() < *position
     }
 }
 

@@ -4,10 +4,9 @@ use linerate_gateway::{
     Gateway, Running,
     config::{Loader, Section},
 };
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{logging::Logging, notify, routes::Pages, uploads::LogsSection};
-use crate::workers::StopSignals;
+use crate::platform::{HangUps, StopSignals};
 
 /// Runs the server and handles its signals.
 #[derive(Debug)]
@@ -17,7 +16,7 @@ pub(super) struct Control {
     logs: LogsSection,
     logging: Logging,
     stop_signals: StopSignals,
-    hang_ups: Signal,
+    hang_ups: HangUps,
 }
 
 impl Control {
@@ -32,7 +31,7 @@ impl Control {
             logs,
             logging,
             stop_signals: StopSignals::new()?,
-            hang_ups: signal(SignalKind::hangup())?,
+            hang_ups: HangUps::new()?,
         })
     }
 
@@ -47,7 +46,7 @@ impl Control {
             tokio::select! {
                 () = self.stop_signals.recv() => break,
                 () = running.failed() => break,
-                _ = self.hang_ups.recv() => self.reload(&running),
+                () = self.hang_ups.recv() => self.reload(&running),
             }
         }
         notify::stopping();

@@ -26,6 +26,7 @@ use super::{
     refusal::refuse,
     request::{Origin, answer},
 };
+use crate::platform;
 
 /// Maximum time to receive the header section of a request, including the wait for its first byte.
 pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -106,7 +107,7 @@ async fn prepare(frontend: &Frontend, stream: &mut TcpStream) -> io::Result<(IpA
         .with_time(DEAD_PEER_TIMEOUT)
         .with_interval(DEAD_PEER_TIMEOUT / 3);
     socket.set_tcp_keepalive(&keepalive)?;
-    socket.set_tcp_user_timeout(Some(DEAD_PEER_TIMEOUT))?;
+    platform::set_unacknowledged_timeout(&socket, DEAD_PEER_TIMEOUT)?;
     let address = stream.peer_addr()?.ip().to_canonical();
     if !frontend.has_proxy_header || !frontend.admission.trusts(address) {
         return Ok((address, address));

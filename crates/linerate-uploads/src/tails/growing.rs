@@ -1,11 +1,12 @@
 //! A growing file, which may be rotated or truncated at any time.
 
 use std::{
-    fs::{self, File, Metadata},
+    fs::File,
     io::{self, Read, Seek, SeekFrom},
-    os::unix::fs::MetadataExt,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
+
+use crate::file_identity::FileIdentity;
 
 /// Reads what is appended to the file at a path, even if the path later refers to another file.
 ///
@@ -21,7 +22,7 @@ pub(super) struct GrowingFile {
 #[derive(Debug)]
 struct OpenFile {
     file: File,
-    identity: (u64, u64),
+    identity: FileIdentity,
     /// Number of bytes read so far.
     position: u64,
 }
@@ -60,16 +61,16 @@ impl GrowingFile {
             open.position += read as u64;
             return Ok(Growth::Bytes(read));
         }
-        let there = match fs::metadata(&self.path) {
-            Ok(there) => there,
+        let (identity, len) = match identity_and_len(&self.path) {
+            Ok(found) => found,
             // The file is being rotated. Until the new one exists, the old one is still read.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Growth::None),
             Err(error) => return Err(error),
         };
-        if identity(&there) != open.identity {
+        if identity != open.identity {
             return self.end_old_file(buffer);
         }
-        if there.len() < open.position {
+        if len < open.position {
             open.file.seek(SeekFrom::Start(0))?;
             open.position = 0;
             return Ok(Growth::Ended);
@@ -99,7 +100,7 @@ impl OpenFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        let identity = identity(&file.metadata()?);
+        let identity = FileIdentity::of_file(&file)?;
         Ok(Some(Self {
             file,
             identity,
@@ -108,8 +109,8 @@ impl OpenFile {
     }
 }
 
-fn identity(metadata: &Metadata) -> (u64, u64) {
-    (metadata.dev(), metadata.ino())
+fn identity_and_len(path: &Path) -> io::Result<(FileIdentity, u64)> {
+    Ok((FileIdentity::of_path(path)?, path.metadata()?.len()))
 }
 
 #[cfg(test)]

@@ -1,0 +1,13 @@
+//! What differs between Unix and Windows: signals, the limit of open files, options of sockets.
+//!
+//! The folder `elsewhere` has what replaces modules that need Linux on other platforms.
+
+#[cfg(unix)]
+mod unix;
+#[cfg(windows)]
+mod windows;
+
+#[cfg(unix)]
+pub(crate) use unix::{HangUps, StopSignals, raise_descriptor_limit, reuse_address, share_port};
+#[cfg(windows)]
+pub(crate) use windows::{HangUps, StopSignals, raise_descriptor_limit, reuse_address, share_port};

@@ -1,0 +1,74 @@
+//! Unix: Linux and macOS.
+
+use std::io;
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use socket2::Socket;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Ctrl-c and SIGTERM, for asynchronous code.
+#[derive(Debug)]
+pub(crate) struct StopSignals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+/// SIGHUP, for asynchronous code.
+#[derive(Debug)]
+pub(crate) struct HangUps(Signal);
+
+impl StopSignals {
+    /// Starts listening for the signals. Must be called within a runtime.
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    /// Waits for one of the signals.
+    pub(crate) async fn recv(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+impl HangUps {
+    /// Starts listening for the signal. Must be called within a runtime.
+    pub(crate) fn new() -> io::Result<Self> {
+        signal(SignalKind::hangup()).map(Self)
+    }
+
+    /// Waits for the signal.
+    pub(crate) async fn recv(&mut self) {
+        self.0.recv().await;
+    }
+}
+
+/// Raises the soft limit of open files to `wanted`, or as far as the hard limit allows; returns the
+/// resulting soft limit.
+pub(crate) fn raise_descriptor_limit(wanted: u64) -> io::Result<u64> {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    if soft >= wanted {
+        return Ok(soft);
+    }
+    let raised = wanted.min(hard);
+    setrlimit(Resource::RLIMIT_NOFILE, raised, hard)?;
+    Ok(raised)
+}
+
+/// Allows the socket to be bound although connections of an earlier server linger at its address.
+pub(crate) fn reuse_address(socket: &Socket) -> io::Result<()> {
+    socket.set_reuse_address(true)
+}
+
+/// Allows the socket to be bound to the same port as others of this user. Other systems than Linux
+/// do not distribute connections among such sockets.
+pub(crate) fn share_port(socket: &Socket) -> io::Result<()> {
+    match cfg!(target_os = "linux") {
+        true => socket.set_reuse_port(true),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,63 @@
+//! Windows.
+
+use std::{future, io};
+
+use socket2::Socket;
+use tokio::signal::windows::{CtrlBreak, CtrlC, ctrl_break, ctrl_c};
+
+/// Ctrl-c and ctrl-break, for asynchronous code.
+#[derive(Debug)]
+pub(crate) struct StopSignals {
+    ctrl_break: CtrlBreak,
+    ctrl_c: CtrlC,
+}
+
+/// A signal that Windows does not have.
+#[derive(Debug)]
+pub(crate) struct HangUps;
+
+impl StopSignals {
+    /// Starts listening for the keys. Must be called within a runtime.
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self {
+            ctrl_break: ctrl_break()?,
+            ctrl_c: ctrl_c()?,
+        })
+    }
+
+    /// Waits for one of the keys.
+    pub(crate) async fn recv(&mut self) {
+        tokio::select! {
+            _ = self.ctrl_break.recv() => {}
+            _ = self.ctrl_c.recv() => {}
+        }
+    }
+}
+
+impl HangUps {
+    /// Succeeds.
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self)
+    }
+
+    /// Waits forever.
+    pub(crate) async fn recv(&mut self) {
+        future::pending().await
+    }
+}
+
+/// Returns `wanted`, because Windows has no limit of open files.
+pub(crate) fn raise_descriptor_limit(wanted: u64) -> io::Result<u64> {
+    Ok(wanted)
+}
+
+/// Does nothing: Windows does not wait for connections of an earlier server, and its option of this
+/// name would let other processes take the port.
+pub(crate) fn reuse_address(_socket: &Socket) -> io::Result<()> {
+    Ok(())
+}
+
+/// Does nothing, because all workers accept from the same socket.
+pub(crate) fn share_port(_socket: &Socket) -> io::Result<()> {
+    Ok(())
+}
