@@ -420,7 +420,9 @@ impl Client {
                 let bytes_max = self.settings.options.response_body_bytes_max;
                 let headers = handshake.into_refusal_headers();
                 let mut body = Body::http1(status, &headers, bytes_max);
-                body.push(&leftover);
+                if self.keeps_body(status) {
+                    body.push(&leftover);
+                }
                 let refusal = Refusal {
                     status,
                     headers,
@@ -442,6 +444,11 @@ impl Client {
         }
     }
 
+    /// Returns whether the body of a response with this status is of interest.
+    fn keeps_body(&self, status: u16) -> bool {
+        self.settings.options.response_body_bytes_max > 0 && !is_redirect(status)
+    }
+
     /// Reads the body of a refusal, as far as the limits on its size and time allow. The handshake
     /// began at `begun`.
     async fn read_refusal(
@@ -451,9 +458,9 @@ impl Client {
         deadline: &Deadline,
         begun: Instant,
     ) -> Outcome {
-        let options = &self.settings.options;
-        if options.response_body_bytes_max > 0 && !is_redirect(refusal.status) {
-            let left = options.handshake_timeout.saturating_sub(begun.elapsed());
+        if self.keeps_body(refusal.status) {
+            let limit = self.settings.options.handshake_timeout;
+            let left = limit.saturating_sub(begun.elapsed());
             let read = refusal.body.read(&mut io);
             // A body that is late is truncated.
             _ = deadline

@@ -146,7 +146,7 @@ impl Body {
             (Framing::ChunkEnd, b'\n') => NEXT_CHUNK,
             (Framing::ChunkExtension(bytes), b'\n') => begin(bytes),
             (Framing::ChunkExtension(bytes), _) => Framing::ChunkExtension(bytes),
-            (Framing::ChunkLength { digits: 0, .. }, b'\r' | b'\n' | b';' | b' ') => {
+            (Framing::ChunkLength { digits: 0, .. }, b'\r' | b'\n' | b';' | b' ' | b'\t') => {
                 Framing::Truncated
             }
             (Framing::ChunkLength { bytes, .. }, b'\n') => begin(bytes),
@@ -231,6 +231,7 @@ mod tests {
             (NEXT_CHUNK, b"4\r\nSpam\r\n", b"Spam", true),
             (NEXT_CHUNK, b"4\r\nSpamEggs", b"Spam", true),
             (NEXT_CHUNK, b"\r\n", b"", true),
+            (NEXT_CHUNK, b"\t\r\n", b"", true),
             (NEXT_CHUNK, b"-4\r\nSpam", b"", true),
             (NEXT_CHUNK, b"fffffffffffffffffffffff\r\nSpam", b"", true),
             (Framing::Complete, b"Spam", b"", false),

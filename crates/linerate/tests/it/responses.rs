@@ -122,6 +122,32 @@ async fn bodies_are_cut_off_at_the_limit() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn bodies_that_are_not_kept_are_empty_wherever_they_are_cut() {
+    for (bytes_max, status) in [(0, 403), (4 << 10, 302), (4 << 10, 308)] {
+        let mut options = Options::default();
+        options.response_body_bytes_max = bytes_max;
+        let client = Client::new().with_options(options);
+        for framing in [
+            "Content-Length: 5\r\n\r\nmoved",
+            "Transfer-Encoding: chunked\r\n\r\n5\r\nmoved\r\n0\r\n\r\n",
+            "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        ] {
+            let wire = format!("HTTP/1.1 {status} Elsewhere\r\n{framing}");
+            for cut in 0..wire.len() {
+                let wire = wire.clone();
+                let response = refused(&client, |stream| async move {
+                    let (first, second) = wire.as_bytes().split_at(cut);
+                    answer(stream, &[first, second], false).await;
+                })
+                .await;
+                assert_eq!((response.status, &*response.body), (status, &b""[..]));
+                assert!(response.is_truncated, "{cut}");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_slow_body_does_not_delay_the_error_for_long() {
     for (timeout, head_after, expected) in [
         (10 * SECOND, SECOND, 2 * SECOND),
