@@ -231,6 +231,10 @@ impl Link {
         next: impl FnMut(&mut Connection) -> Result<Parsed<T>, Box<ProtocolError>>,
     ) -> Poll<Received<T>> {
         let mut connection = self.lock();
+        if connection.ends_turn() {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         if self.is_driver_active() {
             return connection.poll_receive(cx, cx.waker(), next);
         }

@@ -19,7 +19,7 @@ use super::{
     Side,
     backlog::Backlog,
     driver_state::DriverState,
-    inbox::{Control, Inbox, Mode, Parsed, Received},
+    inbox::{Chunk, Control, Inbox, Mode, Parsed, Received},
     outbox::Outbox,
     readiness::Readiness,
 };
@@ -161,7 +161,7 @@ impl Connection {
                 let error = self.lazy.as_mut().and_then(|lazy| lazy.error.take());
                 return Poll::Ready(error.map_or(Ok(None), |error| Err(Box::new(error))));
             }
-            if self.reads_in_a_row == READS_IN_A_ROW_MAX {
+            if self.reads_in_a_row >= READS_IN_A_ROW_MAX {
                 self.reads_in_a_row = 0;
                 cx.waker().wake_by_ref();
                 break;
@@ -188,7 +188,13 @@ impl Connection {
 
     /// Returns the next message or chunk in the input.
     pub(super) fn next(&mut self, mode: Mode) -> Result<Parsed, Box<ProtocolError>> {
-        self.inbox.next(&mut self.engine, mode)
+        let parsed = self.inbox.next(&mut self.engine, mode);
+        if let Ok(Parsed::Item(Chunk { message, .. })) = &parsed
+            && message.len() >= READ_BYTES
+        {
+            self.count_inflated(message.len());
+        }
+        parsed
     }
 
     /// Returns all messages in the input.
@@ -202,9 +208,40 @@ impl Connection {
             ..
         } = self;
         let bytes_max = options.recv_queue_bytes_max;
-        inbox.next_batch(engine, bytes_max, |engine, control| {
+        let mut parsed = inbox.next_batch(engine, bytes_max, |engine, control| {
             handle_control(control, engine, outbox, lazy);
-        })
+        });
+        if let Ok(Parsed::Item(batch)) = &mut parsed {
+            let bytes = batch.collected_mut().owned_bytes();
+            if bytes >= READ_BYTES {
+                self.count_inflated(bytes);
+            }
+        }
+        parsed
+    }
+
+    /// Counts messages that were inflated as the reads that take as long. One read may contain
+    /// compressed messages of many megabytes.
+    #[cold]
+    fn count_inflated(&mut self, bytes: usize) {
+        #[cfg(feature = "deflate")]
+        let is_compressed = self.engine.compression().is_some();
+        #[cfg(not(feature = "deflate"))]
+        let is_compressed = false;
+        if is_compressed {
+            let reads = u8::try_from(bytes / READ_BYTES).unwrap_or(u8::MAX);
+            self.reads_in_a_row = self.reads_in_a_row.saturating_add(reads);
+        }
+    }
+
+    /// Returns whether the receiver must yield although there may be input left, because the last
+    /// messages have taken more than its turn. A new turn begins then.
+    pub(super) const fn ends_turn(&mut self) -> bool {
+        let ends = self.reads_in_a_row > READS_IN_A_ROW_MAX;
+        if ends {
+            self.reads_in_a_row = 0;
+        }
+        ends
     }
 
     /// Handles a control frame.

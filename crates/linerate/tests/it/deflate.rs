@@ -1,6 +1,11 @@
 //! Compressed messages between client and server (RFC 7692).
 
-use std::sync::Arc;
+use std::{
+    cell::Cell,
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::Arc,
+};
 
 use linerate::{
     Client, Counters, Deflate, Error, Frames, Message, MessageKind, Options, ProtocolError, Server,
@@ -43,6 +48,49 @@ async fn messages_are_compressed_both_ways_unless_one_side_does_not_want_it() {
         }
         drop(ws);
         server.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_receiver_yields_between_messages_that_inflate() {
+    const MESSAGES: u32 = 40;
+    for is_batched in [false, true] {
+        let (ours, theirs) = tokio::io::duplex(1 << 20);
+        let client = tokio::spawn(async move {
+            let mut ws = Client::new().connect_over(ours, "ws://localhost/").await?;
+            for _ in 0..MESSAGES {
+                ws.send(vec![0; 1 << 20]).await?;
+            }
+            Ok::<_, Error>(ws)
+        });
+        let incoming = Server::new().accept(theirs).await.unwrap();
+        let mut ws = incoming.accept().await.unwrap();
+        // All messages fit into the stream.
+        let client = in_time(client).await.unwrap().unwrap();
+        let received = Cell::new(0);
+        let mut receiving = pin!(async {
+            if is_batched {
+                while received.get() < MESSAGES {
+                    let batch = ws.recv_batch().await.unwrap().unwrap();
+                    received.set(received.get() + batch.len() as u32);
+                }
+            } else {
+                while received.get() < MESSAGES {
+                    ws.recv().await.unwrap().unwrap();
+                    received.set(received.get() + 1);
+                }
+            }
+        });
+        let mut most = 0;
+        poll_fn(|cx| {
+            let before = received.get();
+            let polled = receiving.as_mut().poll(cx);
+            most = most.max(received.get() - before);
+            polled
+        })
+        .await;
+        assert!(most <= 3, "{most} messages in one turn");
+        drop(client);
     }
 }
 
