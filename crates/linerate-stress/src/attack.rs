@@ -1,17 +1,19 @@
 //! The attackers' process.
 
-mod bomb;
+pub(crate) mod bomb;
 pub(crate) mod connect;
 mod dying;
 pub(crate) mod filters;
 pub(crate) mod flood;
 pub(crate) mod hoard;
 pub(crate) mod keys;
+pub(crate) mod pages;
 mod peer;
 mod slow;
 mod stalled;
 pub(crate) mod streams;
 mod tls;
+pub(crate) mod undecided;
 pub(crate) mod upload;
 pub(crate) mod waiting;
 
@@ -57,6 +59,8 @@ pub(crate) enum Abuse {
     HalfOpen,
     /// Sending bodies and messages whose last byte never arrives.
     Hoard,
+    /// Requesting pages without reading them, in a pipeline, with a body, or half of a request.
+    Pages,
     /// Sending Pings.
     Pings,
     /// Connecting and sending no request.
@@ -81,6 +85,8 @@ pub(crate) enum Abuse {
     TinyFragments,
     /// Connecting over TLS, which is not an abuse.
     Tls,
+    /// Sending messages while the server decides about the request, or leaving meanwhile.
+    Undecided,
     /// Connecting to a server that has no free file descriptors, and waiting to be disconnected.
     Waiting,
     /// Uploading small files that decompress to gigabytes, repeatedly.
@@ -103,7 +109,10 @@ impl Abuse {
     /// Returns whether the abuse has a twin: clients that do the same without the abuse. The
     /// latency next to these clients is then the baseline.
     pub(crate) const fn has_twin(self) -> bool {
-        matches!(self, Self::DearFilters | Self::Hoard | Self::SlowReaders)
+        matches!(
+            self,
+            Self::DearFilters | Self::Hoard | Self::Pages | Self::SlowReaders
+        )
     }
 
     /// Starts the attackers, or with `is_twin` the twin of an abuse that has one.
@@ -121,6 +130,7 @@ impl Abuse {
                 Box::new(flood::Flood::new(self, server, peers, is_twin))
             }
             Self::Hoard => Box::new(hoard::Hoard::new(server, peers, is_twin)),
+            Self::Pages => Box::new(pages::Pages::new(server, peers, is_twin)),
             Self::SlowFrames
             | Self::SlowHeads
             | Self::SlowMessages
@@ -129,6 +139,7 @@ impl Abuse {
             Self::Stalled => Box::new(stalled::Stalled(Peers::new(server, peers))),
             Self::Streams => Box::new(streams::Streams(Peers::new(server, peers))),
             Self::Tls => Box::new(tls::Connects::new(server)?),
+            Self::Undecided => Box::new(undecided::Undecided(Peers::new(server, peers))),
             Self::Waiting => Box::new(waiting::Waiting {
                 server,
                 count: peers,

@@ -17,6 +17,7 @@ mod audience;
 mod child;
 mod cores;
 mod figures;
+mod library;
 mod live;
 mod outcome;
 mod reactor;
@@ -91,6 +92,8 @@ enum Role {
         count: usize,
         nodes: Vec<SocketAddr>,
     },
+    #[command(name = library::SERVE, hide = true)]
+    Library,
     #[command(name = reactor::SERVE, hide = true)]
     Reactor { driver: DriverKind },
 }
@@ -123,6 +126,7 @@ fn main() -> Result<ExitCode> {
         }) => attack::run_commands(*abuse, *server, *peers)?,
         Some(Role::Audience { server, count }) => audience::listen(*server, *count)?,
         Some(Role::Roam { count, nodes }) => roam::roam(nodes, *count)?,
+        Some(Role::Library) => library::serve()?,
         Some(Role::Reactor { driver }) => reactor::serve(*driver)?,
         None => return stress(&cli),
     }
@@ -179,6 +183,7 @@ fn print(line: &str) -> io::Result<()> {
 
 fn chosen(cli: &Cli) -> Result<Vec<Row>> {
     let mut rows = reactor::rows();
+    rows.extend(library::rows());
     rows.extend(serve::rows());
     if !cli.only.is_empty() {
         rows.retain(|row| cli.only.iter().any(|part| row.name.contains(part)));

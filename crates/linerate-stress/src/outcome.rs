@@ -45,6 +45,14 @@ impl Finding {
     pub(crate) fn new(text: String, is_kept: bool) -> Self {
         Self { text, is_kept }
     }
+
+    /// Creates a finding from two counts of the attackers' tally. All of `whole` must be in `part`,
+    /// and there must be any.
+    pub(crate) fn all(figures: &Figures, whole: &str, part: &str) -> Self {
+        let (number, done) = (figures.counted(whole), figures.counted(part));
+        let is_kept = done == number && number > 0;
+        Self::new(format!("{done} of {number} {part}"), is_kept)
+    }
 }
 
 impl Outcome {
@@ -113,6 +121,18 @@ mod tests {
                 p99_free: Duration::from_micros(100),
             },
             also: vec![Finding::new("kept".to_owned(), true)],
+        }
+    }
+
+    #[test]
+    fn all_must_be_done_and_there_must_be_any() {
+        for (whole, part, is_kept) in [(0, 0, false), (2, 1, false), (2, 2, true)] {
+            let mut figures = Figures::default();
+            figures.tally.insert("bombs".to_owned(), whole);
+            figures.tally.insert("answered".to_owned(), part);
+            let finding = Finding::all(&figures, "bombs", "answered");
+            assert_eq!(finding.is_kept, is_kept);
+            assert_eq!(finding.text, format!("{part} of {whole} answered"));
         }
     }
 

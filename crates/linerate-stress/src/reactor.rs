@@ -9,16 +9,18 @@ use std::{
 
 use anyhow::Result;
 use linerate_harness::process::Process;
-use linerate_reactor::{Context, DriverKind, Handler, Message, Opened, Options, Server};
+use linerate_reactor::{
+    Context, DriverKind, Handler, Message, Opened, Options, Server, handshake::HttpResponse,
+};
 
 use crate::{
     Row,
-    attack::{self, Abuse, connect::CONNECTS, flood::MESSAGE_BYTES},
+    attack::{self, Abuse, connect::CONNECTS, flood::MESSAGE_BYTES, pages},
     child::Child,
     cores,
-    figures::{Effort, alternate},
+    figures::{Effort, Figures, alternate},
     live::{LiveClients, Target},
-    outcome::{Bounds, Outcome},
+    outcome::{Bounds, Finding, Outcome},
 };
 
 /// The first argument of a server process.
@@ -26,17 +28,21 @@ pub(crate) const SERVE: &str = "serve-by-reactor";
 
 /// How long a peer may be silent, refuse to read, or take for its handshake. The time is short, so
 /// that the slices also include the end of abused connections.
-const PATIENCE: Duration = Duration::from_millis(500);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The value of the option with this name.
 const BACKLOG_BYTES_MAX: usize = 64 << 10;
 
-/// The latency that does no harm, whatever the ratio.
-const P99_FREE: Duration = Duration::from_micros(200);
+/// The size of a page in bytes, which is more than a backlog may have before it is congested.
+const PAGE_BYTES: usize = 128 << 10;
 
-const ABUSES: [Abuse; 7] = [
+/// The latency that does no harm, whatever the ratio.
+pub(crate) const P99_FREE: Duration = Duration::from_micros(200);
+
+const ABUSES: [Abuse; 8] = [
     Abuse::SlowReaders,
     Abuse::HalfOpen,
+    Abuse::Pages,
     Abuse::Pings,
     Abuse::TinyFragments,
     Abuse::EmptyFragments,
@@ -59,7 +65,30 @@ pub(crate) fn rows() -> Vec<Row> {
 fn run(driver: DriverKind, abuse: Abuse, effort: &Effort) -> Result<Outcome> {
     driver.check()?;
     let peers = peers(abuse);
-    let mut server = Child::start(&[SERVE, driver.as_str()])?;
+    let figures = abused(&[SERVE, driver.as_str()], abuse, peers, effort)?;
+    let mut also = Vec::new();
+    if abuse == Abuse::Pages {
+        also.push(Finding::all(&figures, pages::ASKED, pages::ANSWERED));
+    }
+    Ok(Outcome {
+        abuse: format!("up to {peers} connections"),
+        bounds: Bounds {
+            memory_growth_max: memory_max(abuse, peers) as u64,
+            p99_free: P99_FREE,
+        },
+        figures,
+        also,
+    })
+}
+
+/// Measures an abuse by `peers` attackers on a server that this program runs with these arguments.
+pub(crate) fn abused(
+    server: &[&str],
+    abuse: Abuse,
+    peers: usize,
+    effort: &Effort,
+) -> Result<Figures> {
+    let mut server = Child::start(server)?;
     let address = server.answer()?;
     let address = address.parse()?;
     let mut attackers = attack::start(abuse, address, peers)?;
@@ -73,21 +102,14 @@ fn run(driver: DriverKind, abuse: Abuse, effort: &Effort) -> Result<Outcome> {
     drop(live);
     attackers.end()?;
     server.end()?;
-    Ok(Outcome {
-        abuse: format!("up to {peers} connections"),
-        bounds: Bounds {
-            memory_growth_max: memory_max(abuse, peers) as u64,
-            p99_free: P99_FREE,
-        },
-        figures,
-        also: Vec::new(),
-    })
+    Ok(figures)
 }
 
 /// Returns the maximum number of connections of an abuse.
 const fn peers(abuse: Abuse) -> usize {
     match abuse {
         Abuse::EmptyFragments | Abuse::Pings | Abuse::TinyFragments => 4,
+        Abuse::Pages => 256,
         Abuse::SlowReaders => 64,
         // Each lives for at most four times `PATIENCE`, which is two seconds.
         _ => 2 * CONNECTS,
@@ -105,6 +127,8 @@ pub(crate) const fn memory_max(abuse: Abuse, peers: usize) -> usize {
     let each = match abuse {
         // A message of at most a megabyte, in a buffer that grows by doubling.
         Abuse::EmptyFragments | Abuse::Pings | Abuse::TinyFragments => (2 << 20) + HELD,
+        // The page in a backlog, which may take four times as much while it is small.
+        Abuse::Pages => PAGE_BYTES + 4 * BACKLOG_BYTES_MAX + HELD,
         Abuse::SlowReaders => BACKLOG_BYTES_MAX + MESSAGE_BYTES + HELD,
         // An incomplete request, and a connection.
         _ => 16 << 10,
@@ -128,6 +152,9 @@ pub(crate) fn serve(driver: DriverKind) -> Result<()> {
         .with_workers(1)
         .with_options(options)
         .with_fallback(Echo)
+        .with_http(pages::PATH, |_| {
+            HttpResponse::bytes("application/octet-stream", &[b'x'; PAGE_BYTES][..])
+        })
         .listen((Ipv4Addr::LOCALHOST, 0).into())?;
     println!("{}", server.local_addr());
     let remote = server.remote();

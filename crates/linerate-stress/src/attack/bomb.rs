@@ -15,6 +15,10 @@ const STROKE: Duration = Duration::from_millis(250);
 /// a client.
 const INFLATED_BYTES: usize = 60 << 20;
 
+/// The tally's names for all bombs, and for those that the server answers as it should.
+pub(crate) const SENT: &str = "bombs";
+pub(crate) const ANSWERED: &str = "answered with 1009";
+
 const OFFER: &str = "Sec-WebSocket-Extensions: permessage-deflate\r\n";
 
 /// Sends `count` bombs at once in each round.
@@ -56,13 +60,13 @@ impl Attack for Bombs {
         }
         for peer in &mut peers {
             let name = match peer.close_code() {
-                Ok(1009) => "answered with 1009".to_owned(),
+                Ok(1009) => ANSWERED.to_owned(),
                 Ok(code) => format!("answered with {code}"),
                 Err(_) => "not answered".to_owned(),
             };
             count(tally, &name, 1);
         }
-        count(tally, "bombs", peers.len() as u64);
+        count(tally, SENT, peers.len() as u64);
         Ok(STROKE)
     }
 }

@@ -8,11 +8,15 @@ use std::{
 
 use anyhow::{Context, Result};
 use rustix::net::sockopt;
+use socket2::{Domain, Socket, Type};
 
 use crate::websocket::{read_frame, request, wait_for_open};
 
 /// How long to wait for an answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The size of a narrow receive buffer in bytes, which the kernel doubles.
+const NARROW_BYTES: usize = 2_048;
 
 pub(super) struct Peer {
     pub(super) stream: TcpStream,
@@ -25,6 +29,14 @@ impl Peer {
     /// Connects. Dropping the peer resets the connection, so that the port is free again at once.
     pub(super) fn connect(server: SocketAddr) -> io::Result<Self> {
         Ok(Self::from(TcpStream::connect(server)?))
+    }
+
+    /// Like [`Self::connect`], with a small receive buffer, for peers that do not read.
+    pub(super) fn connect_narrow(server: SocketAddr) -> io::Result<Self> {
+        let socket = Socket::new(Domain::for_address(server), Type::STREAM, None)?;
+        socket.set_recv_buffer_size(NARROW_BYTES)?;
+        socket.connect(&server.into())?;
+        Ok(Self::from(TcpStream::from(socket)))
     }
 
     /// Connects and requests a WebSocket, without waiting for the response.

@@ -3,7 +3,6 @@
 use std::{io::Write, time::Duration};
 
 use anyhow::{Context, Result};
-use socket2::{Domain, Socket, Type};
 
 use super::{
     Attack, Tally, count,
@@ -17,17 +16,11 @@ const STROKE: Duration = Duration::from_millis(50);
 /// The number of connections that are opened in a round.
 const OPENED: usize = 100;
 
-/// The size of a subscriber's receive buffer in bytes, which the kernel doubles.
-const RECEIVED_BYTES: usize = 2_048;
-
 pub(super) struct Stalled(pub(super) Peers);
 
 impl Stalled {
     fn open(&self) -> Result<Peer> {
-        let socket = Socket::new(Domain::for_address(self.0.server), Type::STREAM, None)?;
-        socket.set_recv_buffer_size(RECEIVED_BYTES)?;
-        socket.connect(&self.0.server.into())?;
-        let mut peer = Peer::from(std::net::TcpStream::from(socket));
+        let mut peer = Peer::connect_narrow(self.0.server)?;
         peer.stream.write_all(request(PATH, "").as_bytes())?;
         Ok(peer)
     }

@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::{BOUNDS, abused};
 use crate::{
     Row,
-    attack::{Abuse, connect::CONNECTS},
+    attack::{Abuse, bomb, connect::CONNECTS},
     figures::Effort,
     outcome::{Bounds, Finding, Outcome},
     reactor,
@@ -41,12 +41,7 @@ fn run(abuse: Abuse, peers: usize, effort: &Effort) -> Result<Outcome> {
     let mut also = Vec::new();
     let memory_growth_max = match abuse {
         Abuse::Bombs => {
-            let (bombs, answered) = (
-                figures.counted("bombs"),
-                figures.counted("answered with 1009"),
-            );
-            let text = format!("{answered} of {bombs} answered with 1009");
-            also.push(Finding::new(text, bombs == answered && bombs > 0));
+            also.push(Finding::all(&figures, bomb::SENT, bomb::ANSWERED));
             peers as u64 * BOMB_BYTES
         }
         _ => reactor::memory_max(abuse, peers) as u64,
