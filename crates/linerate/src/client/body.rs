@@ -44,21 +44,32 @@ const NEXT_CHUNK: Framing = Framing::ChunkLength {
 impl Body {
     /// Creates a collector for the body of an HTTP/1.1 response (RFC 9112 §6.3).
     pub(super) fn http1(status: u16, headers: &Headers, bytes_max: usize) -> Self {
-        let lengths = headers.first_text("Content-Length");
+        let mut lengths = headers.all("Content-Length");
         let is_encoded = headers.first("Transfer-Encoding").is_some();
         let framing = if status < 200 || status == 204 || status == 304 {
             Framing::Complete
         } else if is_encoded {
             NEXT_CHUNK
         } else {
-            match lengths.map(str::parse) {
-                None => Framing::UntilEnd,
-                Some(Ok(0)) => Framing::Complete,
-                Some(Ok(bytes)) => Framing::Length(bytes),
-                Some(Err(_)) => Framing::Truncated,
+            match (lengths.next(), lengths.next()) {
+                (None, _) => Framing::UntilEnd,
+                (Some(digits), None) => Self::length(digits),
+                // §6.3 requires that such a response is discarded, at least if the lengths differ.
+                (Some(_), Some(_)) => Framing::Truncated,
             }
         };
         Self::new(framing, bytes_max)
+    }
+
+    /// Returns what follows a head with this `Content-Length`.
+    fn length(digits: &[u8]) -> Framing {
+        let is_number = digits.iter().all(u8::is_ascii_digit);
+        let number = str::from_utf8(digits).ok().filter(|_| is_number);
+        match number.map(str::parse) {
+            Some(Ok(0)) => Framing::Complete,
+            Some(Ok(bytes)) => Framing::Length(bytes),
+            _ => Framing::Truncated,
+        }
     }
 
     /// Creates a collector for a body that ends with its stream, as over HTTP/2 and HTTP/3.
@@ -240,6 +251,22 @@ mod tests {
                 let collected = collect(framing, input, cut);
                 assert_eq!(collected, (expected.to_vec(), is_truncated), "{input:?}");
             }
+        }
+    }
+
+    #[test]
+    fn only_a_number_is_a_length() {
+        for (digits, expected) in [
+            (&b"0"[..], Framing::Complete),
+            (b"18446744073709551615", Framing::Length(u64::MAX)),
+            (b"18446744073709551616", Framing::Truncated),
+            (b"+5", Framing::Truncated),
+            (b"-5", Framing::Truncated),
+            (b"5, 5", Framing::Truncated),
+            (b"", Framing::Truncated),
+            (b"\xFF", Framing::Truncated),
+        ] {
+            assert_eq!(Body::length(digits), expected, "{digits:?}");
         }
     }
 

@@ -148,6 +148,17 @@ async fn bodies_that_are_not_kept_are_empty_wherever_they_are_cut() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_body_with_two_lengths_is_not_taken_for_complete() {
+    let response = refused(&Client::new(), |stream| async move {
+        let lengths = "Content-Length: 3\r\nContent-Length: 8\r\n";
+        let wire = format!("HTTP/1.1 403 Forbidden\r\n{lengths}\r\nno token");
+        answer(stream, &[wire.as_bytes()], false).await;
+    })
+    .await;
+    assert!(response.body.is_empty() && response.is_truncated);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_slow_body_does_not_delay_the_error_for_long() {
     for (timeout, head_after, expected) in [
         (10 * SECOND, SECOND, 2 * SECOND),
