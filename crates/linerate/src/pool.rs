@@ -52,6 +52,11 @@ impl ReadSize {
         }
     }
 
+    /// Returns how many usual reads take as long.
+    pub(crate) const fn usual_reads(self) -> u8 {
+        (self.bytes() / READ_BYTES) as u8
+    }
+
     /// Returns the size of which `buffer` is, if it is a read buffer.
     fn of(buffer: &[u8]) -> Option<Self> {
         match buffer.len() {

@@ -46,7 +46,7 @@ pub(crate) struct Connection {
     pub(super) handles: u32,
     /// True if our side of the stream has ended.
     pub(super) is_shut_down: bool,
-    /// The number of reads since the receiver last had to wait.
+    /// The number of reads since the receiver last had to wait; a long one counts as several.
     pub(super) reads_in_a_row: u8,
     /// How many of the next reads are long.
     pub(super) long_reads: u8,
@@ -174,7 +174,7 @@ impl Connection {
                 self.reads_in_a_row = 0;
                 break;
             }
-            self.reads_in_a_row += 1;
+            self.reads_in_a_row += size.usual_reads();
         }
         self.receiver = match self.driver.waker() {
             Some(driver) if driver.will_wake(cx.waker()) => Receiver::InDriver,
