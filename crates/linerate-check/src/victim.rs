@@ -56,7 +56,7 @@ impl Victim {
     /// Returns the process with this id.
     ///
     /// # Errors
-    /// If there is no such process, this process has no permission to observe it, or the platform
+    /// If the process does not exist, this process has no permission to observe it, or the platform
     /// is not Linux.
     pub fn new(pid: u32) -> io::Result<Self> {
         let victim = Self(pid);

@@ -14,8 +14,8 @@ use crate::{
     child::orders,
     cores,
     figures::Effort,
-    outcome::{Bounds, Finding, Outcome},
-    reactor::{self, P99_FREE, PATIENCE},
+    outcome::{Finding, Outcome},
+    reactor::{self, PATIENCE},
 };
 
 /// The first argument of a server process.
@@ -60,15 +60,12 @@ fn run(abuse: Abuse, peers: usize, effort: &Effort) -> Result<Outcome> {
     if abuse == Abuse::Bombs {
         also.push(Finding::all(&figures, bomb::SENT, bomb::ANSWERED));
     }
-    Ok(Outcome {
-        abuse: format!("up to {peers} connections"),
-        bounds: Bounds {
-            memory_growth_max: memory_max(abuse, peers) as u64,
-            p99_free: P99_FREE,
-        },
+    Ok(reactor::outcome(
         figures,
+        peers,
+        memory_max(abuse, peers),
         also,
-    })
+    ))
 }
 
 /// Returns how many bytes of memory an abuse may cost the server, according to its options.

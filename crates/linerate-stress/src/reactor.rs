@@ -37,7 +37,7 @@ const BACKLOG_BYTES_MAX: usize = 64 << 10;
 const PAGE_BYTES: usize = 128 << 10;
 
 /// The latency that does no harm, whatever the ratio.
-pub(crate) const P99_FREE: Duration = Duration::from_micros(200);
+const P99_FREE: Duration = Duration::from_micros(200);
 
 const ABUSES: [Abuse; 8] = [
     Abuse::SlowReaders,
@@ -70,15 +70,25 @@ fn run(driver: DriverKind, abuse: Abuse, effort: &Effort) -> Result<Outcome> {
     if abuse == Abuse::Pages {
         also.push(Finding::all(&figures, pages::ASKED, pages::ANSWERED));
     }
-    Ok(Outcome {
+    Ok(outcome(figures, peers, memory_max(abuse, peers), also))
+}
+
+/// Returns the outcome of an abuse by `peers` attackers that may cost `memory_max` bytes of memory.
+pub(crate) fn outcome(
+    figures: Figures,
+    peers: usize,
+    memory_max: usize,
+    also: Vec<Finding>,
+) -> Outcome {
+    Outcome {
         abuse: format!("up to {peers} connections"),
         bounds: Bounds {
-            memory_growth_max: memory_max(abuse, peers) as u64,
+            memory_growth_max: memory_max as u64,
             p99_free: P99_FREE,
         },
         figures,
         also,
-    })
+    }
 }
 
 /// Measures an abuse by `peers` attackers on a server that this program runs with these arguments.

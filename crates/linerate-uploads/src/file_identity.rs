@@ -30,7 +30,7 @@ impl FileIdentity {
     /// Returns the identity of the file that `path` refers to now.
     ///
     /// # Errors
-    /// Returns an error if there is no such file, or the system does not tell.
+    /// Returns an error if the file does not exist, or the system does not tell.
     pub fn of_path(path: &Path) -> io::Result<Self> {
         #[cfg(unix)]
         let id = of_metadata(&path.metadata()?);

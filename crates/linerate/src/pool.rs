@@ -31,8 +31,10 @@ const CLASSES: usize = (BYTES_MAX.ilog2() - BYTES_MIN.ilog2()) as usize;
 /// How many bytes a thread keeps in each class, counting each capacity as rounded down.
 const CLASS_BYTES_MAX: usize = 512 << 10;
 
-/// How many unused read buffers of each size a thread keeps.
+/// How many unused read buffers of [`READ_BYTES`] a thread keeps.
 const READ_BUFFERS_MAX: usize = 16;
+
+/// How many unused read buffers of [`LONG_READ_BYTES`] a thread keeps.
 const LONG_READ_BUFFERS_MAX: usize = 4;
 
 /// The size of a read buffer.
@@ -45,6 +47,7 @@ pub(crate) enum ReadSize {
 }
 
 impl ReadSize {
+    /// Returns the size in bytes.
     pub(crate) const fn bytes(self) -> usize {
         match self {
             Self::Usual => READ_BYTES,
@@ -66,6 +69,7 @@ impl ReadSize {
         }
     }
 
+    /// Returns how many unused buffers a thread keeps.
     const fn buffers_max(self) -> usize {
         match self {
             Self::Usual => READ_BUFFERS_MAX,
