@@ -7,6 +7,7 @@ use std::{
     os::fd::OwnedFd,
 };
 
+use nix::sys::socket::{setsockopt, sockopt::IpBindAddressNoPort};
 use rustix::{
     io::Errno,
     net::{
@@ -78,7 +79,10 @@ fn new_socket(address: SocketAddr) -> io::Result<OwnedFd> {
 pub(crate) fn connect(address: SocketAddr, source: Option<IpAddr>) -> io::Result<OwnedFd> {
     let socket = new_socket(address)?;
     if let Some(source) = source {
-        sockopt::set_socket_reuseaddr(&socket, true)?;
+        // The kernel then chooses the port in `connect`, where it knows the destination: the same
+        // port serves many destinations, and thousands of connections do not make the search slow.
+        // An old kernel without this option chooses it here.
+        _ = setsockopt(&socket, IpBindAddressNoPort, &true);
         bind(&socket, &SocketAddr::new(source, 0))?;
     }
     sockopt::set_tcp_nodelay(&socket, true)?;
