@@ -40,7 +40,7 @@ mod timed;
 mod tls;
 mod workers;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::Router;
 use linerate_budget::Budget;
@@ -51,7 +51,7 @@ use crate::config::ServerOptions;
 pub(crate) use admission::CONNECTION_BYTES;
 pub use admission::ConnectionGuard;
 pub(crate) use admission::{Admission, LimitReached};
-pub(crate) use connection::{DEAD_PEER_TIMEOUT, HANDSHAKE_TIMEOUT, HEAD_TIMEOUT};
+pub(crate) use connection::{HANDSHAKE_TIMEOUT, HEAD_TIMEOUT};
 pub(crate) use hosts::Hosts;
 pub(crate) use hosts::names_this_machine;
 pub(crate) use listener::listen;
@@ -79,6 +79,8 @@ pub(crate) struct Frontend {
     pub certificate: Option<Arc<Certificate>>,
     /// True if trusted proxies send a PROXY protocol header.
     pub has_proxy_header: bool,
+    /// How long a peer may acknowledge nothing.
+    pub dead_peer_timeout: Duration,
     /// Number of workers that share the limit on accepted connections per second.
     pub workers: usize,
 }
@@ -117,6 +119,7 @@ impl Frontend {
             stopped,
             certificate: certificate.map(Arc::new),
             has_proxy_header: options.proxy_protocol,
+            dead_peer_timeout: options.dead_peer_timeout,
             workers: workers.max(1),
         })
     }

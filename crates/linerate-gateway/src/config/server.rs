@@ -27,6 +27,10 @@ pub struct ServerOptions {
     pub connections_per_user_max: usize,
     /// Maximum number of connections accepted per second; more wait.
     pub accepts_per_second_max: u32,
+    /// How long a peer may acknowledge nothing, neither data nor the probes of an idle connection,
+    /// before the connection is closed.
+    #[serde(rename = "dead_peer_timeout_s", with = "unit::seconds")]
+    pub dead_peer_timeout: Duration,
     /// Maximum memory for everything that peers can make grow, in bytes; 0 for half of the memory
     /// of this machine.
     pub memory_bytes_max: u64,
@@ -114,6 +118,8 @@ impl ServerOptions {
         check.range("connections_per_user_max", per_user, 1..=10_000_000);
         let accepts = self.accepts_per_second_max;
         check.range("accepts_per_second_max", accepts, 1..=1_000_000);
+        let dead_peer = self.dead_peer_timeout.as_secs();
+        check.range("dead_peer_timeout_s", dead_peer, 9..=36_000);
         check.range("request_bytes_max", self.request_bytes_max, 1_024..=1 << 30);
         if self.memory_bytes_max > 0 {
             let memory = self.memory_bytes_max;

@@ -58,11 +58,6 @@ fn requests() -> Vec<Limit> {
             "Maximum time for the TLS handshake and a PROXY protocol header",
         ),
         limit(
-            "connection.dead_peer_s",
-            server::DEAD_PEER_TIMEOUT.as_secs(),
-            "Maximum time that sent data may remain unacknowledged by the peer",
-        ),
-        limit(
             "handshake.subprotocols_max",
             handshake.subprotocols_max as u64,
             "Maximum number of subprotocols that a client may offer",

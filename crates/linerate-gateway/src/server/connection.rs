@@ -34,9 +34,6 @@ pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum time to finish the current request when the connection must close.
 const LAST_REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time after which unacknowledged data closes a connection, and time of silence after which the
-/// peer is probed (TCP keepalive).
-pub(crate) const DEAD_PEER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Serves one connection until it ends, or until it is closed because memory is short before its
 /// first request.
@@ -103,11 +100,11 @@ async fn attend_fully(
 async fn prepare(frontend: &Frontend, stream: &mut TcpStream) -> io::Result<(IpAddr, IpAddr)> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(&*stream);
-    let keepalive = TcpKeepalive::new()
-        .with_time(DEAD_PEER_TIMEOUT)
-        .with_interval(DEAD_PEER_TIMEOUT / 3);
+    let timeout = frontend.dead_peer_timeout;
+    let (time, interval) = probes(timeout);
+    let keepalive = TcpKeepalive::new().with_time(time).with_interval(interval);
     socket.set_tcp_keepalive(&keepalive)?;
-    platform::set_unacknowledged_timeout(&socket, DEAD_PEER_TIMEOUT)?;
+    platform::set_unacknowledged_timeout(&socket, timeout)?;
     let address = stream.peer_addr()?.ip().to_canonical();
     if !frontend.has_proxy_header || !frontend.admission.trusts(address) {
         return Ok((address, address));
@@ -117,6 +114,14 @@ async fn prepare(frontend: &Frontend, stream: &mut TcpStream) -> io::Result<(IpA
         address,
         told.map_or(address, |told| told.ip().to_canonical()),
     ))
+}
+
+/// Returns after which silence an idle peer is probed, and how often: three times before it has
+/// been silent for `timeout`. At that time, the kernel closes the connection if the last probe is
+/// unanswered, however many it has sent.
+const fn probes(timeout: Duration) -> (Duration, Duration) {
+    let interval = Duration::from_secs(timeout.as_secs() / 9);
+    (timeout.saturating_sub(interval.saturating_mul(3)), interval)
 }
 
 /// Detects the HTTP version of a connection without ALPN.
@@ -181,5 +186,21 @@ where
 fn note(result: Result<(), hyper::Error>) {
     if let Err(error) = result {
         tracing::debug!(%error, "connection failed");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::probes;
+
+    #[test]
+    fn a_single_lost_probe_does_not_end_an_idle_connection() {
+        for timeout in [9, 45, 36_000].map(Duration::from_secs) {
+            let (time, interval) = probes(timeout);
+            assert_eq!(time + 3 * interval, timeout);
+            assert!(interval >= Duration::from_secs(1) && time >= timeout / 2);
+        }
     }
 }
