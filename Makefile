@@ -129,6 +129,8 @@ slow-test: web sdks ## run the tests that need the machine for themselves
 	cargo test --locked $(UNIT) --test it -- --ignored --test-threads 1 readers_that_stop ten_million
 	LINERATE_SEEDS=1000 cargo test --locked $(UNIT) --lib -- without_being_told
 	cargo test --locked --release -p linerate-hub --test it
+	cargo build --locked --profile $(PROFILE) $(UNIT) --bin linerate --bin linerate-stress
+	$(PROGRAMS)/linerate-stress million --linerate $(PROGRAMS)/linerate --subscribers 300 --channels 30 --nodes 3 --rate 50
 
 # Rebuilt if a source or the lockfile has changed, or if the result is missing.
 .PHONY: web
@@ -260,6 +262,11 @@ bench: ## run all microbenchmarks, also against other libraries; needs an idle m
 stress: build ## measure what abusive clients do to our servers and to others (ten minutes; ARGS="--only ROW"); needs an idle machine
 	cargo build --locked --release -p linerate-stress
 	$(abspath $(TARGET)/release/linerate-stress) $(ARGS)
+
+.PHONY: million
+million: build ## connect a million subscribers to many nodes with one Redis, and prove that nothing is lost untold (15 minutes, 24 GiB; ARGS="--subscribers 100000 --nodes 10"); needs an idle machine
+	cargo build --locked --release -p linerate-stress
+	$(abspath $(TARGET)/release/linerate-stress) million $(ARGS)
 
 .PHONY: chaos
 chaos: web sdks ## test that subscribers miss nothing unnoticed while brokers, nodes, networks and clocks fail (as root, ten minutes; ARGS="WORD"); writes bench/record

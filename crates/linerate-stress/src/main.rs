@@ -19,6 +19,7 @@ mod cores;
 mod figures;
 mod library;
 mod live;
+mod million;
 mod outcome;
 mod reactor;
 mod roam;
@@ -32,7 +33,7 @@ use std::{
     env, fs,
     io::{self, ErrorKind, Write},
     net::SocketAddr,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
@@ -41,7 +42,12 @@ use clap::{Parser, Subcommand};
 use linerate_harness::process::raise_file_limit;
 use linerate_reactor::DriverKind;
 
-use self::{attack::Abuse, figures::Effort, outcome::Outcome};
+use self::{
+    attack::Abuse,
+    figures::Effort,
+    million::{crowd, plan::Plan},
+    outcome::Outcome,
+};
 
 /// Measures what abusive clients do to our servers and to their other clients.
 ///
@@ -96,6 +102,18 @@ enum Role {
     Library,
     #[command(name = reactor::SERVE, hide = true)]
     Reactor { driver: DriverKind },
+    #[command(name = crowd::CROWD, hide = true)]
+    Crowd {
+        number: u32,
+        subscribers: u32,
+        channels: u32,
+        nodes: u32,
+        port: u16,
+    },
+    /// Connect a million subscribers to many nodes with one Redis, publish, restart nodes, and
+    /// prove that nothing was lost without the subscribers being told.
+    #[command(name = million::MILLION)]
+    Million(million::Arguments),
 }
 
 /// An abuse of a server, and how to run it.
@@ -117,7 +135,7 @@ impl Row {
 
 fn main() -> Result<ExitCode> {
     let cli = Cli::parse();
-    raise_file_limit()?;
+    let files_max = raise_file_limit()?;
     match &cli.role {
         Some(Role::Attack {
             abuse,
@@ -128,6 +146,28 @@ fn main() -> Result<ExitCode> {
         Some(Role::Roam { count, nodes }) => roam::roam(nodes, *count)?,
         Some(Role::Library) => library::serve()?,
         Some(Role::Reactor { driver }) => reactor::serve(*driver)?,
+        Some(Role::Crowd {
+            number,
+            subscribers,
+            channels,
+            nodes,
+            port,
+        }) => {
+            let plan = Plan {
+                subscribers: *subscribers,
+                channels: *channels,
+                nodes: *nodes,
+                port: *port,
+            };
+            crowd::run(plan, *number)?;
+        }
+        Some(Role::Million(arguments)) => {
+            let linerate = linerate(arguments.linerate.as_deref())?;
+            return Ok(match million::run(arguments, &linerate, files_max)? {
+                true => ExitCode::SUCCESS,
+                false => ExitCode::FAILURE,
+            });
+        }
         None => return stress(&cli),
     }
     Ok(ExitCode::SUCCESS)
@@ -142,7 +182,7 @@ fn stress(cli: &Cli) -> Result<ExitCode> {
     let effort = Effort {
         scale: cli.scale,
         slices: cli.slices.max(1),
-        linerate: linerate(cli)?,
+        linerate: linerate(cli.linerate.as_deref())?,
     };
     cores::go_first();
     let mut outcomes = Vec::new();
@@ -195,9 +235,9 @@ fn chosen(cli: &Cli) -> Result<Vec<Row>> {
 }
 
 /// Returns the path of the linerate binary to run.
-fn linerate(cli: &Cli) -> Result<PathBuf> {
-    let path = match &cli.linerate {
-        Some(path) => path.clone(),
+fn linerate(given: Option<&Path>) -> Result<PathBuf> {
+    let path = match given {
+        Some(path) => path.to_owned(),
         None => env::current_exe()?.with_file_name("linerate"),
     };
     if !path.is_file() {

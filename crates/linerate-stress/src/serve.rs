@@ -6,7 +6,7 @@ mod filters;
 mod flood;
 mod front;
 mod hoard;
-mod process;
+pub(crate) mod process;
 mod publisher;
 mod reload;
 mod rolling;

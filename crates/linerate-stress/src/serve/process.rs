@@ -4,7 +4,7 @@ use std::{
     fs::{self, File},
     net::SocketAddr,
     path::Path,
-    process::Stdio,
+    process::{Command, Stdio},
     thread,
     time::Duration,
 };
@@ -22,39 +22,53 @@ const END_MAX: Duration = Duration::from_secs(10);
 const LISTEN: &[&str] = &["--listen", "127.0.0.1:0"];
 
 /// A server process. It is killed when dropped.
-pub(super) struct ServerProcess {
+pub(crate) struct ServerProcess {
     child: ChildProcess,
-    pub(super) address: SocketAddr,
+    pub(crate) address: SocketAddr,
     is_tls: bool,
     /// The directory of its log and certificate.
-    pub(super) directory: TempDir,
+    pub(crate) directory: TempDir,
 }
 
 impl ServerProcess {
     /// Starts a server without keys, which therefore serves every client on this machine.
-    pub(super) fn start(linerate: &Path, flags: &[&str]) -> Result<Self> {
+    pub(crate) fn start(linerate: &Path, flags: &[&str]) -> Result<Self> {
         let flags = [LISTEN, flags].concat();
-        Self::start_in(tempfile::tempdir()?, linerate, true, &flags)
+        Self::start_in(
+            tempfile::tempdir()?,
+            cores::before_attackers(linerate, true),
+            &flags,
+        )
     }
 
     /// Starts a server with the usual scheduling, where a busy thread does not keep the others from
     /// running.
-    pub(super) fn start_sharing(linerate: &Path, flags: &[&str]) -> Result<Self> {
+    pub(crate) fn start_sharing(linerate: &Path, flags: &[&str]) -> Result<Self> {
         let flags = [LISTEN, flags].concat();
-        Self::start_in(tempfile::tempdir()?, linerate, false, &flags)
+        Self::start_in(
+            tempfile::tempdir()?,
+            cores::before_attackers(linerate, false),
+            &flags,
+        )
     }
 
     /// Starts a node with this configuration, which contains its address.
-    pub(super) fn start_node(linerate: &Path, configuration: &str) -> Result<Self> {
+    pub(crate) fn start_node(linerate: &Path, configuration: &str) -> Result<Self> {
         let directory = tempfile::tempdir()?;
-        let file = directory.path().join("linerate.toml");
-        fs::write(&file, configuration)?;
-        let file = file.display().to_string();
-        Self::start_in(directory, linerate, false, &["--config", &file])
+        let file = write_configuration(&directory, configuration)?;
+        let command = cores::before_attackers(linerate, false);
+        Self::start_in(directory, command, &["--config", &file])
+    }
+
+    /// The same, with the priority of this process.
+    pub(crate) fn start_equal_node(linerate: &Path, configuration: &str) -> Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let file = write_configuration(&directory, configuration)?;
+        Self::start_in(directory, Command::new(linerate), &["--config", &file])
     }
 
     /// Starts a server with TLS.
-    pub(super) fn start_tls(linerate: &Path) -> Result<Self> {
+    pub(crate) fn start_tls(linerate: &Path) -> Result<Self> {
         let directory = tempfile::tempdir()?;
         write_certificate(directory.path())?;
         let file = |name: &str| directory.path().join(name).display().to_string();
@@ -63,18 +77,12 @@ impl ServerProcess {
             format!("server.tls.key={}", file("key.pem")),
         ];
         let flags = [LISTEN, &["--set", &set[0], "--set", &set[1]]].concat();
-        let mut serve = Self::start_in(directory, linerate, true, &flags)?;
+        let mut serve = Self::start_in(directory, cores::before_attackers(linerate, true), &flags)?;
         serve.is_tls = true;
         Ok(serve)
     }
 
-    fn start_in(
-        directory: TempDir,
-        linerate: &Path,
-        is_alone: bool,
-        flags: &[&str],
-    ) -> Result<Self> {
-        let mut command = cores::before_attackers(linerate, is_alone);
+    fn start_in(directory: TempDir, mut command: Command, flags: &[&str]) -> Result<Self> {
         command
             .arg("serve")
             .args(flags)
@@ -96,7 +104,7 @@ impl ServerProcess {
     }
 
     /// Returns the endpoint for live clients.
-    pub(super) fn target(&self) -> Target {
+    pub(crate) fn target(&self) -> Target {
         Target {
             address: self.address,
             path: "/echo",
@@ -105,16 +113,16 @@ impl ServerProcess {
     }
 
     /// Returns the process, to read what it uses.
-    pub(super) fn process(&self) -> Process {
+    pub(crate) fn process(&self) -> Process {
         self.child.process()
     }
 
-    pub(super) fn signal(&self, signal: Signal) -> Result<()> {
+    pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
         Ok(self.child.signal(signal)?)
     }
 
     /// Limits the open files of the process to `files`.
-    pub(super) fn limit_files(&self, files: u64) -> Result<()> {
+    pub(crate) fn limit_files(&self, files: u64) -> Result<()> {
         let limit = Rlimit {
             current: Some(files),
             maximum: Some(files),
@@ -131,7 +139,7 @@ impl ServerProcess {
     ///
     /// # Errors
     /// If the server has already exited, or does not exit in time.
-    pub(super) fn end(mut self) -> Result<()> {
+    pub(crate) fn end(mut self) -> Result<()> {
         self.signal_to_end()?;
         thread::sleep(Duration::from_millis(100));
         // The second signal disconnects all clients. It fails if the server has already exited.
@@ -143,7 +151,7 @@ impl ServerProcess {
     ///
     /// # Errors
     /// If the server has already exited, or does not exit in time.
-    pub(super) fn drain(mut self) -> Result<()> {
+    pub(crate) fn drain(mut self) -> Result<()> {
         self.signal_to_end()?;
         self.wait()
     }
@@ -159,8 +167,15 @@ impl ServerProcess {
     }
 }
 
+/// Writes a configuration to the directory of a node, and returns the path of the file.
+fn write_configuration(directory: &TempDir, configuration: &str) -> Result<String> {
+    let file = directory.path().join("linerate.toml");
+    fs::write(&file, configuration)?;
+    Ok(file.display().to_string())
+}
+
 /// Writes a new certificate and its key.
-pub(super) fn write_certificate(directory: &Path) -> Result<()> {
+pub(crate) fn write_certificate(directory: &Path) -> Result<()> {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
     for (name, text) in [
         ("key.pem", made.signing_key.serialize_pem()),
