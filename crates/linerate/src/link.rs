@@ -22,6 +22,7 @@ mod registry;
 #[cfg(test)]
 mod tests;
 mod tick;
+mod turn;
 
 use std::{
     sync::{
@@ -54,7 +55,7 @@ pub(crate) use alarm::Alarm;
 pub use backlog::SlowMember;
 pub(crate) use backlog::{Membership, Notice, Policy};
 pub(crate) use connection::Connection;
-use connection::{LazyState, READS_IN_A_ROW_MAX, Receiver, WaitReason};
+use connection::{LazyState, Receiver, WaitReason};
 pub(crate) use driver::Driver;
 use driver_state::DriverState;
 pub(crate) use for_each::ForEach;
@@ -169,7 +170,6 @@ impl Link {
                 }),
                 handles: 1,
                 is_shut_down: false,
-                reads_in_a_row: 0,
                 long_reads: 0,
                 counted: Counted::default(),
             }),
@@ -231,10 +231,6 @@ impl Link {
         next: impl FnMut(&mut Connection) -> Result<Parsed<T>, Box<ProtocolError>>,
     ) -> Poll<Received<T>> {
         let mut connection = self.lock();
-        if connection.ends_turn() {
-            cx.waker().wake_by_ref();
-            return Poll::Pending;
-        }
         if self.is_driver_active() {
             return connection.poll_receive(cx, cx.waker(), next);
         }

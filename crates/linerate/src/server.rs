@@ -25,6 +25,7 @@ use std::{
 use linerate_proto::handshake::{OriginPolicy, Request};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
+    task::yield_now,
     time::Instant as Deadline,
 };
 
@@ -337,6 +338,9 @@ impl Server {
                     Ok(stream) => {
                         let (server, application) = (server.clone(), application.clone());
                         server.start(Transport::new(stream), application, &connections);
+                        // Handshakes of many clients that connect at once must not be one long
+                        // turn.
+                        yield_now().await;
                     }
                     Err(error) => wait_after(error, &server.runtime).await?,
                 },

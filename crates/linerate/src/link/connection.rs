@@ -19,7 +19,7 @@ use super::{
     Side,
     backlog::Backlog,
     driver_state::DriverState,
-    inbox::{Chunk, Control, Inbox, Mode, Parsed, Received},
+    inbox::{Control, Inbox, Mode, Parsed, Received},
     outbox::Outbox,
     readiness::Readiness,
 };
@@ -46,8 +46,6 @@ pub(crate) struct Connection {
     pub(super) handles: u32,
     /// True if our side of the stream has ended.
     pub(super) is_shut_down: bool,
-    /// The number of reads since the receiver last had to wait; a long one counts as several.
-    pub(super) reads_in_a_row: u8,
     /// How many of the next reads are long.
     pub(super) long_reads: u8,
     pub(super) counted: Counted,
@@ -82,10 +80,6 @@ pub(super) struct LazyState {
     pub(super) subprotocol: Option<Box<str>>,
     pub(super) backlog: Backlog,
 }
-
-/// The number of consecutive reads after which the receiver yields, so that other connections get
-/// their turn.
-pub(super) const READS_IN_A_ROW_MAX: u8 = 16;
 
 /// How many reads are long after one of [`READ_BYTES`] or more. A connection with several long
 /// messages in flight may alternate between long and short reads.
@@ -140,12 +134,16 @@ impl Connection {
     #[inline]
     pub(super) fn poll_receive<T>(
         &mut self,
-        cx: &Context<'_>,
+        cx: &mut Context<'_>,
         reader: &Waker,
         mut next: impl FnMut(&mut Self) -> Result<Parsed<T>, Box<ProtocolError>>,
     ) -> Poll<Received<T>> {
         self.receiver = Receiver::Absent;
         loop {
+            if self.inbox.turn.is_over() {
+                self.inbox.turn.yield_to_others(cx);
+                break;
+            }
             let next = next(self);
             self.count_messages();
             match next {
@@ -161,20 +159,18 @@ impl Connection {
                 let error = self.lazy.as_mut().and_then(|lazy| lazy.error.take());
                 return Poll::Ready(error.map_or(Ok(None), |error| Err(Box::new(error))));
             }
-            if self.reads_in_a_row >= READS_IN_A_ROW_MAX {
-                self.reads_in_a_row = 0;
-                cx.waker().wake_by_ref();
-                break;
+            if self.inbox.turn.is_over() {
+                continue;
             }
             let size = self.read_size();
             if self
                 .poll_read(&mut Context::from_waker(reader), size)
                 .is_pending()
             {
-                self.reads_in_a_row = 0;
+                self.inbox.turn.restart();
                 break;
             }
-            self.reads_in_a_row += size.usual_reads();
+            self.inbox.turn.count_read(size);
         }
         self.receiver = match self.driver.waker() {
             Some(driver) if driver.will_wake(cx.waker()) => Receiver::InDriver,
@@ -188,13 +184,7 @@ impl Connection {
 
     /// Returns the next message or chunk in the input.
     pub(super) fn next(&mut self, mode: Mode) -> Result<Parsed, Box<ProtocolError>> {
-        let parsed = self.inbox.next(&mut self.engine, mode);
-        if let Ok(Parsed::Item(Chunk { message, .. })) = &parsed
-            && message.len() >= READ_BYTES
-        {
-            self.count_inflated(message.len());
-        }
-        parsed
+        self.inbox.next(&mut self.engine, mode)
     }
 
     /// Returns all messages in the input.
@@ -208,40 +198,9 @@ impl Connection {
             ..
         } = self;
         let bytes_max = options.recv_queue_bytes_max;
-        let mut parsed = inbox.next_batch(engine, bytes_max, |engine, control| {
+        inbox.next_batch(engine, bytes_max, |engine, control| {
             handle_control(control, engine, outbox, lazy);
-        });
-        if let Ok(Parsed::Item(batch)) = &mut parsed {
-            let bytes = batch.collected_mut().owned_bytes();
-            if bytes >= READ_BYTES {
-                self.count_inflated(bytes);
-            }
-        }
-        parsed
-    }
-
-    /// Counts messages that were inflated as the reads that take as long. One read may contain
-    /// compressed messages of many megabytes.
-    #[cold]
-    fn count_inflated(&mut self, bytes: usize) {
-        #[cfg(feature = "deflate")]
-        let is_compressed = self.engine.compression().is_some();
-        #[cfg(not(feature = "deflate"))]
-        let is_compressed = false;
-        if is_compressed {
-            let reads = u8::try_from(bytes / READ_BYTES).unwrap_or(u8::MAX);
-            self.reads_in_a_row = self.reads_in_a_row.saturating_add(reads);
-        }
-    }
-
-    /// Returns whether the receiver must yield although there may be input left, because the last
-    /// messages have taken more than its turn. A new turn begins then.
-    pub(super) const fn ends_turn(&mut self) -> bool {
-        let ends = self.reads_in_a_row > READS_IN_A_ROW_MAX;
-        if ends {
-            self.reads_in_a_row = 0;
-        }
-        ends
+        })
     }
 
     /// Handles a control frame.

@@ -17,8 +17,7 @@ use linerate_proto::{
 use tokio::io::AsyncWrite;
 
 use super::{
-    Connection, Link, Mode, READS_IN_A_ROW_MAX, Receiver, WaitReason, alarm::Alarm, inbox::Parsed,
-    tick::Tick,
+    Connection, Link, Mode, Receiver, WaitReason, alarm::Alarm, inbox::Parsed, tick::Tick,
 };
 use crate::{Error, Result, clock, pool::ReadSize, runtime::RuntimeHandle};
 
@@ -225,8 +224,10 @@ impl Connection {
 
     /// Reads in order to process control frames and the end of the stream; messages are queued.
     fn read_ahead(&mut self, cx: &mut Context<'_>) {
-        let mut reads = 0;
         while self.io.is_some() && self.is_reading() {
+            if self.inbox.turn.is_over() {
+                return self.inbox.turn.yield_to_others(cx);
+            }
             match self.inbox.parse(&mut self.engine, Mode::Ahead) {
                 Ok(Parsed::Item(chunk)) => {
                     self.inbox.queue(chunk);
@@ -244,14 +245,14 @@ impl Connection {
             if self.engine.is_input_over() {
                 return self.wake_receiver();
             }
-            if reads == READS_IN_A_ROW_MAX {
-                return cx.waker().wake_by_ref();
+            if self.inbox.turn.is_over() {
+                continue;
             }
-            reads += 1;
             // Not more at once, because the queue is limited.
             if self.poll_read(cx, ReadSize::Usual).is_pending() {
-                return;
+                return self.inbox.turn.restart();
             }
+            self.inbox.turn.count_read(ReadSize::Usual);
         }
         #[cfg(feature = "http2")]
         if let Some(io) = &mut self.io {
@@ -279,13 +280,14 @@ impl Connection {
     /// Reads and discards what the peer sends after the closing handshake, until the peer closes
     /// the stream.
     fn drain(&mut self, cx: &mut Context<'_>) {
-        for _ in 0..READS_IN_A_ROW_MAX {
+        while !self.inbox.turn.is_over() {
             if self.io.is_none() || self.poll_read(cx, ReadSize::Usual).is_pending() {
-                return;
+                return self.inbox.turn.restart();
             }
+            self.inbox.turn.count_read(ReadSize::Usual);
             self.inbox.discard_input();
         }
-        cx.waker().wake_by_ref();
+        self.inbox.turn.yield_to_others(cx);
     }
 
     /// Ends our side of the stream once both sides have sent everything.

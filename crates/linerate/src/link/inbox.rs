@@ -20,7 +20,7 @@ use linerate_proto::{
     engine::{MessageKind, RawEvent},
 };
 
-use super::Side;
+use super::{Side, turn::Turn};
 use crate::{
     CloseFrame, Error,
     message::Message,
@@ -115,6 +115,7 @@ enum Parsing {
 /// The queue of input, from the socket to the application.
 pub(crate) struct Inbox {
     held: Recycled<Held>,
+    pub(super) turn: Turn,
     /// The number of messages completed since the count was last taken.
     messages: u32,
     parsing: Parsing,
@@ -187,6 +188,7 @@ impl Inbox {
         }
         Self {
             held,
+            turn: Turn::default(),
             messages: 0,
             parsing: Parsing::AsAsked,
             is_mid_message: false,
@@ -301,7 +303,8 @@ impl Inbox {
     }
 
     /// Parses input up to the end of the next message, or of the next chunk if `mode` asks for
-    /// chunks; control frames that concern the caller come in between.
+    /// chunks; control frames that concern the caller come in between. Input may be left if the
+    /// turn is over.
     ///
     /// # Errors
     /// The peer violated the protocol; the engine has failed the connection.
@@ -322,7 +325,12 @@ impl Inbox {
             let Ok(Parsed::Item(Chunk { end, .. })) = parsed else {
                 return parsed;
             };
-            if self.parsing != Parsing::Discarding {
+            if self.parsing == Parsing::Discarding {
+                self.turn.count_fragment(0);
+                if self.turn.is_over() {
+                    return Ok(Parsed::Nothing);
+                }
+            } else {
                 self.parsing = if end == End::Reached {
                     Parsing::AsAsked
                 } else {
@@ -527,25 +535,45 @@ impl Inbox {
         let mut parsed = Ok(Parsed::Nothing);
         while let Some(event) = events.next_raw() {
             parsed = match event {
-                Ok(RawEvent::Data(data)) => match Incoming::add(message, data, mode) {
-                    Ok(Some(chunk)) => {
-                        self.messages += u32::from(chunk.end == End::Reached);
-                        Ok(Parsed::Item(chunk))
+                Ok(RawEvent::Data(data)) => {
+                    if data.inflated {
+                        self.turn.count_fragment(data.len());
                     }
-                    Ok(None) => continue,
-                    Err(error) => Err(Box::new(error)),
-                },
+                    match Incoming::add(message, data, mode) {
+                        Ok(Some(chunk)) => {
+                            self.messages += u32::from(chunk.end == End::Reached);
+                            Ok(Parsed::Item(chunk))
+                        }
+                        Ok(None) => {
+                            self.turn.count_fragment(0);
+                            if self.turn.is_over() {
+                                break;
+                            }
+                            continue;
+                        }
+                        Err(error) => Err(Box::new(error)),
+                    }
+                }
                 Ok(RawEvent::Close(frame)) => {
                     Ok(Parsed::Control(Control::Close(Box::new(frame.into()))))
                 }
-                Ok(RawEvent::Ping(_)) => Ok(Parsed::Control(Control::Ping)),
-                Ok(RawEvent::Pong(_)) => continue,
+                Ok(RawEvent::Ping(_)) => {
+                    self.turn.count_control();
+                    Ok(Parsed::Control(Control::Ping))
+                }
+                Ok(RawEvent::Pong(_)) => {
+                    self.turn.count_control();
+                    if self.turn.is_over() {
+                        break;
+                    }
+                    continue;
+                }
                 Err(error) => Err(Box::new(error)),
             };
             break;
         }
-        if let Ok(Parsed::Control(_)) = parsed {
-            // This may be the end of the input, inside a compressed message.
+        if let Ok(Parsed::Control(_) | Parsed::Nothing) = parsed {
+            // This may be the end of the input or of the turn, inside a compressed message.
             events.release_memory();
         }
         let consumed = events.consumed();

@@ -10,6 +10,7 @@ mod in_place;
 mod pressure;
 mod rooms;
 mod streams;
+mod turns;
 
 use std::{
     future::Future,

@@ -1,7 +1,17 @@
 //! Servers on listeners and streams that are not TCP, handshakes that something else has performed,
 //! and what is known about connections.
 
-use std::{io, time::Duration};
+use std::{
+    future::{Future, pending, poll_fn},
+    io,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::Poll,
+    time::Duration,
+};
 
 use linerate::{
     Client, CloseCode, Error, Listener, Options, Role, Server, WebSocket,
@@ -43,6 +53,30 @@ fn serve_pipes() -> mpsc::UnboundedSender<DuplexStream> {
 async fn echoes(ws: &mut WebSocket) {
     ws.send("Spam").await.unwrap();
     assert_eq!(in_time(ws.recv()).await.unwrap(), Some("Spam".into()));
+}
+
+/// Has a new client whenever it is asked, and counts them.
+struct Crowd(Arc<AtomicUsize>);
+
+impl Listener for Crowd {
+    type Stream = DuplexStream;
+
+    async fn accept(&mut self) -> io::Result<DuplexStream> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(duplex(64).0)
+    }
+}
+
+#[tokio::test]
+async fn a_server_yields_after_each_connection_that_it_accepts() {
+    let accepted = Arc::new(AtomicUsize::new(0));
+    let serving = Server::new().serve(Crowd(accepted.clone()), echo, pending());
+    let mut serving = pin!(serving);
+    for turns in 1..=3 {
+        let is_pending = poll_fn(|cx| Poll::Ready(serving.as_mut().poll(cx).is_pending())).await;
+        assert!(is_pending);
+        assert_eq!(accepted.load(Ordering::Relaxed), turns);
+    }
 }
 
 #[tokio::test]

@@ -17,6 +17,8 @@ impl Inbox {
     /// Collects the messages in the queue or, if that is empty, all messages in the input. Control
     /// frames are passed to `handle_control`.
     ///
+    /// Input is left if the turn is over.
+    ///
     /// A batch ends before a frame that starts the end of the connection, so that its messages can
     /// still be answered. It also ends when messages that do not lie in the input take `bytes_max`
     /// bytes, because a compressed message can be a thousand times as long as its input.
@@ -150,6 +152,7 @@ impl Inbox {
                         break;
                     }
                     match self.collect_other(engine, collected, at, handle_control) {
+                        at @ Next::At(_) if self.turn.is_over() => return at,
                         Next::At(next) => next,
                         error @ Next::Error(_) => return error,
                     }
@@ -176,6 +179,8 @@ impl Inbox {
         let (mut message, mut control) = (None, None);
         match events.next_raw() {
             Some(Ok(RawEvent::Data(data))) => {
+                let inflated_bytes = if data.inflated { data.len() } else { 0 };
+                self.turn.count_fragment(inflated_bytes);
                 match Incoming::add(&mut self.held.message, data, Mode::Messages) {
                     Ok(chunk) => message = chunk,
                     Err(error) => return Next::Error(Box::new(error)),
@@ -184,12 +189,16 @@ impl Inbox {
             Some(Ok(RawEvent::Close(frame))) => {
                 control = Some(Control::Close(Box::new(frame.into())));
             }
-            Some(Ok(RawEvent::Ping(_))) => control = Some(Control::Ping),
-            Some(Ok(RawEvent::Pong(_))) | None => {}
+            Some(Ok(RawEvent::Ping(_))) => {
+                self.turn.count_control();
+                control = Some(Control::Ping);
+            }
+            Some(Ok(RawEvent::Pong(_))) => self.turn.count_control(),
+            None => {}
             Some(Err(error)) => return Next::Error(Box::new(error)),
         }
-        if control.is_some() {
-            // This may be the end of the input, inside a compressed message.
+        if control.is_some() || self.turn.is_over() {
+            // This may be the end of the input or of the turn, inside a compressed message.
             events.release_memory();
         }
         let next = at + events.consumed();
