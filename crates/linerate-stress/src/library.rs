@@ -14,7 +14,7 @@ use crate::{
     child::orders,
     cores,
     figures::Effort,
-    outcome::{Finding, Outcome},
+    outcome::{Bounds, Finding, Outcome},
     reactor::{self, PATIENCE},
 };
 
@@ -34,6 +34,10 @@ const SENT_BYTES: usize = 16 << 10;
 
 /// The default of `message_bytes_max`.
 const RECEIVED_BYTES_MAX: usize = 1 << 20;
+
+/// How long a turn of a connection may take whose input is not messages: 256 Pings, 1,024 fragments
+/// or 64 KiB that are inflated.
+const TURN: Duration = Duration::from_micros(50);
 
 const ABUSES: [(Abuse, usize); 7] = [
     (Abuse::Bombs, 20),
@@ -60,12 +64,27 @@ fn run(abuse: Abuse, peers: usize, effort: &Effort) -> Result<Outcome> {
     if abuse == Abuse::Bombs {
         also.push(Finding::all(&figures, bomb::SENT, bomb::ANSWERED));
     }
-    Ok(reactor::outcome(
-        figures,
-        peers,
-        memory_max(abuse, peers),
-        also,
-    ))
+    let outcome = reactor::outcome(figures, peers, memory_max(abuse, peers), also);
+    Ok(Outcome {
+        bounds: Bounds {
+            p99_free: p99_free(abuse, peers),
+            ..outcome.bounds
+        },
+        ..outcome
+    })
+}
+
+/// Returns the latency up to which the ratio does not matter.
+///
+/// The server has one thread. If all attackers have sent something, a live client waits until each
+/// of them has had one turn.
+fn p99_free(abuse: Abuse, peers: usize) -> Duration {
+    let busy = match abuse {
+        Abuse::Bombs | Abuse::EmptyFragments | Abuse::Pings | Abuse::TinyFragments => peers,
+        // Their input is messages, and most of them do not send at the same time.
+        _ => 0,
+    };
+    reactor::P99_FREE + TURN * busy as u32
 }
 
 /// Returns how many bytes of memory an abuse may cost the server, according to its options.

@@ -37,7 +37,7 @@ const BACKLOG_BYTES_MAX: usize = 64 << 10;
 const PAGE_BYTES: usize = 128 << 10;
 
 /// The latency that does no harm, whatever the ratio.
-const P99_FREE: Duration = Duration::from_micros(200);
+pub(crate) const P99_FREE: Duration = Duration::from_micros(200);
 
 const ABUSES: [Abuse; 8] = [
     Abuse::SlowReaders,
