@@ -121,7 +121,6 @@ pub(crate) struct Inbox {
     parsing: Parsing,
     /// True if the application has a chunk of a message, but not yet the last one.
     is_mid_message: bool,
-    engine_time: EngineTime,
     limits: EngineLimits,
     /// The configuration for the limits that the engine does not use now.
     other_config: Arc<Config>,
@@ -132,6 +131,7 @@ struct Held {
     unparsed: Unparsed,
     message: Option<Incoming>,
     ahead: Option<Box<Ahead>>,
+    engine_time: EngineTime,
 }
 
 thread_local! {
@@ -143,6 +143,7 @@ impl Held {
         unparsed: Unparsed::EMPTY,
         message: None,
         ahead: None,
+        engine_time: EngineTime::Stale,
     };
 }
 
@@ -165,6 +166,7 @@ impl Recycle for Held {
         if is_idle && self.unparsed.capacity() > 0 {
             self.unparsed.clear();
         }
+        self.engine_time = EngineTime::Stale;
         is_idle
     }
 }
@@ -192,7 +194,6 @@ impl Inbox {
             messages: 0,
             parsing: Parsing::AsAsked,
             is_mid_message: false,
-            engine_time: EngineTime::Stale,
             limits: EngineLimits::Messages,
             other_config: streaming,
         }
@@ -384,7 +385,9 @@ impl Inbox {
 
     /// Records that time may have passed since input was last parsed.
     pub(crate) fn let_time_pass(&mut self) {
-        self.engine_time = EngineTime::Stale;
+        if self.held.is_held() {
+            self.held.engine_time = EngineTime::Stale;
+        }
     }
 
     /// Takes everything that the application has not received, as frames from the peer; `None` if
@@ -527,7 +530,7 @@ impl Inbox {
         if self.held.unparsed.is_empty() {
             return Ok(Parsed::Nothing);
         }
-        let now = self.engine_time.tell();
+        let now = self.held.engine_time.tell();
         let Held {
             unparsed, message, ..
         } = &mut *self.held;

@@ -16,22 +16,16 @@ use crate::pool::ReadSize;
 /// that were inflated cost time that no read accounts for: a read may contain thousands of Pings,
 /// or a message that inflates a thousandfold. A turn ends after about 30 µs of these.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Turn(u16);
+pub(super) struct Turn(u8);
 
 impl Turn {
-    const PARTS: u16 = 4_096;
+    const PARTS: u8 = u8::MAX;
 
     /// A turn has 16 reads of the usual size.
-    const READ: u16 = Self::PARTS / 16;
+    const READ: u8 = 16;
 
-    /// A turn has 256 Pings, which are answered, Pongs and Close frames.
-    const CONTROL: u16 = Self::PARTS / 256;
-
-    /// A turn has 1,024 fragments.
-    const FRAGMENT: u16 = Self::PARTS / 1_024;
-
-    /// A turn has 64 KiB that were inflated.
-    const INFLATED_BYTES: usize = (64 << 10) / Self::PARTS as usize;
+    /// The number of bytes, made by inflating, that count as one part: a turn has 64 KiB.
+    const INFLATED_BYTES: usize = 256;
 
     /// Returns whether other connections must get their turn before this one continues.
     #[inline]
@@ -40,17 +34,18 @@ impl Turn {
     }
 
     pub(super) const fn count_read(&mut self, size: ReadSize) {
-        self.count(size.usual_reads() as u16 * Self::READ);
+        self.count(size.usual_reads() * Self::READ);
     }
 
+    /// Counts a Ping, which is answered, or another control frame.
     pub(super) const fn count_control(&mut self) {
-        self.count(Self::CONTROL);
+        self.count(1);
     }
 
     /// Counts a part of a message, with the number of bytes to which it was inflated.
     pub(super) fn count_fragment(&mut self, inflated_bytes: usize) {
         let inflated = inflated_bytes / Self::INFLATED_BYTES;
-        self.count(Self::FRAGMENT.saturating_add(u16::try_from(inflated).unwrap_or(u16::MAX)));
+        self.count(u8::try_from(1 + inflated).unwrap_or(u8::MAX));
     }
 
     /// Begins the next turn, because there is nothing to do now.
@@ -68,7 +63,7 @@ impl Turn {
         debug_assert!(yielded.is_pending(), "the task is woken later");
     }
 
-    const fn count(&mut self, parts: u16) {
+    const fn count(&mut self, parts: u8) {
         self.0 = self.0.saturating_add(parts);
     }
 }
@@ -93,9 +88,9 @@ mod tests {
     fn a_turn_is_over_after_what_takes_as_long() {
         assert_eq!(times(|turn| turn.count_read(ReadSize::Usual)), 16);
         assert_eq!(times(|turn| turn.count_read(ReadSize::Long)), 4);
-        assert_eq!(times(Turn::count_control), 256);
-        assert_eq!(times(|turn| turn.count_fragment(0)), 1_024);
+        assert_eq!(times(Turn::count_control), 255);
+        assert_eq!(times(|turn| turn.count_fragment(0)), 255);
         assert_eq!(times(|turn| turn.count_fragment(16 << 10)), 4);
-        assert_eq!(times(|turn| turn.count_fragment(usize::MAX)), 1);
+        assert_eq!(times(|turn| turn.count_fragment(1 << 30)), 1);
     }
 }

@@ -41,7 +41,7 @@ impl Inbox {
         }
         self.set_limits(engine, EngineLimits::Messages)?;
         // `list_message` does not learn the time.
-        _ = engine.handle_input(&mut [], self.engine_time.tell());
+        _ = engine.handle_input(&mut [], self.held.engine_time.tell());
         let mut batch = Batch::new();
         let collected = batch.collected_mut();
         let (buffer, input) = self.held.unparsed.take();
