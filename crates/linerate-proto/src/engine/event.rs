@@ -204,24 +204,24 @@ impl<'a> Data<'a> {
 
     /// Appends the unmasked bytes to `out` and validates them.
     ///
-    /// `out` must contain exactly the earlier chunks of the message.
+    /// `out` must contain the earlier chunks of the message, except for complete code points that
+    /// were taken out.
     ///
     /// # Errors
     /// Fails if the text is not UTF-8 or ends inside a code point. The caller must then call
     /// [`Engine::fail`](super::Engine::fail).
     #[inline]
     pub fn append_text_to(self, out: &mut TextBuf) -> Result<(), ProtocolError> {
+        let invalid_at = |bytes| ProtocolError::InvalidUtf8 {
+            offset: self.offset + bytes as u64,
+        };
         let pushed = match self.mask {
             Some(MaskKey(key)) => out.push_masked(key, self.phase, self.payload),
             None => out.push(self.payload),
         };
-        pushed.map_err(|error| ProtocolError::InvalidUtf8 {
-            offset: self.offset + error.valid_up_to() as u64,
-        })?;
+        pushed.map_err(|error| invalid_at(error.valid_up_to()))?;
         if self.ends && !out.is_complete() {
-            return Err(ProtocolError::InvalidUtf8 {
-                offset: out.len() as u64,
-            });
+            return Err(invalid_at(self.payload.len()));
         }
         Ok(())
     }

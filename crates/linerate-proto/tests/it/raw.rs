@@ -102,6 +102,27 @@ fn the_caller_detects_invalid_utf8_and_fails_the_connection() {
     }
 }
 
+#[test]
+fn the_offset_of_invalid_utf8_includes_text_that_was_taken_out() {
+    for role in ROLES {
+        for (text, offset) in [(&b"ok \xff.."[..], 3), (b"cut \xe2\x82", 6)] {
+            let wire = wire(role, &[Frame::new(0x1, text)]);
+            let mut engine = engine_in(Situation::Idle, role);
+            let (mut text, mut error) = (TextBuf::new(), None);
+            Cuts::Every(1).for_each_piece(&wire, |piece| {
+                let mut input = piece.to_vec();
+                let mut events = engine.handle_input(&mut input, Duration::ZERO);
+                if let Some(Ok(RawEvent::Data(data))) = events.next_raw() {
+                    let appended = data.append_text_to(&mut text);
+                    error = error.take().or(appended.err());
+                    _ = text.take_finished(Vec::new());
+                }
+            });
+            assert_eq!(error, Some(ProtocolError::InvalidUtf8 { offset }));
+        }
+    }
+}
+
 /// Validates text in place; returns it, or the error.
 fn validate_in_place(
     engine: &mut Engine<TestEndpoint>,
