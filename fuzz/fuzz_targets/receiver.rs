@@ -68,8 +68,8 @@ fuzz_target!(|data: &[u8]| {
         .start_paused(true)
         .build()
         .expect("a runtime without sockets starts");
-    // Limits on messages apply to whole messages: not to chunks, and to what is read ahead only once
-    // it is received.
+    // Limits on messages apply to whole messages: not to chunks, and to what is read ahead only
+    // once it is received.
     for (config, all_calls) in [
         (limited(), [Calls::Batches, Calls::Messages]),
         (unlimited(), [Calls::Chunks, Calls::Dropped]),

@@ -152,8 +152,8 @@ mod tests {
 
     #[test]
     fn a_process_that_does_not_listen_is_told_from_one_that_has_exited() {
-        // No client gets these addresses as its own, and nothing listens on the second. The listener
-        // is never closed: a process that another test starts may keep it for a moment.
+        // No client gets these addresses as its own, and nothing listens on the second. The
+        // listener is never closed: a process that another test starts may keep it for a moment.
         let listener = TcpListener::bind("127.0.0.7:0").unwrap();
         let address = listener.local_addr().unwrap();
         let silent = SocketAddr::from(([127, 0, 0, 8], address.port()));
