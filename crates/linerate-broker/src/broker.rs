@@ -7,6 +7,7 @@ use linerate_hub::ChannelName;
 
 use crate::{
     event::LinkState,
+    registry::Beat,
     request::{History, HistoryRequest, Publish, Published, StreamOptions},
 };
 
@@ -64,11 +65,53 @@ pub trait Broker: fmt::Debug + Send + Sync + 'static {
         options: StreamOptions,
     ) -> Answer<'a, ()>;
 
-    /// Sends an internal message to all nodes, including this one.
+    /// Sends an internal message to the [node](Self::node) with the ID `to`, or to all nodes,
+    /// including this one. No other node receives a message with a `to`.
     ///
     /// # Errors
     /// Returns an error if the broker is unavailable or refuses.
-    fn send_control(&self, message: Bytes) -> Answer<'_, ()>;
+    fn send_control<'a>(&'a self, to: Option<&'a str>, message: Bytes) -> Answer<'a, ()>;
+
+    /// Returns the ID of this run of the node, unique among all nodes. It has only ASCII letters,
+    /// digits and hyphens.
+    fn node(&self) -> &str;
+
+    /// Registers this node, or renews its [lease](crate::registry::LEASE). `details` is what
+    /// [`node_details`](Self::node_details) returns about it.
+    ///
+    /// The cost does not depend on the number of nodes. By default, the node is the only one of its
+    /// broker.
+    ///
+    /// # Errors
+    /// Returns an error if the broker is unavailable or refuses.
+    fn beat(&self, _details: Bytes) -> Answer<'_, Beat> {
+        Box::pin(std::future::ready(Ok(Beat::ALONE)))
+    }
+
+    /// Ends the lease of this node.
+    ///
+    /// # Errors
+    /// Returns an error if the broker is unavailable or refuses.
+    fn deregister(&self) -> Answer<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// Returns the IDs of the registered nodes. A broker that ends with its only node returns none.
+    ///
+    /// # Errors
+    /// Returns an error if the broker is unavailable or refuses.
+    fn nodes(&self) -> Answer<'_, Vec<String>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    /// Returns the details of the registered nodes. A broker that ends with its only node returns
+    /// none.
+    ///
+    /// # Errors
+    /// Returns an error if the broker is unavailable or refuses.
+    fn node_details(&self) -> Answer<'_, Vec<Bytes>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
 
     /// Stores a value for all nodes, including those that start later, and replaces the value with
     /// the same `id`. The value may be deleted at `expires_at`, in seconds since 1970; `None` means

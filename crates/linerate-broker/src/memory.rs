@@ -50,6 +50,7 @@ pub struct Memory {
     state: Mutex<State>,
     ingest: Arc<dyn Ingest>,
     events: mpsc::Sender<Vec<Event>>,
+    node: String,
     payload_bytes_max: usize,
     is_shut_down: AtomicBool,
     thread: BrokerThread,
@@ -83,18 +84,20 @@ impl Memory {
     /// Returns an error if the system cannot start a thread.
     pub fn new(options: &BrokerOptions, ingest: Arc<dyn Ingest>) -> std::io::Result<Self> {
         let (events, queue) = mpsc::channel(EVENTS_MAX);
+        let node = incarnation::random();
         let runtime = BrokerThread::runtime()?;
         let forward = forward(queue, ingest.clone());
         let thread = BrokerThread::spawn("broker-memory", runtime, forward)?;
         Ok(Self {
             ingest,
             state: Mutex::new(State {
-                sequencer: Sequencer::new(options.sequencer, &incarnation::random()),
+                sequencer: Sequencer::new(options.sequencer, &node),
                 keys: IdempotencyKeys::new(options.idempotency_ttl),
                 channels: HashSet::default(),
                 patterns: Vec::new(),
             }),
             events,
+            node,
             payload_bytes_max: options.payload_bytes_max,
             is_shut_down: AtomicBool::new(false),
             thread,
@@ -211,12 +214,19 @@ impl Broker for Memory {
         })
     }
 
-    fn send_control(&self, message: Bytes) -> Answer<'_, ()> {
+    fn send_control<'a>(&'a self, to: Option<&'a str>, message: Bytes) -> Answer<'a, ()> {
         Box::pin(async move {
             self.check(0)?;
+            if to.is_some_and(|to| to != self.node) {
+                return Ok(());
+            }
             let sent = self.events.send(vec![Event::Control(message)]).await;
             sent.map_err(|_| BrokerError::shut_down())
         })
+    }
+
+    fn node(&self) -> &str {
+        &self.node
     }
 
     fn is_pattern(&self, channel: &ChannelName) -> bool {

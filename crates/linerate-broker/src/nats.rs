@@ -27,6 +27,7 @@ use crate::{
     ingest::Ingest,
     kind::BrokerKind,
     options::BrokerOptions,
+    registry::Beat,
     request::{History, HistoryRequest, Publish, Published, StreamOptions},
 };
 use dial::Connector;
@@ -43,6 +44,7 @@ mod kept;
 mod link;
 mod loopback;
 mod pump;
+mod registry;
 mod servers;
 mod session;
 mod state;
@@ -77,6 +79,8 @@ pub const KIND: BrokerKind = BrokerKind {
 pub struct Nats {
     shared: Arc<NatsState>,
     keys: Mutex<IdempotencyKeys>,
+    /// The number of the node's last beat, if it is known.
+    last_beat: Mutex<Option<u64>>,
     /// Closed when the thread has ended.
     thread: watch::Receiver<()>,
 }
@@ -115,6 +119,7 @@ impl Nats {
         Ok(Self {
             shared,
             keys,
+            last_beat: Mutex::default(),
             thread,
         })
     }
@@ -260,10 +265,54 @@ impl Broker for Nats {
         })
     }
 
-    fn send_control(&self, message: Bytes) -> Answer<'_, ()> {
+    fn send_control<'a>(&'a self, to: Option<&'a str>, message: Bytes) -> Answer<'a, ()> {
         Box::pin(self.in_time(async move {
             let link = self.shared.current()?;
-            link.send(&self.shared.subjects.control(), message).await
+            let subject = match to {
+                Some(node) => self.shared.subjects.node_control(node),
+                None => self.shared.subjects.control(),
+            };
+            link.send(&subject, message).await
+        }))
+    }
+
+    fn node(&self) -> &str {
+        &self.shared.node
+    }
+
+    fn beat(&self, details: Bytes) -> Answer<'_, Beat> {
+        Box::pin(self.in_time(async move {
+            let link = self.shared.current()?;
+            let (subjects, node) = (&self.shared.subjects, &self.shared.node);
+            let mut last = self.last_beat.lock().await;
+            // If no answer arrives, the number is unknown.
+            let beat = link.streams.beat(subjects, node, details, last.take());
+            let (number, beat) = link.answer(beat).await?;
+            *last = Some(number);
+            Ok(beat)
+        }))
+    }
+
+    fn deregister(&self) -> Answer<'_, ()> {
+        Box::pin(self.in_time(async move {
+            let link = self.shared.current()?;
+            let (subjects, node) = (&self.shared.subjects, &self.shared.node);
+            link.answer(link.streams.deregister(subjects, node)).await
+        }))
+    }
+
+    fn nodes(&self) -> Answer<'_, Vec<String>> {
+        Box::pin(self.in_time(async move {
+            let link = self.shared.current()?;
+            link.answer(link.streams.nodes(&self.shared.subjects)).await
+        }))
+    }
+
+    fn node_details(&self) -> Answer<'_, Vec<Bytes>> {
+        Box::pin(self.in_time(async move {
+            let link = self.shared.current()?;
+            let details = link.streams.node_details(&self.shared.subjects);
+            link.answer(details).await
         }))
     }
 

@@ -37,6 +37,7 @@ use tokio::{
 use self::{
     address::{Address, Topology},
     link::{Link, ORDERS_MAX, Order},
+    registry::Part,
     shards::Shards,
     state::RedisState,
     subscriptions::{Subscription, SubscriptionKind, Target},
@@ -49,6 +50,7 @@ use crate::{
     kind::BrokerKind,
     lock::lock,
     options::BrokerOptions,
+    registry::Beat,
     request::{History, HistoryRequest, Publish, Published, StreamOptions},
     runtime::BrokerThread,
 };
@@ -67,6 +69,7 @@ mod held;
 mod input;
 mod link;
 mod names;
+mod registry;
 mod resp;
 mod shards;
 mod state;
@@ -323,13 +326,33 @@ impl Broker for Redis {
         })
     }
 
-    fn send_control(&self, message: Bytes) -> Answer<'_, ()> {
+    fn send_control<'a>(&'a self, to: Option<&'a str>, message: Bytes) -> Answer<'a, ()> {
         Box::pin(async move {
             self.check_running()?;
             let mut command = ::redis::cmd(self.shared.scripts.word);
-            command.arg(self.shared.names.control()).arg(&message[..]);
+            command.arg(self.shared.names.control(to)).arg(&message[..]);
             self.shared.commands.query(&command).await
         })
+    }
+
+    fn node(&self) -> &str {
+        &self.shared.node
+    }
+
+    fn beat(&self, details: Bytes) -> Answer<'_, Beat> {
+        Box::pin(async move { self.shared.beat(&details).await })
+    }
+
+    fn deregister(&self) -> Answer<'_, ()> {
+        Box::pin(self.shared.deregister())
+    }
+
+    fn nodes(&self) -> Answer<'_, Vec<String>> {
+        Box::pin(self.shared.nodes(Part::Ids))
+    }
+
+    fn node_details(&self) -> Answer<'_, Vec<Bytes>> {
+        Box::pin(self.shared.nodes(Part::Details))
     }
 
     fn keep<'a>(&'a self, id: &'a str, value: Bytes, expires_at: Option<u64>) -> Answer<'a, ()> {
@@ -385,7 +408,9 @@ async fn links(shared: Arc<RedisState>, orders: mpsc::Receiver<Order>) {
         Topology::Cluster { .. } | Topology::Sentinel { .. } | Topology::Single(_) => {
             let probe = shared.names.probe(&shared.node, 0);
             let mut link = Link::new(Arc::clone(&shared), 0, None, probe, orders, None);
-            link.listen(shared.names.control(), Target::Control);
+            for name in shared.control_names() {
+                link.listen(name, Target::Control);
+            }
             link.run().await;
         }
     }

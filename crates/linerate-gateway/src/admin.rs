@@ -147,7 +147,7 @@ async fn overview(_: Administrator, State(state): State<AdminState>) -> Json<vie
 }
 
 async fn nodes(_: Administrator, State(node): State<Arc<Node>>) -> Json<view::Nodes> {
-    let nodes = node.cluster.nodes();
+    let nodes = node.cluster.nodes().await;
     Json(view::Nodes { nodes })
 }
 

@@ -60,8 +60,8 @@ use crate::{
 };
 use accounts::Accounts;
 use all_nodes::AllNodes;
+use cluster::Cluster;
 pub(crate) use cluster::message::ConnectionSelector;
-use cluster::{Cluster, message::Body};
 use control::ControlHandler;
 pub(crate) use counts::Counts;
 pub(crate) use dispatch::{Control, Dispatcher};
@@ -168,7 +168,8 @@ impl Node {
         let (budget, inboxes) = (dispatcher.budget().clone(), dispatcher.inboxes.clone());
         let namespaces = Arc::new(NamespaceTable::new(options.namespaces));
         let counts = Arc::new(Counts::default());
-        let status = Status::new(options.name, counts.clone(), dispatcher.clone());
+        let id = broker.node().to_owned();
+        let status = Status::new(id, options.name, counts.clone(), dispatcher.clone());
         let status = Arc::new(status);
         let cluster = Arc::new(Cluster::new(status.clone(), broker.clone()));
         let presence = Arc::new(Presence::new(inboxes.clone(), cluster.clone()));
@@ -235,7 +236,7 @@ impl Node {
             inboxes: self.inboxes.clone(),
         };
         self.spawn(self.interests.clone().run());
-        self.spawn(self.cluster.clone().run_announcements());
+        self.spawn(self.cluster.clone().run_beats());
         self.spawn(handler.run(control));
         self.spawn(self.presence.clone().run());
         self.spawn(overload.run());
@@ -278,8 +279,8 @@ impl Node {
 
     /// Tells the other nodes that this one leaves, and ends the tasks of the node and its broker.
     pub(crate) async fn shut_down(&self) {
-        self.cluster.say(Body::Goodbye).await;
         self.abort_tasks();
+        self.cluster.leave().await;
         self.broker.shut_down().await;
     }
 

@@ -111,7 +111,7 @@ fn is_over(headers: &HeaderMap, at: u64) -> bool {
 }
 
 /// Converts an error: either the server is unavailable at the moment, or it refuses.
-fn explain(error: &CreateStreamError) -> BrokerError {
+pub(super) fn explain(error: &CreateStreamError) -> BrokerError {
     let is_away = match error.kind() {
         CreateStreamErrorKind::JetStream(error) => {
             error.error_code() == ErrorCode::CLUSTER_NOT_AVAILABLE

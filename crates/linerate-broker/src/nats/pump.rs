@@ -96,8 +96,11 @@ impl Pump {
 
     /// Subscribes to everything that the node wants. In effect after the next round trip.
     pub(super) async fn subscribe_all(&mut self) -> Result<(), BrokerError> {
-        let control = self.shared.subjects.control();
-        self.receive(None, control).await?;
+        let subjects = &self.shared.subjects;
+        let control = [subjects.control(), subjects.node_control(&self.shared.node)];
+        for subject in control {
+            self.receive(None, subject).await?;
+        }
         for (channel, wanted) in self.shared.interests() {
             self.open(channel, wanted).await?;
         }

@@ -32,6 +32,7 @@ pub(super) struct NatsState {
     pub(super) options: BrokerOptions,
     pub(super) subjects: Subjects,
     pub(super) ingest: Arc<dyn Ingest>,
+    pub(super) node: String,
     state: Mutex<State>,
     link: watch::Sender<CurrentLink>,
 }
@@ -81,12 +82,14 @@ impl NatsState {
         options: BrokerOptions,
         ingest: Arc<dyn Ingest>,
     ) -> Result<Self, SubjectError> {
-        let sequencer = Sequencer::new(options.sequencer, &incarnation::random());
+        let node = incarnation::random();
+        let sequencer = Sequencer::new(options.sequencer, &node);
         let reason = "not connected yet".to_owned();
         Ok(Self {
             subjects: Subjects::new(&options.prefix)?,
             options,
             ingest,
+            node,
             state: Mutex::new(State {
                 sequencer,
                 wanted: HashMap::new(),

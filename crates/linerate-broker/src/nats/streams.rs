@@ -494,7 +494,7 @@ fn published(epoch: Epoch, offset: u64) -> Published {
 
 /// Converts an error that means that JetStream did not answer: it is disabled, is still starting,
 /// or the link is gone.
-fn unavailable(error: &dyn std::error::Error) -> BrokerError {
+pub(super) fn unavailable(error: &dyn std::error::Error) -> BrokerError {
     let source = error.source().map(|source| format!(": {source}"));
     BrokerError::away(format!("JetStream: {error}{}", source.unwrap_or_default()))
 }

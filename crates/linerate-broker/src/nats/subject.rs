@@ -6,6 +6,12 @@ use sha1_smol::Sha1;
 /// The subject on which nodes talk to each other.
 const CONTROL: &str = "_linerate.control";
 
+/// The prefix of the subjects on which nodes talk to a single one.
+const NODE_CONTROL: &str = "_linerate.node.";
+
+/// The prefix of the subjects of the beats of nodes.
+const BEAT: &str = "_linerate.beat.";
+
 /// The prefix of the subjects on which streams republish their messages, with their offsets.
 const LIVE: &str = "_linerate.live.";
 
@@ -81,6 +87,16 @@ impl Subjects {
             Some(prefix) => format!("{CONTROL}.{prefix}"),
             None => CONTROL.to_owned(),
         }
+    }
+
+    /// Returns the subject on which other nodes talk to `node`.
+    pub(super) fn node_control(&self, node: &str) -> String {
+        format!("{NODE_CONTROL}{}{node}", self.prefix)
+    }
+
+    /// Returns the subject of the beats of `node`, or of all nodes.
+    pub(super) fn beat(&self, node: Option<&str>) -> String {
+        format!("{BEAT}{}{}", self.prefix, node.unwrap_or("*"))
     }
 
     /// Returns the subject of the value that nodes store under the digest of `id`, or of all values

@@ -64,9 +64,19 @@ impl Names {
         format!("{}{pattern}", self.escaped_prefix)
     }
 
-    /// Returns the name of the channel in which nodes talk to each other.
-    pub(super) fn control(&self) -> String {
-        format!("{}{OWN}control", self.prefix)
+    /// Returns the name of the channel in which nodes talk to one node, or to all of them.
+    pub(super) fn control(&self, to: Option<&str>) -> String {
+        match to {
+            Some(node) => format!("{}{OWN}control.{node}", self.prefix),
+            None => format!("{}{OWN}control", self.prefix),
+        }
+    }
+
+    /// Returns the keys of the registry: the nodes by the time of their last beat, and their
+    /// details.
+    pub(super) fn registry(&self) -> (String, String) {
+        let key = |what| format!("{OWN}{what}:{{nodes}}{}", self.prefix);
+        (key("nodes"), key("node-details"))
     }
 
     /// Returns the keys of the values that nodes store for each other: the values by id, and their
@@ -189,7 +199,7 @@ mod tests {
     #[test]
     fn internal_channels_do_not_collide_with_others() {
         let names = Names::new("p.");
-        let control = names.control();
+        let control = names.control(None);
         assert!(names.is_own(control.as_bytes()));
         assert_eq!(names.source(control.as_bytes()), None);
         assert_eq!(names.channel(&name("linerate.control")), None);
@@ -300,7 +310,7 @@ mod tests {
             assert_in_slot(&names, &called_a, &key_a);
             prop_assert_eq!(names.source(called_a.as_bytes()), Some(name(&a)));
             prop_assert!(!names.is_own(called_a.as_bytes()));
-            prop_assert!(called_a != names.control() && called_a != names.probe("n", 1));
+            prop_assert!(called_a != names.control(None) && called_a != names.probe("n", 1));
             let of_a = keys(&names, &called_a, &key_a);
             prop_assert_eq!(HashSet::<&String>::from_iter(&of_a).len(), of_a.len());
             if a != b {

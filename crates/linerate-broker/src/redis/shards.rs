@@ -89,13 +89,14 @@ impl Shards {
             refreshed: None,
             shared,
         };
-        let control = shards.shared.names.control().into_bytes().into();
-        let subscription = Subscription {
-            kind: SubscriptionKind::Shard,
-            target: Target::Control,
-            waiters: Vec::new(),
-        };
-        shards.record(control, subscription);
+        for name in shards.shared.control_names() {
+            let subscription = Subscription {
+                kind: SubscriptionKind::Shard,
+                target: Target::Control,
+                waiters: Vec::new(),
+            };
+            shards.record(name.into_bytes().into(), subscription);
+        }
         shards
     }
 

@@ -174,6 +174,11 @@ impl RedisState {
         self.commands.query(&command).await
     }
 
+    /// Returns the names of the channels in which other nodes talk to this one.
+    pub(super) fn control_names(&self) -> [String; 2] {
+        [None, Some(&*self.node)].map(|to| self.names.control(to))
+    }
+
     pub(super) fn kind(&self) -> SubscriptionKind {
         match self.is_sharded {
             true => SubscriptionKind::Shard,

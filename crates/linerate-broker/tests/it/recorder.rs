@@ -112,6 +112,19 @@ impl Recorder {
         .await
     }
 
+    /// Waits until `count` control messages have arrived, and returns all that have.
+    pub(crate) async fn control(&self, count: usize) -> Vec<Bytes> {
+        self.wait("control messages", |events| {
+            let found = events.iter().filter_map(|(_, event)| match event {
+                Event::Control(message) => Some(message.clone()),
+                _ => None,
+            });
+            let found: Vec<_> = found.collect();
+            (found.len() >= count).then_some(found)
+        })
+        .await
+    }
+
     pub(crate) fn gaps(&self) -> Vec<Gap> {
         let events = self.events();
         let gaps = events.iter().filter_map(|(_, event)| match event {

@@ -12,10 +12,10 @@ use std::{
 
 use bytes::Bytes;
 use linerate_broker::{
-    BROKERS, BoxFuture, Broker, BrokerError, BrokerKind, BrokerOptions, ConnectError, Event, Gap,
-    GapReason, History, HistoryRequest, Ingest, LinkState, Publish, Published, SetupError,
-    StreamOptions, idempotency::IdempotencyKeys, incarnation, runtime::BrokerThread,
-    sequencer::Sequencer,
+    BROKERS, Beat, BoxFuture, Broker, BrokerError, BrokerKind, BrokerOptions, ConnectError, Event,
+    Gap, GapReason, History, HistoryRequest, Ingest, LinkState, Publish, Published, SetupError,
+    StreamOptions, idempotency::IdempotencyKeys, incarnation, registry::LEASE,
+    runtime::BrokerThread, sequencer::Sequencer,
 };
 use linerate_hub::{ChannelName, Publication};
 use tokio::{
@@ -46,7 +46,8 @@ static HUBS: LazyLock<Mutex<HashMap<String, Arc<Hub>>>> = LazyLock::new(Mutex::d
 /// What the nodes share: in a real broker, the server.
 struct Hub {
     state: Mutex<State>,
-    events: broadcast::Sender<Event>,
+    /// The events, and for which node they are if not for all.
+    events: broadcast::Sender<(Option<String>, Event)>,
 }
 
 #[derive(Debug)]
@@ -54,11 +55,22 @@ struct State {
     sequencer: Sequencer,
     keys: IdempotencyKeys,
     kept: BTreeMap<String, Bytes>,
+    /// The last beat of each node, and its details.
+    nodes: BTreeMap<String, (Instant, Bytes)>,
+}
+
+impl State {
+    /// Returns the registered nodes.
+    fn nodes(&mut self) -> &mut BTreeMap<String, (Instant, Bytes)> {
+        self.nodes.retain(|_, (at, _)| at.elapsed() < LEASE);
+        &mut self.nodes
+    }
 }
 
 /// The connection of a node to its hub.
 struct Toy {
     hub: Arc<Hub>,
+    node: String,
     channels: Arc<Mutex<HashSet<ChannelName>>>,
     payload_bytes_max: usize,
     is_shut_down: AtomicBool,
@@ -72,11 +84,13 @@ fn start(
 ) -> Result<Arc<dyn Broker>, SetupError> {
     let name = url.strip_prefix("hub:").filter(|name| !name.is_empty());
     let hub = Hub::named(name.ok_or("the URL names no hub")?, &options)?;
-    let channels = Arc::default();
+    let (node, channels) = (incarnation::random(), Arc::default());
     let runtime = BrokerThread::runtime()?;
-    let forward = forward(hub.events.subscribe(), Arc::clone(&channels), ingest);
+    let events = hub.events.subscribe();
+    let forward = forward(events, node.clone(), Arc::clone(&channels), ingest);
     Ok(Arc::new(Toy {
         hub,
+        node,
         channels,
         payload_bytes_max: options.payload_bytes_max,
         is_shut_down: AtomicBool::new(false),
@@ -86,7 +100,8 @@ fn start(
 
 /// Passes what arrives to the node: publications of subscribed channels, control messages, gaps.
 async fn forward(
-    mut events: broadcast::Receiver<Event>,
+    mut events: broadcast::Receiver<(Option<String>, Event)>,
+    node: String,
     channels: Arc<Mutex<HashSet<ChannelName>>>,
     ingest: Arc<dyn Ingest>,
 ) {
@@ -97,7 +112,8 @@ async fn forward(
     };
     loop {
         match events.recv().await {
-            Ok(event) if is_wanted(&event) => ingest.ingest(vec![event]).await,
+            Ok((Some(to), _)) if to != node => {}
+            Ok((_, event)) if is_wanted(&event) => ingest.ingest(vec![event]).await,
             Ok(_) => {}
             Err(RecvError::Lagged(_)) => ingest.ingest(vec![Event::Gap(MISSED)]).await,
             Err(RecvError::Closed) => return,
@@ -126,6 +142,7 @@ impl Hub {
                 sequencer: Sequencer::new(options.sequencer, &incarnation::random()),
                 keys: IdempotencyKeys::new(options.idempotency_ttl),
                 kept: BTreeMap::new(),
+                nodes: BTreeMap::new(),
             }),
             events: broadcast::Sender::new(EVENTS_MAX),
         };
@@ -162,16 +179,17 @@ impl Hub {
             state.keys.insert(now, channel, &key, answer.clone());
         }
         let channel = channel.clone();
-        self.send(Event::Publication {
+        let event = Event::Publication {
             channel,
             publication,
-        });
+        };
+        self.send(None, event);
         answer
     }
 
-    fn send(&self, event: Event) {
+    fn send(&self, to: Option<String>, event: Event) {
         // This fails only if all nodes have been shut down.
-        _ = self.events.send(event);
+        _ = self.events.send((to, event));
     }
 }
 
@@ -255,11 +273,55 @@ impl Broker for Toy {
         })
     }
 
-    fn send_control(&self, message: Bytes) -> BoxFuture<'_, Result<(), BrokerError>> {
+    fn send_control<'a>(
+        &'a self,
+        to: Option<&'a str>,
+        message: Bytes,
+    ) -> BoxFuture<'a, Result<(), BrokerError>> {
         Box::pin(async move {
             self.check(0)?;
-            self.hub.send(Event::Control(message));
+            self.hub
+                .send(to.map(str::to_owned), Event::Control(message));
             Ok(())
+        })
+    }
+
+    fn node(&self) -> &str {
+        &self.node
+    }
+
+    fn beat(&self, details: Bytes) -> BoxFuture<'_, Result<Beat, BrokerError>> {
+        Box::pin(async move {
+            self.check(0)?;
+            let mut state = self.hub.state();
+            let beat = (Instant::now(), details);
+            let is_new = state.nodes().insert(self.node.clone(), beat).is_none();
+            let nodes = state.nodes.len();
+            Ok(Beat { nodes, is_new })
+        })
+    }
+
+    fn deregister(&self) -> BoxFuture<'_, Result<(), BrokerError>> {
+        Box::pin(async move {
+            self.check(0)?;
+            self.hub.state().nodes.remove(&self.node);
+            Ok(())
+        })
+    }
+
+    fn nodes(&self) -> BoxFuture<'_, Result<Vec<String>, BrokerError>> {
+        Box::pin(async move {
+            self.check(0)?;
+            Ok(self.hub.state().nodes().keys().cloned().collect())
+        })
+    }
+
+    fn node_details(&self) -> BoxFuture<'_, Result<Vec<Bytes>, BrokerError>> {
+        Box::pin(async move {
+            self.check(0)?;
+            let mut state = self.hub.state();
+            let nodes = state.nodes().values();
+            Ok(nodes.map(|(_, details)| details.clone()).collect())
         })
     }
 

@@ -215,7 +215,7 @@ async fn channels(node: &Arc<Node>, request: request::Channels) -> Answer {
 }
 
 async fn info(node: &Arc<Node>) -> Answer {
-    let nodes = node.cluster.nodes();
+    let nodes = node.cluster.nodes().await;
     Ok(Outcome::Info {
         nodes: nodes.into_iter().map(NodeReply::from).collect(),
     })

@@ -1,7 +1,8 @@
 //! The nodes of a service as a cluster: membership, and surveys of other nodes.
 //!
-//! There is no shared store. Nodes announce themselves over the broker every few seconds. A survey
-//! asks other nodes, and waits for the answers of those that are known, up to a deadline.
+//! The broker has a registry of nodes. A node renews its lease every few seconds, and learns from
+//! the answer whether the registry has as many nodes as it knows. A survey asks other nodes, and
+//! waits for the answers of those that are known, up to a deadline.
 
 mod flights;
 pub(crate) mod members;
@@ -14,14 +15,13 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use linerate_broker::Broker;
+use linerate_broker::{Beat, Broker, BrokerError};
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::Notify;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::status::{NodeInfo, Status};
 use flights::Flights;
-use members::{ANNOUNCE_INTERVAL, Members};
+use members::{BEAT_INTERVAL, Members};
 use message::{Answer, Body, Message, NodeRequest};
 use surveys::Surveys;
 
@@ -36,7 +36,6 @@ pub(crate) struct Cluster {
     members: Mutex<Members>,
     surveys: Mutex<Surveys>,
     flights: Flights,
-    announce: Notify,
 }
 
 impl Cluster {
@@ -47,7 +46,6 @@ impl Cluster {
             members: Mutex::default(),
             surveys: Mutex::default(),
             flights: Flights::default(),
-            announce: Notify::new(),
         }
     }
 
@@ -56,16 +54,25 @@ impl Cluster {
         self.this.id()
     }
 
-    /// Returns all known nodes, this one first.
-    pub(crate) fn nodes(&self) -> Vec<NodeInfo> {
-        let mut nodes = vec![self.this.info()];
-        nodes.extend(self.members_now().all());
-        nodes
+    /// Returns all registered nodes, this one first. Only this one if the broker does not answer.
+    pub(crate) async fn nodes(&self) -> Vec<NodeInfo> {
+        let others = self.broker.node_details().await.unwrap_or_else(|error| {
+            debug!(%error, "cannot read the details of other nodes");
+            Vec::new()
+        });
+        let others = others
+            .iter()
+            .filter_map(|details| serde_json::from_slice(details).ok());
+        let is_other = |node: &NodeInfo| node.id != self.this.id();
+        let mut others: Vec<_> = others.filter(is_other).collect();
+        others.sort_by(|a, b| (&a.name, &a.id).cmp(&(&b.name, &b.id)));
+        others.insert(0, self.this.info());
+        others
     }
 
     /// Returns the number of known nodes, including this one.
     pub(crate) fn nodes_count(&self) -> usize {
-        1 + self.members.lock().ids().len()
+        1 + self.members_now().count()
     }
 
     /// Returns whether another node is known.
@@ -93,12 +100,12 @@ impl Cluster {
     /// Asks a single other node. Returns `None` if it does not answer in time.
     pub(super) async fn ask_one(&self, node: &str, ask: NodeRequest) -> Option<Answer> {
         let node = node.to_owned();
-        let answers = self.ask(vec![node.clone()], Some(node), ask).await;
+        let answers = self.ask(vec![node.clone()], Some(&node), ask).await;
         answers.into_iter().next()
     }
 
     /// Asks other nodes and collects the answers that arrive in time.
-    async fn ask(&self, nodes: Vec<String>, to: Option<String>, ask: NodeRequest) -> Vec<Answer> {
+    async fn ask(&self, nodes: Vec<String>, to: Option<&str>, ask: NodeRequest) -> Vec<Answer> {
         let opened = self.surveys.lock().open(nodes);
         let (request, mut parts) = match opened {
             Ok(opened) => opened,
@@ -111,7 +118,7 @@ impl Cluster {
         let mut answers = Vec::new();
         let mut bytes_left = ask.presence_bytes_max();
         let collect = async {
-            self.say(Body::Request { request, to, ask }).await;
+            self.send(to, Body::Request { request, ask }).await;
             while let Some(answer) = parts.recv().await {
                 // Each node limits its own answer, but the sum must be limited here.
                 let Some(left) = bytes_left.checked_sub(answer.presence_bytes()) else {
@@ -133,37 +140,82 @@ impl Cluster {
 
     /// Broadcasts a message to all nodes. Lost if the broker is unavailable.
     pub(super) async fn say(&self, body: Body) {
+        self.send(None, body).await;
+    }
+
+    /// Sends a message to one node, or to all nodes. Lost if the broker is unavailable.
+    pub(super) async fn send(&self, to: Option<&str>, body: Body) {
         let from = self.this.id().to_owned();
         let message = Message { from, body }.encode();
-        if let Err(error) = self.broker.send_control(message).await {
+        if let Err(error) = self.broker.send_control(to, message).await {
             debug!(%error, "cannot send a message to other nodes");
         }
     }
 
-    /// Announces the node every few seconds and whenever another node appears. Never returns.
-    pub(super) async fn run_announcements(self: Arc<Self>) {
+    /// Keeps the node registered. Never returns.
+    pub(super) async fn run_beats(self: Arc<Self>) {
+        let mut is_refused = false;
         loop {
-            self.say(Body::Announcement(self.this.info())).await;
-            // An error means that the interval has passed.
-            _ = tokio::time::timeout(ANNOUNCE_INTERVAL, self.announce.notified()).await;
+            match self.beat().await {
+                Ok(()) => is_refused = false,
+                Err(error @ BrokerError::Refused { .. }) if !is_refused => {
+                    warn!(%error, "cannot register this node; it does not know other nodes");
+                    is_refused = true;
+                }
+                Err(error) => debug!(%error, "cannot renew the lease of this node"),
+            }
+            tokio::time::sleep(BEAT_INTERVAL).await;
         }
     }
 
-    /// Records that a node has announced itself.
-    pub(super) fn handle_announcement(&self, info: NodeInfo) {
-        if self
-            .members
-            .lock()
-            .handle_announcement(Instant::now(), info)
-        {
-            self.announce.notify_one();
+    /// Tells the other nodes that this one leaves.
+    pub(super) async fn leave(&self) {
+        if let Err(error) = self.broker.deregister().await {
+            debug!(%error, "cannot end the lease of this node");
         }
+        let this = self.this.id().to_owned();
+        self.say(Body::Goodbye { nodes: vec![this] }).await;
     }
 
-    /// Records that a node leaves.
-    pub(super) fn handle_goodbye(&self, node: &str) {
-        self.members.lock().handle_goodbye(node);
-        self.surveys.lock().handle_goodbye(node);
+    async fn beat(&self) -> Result<(), BrokerError> {
+        // Serializing to memory fails only for maps with keys that are not strings; there are none.
+        let details = serde_json::to_vec(&self.this.info()).unwrap_or_default();
+        let beat = self.broker.beat(details.into()).await?;
+        let must_read = self.record_beat(beat);
+        if beat.is_new {
+            self.say(Body::Hello).await;
+        }
+        if !must_read {
+            return Ok(());
+        }
+        let nodes = self.broker.nodes().await?.into_iter();
+        let others = nodes.filter(|node| node != self.this.id());
+        let gone = self.members.lock().handle_list(others);
+        if !gone.is_empty() {
+            // The others then need not find out themselves.
+            self.handle_goodbye(&gone);
+            self.say(Body::Goodbye { nodes: gone }).await;
+        }
+        Ok(())
+    }
+
+    /// Records the answer to a beat. Returns whether the list of nodes must be read.
+    fn record_beat(&self, beat: Beat) -> bool {
+        let mut members = self.members.lock();
+        members.handle_beat(Instant::now(), beat.is_new, beat.nodes)
+    }
+
+    /// Records that a node has joined.
+    pub(super) fn handle_hello(&self, node: &str) {
+        self.members.lock().handle_hello(node);
+    }
+
+    /// Records that nodes have left.
+    pub(super) fn handle_goodbye(&self, nodes: &[String]) {
+        for node in nodes {
+            self.members.lock().handle_goodbye(node);
+            self.surveys.lock().handle_goodbye(node);
+        }
     }
 
     /// Handles a part of a node's answer to a request.
@@ -173,7 +225,7 @@ impl Cluster {
             .handle_reply(request, from, is_last, answer);
     }
 
-    /// Returns the other nodes, without those that have been silent for too long.
+    /// Returns the other nodes, without those of a broker that has been silent for too long.
     fn members_now(&self) -> MutexGuard<'_, Members> {
         let mut members = self.members.lock();
         members.handle_timeout(Instant::now());

@@ -50,30 +50,18 @@ impl ControlHandler {
     }
 
     fn handle(&self, message: Message, answers: &Arc<Semaphore>) {
-        let (from, this) = (message.from, self.cluster.this_id());
+        let from = message.from;
         match message.body {
-            Body::Announcement(mut info) => {
-                info.id = from;
-                self.cluster.handle_announcement(info);
-            }
-            Body::Goodbye => self.cluster.handle_goodbye(&from),
+            Body::Goodbye { nodes } => self.cluster.handle_goodbye(&nodes),
+            Body::Hello => self.cluster.handle_hello(&from),
             Body::Moves(moves) => self.presence.moved_elsewhere(moves),
             Body::Reply {
                 request,
-                to,
                 is_last,
                 answer,
-            } => {
-                if to == this {
-                    self.cluster.handle_reply(request, &from, is_last, answer);
-                }
-            }
+            } => self.cluster.handle_reply(request, &from, is_last, answer),
             Body::Revoked(revocation) => self.revocations.take(revocation),
-            Body::Request { request, to, ask } => {
-                if to.is_none_or(|to| to == this) {
-                    self.reply(from, request, ask, answers);
-                }
-            }
+            Body::Request { request, ask } => self.reply(from, request, ask, answers),
         }
     }
 
@@ -92,14 +80,12 @@ impl ControlHandler {
             let last = answers.pop().unwrap_or(Answer::Count(0));
             let parts = answers.into_iter().map(|answer| (answer, false));
             for (answer, is_last) in parts.chain([(last, true)]) {
-                let to = to.clone();
                 let body = Body::Reply {
                     request,
-                    to,
                     is_last,
                     answer,
                 };
-                cluster.say(body).await;
+                cluster.send(Some(&to), body).await;
             }
             drop(permit);
         });

@@ -41,9 +41,14 @@ pub(crate) struct Status {
 }
 
 impl Status {
-    pub(super) fn new(name: String, counts: Arc<Counts>, dispatcher: Arc<Dispatcher>) -> Self {
+    pub(super) fn new(
+        id: String,
+        name: String,
+        counts: Arc<Counts>,
+        dispatcher: Arc<Dispatcher>,
+    ) -> Self {
         Self {
-            id: uuid::Uuid::new_v4().to_string(),
+            id,
             name,
             started: Instant::now(),
             counts,

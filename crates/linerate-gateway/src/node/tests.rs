@@ -9,7 +9,7 @@ mod subscribe;
 mod writes;
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -19,8 +19,8 @@ use std::{
 
 use bytes::Bytes;
 use linerate_broker::{
-    BoxFuture, Broker, BrokerError, Event, History, HistoryRequest, Ingest, LinkState, Publish,
-    Published, StreamOptions,
+    Beat, BoxFuture, Broker, BrokerError, Event, History, HistoryRequest, Ingest, LinkState,
+    Publish, Published, StreamOptions,
 };
 use linerate_budget::Budget;
 use linerate_hub::{
@@ -74,7 +74,8 @@ impl Encode for Lines {
 /// An in-memory broker for several nodes; it keeps no history.
 #[derive(Debug, Default)]
 pub(crate) struct Bus {
-    nodes: Mutex<Vec<Arc<Dispatcher>>>,
+    nodes: Mutex<Vec<(String, Arc<Dispatcher>)>>,
+    registered: Mutex<BTreeMap<String, Bytes>>,
     calls: Mutex<Vec<String>>,
     /// If set, subscribing waits for this notification.
     pub(crate) gate: Mutex<Option<Arc<Notify>>>,
@@ -86,10 +87,26 @@ pub(crate) struct Bus {
 
 impl Bus {
     pub(crate) async fn tell(&self, events: Vec<Event>) {
+        self.tell_one(None, events).await;
+    }
+
+    async fn tell_one(&self, to: Option<&str>, events: Vec<Event>) {
         let nodes = self.nodes.lock().clone();
-        for node in nodes {
-            node.ingest(events.clone()).await;
+        for (id, node) in nodes {
+            if to.is_none_or(|to| to == id) {
+                node.ingest(events.clone()).await;
+            }
         }
+    }
+
+    /// Returns the number of nodes in the registry.
+    pub(crate) fn registered(&self) -> usize {
+        self.registered.lock().len()
+    }
+
+    /// Removes a node from the registry, as if its lease had ended.
+    pub(crate) fn end_lease(&self, node: &str) {
+        self.registered.lock().remove(node);
     }
 
     /// Stores a revocation without notifying any node.
@@ -124,21 +141,29 @@ impl Bus {
     }
 }
 
-impl Broker for Bus {
+/// The connection of a node to its bus.
+#[derive(Debug)]
+struct Seat {
+    bus: Arc<Bus>,
+    node: String,
+}
+
+impl Broker for Seat {
     fn publish<'a>(
         &'a self,
         channel: &'a ChannelName,
         publish: Publish,
     ) -> BoxFuture<'a, Result<Published, BrokerError>> {
         Box::pin(async move {
-            self.check()?;
+            self.bus.check()?;
             let publication = Publication::new(publish.payload);
             let channel = channel.clone();
-            self.tell(vec![Event::Publication {
-                channel,
-                publication,
-            }])
-            .await;
+            self.bus
+                .tell(vec![Event::Publication {
+                    channel,
+                    publication,
+                }])
+                .await;
             Ok(Published::default())
         })
     }
@@ -149,22 +174,22 @@ impl Broker for Bus {
         _: StreamOptions,
     ) -> BoxFuture<'a, Result<(), BrokerError>> {
         Box::pin(async move {
-            self.note(format!("+{channel}"));
-            let gate = self.gate.lock().clone();
+            self.bus.note(format!("+{channel}"));
+            let gate = self.bus.gate.lock().clone();
             if let Some(gate) = gate {
                 gate.notified().await;
             }
-            self.check()
+            self.bus.check()
         })
     }
 
     fn unsubscribe<'a>(&'a self, channel: &'a ChannelName) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            let gate = self.gate.lock().clone();
+            let gate = self.bus.gate.lock().clone();
             if let Some(gate) = gate {
                 gate.notified().await;
             }
-            self.note(format!("-{channel}"));
+            self.bus.note(format!("-{channel}"));
         })
     }
 
@@ -185,11 +210,50 @@ impl Broker for Bus {
         Box::pin(async { Err(BrokerError::NoHistory) })
     }
 
-    fn send_control(&self, message: Bytes) -> BoxFuture<'_, Result<(), BrokerError>> {
+    fn send_control<'a>(
+        &'a self,
+        to: Option<&'a str>,
+        message: Bytes,
+    ) -> BoxFuture<'a, Result<(), BrokerError>> {
         Box::pin(async move {
-            self.check()?;
-            self.tell(vec![Event::Control(message)]).await;
+            self.bus.check()?;
+            self.bus.tell_one(to, vec![Event::Control(message)]).await;
             Ok(())
+        })
+    }
+
+    fn node(&self) -> &str {
+        &self.node
+    }
+
+    fn beat(&self, details: Bytes) -> BoxFuture<'_, Result<Beat, BrokerError>> {
+        Box::pin(async move {
+            self.bus.check()?;
+            let mut registered = self.bus.registered.lock();
+            let is_new = registered.insert(self.node.clone(), details).is_none();
+            let nodes = registered.len();
+            Ok(Beat { nodes, is_new })
+        })
+    }
+
+    fn deregister(&self) -> BoxFuture<'_, Result<(), BrokerError>> {
+        Box::pin(async move {
+            self.bus.end_lease(&self.node);
+            self.bus.check()
+        })
+    }
+
+    fn nodes(&self) -> BoxFuture<'_, Result<Vec<String>, BrokerError>> {
+        Box::pin(async move {
+            self.bus.check()?;
+            Ok(self.bus.registered.lock().keys().cloned().collect())
+        })
+    }
+
+    fn node_details(&self) -> BoxFuture<'_, Result<Vec<Bytes>, BrokerError>> {
+        Box::pin(async move {
+            self.bus.check()?;
+            Ok(self.bus.registered.lock().values().cloned().collect())
         })
     }
 
@@ -202,7 +266,7 @@ impl Broker for Bus {
     }
 
     fn probe_write(&self) -> BoxFuture<'_, Result<(), BrokerError>> {
-        Box::pin(async { self.check() })
+        Box::pin(async { self.bus.check() })
     }
 
     fn keep<'a>(
@@ -212,22 +276,22 @@ impl Broker for Bus {
         _: Option<u64>,
     ) -> BoxFuture<'a, Result<(), BrokerError>> {
         Box::pin(async move {
-            self.check()?;
-            self.kept.lock().push((id.to_owned(), value));
+            self.bus.check()?;
+            self.bus.kept.lock().push((id.to_owned(), value));
             Ok(())
         })
     }
 
     fn kept(&self) -> BoxFuture<'_, Result<Vec<Bytes>, BrokerError>> {
         Box::pin(async move {
-            self.check()?;
-            let kept = self.kept.lock();
+            self.bus.check()?;
+            let kept = self.bus.kept.lock();
             Ok(kept.iter().map(|(_, value)| value.clone()).collect())
         })
     }
 
     fn link(&self) -> LinkState {
-        match self.is_up.load(Ordering::SeqCst) {
+        match self.bus.is_up.load(Ordering::SeqCst) {
             false => LinkState::Deaf,
             true => LinkState::Up {
                 round_trip: Duration::ZERO,
@@ -243,8 +307,11 @@ impl Broker for Bus {
 /// Starts a node on `bus` whose workers run in tasks of the test.
 pub(crate) fn node_on(bus: &Arc<Bus>, workers: u16) -> (Arc<Node>, Vec<Arc<Worker>>) {
     let parts = Dispatcher::new(workers);
-    bus.nodes.lock().push(parts.0.clone());
-    let node = Node::start(options(), parts, bus.clone(), Handle::current());
+    let id = linerate_broker::incarnation::random();
+    bus.nodes.lock().push((id.clone(), parts.0.clone()));
+    let (bus, node) = (bus.clone(), id);
+    let broker = Arc::new(Seat { bus, node });
+    let node = Node::start(options(), parts, broker, Handle::current());
     (node.clone(), run(&node, workers))
 }
 

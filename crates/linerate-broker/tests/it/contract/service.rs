@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use linerate_broker::{BrokerError, Event, HistoryRequest, LinkState};
-use tokio::time::timeout;
+use linerate_broker::{Beat, BrokerError, HistoryRequest, LinkState, registry::LEASE};
+use linerate_testkit::PATIENCE;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{
     DURABLE, Node, PLAIN, Service,
@@ -37,21 +38,88 @@ pub(crate) async fn control_messages_reach_all_nodes<S: Service>(service: &S) {
     }
     for number in 0..50_u8 {
         let message = Bytes::from(vec![number, 0, b'\n', 255]);
-        nodes[0].broker.send_control(message).await.unwrap();
+        nodes[0].broker.send_control(None, message).await.unwrap();
     }
     for node in &nodes {
-        let received = node.recorder.wait("control messages", |events| {
-            let messages = events.iter().filter_map(|(_, event)| match event {
-                Event::Control(message) => Some(message.clone()),
-                _ => None,
-            });
-            let messages: Vec<Bytes> = messages.collect();
-            (messages.len() >= 50).then_some(messages)
-        });
-        for (message, number) in received.await.iter().zip(0..) {
+        let received = node.recorder.control(50).await;
+        for (message, number) in received.iter().zip(0..) {
             assert_eq!(message[..], [number, 0, b'\n', 255]);
         }
     }
+}
+
+pub(crate) async fn a_control_message_to_one_node_reaches_only_that_node<S: Service>(service: &S) {
+    let (one, other) = (Node::of(service).await, Node::of(service).await);
+    for (to, message) in [(&other, "other"), (&one, "one")] {
+        let sent = one
+            .broker
+            .send_control(Some(to.broker.node()), message.into());
+        sent.await.unwrap();
+        // What follows it shows that it did not arrive.
+        one.broker.send_control(None, "all".into()).await.unwrap();
+    }
+    let received = one.recorder.control(3).await;
+    assert!(received.contains(&"one".into()), "{received:?}");
+    assert!(!received.contains(&"other".into()), "{received:?}");
+    if S::IS_SHARED {
+        let received = other.recorder.control(3).await;
+        assert!(received.contains(&"other".into()), "{received:?}");
+        assert!(!received.contains(&"one".into()), "{received:?}");
+    }
+}
+
+pub(crate) async fn nodes_are_registered_until_they_leave<S: Service>(service: &S) {
+    let (one, other) = (Node::of(service).await, Node::of(service).await);
+    if !S::IS_SHARED {
+        assert_eq!(one.broker.beat("1".into()).await.unwrap(), Beat::ALONE);
+        assert!(one.broker.nodes().await.unwrap().is_empty());
+        return;
+    }
+    let beat = async |node: &Node, details: &'static str| {
+        let Beat { nodes, is_new } = node.broker.beat(details.into()).await.unwrap();
+        (nodes, is_new)
+    };
+    assert!(one.broker.nodes().await.unwrap().is_empty());
+    assert_eq!(beat(&one, "1").await, (1, true));
+    assert_eq!(beat(&other, "2").await, (2, true));
+    assert_eq!(beat(&one, "3").await, (2, false));
+    let mut nodes = other.broker.nodes().await.unwrap();
+    nodes.sort();
+    let mut expected = [one.broker.node(), other.broker.node()];
+    expected.sort_unstable();
+    assert_eq!(nodes, expected);
+    let mut details = other.broker.node_details().await.unwrap();
+    details.sort();
+    assert_eq!(details, ["2", "3"]);
+    one.broker.deregister().await.unwrap();
+    assert_eq!(other.broker.nodes().await.unwrap(), [other.broker.node()]);
+    assert_eq!(beat(&other, "4").await, (1, false));
+    assert_eq!(beat(&one, "5").await, (2, true));
+}
+
+pub(crate) async fn a_node_that_falls_silent_is_forgotten<S: Service>(service: &S) {
+    if !S::IS_SHARED {
+        return;
+    }
+    let (one, other) = (Node::of(service).await, Node::of(service).await);
+    one.broker.beat("1".into()).await.unwrap();
+    let silent_since = Instant::now();
+    loop {
+        let beat = other.broker.beat("2".into()).await.unwrap();
+        let nodes = other.broker.nodes().await.unwrap();
+        let age = silent_since.elapsed();
+        if nodes == [other.broker.node()] {
+            assert!(age > LEASE - Duration::from_secs(1), "{age:?}");
+            let beat = other.broker.beat("2".into()).await.unwrap();
+            assert_eq!((beat.nodes, beat.is_new), (1, false));
+            break;
+        }
+        assert_eq!((beat.nodes, nodes.len()), (2, 2));
+        assert!(age < PATIENCE, "{age:?}");
+        sleep(Duration::from_millis(500)).await;
+    }
+    let beat = one.broker.beat("3".into()).await.unwrap();
+    assert_eq!((beat.nodes, beat.is_new), (2, true));
 }
 
 pub(crate) async fn any_node_recovers_a_durable_channel<S: Service>(service: &S) {

@@ -69,7 +69,7 @@ async fn services_with_different_prefixes_are_isolated() {
     }
     one.publish("news", "1", PLAIN).await;
     two.publish("news", "2", PLAIN).await;
-    two.broker.send_control("c".into()).await.unwrap();
+    two.broker.send_control(None, "c".into()).await.unwrap();
     for (node, payload) in [(&one, "1"), (&two, "2")] {
         assert_eq!(node.recorder.payloads("news", 1).await, [payload]);
         let received = node.recorder.publications(">", 1).await;

@@ -100,7 +100,7 @@ async fn a_pattern_for_everything_excludes_internal_channels() {
     let node = Node::of(&service).await;
     node.subscribe("*", BARE).await;
     let message = Bytes::from_static(b"among nodes");
-    node.broker.send_control(message).await.unwrap();
+    node.broker.send_control(None, message).await.unwrap();
     service.server.cli(&["PUBLISH", "name with spaces", "x"]);
     node.publish("any", "y", BARE).await;
     let received = node.recorder.publications("*", 2).await;

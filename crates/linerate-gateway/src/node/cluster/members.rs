@@ -1,61 +1,87 @@
-//! The other nodes of the cluster.
+//! The other nodes of the cluster, as the broker's registry lists them.
 
 use std::{
-    collections::HashMap,
+    collections::HashSet,
     time::{Duration, Instant},
 };
 
-use crate::node::NodeInfo;
+/// How often a node renews its lease. Together with the lease, after which a beat of any node
+/// finds that another one has ended, this is the ten seconds after which a node is forgotten.
+pub(crate) const BEAT_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How often a node announces itself.
-pub(crate) const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(3);
-
-/// How long a node may be silent before it counts as gone. Two announcements may be lost.
-const GONE_AFTER: Duration = Duration::from_secs(10);
+/// How long the other nodes are assumed to exist without an answer of the broker.
+const UNHEARD_MAX: Duration = Duration::from_secs(10);
 
 /// The maximum number of other nodes. Further nodes are neither listed nor waited for in surveys.
 const NODES_MAX: usize = 1_024;
 
-/// The other nodes that have announced themselves recently.
+/// The list is read again at least after this many beats, and after as many as there are nodes, so
+/// that the average size of a read does not grow with the number of nodes.
+const BEATS_A_READ_MIN: usize = 20;
+
+/// The other nodes that are registered.
+///
+/// Nodes say when they join and leave. The registry shows if a message was lost or a node has
+/// ended without one: then its number of nodes differs from the one known here.
 #[derive(Debug, Default)]
-pub(crate) struct Members(HashMap<String, (Instant, NodeInfo)>);
+pub(crate) struct Members {
+    ids: HashSet<String>,
+    /// When the broker answered the last beat.
+    heard: Option<Instant>,
+    beats_since_read: usize,
+}
 
 impl Members {
-    /// Records an announcement. Returns whether the node is new.
-    pub(crate) fn handle_announcement(&mut self, now: Instant, info: NodeInfo) -> bool {
+    /// Records the answer to a beat. Returns whether the list must be read.
+    pub(crate) fn handle_beat(&mut self, now: Instant, is_new: bool, nodes: usize) -> bool {
         self.handle_timeout(now);
-        if self.0.len() == NODES_MAX && !self.0.contains_key(&info.id) {
-            return false;
+        let is_known = self.heard.replace(now).is_some() && !is_new;
+        self.beats_since_read += 1;
+        let is_equal = nodes == self.ids.len() + 1 || nodes > NODES_MAX;
+        !is_known || !is_equal || self.beats_since_read >= self.ids.len().max(BEATS_A_READ_MIN)
+    }
+
+    /// Records the list of the registry. Returns the nodes that were known but have left.
+    pub(crate) fn handle_list(&mut self, others: impl Iterator<Item = String>) -> Vec<String> {
+        self.beats_since_read = 0;
+        let before = std::mem::replace(&mut self.ids, others.take(NODES_MAX).collect());
+        let gone = before.into_iter().filter(|id| !self.ids.contains(id));
+        gone.collect()
+    }
+
+    /// Records that a node has joined.
+    pub(crate) fn handle_hello(&mut self, id: &str) {
+        if self.ids.len() < NODES_MAX {
+            self.ids.insert(id.to_owned());
         }
-        self.0.insert(info.id.clone(), (now, info)).is_none()
     }
 
-    /// Removes a node that has said goodbye.
+    /// Records that a node has left.
     pub(crate) fn handle_goodbye(&mut self, id: &str) {
-        self.0.remove(id);
+        self.ids.remove(id);
     }
 
-    /// Forgets nodes that have not announced themselves for too long.
+    /// Forgets all nodes if the broker has not answered for too long.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        self.0
-            .retain(|_, (seen, _)| now.saturating_duration_since(*seen) < GONE_AFTER);
-    }
-
-    /// Returns the nodes, sorted by name.
-    pub(crate) fn all(&self) -> Vec<NodeInfo> {
-        let mut nodes: Vec<_> = self.0.values().map(|(_, info)| info.clone()).collect();
-        nodes.sort_by(|a, b| (&a.name, &a.id).cmp(&(&b.name, &b.id)));
-        nodes
+        let is_over = |heard| now.saturating_duration_since(heard) >= UNHEARD_MAX;
+        if self.heard.is_some_and(is_over) {
+            *self = Self::default();
+        }
     }
 
     /// Returns whether a node is known.
     pub(crate) fn knows(&self, id: &str) -> bool {
-        self.0.contains_key(id)
+        self.ids.contains(id)
     }
 
     /// Returns the IDs of the nodes.
     pub(crate) fn ids(&self) -> Vec<String> {
-        self.0.keys().cloned().collect()
+        self.ids.iter().cloned().collect()
+    }
+
+    /// Returns the number of nodes.
+    pub(crate) fn count(&self) -> usize {
+        self.ids.len()
     }
 }
 
@@ -63,34 +89,66 @@ impl Members {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::{GONE_AFTER, Members, NODES_MAX, NodeInfo};
+    use linerate_broker::registry::LEASE;
 
-    fn node(id: &str) -> NodeInfo {
-        NodeInfo {
-            id: id.to_owned(),
-            ..NodeInfo::default()
+    use super::{BEAT_INTERVAL, BEATS_A_READ_MIN, Members, NODES_MAX, UNHEARD_MAX};
+
+    fn list(names: &[&str]) -> impl Iterator<Item = String> {
+        names.iter().map(|name| (*name).to_owned())
+    }
+
+    #[test]
+    fn a_node_is_forgotten_within_ten_seconds() {
+        assert_eq!(LEASE + BEAT_INTERVAL, Duration::from_secs(10));
+    }
+
+    #[test]
+    fn the_list_is_read_when_the_numbers_differ() {
+        let (mut members, now) = (Members::default(), Instant::now());
+        assert!(members.handle_beat(now, true, 3));
+        assert!(members.handle_list(list(&["a", "b"])).is_empty());
+        assert!(!members.handle_beat(now, false, 3));
+        members.handle_hello("c");
+        assert!(!members.handle_beat(now, false, 4));
+        members.handle_goodbye("a");
+        assert!(members.handle_beat(now, false, 4));
+        assert_eq!(members.handle_list(list(&["c", "d"])), ["b"]);
+        assert!(members.knows("d") && !members.knows("b"));
+        assert!(members.handle_beat(now, true, 3), "the lease had ended");
+    }
+
+    #[test]
+    fn the_list_is_read_again_after_as_many_beats_as_there_are_nodes() {
+        let now = Instant::now();
+        for others in [1, 100] {
+            let mut members = Members::default();
+            let ids = (0..others).map(|id| id.to_string());
+            members.handle_beat(now, true, others + 1);
+            members.handle_list(ids);
+            let beats = (1..).find(|_| members.handle_beat(now, false, others + 1));
+            assert_eq!(beats, Some(others.max(BEATS_A_READ_MIN)));
         }
     }
 
     #[test]
-    fn a_silent_node_is_forgotten() {
+    fn nodes_are_forgotten_while_the_broker_is_unavailable() {
         let (mut members, start) = (Members::default(), Instant::now());
-        assert!(members.handle_announcement(start, node("a")));
-        let later = start + Duration::from_secs(4);
-        assert!(members.handle_announcement(later, node("b")));
-        assert!(!members.handle_announcement(later, node("b")));
-        members.handle_timeout(start + GONE_AFTER);
-        assert_eq!(members.ids(), ["b"]);
-        members.handle_goodbye("b");
-        assert!(members.all().is_empty());
+        members.handle_beat(start, true, 2);
+        members.handle_list(list(&["a"]));
+        members.handle_timeout(start + UNHEARD_MAX - Duration::from_millis(1));
+        assert_eq!(members.count(), 1);
+        members.handle_timeout(start + UNHEARD_MAX);
+        assert_eq!(members.count(), 0);
+        assert!(members.handle_beat(start + 2 * UNHEARD_MAX, false, 1));
     }
 
     #[test]
     fn nodes_are_bounded() {
         let (mut members, now) = (Members::default(), Instant::now());
-        for id in 0..=NODES_MAX {
-            members.handle_announcement(now, node(&id.to_string()));
-        }
-        assert_eq!(members.ids().len(), NODES_MAX);
+        members.handle_beat(now, true, NODES_MAX + 10);
+        members.handle_list((0..NODES_MAX + 9).map(|id| id.to_string()));
+        members.handle_hello("one more");
+        assert_eq!(members.count(), NODES_MAX);
+        assert!(!members.handle_beat(now, false, NODES_MAX + 10));
     }
 }

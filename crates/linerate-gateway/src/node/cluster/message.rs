@@ -4,7 +4,7 @@ use bytes::Bytes;
 use linerate_hub::ClientInfo;
 use serde::{Deserialize, Serialize};
 
-use crate::{auth::Revocation, node::NodeInfo};
+use crate::auth::Revocation;
 
 /// A message from a node.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -19,18 +19,16 @@ pub(crate) struct Message {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Body {
-    /// The state of the node, sent every few seconds.
-    Announcement(NodeInfo),
-    /// The node is leaving the cluster.
-    Goodbye,
+    /// Nodes have left the cluster: the sender, or nodes whose lease has ended.
+    Goodbye { nodes: Vec<String> },
+    /// The node has joined the cluster.
+    Hello,
     /// The clients that joined and left channels, in order.
     Moves(Vec<PresenceMessage>),
     /// A part of the answer to a request.
     Reply {
         /// The number of the request.
         request: u64,
-        /// The ID of the node that asked.
-        to: String,
         /// True for the last part from this node.
         is_last: bool,
         /// The answer.
@@ -38,12 +36,10 @@ pub(crate) enum Body {
     },
     /// Tokens have been revoked.
     Revoked(Revocation),
-    /// A request to all nodes, or to one.
+    /// A request.
     Request {
         /// The number to be repeated in replies.
         request: u64,
-        /// The ID of the node that is asked; `None` for all nodes.
-        to: Option<String>,
         /// The request.
         ask: NodeRequest,
     },
@@ -238,11 +234,7 @@ mod tests {
         };
         let said = Message {
             from: "a".to_owned(),
-            body: Body::Request {
-                request: 7,
-                to: None,
-                ask,
-            },
+            body: Body::Request { request: 7, ask },
         };
         let heard = Message::decode(&said.encode()).unwrap();
         assert_eq!(format!("{said:?}"), format!("{heard:?}"));

@@ -265,7 +265,47 @@ async fn a_node_that_goes_is_not_waited_for() {
         pair.nodes[0].cluster.nodes_count() == 1
     })
     .await;
-    assert_eq!(pair.nodes[0].cluster.nodes().len(), 1);
+    assert_eq!(pair.nodes[0].cluster.nodes().await.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_lease_has_ended_is_forgotten_by_all_and_returns() {
+    let pair = pair().await;
+    let (third, _) = node_on(&pair.bus, 1);
+    let [first, second] = &pair.nodes;
+    until("all know each other", || {
+        first.cluster.nodes_count() == 3 && second.cluster.nodes_count() == 3
+    })
+    .await;
+    assert_eq!(first.cluster.nodes().await.len(), 3);
+    third.abort_tasks();
+    pair.bus.end_lease(third.status.id());
+    until("the third is forgotten", || {
+        first.cluster.nodes_count() == 2 && second.cluster.nodes_count() == 2
+    })
+    .await;
+    pair.bus.end_lease(second.status.id());
+    until("the second registers again", || pair.bus.registered() == 2).await;
+    until("they know each other", || {
+        first.cluster.nodes_count() == 2 && second.cluster.nodes_count() == 2
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_request_to_one_node_reaches_no_other() {
+    let pair = pair().await;
+    let [here, there] = &pair.nodes;
+    let (third, _) = node_on(&pair.bus, 1);
+    let mut wrong = third.emulations.open("secret");
+    let mut right = there.emulations.open("secret");
+    until("the third is known", || here.cluster.nodes_count() == 3).await;
+    here.all_nodes
+        .emulate(there.status.id(), "secret", "ping".into())
+        .await
+        .unwrap();
+    assert_eq!(right.recv().await.unwrap(), "ping");
+    assert!(futures_util::FutureExt::now_or_never(wrong.recv()).is_none());
 }
 
 #[tokio::test]

@@ -204,8 +204,16 @@ impl Broker for Link {
         Box::pin(async { Err(BrokerError::NoHistory) })
     }
 
-    fn send_control(&self, _: Bytes) -> BoxFuture<'_, Result<(), BrokerError>> {
+    fn send_control<'a>(
+        &'a self,
+        _: Option<&'a str>,
+        _: Bytes,
+    ) -> BoxFuture<'a, Result<(), BrokerError>> {
         Box::pin(async { Ok(()) })
+    }
+
+    fn node(&self) -> &str {
+        "simulated"
     }
 
     fn is_pattern(&self, _: &ChannelName) -> bool {
