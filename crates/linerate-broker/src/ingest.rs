@@ -12,6 +12,12 @@ pub trait Ingest: Send + Sync + 'static {
     /// broker waits for that before it continues to read.
     fn ingest(&self, events: Vec<Event>) -> BoxFuture<'_, ()>;
 
+    /// Completes once no worker has more queued than it takes in one turn. A reader on the thread
+    /// of a worker waits for this before it reads again, so that the worker comes first.
+    fn caught_up(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// Notifies the node of a publication that the broker keeps in this process, even if no
     /// subscribed channel receives it.
     fn keep(&self, _publication: &Publication) {}

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::runtime::Handle;
+
 use crate::sequencer::SequencerLimits;
 
 /// Options of a broker. All brokers take the same options; each documents those that it does not
@@ -32,6 +34,10 @@ pub struct BrokerOptions {
     pub probe_interval: Duration,
     /// How long a loopback publication may take before the link counts as deaf. By default 2 s.
     pub probe_timeout: Duration,
+    /// The runtime of the only worker, on which subscribing connections are then read, so that a
+    /// publication wakes one thread instead of two. By default, the broker reads on its own thread.
+    /// Ignored by brokers that cannot read elsewhere.
+    pub reader: Option<Handle>,
     /// The longest delay before dialling again, shortened at random by up to half. By default 5 s.
     pub reconnect_delay_max: Duration,
     /// The first delay before dialling again, which doubles with each attempt. By default 100 ms.
@@ -61,6 +67,7 @@ impl Default for BrokerOptions {
             prefix: String::new(),
             probe_interval: Duration::from_secs(1),
             probe_timeout: Duration::from_secs(2),
+            reader: None,
             reconnect_delay_max: Duration::from_secs(5),
             reconnect_delay_min: Duration::from_millis(100),
             sequencer: SequencerLimits::default(),

@@ -7,13 +7,14 @@
 //! position. **Patterns** are subscriptions with `*`, `?` or `[` in their name.
 //!
 //! One connection subscribes (module `link`); in a cluster, one connection to each master does
-//! (module `shards`). These connections run on the broker's own thread, and everything that one
-//! read returns goes to the node together. Another connection, made by the crate `redis`, sends
-//! commands. Once a second the link publishes to itself through both connections, and it counts as
-//! up only if that publication comes back. This detects a paused server, a lost subscription or a
-//! node too busy to read within about three seconds. A lost link is dialled again until it
-//! succeeds. Plain channels then get a new epoch and a gap. Durable channels get the publications
-//! that the stream holds from the time between, and a gap only if some are missing.
+//! (module `shards`). These connections run on the broker's own thread, or on that of a node's only
+//! worker, and everything that one read returns goes to the node together. Another connection, made
+//! by the crate `redis`, sends commands. Once a second the link publishes to itself through both
+//! connections, and it counts as up only if that publication comes back. This detects a paused
+//! server, a lost subscription or a node too busy to read within about three seconds. A lost link
+//! is dialled again until it succeeds. Plain channels then get a new epoch and a gap. Durable
+//! channels get the publications that the stream holds from the time between, and a gap only if
+//! some are missing.
 //!
 //! An epoch of a stream ends when the server that stores it is restarted. A restarted server may
 //! have lost its last writes (by default, append-only files are flushed once a second), and so may
@@ -81,6 +82,9 @@ mod tls;
 pub use address::RedisUrlError;
 pub use tls::TrustError;
 
+/// The name of the broker's thread.
+const THREAD: &str = "broker-redis";
+
 /// How long the key that a probe writes lives, in milliseconds.
 const PROBE_TTL_MS: u32 = 60_000;
 
@@ -147,12 +151,20 @@ impl Redis {
             true => Some(Arc::new(Trust::new(options.tls_authorities.as_deref())?)),
             false => None,
         };
-        let runtime = BrokerThread::runtime()?;
+        let (runtime, reader) = (BrokerThread::runtime()?, options.reader.clone());
         let shared = RedisState::new(address, trust, options, ingest, runtime.handle().clone());
         let shared = Arc::new(shared);
         let (orders, queue) = mpsc::channel(ORDERS_MAX);
         let links = links(Arc::clone(&shared), queue);
-        let thread = BrokerThread::spawn("broker-redis", runtime, links)?;
+        let thread = match reader {
+            None => BrokerThread::spawn(THREAD, runtime, links)?,
+            // The thread remains for commands, which must outlive the worker.
+            Some(reader) => {
+                let thread = BrokerThread::spawn(THREAD, runtime, std::future::pending())?;
+                thread.spawn_on(&reader, links);
+                thread
+            }
+        };
         Ok(Self {
             shared,
             orders,

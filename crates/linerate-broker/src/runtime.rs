@@ -3,7 +3,7 @@
 use std::{future::Future, io, thread};
 
 use tokio::{
-    runtime::{Builder, Runtime},
+    runtime::{Builder, Handle, Runtime},
     sync::watch,
 };
 
@@ -34,21 +34,28 @@ impl BrokerThread {
         runtime: Runtime,
         future: impl Future<Output = ()> + Send + 'static,
     ) -> io::Result<Self> {
-        let (is_stopped, mut stop) = watch::channel(false);
-        let drive = async move {
-            tokio::select! {
-                () = future => (),
-                _ = stop.wait_for(|is_stopped| *is_stopped) => (),
-            }
-        };
+        let (is_stopped, stop) = watch::channel(false);
+        let drive = until_stopped(stop, future);
         thread::Builder::new()
             .name(name.to_owned())
             .spawn(move || runtime.block_on(drive))?;
         Ok(Self { is_stopped })
     }
 
+    /// Drives `future` on another runtime until this thread is stopped.
+    pub fn spawn_on(&self, runtime: &Handle, future: impl Future<Output = ()> + Send + 'static) {
+        runtime.spawn(until_stopped(self.is_stopped.subscribe(), future));
+    }
+
     /// Ends the thread and everything that runs on it, as soon as it waits for something.
     pub fn stop(&self) {
         self.is_stopped.send_replace(true);
+    }
+}
+
+async fn until_stopped(mut stop: watch::Receiver<bool>, future: impl Future<Output = ()>) {
+    tokio::select! {
+        () = future => (),
+        _ = stop.wait_for(|is_stopped| *is_stopped) => (),
     }
 }

@@ -103,7 +103,8 @@ impl Gateway {
         let url = config.broker.url.read();
         let url = url.map_err(|source| BindError::BrokerUrl { source })?;
         let options = broker_options(&config)?;
-        Self::bind_with(config, |ingest| {
+        Self::bind_with_reader(config, |reader, ingest| {
+            let options = BrokerOptions { reader, ..options };
             linerate_broker::connect(&url, options, ingest)
         })
     }
@@ -116,6 +117,14 @@ impl Gateway {
     pub fn bind_with(
         config: Config,
         connect: impl FnOnce(Arc<dyn Ingest>) -> Result<Arc<dyn Broker>, ConnectError>,
+    ) -> Result<Self, BindError> {
+        Self::bind_with_reader(config, |_, ingest| connect(ingest))
+    }
+
+    /// Gives `connect` also the runtime on which the broker should read, if there is one.
+    fn bind_with_reader(
+        config: Config,
+        connect: impl FnOnce(Option<Handle>, Arc<dyn Ingest>) -> Result<Arc<dyn Broker>, ConnectError>,
     ) -> Result<Self, BindError> {
         let runtime = Handle::try_current()?;
         let listen_on = config.server.listen;
@@ -137,7 +146,7 @@ impl Gateway {
             stopped,
         )?;
         let (dispatcher, control) = Dispatcher::within(budget, count);
-        let broker = connect(dispatcher.clone())?;
+        let broker = connect(workers.only_runtime().cloned(), dispatcher.clone())?;
         let settings = Settings::new(config, None)?;
         let options = NodeOptions {
             name: host_name(),

@@ -381,6 +381,9 @@ impl Link {
         }
         let before = Instant::now();
         self.shared.ingest.ingest(events).await;
+        if self.shared.options.reader.is_some() {
+            self.shared.ingest.caught_up().await;
+        }
         // No one read while the node was busy, so silence during that time proves nothing.
         session.heard = Instant::now();
         if session.heard - before > SLOW {

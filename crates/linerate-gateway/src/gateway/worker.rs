@@ -1,6 +1,6 @@
 //! What runs on the thread of a worker.
 
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
 use axum::Router;
 use tokio::net::TcpListener;
@@ -18,7 +18,7 @@ pub(super) struct WorkerService<R> {
 }
 
 impl<R: Fn(Router) -> Router> WorkerService<R> {
-    pub(super) async fn serve(self, index: u16, listener: TcpListener) -> std::io::Result<()> {
+    pub(super) async fn serve(self, index: u16, listener: TcpListener) -> io::Result<()> {
         let Parts {
             node,
             shared,
@@ -40,9 +40,10 @@ impl<R: Fn(Router) -> Router> WorkerService<R> {
             frontend.clone(),
             shared,
         ));
+        let turns = tokio::spawn(async move { worker.run().await });
         tokio::select! {
             served = frontend.serve(listener, routes) => served,
-            () = worker.run() => Ok(()),
+            ended = turns => ended.map_err(io::Error::other),
         }
     }
 }

@@ -158,6 +158,14 @@ impl Ingest for Dispatcher {
         Box::pin(self.dispatch(events))
     }
 
+    fn caught_up(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            for inbox in self.inboxes.iter() {
+                inbox.caught_up().await;
+            }
+        })
+    }
+
     fn keep(&self, publication: &Publication) {
         publication.charge(&self.account);
     }

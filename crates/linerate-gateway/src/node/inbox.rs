@@ -27,6 +27,14 @@ const PUBLICATIONS_MAX: usize = 16_384;
 /// The maximum number of payload bytes queued for a worker before the broker's reader has to wait.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// The maximum number of publications and gaps passed to the hub before its blocks are delivered;
+/// less if a ring is half full earlier. A client that keeps up is therefore never overtaken by its
+/// ring.
+pub(super) const ARRIVALS_A_TURN: usize = 512;
+
+/// The maximum number of payload bytes passed to the hub before its blocks are delivered.
+pub(super) const BYTES_A_TURN: usize = 512 * 1024;
+
 /// How long the broker's reader waits for a worker that reads nothing.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
@@ -99,6 +107,13 @@ impl Inbox {
             Some(lost) => lost,
             // The worker has read nothing during the whole wait.
             None => self.offer(&mut arrivals, bytes, false).unwrap_or_default(),
+        }
+    }
+
+    /// Waits until less is queued than the worker takes in one turn, or the inbox is closed.
+    pub(crate) async fn caught_up(&self) {
+        while self.has_backlog() {
+            self.room.notified().await;
         }
     }
 
@@ -183,6 +198,11 @@ impl Inbox {
         (queue.arrivals.len(), queue.bytes)
     }
 
+    fn has_backlog(&self) -> bool {
+        let (arrivals, bytes) = self.waiting();
+        arrivals >= ARRIVALS_A_TURN || bytes >= BYTES_A_TURN
+    }
+
     /// Queues `arrivals` if there is room. A burst that exceeds the limits is accepted when the
     /// queue is empty. Once something was dropped, everything that follows is dropped as well until
     /// the worker reads the queue; otherwise it would precede the gap.
@@ -244,13 +264,20 @@ impl fmt::Debug for Queue {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::VecDeque, sync::Arc, time::Instant};
+    use std::{
+        collections::VecDeque,
+        sync::Arc,
+        time::{Duration, Instant},
+    };
 
     use linerate_broker::GapReason;
     use linerate_hub::{ChannelName, Publication};
     use tokio::time::timeout;
 
-    use super::{Arrival, BYTES_MAX, Inbox, JOBS_MAX, JobRefusal, PUBLICATIONS_MAX, WAIT_MAX};
+    use super::{
+        ARRIVALS_A_TURN, Arrival, BYTES_MAX, Inbox, JOBS_MAX, JobRefusal, PUBLICATIONS_MAX,
+        WAIT_MAX,
+    };
 
     fn publications(count: usize, bytes: usize) -> Vec<Arrival> {
         let channel = ChannelName::new("news").unwrap();
@@ -306,6 +333,27 @@ mod tests {
         let inbox = Arc::new(Inbox::default());
         inbox.deliver(publications(1, BYTES_MAX)).await;
         assert_waits(&inbox, publications(1, 1)).await;
+    }
+
+    #[tokio::test]
+    async fn a_reader_on_the_thread_of_the_worker_waits_for_more_than_a_turn() {
+        let inbox = Arc::new(Inbox::default());
+        inbox.deliver(publications(ARRIVALS_A_TURN - 1, 1)).await;
+        inbox.caught_up().await;
+        for release in [
+            |inbox: &Inbox| inbox.take(&mut VecDeque::new()),
+            Inbox::close,
+        ] {
+            inbox.deliver(publications(ARRIVALS_A_TURN, 1)).await;
+            let mut caught_up = tokio::spawn({
+                let inbox = inbox.clone();
+                async move { inbox.caught_up().await }
+            });
+            let early = timeout(Duration::from_millis(20), &mut caught_up).await;
+            assert!(early.is_err(), "the reader must wait for the worker");
+            release(&inbox);
+            caught_up.await.unwrap();
+        }
     }
 
     #[tokio::test]

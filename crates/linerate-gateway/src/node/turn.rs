@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures_util::FutureExt;
 use linerate_broker::{Gap, GapReason};
 use linerate_filter::Evaluated;
 use linerate_hub::{ChannelName, GapCause, Publication};
@@ -13,7 +14,7 @@ use tokio::{task::yield_now, time::sleep};
 
 use super::{
     Hub, Notice, Worker,
-    inbox::{Arrival, Inbox},
+    inbox::{ARRIVALS_A_TURN, Arrival, BYTES_A_TURN, Inbox},
 };
 use crate::protocol::Transmit;
 
@@ -22,14 +23,6 @@ const TURN: Duration = Duration::from_millis(2);
 
 /// The number of clients that are served between two checks of the clock.
 const CLIENTS_A_LOOK: usize = 16;
-
-/// The maximum number of publications and gaps passed to the hub before its blocks are delivered;
-/// less if a ring is half full earlier. A client that keeps up is therefore never overtaken by its
-/// ring.
-const ARRIVALS_A_TURN: usize = 512;
-
-/// The maximum number of payload bytes passed to the hub before its blocks are delivered.
-const BYTES_A_TURN: usize = 512 * 1024;
 
 /// The maximum number of bytes that filters search in the publications of a turn before sockets are
 /// served again. A publication that needs more is evaluated in slices.
@@ -49,7 +42,8 @@ const REST: Duration = Duration::from_millis(2);
 const JOBS_A_TURN: usize = 64;
 
 impl Worker {
-    /// Runs the worker. Never returns; poll it on the worker's thread, together with the listener.
+    /// Runs the worker. Never returns. Spawn it on the worker's thread: a task is woken without a
+    /// system call there, unlike the future that the runtime blocks on.
     pub(crate) async fn run(&self) {
         let _close = CloseOnDrop(&self.inbox);
         let mut arrivals = VecDeque::new();
@@ -63,12 +57,14 @@ impl Worker {
             let known = self.evaluate(arrivals.front()).await;
             self.absorb(&mut arrivals, &known);
             let handed = self.transmit().await;
-            if arrivals.is_empty() {
-                if handed.is_worth_a_rest() {
-                    sleep(REST).await;
-                }
-                self.wait().await;
+            if !arrivals.is_empty() {
+                yield_now().await;
+                continue;
             }
+            if handed.is_worth_a_rest() {
+                sleep(REST).await;
+            }
+            self.wait().await;
         }
     }
 
@@ -106,8 +102,6 @@ impl Worker {
         if let Some(Arrival::Publication(channel, publication, _)) = next.filter(is_dear) {
             while !self.evaluate_slice(channel, publication, &mut known) {
                 self.transmit().await;
-                // Yield again: after it has polled the sockets, the runtime polls this task before
-                // the tasks that it has woken.
                 yield_now().await;
             }
         }
@@ -162,14 +156,15 @@ impl Worker {
     /// Delivers ready blocks in slices, serving sockets in between.
     async fn transmit(&self) -> TurnDeliveries {
         let mut handed = TurnDeliveries::default();
-        let mut is_done = false;
-        while !is_done {
+        loop {
             let begun = Instant::now();
-            is_done = self.transmit_slice(begun, &mut handed);
+            let is_done = self.transmit_slice(begun, &mut handed);
             handed.busy += begun.elapsed();
+            if is_done {
+                return handed;
+            }
             yield_now().await;
         }
-        handed
     }
 
     /// Delivers blocks until none are ready or the turn is over. Returns whether none are ready.
@@ -199,8 +194,12 @@ impl Worker {
         true
     }
 
-    /// Waits until something has arrived, or a tick is due.
+    /// Waits until something has arrived, or a tick is due. Sockets are served in any case: a yield
+    /// is a system call, which an empty inbox makes unnecessary.
     async fn wait(&self) {
+        if self.inbox.arrived().now_or_never().is_some() {
+            return yield_now().await;
+        }
         let due = self.shard().hub.poll_timeout();
         match due {
             None => self.inbox.arrived().await,

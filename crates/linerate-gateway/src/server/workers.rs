@@ -10,7 +10,11 @@ use std::{
     time::Duration,
 };
 
-use tokio::{net::TcpListener, sync::watch};
+use tokio::{
+    net::TcpListener,
+    runtime::{Builder, Handle, Runtime},
+    sync::watch,
+};
 
 use super::listener::listen;
 
@@ -21,12 +25,18 @@ const BLOCKING_IDLE: Duration = Duration::from_secs(1);
 /// Maximum number of workers.
 const WORKERS_MAX: usize = 1_024;
 
-/// Listeners on one address, one for each worker; the kernel distributes connections over them.
+/// Runtimes for the workers, and listeners on one address, one for each worker; the kernel
+/// distributes connections over them.
 #[derive(Debug)]
 pub(crate) struct Workers {
-    listeners: Vec<std::net::TcpListener>,
+    workers: Vec<(std::net::TcpListener, IdleRuntime)>,
     address: SocketAddr,
 }
+
+/// The runtime of a worker that is not started yet. Dropping it waits for nothing, because that may
+/// happen in a task of another runtime, which must not block.
+#[derive(Debug)]
+struct IdleRuntime(Option<Runtime>);
 
 /// Running worker threads.
 #[derive(Debug)]
@@ -51,7 +61,10 @@ impl Workers {
         let address = listeners
             .first()
             .map_or(Ok(address), |it| it.local_addr())?;
-        Ok(Self { listeners, address })
+        let with_runtime = |listener| Ok((listener, IdleRuntime::new()?));
+        let workers = listeners.into_iter().map(with_runtime);
+        let workers = workers.collect::<io::Result<_>>()?;
+        Ok(Self { workers, address })
     }
 
     /// Returns the address, with the actual port if port 0 was requested.
@@ -61,7 +74,15 @@ impl Workers {
 
     /// Returns the number of workers.
     pub(crate) fn count(&self) -> u16 {
-        u16::try_from(self.listeners.len()).unwrap_or(u16::MAX)
+        u16::try_from(self.workers.len()).unwrap_or(u16::MAX)
+    }
+
+    /// Returns the runtime of the worker if there is only one.
+    pub(crate) fn only_runtime(&self) -> Option<&Handle> {
+        match &*self.workers {
+            [(_, runtime)] => runtime.0.as_ref().map(Runtime::handle),
+            _ => None,
+        }
     }
 
     /// Runs `serve` on a separate thread for each worker, with the index of the worker, from 0, and
@@ -77,17 +98,16 @@ impl Workers {
         let (count, ended) = watch::channel(0);
         let count = Arc::new(count);
         let mut handles = Vec::new();
-        for (index, listener) in (0..).zip(self.listeners) {
+        for (index, (listener, runtime)) in (0..).zip(self.workers) {
             let (serve, count) = (serve.clone(), count.clone());
             let thread = thread::Builder::new().name(format!("worker-{index}"));
             handles.push(thread.spawn(move || {
                 // This also runs on a panic, because the others must not wait for a worker that has
                 // ended.
                 let _ended = ThreadGuard(count);
-                let runtime = tokio::runtime::Builder::new_current_thread()
-                    .enable_all()
-                    .thread_keep_alive(BLOCKING_IDLE)
-                    .build()?;
+                let Some(runtime) = runtime.take() else {
+                    return Ok(());
+                };
                 runtime.block_on(async {
                     let listener = TcpListener::from_std(listener)?;
                     serve(index, listener).await
@@ -95,6 +115,29 @@ impl Workers {
             })?);
         }
         Ok(Threads { handles, ended })
+    }
+}
+
+impl IdleRuntime {
+    fn new() -> io::Result<Self> {
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .thread_keep_alive(BLOCKING_IDLE)
+            .build()?;
+        Ok(Self(Some(runtime)))
+    }
+
+    /// Takes the runtime. Call this once.
+    fn take(mut self) -> Option<Runtime> {
+        self.0.take()
+    }
+}
+
+impl Drop for IdleRuntime {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 

@@ -64,6 +64,27 @@ async fn batched_publications_are_read_together() {
 }
 
 #[tokio::test]
+async fn commands_outlive_the_runtime_of_the_worker_that_reads() {
+    let Some(service) = Standalone::start() else {
+        return;
+    };
+    let mut worker = tokio::runtime::Builder::new_multi_thread();
+    let worker = worker.worker_threads(1).enable_all().build().unwrap();
+    let options = BrokerOptions {
+        reader: Some(worker.handle().clone()),
+        ..BrokerOptions::default()
+    };
+    let node = Node::with(&service, options).await;
+    node.subscribe("ticks", BARE).await;
+    node.publish("ticks", "one", BARE).await;
+    assert_eq!(node.recorder.payloads("ticks", 1).await, ["one"]);
+    worker.shutdown_background();
+    let refused = node.broker.subscribe(&name("other"), BARE).await;
+    assert!(refused.is_err(), "the link must be on the worker's runtime");
+    node.publish("ticks", "two", BARE).await;
+}
+
+#[tokio::test]
 async fn plain_publications_reach_durable_channels_without_a_position() {
     let Some(service) = Standalone::start() else {
         return;
