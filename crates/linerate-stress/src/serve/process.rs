@@ -60,11 +60,14 @@ impl ServerProcess {
         Self::start_in(directory, command, &["--config", &file])
     }
 
-    /// The same, with the priority of this process.
+    /// The same, with the priority of this process, and with its fate: the node is also told to end
+    /// if this process is killed.
     pub(crate) fn start_equal_node(linerate: &Path, configuration: &str) -> Result<Self> {
         let directory = tempfile::tempdir()?;
         let file = write_configuration(&directory, configuration)?;
-        Self::start_in(directory, Command::new(linerate), &["--config", &file])
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "TERM"]).arg(linerate);
+        Self::start_in(directory, command, &["--config", &file])
     }
 
     /// Starts a server with TLS.
