@@ -1,13 +1,17 @@
 //! linerate as a contender.
 #![forbid(unsafe_code)]
 
-use std::{future, sync::Arc};
+use std::future;
 
-use kit::{Arguments, Hub, MESSAGE_BYTES_MAX, Service};
-use linerate::{Deflate, Message, Options, Server, WebSocket, handshake::OriginPolicy};
+use kit::{Arguments, MESSAGE_BYTES_MAX, Service};
+use linerate::{
+    CloseCode, Deflate, Options, Server, WebSocket,
+    handshake::OriginPolicy,
+    room::{Room, RoomOptions, SlowMember},
+};
 
-/// In an `Arc`, because cloning a message copies its payload.
-type Publication = Arc<Message>;
+/// How many bytes of publications may wait for a subscriber.
+const BACKLOG_BYTES_MAX: usize = 16 << 20;
 
 fn main() -> kit::Result {
     let arguments = Arguments::from_command_line()?;
@@ -20,14 +24,22 @@ fn main() -> kit::Result {
     if let Some(tls) = kit::server_config(&arguments)? {
         server = server.with_tls(tls);
     }
-    let (service, hub) = (arguments.service, Hub::new());
+    let (service, room) = (arguments.service, room());
     kit::on_each_thread(&arguments, move |listener| {
-        let (server, hub) = (server.clone(), hub.clone());
+        let (server, room) = (server.clone(), room.clone());
         async move {
-            let talk = move |ws, _request| talk(ws, service, hub.clone());
+            let talk = move |ws, _request| talk(ws, service, room.clone());
             Ok(server.serve(listener, talk, future::pending()).await?)
         }
     })
+}
+
+/// A room that disconnects whoever does not keep up, because a publication must not be lost.
+fn room() -> Room {
+    let mut options = RoomOptions::default();
+    options.backlog_bytes_max = BACKLOG_BYTES_MAX;
+    options.slow = SlowMember::Close(CloseCode::TRY_AGAIN_LATER);
+    Room::with_options(options)
 }
 
 /// The defaults, except for context takeover. A client that does not offer a smaller window keeps
@@ -41,7 +53,7 @@ fn deflate(wanted: kit::Deflate) -> Deflate {
     deflate
 }
 
-async fn talk(mut ws: WebSocket, service: Service, hub: Hub<Publication>) -> linerate::Result<()> {
+async fn talk(mut ws: WebSocket, service: Service, room: Room) -> linerate::Result<()> {
     match service {
         Service::Acknowledge => {
             ws.for_each(|message, replies| {
@@ -57,23 +69,12 @@ async fn talk(mut ws: WebSocket, service: Service, hub: Hub<Publication>) -> lin
             })
             .await
         }
-        Service::Fanout => fan_out(ws, hub).await,
-    }
-}
-
-async fn fan_out(mut ws: WebSocket, hub: Hub<Publication>) -> linerate::Result<()> {
-    let mut publications = hub.subscribe();
-    loop {
-        tokio::select! {
-            received = ws.recv() => match received? {
-                None => return Ok(()),
-                Some(message) => hub.publish(Arc::new(message)),
-            },
-            published = publications.recv() => match published.as_deref() {
-                Err(_) => return Ok(()),
-                Ok(Message::Binary(bytes)) => ws.send_binary(bytes).await?,
-                Ok(Message::Text(text)) => ws.send_text(text).await?,
-            },
+        Service::Fanout => {
+            let _member = room.join(&ws)?;
+            while let Some(message) = ws.recv().await? {
+                room.send(message);
+            }
+            Ok(())
         }
     }
 }
