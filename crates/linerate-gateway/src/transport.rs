@@ -99,9 +99,9 @@ impl Admitted {
     }
 
     /// Returns the description of this client for the node.
-    fn connection(&self, dialect: &Dialect) -> Connection {
+    fn connection(&self, dialect: &Dialect) -> Arc<Connection> {
         let (protocol, transport) = dialect.name();
-        Connection {
+        Arc::new(Connection {
             client: uuid::Uuid::new_v4().to_string(),
             user: String::new(),
             protocol,
@@ -109,7 +109,7 @@ impl Admitted {
             peer: self.peer.map(|peer| peer.address),
             agent: self.agent.clone(),
             since: SystemTime::now(),
-        }
+        })
     }
 }
 

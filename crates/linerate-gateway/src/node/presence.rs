@@ -87,7 +87,7 @@ impl Presence {
         if member.is_announced {
             self.moves.push(PresenceChange {
                 channel,
-                info,
+                info: *info,
                 has_come: false,
             });
         }

@@ -27,7 +27,8 @@ pub(crate) struct Shard {
 /// A client whose connection runs on this worker.
 #[derive(Debug)]
 pub(crate) struct Client {
-    pub(crate) connection: Connection,
+    /// Shared with the session of the client.
+    pub(crate) connection: Arc<Connection>,
     pub(crate) outlet: Arc<dyn Outlet>,
     pub(crate) channels: HashMap<ChannelName, Member, RandomState>,
 }
@@ -38,7 +39,7 @@ pub(crate) struct Member {
     /// The ID of the subscription in the hub.
     pub(crate) subscription: SubscriptionId,
     /// The presence information, if the client is listed as present.
-    pub(crate) presence: Option<ClientInfo>,
+    pub(crate) presence: Option<Box<ClientInfo>>,
     /// True if other clients are told when this one joins and leaves.
     pub(crate) is_announced: bool,
     /// The part of the memory account that the subscription uses.

@@ -224,9 +224,9 @@ impl Worker {
         let (Some(member), Some(local)) = (member, shard.channels.get_mut(channel)) else {
             return Err(SubscribeError::Gone);
         };
-        member.presence.clone_from(&subscribe.presence);
+        member.presence = subscribe.presence.clone().map(Box::new);
         member.is_announced = subscribe.is_announced;
-        let footprint = footprint(channel, member.presence.as_ref());
+        let footprint = footprint(channel, member.presence.as_deref());
         member.share.set(footprint);
         local.hold.get_or_insert(hold);
         if subscribe.follows {

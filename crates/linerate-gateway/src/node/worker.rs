@@ -41,11 +41,15 @@ impl Worker {
 
     /// Registers a client. Its blocks go to `outlet` until [`disconnect`](Self::disconnect) is
     /// called.
-    pub(crate) fn connect(&self, connection: Connection, outlet: Arc<dyn Outlet>) -> ClientId {
+    pub(crate) fn connect(
+        &self,
+        connection: impl Into<Arc<Connection>>,
+        outlet: Arc<dyn Outlet>,
+    ) -> ClientId {
         let mut shard = self.shard();
         let id = shard.hub.connect();
         let client = Client {
-            connection,
+            connection: connection.into(),
             outlet,
             channels: HashMap::default(),
         };

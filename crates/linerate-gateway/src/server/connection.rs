@@ -3,7 +3,6 @@
 use std::{
     io,
     net::IpAddr,
-    pin::pin,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
@@ -20,7 +19,7 @@ use tokio::{
 };
 
 use super::{
-    ConnectionGuard, Frontend, HEAD_BYTES_MAX, LimitReached, REQUESTS_TIMEOUT, http2,
+    Certificate, ConnectionGuard, Frontend, HEAD_BYTES_MAX, LimitReached, REQUESTS_TIMEOUT, http2,
     pending_connection::PendingConnection,
     proxy,
     refusal::refuse,
@@ -82,17 +81,20 @@ async fn attend_fully(
             Ok(is_http2) => serve_either(origin, stream, app, is_http2).await,
             Err(error) => tracing::debug!(%error, "connection ended before its first request"),
         },
-        Some(certificate) => {
-            let handshake = linerate::tls::accept(certificate.config(), stream);
-            match timeout(HANDSHAKE_TIMEOUT, handshake).await {
-                Ok(Ok(stream)) => {
-                    let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-                    serve_either(origin, stream, app, is_http2).await;
-                }
-                Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
-                Err(_) => tracing::debug!("TLS handshake timed out"),
-            }
+        Some(certificate) => Box::pin(serve_tls(origin, stream, app, &certificate)).await,
+    }
+}
+
+/// Serves an encrypted connection.
+async fn serve_tls(origin: Origin, stream: TcpStream, app: Router, certificate: &Certificate) {
+    let handshake = linerate::tls::accept(certificate.config(), stream);
+    match timeout(HANDSHAKE_TIMEOUT, handshake).await {
+        Ok(Ok(stream)) => {
+            let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+            serve_either(origin, stream, app, is_http2).await;
         }
+        Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+        Err(_) => tracing::debug!("TLS handshake timed out"),
     }
 }
 
@@ -135,14 +137,16 @@ async fn is_http2(origin: &Origin, stream: &TcpStream) -> io::Result<bool> {
     }
 }
 
+/// Serves the requests of a connection. Each kind is boxed, because a future is as large as the
+/// largest of the futures that it may wait for, and event streams keep theirs.
 async fn serve_either<S>(origin: Origin, stream: S, app: Router, is_http2: bool)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     if !is_http2 {
-        return serve(origin, stream, app).await;
+        return Box::pin(serve(origin, stream, app)).await;
     }
-    if let Err(error) = http2::serve(origin, stream, app).await {
+    if let Err(error) = Box::pin(http2::serve(origin, stream, app)).await {
         tracing::debug!(%error, "connection failed");
     }
 }
@@ -154,7 +158,8 @@ where
 {
     let service = service_fn({
         let origin = origin.clone();
-        move |request| answer(origin.clone(), app.clone(), request)
+        // Boxed, because hyper keeps a place for it while a response is streamed.
+        move |request| Box::pin(answer(origin.clone(), app.clone(), request))
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -162,7 +167,8 @@ where
         .max_buf_size(HEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
-    let mut connection = pin!(connection);
+    // Boxed, because `pin!` would keep a place for the unpinned one as well.
+    let mut connection = Box::pin(connection);
     tokio::select! {
         result = &mut connection => return note(result),
         () = origin.guard.goodbye() => {}

@@ -140,7 +140,8 @@ impl Session {
     fn begin_connect(&mut self, connect: Connect) -> Result<Step, Refusal> {
         self.stage = Stage::Connecting;
         if !connect.name.is_empty() {
-            self.context.connection.agent = agent(&connect);
+            let connection = Arc::make_mut(&mut self.context.connection);
+            connection.agent = agent(&connect);
         }
         let context = self.context.clone();
         wait(async move { Completion::Connected(context.connect(connect).await) })
@@ -301,10 +302,12 @@ impl Session {
     ) -> Result<Connected, Refusal> {
         self.stage = Stage::Fresh;
         let ConnectedClient {
+            connection,
             identity,
             member,
             standings,
         } = result?;
+        self.context.connection = connection;
         let settings = self.context.gate.shared.settings_full();
         let options = &settings.config.client;
         let mut connected = Connected {

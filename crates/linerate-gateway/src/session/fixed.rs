@@ -154,7 +154,7 @@ impl FixedSession {
     /// # Errors
     /// The broker is unavailable or refuses, a token has been revoked, or a limit is reached.
     pub(crate) async fn start(
-        context: Context,
+        mut context: Context,
         granted: AuthorizedRequest,
     ) -> Result<Self, Refusal> {
         context.outlet.hold();

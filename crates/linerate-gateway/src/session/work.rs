@@ -42,6 +42,7 @@ pub(crate) enum Completion {
 /// A client that is connected.
 #[derive(Debug)]
 pub(crate) struct ConnectedClient {
+    pub(super) connection: Arc<Connection>,
     pub(super) identity: Arc<Identity>,
     pub(super) member: Member,
     pub(super) standings: Vec<(ChannelName, ActiveSubscription)>,
@@ -72,13 +73,14 @@ pub(crate) struct Candidate {
 pub(crate) struct Context {
     pub(crate) gate: Gate,
     pub(crate) outlet: Arc<dyn SessionOutlet>,
-    pub(crate) connection: Connection,
+    /// The description of the client, which its worker shares once the client has joined.
+    pub(crate) connection: Arc<Connection>,
 }
 
 impl Context {
     /// Authenticates the client, registers it with the worker, and makes the subscriptions that its
     /// token names.
-    pub(super) async fn connect(self, connect: Connect) -> Result<ConnectedClient, Refusal> {
+    pub(super) async fn connect(mut self, connect: Connect) -> Result<ConnectedClient, Refusal> {
         let claims = self.gate.authenticate(&connect.token).await;
         let claims = claims.map_err(Refusal::wanting_another_token)?;
         let identity = Arc::new(Identity::new(&self.connection.client, claims.as_ref()));
@@ -96,6 +98,7 @@ impl Context {
         });
         let standings = self.subscribe_all(&identity, member.id(), wanted).await?;
         Ok(ConnectedClient {
+            connection: self.connection,
             identity,
             member,
             standings,
@@ -103,12 +106,13 @@ impl Context {
     }
 
     /// Registers the client with the worker, unless its user has too many connections.
-    pub(crate) fn join(&self, identity: &Identity) -> Result<Member, Refusal> {
-        let connection = Connection {
-            user: identity.user.clone(),
-            ..self.connection.clone()
-        };
-        let id = self.gate.worker.connect(connection, self.outlet.clone());
+    pub(crate) fn join(&mut self, identity: &Identity) -> Result<Member, Refusal> {
+        if self.connection.user != identity.user {
+            let connection = Arc::make_mut(&mut self.connection);
+            connection.user.clone_from(&identity.user);
+        }
+        let (worker, outlet) = (&self.gate.worker, self.outlet.clone());
+        let id = worker.connect(self.connection.clone(), outlet);
         let member = Member::new(self.gate.worker.clone(), id);
         // Count first and check afterwards; otherwise clients that connect at the same time could
         // exceed the limit together.

@@ -141,7 +141,7 @@ fn start(
     commands: &'static Commands,
     wire: impl Wire,
     name: String,
-) -> (SessionRuntime, Session) {
+) -> (SessionRuntime, Box<Session>) {
     let connection = admitted.connection(dialect);
     let bytes_max = admitted.settings.config.client.queue_bytes_max;
     let gate = admitted.endpoints.gate(dialect);
@@ -159,7 +159,9 @@ fn start(
         outlet,
         connection,
     };
-    (runtime, Session::new(context, commands, name, now()))
+    // Boxed, so that moving it into a task does not double the size of the task.
+    let session = Box::new(Session::new(context, commands, name, now()));
+    (runtime, session)
 }
 
 /// Returns the commands in the query of a request.

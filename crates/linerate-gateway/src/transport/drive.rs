@@ -13,7 +13,7 @@ use crate::{
     node::{Emulation, Worker},
     protocol::{codes::Disconnect, dialect::Commands},
     server::ConnectionGuard,
-    session::{Completion, Session},
+    session::{Completion, Session, Work},
 };
 
 /// A source of command frames.
@@ -59,8 +59,9 @@ enum Step {
 
 impl SessionRuntime {
     /// Runs a session until it ends or the client disconnects.
-    pub(crate) async fn run(mut self, mut session: Session, mut input: impl Input) {
-        let mut works = FuturesOrdered::new();
+    pub(crate) async fn run(mut self, mut session: Box<Session>, mut input: impl Input) {
+        // `None` while nothing is outstanding, which is nearly always.
+        let mut works: Option<FuturesOrdered<Work>> = None;
         let mut is_released = false;
         let mut sleep = pin!(tokio::time::sleep(std::time::Duration::ZERO));
         loop {
@@ -70,7 +71,7 @@ impl SessionRuntime {
             // queued.
             let may_answer = !self.outlet.has_waiting();
             while may_answer && let Some(work) = session.poll_work(now()) {
-                works.push_back(work);
+                works.get_or_insert_default().push_back(work);
             }
             self.send(&mut session);
             if let Some(disconnect) = session.ended() {
@@ -90,7 +91,7 @@ impl SessionRuntime {
             }
             let step = tokio::select! {
                 frame = input.next(), if session.wants_input() => Step::Input(frame),
-                Some(completion) = works.next(), if !self.outlet.has_waiting() => {
+                Some(completion) = next(&mut works), if works.is_some() && !self.outlet.has_waiting() => {
                     Step::Completed(completion)
                 }
                 () = self.outlet.changed() => Step::Changed,
@@ -165,6 +166,16 @@ impl Input for StreamInput {
             _ = &mut self.gone => None,
         }
     }
+}
+
+/// Waits for the oldest operation, if there is one, and drops the queue with the last of them.
+/// Cancel-safe.
+async fn next(works: &mut Option<FuturesOrdered<Work>>) -> Option<Completion> {
+    let completion = works.as_mut()?.next().await;
+    if works.as_ref().is_some_and(FuturesOrdered::is_empty) {
+        *works = None;
+    }
+    completion
 }
 
 /// Returns the current time of the runtime's clock, which tests can control.

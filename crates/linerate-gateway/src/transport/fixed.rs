@@ -1,6 +1,12 @@
 //! Clients that send no commands: their subscriptions are in the URL.
 
-use std::{convert::Infallible, future::Future, pin::pin, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    future::Future,
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
 
 use axum::{
     http::StatusCode,
@@ -9,7 +15,10 @@ use axum::{
 use bytes::Bytes;
 use linerate::{Receiver, axum::WebSocketUpgrade};
 use linerate_hub::{Gap, GapCause};
-use tokio::sync::oneshot;
+use tokio::{
+    sync::oneshot,
+    time::{sleep_until, timeout},
+};
 
 use super::{
     Admitted, ClientOutlet, DATA_BYTES_MAX,
@@ -53,14 +62,15 @@ pub(super) async fn open_websocket(
         Ok(rounds) => rounds,
         Err(refused) => return refused.into_response(),
     };
+    let guard = admitted.guard;
     upgrade
         .with_options(options)
         .on_upgrade(move |ws| async move {
             let (sender, receiver) = ws.split();
             let farewell = websocket.farewell;
             wire.open(WebSocketWire::new(sender, farewell, deflate, compressed));
-            rounds.run(discard(receiver, message_timeout)).await;
-            drop(admitted);
+            rounds.run(pin!(discard(receiver, message_timeout))).await;
+            drop(guard);
             Ok(())
         })
 }
@@ -87,13 +97,14 @@ pub(super) async fn open_stream(
         Ok(rounds) => rounds,
         Err(refused) => return cors.allow(refused.into_response()),
     };
+    let guard = admitted.guard;
     tokio::spawn(async move {
-        let gone = async move {
+        let gone = pin!(async move {
             _ = gone.await;
             None
-        };
+        });
         rounds.run(gone).await;
-        drop(admitted);
+        drop(guard);
     });
     cors.allow(stream.into_response(transport.content_type))
 }
@@ -103,8 +114,11 @@ pub(super) async fn open_stream(
 /// detect a message that does not end.
 async fn discard(mut receiver: Receiver, message_timeout: Duration) -> Option<Disconnect> {
     while let Ok(Some(mut message)) = receiver.reader().await {
-        let rest = async { while let Ok(Some(_)) = message.chunk().await {} };
-        if tokio::time::timeout(message_timeout, rest).await.is_err() {
+        // Boxed, because most clients never send anything.
+        let rest = Box::pin(timeout(message_timeout, async {
+            while let Ok(Some(_)) = message.chunk().await {}
+        }));
+        if rest.await.is_err() {
             let seconds = message_timeout.as_secs();
             let reason = format!("stale: a message took longer than {seconds} s");
             return Some(Disconnect::STALE.with_reason(reason));
@@ -116,7 +130,7 @@ async fn discard(mut receiver: Receiver, message_timeout: Duration) -> Option<Di
 /// An authorized request.
 struct Request {
     gate: Gate,
-    connection: Connection,
+    connection: Arc<Connection>,
     granted: AuthorizedRequest,
     gap_notice: GapNotice,
     control_bytes_max: usize,
@@ -155,7 +169,7 @@ impl Request {
     }
 
     /// Subscribes the client.
-    async fn start(self, wire: impl Wire) -> Result<RunningSession, Refusal> {
+    async fn start(self, wire: impl Wire) -> Result<Box<RunningSession>, Refusal> {
         let backlogs = &self.gate.worker.accounts().backlogs;
         let outlet = ClientOutlet::new(wire, self.gap_notice, self.control_bytes_max, backlogs);
         let outlet = Arc::new(outlet);
@@ -164,13 +178,14 @@ impl Request {
             outlet: outlet.clone(),
             connection: self.connection,
         };
-        Ok(RunningSession {
+        // Boxed, so that moving it into a task does not double the size of the task.
+        Ok(Box::new(RunningSession {
             session: FixedSession::start(context, self.granted).await?,
             outlet,
             ping: self.ping,
             ping_interval: self.ping_interval,
             worker: self.gate.worker,
-        })
+        }))
     }
 }
 
@@ -186,15 +201,22 @@ struct RunningSession {
 impl RunningSession {
     /// Serves the client until it has to be disconnected, or until `gone` completes: with `None` if
     /// the client has disconnected, or with the reason to disconnect it.
-    async fn run(mut self, gone: impl Future<Output = Option<Disconnect>>) {
-        let mut gone = pin!(gone);
+    async fn run(
+        mut self: Box<Self>,
+        mut gone: Pin<&mut impl Future<Output = Option<Disconnect>>>,
+    ) {
         self.begin();
-        let mut pings = tokio::time::interval(self.ping_interval);
-        pings.reset();
+        let mut next_ping = now() + self.ping_interval;
+        let mut alarm = pin!(sleep_until(next_ping.into()));
         // Tracks whether there was room since the last ping. A client that reads nothing between
         // two pings is considered gone, because event streams have no answer to pings.
         let mut had_room = true;
         loop {
+            let timeout = self.session.poll_timeout();
+            let due = timeout.map_or(next_ping, |at| at.min(next_ping));
+            if alarm.deadline().into_std() != due {
+                alarm.as_mut().reset(due.into());
+            }
             let over = tokio::select! {
                 over = &mut gone => match over {
                     None => return,
@@ -211,13 +233,16 @@ impl RunningSession {
                     }
                     None
                 }
-                _ = pings.tick() => {
-                    let is_stuck = !had_room;
-                    had_room = !self.outlet.is_full();
-                    self.outlet.send(Bytes::from_static(self.ping));
-                    is_stuck.then_some(Disconnect::WRITE_ERROR)
+                () = alarm.as_mut() => {
+                    let mut over = self.session.handle_timeout(now());
+                    if due == next_ping {
+                        next_ping = now() + self.ping_interval;
+                        over = over.or((!had_room).then_some(Disconnect::WRITE_ERROR));
+                        had_room = !self.outlet.is_full();
+                        self.outlet.send(Bytes::from_static(self.ping));
+                    }
+                    over
                 }
-                () = until(self.session.poll_timeout()) => self.session.handle_timeout(now()),
             };
             if let Some(disconnect) = over {
                 return self.outlet.close(&disconnect);
@@ -240,12 +265,5 @@ impl RunningSession {
         }
         self.outlet.release();
         self.worker.writable(self.session.client());
-    }
-}
-
-async fn until(deadline: Option<std::time::Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
-        None => std::future::pending().await,
     }
 }

@@ -1,0 +1,185 @@
+//! Measures how much resident memory an idle client costs `linerate serve`, for each kind of client:
+//! `cargo run --release -p linerate-harness --example idle_clients target/release/linerate
+//! [CLIENTS]`.
+//!
+//! Each kind has its own server process with one worker. It is measured with a third of the clients
+//! and with all of them, so that memory that a server needs only once does not count. Each client is
+//! subscribed to one channel, in which nothing is published, and has a user agent of 101 bytes.
+//! Resident memory does not include the kernel's memory for the sockets.
+
+use std::{
+    env,
+    error::Error,
+    fs,
+    io::{self, Read, Write},
+    net::{SocketAddr, TcpStream},
+    path::Path,
+    process::{Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use linerate_harness::{
+    child::ChildProcess,
+    port,
+    process::{Process, raise_file_limit},
+};
+
+const CONFIG: &str = "\
+[server]
+workers = 1
+connections_max = 25000
+connections_per_address_max = 25000
+accepts_per_second_max = 100000
+[auth]
+anonymous = true
+[channel]
+allow_subscribe = true
+allow_anonymous = true
+";
+
+const AGENT: &str = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) \
+                     Chrome/130.0.0.0 Safari/537.36";
+
+const UPGRADE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                       Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+
+const LISTEN_MAX: Duration = Duration::from_secs(20);
+
+/// How a client connects and subscribes.
+struct Kind {
+    name: &'static str,
+    target: &'static str,
+    headers: &'static [&'static str],
+    /// Commands to send as text frames, and what the answer to each contains.
+    commands: &'static [(&'static str, &'static str)],
+}
+
+const COMMANDS: &[(&str, &str)] = &[
+    (r#"{"id":1,"connect":{}}"#, r#""connect""#),
+    (
+        r#"{"id":2,"subscribe":{"channel":"news"}}"#,
+        r#""subscribe""#,
+    ),
+];
+
+const KINDS: &[Kind] = &[
+    Kind {
+        name: "raw WebSocket",
+        target: "/raw?channel=news",
+        headers: &[UPGRADE],
+        commands: &[],
+    },
+    Kind {
+        name: "native",
+        target: "/connection/websocket",
+        headers: &[UPGRADE, "Sec-WebSocket-Protocol: linerate.v1\r\n"],
+        commands: COMMANDS,
+    },
+    Kind {
+        name: "Centrifuge, JSON",
+        target: "/connection/websocket",
+        headers: &[UPGRADE],
+        commands: COMMANDS,
+    },
+    Kind {
+        name: "event stream",
+        target: "/sse?channel=news",
+        headers: &[],
+        commands: &[],
+    },
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = env::args_os().skip(1);
+    let program = arguments
+        .next()
+        .ok_or("usage: idle_clients SERVER [CLIENTS]")?;
+    let clients = match arguments.next() {
+        Some(clients) => clients.to_string_lossy().parse()?,
+        None => 6_000,
+    };
+    raise_file_limit()?;
+    let config = env::temp_dir().join(format!("idle-clients-{}.toml", std::process::id()));
+    fs::write(&config, CONFIG)?;
+    println!("clients of each kind      {clients}");
+    for kind in KINDS {
+        let bytes = kind.measure(program.as_ref(), &config, clients)?;
+        println!("{:<25} {bytes:.0} bytes each", kind.name);
+    }
+    fs::remove_file(config)?;
+    Ok(())
+}
+
+impl Kind {
+    /// Returns the memory of one client in bytes.
+    fn measure(
+        &self,
+        program: &Path,
+        config: &Path,
+        clients: usize,
+    ) -> Result<f64, Box<dyn Error>> {
+        let address = SocketAddr::from(([127, 0, 0, 1], port::free()?));
+        let mut server = Command::new(program);
+        server
+            .args(["serve", "--listen", &address.to_string(), "--config"])
+            .arg(config)
+            // Disable huge pages, whose 2 MiB steps would hide the cost of one client.
+            .env("MIMALLOC_ALLOW_THP", "0")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut server = ChildProcess::spawn(&mut server)?;
+        let listening = server.wait_until_listening(address, LISTEN_MAX);
+        listening.map_err(|error| format!("the server does not listen: {error:?}"))?;
+        let mut open = Vec::new();
+        let mut resident = [0; 2];
+        for (bytes, count) in resident.iter_mut().zip([clients / 3, clients]) {
+            while open.len() < count {
+                open.push(self.open(address)?);
+            }
+            *bytes = settled(server.process())?;
+        }
+        let added = clients - clients / 3;
+        Ok((resident[1] as f64 - resident[0] as f64) / added as f64)
+    }
+
+    fn open(&self, address: SocketAddr) -> io::Result<TcpStream> {
+        let mut socket = TcpStream::connect(address)?;
+        socket.set_nodelay(true)?;
+        let (target, headers) = (self.target, self.headers.concat());
+        write!(
+            socket,
+            "GET {target} HTTP/1.1\r\nHost: {address}\r\nUser-Agent: {AGENT}\r\n{headers}\r\n"
+        )?;
+        wait_for(&mut socket, "\r\n\r\n")?;
+        for (command, answer) in self.commands {
+            // Frames of clients are masked; this masking key changes nothing.
+            let mut frame = vec![0x81, 0x80 | command.len() as u8, 0, 0, 0, 0];
+            frame.extend(command.as_bytes());
+            socket.write_all(&frame)?;
+            wait_for(&mut socket, answer)?;
+        }
+        Ok(socket)
+    }
+}
+
+/// Returns the resident memory of a process after it had time to return what it does not use.
+fn settled(process: Process) -> io::Result<u64> {
+    thread::sleep(Duration::from_secs(3));
+    process.resident_bytes()
+}
+
+/// Reads until `expected` has arrived.
+fn wait_for(socket: &mut TcpStream, expected: &str) -> io::Result<()> {
+    let (mut input, mut space) = (Vec::new(), [0; 4_096]);
+    loop {
+        let text = String::from_utf8_lossy(&input);
+        if text.contains(expected) {
+            return Ok(());
+        }
+        match socket.read(&mut space)? {
+            0 => return Err(io::Error::other(format!("the server closed after {text}"))),
+            bytes => input.extend(&space[..bytes]),
+        }
+    }
+}
