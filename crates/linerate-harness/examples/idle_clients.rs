@@ -1,10 +1,10 @@
-//! Measures how much resident memory an idle client costs `linerate serve`, for each kind of client:
-//! `cargo run --release -p linerate-harness --example idle_clients target/release/linerate
+//! Measures how much resident memory an idle client costs `linerate serve`, for each kind of
+//! client: `cargo run --release -p linerate-harness --example idle_clients target/release/linerate
 //! [CLIENTS]`.
 //!
 //! Each kind has its own server process with one worker. It is measured with a third of the clients
-//! and with all of them, so that memory that a server needs only once does not count. Each client is
-//! subscribed to one channel, in which nothing is published, and has a user agent of 101 bytes.
+//! and with all of them, so that memory that a server needs only once does not count. Each client
+//! is subscribed to one channel, in which nothing is published, and has a user agent of 101 bytes.
 //! Resident memory does not include the kernel's memory for the sockets.
 
 use std::{
