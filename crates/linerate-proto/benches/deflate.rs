@@ -1,4 +1,5 @@
-//! Compression of messages without takeover: by the engine, and by zlib-rs, reset for each message.
+//! Compression of messages without takeover: by the engine, and by zlib-rs, reset for each message;
+//! and as blocks of a stream that many connections receive.
 //!
 //! Run with `cargo bench -p linerate-proto --features deflate,std --bench deflate`. An item is a
 //! message. The compressed sizes are printed before anything is measured.
@@ -8,9 +9,10 @@ use std::{cell::Cell, hint::black_box, sync::Arc};
 
 use divan::{Bencher, counter::ItemsCount};
 use linerate_proto::{
-    Engine, Server,
-    deflate::{Agreement, Context, Deflate, ThreadPool},
+    Engine, Opcode, Server,
+    deflate::{Agreement, Context, Deflate, Lockstep, ThreadPool},
     engine::MessageKind,
+    frame,
 };
 use zlib_rs::DeflateFlush;
 
@@ -33,12 +35,13 @@ const CONTEXT: Context = Context {
 
 fn main() {
     for bytes in SIZES {
-        let (mut own, mut zlib) = (own(), zlib());
+        let (mut own, mut zlib, mut lockstep) = (own(), zlib(), lockstep());
         let messages = messages(bytes);
         let own: usize = messages.iter().map(|message| own(message)).sum();
         let zlib: usize = messages.iter().map(|message| zlib(message)).sum();
-        let (own, zlib) = (own / MESSAGES, zlib / MESSAGES);
-        println!("{bytes} bytes become {own} (zlib-rs: {zlib})");
+        let lockstep: usize = messages.iter().map(|message| lockstep(message)).sum();
+        let (own, zlib, lockstep) = (own / MESSAGES, zlib / MESSAGES, lockstep / MESSAGES);
+        println!("{bytes} bytes become {own} (zlib-rs: {zlib}; in a stream: {lockstep})");
     }
     divan::main();
 }
@@ -98,6 +101,21 @@ fn zlib() -> impl FnMut(&[u8]) -> usize {
     }
 }
 
+/// Returns a function that compresses a message as the next block of a stream, for connections that
+/// have received all of it, and returns the length of its frame.
+fn lockstep() -> impl FnMut(&[u8]) -> usize {
+    let mut stream = Lockstep::new(&Deflate::default());
+    let (mut block, mut wire) = (Vec::new(), Vec::new());
+    move |message| {
+        block.clear();
+        frame::append(&mut block, Opcode::Binary, message);
+        let positions = stream.append(&block).expect("the block is short");
+        wire.clear();
+        stream.compress(&block, positions.start, &ThreadPool, &mut wire);
+        black_box(&wire).len()
+    }
+}
+
 fn bench(bencher: Bencher<'_, '_>, bytes: usize, mut compress: impl FnMut(&[u8]) -> usize) {
     let messages = messages(bytes);
     let next = Cell::new(0);
@@ -115,4 +133,9 @@ fn compress_own(bencher: Bencher<'_, '_>, bytes: usize) {
 #[divan::bench(args = SIZES)]
 fn compress_zlib_rs(bencher: Bencher<'_, '_>, bytes: usize) {
     bench(bencher, bytes, zlib());
+}
+
+#[divan::bench(args = SIZES)]
+fn compress_lockstep(bencher: Bencher<'_, '_>, bytes: usize) {
+    bench(bencher, bytes, lockstep());
 }

@@ -12,7 +12,8 @@
 //!
 //! Messages that refer back to earlier ones, and messages of more than 16 KiB, are compressed by
 //! zlib-rs. Shorter messages that do not refer back use our own encoder (`short`), because zlib
-//! clears 128 KiB for each message.
+//! clears 128 KiB for each message. [`Lockstep`] uses the same encoder for messages that refer back
+//! to earlier ones and are compressed once for many connections.
 
 mod agreement;
 mod budget;
@@ -20,6 +21,7 @@ mod codec;
 mod compress;
 mod compressor;
 mod decompress;
+mod lockstep;
 mod pool;
 mod position;
 mod prepared;
@@ -31,6 +33,7 @@ pub use agreement::{Agreement, Context};
 pub use budget::Budget;
 pub use compressor::{Compressor, CompressorRequest};
 pub use decompress::{Decompressor, Output};
+pub use lockstep::Lockstep;
 #[cfg(feature = "std")]
 pub use pool::ThreadPool;
 pub use pool::{Pool, Stock, Unpooled};
@@ -75,6 +78,10 @@ pub struct Deflate {
     pub takeover: bool,
     /// True if the peer's messages may refer back to earlier ones. Default: `true`.
     pub peer_takeover: bool,
+    /// True if only messages that are compressed outside the connection, by a [`Lockstep`], refer
+    /// back to earlier ones. Takeover is negotiated as without this, but the connection compresses
+    /// each message on its own and does not keep what it has sent. Default: `false`.
+    pub external_takeover: bool,
     /// The largest allowed ratio of a message's inflated size to its compressed size, checked once
     /// 64 KiB have been inflated. `None` leaves only the limit of
     /// [`Limits::message_bytes_max`](crate::Limits::message_bytes_max). Default: `None`, because an
@@ -93,6 +100,7 @@ impl Default for Deflate {
             peer_window_bits: 12,
             takeover: true,
             peer_takeover: true,
+            external_takeover: false,
             ratio_max: None,
             budget: Budget::global(),
         }

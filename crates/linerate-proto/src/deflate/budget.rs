@@ -106,6 +106,14 @@ impl Share {
         fits
     }
 
+    /// Shrinks to `bytes`, or grows to them if there is room; returns whether it has this size.
+    pub(super) fn resize(&mut self, bytes: usize) -> bool {
+        let less = self.bytes.saturating_sub(bytes);
+        self.budget.used.fetch_sub(less, Ordering::Relaxed);
+        self.bytes -= less;
+        self.grow_to(bytes)
+    }
+
     /// Grows to `bytes`, even beyond the limit of the budget.
     pub(super) fn insist_on(&mut self, bytes: usize) {
         let more = bytes.saturating_sub(self.bytes);
@@ -143,6 +151,7 @@ mod tests {
         assert!(!other.grow_to(1) && !BUDGET.has_room(1) && BUDGET.is_tight());
         other.insist_on(7);
         assert_eq!(BUDGET.used(), 107);
+        assert!(share.resize(30) && !share.resize(94) && share.resize(93));
         share.give_back();
         assert!(other.grow_to(100) && !other.grow_to(101));
         drop(other);

@@ -14,6 +14,8 @@ use crate::{config::Limits, error::ProtocolError, role::MaskKey};
 /// The compression state of both directions of a connection.
 pub(crate) struct Codec {
     pool: &'static dyn Pool,
+    /// The agreement on what we send. Fewer messages may refer back than were agreed.
+    agreed: Context,
     message_bytes_min: usize,
     ratio_max: Option<u32>,
     sending: SendState,
@@ -66,11 +68,14 @@ pub(crate) struct PooledDecompressor {
 
 impl Codec {
     pub(crate) fn new(agreement: Agreement, options: &Deflate, pool: &'static dyn Pool) -> Self {
+        let mut sending = agreement.sending;
+        sending.takeover &= !options.external_takeover;
         Self {
             pool,
+            agreed: agreement.sending,
             message_bytes_min: options.message_bytes_min,
             ratio_max: options.ratio_max,
-            sending: SendState::new(agreement.sending, options.level, options.budget),
+            sending: SendState::new(sending, options.level, options.budget),
             receiving: ReceiveState::new(agreement.receiving, options.budget),
             message: None,
             is_sending: false,
@@ -109,7 +114,7 @@ impl Codec {
     }
 
     pub(crate) const fn sending(&self) -> Context {
-        self.sending.context()
+        self.agreed
     }
 
     /// Releases memory that an idle connection can do without; called from time to time.

@@ -1,7 +1,7 @@
 //! The compression states: zlib's for streams, our own for short messages.
 
 use alloc::{boxed::Box, vec::Vec};
-use core::fmt;
+use core::{fmt, ops::Range};
 
 use zlib_rs::{Deflate, DeflateFlush};
 
@@ -142,6 +142,20 @@ impl Compressor {
         debug_assert!(output.bytes[..output.len].ends_with(&TAIL));
         if ends {
             output.len -= TAIL.len();
+        }
+    }
+
+    /// Compresses a message in `history`, which must not be empty; it may refer back to the bytes
+    /// from `oldest` on. The state must be one for short messages.
+    pub(super) fn run_after(
+        &mut self,
+        history: &short::History,
+        (oldest, message): (usize, Range<usize>),
+        level: u8,
+    ) {
+        if let State::Short(encoder) = &mut self.state {
+            let output = &mut self.output;
+            output.len = encoder.encode_after(history, (oldest, message), level, &mut output.bytes);
         }
     }
 

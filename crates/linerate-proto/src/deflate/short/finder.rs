@@ -5,7 +5,7 @@ use alloc::{boxed::Box, vec};
 use super::{BYTES_MAX, symbols::MATCH_BYTES_MAX};
 
 /// The number of bits of the hash of a four-byte string.
-const SLOT_BITS: u32 = 11;
+pub(super) const SLOT_BITS: u32 = 11;
 
 /// The shortest match, in bytes. In short messages, matches of three bytes make the other codes
 /// longer by more than they save.
@@ -19,9 +19,9 @@ pub(super) struct Match {
     pub(super) distance: usize,
 }
 
-/// The position of a byte in this message, counted on from the previous messages.
+/// The position of a byte, counted as the [`Search`] that returned it does.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct BytePosition(usize);
+pub(super) struct BytePosition(pub(super) usize);
 
 /// How hard to search.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -35,6 +35,24 @@ pub(super) struct Effort {
     pub(super) lazy_bytes: usize,
     /// Strings inside a match are noted if they begin within this many bytes of its start.
     pub(super) noted_bytes: usize,
+}
+
+/// Finds repetitions in the order in which a message is split.
+pub(super) trait Search {
+    /// Notes the string that begins at `at`; returns the last earlier position where it may also
+    /// occur.
+    fn note(&mut self, input: &[u8], at: usize) -> Option<BytePosition>;
+
+    /// Returns the longest match of more than `longer_than` bytes for the string at `at`. The
+    /// search begins at `position`.
+    fn find(
+        &self,
+        input: &[u8],
+        at: usize,
+        position: BytePosition,
+        longer_than: usize,
+        effort: Effort,
+    ) -> Option<Match>;
 }
 
 /// Records where each string occurred last.
@@ -75,10 +93,15 @@ impl Finder {
         self.distance_max = distance_max;
     }
 
-    /// Notes the string that begins at `at`; returns the last earlier position where it may also
-    /// occur.
+    /// Returns the first position that the string at `at` may refer to.
+    fn oldest(&self, at: usize) -> usize {
+        self.start + at.saturating_sub(self.distance_max)
+    }
+}
+
+impl Search for Finder {
     #[inline]
-    pub(super) fn note(&mut self, input: &[u8], at: usize) -> Option<BytePosition> {
+    fn note(&mut self, input: &[u8], at: usize) -> Option<BytePosition> {
         // The last three bytes begin no string of four.
         let slot = &mut self.slots[slot(word(input, at)?)];
         let before = *slot;
@@ -88,47 +111,65 @@ impl Finder {
         (before >= self.oldest(at)).then_some(BytePosition(before))
     }
 
-    /// Returns the longest match of more than `longer_than` bytes for the string at `at`. The
-    /// search begins at `position`.
-    pub(super) fn find(
+    fn find(
         &self,
         input: &[u8],
         at: usize,
-        BytePosition(mut position): BytePosition,
+        BytePosition(position): BytePosition,
         longer_than: usize,
         effort: Effort,
     ) -> Option<Match> {
         let oldest = self.oldest(at);
-        let mut best = None;
-        let mut longest = longer_than.max(MATCH_BYTES_MIN - 1);
-        let mut ending = word(input, at + longest - 3)?;
-        for _ in 0..effort.positions_max {
-            let from = position - self.start;
-            // Skip a position that differs where a longer match would have to end.
-            if word(input, from + longest - 3) == Some(ending) {
-                let bytes = common(input, from, at);
-                if bytes > longest {
-                    let distance = at - from;
-                    best = Some(Match { bytes, distance });
-                    longest = bytes;
-                    match word(input, at + longest - 3) {
-                        Some(next) if bytes < effort.enough_bytes => ending = next,
-                        _ => break,
-                    }
+        let before = |from| {
+            let position = usize::from(self.links[from % BYTES_MAX]);
+            (position >= oldest).then(|| position - self.start)
+        };
+        longest(
+            input,
+            at,
+            (position - self.start, before),
+            longer_than,
+            effort,
+        )
+    }
+}
+
+/// Returns the longest match of more than `longer_than` bytes for the string at `at`, which may
+/// also occur at `from`, and before that at the place that `before` returns, and so on.
+#[inline]
+pub(super) fn longest(
+    bytes: &[u8],
+    at: usize,
+    (mut from, before): (usize, impl Fn(usize) -> Option<usize>),
+    longer_than: usize,
+    effort: Effort,
+) -> Option<Match> {
+    let mut best = None;
+    let mut longest = longer_than.max(MATCH_BYTES_MIN - 1);
+    let mut ending = word(bytes, at + longest - 3)?;
+    for _ in 0..effort.positions_max {
+        // Skip a position that differs where a longer match would have to end.
+        if word(bytes, from + longest - 3) == Some(ending) {
+            let common = common(bytes, from, at);
+            if common > longest {
+                let distance = at - from;
+                best = Some(Match {
+                    bytes: common,
+                    distance,
+                });
+                longest = common;
+                match word(bytes, at + longest - 3) {
+                    Some(next) if common < effort.enough_bytes => ending = next,
+                    _ => break,
                 }
             }
-            position = usize::from(self.links[from % BYTES_MAX]);
-            if position < oldest {
-                break;
-            }
         }
-        best
+        let Some(earlier) = before(from) else {
+            break;
+        };
+        from = earlier;
     }
-
-    /// Returns the first position that the string at `at` may refer to.
-    fn oldest(&self, at: usize) -> usize {
-        self.start + at.saturating_sub(self.distance_max)
-    }
+    best
 }
 
 /// Returns a boxed array of zeros without creating it on the stack first.
@@ -139,13 +180,13 @@ fn boxed<const N: usize>() -> Box<[u16; N]> {
 
 /// Returns the slot of a string (Fibonacci hashing; Knuth, volume 3, 6.4).
 #[inline]
-const fn slot(string: u32) -> usize {
+pub(super) const fn slot(string: u32) -> usize {
     (string.wrapping_mul(0x9E37_79B1) >> (u32::BITS - SLOT_BITS)) as usize
 }
 
 /// Returns the four bytes at `at` as a number, if there are four.
 #[inline]
-fn word(input: &[u8], at: usize) -> Option<u32> {
+pub(super) fn word(input: &[u8], at: usize) -> Option<u32> {
     let word = input.get(at..)?.first_chunk()?;
     Some(u32::from_le_bytes(*word))
 }

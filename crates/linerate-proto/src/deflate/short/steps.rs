@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::{
     bits::Bits,
-    finder::{Effort, Finder, Match},
+    finder::{Effort, Match, Search},
     huffman::Codes,
     symbols::{self, DISTANCES, END, LITERALS},
 };
@@ -40,8 +40,8 @@ impl Steps {
         }
     }
 
-    /// Splits `input` into literals and matches; `finder` must have been started for it.
-    pub(super) fn parse(&mut self, finder: &mut Finder, input: &[u8], effort: Effort) {
+    /// Splits `input` into literals and matches; `search` must have been started for it.
+    pub(super) fn parse(&mut self, search: &mut impl Search, input: &[u8], effort: Effort) {
         self.steps.clear();
         (self.literals, self.distances) = ([0; LITERALS], [0; DISTANCES]);
         self.literals[END] = 1;
@@ -49,8 +49,8 @@ impl Steps {
         self.rest = 0;
         let mut at = 0;
         while at < input.len() {
-            let position = finder.note(input, at);
-            let found = position.and_then(|position| finder.find(input, at, position, 0, effort));
+            let position = search.note(input, at);
+            let found = position.and_then(|position| search.find(input, at, position, 0, effort));
             let Some(mut found) = found else {
                 self.literals[usize::from(input[at])] += 1;
                 at += 1;
@@ -58,10 +58,10 @@ impl Steps {
             };
             let mut noted = at + 1;
             while found.bytes < effort.lazy_bytes {
-                let position = finder.note(input, noted);
+                let position = search.note(input, noted);
                 noted += 1;
                 let later = position
-                    .and_then(|position| finder.find(input, at + 1, position, found.bytes, effort));
+                    .and_then(|position| search.find(input, at + 1, position, found.bytes, effort));
                 let Some(later) = later else {
                     break;
                 };
@@ -72,7 +72,7 @@ impl Steps {
             let start = at;
             at += found.bytes;
             for inside in noted..at.min(start + effort.noted_bytes) {
-                finder.note(input, inside);
+                search.note(input, inside);
             }
         }
     }
