@@ -11,8 +11,8 @@ use std::{sync::Arc, time::Instant};
 use bytes::Bytes;
 use linerate_filter::Limits;
 use linerate_hub::{
-    Batch, ChannelName, ChannelOptions, Encode, EncodingId, Hub, HubOptions, Publication, Start,
-    SubscriptionOptions, Transmit, Unencodable,
+    Batch, ChannelName, ChannelOptions, Encode, EncodingId, Hub, HubOptions, Place, Publication,
+    Start, SubscriptionOptions, Transmit, Unencodable,
 };
 
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Encode for Concatenated {
         Ok(())
     }
 
-    fn seal(&self, bytes: Bytes, _messages: u32) -> Bytes {
+    fn seal(&self, bytes: Bytes, _messages: u32, _place: Option<Place<'_>>) -> Bytes {
         bytes
     }
 }

@@ -1,6 +1,6 @@
 //! Encoding of publications for the sockets.
 
-use std::fmt;
+use std::{any::Any, fmt, sync::Arc};
 
 use bytes::Bytes;
 
@@ -22,8 +22,32 @@ pub trait Encode: fmt::Debug + Send + Sync {
     fn encode(&self, batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable>;
 
     /// Makes a block from the bytes that [`encode`](Self::encode) has appended for `messages`
-    /// publications.
-    fn seal(&self, bytes: Bytes, messages: u32) -> Self::Block;
+    /// publications. `place` is its place among the blocks for the same subscriptions, if these are
+    /// [sequenced](crate::SubscriptionOptions::is_sequenced) and there are several.
+    fn seal(&self, bytes: Bytes, messages: u32, place: Option<Place<'_>>) -> Self::Block;
+
+    /// Creates the state of a sequence of blocks. The default is none.
+    fn sequence(&self) -> Option<Sequence> {
+        None
+    }
+}
+
+/// The state that an encoding keeps for subscriptions that receive the same blocks. It lasts as
+/// long as the subscriptions and their blocks. Only the encoding knows its type.
+pub type Sequence = Arc<dyn Any + Send + Sync>;
+
+/// The place of a block in a sequence.
+///
+/// Most subscriptions receive blocks each of which begins where the one before it ended. One that
+/// has fallen behind may receive blocks that overlap with these.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// The sequence.
+    pub sequence: &'a Sequence,
+    /// The number of the first publication, among those that the subscriptions see.
+    pub from: u64,
+    /// The number of the publication after the last.
+    pub to: u64,
 }
 
 /// Publications of one channel, oldest first; never empty.

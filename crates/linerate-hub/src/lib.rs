@@ -9,8 +9,8 @@
 //!
 //! use bytes::Bytes;
 //! use linerate_hub::{
-//!     Batch, ChannelName, ChannelOptions, Encode, EncodingId, Hub, HubOptions, Publication, Start,
-//!     SubscriptionOptions, Transmit, Unencodable,
+//!     Batch, ChannelName, ChannelOptions, Encode, EncodingId, Hub, HubOptions, Place, Publication,
+//!     Start, SubscriptionOptions, Transmit, Unencodable,
 //! };
 //!
 //! #[derive(Debug)]
@@ -27,7 +27,7 @@
 //!         Ok(())
 //!     }
 //!
-//!     fn seal(&self, bytes: Bytes, _messages: u32) -> Bytes {
+//!     fn seal(&self, bytes: Bytes, _messages: u32, _place: Option<Place<'_>>) -> Bytes {
 //!         bytes
 //!     }
 //! }
@@ -74,7 +74,7 @@ pub mod scope;
 pub mod transmit;
 
 pub use channel::ChannelName;
-pub use encode::{Batch, Encode, Unencodable};
+pub use encode::{Batch, Encode, Place, Sequence, Unencodable};
 pub use filter::Filter;
 pub use gap::{Gap, GapCause};
 pub use hub::{Hub, Start, SubscribeError};

@@ -102,6 +102,8 @@ pub struct SubscriptionOptions {
     pub slow: SlowPolicy,
     /// True if the subscriber relies on an unbroken stream: the subscription ends at the first gap.
     pub positioned: bool,
+    /// True if blocks are told their [place](crate::Place) among those for the same subscriptions.
+    pub is_sequenced: bool,
     /// The label under which its [deliveries](crate::Hub::deliveries) are counted.
     pub label: u16,
 }
@@ -122,6 +124,7 @@ impl SubscriptionOptions {
             conflate: None,
             slow: SlowPolicy::DropOldest,
             positioned: false,
+            is_sequenced: false,
             label: 0,
         }
     }

@@ -16,7 +16,9 @@ use axum::{
 use bytes::Bytes;
 use futures_util::stream;
 use http::{StatusCode, header, request::Parts};
-use linerate_hub::{Batch, ChannelOptions, ClientId, Encode, SubscriptionOptions, Unencodable};
+use linerate_hub::{
+    Batch, ChannelOptions, ClientId, Encode, Place, SubscriptionOptions, Unencodable,
+};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, mpsc};
@@ -69,7 +71,7 @@ impl Encode for TailEncoding {
         Ok(())
     }
 
-    fn seal(&self, bytes: Bytes, messages: u32) -> Arc<Block> {
+    fn seal(&self, bytes: Bytes, messages: u32, _: Option<Place<'_>>) -> Arc<Block> {
         Arc::new(Block::new(bytes, messages.into()))
     }
 }

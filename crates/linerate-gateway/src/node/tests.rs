@@ -24,8 +24,8 @@ use linerate_broker::{
 };
 use linerate_budget::Budget;
 use linerate_hub::{
-    Batch, ChannelName, ChannelOptions, ClientId, ClientInfo, Encode, EncodingId, Publication,
-    SubscriptionOptions, Unencodable,
+    Batch, ChannelName, ChannelOptions, ClientId, ClientInfo, Encode, EncodingId, Place,
+    Publication, SubscriptionOptions, Unencodable,
 };
 use linerate_testkit::PATIENCE;
 use parking_lot::Mutex;
@@ -66,7 +66,7 @@ impl Encode for Lines {
         Ok(())
     }
 
-    fn seal(&self, bytes: Bytes, messages: u32) -> Arc<Block> {
+    fn seal(&self, bytes: Bytes, messages: u32, _: Option<Place<'_>>) -> Arc<Block> {
         Arc::new(Block::new(bytes, messages.into()))
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use linerate_hub::{Batch, ChannelName, Encode, Gap, Unencodable};
+use linerate_hub::{Batch, ChannelName, Encode, Gap, Place, Unencodable};
 
 use super::{
     block::Block,
@@ -188,7 +188,7 @@ impl Encode for &'static Dialect {
         (self.encode)(batch, out)
     }
 
-    fn seal(&self, bytes: Bytes, messages: u32) -> Arc<Block> {
+    fn seal(&self, bytes: Bytes, messages: u32, _: Option<Place<'_>>) -> Arc<Block> {
         Arc::new(Block::new(bytes, messages.into()))
     }
 }

@@ -92,6 +92,7 @@ impl<B> Channels<B> {
         }
         let stream = &mut self.streams[group.channel];
         stream.ticking -= usize::from(group.is_ticking());
+        stream.sequences -= usize::from(group.sequence.is_some());
         let class = &mut stream.classes[group.class];
         class.groups.retain(|other| *other != index);
         if class.groups.is_empty() && group.class != ALL {

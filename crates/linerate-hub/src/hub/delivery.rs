@@ -19,6 +19,9 @@ use crate::{
     },
 };
 
+/// The maximum number of sequences of a channel, because an encoding may keep much for each.
+const SEQUENCES_MAX: usize = 8;
+
 /// Turns publications into output, and counts it.
 #[derive(Debug)]
 pub(crate) struct Delivery<B> {
@@ -203,6 +206,14 @@ impl<B: Clone> Delivery<B> {
         let subscription = &source.members.subscriptions[index];
         let from = subscription.cursor;
         let group = &mut source.channels.groups[subscription.group];
+        let is_shared = group.len() > 1;
+        if is_shared && group.kind.is_sequenced && group.sequence.is_none() {
+            let stream = &mut source.channels.streams[group.channel];
+            if stream.sequences < SEQUENCES_MAX {
+                group.sequence = self.freezer.sequence(group.kind.encoding);
+                stream.sequences += usize::from(group.sequence.is_some());
+            }
+        }
         let stream = &source.channels.streams[group.channel];
         let class = &stream.classes[group.class];
         let is_behind = from < class.base();
@@ -226,6 +237,7 @@ impl<B: Clone> Delivery<B> {
             },
             conflate,
             overflow: group.overflow.as_deref(),
+            sequence: group.sequence.as_ref().filter(|_| is_shared),
         };
         let named = (group.channel, stream);
         let block = self
@@ -235,7 +247,7 @@ impl<B: Clone> Delivery<B> {
             self.totals.frozen_blocks += 1;
             self.totals.frozen_bytes += encoded.bytes as u64;
         }
-        if group.len() > 1 {
+        if is_shared {
             let bytes_max = self.block_cache_bytes_max;
             group.blocks.insert(block.clone(), bytes_max);
         }

@@ -6,12 +6,11 @@ use bytes::Bytes;
 use linerate_budget::{Account, Share};
 
 use crate::{
-    Batch, ChannelName, Conflate, Encode, EncodingId, Publication,
+    Batch, ChannelName, Conflate, Encode, EncodingId, Place, Publication, Sequence,
     hub::{
         block::{Block, Encoded},
         class::Class,
         conflate::{self, Selection, Span, overflow::Overflow},
-        ring::Ring,
         stream::Stream,
     },
 };
@@ -50,6 +49,17 @@ pub(crate) struct Range<'a> {
     pub(crate) conflate: Option<&'a Conflate>,
     /// Publications of the range that the ring has lost.
     pub(crate) overflow: Option<&'a Overflow>,
+    /// The sequence that the block belongs to.
+    pub(crate) sequence: Option<&'a Sequence>,
+}
+
+impl<'a> Range<'a> {
+    /// Returns the place of a block of the range that ends before the publication `to`.
+    fn place(&self, to: u64) -> Option<Place<'a>> {
+        let from = self.span.from;
+        let sequence = self.sequence?;
+        Some(Place { sequence, from, to })
+    }
 }
 
 impl<B> Freezer<B> {
@@ -64,6 +74,11 @@ impl<B> Freezer<B> {
 
     pub(crate) fn has(&self, encoding: EncodingId) -> bool {
         usize::from(encoding.0) < self.encodings.len()
+    }
+
+    /// Creates the state of a sequence of blocks.
+    pub(crate) fn sequence(&self, encoding: EncodingId) -> Option<Sequence> {
+        self.encodings.get(usize::from(encoding.0))?.sequence()
     }
 
     /// Encodes publications of a class, as many as fit into a block.
@@ -85,14 +100,19 @@ impl<B> Freezer<B> {
                 lost.flat_map(|overflow| overflow.iter(span.from, class.base().min(span.limit)));
             let held = class.iter(ring, span.from, span.limit);
             let selection = conflate::select(lost.chain(held), span, conflate);
+            let place = range.place(selection.to);
             let selected = (span, selection, published);
-            return self.freeze_selection(channel, encoding, selected);
+            return self.freeze_selection(channel, encoding, selected, place);
         }
         let to = class.fit(ring, span.from, span.limit, span.bytes_max);
+        let place = range.place(to);
         let slice = class.is_all().then(|| ring.slice(span.from, to)).flatten();
         let encoded = match slice {
-            Some(publications) => self.encode(channel, encoding, publications, 0),
-            None => self.encode_scattered(channel, encoding, class, ring, (span.from, to)),
+            Some(publications) => self.encode(channel, encoding, publications, 0, place),
+            None => {
+                let scattered = class.iter(ring, span.from, to).map(|(_, found)| found);
+                self.encode_scattered(channel, encoding, scattered, place)
+            }
         };
         Block {
             from: span.from,
@@ -111,6 +131,7 @@ impl<B> Freezer<B> {
         encoding: EncodingId,
         publications: &[Publication],
         conflated: u64,
+        place: Option<Place<'_>>,
     ) -> Option<Encoded<B>> {
         let batch = Batch {
             channel,
@@ -122,7 +143,7 @@ impl<B> Freezer<B> {
         let encode = self.encodings.get(usize::from(encoding.0))?;
         let result = encode.encode(&batch, &mut self.buffer);
         let encoded = result.ok().map(|()| Encoded {
-            block: encode.seal(self.counted(), publications.len() as u32),
+            block: encode.seal(self.counted(), publications.len() as u32, place),
             bytes: self.buffer.len(),
         });
         if self.buffer.capacity() > KEPT_BYTES_MAX {
@@ -166,10 +187,12 @@ impl<B> Freezer<B> {
         channel: (u32, &ChannelName),
         encoding: EncodingId,
         (span, selection, published): (Span, Selection, Instant),
+        place: Option<Place<'_>>,
     ) -> Block<B> {
         let messages = selection.publications.len();
         let conflated = selection.to - span.from - messages as u64;
-        let encoded = self.encode(channel, encoding, &selection.publications, conflated);
+        let publications = &selection.publications;
+        let encoded = self.encode(channel, encoding, publications, conflated, place);
         Block {
             from: span.from,
             to: selection.to,
@@ -180,18 +203,16 @@ impl<B> Freezer<B> {
         }
     }
 
-    fn encode_scattered(
+    fn encode_scattered<'p>(
         &mut self,
         channel: (u32, &ChannelName),
         encoding: EncodingId,
-        class: &Class,
-        ring: &Ring,
-        (from, to): (u64, u64),
+        scattered: impl Iterator<Item = &'p Publication>,
+        place: Option<Place<'_>>,
     ) -> Option<Encoded<B>> {
         let mut publications = std::mem::take(&mut self.publications);
-        let found = class.iter(ring, from, to).map(|(_, found)| found.clone());
-        publications.extend(found);
-        let encoded = self.encode(channel, encoding, &publications, 0);
+        publications.extend(scattered.cloned());
+        let encoded = self.encode(channel, encoding, &publications, 0, place);
         publications.clear();
         publications.shrink_to(KEPT_PUBLICATIONS_MAX);
         self.publications = publications;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    Conflate, EncodingId, Publication, SlowPolicy, SubscriptionOptions,
+    Conflate, EncodingId, Publication, Sequence, SlowPolicy, SubscriptionOptions,
     hub::{
         arena::Arena, block::Blocks, class::Class, conflate::overflow::Overflow, ring::Ring, room,
         stream::Stream, subscription::Subscription,
@@ -31,6 +31,8 @@ pub(crate) struct Group<B> {
     /// The time of the next tick, if one is scheduled.
     pub(crate) tick: Option<Instant>,
     pub(crate) blocks: Blocks<B>,
+    /// What the encoding keeps for the blocks of the group.
+    pub(crate) sequence: Option<Sequence>,
     /// Publications that the ring has lost, if only the newest of them are needed.
     pub(crate) overflow: Option<Box<Overflow>>,
     /// The limit before the last release. A member below it has not taken a batch that was due.
@@ -48,6 +50,7 @@ pub(crate) struct Kind {
     pub(crate) batch_bytes_max: usize,
     pub(crate) conflate: Option<Conflate>,
     pub(crate) slow: SlowPolicy,
+    pub(crate) is_sequenced: bool,
 }
 
 impl Kind {
@@ -59,6 +62,7 @@ impl Kind {
             batch_bytes_max: options.batch_bytes_max,
             conflate: options.conflate.clone(),
             slow: options.slow,
+            is_sequenced: options.is_sequenced,
         }
     }
 }
@@ -87,6 +91,7 @@ impl<B> Group<B> {
             marks: class.marks.head(),
             tick: None,
             blocks: Blocks::default(),
+            sequence: None,
             overflow: overflow.map(Box::new),
             previous_limit: class.head(),
             slowest: class.head(),

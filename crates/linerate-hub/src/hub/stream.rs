@@ -26,6 +26,8 @@ pub(crate) struct Stream {
     matches: VecDeque<(u64, usize)>,
     /// Classes in which something has changed since the last flush.
     pub(crate) touched: Vec<usize>,
+    /// The number of groups with a sequence.
+    pub(crate) sequences: usize,
     /// The number of groups with a batch interval.
     pub(crate) ticking: usize,
     /// True if a class may have gaps.
@@ -67,6 +69,7 @@ impl Stream {
             classes,
             matches: VecDeque::new(),
             touched: Vec::new(),
+            sequences: 0,
             ticking: 0,
             has_marks: false,
             gap_at: None,

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use linerate_hub::{ClientId, EncodingId, HubOptions, SlowPolicy, SubscriptionOptions, Transmit};
 
-use crate::world::{Contains, World, text};
+use crate::world::{Contains, World, block, text};
 
 fn bytes_of(world: &mut World, client: ClientId) -> Bytes {
     match world.hub.poll_transmit(world.now, client) {
@@ -160,4 +160,62 @@ fn channels_of_a_client_take_turns() {
     world.ready();
     let blocks: Vec<Bytes> = (0..6).map(|_| bytes_of(&mut world, client)).collect();
     assert_eq!(blocks, ["1;", "11;", "2;", "22;", "3;", "33;"]);
+}
+
+fn sequenced() -> SubscriptionOptions {
+    SubscriptionOptions {
+        is_sequenced: true,
+        ..text()
+    }
+}
+
+#[test]
+fn blocks_for_several_subscribers_are_told_their_places() {
+    let mut world = World::new();
+    let first = world.listen("a", sequenced());
+    world.ready();
+    world.take(first);
+    world.publish("a", "0");
+    // A single subscriber shares nothing.
+    assert_eq!(world.deliver(first), [block("0;")]);
+    let (second, other) = (world.listen("a", sequenced()), world.listen("a", text()));
+    world.ready();
+    for client in [second, other] {
+        world.take(client);
+    }
+    world.publish("a", "1");
+    world.ready();
+    assert_eq!(world.take(first), [block("1;@1-2#1")]);
+    assert_eq!(world.take(other), [block("1;")]);
+    world.publish("a", "2");
+    world.ready();
+    assert_eq!(world.take(first), [block("2;@2-3#2")]);
+    // The second subscriber takes the blocks that the first one took.
+    let both = [block("1;@1-2#1"), block("2;@2-3#2")];
+    assert_eq!(world.take(second), both);
+}
+
+#[test]
+fn a_block_that_overlaps_with_others_is_recognised_by_its_place() {
+    let mut world = World::with(HubOptions {
+        block_cache_bytes_max: 0,
+        ..HubOptions::default()
+    });
+    let clients = [(); 2].map(|()| world.listen("a", sequenced()));
+    world.ready();
+    for client in clients {
+        world.take(client);
+    }
+    for number in ["0", "1"] {
+        world.publish("a", number);
+        world.ready();
+        let _ = world.take(clients[0]);
+    }
+    world.publish("a", "2");
+    world.ready();
+    assert_eq!(world.take(clients[0]), [block("2;@2-3#3")]);
+    assert_eq!(
+        world.take(clients[1]),
+        [block("0;1;@0-2#4"), block("2;@2-3#5")]
+    );
 }

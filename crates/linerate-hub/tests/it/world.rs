@@ -1,15 +1,18 @@
 //! A hub with a virtual clock, and clients that record what they receive.
 
 use std::{
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use bytes::Bytes;
 use linerate_hub::{
     Batch, ChannelName, ChannelOptions, ClientId, Encode, EncodingId, Epoch, Filter, Gap, Hub,
-    HubOptions, Publication, Start, StreamPosition, SubscriptionId, SubscriptionOptions, Transmit,
-    Unencodable,
+    HubOptions, Place, Publication, Sequence, Start, StreamPosition, SubscriptionId,
+    SubscriptionOptions, Transmit, Unencodable,
 };
 
 pub(crate) const TEXT: EncodingId = EncodingId(0);
@@ -35,8 +38,21 @@ impl Encode for Text {
         Ok(())
     }
 
-    fn seal(&self, bytes: Bytes, _messages: u32) -> Bytes {
-        bytes
+    /// Appends the place of the block, and how many blocks its sequence has so far.
+    fn seal(&self, bytes: Bytes, _messages: u32, place: Option<Place<'_>>) -> Bytes {
+        let Some(place) = place else {
+            return bytes;
+        };
+        let sequence = Arc::clone(place.sequence).downcast::<AtomicU32>().unwrap();
+        let number = sequence.fetch_add(1, Ordering::Relaxed) + 1;
+        let Place { from, to, .. } = place;
+        [&bytes[..], format!("@{from}-{to}#{number}").as_bytes()]
+            .concat()
+            .into()
+    }
+
+    fn sequence(&self) -> Option<Sequence> {
+        Some(Arc::new(AtomicU32::new(0)))
     }
 }
 

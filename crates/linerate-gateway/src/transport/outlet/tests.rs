@@ -3,7 +3,7 @@ use std::{sync::Arc, task::Context};
 use futures_util::{FutureExt, StreamExt};
 use linerate_budget::{Account, Budget, Consumer};
 use linerate_hub::{
-    Batch, ChannelOptions, Encode, EncodingId, GapCause, Hub, HubOptions, SubscriptionId,
+    Batch, ChannelOptions, Encode, EncodingId, GapCause, Hub, HubOptions, Place, SubscriptionId,
     SubscriptionOptions, Unencodable,
 };
 
@@ -86,7 +86,7 @@ impl Encode for Nothing {
         Ok(())
     }
 
-    fn seal(&self, _: Bytes, _: u32) {}
+    fn seal(&self, _: Bytes, _: u32, _: Option<Place<'_>>) {}
 }
 
 fn channel() -> ChannelName {

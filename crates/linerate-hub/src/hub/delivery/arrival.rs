@@ -65,7 +65,7 @@ impl<B: Clone> Delivery<B> {
         let encoding = group.kind.encoding;
         let encoded = self
             .freezer
-            .encode(channel, encoding, &publications, conflated);
+            .encode(channel, encoding, &publications, conflated, None);
         Some(Block {
             from: 0,
             to: 0,

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use linerate_filter::Limits;
 use linerate_hub::{
-    Batch, Conflate, Encode, EncodingId, Filter, JsonPointer, SlowPolicy, SubscriptionOptions,
-    Unencodable,
+    Batch, Conflate, Encode, EncodingId, Filter, JsonPointer, Place, SlowPolicy,
+    SubscriptionOptions, Unencodable,
 };
 
 use super::random::Random;
@@ -29,7 +29,7 @@ impl Encode for Numbers {
         Ok(())
     }
 
-    fn seal(&self, bytes: Bytes, _messages: u32) -> Bytes {
+    fn seal(&self, bytes: Bytes, _messages: u32, _place: Option<Place<'_>>) -> Bytes {
         bytes
     }
 }
@@ -84,6 +84,7 @@ pub(crate) fn any_options(random: &mut Random, is_conflating: bool) -> Subscript
         conflate: is_conflating.then_some(conflate),
         slow: random.one_of(&slow),
         positioned: random.once_in(4),
+        is_sequenced: false,
         label: random.below(3) as u16,
     }
 }
