@@ -120,6 +120,14 @@ impl Config {
         quarter.min(self.history.total_bytes_max as u64)
     }
 
+    /// Returns the options of compression to negotiate; `None` disables compression.
+    pub(crate) fn deflate(&self) -> Option<linerate::Deflate> {
+        let mut channels = self.namespaces.iter().map(|namespace| &namespace.options);
+        let takeover = self.channel.compression_takeover
+            || channels.any(|options| options.compression_takeover);
+        self.compression.deflate(takeover)
+    }
+
     /// Returns the maximum bytes that compression may use: the limit in `[compression]`, but at
     /// most a quarter of the memory budget.
     pub(crate) fn compression_budget_bytes(&self) -> u64 {

@@ -18,6 +18,7 @@
 //! | `decode` | limits and errors that the decoders of commands share |
 //! | `dialect` | the parts of a client protocol: routes, sessions, encodings |
 //! | `gap` | gaps as JSON |
+//! | `lockstep` | blocks that refer back to earlier blocks of their channel |
 //! | `pieces` | frames of several publications |
 //! | `position` | stream positions as text |
 //! | `query` | subscriptions in the URL of a request |
@@ -33,6 +34,7 @@ pub(crate) mod event_stream;
 mod gap;
 #[cfg(test)]
 mod lines;
+pub(crate) mod lockstep;
 pub(crate) mod native;
 mod pieces;
 pub(crate) mod position;

@@ -77,7 +77,7 @@ impl Admitted {
     /// Returns the options that all WebSockets share.
     fn options(&self) -> Options {
         let mut options = Options::default();
-        options.deflate = self.settings.config.compression.deflate();
+        options.deflate = self.settings.config.deflate();
         let bytes_max = self.settings.config.client.message_bytes_max;
         options.config.limits.message_bytes_max = bytes_max as u64;
         options.send_queue_bytes_max = DATA_BYTES_MAX;

@@ -20,6 +20,8 @@ pub struct ChannelOptions {
     pub batch_bytes_max: usize,
     /// Which queued publications a newer one replaces.
     pub conflate: Option<Conflation>,
+    /// True if compressed publications refer back to earlier ones of the channel.
+    pub compression_takeover: bool,
     /// How to treat a subscriber that has fallen behind.
     pub slow: SlowPolicy,
     /// Maximum number of publications of a channel that each worker keeps for subscribers that have

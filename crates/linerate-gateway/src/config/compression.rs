@@ -26,14 +26,16 @@ pub struct CompressionOptions {
 impl CompressionOptions {
     /// Returns the options to negotiate; `None` disables compression.
     ///
-    /// Our own messages never refer back, because each is compressed once for all its recipients.
-    pub(crate) fn deflate(&self) -> Option<Deflate> {
+    /// With `takeover`, our messages may refer back, but only those that are compressed once for
+    /// all recipients that can follow, outside the connection.
+    pub(super) fn deflate(&self, takeover: bool) -> Option<Deflate> {
         self.enabled.then(|| {
             let mut deflate = Deflate::default();
             deflate.level = self.level;
             deflate.message_bytes_min = self.message_bytes_min;
             deflate.window_bits = 15;
-            deflate.takeover = false;
+            deflate.takeover = takeover;
+            deflate.external_takeover = true;
             deflate.peer_takeover = self.takeover;
             deflate
         })

@@ -5,6 +5,9 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use linerate::{Deflate, Frames};
 use linerate_budget::{Account, Share};
+use linerate_hub::Place;
+
+use super::lockstep::{Follower, Member};
 
 /// What the gateway's hubs hand to clients.
 pub(crate) type Transmit = linerate_hub::Transmit<Arc<Block>>;
@@ -18,6 +21,8 @@ pub(crate) struct Block {
     bytes: Bytes,
     messages: u64,
     compressed: OnceLock<Compressed>,
+    /// The block among those of its channel that it may refer back to.
+    member: Option<Box<Member>>,
 }
 
 #[derive(Debug)]
@@ -35,7 +40,14 @@ impl Block {
             bytes: bytes.into(),
             messages,
             compressed: OnceLock::new(),
+            member: None,
         }
+    }
+
+    /// Sets the place of the block among those for the same subscriptions.
+    pub(crate) fn with_place(mut self, place: &Place<'_>) -> Self {
+        self.member = Member::new(place).map(Box::new);
+        self
     }
 
     /// Returns the encoded bytes.
@@ -68,6 +80,26 @@ impl Block {
             }
         });
         compressed.frames.clone()
+    }
+
+    /// Returns the frames in the shortest form that a client with context takeover can inflate, and
+    /// records that it receives them.
+    pub(crate) fn compressed_after(
+        &self,
+        follower: &mut Follower,
+        deflate: &Deflate,
+        account: &Account,
+    ) -> Frames {
+        let own = (&self.bytes[..], self.messages);
+        let member = self.member.as_ref();
+        let frames = member.and_then(|member| member.frames(own, follower, deflate, account));
+        frames.unwrap_or_else(|| {
+            let frames = self.compressed(deflate, account);
+            if frames.is_compressed() {
+                follower.leave();
+            }
+            frames
+        })
     }
 }
 

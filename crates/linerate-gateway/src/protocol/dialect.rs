@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use linerate_hub::{Batch, ChannelName, Encode, Gap, Place, Unencodable};
+use linerate_hub::{Batch, ChannelName, Encode, Gap, Place, Sequence, Unencodable};
 
 use super::{
     block::Block,
     codes::Disconnect,
     command::Command,
     decode::{DecodeError, Emulation, Limits},
+    lockstep::Lockstep,
     query::{FixedRequest, QueryError},
     reply::ServerMessage,
 };
@@ -188,8 +189,19 @@ impl Encode for &'static Dialect {
         (self.encode)(batch, out)
     }
 
-    fn seal(&self, bytes: Bytes, messages: u32, _: Option<Place<'_>>) -> Arc<Block> {
-        Arc::new(Block::new(bytes, messages.into()))
+    fn seal(&self, bytes: Bytes, messages: u32, place: Option<Place<'_>>) -> Arc<Block> {
+        let block = Block::new(bytes, messages.into());
+        Arc::new(match place {
+            Some(place) => block.with_place(&place),
+            None => block,
+        })
+    }
+
+    fn sequence(&self) -> Option<Sequence> {
+        match self.transport {
+            Transport::WebSocket(_) => Some(Arc::new(Lockstep::new())),
+            Transport::Stream(_) => None,
+        }
     }
 }
 

@@ -82,6 +82,8 @@ impl Requester<'_> {
             options: SubscriptionOptions {
                 positioned: ends_with_gap,
                 scope,
+                // The channels of a pattern may have different options and different readers.
+                is_sequenced: options.compression_takeover && !is_pattern,
                 ..delivery
             },
             from,

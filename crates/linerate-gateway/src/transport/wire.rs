@@ -8,8 +8,9 @@ use std::{
 
 use linerate::{CloseCode, Deflate, Sender};
 use linerate_budget::Account;
+use parking_lot::Mutex;
 
-use crate::protocol::{Block, codes::Disconnect};
+use crate::protocol::{Block, codes::Disconnect, lockstep::Follower};
 
 /// The byte stream to one client. Its methods never block, and are called on the thread of the
 /// client's worker.
@@ -55,6 +56,10 @@ pub(crate) struct WebSocketWire {
     farewell: Farewell,
     /// The options for compressing blocks, if the client can decompress them.
     deflate: Option<Deflate>,
+    /// The blocks in the client's window, if it keeps one. Everything that is sent goes through
+    /// this wire, except for control frames, which are never compressed. The mutex exists only
+    /// because a wire must be `Sync`; it is never contended.
+    follower: Option<Mutex<Follower>>,
     /// The account that compressed blocks are charged to.
     compressed: Account,
 }
@@ -68,11 +73,13 @@ impl WebSocketWire {
         deflate: Option<Deflate>,
         compressed: Account,
     ) -> Self {
-        let deflate = deflate.filter(|_| sender.compression().is_some());
+        let agreed = sender.compression();
+        let can_follow = agreed.is_some_and(Follower::is_possible);
         Self {
             sender,
             farewell,
-            deflate,
+            deflate: deflate.filter(|_| agreed.is_some()),
+            follower: can_follow.then(Mutex::default),
             compressed,
         }
     }
@@ -135,11 +142,18 @@ impl Wire for PendingWire {
 
 impl Wire for WebSocketWire {
     fn send(&self, block: &Block) {
-        let frames = match &self.deflate {
-            Some(deflate) => block.compressed(deflate, &self.compressed),
-            None => block.frames(),
+        let mut follower = self.follower.as_ref().map(Mutex::lock);
+        let frames = match (&self.deflate, &mut follower) {
+            (Some(deflate), Some(follower)) => {
+                block.compressed_after(follower, deflate, &self.compressed)
+            }
+            (Some(deflate), None) => block.compressed(deflate, &self.compressed),
+            (None, _) => block.frames(),
         };
         if let Err(error) = self.sender.try_feed_frames([&frames]) {
+            if let Some(follower) = &mut follower {
+                follower.leave();
+            }
             tracing::debug!(%error, "cannot send to client");
         }
     }

@@ -116,3 +116,76 @@ async fn x01_a_bomb_ends_its_connection_and_no_other() {
     assert_eq!(in_time(closed).await.code, 1009);
     assert_eq!(other.ask(r#"{"id":9,"ping":{}}"#).await["id"], 9);
 }
+
+/// Returns an open gateway with context takeover in all channels, or without.
+async fn with_takeover(takeover: bool) -> Gateway {
+    let history = "history_size = 20\nallow_history = true";
+    let channel = format!("[channel]\ncompression_takeover = {takeover}\n{history}");
+    Gateway::open(&format!("{ON}\n{channel}")).await
+}
+
+#[tokio::test]
+async fn blocks_that_refer_back_are_shorter_than_those_that_do_not() {
+    let mut received = Vec::new();
+    for takeover in [false, true] {
+        let gateway = with_takeover(takeover).await;
+        let (client, counters) = client(Some(Deflate::default()));
+        let mut subscribers = Vec::new();
+        for _ in 0..3 {
+            subscribers.push(gateway.raw(&client, "channel=a").await);
+        }
+        let before = counters.bytes_received();
+        for number in 0..50 {
+            gateway.publish("a", &publication(number)).await;
+            for subscriber in &mut subscribers {
+                assert_takes(subscriber, number..number + 1).await;
+            }
+        }
+        received.push(counters.bytes_received() - before);
+    }
+    assert!(received[1] < received[0] / 3 * 2, "{received:?}");
+}
+
+#[tokio::test]
+async fn clients_that_join_late_or_get_other_messages_inflate_everything() {
+    let gateway = with_takeover(true).await;
+    let mut narrow = Deflate::default();
+    narrow.peer_window_bits = 9;
+    let mut alone = Deflate::default();
+    alone.peer_takeover = false;
+    let options = [Some(Deflate::default()), Some(narrow), Some(alone), None];
+    let clients = options.map(|deflate| client(deflate).0);
+    let mut raw = Vec::new();
+    let mut json = Vec::new();
+    for number in 0..60 {
+        if number % 4 == 0 && number < 40 {
+            let client = &clients[number as usize / 4 % 4];
+            raw.push(gateway.raw(client, "channel=a").await);
+            let mut both = Json::open_as(&gateway, client).await;
+            let reply = both.ask(r#"{"id":1,"connect":{}}"#).await;
+            assert!(reply["connect"]["client"].is_string(), "{reply}");
+            both.subscribe("a").await;
+            both.subscribe("b").await;
+            json.push(both);
+        }
+        gateway.publish("a", &publication(number)).await;
+        for subscriber in &mut raw {
+            assert_takes(subscriber, number..number + 1).await;
+        }
+        let lucky = number as usize % json.len();
+        for subscriber in &mut json {
+            assert_eq!(subscriber.next().await["push"]["pub"]["data"]["id"], number);
+        }
+        // A long reply, which is compressed, between two blocks.
+        let command = r#"{"id":9,"history":{"channel":"a","limit":3}}"#;
+        let reply = json[lucky].ask(command).await;
+        let publications = reply["history"]["publications"].as_array();
+        assert!(publications.is_some_and(|all| !all.is_empty()), "{reply}");
+        if number % 3 == 0 {
+            gateway.publish("b", &publication(number)).await;
+            for subscriber in &mut json {
+                assert_eq!(subscriber.next().await["push"]["channel"], "b");
+            }
+        }
+    }
+}

@@ -86,6 +86,16 @@ impl Frames {
         Self::plain(bytes, messages)
     }
 
+    /// Creates `Frames` from frames that a [`Lockstep`](linerate_proto::deflate::Lockstep) has
+    /// compressed.
+    ///
+    /// They are sent as they are, so they must be sent only on connections that can inflate them at
+    /// this point. `messages` is used only for counting.
+    #[cfg(feature = "deflate")]
+    pub fn danger_from_compressed(bytes: impl Into<Bytes>, messages: u64) -> Self {
+        Self::plain(bytes.into(), messages)
+    }
+
     /// Compresses the messages once for all connections that use compression (RFC 7692); the other
     /// connections get them uncompressed.
     ///
