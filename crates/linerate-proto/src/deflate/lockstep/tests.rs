@@ -1,20 +1,26 @@
 //! Tests that zlib-rs, with one window over all messages, inflates what is compressed here.
 
-use alloc::{format, vec, vec::Vec};
+use alloc::{format, sync::Arc, vec, vec::Vec};
+use core::time::Duration;
 use std::boxed::Box;
 
 use proptest::prelude::*;
 use zlib_rs::{Inflate, InflateFlush};
 
 use super::*;
-use crate::deflate::{Budget, ThreadPool, compressor::TAIL};
+use crate::{
+    Engine, Server,
+    deflate::{Agreement, Budget, Context, Prepared, ThreadPool, compressor::TAIL},
+    engine::MessageKind,
+};
 
 fn options() -> Deflate {
-    let mut options = Deflate::default();
-    options.message_bytes_min = 32;
-    // A budget for each test.
-    options.budget = Box::leak(Box::new(Budget::new(1 << 20)));
-    options
+    Deflate {
+        message_bytes_min: 32,
+        // A budget for each test.
+        budget: Box::leak(Box::new(Budget::new(1 << 20))),
+        ..Deflate::default()
+    }
 }
 
 fn block(payloads: &[Vec<u8>]) -> Vec<u8> {
@@ -321,4 +327,40 @@ fn memory_is_drawn_from_the_budget() {
     assert_eq!(Peer::new().receive(&wire), [quote(1)]);
     drop(stream);
     assert_eq!(budget.used(), 0);
+}
+
+#[test]
+fn a_connection_with_external_takeover_agrees_on_it_and_keeps_nothing() {
+    let options = Deflate {
+        external_takeover: true,
+        ..options()
+    };
+    let context = |takeover| Context {
+        window_bits: 12,
+        takeover,
+    };
+    let agreement = Agreement {
+        sending: context(true),
+        receiving: context(false),
+    };
+    let engine = Engine::new(Server, Arc::default(), Duration::ZERO);
+    let mut engine = engine.with_deflate(agreement, &options, &ThreadPool);
+    assert_eq!(engine.compression(), Some(context(true)));
+    let prepared = Prepared::new(MessageKind::Text, quote(1), &options, &ThreadPool);
+    let mut send = |is_prepared: bool| {
+        let mut wire = vec![];
+        let sent = match is_prepared {
+            true => engine.send_prepared(&mut wire, &prepared),
+            false => engine.send(&mut wire, MessageKind::Text, &quote(1)),
+        };
+        sent.unwrap();
+        wire
+    };
+    // No message refers to the one before it.
+    let first = send(true);
+    assert_eq!(
+        [send(false), send(true), send(false)],
+        [(); 3].map(|()| first.clone())
+    );
+    assert_eq!(options.budget.used(), 0);
 }
