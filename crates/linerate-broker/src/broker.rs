@@ -3,10 +3,11 @@
 use std::{fmt, future::Future, pin::Pin, time::Duration};
 
 use bytes::Bytes;
-use linerate_hub::ChannelName;
+use linerate_hub::{ChannelName, ClientInfo, presence::Counts};
 
 use crate::{
     event::LinkState,
+    presence::PresenceChange,
     registry::Beat,
     request::{History, HistoryRequest, Publish, Published, StreamOptions},
 };
@@ -113,6 +114,53 @@ pub trait Broker: fmt::Debug + Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
+    /// Returns whether the broker stores the presence of clients of all nodes. If it does not, this
+    /// node is the only one.
+    fn stores_presence(&self) -> bool {
+        false
+    }
+
+    /// Stores which clients of this node are present in channels, and which no longer are. An entry
+    /// exists while the node is registered. The changes must concern different clients or channels;
+    /// they are made in any order, and some may have been made if there is an error.
+    ///
+    /// # Errors
+    /// Returns an error if the broker is unavailable or refuses, and [`BrokerError::LeaseEnded`] if
+    /// it has removed the entries of this node. Then call [`reset_presence`](Self::reset_presence)
+    /// and store everything again.
+    fn set_presence<'a>(&'a self, _changes: &'a [PresenceChange]) -> Answer<'a, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// Removes all entries of this node, at the latest when its lease ends.
+    ///
+    /// # Errors
+    /// Returns an error if the broker is unavailable or refuses. Later entries are stored anyway.
+    fn reset_presence(&self) -> Answer<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// Returns the clients of all nodes that are present in a channel.
+    ///
+    /// # Errors
+    /// Returns an error if the broker is unavailable or refuses, or if the entries have more than
+    /// about `bytes_max` bytes.
+    fn presence<'a>(
+        &'a self,
+        _channel: &'a ChannelName,
+        _bytes_max: usize,
+    ) -> Answer<'a, Vec<ClientInfo>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    /// Returns how many clients and users of all nodes are present in a channel.
+    ///
+    /// # Errors
+    /// Returns an error if the broker is unavailable or refuses.
+    fn presence_counts<'a>(&'a self, _channel: &'a ChannelName) -> Answer<'a, Counts> {
+        Box::pin(std::future::ready(Ok(Counts::default())))
+    }
+
     /// Stores a value for all nodes, including those that start later, and replaces the value with
     /// the same `id`. The value may be deleted at `expires_at`, in seconds since 1970; `None` means
     /// never.
@@ -185,6 +233,9 @@ pub enum BrokerError {
         /// How the last attempt to connect ended.
         reason: String,
     },
+    /// The broker has removed the entries of presence of this node.
+    #[error("presence of this node was removed because its lease has ended")]
+    LeaseEnded,
     /// The channel keeps no stream.
     #[error("channel keeps no history")]
     NoHistory,
@@ -196,6 +247,14 @@ pub enum BrokerError {
     PayloadTooLarge {
         /// The size of the payload in bytes.
         bytes: usize,
+        /// The maximum size in bytes.
+        bytes_max: usize,
+    },
+    /// The presence information of a channel does not fit into an answer.
+    #[error(
+        "limit exceeded: presence information is larger than {bytes_max} bytes (presence_bytes_max); use presence_stats for the counts"
+    )]
+    PresenceTooLarge {
         /// The maximum size in bytes.
         bytes_max: usize,
     },

@@ -14,7 +14,7 @@
 use std::{fmt, sync::Arc, thread, time::Duration};
 
 use bytes::Bytes;
-use linerate_hub::ChannelName;
+use linerate_hub::{ChannelName, ClientInfo, presence::Counts};
 use tokio::{
     sync::{Mutex, watch},
     time::{Instant, timeout},
@@ -27,10 +27,12 @@ use crate::{
     ingest::Ingest,
     kind::BrokerKind,
     options::BrokerOptions,
+    presence::PresenceChange,
     registry::Beat,
     request::{History, HistoryRequest, Publish, Published, StreamOptions},
 };
 use dial::Connector;
+use lease::NodeLease;
 use link::Command;
 use loopback::LinkEnded;
 use state::{CurrentLink, NatsState};
@@ -41,8 +43,10 @@ mod dial;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod kept;
+mod lease;
 mod link;
 mod loopback;
+mod presence;
 mod pump;
 mod registry;
 mod servers;
@@ -79,8 +83,7 @@ pub const KIND: BrokerKind = BrokerKind {
 pub struct Nats {
     shared: Arc<NatsState>,
     keys: Mutex<IdempotencyKeys>,
-    /// The number of the node's last beat, if it is known.
-    last_beat: Mutex<Option<u64>>,
+    lease: Mutex<NodeLease>,
     /// Closed when the thread has ended.
     thread: watch::Receiver<()>,
 }
@@ -119,7 +122,7 @@ impl Nats {
         Ok(Self {
             shared,
             keys,
-            last_beat: Mutex::default(),
+            lease: Mutex::default(),
             thread,
         })
     }
@@ -283,13 +286,11 @@ impl Broker for Nats {
     fn beat(&self, details: Bytes) -> Answer<'_, Beat> {
         Box::pin(self.in_time(async move {
             let link = self.shared.current()?;
-            let (subjects, node) = (&self.shared.subjects, &self.shared.node);
-            let mut last = self.last_beat.lock().await;
-            // If no answer arrives, the number is unknown.
-            let beat = link.streams.beat(subjects, node, details, last.take());
-            let (number, beat) = link.answer(beat).await?;
-            *last = Some(number);
-            Ok(beat)
+            self.lease
+                .lock()
+                .await
+                .beat(&self.shared, &link, details)
+                .await
         }))
     }
 
@@ -297,7 +298,58 @@ impl Broker for Nats {
         Box::pin(self.in_time(async move {
             let link = self.shared.current()?;
             let (subjects, node) = (&self.shared.subjects, &self.shared.node);
-            link.answer(link.streams.deregister(subjects, node)).await
+            link.answer(link.streams.deregister(subjects, node)).await?;
+            let mut lease = self.lease.lock().await;
+            lease.reset_presence(&self.shared, Ok(link)).await
+        }))
+    }
+
+    fn stores_presence(&self) -> bool {
+        true
+    }
+
+    fn set_presence<'a>(&'a self, changes: &'a [PresenceChange]) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let link = self.shared.current()?;
+            let mut lease = self.lease.lock().await;
+            let generation = lease.begin_presence(&self.shared, &link).await?;
+            drop(lease);
+            let lease = self.shared.presence_lease(generation);
+            let set = link
+                .streams
+                .set_presence(&self.shared.subjects, lease, changes);
+            link.answer(set).await
+        })
+    }
+
+    fn reset_presence(&self) -> Answer<'_, ()> {
+        Box::pin(self.in_time(async move {
+            let mut lease = self.lease.lock().await;
+            lease
+                .reset_presence(&self.shared, self.shared.current())
+                .await
+        }))
+    }
+
+    fn presence<'a>(
+        &'a self,
+        channel: &'a ChannelName,
+        bytes_max: usize,
+    ) -> Answer<'a, Vec<ClientInfo>> {
+        Box::pin(self.in_time(async move {
+            let link = self.shared.current()?;
+            let present = link
+                .streams
+                .present(&self.shared.subjects, channel, bytes_max);
+            link.answer(present).await
+        }))
+    }
+
+    fn presence_counts<'a>(&'a self, channel: &'a ChannelName) -> Answer<'a, Counts> {
+        Box::pin(self.in_time(async move {
+            let link = self.shared.current()?;
+            let counts = link.streams.present_counts(&self.shared.subjects, channel);
+            link.answer(counts).await
         }))
     }
 

@@ -29,7 +29,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use linerate_hub::ChannelName;
+use linerate_hub::{ChannelName, ClientInfo, presence::Counts};
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout},
@@ -51,6 +51,7 @@ use crate::{
     kind::BrokerKind,
     lock::lock,
     options::BrokerOptions,
+    presence::PresenceChange,
     registry::Beat,
     request::{History, HistoryRequest, Publish, Published, StreamOptions},
     runtime::BrokerThread,
@@ -68,8 +69,10 @@ pub mod fuzzing;
 mod health;
 mod held;
 mod input;
+mod leases;
 mod link;
 mod names;
+mod presence;
 mod registry;
 mod resp;
 mod shards;
@@ -352,11 +355,24 @@ impl Broker for Redis {
     }
 
     fn beat(&self, details: Bytes) -> Answer<'_, Beat> {
-        Box::pin(async move { self.shared.beat(&details).await })
+        Box::pin(async move {
+            let beat = self.shared.beat(&details).await?;
+            let (are_held, ended) = self.shared.renew_leases().await?;
+            if !ended.is_empty() {
+                tokio::spawn(Arc::clone(&self.shared).sweep(ended));
+            }
+            Ok(Beat {
+                has_lost_presence: !are_held,
+                ..beat
+            })
+        })
     }
 
     fn deregister(&self) -> Answer<'_, ()> {
-        Box::pin(self.shared.deregister())
+        Box::pin(async move {
+            self.shared.deregister().await?;
+            self.shared.reset_presence().await
+        })
     }
 
     fn nodes(&self) -> Answer<'_, Vec<String>> {
@@ -365,6 +381,30 @@ impl Broker for Redis {
 
     fn node_details(&self) -> Answer<'_, Vec<Bytes>> {
         Box::pin(self.shared.nodes(Part::Details))
+    }
+
+    fn stores_presence(&self) -> bool {
+        true
+    }
+
+    fn set_presence<'a>(&'a self, changes: &'a [PresenceChange]) -> Answer<'a, ()> {
+        Box::pin(self.shared.set_presence(changes))
+    }
+
+    fn reset_presence(&self) -> Answer<'_, ()> {
+        Box::pin(self.shared.reset_presence())
+    }
+
+    fn presence<'a>(
+        &'a self,
+        channel: &'a ChannelName,
+        bytes_max: usize,
+    ) -> Answer<'a, Vec<ClientInfo>> {
+        Box::pin(async move { self.shared.present(&self.name(channel)?, bytes_max).await })
+    }
+
+    fn presence_counts<'a>(&'a self, channel: &'a ChannelName) -> Answer<'a, Counts> {
+        Box::pin(async move { self.shared.present_counts(&self.name(channel)?).await })
     }
 
     fn keep<'a>(&'a self, id: &'a str, value: Bytes, expires_at: Option<u64>) -> Answer<'a, ()> {

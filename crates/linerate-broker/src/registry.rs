@@ -14,6 +14,9 @@ pub struct Beat {
     pub nodes: usize,
     /// True if the node was not registered before the beat: it is new, or its lease had ended.
     pub is_new: bool,
+    /// True if the broker has removed [entries of presence](crate::Broker::set_presence) of this
+    /// node, because a lease had ended.
+    pub has_lost_presence: bool,
 }
 
 impl Beat {
@@ -21,5 +24,6 @@ impl Beat {
     pub const ALONE: Self = Self {
         nodes: 1,
         is_new: false,
+        has_lost_presence: false,
     };
 }

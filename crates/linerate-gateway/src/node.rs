@@ -16,6 +16,8 @@ mod control;
 mod counts;
 mod dispatch;
 mod emulation;
+mod entries;
+mod flights;
 mod histories;
 mod inbox;
 mod inboxes;
@@ -66,6 +68,7 @@ use control::ControlHandler;
 pub(crate) use counts::Counts;
 pub(crate) use dispatch::{Control, Dispatcher};
 pub(crate) use emulation::{EmulateError, Emulation, Emulations};
+use entries::Entries;
 use histories::Histories;
 use inboxes::Inboxes;
 use interest::Interests;
@@ -171,13 +174,15 @@ impl Node {
         let id = broker.node().to_owned();
         let status = Status::new(id, options.name, counts.clone(), dispatcher.clone());
         let status = Arc::new(status);
-        let cluster = Arc::new(Cluster::new(status.clone(), broker.clone()));
-        let presence = Arc::new(Presence::new(inboxes.clone(), cluster.clone()));
+        let entries = Arc::new(Entries::new(broker.clone()));
+        let cluster = Cluster::new(status.clone(), broker.clone(), entries.clone());
+        let cluster = Arc::new(cluster);
+        let presence = Presence::new(broker.clone(), entries, inboxes.clone(), cluster.clone());
+        let presence = Arc::new(presence);
         let emulations = Emulations::default();
         let responder = Arc::new(Responder {
             emulations: emulations.clone(),
             inboxes: inboxes.clone(),
-            presence: presence.clone(),
         });
         let revocations = Arc::new(ClusterRevocations::new(
             options.revocations_max,
@@ -193,6 +198,7 @@ impl Node {
             all_nodes: AllNodes {
                 cluster: cluster.clone(),
                 namespaces: namespaces.clone(),
+                presence: presence.clone(),
                 responder: responder.clone(),
             },
             histories: Histories::new(broker.clone(), budget.clone(), runtime.clone()),
@@ -239,6 +245,7 @@ impl Node {
         self.spawn(self.cluster.clone().run_beats());
         self.spawn(handler.run(control));
         self.spawn(self.presence.clone().run());
+        self.spawn(self.presence.clone().run_entries());
         self.spawn(overload.run());
         self.spawn(self.revocations.clone().run());
     }

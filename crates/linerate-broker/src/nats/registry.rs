@@ -53,6 +53,7 @@ impl Streams {
         let beat = Beat {
             nodes: usize::try_from(nodes).unwrap_or(usize::MAX),
             is_new: renewed.is_none(),
+            has_lost_presence: false,
         };
         Ok((number, beat))
     }
@@ -101,14 +102,21 @@ impl Streams {
         stream: &Stream,
         subjects: &Subjects,
     ) -> Result<Vec<String>, BrokerError> {
-        let found = stream.info_with_subjects(subjects.beat(None)).await;
-        let found = found.map_err(|error| unavailable(&error))?;
-        let found: Vec<_> = found
-            .try_collect()
-            .await
-            .map_err(|error| unavailable(&error))?;
-        let node = |(subject, _): (String, usize)| Some(subject.rsplit_once('.')?.1.to_owned());
+        let found = self.subjects_of(stream, subjects.beat(None)).await?;
+        let node = |subject: String| Some(subject.rsplit_once('.')?.1.to_owned());
         Ok(found.into_iter().filter_map(node).collect())
+    }
+
+    /// Returns the subjects of the messages in a stream that `filter` matches.
+    pub(super) async fn subjects_of(
+        &self,
+        stream: &Stream,
+        filter: String,
+    ) -> Result<Vec<String>, BrokerError> {
+        let found = stream.info_with_subjects(filter).await;
+        let found = found.map_err(|error| unavailable(&error))?;
+        let subjects = found.map_ok(|(subject, _)| subject).try_collect().await;
+        subjects.map_err(|error| unavailable(&error))
     }
 
     /// Sends a beat. Returns its number, or `None` if the last one is not `last` or the stream does

@@ -1,6 +1,6 @@
 //! Channel names as NATS subjects, and our own subjects and streams.
 
-use linerate_hub::ChannelName;
+use linerate_hub::{ChannelName, ClientInfo};
 use sha1_smol::Sha1;
 
 /// The subject on which nodes talk to each other.
@@ -11,6 +11,12 @@ const NODE_CONTROL: &str = "_linerate.node.";
 
 /// The prefix of the subjects of the beats of nodes.
 const BEAT: &str = "_linerate.beat.";
+
+/// The prefix of the subjects of entries of presence.
+const PRESENCE: &str = "_linerate.presence.";
+
+/// The token for leases among entries of presence, where others have a digest of their channel.
+const LEASES: &str = "leases";
 
 /// The prefix of the subjects on which streams republish their messages, with their offsets.
 const LIVE: &str = "_linerate.live.";
@@ -99,6 +105,52 @@ impl Subjects {
         format!("{BEAT}{}{}", self.prefix, node.unwrap_or("*"))
     }
 
+    /// Returns the subject of all entries of presence.
+    pub(super) fn presence(&self) -> String {
+        self.presence_subject("*", "*.*", "*.*")
+    }
+
+    /// Returns the subject of the entry of a client in a channel.
+    pub(super) fn presence_entry(
+        &self,
+        channel: &ChannelName,
+        node: &str,
+        generation: u64,
+        info: &ClientInfo,
+    ) -> String {
+        let (user, client) = (digest(&info.user), digest(&info.client));
+        let client = format!("{}.{}", &user[..16], &client[..24]);
+        self.presence_subject(
+            &channel_token(channel),
+            &format!("{node}.{generation}"),
+            &client,
+        )
+    }
+
+    /// Returns the subject of the entries in a channel.
+    pub(super) fn presence_in(&self, channel: &ChannelName) -> String {
+        self.presence_subject(&channel_token(channel), "*.*", "*.*")
+    }
+
+    /// Returns the subject of a lease under which a node stores entries.
+    pub(super) fn presence_lease(&self, node: &str, generation: u64) -> String {
+        self.presence_subject(LEASES, &format!("{node}.{generation}"), "-.-")
+    }
+
+    /// Returns the subject of all leases.
+    pub(super) fn presence_leases(&self) -> String {
+        self.presence_subject(LEASES, "*.*", "-.-")
+    }
+
+    /// Returns the subject of a lease and its entries.
+    pub(super) fn presence_of_lease(&self, node: &str, generation: u64) -> String {
+        self.presence_subject("*", &format!("{node}.{generation}"), "*.*")
+    }
+
+    fn presence_subject(&self, channel: &str, lease: &str, client: &str) -> String {
+        format!("{PRESENCE}{}{channel}.{lease}.{client}", self.prefix)
+    }
+
     /// Returns the subject of the value that nodes store under the digest of `id`, or of all values
     /// if `id` is `None`.
     pub(super) fn stored_value(&self, id: Option<&str>) -> String {
@@ -136,6 +188,11 @@ pub(super) fn stream(subject: &str) -> String {
     let mut name: String = "linerate-".chars().chain(chars.map(readable)).collect();
     name.push('-');
     name + &digest(subject)[..24]
+}
+
+/// Returns the token for a channel in subjects of presence.
+fn channel_token(channel: &ChannelName) -> String {
+    digest(channel.as_str())[..24].to_owned()
 }
 
 /// Returns the SHA-1 digest of `text` in hexadecimal digits.

@@ -7,10 +7,10 @@
 //!
 //! `meta` is the publisher and the tags as JSON, or empty.
 
-use bytes::Bytes;
 use linerate_hub::{ClientInfo, Epoch, StreamPosition, publication::PublicationBuilder};
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+
+use crate::presence::InfoJson;
 
 /// A prefix with which no text and no JSON begins.
 const MAGIC: &[u8] = b"\0lr1 ";
@@ -54,7 +54,7 @@ pub(super) fn meta(info: Option<&ClientInfo>, tags: &[(String, String)]) -> Vec<
         return Vec::new();
     }
     let meta = Meta {
-        info: info.map(Info::of),
+        info: info.map(InfoJson::from),
         tags: tags.to_vec(),
     };
     // This fails only for values that a client's info cannot have, because it is JSON already.
@@ -68,7 +68,7 @@ pub(super) fn with_meta(publication: PublicationBuilder, meta: &[u8]) -> Publica
     }
     match serde_json::from_slice::<Meta>(meta) {
         Ok(meta) => publication
-            .with_info(meta.info.map(Info::into_client_info))
+            .with_info(meta.info.map(ClientInfo::from))
             .with_tags(meta.tags),
         Err(_) => publication,
     }
@@ -77,44 +77,9 @@ pub(super) fn with_meta(publication: PublicationBuilder, meta: &[u8]) -> Publica
 #[derive(Deserialize, Serialize)]
 struct Meta {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    info: Option<Info>,
+    info: Option<InfoJson>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tags: Vec<(String, String)>,
-}
-
-#[derive(Deserialize, Serialize)]
-struct Info {
-    user: String,
-    client: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    connection: Option<Box<RawValue>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    channel: Option<Box<RawValue>>,
-}
-
-impl Info {
-    fn of(info: &ClientInfo) -> Self {
-        let raw = |json: &Option<Bytes>| {
-            let text = std::str::from_utf8(json.as_ref()?).ok()?;
-            RawValue::from_string(text.to_owned()).ok()
-        };
-        Self {
-            user: info.user.clone(),
-            client: info.client.clone(),
-            connection: raw(&info.connection),
-            channel: raw(&info.channel),
-        }
-    }
-
-    fn into_client_info(self) -> ClientInfo {
-        let bytes = |json: Box<RawValue>| Bytes::from(String::from(Box::<str>::from(json)));
-        ClientInfo {
-            user: self.user,
-            client: self.client,
-            connection: self.connection.map(bytes),
-            channel: self.channel.map(bytes),
-        }
-    }
 }
 
 #[cfg(test)]

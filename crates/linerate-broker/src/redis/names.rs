@@ -38,6 +38,14 @@ pub(super) struct DurableKeys {
     pub(super) former: Option<StreamKeys>,
 }
 
+/// The keys of the leases under which nodes store presence.
+#[derive(Debug)]
+pub(super) struct LeaseKeys {
+    pub(super) current: String,
+    pub(super) ended: String,
+    pub(super) run: String,
+}
+
 impl Names {
     pub(super) fn new(prefix: &str) -> Self {
         let mut escaped_prefix = String::new();
@@ -84,6 +92,28 @@ impl Names {
     pub(super) fn kept(&self) -> (String, String) {
         let key = |what| format!("{OWN}{what}:{{kept}}{}", self.prefix);
         (key("kept"), key("kept-until"))
+    }
+
+    /// Returns the keys of the leases under which nodes store presence in a shard.
+    pub(super) fn leases(&self, shard: u16) -> LeaseKeys {
+        let key = |what| format!("{OWN}{what}:{{p{shard}}}{}", self.prefix);
+        LeaseKeys {
+            current: key("leases"),
+            ended: key("ended-leases"),
+            run: key("run"),
+        }
+    }
+
+    /// Returns the key of what is stored in a shard under a lease.
+    pub(super) fn entries(&self, shard: u16, lease: &str) -> String {
+        format!("{OWN}entries:{{p{shard}}}{}{lease}", self.prefix)
+    }
+
+    /// Returns the keys of the clients and the users that are present in the channel with the Redis
+    /// name `name`.
+    pub(super) fn present(&self, shard: u16, name: &str) -> (String, String) {
+        let key = |what| format!("{OWN}{what}:{{p{shard}}}{name}");
+        (key("present"), key("present-users"))
     }
 
     /// Returns the name of the channel in which a link of a node publishes to itself. Different

@@ -3,11 +3,8 @@
 
 use ::redis::{FromRedisValue, Script};
 
-use super::state::RedisState;
-use crate::{
-    broker::BrokerError,
-    registry::{Beat, LEASE},
-};
+use super::{leases::lease_ms, state::RedisState};
+use crate::{broker::BrokerError, registry::Beat};
 
 /// What to read about the nodes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -26,7 +23,11 @@ impl RedisState {
         call.arg(&self.node).arg(details).arg(lease_ms());
         let call = async |mut connection| call.invoke_async::<(usize, bool)>(&mut connection).await;
         let (nodes, is_new) = self.commands.run(call).await?;
-        Ok(Beat { nodes, is_new })
+        Ok(Beat {
+            nodes,
+            is_new,
+            has_lost_presence: false,
+        })
     }
 
     /// Ends the lease of this node.
@@ -58,8 +59,4 @@ impl RedisState {
             .flatten()
             .collect())
     }
-}
-
-fn lease_ms() -> u64 {
-    LEASE.as_secs() * 1_000
 }

@@ -13,6 +13,7 @@ use super::{
     dial::Dialer,
     epochs::Epochs,
     health::Health,
+    leases::{Leases, PresenceScripts},
     names::Names,
     subscriptions::SubscriptionKind,
     tls::Trust,
@@ -62,6 +63,7 @@ pub(super) struct RedisState {
     pub(super) options: BrokerOptions,
     pub(super) names: Names,
     pub(super) node: String,
+    pub(super) is_cluster: bool,
     pub(super) is_sharded: bool,
     pub(super) ingest: Arc<dyn Ingest>,
     pub(super) sequencer: Mutex<Sequencer>,
@@ -70,6 +72,8 @@ pub(super) struct RedisState {
     pub(super) dialer: Dialer,
     pub(super) scripts: Scripts,
     pub(super) epochs: Epochs,
+    pub(super) leases: Leases,
+    pub(super) presence: PresenceScripts,
     /// The reason why there was no link the last time.
     pub(super) trouble: Mutex<String>,
 }
@@ -96,6 +100,7 @@ impl RedisState {
         let node = incarnation::random();
         Self {
             names: Names::new(&options.prefix),
+            is_cluster: matches!(address.topology, Topology::Cluster { .. }),
             is_sharded,
             ingest,
             sequencer: Mutex::new(Sequencer::new(options.sequencer, &node)),
@@ -108,6 +113,8 @@ impl RedisState {
             },
             commands: Commands::new(address, trust, options.command_timeout, runtime),
             epochs: Epochs::default(),
+            leases: Leases::default(),
+            presence: PresenceScripts::new(),
             scripts: Scripts::new(word),
             trouble: Mutex::new("not connected yet".to_owned()),
             node,

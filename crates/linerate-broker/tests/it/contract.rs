@@ -11,6 +11,7 @@ use crate::recorder::Recorder;
 
 pub(crate) mod history;
 pub(crate) mod live;
+pub(crate) mod presence;
 pub(crate) mod service;
 
 /// A broker that nodes can be attached to.
@@ -129,6 +130,10 @@ macro_rules! contract {
             service: a_control_message_to_one_node_reaches_only_that_node,
             service: nodes_are_registered_until_they_leave,
             service: a_node_that_falls_silent_is_forgotten,
+            presence: presence_is_that_of_all_nodes,
+            presence: presence_that_is_too_large_is_refused,
+            presence: a_node_that_resets_its_presence_leaves_that_of_others,
+            presence: the_presence_of_a_silent_node_disappears,
             service: what_is_kept_is_there_for_nodes_that_start_later,
             service: any_node_recovers_a_durable_channel,
             service: a_broker_that_was_shut_down_says_so,

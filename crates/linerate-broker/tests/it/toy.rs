@@ -13,11 +13,11 @@ use std::{
 use bytes::Bytes;
 use linerate_broker::{
     BROKERS, Beat, BoxFuture, Broker, BrokerError, BrokerKind, BrokerOptions, ConnectError, Event,
-    Gap, GapReason, History, HistoryRequest, Ingest, LinkState, Publish, Published, SetupError,
-    StreamOptions, idempotency::IdempotencyKeys, incarnation, registry::LEASE,
+    Gap, GapReason, History, HistoryRequest, Ingest, LinkState, PresenceChange, Publish, Published,
+    SetupError, StreamOptions, idempotency::IdempotencyKeys, incarnation, registry::LEASE,
     runtime::BrokerThread, sequencer::Sequencer,
 };
-use linerate_hub::{ChannelName, Publication};
+use linerate_hub::{ChannelName, ClientInfo, Publication, presence::Counts};
 use tokio::{
     sync::broadcast::{self, error::RecvError},
     time::Instant,
@@ -57,13 +57,24 @@ struct State {
     kept: BTreeMap<String, Bytes>,
     /// The last beat of each node, and its details.
     nodes: BTreeMap<String, (Instant, Bytes)>,
+    /// The clients that are present, by channel and client, each with its node.
+    present: BTreeMap<(ChannelName, String), (String, ClientInfo)>,
 }
 
 impl State {
     /// Returns the registered nodes.
     fn nodes(&mut self) -> &mut BTreeMap<String, (Instant, Bytes)> {
         self.nodes.retain(|_, (at, _)| at.elapsed() < LEASE);
+        let nodes = &self.nodes;
+        self.present.retain(|_, (node, _)| nodes.contains_key(node));
         &mut self.nodes
+    }
+
+    /// Returns the clients in a channel.
+    fn present(&mut self, channel: &ChannelName) -> Vec<ClientInfo> {
+        self.nodes();
+        let present = self.present.iter().filter(|((of, _), _)| of == channel);
+        present.map(|(_, (_, info))| info.clone()).collect()
     }
 }
 
@@ -143,6 +154,7 @@ impl Hub {
                 keys: IdempotencyKeys::new(options.idempotency_ttl),
                 kept: BTreeMap::new(),
                 nodes: BTreeMap::new(),
+                present: BTreeMap::new(),
             }),
             events: broadcast::Sender::new(EVENTS_MAX),
         };
@@ -296,8 +308,11 @@ impl Broker for Toy {
             let mut state = self.hub.state();
             let beat = (Instant::now(), details);
             let is_new = state.nodes().insert(self.node.clone(), beat).is_none();
-            let nodes = state.nodes.len();
-            Ok(Beat { nodes, is_new })
+            Ok(Beat {
+                nodes: state.nodes.len(),
+                is_new,
+                has_lost_presence: is_new,
+            })
         })
     }
 
@@ -306,6 +321,71 @@ impl Broker for Toy {
             self.check(0)?;
             self.hub.state().nodes.remove(&self.node);
             Ok(())
+        })
+    }
+
+    fn stores_presence(&self) -> bool {
+        true
+    }
+
+    fn set_presence<'a>(
+        &'a self,
+        changes: &'a [PresenceChange],
+    ) -> BoxFuture<'a, Result<(), BrokerError>> {
+        Box::pin(async move {
+            self.check(0)?;
+            let mut state = self.hub.state();
+            if !state.nodes().contains_key(&self.node) {
+                return Err(BrokerError::LeaseEnded);
+            }
+            for change in changes {
+                let key = (change.channel.clone(), change.info.client.clone());
+                let entry = (self.node.clone(), change.info.clone());
+                match change.is_present {
+                    true => _ = state.present.insert(key, entry),
+                    false => _ = state.present.remove(&key),
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn reset_presence(&self) -> BoxFuture<'_, Result<(), BrokerError>> {
+        Box::pin(async move {
+            self.check(0)?;
+            let present = &mut self.hub.state().present;
+            present.retain(|_, (node, _)| *node != self.node);
+            Ok(())
+        })
+    }
+
+    fn presence<'a>(
+        &'a self,
+        channel: &'a ChannelName,
+        bytes_max: usize,
+    ) -> BoxFuture<'a, Result<Vec<ClientInfo>, BrokerError>> {
+        Box::pin(async move {
+            self.check(0)?;
+            let present = self.hub.state().present(channel);
+            match present.iter().map(ClientInfo::bytes).sum::<usize>() > bytes_max {
+                true => Err(BrokerError::PresenceTooLarge { bytes_max }),
+                false => Ok(present),
+            }
+        })
+    }
+
+    fn presence_counts<'a>(
+        &'a self,
+        channel: &'a ChannelName,
+    ) -> BoxFuture<'a, Result<Counts, BrokerError>> {
+        Box::pin(async move {
+            self.check(0)?;
+            let present = self.hub.state().present(channel);
+            let users: HashSet<_> = present.iter().map(|info| &info.user).collect();
+            Ok(Counts {
+                clients: present.len(),
+                users: users.len(),
+            })
         })
     }
 

@@ -152,8 +152,7 @@ async fn broadcast(node: &Arc<Node>, request: request::Broadcast) -> Answer {
 
 async fn presence(node: &Arc<Node>, request: request::Channel) -> Answer {
     let channel = present(node, &request.channel)?;
-    let people = node.all_nodes.presence(&channel).await;
-    let people = people.map_err(|error| ApiError::new(106, error))?;
+    let people = node.all_nodes.presence(&channel).await?;
     let people = people.iter();
     let presence = people.map(|info| (info.client.clone(), ClientReply::from(info)));
     Ok(Outcome::Presence {
@@ -163,10 +162,10 @@ async fn presence(node: &Arc<Node>, request: request::Channel) -> Answer {
 
 async fn presence_stats(node: &Arc<Node>, request: request::Channel) -> Answer {
     let channel = present(node, &request.channel)?;
-    let stats = node.all_nodes.presence_stats(&channel).await;
+    let stats = node.all_nodes.presence_stats(&channel).await?;
     Ok(Outcome::PresenceStats {
-        num_clients: stats.clients,
-        num_users: stats.users,
+        num_clients: stats.clients as u64,
+        num_users: stats.users as u64,
     })
 }
 

@@ -223,6 +223,7 @@ impl From<BrokerError> for ApiError {
     fn from(error: BrokerError) -> Self {
         match error {
             BrokerError::NoHistory => Self::not_available(error),
+            BrokerError::PresenceTooLarge { .. } => Self::new(106, error),
             BrokerError::PayloadTooLarge { .. } => Self::bad_request(error),
             _ => Self::internal(error),
         }

@@ -1,14 +1,11 @@
-//! Requests to all nodes, including this one, and how their answers are combined.
+//! Requests that concern all nodes, and how their answers are combined.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-    time::SystemTime,
-};
+use std::{collections::HashMap, sync::Arc, time::SystemTime};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
-use linerate_hub::{ChannelName, ClientInfo};
+use linerate_broker::BrokerError;
+use linerate_hub::{ChannelName, ClientInfo, presence::Counts};
 
 use super::{
     cluster::{
@@ -17,7 +14,7 @@ use super::{
     },
     emulation::EmulateError,
     namespaces::NamespaceTable,
-    presence::weight,
+    presence::Presence,
     responder::Responder,
 };
 use crate::protocol::codes::{Disconnect, Unsubscribe};
@@ -27,74 +24,33 @@ use crate::protocol::codes::{Disconnect, Unsubscribe};
 pub(crate) struct AllNodes {
     pub(super) cluster: Arc<Cluster>,
     pub(super) namespaces: Arc<NamespaceTable>,
+    pub(super) presence: Arc<Presence>,
     pub(super) responder: Arc<Responder>,
-}
-
-/// The presence information of a channel does not fit into an answer.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[error(
-    "limit exceeded: presence information is larger than {bytes_max} bytes (presence_bytes_max); use presence_stats for the counts"
-)]
-pub(crate) struct PresenceTooLarge {
-    /// The maximum number of bytes.
-    pub bytes_max: usize,
-}
-
-/// The number of clients present in a channel, in the whole cluster.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct PresenceStats {
-    /// The number of connections.
-    pub clients: u64,
-    /// The number of distinct users.
-    pub users: u64,
 }
 
 impl AllNodes {
     /// Returns the clients present in a channel, on all nodes.
     ///
     /// # Errors
-    /// The answer would exceed the channel's `presence_bytes_max`.
+    /// The answer would exceed the channel's `presence_bytes_max`, or the broker is unavailable.
     pub(crate) async fn presence(
         &self,
         channel: &ChannelName,
-    ) -> Result<Vec<ClientInfo>, PresenceTooLarge> {
-        let bytes_max = self
-            .namespaces
-            .current()
-            .options(channel)
-            .presence_bytes_max;
-        let ask = NodeRequest::Presence {
-            channel: channel.to_string(),
-            bytes_max,
-        };
-        let (mut people, mut bytes_left) = (Vec::new(), bytes_max);
-        for answer in self.survey(ask).await {
-            let part = match answer {
-                Answer::Presence(part) => part,
-                Answer::PresenceTooLarge => return Err(PresenceTooLarge { bytes_max }),
-                _ => continue,
-            };
-            for info in part.into_iter().map(ClientInfo::from) {
-                let left = bytes_left.checked_sub(weight(&info));
-                bytes_left = left.ok_or(PresenceTooLarge { bytes_max })?;
-                people.push(info);
-            }
-        }
-        Ok(people)
+    ) -> Result<Vec<ClientInfo>, BrokerError> {
+        let namespaces = self.namespaces.current();
+        let bytes_max = namespaces.options(channel).presence_bytes_max;
+        self.presence.clients(channel, bytes_max).await
     }
 
     /// Returns how many clients and users are present in a channel, on all nodes.
-    pub(crate) async fn presence_stats(&self, channel: &ChannelName) -> PresenceStats {
-        let channel = channel.to_string();
-        let (mut stats, mut hashes) = (PresenceStats::default(), HashSet::new());
-        for answer in self.survey(NodeRequest::PresenceStats { channel }).await {
-            if let Answer::PresenceStats { clients, users } = answer {
-                stats.clients += clients;
-                hashes.extend(users);
-            }
-        }
-        stats.users = hashes.len() as u64;
-        stats
+    ///
+    /// # Errors
+    /// The broker is unavailable.
+    pub(crate) async fn presence_stats(
+        &self,
+        channel: &ChannelName,
+    ) -> Result<Counts, BrokerError> {
+        self.presence.counts(channel).await
     }
 
     /// Returns the channels with subscribers on any node, sorted by name, with their number of

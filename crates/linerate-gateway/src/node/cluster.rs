@@ -4,7 +4,6 @@
 //! the answer whether the registry has as many nodes as it knows. A survey asks other nodes, and
 //! waits for the answers of those that are known, up to a deadline.
 
-mod flights;
 pub(crate) mod members;
 pub(crate) mod message;
 pub(crate) mod surveys;
@@ -19,8 +18,11 @@ use linerate_broker::{Beat, Broker, BrokerError};
 use parking_lot::{Mutex, MutexGuard};
 use tracing::{debug, warn};
 
-use super::status::{NodeInfo, Status};
-use flights::Flights;
+use super::{
+    entries::Entries,
+    flights::Flights,
+    status::{NodeInfo, Status},
+};
 use members::{BEAT_INTERVAL, Members};
 use message::{Answer, Body, Message, NodeRequest};
 use surveys::Surveys;
@@ -35,17 +37,19 @@ pub(crate) struct Cluster {
     broker: Arc<dyn Broker>,
     members: Mutex<Members>,
     surveys: Mutex<Surveys>,
-    flights: Flights,
+    flights: Flights<Arc<[Answer]>>,
+    entries: Arc<Entries>,
 }
 
 impl Cluster {
-    pub(super) fn new(this: Arc<Status>, broker: Arc<dyn Broker>) -> Self {
+    pub(super) fn new(this: Arc<Status>, broker: Arc<dyn Broker>, entries: Arc<Entries>) -> Self {
         Self {
             this,
             broker,
             members: Mutex::default(),
             surveys: Mutex::default(),
             flights: Flights::default(),
+            entries,
         }
     }
 
@@ -91,8 +95,8 @@ impl Cluster {
             let (cluster, nodes, ask) = (self.clone(), nodes.clone(), ask.clone());
             async move { cluster.ask(nodes, None, ask).await.into() }.boxed()
         };
-        match self.flights.join(&ask, depart) {
-            Some(flight) => flight.await.to_vec(),
+        match ask.question() {
+            Some(question) => self.flights.join(question, depart).await.to_vec(),
             None => self.ask(nodes, None, ask).await,
         }
     }
@@ -116,16 +120,9 @@ impl Cluster {
         };
         let _close = CloseOnDrop(self, request);
         let mut answers = Vec::new();
-        let mut bytes_left = ask.presence_bytes_max();
         let collect = async {
             self.send(to, Body::Request { request, ask }).await;
             while let Some(answer) = parts.recv().await {
-                // Each node limits its own answer, but the sum must be limited here.
-                let Some(left) = bytes_left.checked_sub(answer.presence_bytes()) else {
-                    answers.push(Answer::PresenceTooLarge);
-                    return;
-                };
-                bytes_left = left;
                 answers.push(answer);
             }
         };
@@ -181,6 +178,9 @@ impl Cluster {
         // Serializing to memory fails only for maps with keys that are not strings; there are none.
         let details = serde_json::to_vec(&self.this.info()).unwrap_or_default();
         let beat = self.broker.beat(details.into()).await?;
+        if beat.has_lost_presence {
+            self.entries.restore();
+        }
         let must_read = self.record_beat(beat);
         if beat.is_new {
             self.say(Body::Hello).await;

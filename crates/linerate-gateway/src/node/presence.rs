@@ -1,10 +1,17 @@
-//! Presence of clients in the channels of this node, and the notices about who joins and leaves.
+//! Presence of clients in channels, and the notices about who joins and leaves.
+//!
+//! A broker that several nodes share stores who is present. This node then stores its own clients
+//! there, and reads those of all nodes with one request.
 
-use std::{collections::VecDeque, hash::BuildHasher, sync::Arc, time::Instant};
+use std::{collections::VecDeque, sync::Arc, time::Instant};
 
 use bytes::Bytes;
-use foldhash::quality::FixedState;
-use linerate_hub::{ChannelName, ClientInfo, presence};
+use futures_util::FutureExt;
+use linerate_broker::{Broker, BrokerError, PresenceChange};
+use linerate_hub::{
+    ChannelName, ClientInfo,
+    presence::{self, Counts},
+};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tracing::warn;
@@ -15,6 +22,8 @@ use super::{
         Cluster,
         message::{Body, ClientRecord, PresenceMessage},
     },
+    entries::Entries,
+    flights::Flights,
     inbox::JobRefusal,
     inboxes::Inboxes,
     shard::{Member, Shard},
@@ -31,11 +40,14 @@ const MOVES_A_MESSAGE: usize = 256;
 static BUSY_WORKERS: LogLimiter = LogLimiter::new();
 static FLOODS: LogLimiter = LogLimiter::new();
 
-/// The clients present in each channel of this node. Clients of all nodes are told who joins and
-/// leaves.
+/// The clients present in each channel. Clients of all nodes are told who joins and leaves.
 #[derive(Debug)]
 pub(crate) struct Presence {
     here: Mutex<presence::Presence>,
+    entries: Arc<Entries>,
+    broker: Arc<dyn Broker>,
+    lists: Flights<Result<Arc<[ClientInfo]>, BrokerError>>,
+    counts: Flights<Result<Counts, BrokerError>>,
     moves: Moves,
     inboxes: Inboxes,
     cluster: Arc<Cluster>,
@@ -48,18 +60,19 @@ struct Moves {
     arrived: Notify,
 }
 
-/// A client has joined or left a channel.
-#[derive(Clone, Debug)]
-struct PresenceChange {
-    channel: ChannelName,
-    info: ClientInfo,
-    has_come: bool,
-}
-
 impl Presence {
-    pub(super) fn new(inboxes: Inboxes, cluster: Arc<Cluster>) -> Self {
+    pub(super) fn new(
+        broker: Arc<dyn Broker>,
+        entries: Arc<Entries>,
+        inboxes: Inboxes,
+        cluster: Arc<Cluster>,
+    ) -> Self {
         Self {
             here: Mutex::default(),
+            entries,
+            broker,
+            lists: Flights::default(),
+            counts: Flights::default(),
             moves: Moves::default(),
             inboxes,
             cluster,
@@ -69,13 +82,12 @@ impl Presence {
     /// Records that a client has joined a channel.
     pub(super) fn came(&self, channel: ChannelName, info: &ClientInfo, is_announced: bool) {
         self.here.lock().join(channel.clone(), info.clone());
-        if is_announced {
-            self.moves.push(PresenceChange {
-                channel,
-                info: info.clone(),
-                has_come: true,
-            });
-        }
+        let change = PresenceChange {
+            channel,
+            info: info.clone(),
+            is_present: true,
+        };
+        self.record(change, is_announced);
     }
 
     /// Records that a client has left a channel.
@@ -84,32 +96,73 @@ impl Presence {
             return;
         };
         self.here.lock().leave(channel.as_str(), &info.client);
-        if member.is_announced {
-            self.moves.push(PresenceChange {
-                channel,
-                info: *info,
-                has_come: false,
-            });
-        }
+        let change = PresenceChange {
+            channel,
+            info: *info,
+            is_present: false,
+        };
+        self.record(change, member.is_announced);
     }
 
-    /// Returns the clients in a channel; `None` if they would take more than `bytes_max` bytes in
-    /// an answer.
-    pub(super) fn clients(&self, channel: &str, bytes_max: usize) -> Option<Vec<ClientInfo>> {
-        let here = self.here.lock();
-        let mut bytes_left = bytes_max;
-        for info in here.members(channel) {
-            bytes_left = bytes_left.checked_sub(weight(info))?;
+    fn record(&self, change: PresenceChange, is_announced: bool) {
+        if is_announced {
+            self.moves.push(change.clone());
         }
-        Some(here.members(channel).cloned().collect())
+        self.entries.push(change);
     }
 
-    /// Returns the number of clients in a channel, and a hash for each distinct user that is the
-    /// same on all nodes.
-    pub(super) fn stats(&self, channel: &str) -> (u64, Vec<u64>) {
-        let (here, hashes) = (self.here.lock(), FixedState::default());
-        let users = here.users(channel).map(|user| hashes.hash_one(user));
-        (here.counts(channel).clients as u64, users.collect())
+    /// Returns the clients in a channel, on all nodes.
+    ///
+    /// # Errors
+    /// They would take more than `bytes_max` bytes in an answer, or the broker is unavailable.
+    pub(super) async fn clients(
+        &self,
+        channel: &ChannelName,
+        bytes_max: usize,
+    ) -> Result<Vec<ClientInfo>, BrokerError> {
+        if !self.broker.stores_presence() {
+            let here = self.here.lock();
+            check_size(here.members(channel.as_str()), bytes_max)?;
+            return Ok(here.members(channel.as_str()).cloned().collect());
+        }
+        let question = self.question(channel).await;
+        let list = self.lists.join(question, || {
+            let (broker, channel) = (self.broker.clone(), channel.clone());
+            async move {
+                let clients = broker.presence(&channel, bytes_max).await?;
+                check_size(clients.iter(), bytes_max)?;
+                Ok(clients.into())
+            }
+            .boxed()
+        });
+        Ok(list.await?.to_vec())
+    }
+
+    /// Returns how many clients and users are in a channel, on all nodes.
+    ///
+    /// # Errors
+    /// The broker is unavailable.
+    pub(super) async fn counts(&self, channel: &ChannelName) -> Result<Counts, BrokerError> {
+        if !self.broker.stores_presence() {
+            return Ok(self.here.lock().counts(channel.as_str()));
+        }
+        let question = self.question(channel).await;
+        let counts = self.counts.join(question, || {
+            let (broker, channel) = (self.broker.clone(), channel.clone());
+            async move { broker.presence_counts(&channel).await }.boxed()
+        });
+        counts.await
+    }
+
+    /// Waits until the broker has what was recorded before, so that a client that has joined finds
+    /// itself. Returns the key of requests that may share an answer.
+    async fn question(&self, channel: &ChannelName) -> String {
+        format!("{} {channel}", self.entries.stored().await)
+    }
+
+    /// Stores at the broker who is present on this node. Never returns.
+    pub(super) async fn run_entries(self: Arc<Self>) {
+        self.entries.run(&self.here).await;
     }
 
     /// Reports who joins and leaves to clients and to other nodes. Never returns.
@@ -131,7 +184,7 @@ impl Presence {
             Some(PresenceChange {
                 channel,
                 info: moved.info.into(),
-                has_come: moved.has_come,
+                is_present: moved.has_come,
             })
         };
         self.tell(moves.into_iter().filter_map(known).collect());
@@ -151,8 +204,21 @@ impl Presence {
     }
 }
 
+/// Checks that clients take at most `bytes_max` bytes in an answer.
+fn check_size<'a>(
+    clients: impl Iterator<Item = &'a ClientInfo>,
+    bytes_max: usize,
+) -> Result<(), BrokerError> {
+    let mut bytes_left = bytes_max;
+    for info in clients {
+        let left = bytes_left.checked_sub(weight(info));
+        bytes_left = left.ok_or(BrokerError::PresenceTooLarge { bytes_max })?;
+    }
+    Ok(())
+}
+
 /// Returns the approximate size of a client's entry in an answer, in bytes.
-pub(super) fn weight(info: &ClientInfo) -> usize {
+fn weight(info: &ClientInfo) -> usize {
     /// Field names, quotes and commas, and the client ID once more as a key.
     const FRAME_BYTES: usize = 100;
     let optional = [&info.connection, &info.channel];
@@ -207,20 +273,18 @@ impl Shard {
             };
             for follower in &channel.followers {
                 if let Some(client) = self.clients.get(follower) {
-                    client.outlet.notify(moved.notice());
+                    client.outlet.notify(notice(moved));
                 }
             }
         }
     }
 }
 
-impl PresenceChange {
-    fn notice(&self) -> Notice {
-        let (channel, info) = (self.channel.clone(), self.info.clone());
-        match self.has_come {
-            true => Notice::Join { channel, info },
-            false => Notice::Leave { channel, info },
-        }
+fn notice(moved: &PresenceChange) -> Notice {
+    let (channel, info) = (moved.channel.clone(), moved.info.clone());
+    match moved.is_present {
+        true => Notice::Join { channel, info },
+        false => Notice::Leave { channel, info },
     }
 }
 
@@ -229,7 +293,7 @@ impl From<&PresenceChange> for PresenceMessage {
         Self {
             channel: moved.channel.to_string(),
             info: ClientRecord::from(&moved.info),
-            has_come: moved.has_come,
+            has_come: moved.is_present,
         }
     }
 }

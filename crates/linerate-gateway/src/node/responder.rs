@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashMap,
-    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -12,16 +11,15 @@ use linerate_hub::ChannelName;
 
 use super::{
     Notice,
-    cluster::message::{Answer, ClientRecord, ConnectionSelector, NodeRequest},
+    cluster::message::{Answer, ConnectionSelector, NodeRequest},
     emulation::Emulations,
     inboxes::Inboxes,
-    presence::Presence,
     shard::Shard,
 };
 use crate::protocol::codes::{Disconnect, Unsubscribe};
 
-/// The maximum number of people, channels or users in one part of an answer, so that messages
-/// between nodes stay small.
+/// The maximum number of channels in one part of an answer, so that messages between nodes stay
+/// small.
 const PART_LEN: usize = 1_000;
 
 /// Answers requests on behalf of this node.
@@ -29,7 +27,6 @@ const PART_LEN: usize = 1_000;
 pub(crate) struct Responder {
     pub(super) emulations: Emulations,
     pub(super) inboxes: Inboxes,
-    pub(super) presence: Arc<Presence>,
 }
 
 impl Responder {
@@ -41,23 +38,6 @@ impl Responder {
                 let data = BASE64_STANDARD.decode(data).unwrap_or_default();
                 let is_taken = self.emulations.deliver(&session, data.into()).is_ok();
                 vec![Answer::Count(u64::from(is_taken))]
-            }
-            NodeRequest::Presence { channel, bytes_max } => {
-                match self.presence.clients(&channel, bytes_max) {
-                    Some(people) => {
-                        let people: Vec<_> = people.iter().map(ClientRecord::from).collect();
-                        parts(people, Answer::Presence)
-                    }
-                    None => vec![Answer::PresenceTooLarge],
-                }
-            }
-            NodeRequest::PresenceStats { channel } => {
-                let (clients, users) = self.presence.stats(&channel);
-                let stats = |users| Answer::PresenceStats { clients: 0, users };
-                let mut answers = parts(users, stats);
-                let users = Vec::new();
-                answers.push(Answer::PresenceStats { clients, users });
-                answers
             }
             _ => vec![Answer::Count(self.notify_all(ask).await)],
         }
@@ -122,10 +102,7 @@ impl NodeRequest {
             | Self::Refresh { whom, .. }
             | Self::Subscribe { whom, .. }
             | Self::Unsubscribe { whom, .. } => Some(whom),
-            Self::Channels { .. }
-            | Self::Emulate { .. }
-            | Self::Presence { .. }
-            | Self::PresenceStats { .. } => None,
+            Self::Channels { .. } | Self::Emulate { .. } => None,
         }
     }
 
@@ -166,10 +143,7 @@ impl NodeRequest {
                     },
                 })
                 .collect(),
-            Self::Channels { .. }
-            | Self::Emulate { .. }
-            | Self::Presence { .. }
-            | Self::PresenceStats { .. } => Vec::new(),
+            Self::Channels { .. } | Self::Emulate { .. } => Vec::new(),
         }
     }
 }
@@ -243,9 +217,9 @@ mod tests {
 
     #[test]
     fn long_answers_come_in_parts() {
-        let people = |count: usize| vec![Default::default(); count];
-        assert_eq!(parts(people(0), Answer::Presence).len(), 1);
-        assert_eq!(parts(people(PART_LEN), Answer::Presence).len(), 1);
-        assert_eq!(parts(people(PART_LEN + 1), Answer::Presence).len(), 2);
+        let channels = |count: usize| vec![Default::default(); count];
+        assert_eq!(parts(channels(0), Answer::Channels).len(), 1);
+        assert_eq!(parts(channels(PART_LEN), Answer::Channels).len(), 1);
+        assert_eq!(parts(channels(PART_LEN + 1), Answer::Channels).len(), 2);
     }
 }

@@ -9,7 +9,7 @@ mod subscribe;
 mod writes;
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, HashSet, VecDeque},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -20,12 +20,12 @@ use std::{
 use bytes::Bytes;
 use linerate_broker::{
     Beat, BoxFuture, Broker, BrokerError, Event, History, HistoryRequest, Ingest, LinkState,
-    Publish, Published, StreamOptions,
+    PresenceChange, Publish, Published, StreamOptions,
 };
 use linerate_budget::Budget;
 use linerate_hub::{
     Batch, ChannelName, ChannelOptions, ClientId, ClientInfo, Encode, EncodingId, Place,
-    Publication, SubscriptionOptions, Unencodable,
+    Publication, SubscriptionOptions, Unencodable, presence::Counts,
 };
 use linerate_testkit::PATIENCE;
 use parking_lot::Mutex;
@@ -76,6 +76,8 @@ impl Encode for Lines {
 pub(crate) struct Bus {
     nodes: Mutex<Vec<(String, Arc<Dispatcher>)>>,
     registered: Mutex<BTreeMap<String, Bytes>>,
+    /// The clients that are present, by channel and client, each with its node.
+    present: Mutex<BTreeMap<(ChannelName, String), (String, ClientInfo)>>,
     calls: Mutex<Vec<String>>,
     /// If set, subscribing waits for this notification.
     pub(crate) gate: Mutex<Option<Arc<Notify>>>,
@@ -107,6 +109,13 @@ impl Bus {
     /// Removes a node from the registry, as if its lease had ended.
     pub(crate) fn end_lease(&self, node: &str) {
         self.registered.lock().remove(node);
+        self.present.lock().retain(|_, (of, _)| of != node);
+    }
+
+    fn present(&self, channel: &ChannelName) -> Vec<ClientInfo> {
+        let present = self.present.lock();
+        let present = present.iter().filter(|((of, _), _)| of == channel);
+        present.map(|(_, (_, info))| info.clone()).collect()
     }
 
     /// Stores a revocation without notifying any node.
@@ -231,8 +240,11 @@ impl Broker for Seat {
             self.bus.check()?;
             let mut registered = self.bus.registered.lock();
             let is_new = registered.insert(self.node.clone(), details).is_none();
-            let nodes = registered.len();
-            Ok(Beat { nodes, is_new })
+            Ok(Beat {
+                nodes: registered.len(),
+                is_new,
+                has_lost_presence: is_new,
+            })
         })
     }
 
@@ -240,6 +252,66 @@ impl Broker for Seat {
         Box::pin(async move {
             self.bus.end_lease(&self.node);
             self.bus.check()
+        })
+    }
+
+    fn stores_presence(&self) -> bool {
+        true
+    }
+
+    fn set_presence<'a>(
+        &'a self,
+        changes: &'a [PresenceChange],
+    ) -> BoxFuture<'a, Result<(), BrokerError>> {
+        Box::pin(async move {
+            self.bus.check()?;
+            if !self.bus.registered.lock().contains_key(&self.node) {
+                return Err(BrokerError::LeaseEnded);
+            }
+            let mut present = self.bus.present.lock();
+            for change in changes {
+                let key = (change.channel.clone(), change.info.client.clone());
+                let entry = (self.node.clone(), change.info.clone());
+                match change.is_present {
+                    true => _ = present.insert(key, entry),
+                    false => _ = present.remove(&key),
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn reset_presence(&self) -> BoxFuture<'_, Result<(), BrokerError>> {
+        Box::pin(async move {
+            let mut present = self.bus.present.lock();
+            present.retain(|_, (of, _)| *of != self.node);
+            Ok(())
+        })
+    }
+
+    fn presence<'a>(
+        &'a self,
+        channel: &'a ChannelName,
+        _: usize,
+    ) -> BoxFuture<'a, Result<Vec<ClientInfo>, BrokerError>> {
+        Box::pin(async move {
+            self.bus.check()?;
+            Ok(self.bus.present(channel))
+        })
+    }
+
+    fn presence_counts<'a>(
+        &'a self,
+        channel: &'a ChannelName,
+    ) -> BoxFuture<'a, Result<Counts, BrokerError>> {
+        Box::pin(async move {
+            self.bus.check()?;
+            let present = self.bus.present(channel);
+            let users: HashSet<_> = present.iter().map(|info| &info.user).collect();
+            Ok(Counts {
+                clients: present.len(),
+                users: users.len(),
+            })
         })
     }
 

@@ -266,7 +266,7 @@ impl Context {
     pub(super) async fn presence(self, channel: ChannelName) -> Result<Answer, ClientError> {
         match self.gate.worker.node().all_nodes.presence(&channel).await {
             Ok(people) => Ok(Answer::Presence(people)),
-            Err(error) => Err(ClientError::LIMIT_EXCEEDED.with_message(error.to_string())),
+            Err(error) => Err(of_broker(error)),
         }
     }
 
@@ -277,7 +277,8 @@ impl Context {
             .node()
             .all_nodes
             .presence_stats(&channel)
-            .await;
+            .await
+            .map_err(of_broker)?;
         let count = |count| u32::try_from(count).unwrap_or(u32::MAX);
         Ok(Answer::PresenceStats {
             clients: count(stats.clients),
@@ -353,6 +354,9 @@ fn of_broker(error: BrokerError) -> ClientError {
     match error {
         BrokerError::NoHistory => ClientError::NOT_AVAILABLE,
         BrokerError::Overloaded => ClientError::INTERNAL.with_message(error.to_string()),
+        BrokerError::PresenceTooLarge { .. } => {
+            ClientError::LIMIT_EXCEEDED.with_message(error.to_string())
+        }
         BrokerError::PayloadTooLarge { .. } => {
             ClientError::LIMIT_EXCEEDED.with_message(format!("limit exceeded: {error}"))
         }

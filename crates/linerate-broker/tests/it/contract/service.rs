@@ -76,7 +76,8 @@ pub(crate) async fn nodes_are_registered_until_they_leave<S: Service>(service: &
         return;
     }
     let beat = async |node: &Node, details: &'static str| {
-        let Beat { nodes, is_new } = node.broker.beat(details.into()).await.unwrap();
+        let beat = node.broker.beat(details.into()).await.unwrap();
+        let Beat { nodes, is_new, .. } = beat;
         (nodes, is_new)
     };
     assert!(one.broker.nodes().await.unwrap().is_empty());

@@ -85,15 +85,6 @@ pub(crate) enum NodeRequest {
         /// The command, in base64.
         data: String,
     },
-    /// List the clients present in a channel.
-    Presence {
-        channel: String,
-        /// The maximum size of the answer in bytes.
-        #[serde(default = "unbounded")]
-        bytes_max: usize,
-    },
-    /// Count the clients and users present in a channel.
-    PresenceStats { channel: String },
     /// Change the expiry of connections, in seconds since the Unix epoch.
     Refresh {
         whom: ConnectionSelector,
@@ -137,40 +128,14 @@ pub(crate) enum Answer {
     Channels(Vec<(String, u64)>),
     /// The number of affected connections.
     Count(u64),
-    /// The clients present on the node.
-    Presence(Vec<ClientRecord>),
-    /// The number of clients present on the node, and hashes of their users.
-    PresenceStats { clients: u64, users: Vec<u64> },
-    /// The presence information of the node exceeds the limit.
-    PresenceTooLarge,
-}
-
-/// The limit for requests of a node that does not send one.
-const fn unbounded() -> usize {
-    usize::MAX
-}
-
-impl Answer {
-    /// Returns the approximate size of the presence information, in bytes.
-    pub(super) fn presence_bytes(&self) -> usize {
-        let bytes = |person: &ClientRecord| {
-            let optional = [&person.connection, &person.channel].into_iter().flatten();
-            let optional = optional.map(String::len).sum::<usize>();
-            person.user.len() + person.client.len() + optional
-        };
-        match self {
-            Self::Presence(people) => people.iter().map(bytes).sum(),
-            _ => 0,
-        }
-    }
 }
 
 impl NodeRequest {
-    /// Returns the maximum size of the presence information, in bytes.
-    pub(super) const fn presence_bytes_max(&self) -> usize {
+    /// Returns the key of a request that changes nothing, whose answer callers can share.
+    pub(super) fn question(&self) -> Option<String> {
         match self {
-            Self::Presence { bytes_max, .. } => *bytes_max,
-            _ => usize::MAX,
+            Self::Channels { pattern } => Some(pattern.clone()),
+            _ => None,
         }
     }
 }
@@ -228,9 +193,8 @@ mod tests {
 
     #[test]
     fn what_one_node_says_another_understands() {
-        let ask = NodeRequest::Presence {
-            channel: "news".to_owned(),
-            bytes_max: 1_000,
+        let ask = NodeRequest::Channels {
+            pattern: "news".to_owned(),
         };
         let said = Message {
             from: "a".to_owned(),

@@ -5,11 +5,13 @@ use std::{
     time::Duration,
 };
 
+use linerate_hub::presence::Counts;
+
 use super::{Bus, channel, connect, node_on, present, until};
 use crate::{
     auth::{Revocation, Target},
     config::{Loader, Namespaces},
-    node::{ConnectionSelector, EmulateError, Node, Notice, Worker, all_nodes::PresenceStats},
+    node::{ConnectionSelector, EmulateError, Node, Notice, Worker},
     protocol::codes::{Disconnect, Unsubscribe},
 };
 
@@ -51,6 +53,7 @@ async fn presence_is_that_of_all_nodes() {
             .await
             .unwrap();
     }
+    settle(&pair).await;
     for node in &pair.nodes {
         let mut clients: Vec<_> = node.all_nodes.presence(&channel("room")).await.unwrap();
         clients.sort_by(|a, b| a.client.cmp(&b.client));
@@ -58,8 +61,8 @@ async fn presence_is_that_of_all_nodes() {
         assert_eq!((&*clients[0].client, &*clients[1].client), ("1", "2"));
         let stats = node.all_nodes.presence_stats(&channel("room")).await;
         assert_eq!(
-            stats,
-            PresenceStats {
+            stats.unwrap(),
+            Counts {
                 clients: 2,
                 users: 1
             }
@@ -329,6 +332,7 @@ async fn presence_that_is_too_large_is_an_error_and_its_numbers_are_not() {
         memos.push(come(&pair.workers[0], format!("a{number}")).await);
         memos.push(come(&pair.workers[1], format!("b{number}")).await);
     }
+    settle(&pair).await;
     // The presence of each node fits, and so does the sum.
     for node in &pair.nodes {
         assert_eq!(
@@ -343,6 +347,7 @@ async fn presence_that_is_too_large_is_an_error_and_its_numbers_are_not() {
     for number in 4..7 {
         memos.push(come(&pair.workers[0], format!("a{number}")).await);
     }
+    settle(&pair).await;
     for node in &pair.nodes {
         let error = node.all_nodes.presence(&channel("room")).await.unwrap_err();
         assert!(error.to_string().contains("1024"), "{error}");
@@ -350,8 +355,68 @@ async fn presence_that_is_too_large_is_an_error_and_its_numbers_are_not() {
             node.all_nodes
                 .presence_stats(&channel("room"))
                 .await
+                .unwrap()
                 .clients,
             11
         );
     }
+}
+
+/// Waits until the broker has what the nodes have recorded so far: a node that is asked waits for
+/// its own clients.
+async fn settle(pair: &Pair) {
+    for node in &pair.nodes {
+        let counts = node.all_nodes.presence_stats(&channel("room")).await;
+        counts.unwrap();
+    }
+}
+
+async fn clients_in_room(node: &Node) -> Vec<String> {
+    let clients = node.all_nodes.presence(&channel("room")).await.unwrap();
+    clients.into_iter().map(|info| info.client).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn presence_of_a_node_that_has_ended_disappears_and_that_of_a_stalled_one_returns() {
+    let pair = pair().await;
+    let mut memos = Vec::new();
+    for (worker, client) in pair.workers.iter().zip(["1", "2"]) {
+        let (id, memo) = connect(worker, "ada", client);
+        worker
+            .subscribe(id, present("room", "ada", client))
+            .await
+            .unwrap();
+        memos.push(memo);
+    }
+    let [here, there] = &pair.nodes;
+    settle(&pair).await;
+    assert_eq!(clients_in_room(there).await.len(), 2);
+    pair.bus.end_lease(there.status.id());
+    assert_eq!(clients_in_room(here).await, ["1"]);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(clients_in_room(here).await, ["1", "2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn presence_survives_a_broker_that_is_unavailable() {
+    let pair = pair().await;
+    let [one, other] = [0, 1].map(|index: usize| {
+        let client = (index + 1).to_string();
+        let (id, memo) = connect(&pair.workers[index], "ada", &client);
+        (id, memo, client)
+    });
+    for (worker, (id, _, client)) in pair.workers.iter().zip([&one, &other]) {
+        let subscribe = present("room", "ada", client);
+        worker.subscribe(*id, subscribe).await.unwrap();
+    }
+    settle(&pair).await;
+    assert_eq!(clients_in_room(&pair.nodes[1]).await.len(), 2);
+    pair.bus.is_away.store(true, Ordering::SeqCst);
+    let error = pair.nodes[0].all_nodes.presence(&channel("room")).await;
+    assert!(error.is_err());
+    pair.workers[0].disconnect(one.0);
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    pair.bus.is_away.store(false, Ordering::SeqCst);
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(clients_in_room(&pair.nodes[1]).await, ["2"]);
 }
