@@ -96,6 +96,16 @@ impl Pair {
     }
 }
 
+/// Starts NATS with JetStream; `None` if it is not installed.
+fn start_nats() -> Option<ServerProcess> {
+    let port = free_port();
+    ServerProcess::start("nats-server", port, |folder| {
+        let store = format!("--store_dir={}", folder.display());
+        let port = format!("-p={port}");
+        vec!["-a=127.0.0.1".to_owned(), port, "-js".to_owned(), store]
+    })
+}
+
 async fn publish(arguments: &[&str]) -> Output {
     publish_input(arguments, "").await
 }
@@ -123,9 +133,7 @@ async fn two_servers_on_one_redis_are_one_service() {
 
 #[tokio::test]
 async fn two_servers_on_one_nats_are_one_service() {
-    let port = free_port();
-    let arguments = |_: &std::path::Path| vec!["-a=127.0.0.1".to_owned(), format!("-p={port}")];
-    let Some(nats) = ServerProcess::start("nats-server", port, arguments) else {
+    let Some(nats) = start_nats() else {
         return;
     };
     let url = format!("nats://{}", nats.address());
@@ -498,17 +506,7 @@ async fn revoked_tokens_are_kept_in_redis() {
 
 #[tokio::test]
 async fn revoked_tokens_are_kept_in_nats() {
-    let port = free_port();
-    let arguments = |folder: &std::path::Path| {
-        let store = format!("--store_dir={}", folder.display());
-        vec![
-            "-js".to_owned(),
-            store,
-            "-a=127.0.0.1".to_owned(),
-            format!("-p={port}"),
-        ]
-    };
-    if let Some(nats) = ServerProcess::start("nats-server", port, arguments) {
+    if let Some(nats) = start_nats() {
         revoked_everywhere(&format!("nats://{}", nats.address())).await;
     }
 }
