@@ -1,7 +1,7 @@
 //! Very many subscribers of many nodes, on one machine: `make million`.
 //!
-//! A process may open only so many files, so there are as many nodes, and processes of subscribers,
-//! as it takes. All nodes have one real Redis. The subscribers connect, publications reach all
+//! The open files of a process are limited, so there are many nodes, and as many processes of
+//! subscribers. All nodes have one real Redis. The subscribers connect, publications reach all
 //! channels, and a part of the nodes is restarted meanwhile. In the end, every subscriber must have
 //! received every publication of its channel, or have been told that it missed some.
 //!
@@ -123,7 +123,7 @@ pub(crate) fn run(arguments: &Arguments, linerate: &Path, files_max: Option<u64>
         }
         Ok(())
     })?;
-    // Whoever missed something finds out with the next publication, so all channels have one more.
+    // Subscribers notice with the next publication what they missed, so all channels have one more.
     let last = feed.published() + round;
     let after = stage.deliveries("after", |stage| stage.wait_for_feed(&feed, last))?;
     let published = feed.stop()?;
@@ -258,7 +258,7 @@ impl Stage {
     }
 }
 
-/// Tells what happens, and notices when nothing does.
+/// Prints the progress, and notices when there is none.
 struct Progress {
     told: Instant,
     /// The newest value, and since when it has been the same.

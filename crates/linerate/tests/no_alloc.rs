@@ -40,8 +40,8 @@ async fn echo(mut ws: WebSocket, _: Request) -> Result<()> {
     Ok(())
 }
 
-/// tokio's list of the tasks that have yielded. It begins without memory in each `block_on`, of which
-/// a program has one.
+/// tokio's list of the tasks that have yielded. It begins without memory in each `block_on`, of
+/// which a program has one.
 const FIRST_YIELD: u64 = 1;
 
 /// Runs rounds until the connection is warm, and asserts that further ones allocate nothing.

@@ -34,7 +34,7 @@ fn main() -> kit::Result {
     })
 }
 
-/// A room that disconnects whoever does not keep up, because a publication must not be lost.
+/// Creates a room that disconnects slow subscribers, because no publication may be lost.
 fn room() -> Room {
     let mut options = RoomOptions::default();
     options.backlog_bytes_max = BACKLOG_BYTES_MAX;

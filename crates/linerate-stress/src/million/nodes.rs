@@ -14,6 +14,9 @@ use crate::serve::process::ServerProcess;
 /// The memory budget of a node, in bytes.
 const MEMORY_BYTES_MAX: u64 = 4 << 30;
 
+/// How long a node may take to disconnect its clients and exit, while all others are busy.
+const DRAIN_MAX: Duration = Duration::from_secs(120);
+
 /// The running nodes, and the CPU time of those that have ended.
 pub(super) struct Nodes {
     plan: Plan,
@@ -44,7 +47,7 @@ impl Nodes {
     pub(super) fn restart(&mut self, number: u32) -> Result<()> {
         let node = self.nodes.remove(number as usize);
         self.cpu_of_ended += node.process().cpu()?;
-        node.drain()?;
+        node.drain_within(DRAIN_MAX)?;
         let node = self.start_one(number)?;
         self.nodes.insert(number as usize, node);
         Ok(())
@@ -88,9 +91,10 @@ pub(super) fn anonymous_bytes(process: linerate_harness::process::Process) -> Re
 
 fn configuration(plan: Plan, address: Ipv4Addr, redis: &str) -> String {
     let (port, connections_max) = (plan.port, plan.connections_max());
-    // A million idle clients cause 40,000 pings a second with the usual interval of 25 s, and without
-    // these 30,000 TCP probes. Many of the probes are due at the same tick of the kernel, which drops
-    // those that do not fit into the queue of the loopback interface (net.core.netdev_max_backlog).
+    // A million idle clients cause 40,000 pings a second with the usual interval of 25 s, and
+    // without these 30,000 TCP probes. Many of the probes are due at the same tick of the kernel,
+    // which drops those that do not fit into the queue of the loopback interface
+    // (net.core.netdev_max_backlog).
     format!(
         r#"
 [server]

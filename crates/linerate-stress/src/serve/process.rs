@@ -147,16 +147,24 @@ impl ServerProcess {
         thread::sleep(Duration::from_millis(100));
         // The second signal disconnects all clients. It fails if the server has already exited.
         _ = self.signal(Signal::TERM);
-        self.wait()
+        self.wait(END_MAX)
     }
 
     /// Tells the server to disconnect its clients and exit, and waits for that.
     ///
     /// # Errors
     /// If the server has already exited, or does not exit in time.
-    pub(crate) fn drain(mut self) -> Result<()> {
+    pub(crate) fn drain(self) -> Result<()> {
+        self.drain_within(END_MAX)
+    }
+
+    /// The same for a server that may take up to `time_max` to exit.
+    ///
+    /// # Errors
+    /// If the server has already exited, or does not exit in time.
+    pub(crate) fn drain_within(mut self, time_max: Duration) -> Result<()> {
         self.signal_to_end()?;
-        self.wait()
+        self.wait(time_max)
     }
 
     fn signal_to_end(&mut self) -> Result<()> {
@@ -164,8 +172,12 @@ impl ServerProcess {
         self.signal(Signal::TERM)
     }
 
-    fn wait(mut self) -> Result<()> {
-        ensure!(self.child.wait(END_MAX), "server did not exit in time");
+    fn wait(mut self, time_max: Duration) -> Result<()> {
+        let seconds = time_max.as_secs();
+        ensure!(
+            self.child.wait(time_max),
+            "server did not exit within {seconds} s"
+        );
         Ok(())
     }
 }
