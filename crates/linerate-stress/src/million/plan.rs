@@ -95,7 +95,7 @@ impl Plan {
         total / channels + u64::from(u64::from(channel) < total % channels)
     }
 
-    /// Returns the arguments that [`parse`](Self::parse) reads.
+    /// Returns the plan as arguments of a process of subscribers.
     pub(crate) fn arguments(&self) -> [String; 4] {
         [
             self.subscribers,

@@ -30,7 +30,7 @@ impl Turn {
     /// Returns whether other connections must get their turn before this one continues.
     #[inline]
     pub(super) const fn is_over(self) -> bool {
-        self.0 >= Self::PARTS
+        self.0 == Self::PARTS
     }
 
     pub(super) const fn count_read(&mut self, size: ReadSize) {
