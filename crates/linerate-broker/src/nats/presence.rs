@@ -202,11 +202,7 @@ impl Streams {
         let message = PublishMessage::build()
             .payload(entry)
             .expected_stream(subject::stream(&subjects.presence()));
-        let acknowledged = match self.context.send_publish(subject, message).await {
-            Ok(acknowledgement) => acknowledgement.await,
-            Err(error) => Err(error),
-        };
-        match acknowledged {
+        match self.send_acknowledged(subject, message).await {
             Ok(_) => Ok(()),
             // The server has lost the stream, and with it what this node had stored.
             Err(error) if error.kind() == PublishErrorKind::StreamNotFound => {

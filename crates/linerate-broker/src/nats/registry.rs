@@ -1,8 +1,8 @@
 //! The registry of nodes in NATS: a stream that holds the newest beat of each node for as long as
 //! its lease lasts, by the clock of the server.
 //!
-//! Nobody watches the stream: a watcher receives each beat of each node. Its number of subjects,
-//! which a beat reads, shows whether nodes have joined or left.
+//! No node watches the stream, because a watcher receives each beat of each node. Its number of
+//! subjects, which a beat reads, shows whether nodes have joined or left.
 
 use async_nats::jetstream::{
     context::PublishErrorKind,
@@ -134,15 +134,8 @@ impl Streams {
         if let Some(last) = last {
             message = message.expected_last_subject_sequence(last);
         }
-        let sent = self
-            .context
-            .send_publish(subjects.beat(Some(node)), message)
-            .await;
-        let acknowledged = match sent {
-            Ok(acknowledgement) => acknowledgement.await,
-            Err(error) => Err(error),
-        };
-        match acknowledged {
+        let subject = subjects.beat(Some(node));
+        match self.send_acknowledged(subject, message).await {
             Ok(acknowledgement) => Ok(Some(acknowledgement.sequence)),
             Err(error) => match error.kind() {
                 PublishErrorKind::StreamNotFound | PublishErrorKind::WrongLastSequence => Ok(None),

@@ -10,8 +10,9 @@ use async_nats::{
     datetime,
     jetstream::{
         self, Context, ErrorCode,
-        context::{CreateStreamErrorKind, GetStreamErrorKind, PublishErrorKind},
+        context::{CreateStreamErrorKind, GetStreamErrorKind, PublishError, PublishErrorKind},
         message::PublishMessage,
+        publish::PublishAck,
         stream::{Config, DiscardPolicy, Info, Republish, RetentionPolicy, StorageType, Stream},
     },
 };
@@ -366,12 +367,8 @@ impl Streams {
         if let Some(key) = &publish.idempotency_key {
             message = message.message_id(wire::message_id(key));
         }
-        let sent = self.context.send_publish(durable.subject.clone(), message);
-        let acknowledged = match sent.await {
-            Ok(acknowledgement) => acknowledgement.await,
-            Err(error) => Err(error),
-        };
-        match acknowledged {
+        let subject = durable.subject.clone();
+        match self.send_acknowledged(subject, message).await {
             Ok(acknowledgement) => Ok(Some(acknowledgement.sequence)),
             Err(error) => match error.kind() {
                 PublishErrorKind::StreamNotFound => Ok(None),
@@ -388,6 +385,15 @@ impl Streams {
                 _ => Err(BrokerError::refused(error)),
             },
         }
+    }
+
+    /// Sends a message and waits until a stream has stored it.
+    pub(super) async fn send_acknowledged(
+        &self,
+        subject: String,
+        message: PublishMessage,
+    ) -> Result<PublishAck, PublishError> {
+        self.context.send_publish(subject, message).await?.await
     }
 }
 
