@@ -35,8 +35,8 @@ const SENT_BYTES: usize = 16 << 10;
 /// The default of `message_bytes_max`.
 const RECEIVED_BYTES_MAX: usize = 1 << 20;
 
-/// How long a turn of a connection may take whose input is not messages: 256 Pings, 1,024 fragments
-/// or 64 KiB that are inflated.
+/// How long a turn of a connection may take whose input is not messages: 255 control frames or
+/// fragments, or 64 KiB that are inflated.
 const TURN: Duration = Duration::from_micros(50);
 
 const ABUSES: [(Abuse, usize); 7] = [

@@ -100,6 +100,7 @@ pub(crate) fn run(arguments: &Arguments, linerate: &Path, files_max: Option<u64>
     );
     let redis = RedisServer::start().context("Redis is not installed")?;
     let mut stage = Stage {
+        start: Instant::now(),
         nodes: Nodes::start(plan, linerate, redis.url())?,
         crowds: Crowds::start(plan)?,
         redis,
@@ -152,6 +153,7 @@ pub(crate) fn run(arguments: &Arguments, linerate: &Path, files_max: Option<u64>
 
 /// Everything that runs.
 struct Stage {
+    start: Instant,
     nodes: Nodes,
     crowds: Crowds,
     redis: RedisServer,
@@ -159,7 +161,7 @@ struct Stage {
 
 impl Stage {
     fn usage(&self) -> Result<Usage> {
-        Usage::now(&self.nodes, &self.crowds, &self.redis)
+        Usage::now(self.start, &self.nodes, &self.crowds, &self.redis)
     }
 
     /// Connects the subscribers, as many as there is memory for. Returns whether it was short.
@@ -202,10 +204,8 @@ impl Stage {
         work(self)?;
         self.crowds.look()?;
         let used = self.usage()?.since(&before);
-        let seen = self.crowds.seen.clone();
-        let mut all = seen_before;
-        all.then(seen.clone());
-        self.crowds.seen = all;
+        let seen = std::mem::replace(&mut self.crowds.seen, seen_before);
+        self.crowds.seen.then(seen.clone());
         Ok(Deliveries { name, seen, used })
     }
 

@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use linerate_harness::process::Process;
 
 use super::plan::Plan;
 use crate::serve::process::ServerProcess;
@@ -17,7 +18,8 @@ const MEMORY_BYTES_MAX: u64 = 4 << 30;
 /// How long a node may take to disconnect its clients and exit, while all others are busy.
 const DRAIN_MAX: Duration = Duration::from_secs(120);
 
-/// The running nodes, and the CPU time of those that have ended.
+/// The running nodes, and the CPU time of those that have ended, without what they needed to
+/// disconnect their clients.
 pub(super) struct Nodes {
     plan: Plan,
     linerate: PathBuf,
@@ -84,7 +86,7 @@ impl Nodes {
 }
 
 /// Returns the memory of a process that it shares with no other, in bytes.
-pub(super) fn anonymous_bytes(process: linerate_harness::process::Process) -> Result<u64> {
+pub(super) fn anonymous_bytes(process: Process) -> Result<u64> {
     let bytes = process.status()?.bytes("RssAnon:");
     bytes.context("a process has no memory figures")
 }

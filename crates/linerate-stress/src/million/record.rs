@@ -5,7 +5,7 @@ use std::{fmt::Write as _, time::Duration};
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::{plan::Plan, report::CrowdReport, usage::Growth};
+use super::{plan::Plan, report::CrowdReport, usage::Usage};
 
 /// Everything that was measured.
 pub(super) struct Record {
@@ -17,11 +17,11 @@ pub(super) struct Record {
     /// True if the machine had no memory for more subscribers.
     pub(super) is_memory_short: bool,
     pub(super) published: u64,
-    pub(super) connecting: Growth,
-    /// The growth from no subscriber to all of them, once memory has settled.
-    pub(super) connected: Growth,
+    pub(super) connecting: Usage,
+    /// What was added from no subscriber to all of them, once memory has settled.
+    pub(super) connected: Usage,
     /// What is used while nothing happens.
-    pub(super) idle: Growth,
+    pub(super) idle: Usage,
     pub(super) deliveries: [Deliveries; 3],
     /// Everything that subscribers have seen.
     pub(super) seen: CrowdReport,
@@ -31,7 +31,7 @@ pub(super) struct Record {
 pub(super) struct Deliveries {
     pub(super) name: &'static str,
     pub(super) seen: CrowdReport,
-    pub(super) used: Growth,
+    pub(super) used: Usage,
 }
 
 impl Record {
@@ -143,10 +143,6 @@ impl Record {
 
     /// Returns the figures as JSON.
     pub(super) fn json(&self) -> Result<String> {
-        let seen = CrowdReport {
-            delays_us: self.seen.delays_us.clone(),
-            ..self.seen.clone()
-        };
         let value = json!({
             "subscribers": self.subscribers,
             "channels": self.plan.channels,
@@ -155,11 +151,11 @@ impl Record {
             "restarts": self.restarts,
             "is_memory_short": self.is_memory_short,
             "published": self.published,
-            "connecting": growth(&self.connecting),
-            "connected": growth(&self.connected),
-            "idle": growth(&self.idle),
+            "connecting": used(&self.connecting),
+            "connected": used(&self.connected),
+            "idle": used(&self.idle),
             "deliveries": self.deliveries.iter().map(Deliveries::json).collect::<Vec<_>>(),
-            "seen": serde_json::to_value(seen)?,
+            "seen": serde_json::to_value(&self.seen)?,
             "is_complete": self.is_complete(),
         });
         Ok(serde_json::to_string_pretty(&value)? + "\n")
@@ -181,21 +177,21 @@ impl Deliveries {
             "p50_us": p50,
             "p99_us": p99,
             "max_us": max,
-            "used": growth(&self.used),
+            "used": used(&self.used),
         })
     }
 }
 
-fn growth(growth: &Growth) -> Value {
+fn used(used: &Usage) -> Value {
     json!({
-        "seconds": growth.time.as_secs_f64(),
-        "nodes_bytes": growth.nodes_bytes,
-        "clients_bytes": growth.crowds_bytes,
-        "redis_bytes": growth.redis_bytes,
-        "kernel_bytes": growth.kernel_bytes,
-        "nodes_cpu_s": growth.nodes_cpu.as_secs_f64(),
-        "clients_cpu_s": growth.crowds_cpu.as_secs_f64(),
-        "redis_cpu_s": growth.redis_cpu.as_secs_f64(),
+        "seconds": used.time.as_secs_f64(),
+        "nodes_bytes": used.nodes_bytes,
+        "clients_bytes": used.crowds_bytes,
+        "redis_bytes": used.redis_bytes,
+        "kernel_bytes": used.kernel_bytes,
+        "nodes_cpu_s": used.nodes_cpu.as_secs_f64(),
+        "clients_cpu_s": used.crowds_cpu.as_secs_f64(),
+        "redis_cpu_s": used.redis_cpu.as_secs_f64(),
     })
 }
 
@@ -203,6 +199,6 @@ fn micros(time: Duration, count: u64) -> String {
     format!("{} µs", time.as_micros() / u128::from(count.max(1)))
 }
 
-fn share(cpu: Duration, growth: &Growth) -> f64 {
-    cpu.as_secs_f64() / growth.time.as_secs_f64() * 100.0
+fn share(cpu: Duration, used: &Usage) -> f64 {
+    cpu.as_secs_f64() / used.time.as_secs_f64() * 100.0
 }

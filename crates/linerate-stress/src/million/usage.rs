@@ -1,4 +1,4 @@
-//! What everything uses at one moment.
+//! What everything uses.
 
 use std::time::{Duration, Instant};
 
@@ -8,10 +8,11 @@ use linerate_testkit::server::RedisServer;
 
 use super::{crowds::Crowds, nodes::Nodes};
 
-/// The memory in bytes and the CPU time of all processes, and the memory of the kernel.
+/// What has been used since the start, or between two moments: the memory in bytes and the CPU time
+/// of all processes, and the memory of the kernel.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Usage {
-    pub(super) at: Instant,
+    pub(super) time: Duration,
     pub(super) nodes_bytes: u64,
     pub(super) crowds_bytes: u64,
     pub(super) redis_bytes: u64,
@@ -22,7 +23,13 @@ pub(super) struct Usage {
 }
 
 impl Usage {
-    pub(super) fn now(nodes: &Nodes, crowds: &Crowds, redis: &RedisServer) -> Result<Self> {
+    /// Returns what has been used since `start`.
+    pub(super) fn now(
+        start: Instant,
+        nodes: &Nodes,
+        crowds: &Crowds,
+        redis: &RedisServer,
+    ) -> Result<Self> {
         let info = redis.cli(&["INFO"]);
         let figure = |wanted: &str| -> Result<f64> {
             let mut fields = info.lines().filter_map(|line| line.trim().split_once(':'));
@@ -33,7 +40,7 @@ impl Usage {
         };
         let redis_cpu = figure("used_cpu_sys")? + figure("used_cpu_user")?;
         Ok(Self {
-            at: Instant::now(),
+            time: start.elapsed(),
             nodes_bytes: nodes.memory_bytes()?,
             crowds_bytes: crowds.memory_bytes()?,
             redis_bytes: figure("used_memory_rss")? as u64,
@@ -45,9 +52,9 @@ impl Usage {
     }
 
     /// Returns what has been added since an earlier moment, and the CPU time in between.
-    pub(super) fn since(&self, before: &Self) -> Growth {
-        Growth {
-            time: self.at - before.at,
+    pub(super) fn since(&self, before: &Self) -> Self {
+        Self {
+            time: self.time.saturating_sub(before.time),
             nodes_bytes: self.nodes_bytes.saturating_sub(before.nodes_bytes),
             crowds_bytes: self.crowds_bytes.saturating_sub(before.crowds_bytes),
             redis_bytes: self.redis_bytes.saturating_sub(before.redis_bytes),
@@ -57,17 +64,4 @@ impl Usage {
             redis_cpu: self.redis_cpu.saturating_sub(before.redis_cpu),
         }
     }
-}
-
-/// What was added between two moments.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Growth {
-    pub(super) time: Duration,
-    pub(super) nodes_bytes: u64,
-    pub(super) crowds_bytes: u64,
-    pub(super) redis_bytes: u64,
-    pub(super) kernel_bytes: u64,
-    pub(super) nodes_cpu: Duration,
-    pub(super) crowds_cpu: Duration,
-    pub(super) redis_cpu: Duration,
 }

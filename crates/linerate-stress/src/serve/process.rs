@@ -60,8 +60,8 @@ impl ServerProcess {
         Self::start_in(directory, command, &["--config", &file])
     }
 
-    /// The same, with the priority of this process, and with its fate: the node is also told to end
-    /// if this process is killed.
+    /// Starts a node with this configuration and with the priority of this process. The node is
+    /// also told to end if this process is killed.
     pub(crate) fn start_equal_node(linerate: &Path, configuration: &str) -> Result<Self> {
         let directory = tempfile::tempdir()?;
         let file = write_configuration(&directory, configuration)?;
@@ -158,7 +158,8 @@ impl ServerProcess {
         self.drain_within(END_MAX)
     }
 
-    /// The same for a server that may take up to `time_max` to exit.
+    /// Tells the server to disconnect its clients and exit, and waits for that for up to
+    /// `time_max`.
     ///
     /// # Errors
     /// If the server has already exited, or does not exit in time.
