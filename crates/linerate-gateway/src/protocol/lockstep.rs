@@ -166,8 +166,8 @@ impl Member {
 
     /// Returns the frames of the block, which is given as bytes and number of messages, in the
     /// shortest form that the follower's client can inflate, and records that they are sent.
-    /// Returns `None` if there is no such form. Forms are charged to `account` as long as the block
-    /// lasts.
+    /// Returns `None` if the client can inflate none of them. Forms are charged to `account` as
+    /// long as the block lasts.
     pub(super) fn frames(
         &self,
         block: (&[u8], u64),
