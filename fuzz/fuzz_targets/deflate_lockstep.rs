@@ -46,7 +46,10 @@ impl Client {
         self.held += positions.1 - positions.0;
         self.end = positions.1;
         let seen = feed(&mut self.engine, &wire, Cuts::Whole).seen;
-        assert!(seen == plain(block), "received something other than was sent");
+        assert!(
+            seen == plain(block),
+            "received something other than was sent"
+        );
     }
 }
 
