@@ -85,10 +85,14 @@ impl Pair {
             .api("channels", json!({"pattern": "demo:*"}))
             .await;
         assert_eq!(channels["channels"]["demo:news"]["num_clients"], 2);
-        let stats = self.servers[1]
-            .api("presence_stats", json!({"channel": "demo:news"}))
-            .await;
-        assert_eq!(stats["num_clients"], 2);
+        // The nodes store at the broker who is present as soon as they are registered there.
+        let stored = async {
+            let ask = json!({"channel": "demo:news"});
+            while self.servers[1].api("presence_stats", ask.clone()).await["num_clients"] != 2 {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(PATIENCE, stored).await.unwrap();
         let presence = self.servers[1]
             .api("presence", json!({"channel": "demo:news"}))
             .await;

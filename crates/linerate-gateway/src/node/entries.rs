@@ -38,7 +38,8 @@ pub(crate) struct Entries {
     broker: Arc<dyn Broker>,
     queue: Mutex<Queue>,
     arrived: Notify,
-    /// How many of the changes that were ever queued have been stored, or dropped.
+    /// How many of the changes that were ever queued are stored, or were dropped before everything
+    /// was stored again.
     stored: watch::Sender<u64>,
 }
 
@@ -110,26 +111,32 @@ impl Entries {
                 // Read after the changes were taken, so that it is newer than they are.
                 batch.extend(present(&here.lock(), &channel));
             }
-            match batch.is_empty() {
-                true => self.arrived.notified().await,
-                false => {
-                    self.store(newest(batch)).await;
-                    self.stored.send_replace(taken);
-                }
+            let is_idle = batch.is_empty() && unrestored.is_empty();
+            if !batch.is_empty() && !self.store(newest(batch)).await {
+                continue;
+            }
+            if unrestored.is_empty() {
+                self.stored.send_replace(taken);
+            }
+            if is_idle {
+                self.arrived.notified().await;
             }
         }
     }
 
-    async fn store(&self, changes: Vec<PresenceChange>) {
+    /// Stores changes. Returns `false` if everything must be stored again instead.
+    async fn store(&self, changes: Vec<PresenceChange>) -> bool {
         loop {
             match self.broker.set_presence(&changes).await {
-                Ok(()) => return,
-                Err(BrokerError::LeaseEnded) => return self.restore(),
-                Err(error) => debug!(%error, "cannot store the presence of clients"),
+                Ok(()) => return true,
+                Err(BrokerError::LeaseEnded) => self.restore(),
+                Err(error) => {
+                    debug!(%error, "cannot store the presence of clients");
+                    sleep(RETRY).await;
+                }
             }
-            sleep(RETRY).await;
             if self.queue.lock().must_restore {
-                return;
+                return false;
             }
         }
     }
