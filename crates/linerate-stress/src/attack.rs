@@ -111,7 +111,7 @@ impl Abuse {
     pub(crate) const fn has_twin(self) -> bool {
         matches!(
             self,
-            Self::DearFilters | Self::Hoard | Self::Pages | Self::SlowReaders
+            Self::DearFilters | Self::Hoard | Self::Pages | Self::SlowReaders | Self::Undecided
         )
     }
 
@@ -139,7 +139,7 @@ impl Abuse {
             Self::Stalled => Box::new(stalled::Stalled(Peers::new(server, peers))),
             Self::Streams => Box::new(streams::Streams(Peers::new(server, peers))),
             Self::Tls => Box::new(tls::Connects::new(server)?),
-            Self::Undecided => Box::new(undecided::Undecided(Peers::new(server, peers))),
+            Self::Undecided => Box::new(undecided::Undecided::new(server, peers, is_twin)),
             Self::Waiting => Box::new(waiting::Waiting {
                 server,
                 count: peers,

@@ -39,6 +39,10 @@ const RECEIVED_BYTES_MAX: usize = 1 << 20;
 /// fragments, or 64 KiB that are inflated.
 const TURN: Duration = Duration::from_micros(50);
 
+/// How long others may wait for a bomb: a turn that inflates, and the buffer of a megabyte, which is
+/// copied when it doubles and whose pages return to the system when the connection ends.
+const BOMB: Duration = Duration::from_micros(150);
+
 const ABUSES: [(Abuse, usize); 7] = [
     (Abuse::Bombs, 20),
     (Abuse::EmptyFragments, 4),
@@ -79,12 +83,13 @@ fn run(abuse: Abuse, peers: usize, effort: &Effort) -> Result<Outcome> {
 /// The server has one thread. If all attackers have sent something, a live client waits until each
 /// of them has had one turn.
 fn p99_free(abuse: Abuse, peers: usize) -> Duration {
-    let busy = match abuse {
-        Abuse::Bombs | Abuse::EmptyFragments | Abuse::Pings | Abuse::TinyFragments => peers,
+    let each = match abuse {
+        Abuse::Bombs => BOMB,
+        Abuse::EmptyFragments | Abuse::Pings | Abuse::TinyFragments => TURN,
         // Their input is messages, and most of them do not send at the same time.
-        _ => 0,
+        _ => Duration::ZERO,
     };
-    reactor::P99_FREE + TURN * busy as u32
+    reactor::P99_FREE + each * peers as u32
 }
 
 /// Returns how many bytes of memory an abuse may cost the server, according to its options.
@@ -141,13 +146,17 @@ async fn chatter(room: Room) {
     }
 }
 
-/// Never decides, joins the room, or echoes each message, depending on the path.
+/// Never decides, discards each message, joins the room, or echoes, depending on the path.
 async fn attend(incoming: Incoming, room: Room) -> linerate::Result<()> {
     let path = incoming.request().path().to_owned();
     if path == undecided::PATH {
         return pending().await;
     }
     let mut ws = incoming.accept().await?;
+    if path == undecided::TWIN_PATH {
+        while ws.recv().await?.is_some() {}
+        return Ok(());
+    }
     if audience::PATH.split('?').next() == Some(&path) {
         let _member = room.join(&ws)?;
         while ws.recv().await?.is_some() {}
