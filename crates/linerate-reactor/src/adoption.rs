@@ -1,8 +1,8 @@
 //! Sockets that another server has accepted.
 
-use std::os::fd::OwnedFd;
-
 use linerate_proto::handshake::Request;
+
+use crate::platform::Socket;
 
 /// A connection that another HTTP server has accepted, with the request that the server has read:
 /// everything needed to continue it as a WebSocket.
@@ -40,7 +40,7 @@ use linerate_proto::handshake::Request;
 /// [`Request::from_parts`].
 #[derive(Debug)]
 pub struct Adoption {
-    pub(crate) socket: OwnedFd,
+    pub(crate) socket: Socket,
     pub(crate) request: Request,
     pub(crate) input: Vec<u8>,
     pub(crate) path: Option<String>,
@@ -51,7 +51,7 @@ impl Adoption {
     /// Creates the adoption of a socket from which nothing was read after the head of `request`,
     /// and whose request has not been answered yet. The handler of the request's path answers it
     /// and may refuse it, after the same checks as for a request to the reactor itself.
-    pub fn new(socket: impl Into<OwnedFd>, request: Request) -> Self {
+    pub fn new(socket: impl Into<Socket>, request: Request) -> Self {
         Self {
             socket: socket.into(),
             request,
@@ -82,7 +82,7 @@ impl Adoption {
     }
 
     /// Returns the socket, the request, and the bytes that were read after it.
-    pub fn into_parts(self) -> (OwnedFd, Request, Vec<u8>) {
+    pub fn into_parts(self) -> (Socket, Request, Vec<u8>) {
         (self.socket, self.request, self.input)
     }
 }

@@ -7,7 +7,7 @@ pub(crate) mod id;
 pub(crate) mod memory;
 pub(crate) mod partial;
 
-use std::{os::fd::OwnedFd, time::Duration};
+use std::time::Duration;
 
 use linerate_proto::{Engine, Role, engine::State, handshake::RequestReader};
 
@@ -18,13 +18,14 @@ use self::{
 use crate::{
     driver::{Watch, event::Interest},
     outbound::dialer::Attempt,
+    platform::Socket,
     tls::Tls,
     wheel::Tick,
 };
 
 /// The state of a connection while it is open.
 pub(crate) struct Connection {
-    pub(crate) socket: OwnedFd,
+    pub(crate) socket: Socket,
     pub(crate) slot: Slot,
     /// The TLS session, if the connection is encrypted.
     pub(crate) tls: Option<Box<Tls>>,
@@ -92,7 +93,7 @@ pub(crate) struct Opening {
 impl Connection {
     /// Returns a connection on which nothing has been written or read.
     pub(crate) fn new(
-        socket: OwnedFd,
+        socket: Socket,
         slot: Slot,
         stage: Stage,
         engine: Engine<RuntimeRole>,

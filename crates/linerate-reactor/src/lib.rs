@@ -1,4 +1,4 @@
-//! A callback-based WebSocket server and client for Linux: one thread per core, with corked output.
+//! A callback-based WebSocket server and client: one thread per core, with corked output.
 //!
 //! Each worker thread has its own listener on the shared port, its own event loop and its own
 //! connections. A connection stays on one worker for its whole life, and no lock is taken to handle
@@ -50,6 +50,10 @@
 //! send on other connections of its worker ([`Context::to`]), which is how a relay works. Another
 //! HTTP server can hand over its sockets ([`Remote::adopt`]).
 //!
+//! The reactor is made for Linux, where each worker waits in epoll or io_uring. On macOS and
+//! Windows it is meant for development: a [portable driver](DriverKind::Portable) takes their
+//! place, and the workers share one listener. That driver is tested on Linux only.
+//!
 //! The examples are small programs:
 //!
 //! - `reactor_echo` echoes messages.
@@ -79,6 +83,7 @@ mod mailbox;
 mod memory;
 mod options;
 mod outbound;
+mod platform;
 mod reactor;
 mod remote;
 mod resolver;
@@ -113,6 +118,7 @@ pub use outbound::{
     destination::{Destination, DestinationError},
     error::ConnectError,
 };
+pub use platform::Socket;
 pub use remote::{Remote, error::RemoteError};
 #[cfg(feature = "rustls")]
 pub use rustls;

@@ -5,18 +5,17 @@ mod reachable;
 use std::{
     io,
     net::SocketAddr,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use linerate_proto::{CloseCode, engine::Message};
-use rustix::event::{EventfdFlags, eventfd};
 
 use self::reachable::{Reach, Reachable};
 use crate::{
     adoption::Adoption,
     commands::{Commands, ConnectionHandle},
     connection::id::{ConnectionId, Slot},
+    driver::waker::Waker,
     outbound::dialer::Pending,
     topics::burst::Burst,
 };
@@ -27,13 +26,14 @@ const RESUMES_MAX: usize = 65_536;
 /// Memory that a mailbox keeps while it is empty, in bytes.
 const KEPT_BYTES_MAX: usize = 256 << 10;
 
-/// A bounded mailbox with an eventfd that wakes its worker, once for everything that waits.
+/// A bounded mailbox that wakes its worker, once for everything that waits.
 ///
 /// Its methods are of three kinds: leaving something for the worker, reaching one connection, and
 /// the worker's side of both.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Mailbox {
-    wake: OwnedFd,
+    /// Set by the worker when it starts.
+    waker: OnceLock<Waker>,
     content: Mutex<Content>,
 }
 
@@ -84,14 +84,6 @@ pub(crate) struct LookupResult {
 }
 
 impl Mailbox {
-    pub(crate) fn new() -> io::Result<Self> {
-        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self {
-            wake,
-            content: Mutex::default(),
-        })
-    }
-
     /// Leaves publications if they fit; returns whether they did. An empty mailbox accepts a burst
     /// of any size.
     ///
@@ -192,6 +184,18 @@ impl Mailbox {
         self.lock().reachable.find(id.slot) != Reach::Closed
     }
 
+    /// Sets what wakes the worker, and wakes it, because there may be mail already.
+    pub(crate) fn set_waker(&self, waker: Waker) {
+        let mut content = self.lock();
+        _ = self.waker.set(waker);
+        self.wake(&mut content);
+    }
+
+    /// Returns what wakes the worker.
+    pub(crate) fn waker(&self) -> Option<&Waker> {
+        self.waker.get()
+    }
+
     /// Records that a connection of the worker has opened.
     pub(crate) fn record_open(&self, slot: Slot) {
         self.lock().reachable.open(slot);
@@ -214,8 +218,9 @@ impl Mailbox {
 
     /// Takes the mail; `mail` is emptied and becomes the new mailbox. Commands stay.
     pub(crate) fn take(&self, mail: &mut Mail) {
-        // An error means that there was nothing to read.
-        _ = rustix::io::read(&self.wake, &mut [0; 8]);
+        if let Some(waker) = self.waker.get() {
+            waker.reset();
+        }
         mail.bursts.clear();
         mail.bursts
             .shrink_to(KEPT_BYTES_MAX / size_of::<Arc<Burst>>());
@@ -239,21 +244,16 @@ impl Mailbox {
 
     /// Wakes the worker, unless it has been woken for this content already.
     fn wake(&self, content: &mut Content) {
-        if !std::mem::replace(&mut content.woken, true) {
-            // This fails only if the counter is at its maximum, and then the worker wakes up
-            // anyway.
-            _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+        if !content.woken
+            && let Some(waker) = self.waker.get()
+        {
+            // If this fails, the next mail tries it again.
+            content.woken = waker.wake().is_ok();
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Content> {
         self.content.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl AsFd for Mailbox {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.wake.as_fd()
     }
 }
 
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn publications_beyond_the_limit_are_refused() {
-        let mailbox = Mailbox::new().unwrap();
+        let mailbox = Mailbox::default();
         let mut burst = Burst::default();
         burst.push("t", MessageKind::Text, &[b'x'; 100]);
         let burst = Arc::new(burst);
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn resumes_are_bounded() {
-        let mailbox = Mailbox::new().unwrap();
+        let mailbox = Mailbox::default();
         let slot = Slot {
             index: 0,
             serial: 0,
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn messages_beyond_the_limit_are_refused_and_a_close_is_not() {
-        let mailbox = Mailbox::new().unwrap();
+        let mailbox = Mailbox::default();
         let id = ConnectionId {
             worker: 0,
             slot: Slot {

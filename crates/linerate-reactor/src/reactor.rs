@@ -40,7 +40,7 @@ impl Reactor {
     /// Creates the state of `workers` workers.
     ///
     /// # Errors
-    /// If the driver is not available, or the process is out of file descriptors.
+    /// If the driver is not available.
     pub(crate) fn new(
         options: Options,
         topic_rules: TopicRules,
@@ -49,14 +49,14 @@ impl Reactor {
         tls: Option<Arc<tls::ServerConfig>>,
     ) -> io::Result<Arc<Self>> {
         options.driver.check()?;
-        let mailboxes = (0..workers).map(|_| Mailbox::new());
+        let mailboxes = (0..workers).map(|_| Mailbox::default());
         Ok(Arc::new(Self {
             config: Arc::new(options.config),
             options,
             topic_rules,
             tls,
             counters: Counters::default(),
-            mailboxes: mailboxes.collect::<io::Result<_>>()?,
+            mailboxes: mailboxes.collect(),
             outbound,
             tasks: AtomicUsize::new(0),
             resolver: Resolver::default(),

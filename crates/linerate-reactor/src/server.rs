@@ -1,6 +1,6 @@
 //! The server: routes and options, then one thread for each core.
 
-use std::{fmt, io, net::SocketAddr, os::fd::OwnedFd, sync::Arc};
+use std::{fmt, io, net::SocketAddr, sync::Arc};
 
 use linerate_proto::handshake::{BuildError, HttpResponse, Request};
 
@@ -8,6 +8,7 @@ use crate::{
     driver::socket,
     handler::Handler,
     options::Options,
+    platform::Socket,
     reactor::Reactor,
     remote::Remote,
     tls,
@@ -188,7 +189,7 @@ impl Server {
     ///
     /// # Errors
     /// If the socket is not a stream socket that listens, or the driver is not available.
-    pub fn listen_on(self, listener: impl Into<OwnedFd>) -> io::Result<ListeningServer> {
+    pub fn listen_on(self, listener: impl Into<Socket>) -> io::Result<ListeningServer> {
         let (listener, workers) = (listener.into(), self.workers);
         self.listening(|| {
             let address = socket::local_addr(&listener);
@@ -200,7 +201,7 @@ impl Server {
 
     fn listening(
         self,
-        listen: impl FnOnce() -> io::Result<(SocketAddr, Vec<OwnedFd>)>,
+        listen: impl FnOnce() -> io::Result<(SocketAddr, Vec<Socket>)>,
     ) -> io::Result<ListeningServer> {
         let reactor = Reactor::new(
             self.options,
@@ -238,7 +239,7 @@ impl fmt::Debug for Server {
 /// A server that listens and is ready to [run](Self::run).
 pub struct ListeningServer {
     address: SocketAddr,
-    listeners: Vec<OwnedFd>,
+    listeners: Vec<Socket>,
     reactor: Arc<Reactor>,
     routing: Routing,
 }

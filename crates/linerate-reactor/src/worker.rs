@@ -14,7 +14,7 @@ mod service;
 mod settle;
 mod tls;
 
-use std::{io, os::fd::OwnedFd, sync::Arc, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use self::{
     acceptor::{Acceptor, LISTENER},
@@ -23,7 +23,9 @@ use self::{
     inbox::{Inbox, MAILBOX},
     service::Service,
 };
-use crate::{driver::event::Event, reactor::Reactor, route::routes::Routes, wheel::TICK};
+use crate::{
+    driver::event::Event, platform::Socket, reactor::Reactor, route::routes::Routes, wheel::TICK,
+};
 
 /// One worker: the loop that connects its parts.
 pub(crate) struct Worker {
@@ -43,7 +45,7 @@ impl Worker {
     /// If the driver is not available.
     pub(crate) fn new(
         number: u16,
-        listener: Option<OwnedFd>,
+        listener: Option<Socket>,
         reactor: Arc<Reactor>,
         routes: Routes,
     ) -> io::Result<Self> {
@@ -109,7 +111,10 @@ impl Worker {
             MAILBOX => {
                 self.open_mail();
                 let core = &mut self.service.parts.core;
-                self.inbox.watch(core, event.is_over)
+                if event.is_over {
+                    inbox::watch(core);
+                }
+                Ok(())
             }
             _ => self.service.handle_event(event),
         }

@@ -1,11 +1,12 @@
 //! The threads of a server or a connector, and the routes that all of them share.
 
-use std::{collections::HashMap, io, os::fd::OwnedFd, sync::Arc, thread};
+use std::{collections::HashMap, io, sync::Arc, thread};
 
 use linerate_proto::handshake::{BuildError, HttpResponse, Request};
 
 use crate::{
     handler::Handler,
+    platform::Socket,
     reactor::Reactor,
     remote::Remote,
     route::{
@@ -94,7 +95,7 @@ pub(crate) fn clamp_workers(workers: usize) -> usize {
 pub(crate) fn run(
     reactor: &Arc<Reactor>,
     routing: &Routing,
-    listeners: Vec<Option<OwnedFd>>,
+    listeners: Vec<Option<Socket>>,
 ) -> io::Result<()> {
     let mut workers = listeners.into_iter().enumerate().map(|(number, listener)| {
         let (reactor, make_routes) = (reactor.clone(), routing.for_worker());

@@ -24,7 +24,7 @@ impl Handler for Take {
 
 #[test]
 fn x01_a_hundred_bombs_are_answered_1009_in_bounded_memory() {
-    for driver in [DriverKind::Epoll, DriverKind::IoUring] {
+    for driver in DriverKind::ALL {
         if let Err(missing) = driver.check() {
             linerate_testkit::skip(missing);
             continue;

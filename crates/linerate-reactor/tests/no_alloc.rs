@@ -57,7 +57,7 @@ fn assert_allocations(
     serve: impl Fn(Server) -> Server,
     client: impl Fn(SocketAddr, usize) + Sync,
 ) {
-    for driver in [DriverKind::Epoll, DriverKind::IoUring] {
+    for driver in DriverKind::ALL {
         if let Err(missing) = driver.check() {
             linerate_testkit::skip(missing);
             continue;

@@ -37,10 +37,7 @@
 //! This requires Linux 6.1. All of the project's own unsafe code for io_uring is in this crate.
 
 #[cfg(not(target_os = "linux"))]
-compile_error!(
-    "linerate-reactor and linerate-uring need Linux: they are built on epoll and io_uring; on other \
-     platforms, use the crate linerate"
-);
+compile_error!("linerate-uring needs Linux, because io_uring is an interface of its kernel");
 
 #[cfg(target_os = "linux")]
 mod buffers;

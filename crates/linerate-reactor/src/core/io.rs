@@ -8,7 +8,6 @@ mod sealed;
 
 use std::{
     io::{self, IoSlice},
-    os::fd::{AsFd, OwnedFd},
     sync::Arc,
 };
 
@@ -20,6 +19,7 @@ use crate::{
         event::{InFlight, Outlet},
         socket::{self, ConnectionLost},
     },
+    platform::Socket,
     reactor::Reactor,
     tls::outcome::Sealed,
 };
@@ -246,13 +246,12 @@ pub(crate) fn outlet<'d>(
     bytes: usize,
 ) -> Outlet<'d> {
     let token = connection.slot.token();
-    let socket = connection.socket.as_fd();
-    driver.outlet(socket, token, &mut connection.watch, bytes)
+    driver.outlet(&connection.socket, token, &mut connection.watch, bytes)
 }
 
 /// Writes the slices until the kernel accepts only a part; returns how many bytes it accepted.
 fn write_slices<'a>(
-    socket: &OwnedFd,
+    socket: &Socket,
     mut slices: impl Iterator<Item = &'a [u8]>,
 ) -> Result<usize, ConnectionLost> {
     let mut sent = 0;

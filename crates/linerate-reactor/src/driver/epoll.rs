@@ -14,7 +14,12 @@ use rustix::{
     io::Errno,
 };
 
-use super::event::{Event, EventKind, Interest};
+use super::{
+    Drive, Watch,
+    event::{Event, EventKind, Interest, Source},
+    waker::{self, Waker},
+};
+use crate::platform::Socket;
 
 /// Maximum number of events taken from the kernel at once.
 const EVENTS: usize = 512;
@@ -42,32 +47,70 @@ impl Epoll {
         })
     }
 
-    pub(super) fn add(
+    /// Starts to watch a socket or another descriptor.
+    pub(super) fn watch(
         &self,
-        socket: BorrowedFd<'_>,
+        descriptor: &OwnedFd,
         token: u64,
         interest: Interest,
     ) -> io::Result<()> {
         let data = EventData::new_u64(token);
-        Ok(epoll::add(&self.epoll, socket, data, flags(interest))?)
+        Ok(epoll::add(&self.epoll, descriptor, data, flags(interest))?)
     }
 
     pub(super) fn modify(
         &self,
-        socket: BorrowedFd<'_>,
+        socket: &OwnedFd,
         token: u64,
         interest: Interest,
     ) -> io::Result<()> {
         let data = EventData::new_u64(token);
         Ok(epoll::modify(&self.epoll, socket, data, flags(interest))?)
     }
+}
 
-    pub(super) fn delete(&self, socket: BorrowedFd<'_>) {
-        // This cannot fail: the socket was added.
-        _ = epoll::delete(&self.epoll, socket);
+impl Drive for Epoll {
+    fn add(
+        &mut self,
+        socket: &Socket,
+        token: u64,
+        _: &mut Watch,
+        interest: Interest,
+    ) -> io::Result<()> {
+        self.watch(socket, token, interest)
     }
 
-    pub(super) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+    #[inline]
+    fn update(
+        &mut self,
+        socket: &Socket,
+        token: u64,
+        watch: &mut Watch,
+        interest: Interest,
+    ) -> io::Result<()> {
+        if watch.interest == Some(interest) {
+            return Ok(());
+        }
+        watch.interest = Some(interest);
+        self.modify(socket, token, interest)
+    }
+
+    fn close(&mut self, socket: Socket, _token: u64, watch: &Watch) {
+        // epoll stops watching a socket when its last descriptor is closed. Other workers and the
+        // program that opened the listener may still have descriptors of a listener.
+        if watch.source == Source::Listener {
+            // This cannot fail: the socket was added.
+            _ = epoll::delete(&self.epoll, socket);
+        }
+    }
+
+    fn add_waker(&mut self, token: u64) -> io::Result<Waker> {
+        let counter = waker::event_fd()?;
+        self.watch(&counter, token, Interest::READ)?;
+        Ok(Waker::EventFd(counter))
+    }
+
+    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         let timeout = timeout.map(|timeout| Timespec {
             tv_sec: timeout.as_secs() as _,
             tv_nsec: timeout.subsec_nanos().into(),
@@ -82,7 +125,7 @@ impl Epoll {
     }
 
     #[inline]
-    pub(super) fn next(&mut self) -> Option<Event> {
+    fn next(&mut self) -> Option<Event> {
         let epoll::Event { flags, data } = *self.events[..self.ready].get(self.next)?;
         self.next += 1;
         Some(Event {

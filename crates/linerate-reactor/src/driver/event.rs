@@ -1,19 +1,24 @@
 //! What a worker and its driver tell each other about sockets.
 
-use std::{io, os::fd::OwnedFd};
+use std::io;
 
+#[cfg(target_os = "linux")]
 use linerate_uring::Input;
 
-/// The largest token.
-pub(crate) const TOKEN_MAX: u64 = linerate_uring::TOKEN_MAX;
+use crate::platform::Socket;
 
-/// The kinds of file descriptors that a driver watches.
+/// The bytes that arrive with an event, which only io_uring provides.
+#[cfg(not(target_os = "linux"))]
+type Input = Vec<u8>;
+
+/// The largest token; a ring uses the bits above it.
+pub(crate) const TOKEN_MAX: u64 = (1 << 61) - 1;
+
+/// The kinds of sockets that a driver watches.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Source {
     Listener,
     Socket,
-    /// An eventfd, which is always watched.
-    Wake,
 }
 
 /// The readiness that a socket waits for.
@@ -59,9 +64,13 @@ pub(crate) struct Event {
 
 /// What can happen to a socket.
 #[derive(Debug)]
+#[cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, reason = "only io_uring reports more than readiness")
+)]
 pub(crate) enum EventKind {
     /// A connection was accepted.
-    Connection(OwnedFd),
+    Connection(Socket),
     /// The stream from the peer has ended.
     End,
     /// The driver failed and cannot continue.
@@ -89,6 +98,10 @@ pub(crate) enum EventKind {
 }
 
 /// Where output goes while the backlog is empty.
+#[cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, reason = "only io_uring queues output")
+)]
 pub(crate) enum Outlet<'a> {
     /// To the backlog, after the queued output. If possible, the queued output must then be
     /// [withdrawn](super::Driver::withdraw) and written together with the backlog.
@@ -101,4 +114,8 @@ pub(crate) enum Outlet<'a> {
 
 /// The kernel is sending the output; an event will report the result.
 #[derive(Debug)]
+#[cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, reason = "only io_uring sends later")
+)]
 pub(crate) struct InFlight;

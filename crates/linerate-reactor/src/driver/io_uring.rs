@@ -9,23 +9,24 @@
 //! poll operation of io_uring cannot be used for this: once the peer has ended its stream, it
 //! completes immediately, whatever it was asked to wait for.
 
-use std::{
-    io,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
-    time::Duration,
-};
+use std::{io, os::fd::AsFd, time::Duration};
 
-use linerate_uring::{Completion, Ring, SendKey, Sending, Setup};
+use linerate_uring::{Completion, Input, Ring, SendKey, Sending, Setup};
 use rustix::io::Errno;
 
 use super::{
+    Drive, Watch,
     epoll::Epoll,
-    event::{Event, EventKind, InFlight, Interest, Outlet, Source},
+    event::{Event, EventKind, InFlight, Interest, Outlet, Source, TOKEN_MAX},
+    socket::{self, Accepted, errno},
+    waker::{self, Waker},
 };
-use crate::driver::socket::{self, Accepted};
+use crate::platform::Socket;
 
 /// The token that the ring reports for the epoll instance; nothing else uses it.
-const EPOLL: u64 = linerate_uring::TOKEN_MAX - 2;
+const EPOLL: u64 = TOKEN_MAX - 2;
+
+const _: () = assert!(TOKEN_MAX <= linerate_uring::TOKEN_MAX);
 
 /// Larger outputs are written at once, because copying them would cost more than the system call
 /// that is saved.
@@ -46,7 +47,7 @@ const CHANGE_AFTER: u8 = 3;
 /// The state that this driver keeps for a socket.
 #[derive(Debug, Default)]
 pub(super) struct State {
-    input: Input,
+    receiving: Receiving,
     /// What the epoll instance waits for, if the socket was added to it.
     polled: Option<Interest>,
     /// True if input is read when the epoll instance reports it.
@@ -59,7 +60,7 @@ pub(super) struct State {
 
 /// The operation that receives input.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-enum Input {
+enum Receiving {
     #[default]
     Idle,
     Started,
@@ -70,12 +71,12 @@ enum Input {
 impl State {
     /// Records that the operation that receives input has ended.
     pub(super) fn input_is_over(&mut self) {
-        self.input = Input::Idle;
+        self.receiving = Receiving::Idle;
     }
 
     /// Returns whether an operation receives input, so that the socket must not be read directly.
     pub(super) fn is_receiving(&self) -> bool {
-        self.input != Input::Idle
+        self.receiving != Receiving::Idle
     }
 
     /// Records how many bytes arrived at once, and whether they continue a message.
@@ -99,7 +100,7 @@ impl State {
     /// Returns what the epoll instance should wait for, or `None` if it need not know the socket.
     fn to_be_polled(&self, interest: Interest) -> Option<Interest> {
         let polled = Interest {
-            read: interest.read && self.input == Input::Idle,
+            read: interest.read && self.receiving == Receiving::Idle,
             write: interest.write,
         };
         // The ring reports a lost connection while it receives.
@@ -125,45 +126,101 @@ impl IoUring {
         })
     }
 
-    pub(super) fn update(
-        &mut self,
-        source: Source,
-        socket: BorrowedFd<'_>,
+    fn queue(&mut self, key: SendKey, token: u64) -> Outlet<'_> {
+        match self.ring.queued_send(key, token) {
+            Some(memory) => Outlet::Queue(memory),
+            None => Outlet::Backlog,
+        }
+    }
+
+    fn queued_bytes(&mut self, key: SendKey, token: u64) -> usize {
+        let queued = self.ring.queued_send(key, token);
+        queued.map_or(0, |bytes| bytes.len())
+    }
+
+    fn cancel(&mut self, source: Source, token: u64) {
+        match source {
+            Source::Listener => self.ring.cancel_accept(token),
+            Source::Socket => self.ring.cancel_receive(token),
+        }
+    }
+
+    fn poll(
+        &self,
+        socket: &Socket,
         token: u64,
-        state: &mut State,
+        before: Option<Interest>,
+        polled: Option<Interest>,
+    ) -> io::Result<()> {
+        match (before, polled) {
+            (None, Some(interest)) => self.epoll.watch(socket, token, interest),
+            (_, Some(interest)) => self.epoll.modify(socket, token, interest),
+            (_, None) => Ok(()),
+        }
+    }
+}
+
+impl Drive for IoUring {
+    fn add(
+        &mut self,
+        socket: &Socket,
+        token: u64,
+        watch: &mut Watch,
         interest: Interest,
     ) -> io::Result<()> {
-        match (interest.read && !state.is_bulk, state.input) {
-            (true, Input::Idle) => {
-                state.input = Input::Started;
+        self.update(socket, token, watch, interest)
+    }
+
+    fn update(
+        &mut self,
+        socket: &Socket,
+        token: u64,
+        watch: &mut Watch,
+        interest: Interest,
+    ) -> io::Result<()> {
+        let Watch { source, state, .. } = watch;
+        match (interest.read && !state.is_bulk, state.receiving) {
+            (true, Receiving::Idle) => {
+                state.receiving = Receiving::Started;
                 match source {
-                    Source::Listener => self.ring.accept(socket, token),
-                    Source::Socket => self.ring.receive(socket, token),
-                    Source::Wake => self.ring.poll(socket, token),
+                    Source::Listener => self.ring.accept(socket.as_fd(), token),
+                    Source::Socket => self.ring.receive(socket.as_fd(), token),
                 }
             }
-            (false, Input::Started) => {
-                state.input = Input::Cancelled;
-                self.cancel(source, token);
+            (false, Receiving::Started) => {
+                state.receiving = Receiving::Cancelled;
+                self.cancel(*source, token);
             }
             _ => {}
         }
         let polled = state.to_be_polled(interest);
-        if polled != state.polled && source == Source::Socket {
+        if polled != state.polled && *source == Source::Socket {
             self.poll(socket, token, state.polled, polled)?;
             state.polled = polled;
         }
         Ok(())
     }
 
-    pub(super) fn close(&mut self, source: Source, socket: OwnedFd, token: u64, state: &State) {
-        if state.input == Input::Started {
-            self.cancel(source, token);
+    fn close(&mut self, socket: Socket, token: u64, watch: &Watch) {
+        if watch.state.receiving == Receiving::Started {
+            self.cancel(watch.source, token);
         }
         self.ring.close(socket);
     }
 
-    pub(super) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+    fn add_waker(&mut self, token: u64) -> io::Result<Waker> {
+        let waker = Waker::EventFd(waker::event_fd()?);
+        self.renew_waker(&waker, token);
+        Ok(waker)
+    }
+
+    fn renew_waker(&mut self, waker: &Waker, token: u64) {
+        if let Waker::EventFd(counter) = waker {
+            self.ring.poll(counter.as_fd(), token);
+        }
+    }
+
+    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         if !self.polls {
             self.ring.poll(self.epoll.as_fd(), EPOLL);
             self.polls = true;
@@ -172,7 +229,7 @@ impl IoUring {
     }
 
     #[inline]
-    pub(super) fn next(&mut self) -> Option<Event> {
+    fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.epoll.next() {
                 return Some(event);
@@ -204,14 +261,14 @@ impl IoUring {
         }
     }
 
-    /// Returns where the next `bytes` bytes of output go.
-    pub(super) fn outlet(
+    fn outlet(
         &mut self,
-        socket: BorrowedFd<'_>,
+        socket: &Socket,
         token: u64,
-        state: &mut State,
+        watch: &mut Watch,
         bytes: usize,
     ) -> Outlet<'_> {
+        let state = &mut watch.state;
         if let Some(key) = state.sending {
             match self.ring.sending(key, token) {
                 Sending::Over => {}
@@ -230,22 +287,22 @@ impl IoUring {
             return Outlet::Socket;
         }
         let memory = self.ring.memory();
-        let key = self.ring.send(socket, token, memory);
+        let key = self.ring.send(socket.as_fd(), token, memory);
         state.sending = Some(key);
         self.queue(key, token)
     }
 
-    pub(super) fn send_queued(&mut self) {
+    fn send_queued(&mut self) {
         // If this fails, the next wait fails as well and reports why.
         _ = self.ring.submit();
     }
 
-    /// Removes and returns the queued output. Fails if the kernel may already be sending it.
-    pub(super) fn withdraw(
-        &mut self,
-        token: u64,
-        state: &mut State,
-    ) -> Result<Option<Vec<u8>>, InFlight> {
+    fn give_back(&mut self, memory: Vec<u8>) {
+        self.ring.give_back(memory);
+    }
+
+    fn withdraw(&mut self, token: u64, watch: &mut Watch) -> Result<Option<Vec<u8>>, InFlight> {
+        let state = &mut watch.state;
         let Some(key) = state.sending else {
             return Ok(None);
         };
@@ -254,45 +311,6 @@ impl IoUring {
         }
         state.sending = None;
         Ok(self.ring.withdraw(key, token))
-    }
-
-    pub(super) fn give_back(&mut self, memory: Vec<u8>) {
-        self.ring.give_back(memory);
-    }
-
-    fn queue(&mut self, key: SendKey, token: u64) -> Outlet<'_> {
-        match self.ring.queued_send(key, token) {
-            Some(memory) => Outlet::Queue(memory),
-            None => Outlet::Backlog,
-        }
-    }
-
-    fn queued_bytes(&mut self, key: SendKey, token: u64) -> usize {
-        let queued = self.ring.queued_send(key, token);
-        queued.map_or(0, |bytes| bytes.len())
-    }
-
-    fn cancel(&mut self, source: Source, token: u64) {
-        match source {
-            Source::Listener => self.ring.cancel_accept(token),
-            Source::Socket => self.ring.cancel_receive(token),
-            // These are always watched.
-            Source::Wake => {}
-        }
-    }
-
-    fn poll(
-        &self,
-        socket: BorrowedFd<'_>,
-        token: u64,
-        before: Option<Interest>,
-        polled: Option<Interest>,
-    ) -> io::Result<()> {
-        match (before, polled) {
-            (None, Some(interest)) => self.epoll.add(socket, token, interest),
-            (_, Some(interest)) => self.epoll.modify(socket, token, interest),
-            (_, None) => Ok(()),
-        }
     }
 }
 
@@ -338,7 +356,7 @@ fn event_of(completion: Completion) -> Option<Event> {
 }
 
 #[inline]
-fn received_as(received: io::Result<Option<linerate_uring::Input>>) -> EventKind {
+fn received_as(received: io::Result<Option<Input>>) -> EventKind {
     match received {
         Ok(Some(input)) => EventKind::Input(input),
         Ok(None) => EventKind::End,
@@ -350,8 +368,4 @@ fn received_as(received: io::Result<Option<linerate_uring::Input>>) -> EventKind
             _ => EventKind::Lost,
         },
     }
-}
-
-fn errno(error: io::Error) -> Errno {
-    Errno::from_io_error(&error).unwrap_or(Errno::IO)
 }

@@ -1,57 +1,64 @@
 //! System calls on sockets.
 
+#[cfg(any(test, not(target_os = "linux")))]
+mod elsewhere;
+#[cfg(target_os = "linux")]
+mod linux;
+
 use std::{
     io,
     io::IoSlice,
-    net::{IpAddr, SocketAddr},
-    os::fd::OwnedFd,
+    net::{IpAddr, Shutdown, SocketAddr},
 };
 
-use nix::sys::socket::{setsockopt, sockopt::IpBindAddressNoPort};
-use rustix::{
-    io::Errno,
-    net::{
-        AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags,
-        SocketType, accept_with, bind, getpeername, getsockname, listen, recv, send, sendmsg,
-        shutdown, socket_with, sockopt,
-    },
-};
+use rustix::io::Errno;
+use socket2::{Domain, SockRef, Type};
+
+#[cfg(not(target_os = "linux"))]
+use self::elsewhere as system;
+#[cfg(target_os = "linux")]
+use self::linux as system;
+use crate::platform::Socket;
 
 /// Maximum number of connections in the accept queue.
 const BACKLOG: i32 = 4_096;
 
-/// Listens on `address` once for each worker; the kernel distributes connections among them.
+/// A connection is being established.
+const CONNECTING: Errno = match cfg!(windows) {
+    true => Errno::WOULDBLOCK,
+    false => Errno::INPROGRESS,
+};
+
+/// The process or the system is out of descriptors or memory.
+#[cfg(unix)]
+const SHORTAGES: &[Errno] = &[Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
+/// The process or the system is out of descriptors or memory.
+#[cfg(windows)]
+const SHORTAGES: &[Errno] = &[Errno::MFILE, Errno::NOBUFS];
+
+/// Listens on `address` for all workers. Linux distributes connections among listeners of the same
+/// port, one for each worker; elsewhere, the workers [share] one listener.
 ///
 /// Only the listeners of one call share the port. A second server on the same port is refused.
 pub(crate) fn listen_on(
     address: SocketAddr,
     workers: usize,
-) -> io::Result<(SocketAddr, Vec<OwnedFd>)> {
-    // Without `SO_REUSEPORT` this fails if another process listens there.
-    let probe = socket(address)?;
-    bind(&probe, &address)?;
-    let address: SocketAddr = getsockname(&probe)?.try_into()?;
-    drop(probe);
-    let listeners = (0..workers).map(|_| {
-        let listener = socket(address)?;
-        sockopt::set_socket_reuseport(&listener, true)?;
-        bind(&listener, &address)?;
-        listen(&listener, BACKLOG)?;
-        Ok(listener)
-    });
-    Ok((address, listeners.collect::<io::Result<_>>()?))
+) -> io::Result<(SocketAddr, Vec<Socket>)> {
+    // This fails if another process listens there, even if it shares the port.
+    let first = bound(address, |_| Ok(()))?;
+    let address = local_addr(&first)?;
+    Ok((address, system::listen(first, address, workers)?))
 }
 
 /// Shares a listener that was opened elsewhere among the workers. Its connections go to the worker
 /// that accepts them first.
-pub(crate) fn share(listener: OwnedFd, workers: usize) -> io::Result<Vec<OwnedFd>> {
-    if sockopt::socket_type(&listener)? != SocketType::STREAM
-        || !sockopt::socket_acceptconn(&listener)?
-    {
+pub(crate) fn share(listener: Socket, workers: usize) -> io::Result<Vec<Socket>> {
+    let socket = SockRef::from(&listener);
+    if socket.r#type()? != Type::STREAM || !is_listening(&listener)? {
         let text = "the socket is not a stream socket that listens";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
-    rustix::io::ioctl_fionbio(&listener, true)?;
+    socket.set_nonblocking(true)?;
     let mut listeners = (1..workers)
         .map(|_| listener.try_clone())
         .collect::<io::Result<Vec<_>>>()?;
@@ -59,57 +66,69 @@ pub(crate) fn share(listener: OwnedFd, workers: usize) -> io::Result<Vec<OwnedFd
     Ok(listeners)
 }
 
-fn socket(address: SocketAddr) -> io::Result<OwnedFd> {
-    let socket = new_socket(address)?;
-    sockopt::set_socket_reuseaddr(&socket, true)?;
-    Ok(socket)
+/// Returns whether a socket listens.
+#[cfg(not(target_vendor = "apple"))]
+fn is_listening(socket: &Socket) -> io::Result<bool> {
+    Ok(rustix::net::sockopt::socket_acceptconn(socket)?)
 }
 
-fn new_socket(address: SocketAddr) -> io::Result<OwnedFd> {
-    let family = match address {
-        SocketAddr::V4(_) => AddressFamily::INET,
-        SocketAddr::V6(_) => AddressFamily::INET6,
-    };
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    Ok(socket_with(family, SocketType::STREAM, flags, None)?)
+/// Returns true, because Apple's systems cannot tell. Accepting fails if it does not listen.
+#[cfg(target_vendor = "apple")]
+const fn is_listening(_: &Socket) -> io::Result<bool> {
+    Ok(true)
+}
+
+/// Returns a non-blocking socket that is bound to `address` after `prepare` has set its options.
+fn bound(
+    address: SocketAddr,
+    prepare: impl FnOnce(&socket2::Socket) -> io::Result<()>,
+) -> io::Result<Socket> {
+    let socket = system::stream(Domain::for_address(address))?;
+    // Connections of an earlier server may linger at the address. Windows does not wait for them,
+    // and its option of this name would let other processes take the port.
+    if cfg!(unix) {
+        socket.set_reuse_address(true)?;
+    }
+    prepare(&socket)?;
+    socket.bind(&address.into())?;
+    Ok(socket.into())
 }
 
 /// Starts to connect to `address`, from a port of `source` if given. The socket becomes writable
 /// once it is connected or has [an error](take_error).
-pub(crate) fn connect(address: SocketAddr, source: Option<IpAddr>) -> io::Result<OwnedFd> {
-    let socket = new_socket(address)?;
+pub(crate) fn connect(address: SocketAddr, source: Option<IpAddr>) -> io::Result<Socket> {
+    let socket = system::stream(Domain::for_address(address))?;
     if let Some(source) = source {
-        // The kernel then chooses the port in `connect`, where it knows the destination: the same
-        // port serves many destinations, and thousands of connections do not make the search slow.
-        // An old kernel without this option chooses it here.
-        _ = setsockopt(&socket, IpBindAddressNoPort, &true);
-        bind(&socket, &SocketAddr::new(source, 0))?;
+        system::choose_port_late(&socket);
+        socket.bind(&SocketAddr::new(source, 0).into())?;
     }
-    sockopt::set_tcp_nodelay(&socket, true)?;
-    match rustix::net::connect(&socket, &address) {
-        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
+    socket.set_tcp_nodelay(true)?;
+    match socket.connect(&address.into()).map_err(errno) {
+        Ok(()) => Ok(socket.into()),
+        Err(error) if error == CONNECTING => Ok(socket.into()),
         Err(error) => Err(error.into()),
     }
 }
 
 /// Prepares a socket that was opened elsewhere.
-pub(crate) fn prepare(socket: &OwnedFd) -> io::Result<()> {
-    rustix::io::ioctl_fionbio(socket, true)?;
+pub(crate) fn prepare(socket: &Socket) -> io::Result<()> {
+    let socket = SockRef::from(socket);
+    socket.set_nonblocking(true)?;
     // This fails for Unix domain sockets, which do not need it.
-    _ = sockopt::set_tcp_nodelay(socket, true);
+    _ = socket.set_tcp_nodelay(true);
     Ok(())
 }
 
 /// Returns the address of the peer.
-pub(crate) fn peer_addr(socket: &OwnedFd) -> io::Result<SocketAddr> {
-    // A peer with a Unix domain socket may have no address at all.
-    let address = getpeername(socket)?.and_then(|address| address.try_into().ok());
-    address.ok_or_else(not_an_ip_address)
+pub(crate) fn peer_addr(socket: &Socket) -> io::Result<SocketAddr> {
+    let address = SockRef::from(socket).peer_addr()?;
+    address.as_socket().ok_or_else(not_an_ip_address)
 }
 
 /// Returns our address.
-pub(crate) fn local_addr(socket: &OwnedFd) -> io::Result<SocketAddr> {
-    SocketAddr::try_from(getsockname(socket)?).map_err(|_| not_an_ip_address())
+pub(crate) fn local_addr(socket: &Socket) -> io::Result<SocketAddr> {
+    let address = SockRef::from(socket).local_addr()?;
+    address.as_socket().ok_or_else(not_an_ip_address)
 }
 
 fn not_an_ip_address() -> io::Error {
@@ -118,14 +137,14 @@ fn not_an_ip_address() -> io::Error {
 }
 
 /// Returns the pending error of a socket and clears it.
-pub(crate) fn take_error(socket: &OwnedFd) -> io::Result<()> {
-    Ok(sockopt::socket_error(socket)??)
+pub(crate) fn take_error(socket: &Socket) -> io::Result<()> {
+    SockRef::from(socket).take_error()?.map_or(Ok(()), Err)
 }
 
 /// The result of an attempt to accept a connection.
 pub(crate) enum Accepted {
     /// A connection.
-    Connection(OwnedFd),
+    Connection(Socket),
     /// No connection is waiting.
     Nothing,
     /// The process is out of file descriptors or memory. Retrying at once would only spin.
@@ -133,24 +152,23 @@ pub(crate) enum Accepted {
 }
 
 /// Accepts one connection.
-pub(crate) fn accept(listener: &OwnedFd) -> io::Result<Accepted> {
-    let accepting = accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK);
-    accepted(accepting)
+pub(crate) fn accept(listener: &Socket) -> io::Result<Accepted> {
+    accepted(system::accept(listener))
 }
 
 /// Interprets the result of accepting a connection, whose socket is non-blocking.
-pub(crate) fn accepted(outcome: rustix::io::Result<OwnedFd>) -> io::Result<Accepted> {
+pub(crate) fn accepted(outcome: rustix::io::Result<Socket>) -> io::Result<Accepted> {
     match outcome {
         Ok(socket) => {
             // This fails only if the connection is lost, which reading will report.
-            _ = sockopt::set_tcp_nodelay(&socket, true);
+            _ = SockRef::from(&socket).set_tcp_nodelay(true);
             Ok(Accepted::Connection(socket))
         }
         Err(Errno::AGAIN) => Ok(Accepted::Nothing),
         Err(error @ (Errno::INVAL | Errno::NOTSOCK | Errno::BADF | Errno::OPNOTSUPP)) => {
             Err(error.into())
         }
-        Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => Ok(Accepted::Shortage),
+        Err(error) if SHORTAGES.contains(&error) => Ok(Accepted::Shortage),
         // accept(2): network errors of the new connection should be treated "like EAGAIN". The
         // listener reports again if more connections wait.
         Err(_) => Ok(Accepted::Nothing),
@@ -171,11 +189,11 @@ pub(crate) enum Received {
 
 /// Reads the bytes that have arrived.
 #[inline]
-pub(crate) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Received {
+pub(crate) fn receive(socket: &Socket, buffer: &mut [u8]) -> Received {
     loop {
-        return match recv(socket, &mut *buffer, RecvFlags::empty()) {
-            Ok((0, _)) => Received::End,
-            Ok((bytes, _)) => Received::Bytes(bytes),
+        return match system::receive(socket, buffer) {
+            Ok(0) => Received::End,
+            Ok(bytes) => Received::Bytes(bytes),
             Err(Errno::INTR) => continue,
             Err(Errno::AGAIN) => Received::Nothing,
             Err(_) => Received::Lost,
@@ -189,19 +207,16 @@ pub(crate) struct ConnectionLost;
 
 /// Writes bytes; returns how many the kernel accepted.
 #[inline]
-pub(crate) fn write(socket: &OwnedFd, bytes: &[u8]) -> Result<usize, ConnectionLost> {
-    outcome(|| send(socket, bytes, SendFlags::NOSIGNAL))
+pub(crate) fn write(socket: &Socket, bytes: &[u8]) -> Result<usize, ConnectionLost> {
+    outcome(|| system::write(socket, bytes))
 }
 
 /// Writes several slices; returns how many bytes the kernel accepted.
 pub(crate) fn write_slices(
-    socket: &OwnedFd,
+    socket: &Socket,
     slices: &[IoSlice<'_>],
 ) -> Result<usize, ConnectionLost> {
-    outcome(|| {
-        let mut control = SendAncillaryBuffer::default();
-        sendmsg(socket, slices, &mut control, SendFlags::NOSIGNAL)
-    })
+    outcome(|| system::write_slices(socket, slices))
 }
 
 #[inline]
@@ -212,14 +227,20 @@ fn outcome(
         return match attempt() {
             Ok(bytes) => Ok(bytes),
             Err(Errno::INTR) => continue,
-            Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => Ok(0),
+            Err(Errno::AGAIN) => Ok(0),
+            Err(error) if SHORTAGES.contains(&error) => Ok(0),
             Err(_) => Err(ConnectionLost),
         };
     }
 }
 
 /// Ends the stream to the peer; its stream can still be read.
-pub(crate) fn end_output(socket: &OwnedFd) {
+pub(crate) fn end_output(socket: &Socket) {
     // This fails only if the connection is lost, which reading will report.
-    _ = shutdown(socket, Shutdown::Write);
+    _ = SockRef::from(socket).shutdown(Shutdown::Write);
+}
+
+/// Returns the code of an error of the system; they all have one.
+pub(super) fn errno(error: io::Error) -> Errno {
+    Errno::from_io_error(&error).unwrap_or(Errno::CONNABORTED)
 }

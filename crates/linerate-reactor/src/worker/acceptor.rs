@@ -1,10 +1,6 @@
 //! Accepting connections.
 
-use std::{
-    collections::VecDeque,
-    io,
-    os::fd::{AsFd, OwnedFd},
-};
+use std::{collections::VecDeque, io};
 
 use super::service::Service;
 use crate::{
@@ -13,6 +9,7 @@ use crate::{
         event::{Event, EventKind, Interest, Source, TOKEN_MAX},
         socket::{self, Accepted},
     },
+    platform::Socket,
     wheel::{Tick, tick_after, tick_at},
 };
 
@@ -35,20 +32,20 @@ pub(super) struct Acceptor {
     /// it due at once.
     resume_due: Option<Tick>,
     /// Accepted connections that wait for their turn to start.
-    arrivals: VecDeque<OwnedFd>,
+    arrivals: VecDeque<Socket>,
 }
 
 /// The socket on which connections arrive.
 struct Listener {
-    socket: OwnedFd,
+    socket: Socket,
     watch: Watch,
 }
 
 impl Acceptor {
-    pub(super) fn new(socket: Option<OwnedFd>, driver: &mut Driver) -> io::Result<Self> {
+    pub(super) fn new(socket: Option<Socket>, driver: &mut Driver) -> io::Result<Self> {
         let listener = match socket {
             Some(socket) => Some(Listener {
-                watch: driver.add(Source::Listener, socket.as_fd(), LISTENER, Interest::READ)?,
+                watch: driver.add(Source::Listener, &socket, LISTENER, Interest::READ)?,
                 socket,
             }),
             None => None,
@@ -75,8 +72,8 @@ impl Acceptor {
                 self.arrivals.push_back(socket)
             }
             EventKind::Failed(error) => return Err(error),
-            EventKind::Ready { .. } => return self.accept(service),
-            EventKind::Shortage => return self.wait_for_files(service),
+            EventKind::Ready { .. } => self.accept(service)?,
+            EventKind::Shortage => self.wait_for_files(service),
             _ => {}
         }
         self.watch(service)
@@ -145,7 +142,10 @@ impl Acceptor {
             match socket::accept(&listener.socket) {
                 Ok(Accepted::Connection(socket)) => service.start(socket),
                 Ok(Accepted::Nothing) => break,
-                Ok(Accepted::Shortage) => return self.wait_for_files(service),
+                Ok(Accepted::Shortage) => {
+                    self.wait_for_files(service);
+                    break;
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -154,11 +154,10 @@ impl Acceptor {
 
     /// Stops accepting for a tick, or until a connection ends. The listener remains ready, so that
     /// watching it would only spin.
-    fn wait_for_files(&mut self, service: &mut Service) -> io::Result<()> {
+    fn wait_for_files(&mut self, service: &mut Service) {
         self.resume_due = Some(tick_after(service.parts.core.now));
         // Only connections that end from now on free a descriptor.
         service.take_freed();
-        self.watch(service)
     }
 
     /// Watches the listener, but only while the worker can start further connections.
@@ -171,7 +170,7 @@ impl Acceptor {
             true => Interest::READ,
             false => Interest::NONE,
         };
-        let socket = listener.socket.as_fd();
+        let socket = &listener.socket;
         let driver = &mut service.parts.core.io.driver;
         driver.update(socket, LISTENER, &mut listener.watch, interest)
     }

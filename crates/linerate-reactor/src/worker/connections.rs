@@ -3,7 +3,6 @@
 use std::{
     io,
     ops::{Index, IndexMut},
-    os::fd::{AsFd, OwnedFd},
 };
 
 use linerate_proto::Role;
@@ -13,6 +12,7 @@ use crate::{
     core::Core,
     driver::event::{Interest, Source},
     memory::table::Table,
+    platform::Socket,
 };
 
 /// The largest serial number of a connection. It keeps the connection's token below those of the
@@ -41,7 +41,7 @@ impl Connections {
     pub(super) fn add(
         &mut self,
         core: &mut Core,
-        socket: OwnedFd,
+        socket: Socket,
         stage: Stage,
         role: Role,
         interest: Interest,
@@ -52,7 +52,7 @@ impl Connections {
         };
         self.next_serial = (self.next_serial + 1) & SERIAL_MAX;
         let driver = &mut core.io.driver;
-        let watch = match driver.add(Source::Socket, socket.as_fd(), slot.token(), interest) {
+        let watch = match driver.add(Source::Socket, &socket, slot.token(), interest) {
             Ok(watch) => watch,
             Err(error) => return Err((stage, error)),
         };

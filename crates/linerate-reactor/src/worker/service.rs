@@ -1,6 +1,6 @@
 //! The connections of a worker, from their first event to their end.
 
-use std::{io, os::fd::OwnedFd, sync::Arc};
+use std::{io, sync::Arc};
 
 use linerate_proto::{CloseCode, Role, engine::Timeout};
 
@@ -18,6 +18,7 @@ use crate::{
     },
     handler::Opened,
     outbound::error::ConnectError,
+    platform::Socket,
     reactor::Reactor,
     route::routes::Routes,
     tls::Tls,
@@ -55,7 +56,7 @@ impl Service {
     }
 
     /// Starts an accepted connection.
-    pub(super) fn start(&mut self, socket: OwnedFd) {
+    pub(super) fn start(&mut self, socket: Socket) {
         let Parts {
             core, handshakes, ..
         } = &mut self.parts;

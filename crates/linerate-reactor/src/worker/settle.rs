@@ -1,7 +1,5 @@
 //! What remains to be done for a connection after it was handled.
 
-use std::os::fd::AsFd;
-
 use linerate_proto::{Role, engine::State};
 
 use super::{input::Input, parts::Parts};
@@ -43,7 +41,7 @@ pub(super) fn settle(input: &mut Input, parts: &mut Parts, connection: &mut Conn
     }
     let wanted = connection.wanted();
     let updated = core.io.driver.update(
-        connection.socket.as_fd(),
+        &connection.socket,
         connection.slot.token(),
         &mut connection.watch,
         wanted,

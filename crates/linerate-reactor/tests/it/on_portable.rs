@@ -1,0 +1,29 @@
+//! The reactor on real sockets, with the portable driver.
+#![allow(clippy::unwrap_used, reason = "a failing test should panic")]
+
+/// The driver that [`support::driver`] uses.
+const DRIVER: linerate_reactor::DriverKind = linerate_reactor::DriverKind::Portable;
+
+mod abuse;
+mod adopt;
+mod connector;
+#[cfg(feature = "deflate")]
+mod deflate;
+mod delivery;
+mod echo;
+mod flow;
+mod frames;
+mod handshake;
+mod info;
+mod limits;
+mod overflow;
+mod pages;
+mod relay;
+mod remote;
+mod shutdown;
+mod streaming;
+mod support;
+#[cfg(feature = "rustls")]
+mod tls;
+mod topics;
+mod upstream;
