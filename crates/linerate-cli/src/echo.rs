@@ -1,6 +1,5 @@
 //! `linerate echo`: sends each message back, on any path.
 
-#[cfg_attr(not(target_os = "linux"), path = "elsewhere/reactor.rs")]
 mod reactor;
 
 use std::{
@@ -40,7 +39,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = Engine::Tokio)]
     engine: Engine,
 
-    /// The kernel interface of the reactor. epoll, the default, is the best choice in most cases.
+    /// The kernel interface of the reactor. The default, epoll on Linux and portable on other
+    /// systems, is the best choice in most cases.
     #[arg(long, value_name = "DRIVER", value_parser = reactor::driver())]
     driver: Option<DriverKind>,
 

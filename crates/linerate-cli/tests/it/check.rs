@@ -52,13 +52,14 @@ fn the_library_on_tokio_is_right() {
 }
 
 #[test]
-fn the_reactor_is_right_with_both_drivers() {
-    for driver in ["epoll", "io-uring"] {
-        if let Err(missing) = driver.parse::<DriverKind>().unwrap().check() {
+fn the_reactor_is_right_with_each_driver() {
+    for driver in DriverKind::ALL {
+        if let Err(missing) = driver.check() {
             linerate_testkit::skip(missing);
             continue;
         }
-        let server = Server::start_verb("echo", &["--engine", "reactor", "--driver", driver]);
+        let flags = ["--engine", "reactor", "--driver", driver.as_str()];
+        let server = Server::start_verb("echo", &flags);
         all_is_right(&server.url("/"), &["--strict"]);
     }
 }

@@ -107,12 +107,13 @@ fn tls_needs_no_certificate_of_ones_own() {
 
 #[tokio::test]
 async fn the_reactor_sends_messages_back_until_it_is_stopped() {
-    for driver in ["epoll", "io-uring"] {
-        if let Err(missing) = driver.parse::<DriverKind>().unwrap().check() {
+    for driver in DriverKind::ALL {
+        if let Err(missing) = driver.check() {
             linerate_testkit::skip(missing);
             continue;
         }
-        sends_messages_back_until_it_is_stopped(&["--engine", "reactor", "--driver", driver]).await;
+        let flags = ["--engine", "reactor", "--driver", driver.as_str()];
+        sends_messages_back_until_it_is_stopped(&flags).await;
     }
 }
 
