@@ -158,7 +158,7 @@ impl Driver {
         let mut watch = Watch {
             source,
             interest: Some(interest),
-            state: io_uring::State::default(),
+            state: Default::default(),
         };
         call!(self, add(socket, token, &mut watch, interest))?;
         Ok(watch)

@@ -1,4 +1,4 @@
-//! Rows about a `linerate-reactor` server, on both drivers.
+//! Rows about a `linerate-reactor` server, on each driver.
 
 use std::{
     io::{self, BufRead},
@@ -52,8 +52,7 @@ const ABUSES: [Abuse; 8] = [
 
 /// Returns a row for each abuse on each driver.
 pub(crate) fn rows() -> Vec<Row> {
-    let drivers = [DriverKind::Epoll, DriverKind::IoUring];
-    let rows = drivers.into_iter().flat_map(|driver| {
+    let rows = DriverKind::ALL.into_iter().flat_map(|driver| {
         ABUSES.map(|abuse| {
             let name = format!("reactor/{driver}/{}", abuse.name());
             Row::new(name, move |effort| run(driver, abuse, effort))
