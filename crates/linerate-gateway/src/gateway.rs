@@ -153,6 +153,7 @@ impl Gateway {
             encodings: protocol::encoders(),
             tail_encoding: Arc::new(TailEncoding),
             namespaces: settings.namespaces.clone(),
+            seed: rand::random(),
             linger: LINGER,
             revocations_max: settings.config.auth.revocations_max,
             filter: settings.config.filter.clone(),

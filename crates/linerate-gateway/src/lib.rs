@@ -22,12 +22,14 @@
 //! | `auth` | tokens, origins, API keys |
 //! | `config` | the configuration: file, environment, flags; channel namespaces |
 //! | `limits` | limits by name |
+//! | `clock` | the clock of nodes and sessions |
 //! | `quiet` | log lines that clients cannot flood |
 #![forbid(unsafe_code)]
 
 mod admin;
 mod api;
 mod auth;
+mod clock;
 pub mod config;
 mod filter;
 #[cfg(fuzzing)]

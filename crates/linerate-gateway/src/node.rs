@@ -106,6 +106,8 @@ pub(crate) struct NodeOptions {
     pub tail_encoding: Arc<Encoder>,
     /// The options of channels; [`NamespaceTable::replace`] changes them.
     pub namespaces: Namespaces,
+    /// The seed for what a node does at random times.
+    pub seed: u64,
     /// How long a channel stays subscribed at the broker after its last subscriber has left.
     pub linger: Duration,
     /// The maximum number of token revocations that the node remembers.
@@ -156,6 +158,7 @@ pub(crate) struct Node {
     presence: Arc<Presence>,
     is_draining: watch::Sender<bool>,
     runtime: Handle,
+    seed: u64,
     tasks: Mutex<Vec<AbortHandle>>,
 }
 
@@ -207,6 +210,7 @@ impl Node {
             tail_encoding: EncodingId(tail_encoding),
             tallies: Tallies::new(inboxes.clone()),
             filter: options.filter,
+            seed: options.seed,
             is_draining: watch::Sender::new(false),
             tasks: Mutex::default(),
             broker,
@@ -259,7 +263,7 @@ impl Node {
         let accounts = Accounts::new(&self.budget);
         let hub = Hub::new(HubOptions {
             encodings: self.encodings.clone(),
-            seed: rand::random(),
+            seed: self.seed.wrapping_add(index.into()),
             blocks: accounts.blocks.clone(),
             channel_filters_max: self.filter.channel_filters_max,
             channel_searches_max: self.filter.channel_searches_max,

@@ -82,6 +82,8 @@ pub(crate) struct Session {
     subscriptions: HashMap<ChannelName, Subscription, RandomState>,
     budget: Budget,
     deadlines: Deadlines,
+    /// The part of the ping interval after which the first ping is sent.
+    ping_part: f32,
     output: Vec<ServerMessage>,
     end: Option<Disconnect>,
 }
@@ -157,12 +159,14 @@ pub(crate) struct Subscription {
 }
 
 impl Session {
-    /// Creates a session that waits for its first command.
+    /// Creates a session that waits for its first command. `ping_part` is a random number from 0 to
+    /// 1, so that clients that connected together are not pinged together.
     pub(crate) fn new(
         context: Context,
         commands: &'static Commands,
         name: String,
         now: Instant,
+        ping_part: f32,
     ) -> Self {
         let settings = context.gate.shared.settings_full();
         let options = &settings.config.client;
@@ -176,6 +180,7 @@ impl Session {
             subscriptions: HashMap::default(),
             budget: Budget::new(options.commands_per_second_max, now),
             deadlines: Deadlines::new(options, now),
+            ping_part,
             output: Vec::new(),
             end: None,
             context,

@@ -51,6 +51,7 @@ fn node() -> Arc<Node> {
         encodings: Vec::new(),
         tail_encoding: Arc::new(TailEncoding),
         namespaces: Namespaces::new(&Config::default()),
+        seed: 0,
         linger: std::time::Duration::ZERO,
         revocations_max: REVOCATIONS_MAX,
         filter: Config::default().filter,

@@ -8,10 +8,7 @@ pub(crate) mod members;
 pub(crate) mod message;
 pub(crate) mod surveys;
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
 use linerate_broker::{Beat, Broker, BrokerError};
@@ -23,6 +20,7 @@ use super::{
     flights::Flights,
     status::{NodeInfo, Status},
 };
+use crate::clock::now;
 use members::{BEAT_INTERVAL, Members};
 use message::{Answer, Body, Message, NodeRequest};
 use surveys::Surveys;
@@ -202,7 +200,7 @@ impl Cluster {
     /// Records the answer to a beat. Returns whether the list of nodes must be read.
     fn record_beat(&self, beat: Beat) -> bool {
         let mut members = self.members.lock();
-        members.handle_beat(Instant::now(), beat.is_new, beat.nodes)
+        members.handle_beat(now(), beat.is_new, beat.nodes)
     }
 
     /// Records that a node has joined.
@@ -228,7 +226,7 @@ impl Cluster {
     /// Returns the other nodes, without those of a broker that has been silent for too long.
     fn members_now(&self) -> MutexGuard<'_, Members> {
         let mut members = self.members.lock();
-        members.handle_timeout(Instant::now());
+        members.handle_timeout(now());
         members
     }
 }

@@ -22,6 +22,7 @@ use super::{
     routes::{Routes, Table},
     timeline::Timeline,
 };
+use crate::clock::now;
 
 /// The maximum number of queued messages from other nodes. Beyond this, the broker's reader has to
 /// wait.
@@ -201,7 +202,7 @@ impl SortedBurst {
             links: Vec::new(),
             publications: 0,
             bytes: 0,
-            since: Instant::now(),
+            since: now(),
         }
     }
 

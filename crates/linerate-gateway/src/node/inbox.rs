@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::shard::Shard;
+use crate::clock::now;
 use dropped::DroppedPublications;
 
 /// The maximum number of publications queued for a worker before the broker's reader has to wait.
@@ -169,7 +170,7 @@ impl Inbox {
                 publications,
                 "worker did not read its inbox in time; publications dropped"
             );
-            into.push_back(Arrival::Gap(lost.to_gap(Instant::now())));
+            into.push_back(Arrival::Gap(lost.to_gap(now())));
         }
         if !into.is_empty() {
             self.room.notify_one();
@@ -231,7 +232,7 @@ impl Inbox {
         if !has_room {
             let lost = queue
                 .lost
-                .get_or_insert_with(|| DroppedPublications::new(Instant::now()));
+                .get_or_insert_with(|| DroppedPublications::new(now()));
             return Some(lost.add(arrivals));
         }
         queue.bytes += bytes;

@@ -1,6 +1,6 @@
 //! The channels that the node is subscribed to at the broker.
 
-use std::{collections::VecDeque, fmt, sync::Arc, time::Duration};
+use std::{collections::VecDeque, fmt, mem, sync::Arc, time::Duration};
 
 use foldhash::fast::RandomState;
 use futures_util::{StreamExt, stream};
@@ -10,7 +10,7 @@ use linerate_hub::ChannelName;
 use parking_lot::Mutex;
 use tokio::{
     runtime::Handle,
-    sync::{Notify, watch},
+    sync::{Notify, oneshot},
     time::Instant,
 };
 
@@ -50,10 +50,12 @@ struct Interest {
 }
 
 enum Phase {
-    /// The broker's answer, once it has arrived.
-    Subscribed(watch::Receiver<Option<Answer>>),
-    /// The channel can be subscribed again when the sender is dropped.
-    Unsubscribing(watch::Receiver<()>),
+    Subscribed,
+    /// The callers who wait for the broker's answer, in order.
+    Subscribing(Vec<oneshot::Sender<Answer>>),
+    /// The callers who wait until the channel can be subscribed again, in order. Dropping the
+    /// senders wakes them.
+    Unsubscribing(Vec<oneshot::Sender<()>>),
 }
 
 type Answer = Result<(), BrokerError>;
@@ -89,20 +91,14 @@ impl Interests {
     ) -> Result<InterestGuard, BrokerError> {
         loop {
             match self.want(channel, options) {
-                InterestState::Leaving(mut left) => {
-                    // An error means that the channel has been unsubscribed.
-                    while left.changed().await.is_ok() {}
-                }
-                InterestState::Subscribed(guard, mut answer) => {
-                    let answer = answer.wait_for(Option::is_some).await;
-                    let answer = answer.ok().and_then(|answer| answer.clone());
-                    return match answer {
-                        Some(Ok(())) => Ok(guard),
-                        Some(Err(error)) => Err(error),
-                        None => Err(BrokerError::Away {
-                            reason: "the node is shutting down".to_owned(),
-                        }),
+                // An error means that the channel has been unsubscribed.
+                InterestState::Leaving(left) => _ = left.await,
+                InterestState::Subscribed(guard) => return Ok(guard),
+                InterestState::Subscribing(guard, answer) => {
+                    let shut_down = |_| BrokerError::Away {
+                        reason: "the node is shutting down".to_owned(),
                     };
+                    return answer.await.map_err(shut_down)?.map(|()| guard);
                 }
             }
         }
@@ -118,9 +114,7 @@ impl Interests {
             }
             let leaving = self.leave(Instant::now());
             stream::iter(leaving)
-                .for_each_concurrent(UNSUBSCRIBES_AT_ONCE, |(channel, left)| {
-                    self.unsubscribe(channel, left)
-                })
+                .for_each_concurrent(UNSUBSCRIBES_AT_ONCE, |channel| self.unsubscribe(channel))
                 .await;
         }
     }
@@ -133,17 +127,22 @@ impl Interests {
     fn want(self: &Arc<Self>, channel: &ChannelName, options: StreamOptions) -> InterestState {
         let mut table = self.table.lock();
         if let Some(interest) = table.channels.get_mut(channel) {
-            return match &interest.phase {
-                Phase::Unsubscribing(left) => InterestState::Leaving(left.clone()),
-                Phase::Subscribed(answer) => {
-                    interest.wanted_by += 1;
-                    interest.idle_since = None;
-                    let guard = self.new_guard(channel, interest.number);
-                    InterestState::Subscribed(guard, answer.clone())
-                }
+            if let Phase::Unsubscribing(callers) = &mut interest.phase {
+                let (caller, left) = oneshot::channel();
+                callers.push(caller);
+                return InterestState::Leaving(left);
+            }
+            interest.wanted_by += 1;
+            interest.idle_since = None;
+            let guard = self.new_guard(channel, interest.number);
+            let Phase::Subscribing(callers) = &mut interest.phase else {
+                return InterestState::Subscribed(guard);
             };
+            let (caller, answer) = oneshot::channel();
+            callers.push(caller);
+            return InterestState::Subscribing(guard, answer);
         }
-        let (answers, answer) = watch::channel(None);
+        let (caller, answer) = oneshot::channel();
         table.numbers += 1;
         let number = table.numbers;
         let interest = Interest {
@@ -151,13 +150,17 @@ impl Interests {
             wanted_by: 1,
             idle_since: None,
             is_queued: false,
-            phase: Phase::Subscribed(answer.clone()),
+            phase: Phase::Subscribing(vec![caller]),
         };
         table.channels.insert(channel.clone(), interest);
         drop(table);
-        self.runtime
-            .spawn(self.clone().subscribe(channel.clone(), options, answers));
-        InterestState::Subscribed(self.new_guard(channel, number), answer)
+        let request = SubscribeRequest {
+            interests: self.clone(),
+            channel: channel.clone(),
+            answer: None,
+        };
+        self.runtime.spawn(request.run(options));
+        InterestState::Subscribing(self.new_guard(channel, number), answer)
     }
 
     fn new_guard(self: &Arc<Self>, channel: &ChannelName, number: u64) -> InterestGuard {
@@ -168,22 +171,31 @@ impl Interests {
         }
     }
 
-    async fn subscribe(
-        self: Arc<Self>,
-        channel: ChannelName,
-        options: StreamOptions,
-        answers: watch::Sender<Option<Answer>>,
-    ) {
-        let answer = self.broker.subscribe(&channel, options).await;
-        if answer.is_err() {
+    /// Passes the broker's answer on to all callers; without one, they are told that there is none.
+    fn answer(&self, channel: &ChannelName, answer: Option<Answer>) {
+        let mut table = self.table.lock();
+        let callers = match &answer {
+            Some(Ok(())) => {
+                let interest = table.channels.get_mut(channel);
+                interest.map(|interest| mem::replace(&mut interest.phase, Phase::Subscribed))
+            }
             // Later callers make a new attempt.
-            self.table.lock().channels.remove(&channel);
+            _ => table
+                .channels
+                .remove(channel)
+                .map(|interest| interest.phase),
+        };
+        drop(table);
+        if let (Some(Phase::Subscribing(callers)), Some(answer)) = (callers, answer) {
+            for caller in callers {
+                // An error means that the caller no longer waits.
+                _ = caller.send(answer.clone());
+            }
         }
-        answers.send_replace(Some(answer));
     }
 
     /// Selects the channels that have been unused for long enough and marks them as unsubscribing.
-    fn leave(&self, now: Instant) -> Vec<(ChannelName, watch::Sender<()>)> {
+    fn leave(&self, now: Instant) -> Vec<ChannelName> {
         let (mut table, mut leaving) = (self.table.lock(), Vec::new());
         let Table { channels, idle, .. } = &mut *table;
         while idle.front().is_some_and(|(due, _)| *due <= now) {
@@ -203,19 +215,17 @@ impl Interests {
                     idle.push_back((now + self.linger, channel));
                 }
                 Some(_) => {
-                    let (sender, left) = watch::channel(());
-                    interest.phase = Phase::Unsubscribing(left);
-                    leaving.push((channel, sender));
+                    interest.phase = Phase::Unsubscribing(Vec::new());
+                    leaving.push(channel);
                 }
             }
         }
         leaving
     }
 
-    async fn unsubscribe(&self, channel: ChannelName, left: watch::Sender<()>) {
+    async fn unsubscribe(&self, channel: ChannelName) {
         self.broker.unsubscribe(&channel).await;
         self.table.lock().channels.remove(&channel);
-        drop(left);
     }
 
     fn release(&self, guard: &InterestGuard) {
@@ -243,14 +253,36 @@ impl Interests {
 
 impl Phase {
     fn is_settled(&self) -> bool {
-        matches!(self, Self::Subscribed(answer) if answer.borrow().is_some())
+        matches!(self, Self::Subscribed)
     }
 }
 
 /// What is known of a channel that a caller wants to hold.
 enum InterestState {
-    Leaving(watch::Receiver<()>),
-    Subscribed(InterestGuard, watch::Receiver<Option<Answer>>),
+    Leaving(oneshot::Receiver<()>),
+    Subscribed(InterestGuard),
+    Subscribing(InterestGuard, oneshot::Receiver<Answer>),
+}
+
+/// A request to subscribe to a channel. Its callers are answered when it is dropped, so that none
+/// of them waits for a runtime that is shutting down.
+struct SubscribeRequest {
+    interests: Arc<Interests>,
+    channel: ChannelName,
+    answer: Option<Answer>,
+}
+
+impl SubscribeRequest {
+    async fn run(mut self, options: StreamOptions) {
+        let broker = &self.interests.broker;
+        self.answer = Some(broker.subscribe(&self.channel, options).await);
+    }
+}
+
+impl Drop for SubscribeRequest {
+    fn drop(&mut self) {
+        self.interests.answer(&self.channel, self.answer.take());
+    }
 }
 
 impl Drop for InterestGuard {

@@ -17,7 +17,7 @@ use linerate_hub::ClientId;
 use tokio::time::{sleep, timeout};
 
 use super::{Notice, inboxes::Inboxes, shard::Shard, subscribe::FOOTPRINT_BYTES};
-use crate::{log_limiter::LogLimiter, protocol::codes::Disconnect};
+use crate::{clock::now, log_limiter::LogLimiter, protocol::codes::Disconnect};
 
 /// How often the node checks while memory is short: the memory of closed connections takes a moment
 /// to be freed.
@@ -84,7 +84,7 @@ impl Overload {
             };
             _ = timeout(pause, watch.changed()).await;
             inflaters.set(linerate::deflate::Budget::global().used() as u64);
-            let (state, now) = (self.budget.state(), Instant::now());
+            let (state, now) = (self.budget.state(), now());
             if let Some(changes) = report.due(state, now) {
                 self.tell_state(state, changes);
             }
@@ -96,7 +96,7 @@ impl Overload {
                 self.inboxes.run(|_| linerate::memory::free_buffers()).await;
             }
             let since = *short_since.get_or_insert(now);
-            if state == State::Critical || since.elapsed() >= PATIENCE {
+            if state == State::Critical || now - since >= PATIENCE {
                 self.shed(state).await;
                 // Wait until closed connections are gone, so that they are not counted again.
                 sleep(LOOK).await;
@@ -137,7 +137,7 @@ impl Overload {
         let Some(largest) = costs.first() else {
             return;
         };
-        if let Some(count) = SHEDS.ask_for(costs.len() as u64, Instant::now()) {
+        if let Some(count) = SHEDS.ask_for(costs.len() as u64, now()) {
             let (consumer, bytes) = (largest.consumer.name(), largest.bytes);
             tracing::warn!(
                 count,
@@ -191,7 +191,7 @@ impl Shard {
     /// critical: serving many clients with a few subscriptions each is normal, and no reason to
     /// close some of them in favor of others.
     fn costs(&self, shortage: State) -> Vec<Cost> {
-        let now = Instant::now();
+        let now = now();
         let mut costs: Vec<_> = self
             .clients
             .iter()

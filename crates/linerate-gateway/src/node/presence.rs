@@ -3,7 +3,7 @@
 //! A broker that several nodes share stores who is present. This node then stores its own clients
 //! there, and reads those of all nodes with one request.
 
-use std::{collections::VecDeque, sync::Arc, time::Instant};
+use std::{collections::VecDeque, sync::Arc};
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -28,7 +28,7 @@ use super::{
     inboxes::Inboxes,
     shard::{Member, Shard},
 };
-use crate::log_limiter::LogLimiter;
+use crate::{clock::now, log_limiter::LogLimiter};
 
 /// The maximum number of queued moves. Beyond this, queued moves are dropped without notice to
 /// clients; presence itself stays correct.
@@ -196,7 +196,7 @@ impl Presence {
             let told = inbox.submit(Box::new(move |shard| shard.tell_moves(&moves)));
             // A worker that has ended, as in a shutdown, has no clients.
             if let Err(error @ JobRefusal::Busy) = told
-                && let Some(times) = BUSY_WORKERS.ask(Instant::now())
+                && let Some(times) = BUSY_WORKERS.ask(now())
             {
                 warn!(%error, times, "worker is busy; join/leave notifications to its clients dropped");
             }
@@ -234,7 +234,7 @@ impl Moves {
     fn push(&self, moved: PresenceChange) {
         let mut waiting = self.waiting.lock();
         if waiting.len() == MOVES_MAX {
-            if let Some(times) = FLOODS.ask(Instant::now()) {
+            if let Some(times) = FLOODS.ask(now()) {
                 warn!(
                     times,
                     moves_max = MOVES_MAX,

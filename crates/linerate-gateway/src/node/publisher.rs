@@ -1,13 +1,13 @@
 //! Publishes to channels.
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
 use linerate_broker::{Broker, BrokerError, Publish, Published};
 use linerate_hub::ChannelName;
 use tokio::runtime::Handle;
 
 use super::{namespaces::NamespaceTable, writes::Writes};
-use crate::metrics::PublishDurations;
+use crate::{clock::now, metrics::PublishDurations};
 
 /// Publishes to channels, and measures how the broker takes it.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Publisher {
         channel: &ChannelName,
         publish: Publish,
     ) -> Result<Published, BrokerError> {
-        let since = Instant::now();
+        let since = now();
         let is_durable = publish.options.is_durable;
         let published = self.broker.publish(channel, publish).await;
         if let (true, Err(error)) = (is_durable, &published) {
@@ -51,7 +51,7 @@ impl Publisher {
         }
         let namespace = self.namespaces.name(self.namespaces.label_of(channel));
         self.durations
-            .observe(namespace, published.is_ok(), since.elapsed());
+            .observe(namespace, published.is_ok(), now() - since);
         published
     }
 }

@@ -10,7 +10,7 @@ use hashbrown::{HashMap, hash_map::Entry};
 use linerate_broker::{BrokerError, History, HistoryRequest, StreamOptions};
 use linerate_hub::{ChannelName, Publication, StreamPosition};
 use parking_lot::Mutex;
-use tokio::{runtime::Handle, sync::watch};
+use tokio::{runtime::Handle, sync::oneshot};
 
 /// The maximum distance, in publications, between the start positions of requests that share a
 /// read. A client that is further behind reads alone, so that it does not make the others wait for
@@ -49,7 +49,8 @@ struct Batch {
     request: ReadRequest,
     /// The highest start position.
     offset_max: u64,
-    answers: watch::Sender<Option<Answer>>,
+    /// The callers, in order.
+    callers: Vec<oneshot::Sender<Answer>>,
 }
 
 impl Reads {
@@ -80,13 +81,12 @@ impl Reads {
             true => self.join(channel, &request),
             false => None,
         };
-        let Some(mut answer) = joined else {
+        let Some(answer) = joined else {
             return (self.read)(channel.clone(), request.stream, request.history_request(0)).await;
         };
-        let answer = answer.wait_for(Option::is_some).await;
-        match answer.ok().and_then(|answer| answer.clone()) {
-            Some(history) => Ok(request.part_of(&*history?)),
-            None => Err(BrokerError::Away {
+        match answer.await {
+            Ok(history) => Ok(request.part_of(&*history?)),
+            Err(_) => Err(BrokerError::Away {
                 reason: "the node is shutting down".to_owned(),
             }),
         }
@@ -98,7 +98,7 @@ impl Reads {
         self: &Arc<Self>,
         channel: &ChannelName,
         request: &ReadRequest,
-    ) -> Option<watch::Receiver<Option<Answer>>> {
+    ) -> Option<oneshot::Receiver<Answer>> {
         let mut table = self.table.lock();
         match table.entry(channel.clone()) {
             Entry::Vacant(vacant) => {
@@ -130,10 +130,14 @@ impl Reads {
         };
         loop {
             // All who waited for it may have gone.
-            if !batch.answers.is_closed() {
+            if batch.callers.iter().any(|caller| !caller.is_closed()) {
                 let request = batch.request.history_request(batch.spread());
                 let history = (self.read)(channel.clone(), batch.request.stream, request).await;
-                batch.answers.send_replace(Some(history.map(Arc::new)));
+                let answer = history.map(Arc::new);
+                for caller in batch.callers {
+                    // An error means that the caller no longer waits.
+                    _ = caller.send(answer.clone());
+                }
             }
             let mut table = self.table.lock();
             match table.get_mut(&channel).and_then(Option::take) {
@@ -166,19 +170,19 @@ impl Drop for ReadSeries<'_> {
 }
 
 impl Batch {
-    fn new(request: &ReadRequest) -> (Self, watch::Receiver<Option<Answer>>) {
-        let (answers, answer) = watch::channel(None);
+    fn new(request: &ReadRequest) -> (Self, oneshot::Receiver<Answer>) {
+        let (caller, answer) = oneshot::channel();
         let offset_max = request.since.as_ref().map_or(0, |since| since.offset);
         let batch = Self {
             request: request.clone(),
             offset_max,
-            answers,
+            callers: vec![caller],
         };
         (batch, answer)
     }
 
     /// Adds a request, unless it differs too much.
-    fn join(&mut self, request: &ReadRequest) -> Option<watch::Receiver<Option<Answer>>> {
+    fn join(&mut self, request: &ReadRequest) -> Option<oneshot::Receiver<Answer>> {
         if request.stream != self.request.stream {
             return None;
         }
@@ -199,7 +203,9 @@ impl Batch {
             }
         }
         self.request.limit = self.request.limit.max(request.limit);
-        Some(self.answers.subscribe())
+        let (caller, answer) = oneshot::channel();
+        self.callers.push(caller);
+        Some(answer)
     }
 
     /// Returns the distance between the lowest and the highest start position.

@@ -9,6 +9,8 @@ use linerate_broker::{Gap, LinkState};
 
 use parking_lot::Mutex;
 
+use crate::clock::now;
+
 /// How long further gaps are only counted after one was logged, because brokers may report one for
 /// each channel.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -59,7 +61,7 @@ impl Reports {
     /// rate-limited.
     pub(super) fn gaps(&self, gaps: &[Gap]) {
         let Some(gap) = gaps.first() else { return };
-        let Some(unlogged) = self.next(Instant::now(), gaps.len()) else {
+        let Some(unlogged) = self.next(now(), gaps.len()) else {
             return;
         };
         let is_all = gaps.iter().any(|gap| gap.channels.is_none());

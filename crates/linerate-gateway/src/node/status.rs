@@ -8,6 +8,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{counts::Counts, dispatch::Dispatcher};
+use crate::clock::now;
 
 /// A summary of a node's state.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -50,7 +51,7 @@ impl Status {
         Self {
             id,
             name,
-            started: Instant::now(),
+            started: now(),
             counts,
             dispatcher,
         }
@@ -63,7 +64,7 @@ impl Status {
 
     /// Returns the time since the node was started.
     pub(crate) fn uptime(&self) -> Duration {
-        self.started.elapsed()
+        now() - self.started
     }
 
     /// Returns a summary of the node's state.

@@ -3,7 +3,7 @@
 //! The hub buffers what arrives from the first step on. The broker reports from when on nothing is
 //! missed, and the history ends at the position after which the buffer continues (G05).
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
 use linerate_broker::{BrokerError, History};
 use linerate_hub::{
@@ -15,6 +15,7 @@ use super::{
     Recovery, StartPosition, Subscribe, Worker, interest::InterestGuard, reads::ReadRequest,
     recovered::Recovered, shard::Member,
 };
+use crate::clock::now;
 
 /// An active subscription.
 #[derive(Clone, Debug)]
@@ -151,13 +152,10 @@ impl Worker {
         let Some(known) = shard.clients.get_mut(&client) else {
             return Err(SubscribeError::Gone);
         };
-        let subscription = shard.hub.subscribe(
-            Instant::now(),
-            client,
-            channel.clone(),
-            subscribe.ring,
-            options,
-        )?;
+        let subscription =
+            shard
+                .hub
+                .subscribe(now(), client, channel.clone(), subscribe.ring, options)?;
         self.inbox
             .set_batch_interval(shard.hub.batch_interval_min());
         let member = Member {
@@ -232,7 +230,7 @@ impl Worker {
         if subscribe.follows {
             local.followers.insert(client);
         }
-        let now = Instant::now();
+        let now = now();
         let start = match recovered.newest {
             Some(position) => Start::After(position),
             None => Start::Live,

@@ -408,6 +408,7 @@ pub(crate) fn options() -> NodeOptions {
         encodings: vec![Arc::new(Lines)],
         tail_encoding: Arc::new(TailEncoding),
         namespaces: Namespaces::new(&Config::default()),
+        seed: 0,
         linger: Duration::from_secs(5),
         revocations_max: 100,
         filter: Config::default().filter,

@@ -9,6 +9,8 @@ use linerate_broker::{Gap, GapReason, LinkState};
 
 use parking_lot::Mutex;
 
+use crate::clock::now;
+
 /// The maximum number of entries.
 const ENTRIES_MAX: usize = 256;
 
@@ -79,8 +81,9 @@ impl Timeline {
             true => Change::Up,
             false => Change::Deaf,
         });
-        let before = inner.since.replace(Instant::now());
-        Some(before?.elapsed())
+        let now = now();
+        let before = inner.since.replace(now);
+        Some(now - before?)
     }
 
     /// Records a gap.

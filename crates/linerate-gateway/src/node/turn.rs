@@ -16,7 +16,7 @@ use super::{
     Hub, Notice, Worker,
     inbox::{ARRIVALS_A_TURN, Arrival, BYTES_A_TURN, Inbox},
 };
-use crate::protocol::Transmit;
+use crate::{clock::now, protocol::Transmit};
 
 /// How long a turn may take before sockets are served again.
 const TURN: Duration = Duration::from_millis(2);
@@ -115,8 +115,8 @@ impl Worker {
         publication: &Publication,
         known: &mut Evaluated,
     ) -> bool {
-        let begun = Instant::now();
-        let is_over = || begun.elapsed() >= SLICE;
+        let begun = now();
+        let is_over = || now() - begun >= SLICE;
         self.shard()
             .hub
             .evaluate(channel, publication, known, is_over)
@@ -126,7 +126,7 @@ impl Worker {
     /// holds the filter results already computed for the first arrival.
     fn absorb(&self, arrivals: &mut VecDeque<Arrival>, known: &Evaluated) {
         let mut shard = self.shard();
-        let now = Instant::now();
+        let now = now();
         let hub = &mut shard.hub;
         let (mut taken, mut bytes, mut searched) = (0, 0, 0);
         let nothing = Evaluated::default();
@@ -157,9 +157,9 @@ impl Worker {
     async fn transmit(&self) -> TurnDeliveries {
         let mut handed = TurnDeliveries::default();
         loop {
-            let begun = Instant::now();
+            let begun = now();
             let is_done = self.transmit_slice(begun, &mut handed);
-            handed.busy += begun.elapsed();
+            handed.busy += now() - begun;
             if is_done {
                 return handed;
             }

@@ -27,6 +27,7 @@ fn quiet_node() -> Arc<Node> {
         encodings: protocol::encoders(),
         tail_encoding: Arc::new(TailEncoding),
         namespaces: Namespaces::new(&Config::default()),
+        seed: 0,
         linger: Duration::ZERO,
         revocations_max: 100,
         filter: Config::default().filter,

@@ -320,7 +320,7 @@ impl Session {
             node: self.context.gate.worker.node().status.id().into(),
             ..Connected::default()
         };
-        self.deadlines.connected(now, rand::random());
+        self.deadlines.connected(now, self.ping_part);
         let expiry = end_of(now, identity.ttl, options.refresh_grace);
         self.deadlines.set_expiry(expiry);
         self.stage = Stage::Connected { identity, member };

@@ -1,12 +1,13 @@
 //! State shared by sessions: the current configuration, and what is derived from it.
 
-use std::{net::IpAddr, sync::Arc, time::Instant};
+use std::{net::IpAddr, sync::Arc};
 
 use arc_swap::{ArcSwap, Guard};
 use linerate_hub::{ChannelName, channel::ChannelNameError};
 
 use crate::{
     auth::{Attempts, AuthSetupError, Authenticator, KeyRefusal, Origins},
+    clock::now,
     config::{ChannelOptions, Config, Namespaces},
     filter::Filters,
     log_limiter::LogLimiter,
@@ -67,7 +68,7 @@ impl SessionEnvironment {
         address: Option<IpAddr>,
         is_right: impl FnOnce() -> bool,
     ) -> Result<(), KeyRefusal> {
-        let now = Instant::now();
+        let now = now();
         let count = |result| self.metrics.count_key(kind, result);
         if let Some(wait) = address.and_then(|address| self.attempts.wait(address, now)) {
             count(KeyResult::Limited);

@@ -7,6 +7,7 @@ use linerate_hub::{ChannelName, ClientId};
 use super::{Context, Event, Gate, Identity, Member, Refusal, deadlines::until};
 use crate::{
     auth::{SubscriptionClaims, TokenId},
+    clock::now,
     node::Notice,
     protocol::{
         codes::{ClientError, Disconnect},
@@ -69,7 +70,7 @@ impl FixedRequest {
         }
         let subscriptions = self.check(gate, &identity, named)?;
         // Clients cannot present a newer token here, so there is no grace period.
-        let now = Instant::now();
+        let now = now();
         let claims = subscriptions
             .iter()
             .filter_map(|(.., claims)| claims.as_ref());
@@ -262,7 +263,7 @@ impl FixedSession {
                 }
                 let left = expires.map(|at| at.duration_since(std::time::SystemTime::now()));
                 let left = left.map(|left| left.unwrap_or_default());
-                self.expiry = left.and_then(|left| Instant::now().checked_add(left));
+                self.expiry = left.and_then(|left| now().checked_add(left));
             }
             Notice::Unsubscribe { channel, .. } => {
                 self.context

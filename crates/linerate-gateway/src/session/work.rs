@@ -1,6 +1,6 @@
 //! Asynchronous operations of a session: they wait for tokens, the broker and other nodes.
 
-use std::{future::Future, pin::Pin, sync::Arc, time::Instant};
+use std::{future::Future, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     auth::{ConnectionClaims, SubscriptionClaims},
+    clock::now,
     node::{Connection, Prepared, SubscribeError, fitting, weight},
     protocol::{
         codes::ClientError,
@@ -314,7 +315,7 @@ impl Candidate {
         let grace = shared.settings().config.client.refresh_grace;
         Ok(ActiveSubscription {
             subscription: Subscription {
-                expiry: end_of(Instant::now(), ttl, grace),
+                expiry: end_of(now(), ttl, grace),
                 ends_with_gap: self.ends_with_gap,
                 is_of_server: false,
                 token,

@@ -14,11 +14,12 @@ use tokio::sync::oneshot;
 use super::{
     Admitted, ClientOutlet, DATA_BYTES_MAX, Endpoints,
     body::body,
-    drive::{SessionRuntime, StreamInput, now},
+    drive::{SessionRuntime, StreamInput},
     refusal,
     wire::{WebSocketWire, Wire},
 };
 use crate::{
+    clock::now,
     node::EmulateError,
     protocol::{
         Dialect,
@@ -160,7 +161,8 @@ fn start(
         connection,
     };
     // Boxed, so that moving it into a task does not double the size of the task.
-    let session = Box::new(Session::new(context, commands, name, now()));
+    let session = Session::new(context, commands, name, now(), rand::random());
+    let session = Box::new(session);
     (runtime, session)
 }
 

@@ -1,6 +1,6 @@
 //! Runs a session: input, work, events, deadlines and flow control, until it ends.
 
-use std::{future::Future, pin::pin, sync::Arc, time::Instant};
+use std::{future::Future, pin::pin, sync::Arc};
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream::FuturesOrdered};
@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 
 use super::ClientOutlet;
 use crate::{
+    clock::now,
     node::{Emulation, Worker},
     protocol::{codes::Disconnect, dialect::Commands},
     server::ConnectionGuard,
@@ -90,13 +91,16 @@ impl SessionRuntime {
                 sleep.as_mut().reset(deadline.into());
             }
             let step = tokio::select! {
-                frame = input.next(), if session.wants_input() => Step::Input(frame),
+                // The order is fixed, so that a simulation can repeat it. Input comes last, because
+                // only a client can keep it ready.
+                biased;
+                () = self.outlet.changed() => Step::Changed,
+                () = sleep.as_mut(), if deadline.is_some() => Step::Timeout,
                 Some(completion) = next(&mut works), if works.is_some() && !self.outlet.has_waiting() => {
                     Step::Completed(completion)
                 }
-                () = self.outlet.changed() => Step::Changed,
                 has_room = self.outlet.room(), if self.outlet.is_full() => Step::Room(has_room),
-                () = sleep.as_mut(), if deadline.is_some() => Step::Timeout,
+                frame = input.next(), if session.wants_input() => Step::Input(frame),
             };
             if self.take(&mut session, step).is_none() {
                 return;
@@ -176,9 +180,4 @@ async fn next(works: &mut Option<FuturesOrdered<Work>>) -> Option<Completion> {
         *works = None;
     }
     completion
-}
-
-/// Returns the current time of the runtime's clock, which tests can control.
-pub(super) fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
 }

@@ -23,11 +23,11 @@ use tokio::{
 use super::{
     Admitted, ClientOutlet, DATA_BYTES_MAX,
     body::body,
-    drive::now,
     refusal,
     wire::{PendingWire, WebSocketWire, Wire},
 };
 use crate::{
+    clock::now,
     node::{Connection, Worker},
     protocol::{
         Dialect,
@@ -218,6 +218,8 @@ impl RunningSession {
                 alarm.as_mut().reset(due.into());
             }
             let over = tokio::select! {
+                // The order is fixed, so that a simulation can repeat it.
+                biased;
                 over = &mut gone => match over {
                     None => return,
                     over => over,

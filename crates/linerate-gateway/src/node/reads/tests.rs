@@ -105,7 +105,8 @@ impl Library {
             let table = self.reads.table.lock();
             let next = table.get(channel("news").as_str());
             let next = next.and_then(Option::as_ref);
-            next.map_or(0, |batch| batch.answers.receiver_count()) == count
+            let callers = next.into_iter().flat_map(|batch| &batch.callers);
+            callers.filter(|caller| !caller.is_closed()).count() == count
         };
         until("asked", waiting).await;
     }

@@ -11,9 +11,9 @@ mod link;
 mod play;
 mod server;
 
-use std::env;
+use std::{env, ops::Range};
 
-use self::play::Play;
+use self::play::{Play, Seen};
 
 /// The number of seeds to run by default.
 const SEEDS: u64 = if cfg!(debug_assertions) { 50 } else { 1_000 };
@@ -36,22 +36,37 @@ fn variable(name: &str) -> Option<u64> {
     env::var(name).ok()?.parse().ok()
 }
 
-#[test]
-fn whatever_fails_nothing_is_lost_doubled_or_out_of_order_without_being_told() {
-    let seeds = match variable("LINERATE_SEED") {
+fn seeds() -> Range<u64> {
+    match variable("LINERATE_SEED") {
         Some(seed) => seed..seed + 1,
         None => 0..variable("LINERATE_SEEDS").unwrap_or(SEEDS),
-    };
+    }
+}
+
+fn play(seed: u64) -> Seen {
+    let _seed = Seed(seed);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(Play::new(seed).run(STEPS))
+}
+
+#[test]
+fn a_seed_behaves_the_same_each_time() {
+    for seed in 0..SEEDS {
+        assert_eq!(play(seed).digest, play(seed).digest, "seed {seed}");
+    }
+}
+
+#[test]
+fn whatever_fails_nothing_is_lost_doubled_or_out_of_order_without_being_told() {
+    let seeds = seeds();
     let is_one = seeds.end - seeds.start == 1;
-    let mut seen = play::Seen::default();
+    let mut seen = Seen::default();
     for seed in seeds {
-        let _seed = Seed(seed);
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .unwrap();
-        seen += runtime.block_on(Play::new(seed).run(STEPS));
+        seen += play(seed);
     }
     println!("{seen:?}");
     let has_happened = [

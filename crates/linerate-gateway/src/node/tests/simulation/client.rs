@@ -80,6 +80,7 @@ impl Client {
         let is_first = self.newest.is_none();
         if !subscribed.is_recovered {
             seen.unrecovered += u64::from(!is_first);
+            seen.record(&position);
             return self.begin_anew(position, &subscribed.publications, seen);
         }
         seen.recovered += 1;
@@ -139,6 +140,7 @@ impl Client {
                 Transmit::Gap { .. } if self.live.is_some() => self.leave_if_it_ended(seen),
                 Transmit::Gap { gap, .. } => {
                     seen.gaps += 1;
+                    seen.record(gap.missed);
                     self.told = Some(match (self.told, gap.missed) {
                         (None, Some(missed)) => Missing::Count(missed),
                         (Some(Missing::Count(before)), Some(missed)) => {
@@ -167,6 +169,7 @@ impl Client {
     /// Checks a publication, whose payload is its position.
     fn see(&mut self, payload: &str, seen: &mut Seen) {
         seen.publications += 1;
+        seen.record(payload);
         let (epoch, offset) = payload.split_once(':').unwrap();
         let at = StreamPosition {
             epoch: Epoch::new(epoch),

@@ -1,6 +1,11 @@
 //! The sequence of simulated events.
 
-use std::{ops::AddAssign, sync::Arc, time::Duration};
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    ops::AddAssign,
+    sync::Arc,
+    time::Duration,
+};
 
 use linerate_broker::{Event, Ingest, StreamOptions};
 use linerate_hub::{ChannelOptions, EncodingId, SubscriptionOptions};
@@ -53,6 +58,17 @@ pub(super) struct Seen {
     pub(super) ended: u64,
     /// Publications of a new epoch in answers that could not recover everything.
     pub(super) followed: u64,
+    /// A digest of everything that clients have seen, in order.
+    pub(super) digest: u64,
+}
+
+impl Seen {
+    /// Adds to the digest what a client has seen.
+    pub(super) fn record(&mut self, what: impl Hash) {
+        let mut hasher = DefaultHasher::new();
+        (self.digest, what).hash(&mut hasher);
+        self.digest = hasher.finish();
+    }
 }
 
 impl AddAssign for Seen {
@@ -63,6 +79,7 @@ impl AddAssign for Seen {
         self.unrecovered += other.unrecovered;
         self.ended += other.ended;
         self.followed += other.followed;
+        self.digest ^= other.digest;
     }
 }
 
