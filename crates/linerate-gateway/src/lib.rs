@@ -44,6 +44,8 @@ mod platform;
 mod protocol;
 mod server;
 mod session;
+#[cfg(test)]
+mod simulation;
 mod transport;
 
 pub use auth::{AuthSetupError, KeyRefusal, TokenMaker, TokenMakerError};

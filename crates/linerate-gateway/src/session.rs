@@ -56,8 +56,6 @@ pub(crate) use fixed::{AuthorizedRequest, FixedSession};
 pub(crate) use gate::{Gate, Refusal};
 pub(crate) use identity::{Identity, Member};
 pub(crate) use outlet::{Event, SessionOutlet};
-#[cfg(test)]
-pub(crate) use plan::Requester;
 use work::SUBSCRIBES_AT_ONCE;
 pub(crate) use work::{Completion, Context, Work};
 

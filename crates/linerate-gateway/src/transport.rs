@@ -36,8 +36,13 @@ use crate::{
     server::{ConnectionGuard, Peer},
     session::{Gate, Refusal, SessionEnvironment, Settings},
 };
-use outlet::ClientOutlet;
+pub(crate) use outlet::ClientOutlet;
 pub(crate) use routes::routes;
+#[cfg(test)]
+pub(crate) use {
+    drive::{CommandFrame, Input, SessionRuntime},
+    wire::Wire,
+};
 
 /// The maximum number of data bytes queued for a socket. Further data stays in the channels' rings,
 /// where it can be conflated.

@@ -4,7 +4,6 @@ mod cluster;
 mod fan_out;
 mod interest;
 mod memory;
-mod simulation;
 mod subscribe;
 mod writes;
 

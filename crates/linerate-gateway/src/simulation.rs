@@ -1,0 +1,166 @@
+//! Simulates whole nodes, a broker that fails and clients that come and go, driven by seeds.
+//!
+//! The hub, the node, the sessions and the protocols are real; the network, the broker, the clients
+//! and the clock are simulated. A seed determines everything that happens. Each client records what
+//! it receives: every publication must arrive exactly once and in order, or the client must have
+//! been told that it missed some. `LINERATE_SEEDS=100000` runs more seeds; `LINERATE_SEED=7` runs a
+//! single one, which a failure prints.
+//!
+//! | module | contents |
+//! | --- | --- |
+//! | `world` | what happens: publications, faults, and the passing of time |
+//! | `machine` | a node's process, with its own runtime and clock |
+//! | `link` | a node's link to the broker |
+//! | `network` | packets between nodes and servers, and partitions |
+//! | `server` | the broker: a state machine with the guarantees of Redis or NATS |
+//! | `client` | a client that checks what it receives |
+//! | `pipe` | a connection between a session and a client |
+//! | `wire` | the client's side of the protocols |
+//! | `seen` | counts, and a digest of everything that clients have seen |
+
+mod client;
+mod link;
+mod machine;
+mod network;
+mod pipe;
+mod seen;
+mod server;
+mod wire;
+mod world;
+
+use std::{
+    env,
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+};
+
+use crate::{
+    config::Loader,
+    session::{SessionEnvironment, Settings},
+};
+use seen::Seen;
+use world::World;
+
+/// The number of seeds to run by default.
+const SEEDS: u64 = if cfg!(debug_assertions) { 50 } else { 1_000 };
+
+/// Channels of each kind. Rings are small, so that a client falls behind if it does not read for a
+/// while.
+const CONFIG: &str = r#"
+[auth]
+anonymous = true
+[broker]
+url = "redis://localhost"
+[channel]
+allow_subscribe = true
+allow_anonymous = true
+ring_messages_max = 6
+[[namespace]] # durable
+name = "d"
+durable = true
+history_size = 30
+recover = true
+[[namespace]] # plain
+name = "p"
+history_size = 30
+recover = true
+[[namespace]] # told of gaps
+name = "t"
+durable = true
+history_size = 30
+[[namespace]] # live
+name = "l"
+"#;
+
+/// Prints the seed if the test fails.
+struct Seed(u64);
+
+impl Drop for Seed {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("seed {}", self.0);
+        }
+    }
+}
+
+fn variable(name: &str) -> Option<u64> {
+    env::var(name).ok()?.parse().ok()
+}
+
+fn seeds() -> Range<u64> {
+    match variable("LINERATE_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..variable("LINERATE_SEEDS").unwrap_or(SEEDS),
+    }
+}
+
+fn environment() -> Arc<SessionEnvironment> {
+    let config = Loader::new().with_text("simulation.toml", CONFIG).load();
+    let settings = Settings::new(config.unwrap(), None).unwrap();
+    Arc::new(SessionEnvironment::new(settings))
+}
+
+fn simulate(seed: u64, environment: &Arc<SessionEnvironment>) -> Seen {
+    let _seed = Seed(seed);
+    World::new(seed, environment).run()
+}
+
+/// Simulates all seeds on all cores.
+fn simulate_all(check: impl Fn(u64, Seen) + Sync) {
+    let seeds = seeds();
+    let next = AtomicU64::new(seeds.start);
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let environment = environment();
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds.end {
+                        return;
+                    }
+                    check(seed, simulate(seed, &environment));
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn whatever_fails_nothing_is_lost_doubled_or_out_of_order_without_being_told() {
+    let total = parking_lot::Mutex::new(Seen::default());
+    simulate_all(|_, seen| *total.lock() += seen);
+    let seen = total.into_inner();
+    println!("{seen:?}");
+    let is_one = variable("LINERATE_SEED").is_some();
+    assert!(
+        is_one || seen.all().iter().all(|count| *count > 10),
+        "{seen:?}"
+    );
+}
+
+/// `docs/gateway/cost.md` is computed with these assumptions.
+#[test]
+fn a_cluster_costs_its_broker_what_the_cost_model_says() {
+    let traffic = World::medium(&environment()).measure();
+    let is_near = |measured: f64, model: f64| (measured / model - 1.0).abs() < 0.2;
+    assert!(is_near(traffic.reached, traffic.expected), "{traffic:?}");
+    // A lease is renewed every two seconds.
+    assert!(is_near(traffic.beats, 0.5), "{traffic:?}");
+}
+
+#[test]
+fn a_seed_behaves_the_same_each_time() {
+    let environment = environment();
+    for seed in 0..SEEDS / 2 {
+        assert_eq!(
+            simulate(seed, &environment),
+            simulate(seed, &environment),
+            "seed {seed}"
+        );
+    }
+}
