@@ -82,7 +82,9 @@ lint: web ## check formatting, clippy, types of the pages, syntax of the scripts
 	python3 -B -m unittest discover -q -s conformance/tests
 	python3 -B -m unittest discover -q -s mutants/tests
 	python3 -B -m unittest discover -q -s scripts/tests -p 'test_figures.py'
+	python3 -B -m unittest discover -q -s scripts/tests -p 'test_cost_model.py'
 	scripts/check-figures
+	scripts/cost-model
 	scripts/check-english
 	scripts/import-graph
 
@@ -239,7 +241,7 @@ soak: interop-peers simulation ## the same with 15 million frames per library (F
 	$(INTEROP) --frames $(or $(FRAMES),15000000) --seconds $(or $(SECONDS_MAX),5400) $(if $(SEED),--seed $(SEED))
 
 .PHONY: simulation
-simulation: ## simulate failing nodes, brokers and clients with SEEDS=100000 seeds (half a minute)
+simulation: ## simulate nodes, brokers, networks and clients that fail, with SEEDS=100000 seeds (minutes)
 	LINERATE_SEEDS=$(or $(SEEDS),100000) scripts/matching-tests linerate-gateway without_being_told
 
 .PHONY: coverage
