@@ -88,6 +88,11 @@ pub(super) fn is_durable(channel: &ChannelName) -> bool {
     channel.as_str().starts_with(['d', 't'])
 }
 
+/// Returns whether clients recover from the channel's stream, and know their position in it.
+pub(super) fn recovers_on_all_nodes(channel: &ChannelName) -> bool {
+    channel.as_str().starts_with('d')
+}
+
 impl Server {
     pub(super) fn new(run: u64) -> Self {
         let server = Self::default();
