@@ -14,7 +14,7 @@ use crate::{
     child::orders,
     cores,
     figures::Effort,
-    outcome::{Bounds, Finding, Outcome},
+    outcome::{Finding, Outcome},
     reactor::{self, PATIENCE},
 };
 
@@ -39,8 +39,8 @@ const RECEIVED_BYTES_MAX: usize = 1 << 20;
 /// fragments, or 64 KiB that are inflated.
 const TURN: Duration = Duration::from_micros(50);
 
-/// How long others may wait for a bomb: a turn that inflates, and the buffer of a megabyte, which is
-/// copied when it doubles and whose pages return to the system when the connection ends.
+/// How long others may wait for a bomb: a turn that inflates, and the buffer of a megabyte, which
+/// is copied when it doubles and whose pages return to the system when the connection ends.
 const BOMB: Duration = Duration::from_micros(150);
 
 const ABUSES: [(Abuse, usize); 7] = [
@@ -68,28 +68,24 @@ fn run(abuse: Abuse, peers: usize, effort: &Effort) -> Result<Outcome> {
     if abuse == Abuse::Bombs {
         also.push(Finding::all(&figures, bomb::SENT, bomb::ANSWERED));
     }
-    let outcome = reactor::outcome(figures, peers, memory_max(abuse, peers), also);
-    Ok(Outcome {
-        bounds: Bounds {
-            p99_free: p99_free(abuse, peers),
-            ..outcome.bounds
-        },
-        ..outcome
-    })
+    let memory_max = memory_max(abuse, peers);
+    Ok(reactor::outcome(
+        figures,
+        peers,
+        turn(abuse),
+        memory_max,
+        also,
+    ))
 }
 
-/// Returns the latency up to which the ratio does not matter.
-///
-/// The server has one thread. If all attackers have sent something, a live client waits until each
-/// of them has had one turn.
-fn p99_free(abuse: Abuse, peers: usize) -> Duration {
-    let each = match abuse {
+/// Returns how long a live client may wait for each attacker.
+const fn turn(abuse: Abuse) -> Duration {
+    match abuse {
         Abuse::Bombs => BOMB,
         Abuse::EmptyFragments | Abuse::Pings | Abuse::TinyFragments => TURN,
         // Their input is messages, and most of them do not send at the same time.
         _ => Duration::ZERO,
-    };
-    reactor::P99_FREE + each * peers as u32
+    }
 }
 
 /// Returns how many bytes of memory an abuse may cost the server, according to its options.

@@ -37,7 +37,11 @@ const BACKLOG_BYTES_MAX: usize = 64 << 10;
 const PAGE_BYTES: usize = 128 << 10;
 
 /// The latency that does no harm, whatever the ratio.
-pub(crate) const P99_FREE: Duration = Duration::from_micros(200);
+const P99_FREE: Duration = Duration::from_micros(200);
+
+/// How long the server may need to read what a client has sent after its request, and to discard
+/// it.
+const READ: Duration = Duration::from_micros(1);
 
 const ABUSES: [Abuse; 8] = [
     Abuse::SlowReaders,
@@ -69,13 +73,22 @@ fn run(driver: DriverKind, abuse: Abuse, effort: &Effort) -> Result<Outcome> {
     if abuse == Abuse::Pages {
         also.push(Finding::all(&figures, pages::ASKED, pages::ANSWERED));
     }
-    Ok(outcome(figures, peers, memory_max(abuse, peers), also))
+    let turn = match abuse {
+        Abuse::Pages => READ,
+        _ => Duration::ZERO,
+    };
+    let memory_max = memory_max(abuse, peers);
+    Ok(outcome(figures, peers, turn, memory_max, also))
 }
 
 /// Returns the outcome of an abuse by `peers` attackers that may cost `memory_max` bytes of memory.
+///
+/// The server has one thread. If all attackers have sent something, a live client waits until each
+/// of them has had one turn.
 pub(crate) fn outcome(
     figures: Figures,
     peers: usize,
+    turn: Duration,
     memory_max: usize,
     also: Vec<Finding>,
 ) -> Outcome {
@@ -83,7 +96,7 @@ pub(crate) fn outcome(
         abuse: format!("up to {peers} connections"),
         bounds: Bounds {
             memory_growth_max: memory_max as u64,
-            p99_free: P99_FREE,
+            p99_free: P99_FREE + turn * peers as u32,
         },
         figures,
         also,

@@ -9,6 +9,7 @@ use std::{
     io,
     io::IoSlice,
     net::{IpAddr, Shutdown, SocketAddr},
+    time::Duration,
 };
 
 use rustix::io::Errno;
@@ -238,6 +239,19 @@ fn outcome(
 pub(crate) fn end_output(socket: &Socket) {
     // This fails only if the connection is lost, which reading will report.
     _ = SockRef::from(socket).shutdown(Shutdown::Write);
+}
+
+/// Lets closing the socket reset the connection, so that the kernel drops what it has not sent yet.
+/// Otherwise a peer that reads nothing would hold that memory for minutes.
+pub(crate) fn reset_on_close(socket: &Socket) {
+    // This fails for Unix domain sockets, whose memory belongs to the peer.
+    _ = SockRef::from(socket).set_linger(Some(Duration::ZERO));
+}
+
+/// Lets the kernel drop what it has not sent once the peer has taken nothing for this long, also
+/// after the socket is closed. Only Linux has such a limit.
+pub(crate) fn limit_unsent(socket: &Socket, time_max: Duration) {
+    system::limit_unsent(&SockRef::from(socket), time_max);
 }
 
 /// Returns the code of an error of the system; they all have one.

@@ -315,6 +315,7 @@ impl Service {
         } = &mut self.parts;
         let connection = &mut self.connections[key];
         if connection.backlog.stall_due().is_some_and(|due| now >= due) {
+            socket::reset_on_close(&connection.socket);
             connection.lost = true;
         }
         match &connection.stage {
@@ -330,7 +331,11 @@ impl Service {
             Stage::Opening(opening) if core.now >= opening.due => {
                 handshakes.refuse_late(core, connection);
             }
-            Stage::Refused { due } if now >= *due => connection.lost = true,
+            Stage::Refused { due } if now >= *due => {
+                // A slow reader of a page gets the rest from the kernel.
+                socket::limit_unsent(&connection.socket, core.reactor.options.write_timeout);
+                connection.lost = true;
+            }
             Stage::Open { .. } if connection.engine_has_deadline() => {
                 match connection.engine.handle_timeout(core.now) {
                     // A keepalive that failed has queued our Close frame.

@@ -116,7 +116,7 @@ fn a_slow_reader_is_not_read_from_and_delays_nobody() {
 }
 
 #[test]
-fn a_reader_that_takes_nothing_is_dropped() {
+fn a_reader_that_takes_nothing_is_dropped_with_what_was_not_sent() {
     let mut options = Options::default();
     options.write_timeout = std::time::Duration::from_millis(50);
 
@@ -138,6 +138,8 @@ fn a_reader_that_takes_nothing_is_dropped() {
         ),
         "{log:?}"
     );
+    let end = std::io::copy(&mut slow.stream, &mut std::io::sink());
+    assert_eq!(end.unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
 }
 
 #[test]
