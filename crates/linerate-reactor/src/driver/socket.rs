@@ -251,7 +251,10 @@ pub(crate) fn reset_on_close(socket: &Socket) {
 /// Lets the kernel drop what it has not sent once the peer has taken nothing for this long, also
 /// after the socket is closed. Only Linux has such a limit.
 pub(crate) fn limit_unsent(socket: &Socket, time_max: Duration) {
-    system::limit_unsent(&SockRef::from(socket), time_max);
+    // This fails for Unix domain sockets, whose memory belongs to the peer.
+    #[cfg(target_os = "linux")]
+    let _ = SockRef::from(socket).set_tcp_user_timeout(Some(time_max));
+    _ = (socket, time_max);
 }
 
 /// Returns the code of an error of the system; they all have one.

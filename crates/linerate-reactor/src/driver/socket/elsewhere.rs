@@ -3,7 +3,6 @@
 use std::{
     io::{self, IoSlice, Read},
     net::SocketAddr,
-    time::Duration,
 };
 
 use socket2::{Domain, SockRef, Type};
@@ -27,9 +26,6 @@ pub(super) fn listen(
     SockRef::from(&listener).listen(BACKLOG)?;
     share(listener, workers)
 }
-
-/// Does nothing: there is no such limit.
-pub(super) const fn limit_unsent(_socket: &SockRef<'_>, _time_max: Duration) {}
 
 /// Does nothing: the port is chosen when the socket is bound.
 pub(super) const fn choose_port_late(_socket: &socket2::Socket) {}

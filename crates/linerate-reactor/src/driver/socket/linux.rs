@@ -3,14 +3,13 @@
 use std::{
     io::{self, IoSlice},
     net::SocketAddr,
-    time::Duration,
 };
 
 use nix::sys::socket::{setsockopt, sockopt::IpBindAddressNoPort};
 use rustix::net::{
     RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, accept_with, recv, send, sendmsg,
 };
-use socket2::{Domain, SockRef, Type};
+use socket2::{Domain, Type};
 
 use super::{BACKLOG, bound};
 use crate::platform::Socket;
@@ -30,15 +29,10 @@ pub(super) fn listen(
     drop(probe);
     let listeners = (0..workers).map(|_| {
         let listener = bound(address, |socket| socket.set_reuse_port(true))?;
-        SockRef::from(&listener).listen(BACKLOG)?;
+        socket2::SockRef::from(&listener).listen(BACKLOG)?;
         Ok(listener)
     });
     listeners.collect()
-}
-
-pub(super) fn limit_unsent(socket: &SockRef<'_>, time_max: Duration) {
-    // This fails for Unix domain sockets, whose memory belongs to the peer.
-    _ = socket.set_tcp_user_timeout(Some(time_max));
 }
 
 /// Lets the kernel choose the port in `connect`, where it knows the destination: the same port
