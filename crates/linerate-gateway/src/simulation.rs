@@ -11,7 +11,8 @@
 //! | `world` | what happens: publications, faults, and the passing of time |
 //! | `machine` | a node's process, with its own runtime and clock |
 //! | `link` | a node's link to the broker |
-//! | `network` | packets between nodes and servers, and partitions |
+//! | `network` | carries packets between nodes and servers, and has partitions |
+//! | `packet` | what nodes and servers send to each other |
 //! | `server` | the broker: a state machine with the guarantees of Redis or NATS |
 //! | `client` | a client that checks what it receives |
 //! | `pipe` | a connection between a session and a client |
@@ -22,6 +23,7 @@ mod client;
 mod link;
 mod machine;
 mod network;
+mod packet;
 mod pipe;
 mod seen;
 mod server;

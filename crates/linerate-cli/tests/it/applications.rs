@@ -1,9 +1,11 @@
 //! Commands of an application that affect connections on any worker or node.
 
+use std::time::Duration;
+
 use linerate::WebSocket;
 use linerate_testkit::server::RedisServer;
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::support::{PATIENCE, Server, close_code};
 
@@ -27,6 +29,21 @@ async fn next(ws: &mut WebSocket) -> Value {
     serde_json::from_str(message.as_text().unwrap()).unwrap()
 }
 
+/// Waits until the clients in `demo:room` are as expected. A client's node stores at the broker who
+/// is there, while it tells the client that it has subscribed.
+async fn until_presence(asked: &Server, is_expected: impl Fn(&Value) -> bool) {
+    let stored = async {
+        loop {
+            let answer = asked.api("presence", json!({"channel": "demo:room"})).await;
+            if is_expected(&answer["presence"]) {
+                return;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, stored).await.unwrap();
+}
+
 async fn steer(asked: &Server, ws: &mut WebSocket, client: &str) {
     let in_room = |extra: Value| {
         let mut body = json!({"client": client, "channel": "demo:room"});
@@ -42,11 +59,8 @@ async fn steer(asked: &Server, ws: &mut WebSocket, client: &str) {
     assert_eq!(push["channel"], "demo:room");
     assert!(push["subscribe"].is_object(), "{push}");
 
-    let presence = asked.api("presence", json!({"channel": "demo:room"})).await;
-    assert_eq!(
-        presence["presence"][client]["chan_info"],
-        json!({"role": "guest"})
-    );
+    let guest = json!({"role": "guest"});
+    until_presence(asked, |present| present[client]["chan_info"] == guest).await;
     asked
         .api("publish", json!({"channel": "demo:room", "data": {"n": 1}}))
         .await;
@@ -54,8 +68,7 @@ async fn steer(asked: &Server, ws: &mut WebSocket, client: &str) {
 
     asked.api("unsubscribe", in_room(json!({}))).await;
     assert_eq!(next(ws).await["push"]["unsubscribe"]["code"], 2000);
-    let presence = asked.api("presence", json!({"channel": "demo:room"})).await;
-    assert_eq!(presence["presence"], json!({}));
+    until_presence(asked, |present| *present == json!({})).await;
 
     let why = json!({"client": client, "disconnect": {"code": 4321, "reason": "enough"}});
     asked.api("disconnect", why).await;

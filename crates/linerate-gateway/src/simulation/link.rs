@@ -24,8 +24,9 @@ use tokio::{
 };
 
 use super::{
-    network::{Connection, Packet, SharedNetwork, shard_of},
-    server::{Answer, Message, Request, is_durable},
+    network::{SharedNetwork, shard_of},
+    packet::{Answer, Connection, Message, Packet, Request},
+    server::is_durable,
 };
 use crate::node::Dispatcher;
 

@@ -11,22 +11,7 @@ use linerate_hub::ChannelName;
 use linerate_testkit::Rng;
 use parking_lot::Mutex;
 
-use super::server::{Message, Request};
-
-/// A connection of a node to a server. Numbers are never used again.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) struct Connection {
-    pub(super) number: u64,
-    pub(super) node: usize,
-    pub(super) server: usize,
-}
-
-/// What travels on a connection.
-#[derive(Debug)]
-pub(super) enum Packet {
-    ToNode(Message),
-    ToServer { call: u64, request: Request },
-}
+use super::packet::{Connection, Packet};
 
 /// Where a node or a server is, and whether others can reach it.
 #[derive(Clone, Copy, Debug)]

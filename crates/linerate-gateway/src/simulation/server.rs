@@ -10,48 +10,10 @@ use bytes::Bytes;
 use linerate_broker::{Beat, History, HistoryRequest, registry::LEASE};
 use linerate_hub::{ChannelName, Epoch, Publication, StreamPosition};
 
-use super::network::Connection;
+use super::packet::{Answer, Connection, Message, Request};
 
 /// The number of publications that a stream keeps.
 pub(super) const KEPT: usize = 30;
-
-/// A request of a node.
-#[derive(Clone, Debug)]
-pub(super) enum Request {
-    Beat { node: String, details: Bytes },
-    Close,
-    Control { to: Option<String>, message: Bytes },
-    Deregister { node: String },
-    Details,
-    History(ChannelName, HistoryRequest),
-    Listen { node: String },
-    Nodes,
-    Ping,
-    Publish(ChannelName),
-    Subscribe(ChannelName),
-    Unsubscribe(ChannelName),
-}
-
-/// A message to a node.
-#[derive(Clone, Debug)]
-pub(super) enum Message {
-    Answer(u64, Answer),
-    /// The server does not know the connection, or ends it.
-    Closed,
-    Control(Bytes),
-    Publication(ChannelName, Publication),
-}
-
-/// The answer to a request.
-#[derive(Clone, Debug)]
-pub(super) enum Answer {
-    Beat(Beat),
-    Details(Vec<Bytes>),
-    Done,
-    History(History),
-    Nodes(Vec<String>),
-    Position(StreamPosition),
-}
 
 /// A server of a shard.
 #[derive(Debug, Default)]

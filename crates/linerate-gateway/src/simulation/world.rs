@@ -11,10 +11,11 @@ use parking_lot::Mutex;
 use super::{
     client::Client,
     machine::{Machine, WORKERS},
-    network::{Connection, Network, Packet, Place, SharedNetwork, shard_of},
+    network::{Network, Place, SharedNetwork, shard_of},
+    packet::{Connection, Message, Packet},
     pipe::Pipe,
     seen::Seen,
-    server::{Message, Server},
+    server::Server,
 };
 use crate::session::SessionEnvironment;
 
