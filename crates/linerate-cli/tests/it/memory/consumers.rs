@@ -314,6 +314,8 @@ async fn subscriptions_beyond_the_budget_end_with_3011() {
     let settings = [
         "client.channels_max=1000",
         "client.commands_per_second_max=1000000",
+        // These clients answer no pings.
+        "client.ping_interval_s=300",
     ];
     let mut scene = Scene::start(BUDGET, &settings).await;
     let mut flood = Vec::new();
