@@ -179,13 +179,8 @@ impl Link {
 
     /// Catches up, and watches the connection until it has to be closed.
     async fn serve(&self, shard: usize) -> Result<(), BrokerError> {
-        self.call(
-            shard,
-            Request::Listen {
-                node: self.id.clone(),
-            },
-        )
-        .await?;
+        let node = self.id.clone();
+        self.call(shard, Request::Listen { node }).await?;
         self.catch_up(shard).await?;
         self.report(Event::Link(LinkState::Up {
             round_trip: Duration::ZERO,
@@ -530,8 +525,8 @@ impl Broker for Link {
             let mut state = self.state();
             state.channels.remove(channel);
             state.sequencer.close(channel.as_str());
+            let connection = state.shards[self.shard_of(channel)].connection;
             drop(state);
-            let connection = self.state().shards[self.shard_of(channel)].connection;
             if let Some(connection) = connection {
                 self.send(connection, 0, Request::Unsubscribe(channel.clone()));
             }

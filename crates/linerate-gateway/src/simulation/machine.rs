@@ -6,6 +6,8 @@ use std::{
 };
 
 use bytes::Bytes;
+use linerate_broker::Publish;
+use linerate_hub::ChannelName;
 use tokio::{
     runtime::{Builder, Runtime},
     sync::mpsc,
@@ -192,10 +194,10 @@ impl Machine {
     }
 
     /// Publishes through the node.
-    pub(super) fn publish(&mut self, channel: &linerate_hub::ChannelName) {
+    pub(super) fn publish(&mut self, channel: &ChannelName) {
         let (node, channel) = (self.node.clone(), channel.clone());
         let options = self.environment.settings().channel(&channel).stream();
-        let publish = linerate_broker::Publish {
+        let publish = Publish {
             payload: Bytes::new(),
             info: None,
             tags: Vec::new(),

@@ -359,13 +359,7 @@ impl World {
             };
             match packet {
                 Packet::ToNode(message) => {
-                    let mut slots = self.slots.iter_mut();
-                    let machine = slots.find_map(|slot| {
-                        slot.machine
-                            .as_mut()
-                            .filter(|it| it.number == connection.node)
-                    });
-                    if let Some(machine) = machine {
+                    if let Some(machine) = machine_of(&mut self.slots, connection.node) {
                         machine.link.receive(connection, message);
                         machine.is_due = true;
                     }
@@ -419,13 +413,7 @@ impl World {
                 Some(seat) => {
                     let node = seat.node;
                     let must_run = client.act(self.now, &mut self.seen);
-                    let mut slots = self.slots.iter_mut();
-                    let machine = slots.find_map(|slot| {
-                        slot.machine
-                            .as_mut()
-                            .filter(|machine| machine.number == node)
-                    });
-                    if let (true, Some(machine)) = (must_run, machine) {
+                    if must_run && let Some(machine) = machine_of(&mut self.slots, node) {
                         machine.is_due = true;
                     }
                 }
@@ -455,4 +443,10 @@ impl World {
     fn shard_of(&self, channel: &ChannelName) -> usize {
         shard_of(channel, self.scale.shards)
     }
+}
+
+/// Returns the running process of a node.
+fn machine_of(slots: &mut [Slot], node: usize) -> Option<&mut Machine> {
+    let mut machines = slots.iter_mut().filter_map(|slot| slot.machine.as_mut());
+    machines.find(|machine| machine.number == node)
 }
