@@ -149,7 +149,7 @@ impl AllNodes {
         if node == self.cluster.this_id() {
             return self.responder.emulations.deliver(session, data);
         }
-        if !self.cluster.knows(node) {
+        if !self.cluster.finds(node).await {
             return Err(EmulateError::Unknown);
         }
         let ask = NodeRequest::Emulate {

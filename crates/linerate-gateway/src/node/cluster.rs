@@ -36,6 +36,7 @@ pub(crate) struct Cluster {
     members: Mutex<Members>,
     surveys: Mutex<Surveys>,
     flights: Flights<Arc<[Answer]>>,
+    reads: Flights<()>,
     entries: Arc<Entries>,
 }
 
@@ -47,6 +48,7 @@ impl Cluster {
             members: Mutex::default(),
             surveys: Mutex::default(),
             flights: Flights::default(),
+            reads: Flights::default(),
             entries,
         }
     }
@@ -77,14 +79,46 @@ impl Cluster {
         1 + self.members_now().count()
     }
 
-    /// Returns whether another node is known.
-    pub(super) fn knows(&self, node: &str) -> bool {
+    /// Returns whether another node is registered. Reads the registry if it is unknown, because a
+    /// client of a node that has just started can name it before the node itself is heard.
+    pub(super) async fn finds(self: &Arc<Self>, node: &str) -> bool {
+        if self.knows(node) {
+            return true;
+        }
+        self.learn_nodes().await;
+        self.knows(node)
+    }
+
+    fn knows(&self, node: &str) -> bool {
         self.members.lock().knows(node)
+    }
+
+    /// Learns which nodes are registered, or joins a read of the registry that is in progress.
+    async fn learn_nodes(self: &Arc<Self>) {
+        let depart = || {
+            let cluster = self.clone();
+            let read = async move {
+                match tokio::time::timeout(SURVEY_DEADLINE, cluster.broker.nodes()).await {
+                    Ok(Ok(nodes)) => {
+                        let others = nodes.into_iter().filter(|node| node != cluster.this.id());
+                        cluster.members.lock().handle_names(others);
+                    }
+                    Ok(Err(error)) => debug!(%error, "cannot read which nodes there are"),
+                    Err(_) => debug!("the broker does not say in time which nodes there are"),
+                }
+            };
+            read.boxed()
+        };
+        self.reads.join(String::new(), depart).await;
     }
 
     /// Asks all other nodes, or joins a request with the same question that is already in progress.
     /// Returns the answers that arrived in time.
     pub(super) async fn ask_others(self: &Arc<Self>, ask: NodeRequest) -> Vec<Answer> {
+        let are_listed = self.members_now().are_listed();
+        if !are_listed {
+            self.learn_nodes().await;
+        }
         let nodes = self.members_now().ids();
         if nodes.is_empty() {
             return Vec::new();

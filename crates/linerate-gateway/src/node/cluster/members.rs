@@ -29,6 +29,8 @@ pub(crate) struct Members {
     /// When the broker answered the last beat.
     heard: Option<Instant>,
     beats_since_read: usize,
+    /// True if the registry was read after the broker was last silent for too long.
+    are_listed: bool,
 }
 
 impl Members {
@@ -44,9 +46,21 @@ impl Members {
     /// Records the list of the registry. Returns the nodes that were known but have left.
     pub(crate) fn handle_list(&mut self, others: impl Iterator<Item = String>) -> Vec<String> {
         self.beats_since_read = 0;
+        self.are_listed = true;
         let before = std::mem::replace(&mut self.ids, others.take(NODES_MAX).collect());
         let gone = before.into_iter().filter(|id| !self.ids.contains(id));
         gone.collect()
+    }
+
+    /// Records nodes that the registry has. Forgets none: others may have joined since it was read.
+    pub(crate) fn handle_names(&mut self, others: impl Iterator<Item = String>) {
+        self.are_listed = true;
+        others.for_each(|id| self.handle_hello(&id));
+    }
+
+    /// Returns whether the nodes are known as far as the registry had them.
+    pub(crate) fn are_listed(&self) -> bool {
+        self.are_listed
     }
 
     /// Records that a node has joined.

@@ -153,15 +153,42 @@ async fn commands_find_their_session_on_another_node() {
     let pair = pair().await;
     let [here, there] = &pair.nodes;
     let mut session = there.emulations.open("secret");
-    here.all_nodes
-        .emulate(there.status.id(), "secret", "ping".into())
-        .await
-        .unwrap();
-    assert_eq!(session.recv().await.unwrap(), "ping");
+    for is_heard in [true, false] {
+        if !is_heard {
+            here.cluster.handle_goodbye(&[there.status.id().to_owned()]);
+        }
+        here.all_nodes
+            .emulate(there.status.id(), "secret", "ping".into())
+            .await
+            .unwrap();
+        assert_eq!(session.recv().await.unwrap(), "ping");
+    }
     for (node, name) in [(there.status.id(), "wrong"), ("nowhere", "secret")] {
         let refused = here.all_nodes.emulate(node, name, "ping".into()).await;
         assert_eq!(refused, Err(EmulateError::Unknown));
     }
+}
+
+#[tokio::test]
+async fn a_node_that_has_just_started_asks_the_others_too() {
+    let bus = Arc::new(Bus::default());
+    let (_first, workers) = node_on(&bus, 1);
+    let (id, _memo) = connect(&workers[0], "ada", "1");
+    workers[0]
+        .subscribe(id, present("room", "ada", "1"))
+        .await
+        .unwrap();
+    until("the first node is registered", || bus.registered() == 1).await;
+    let (second, _) = node_on(&bus, 1);
+    assert_eq!(
+        second.cluster.nodes_count(),
+        1,
+        "it has not read the registry"
+    );
+    assert_eq!(
+        second.all_nodes.channels("*").await,
+        [("room".to_owned(), 1)]
+    );
 }
 
 #[tokio::test]
