@@ -1,6 +1,10 @@
 //! Sockets that another server has accepted.
 
-use linerate_proto::handshake::Request;
+use std::sync::Arc;
+
+#[cfg(feature = "deflate")]
+use linerate_proto::deflate::{Agreement, Deflate};
+use linerate_proto::{Config, handshake::Request};
 
 use crate::platform::Socket;
 
@@ -44,7 +48,17 @@ pub struct Adoption {
     pub(crate) request: Request,
     pub(crate) input: Vec<u8>,
     pub(crate) path: Option<String>,
-    pub(crate) is_answered: bool,
+    /// What the other server has answered; `None` if it has not.
+    pub(crate) answer: Option<Answer>,
+}
+
+/// What a server that has answered a request knows about the connection.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Answer {
+    /// The settings of the engine; `None` for those of the reactor.
+    pub(crate) config: Option<Arc<Config>>,
+    #[cfg(feature = "deflate")]
+    pub(crate) deflate: Option<(Agreement, Deflate)>,
 }
 
 impl Adoption {
@@ -57,7 +71,7 @@ impl Adoption {
             request,
             input: Vec::new(),
             path: None,
-            is_answered: false,
+            answer: None,
         }
     }
 
@@ -77,7 +91,23 @@ impl Adoption {
     /// [`Handler::accept`](crate::Handler::accept) is not called, and the connection is dropped if
     /// its path has no handler.
     pub fn answered(mut self) -> Self {
-        self.is_answered = true;
+        self.answer.get_or_insert_default();
+        self
+    }
+
+    /// Marks the request as [answered](Self::answered), with an answer that agrees to compress
+    /// messages. `options` are those of the acceptance that was sent.
+    #[cfg(feature = "deflate")]
+    pub fn with_deflate(mut self, agreement: Agreement, options: &Deflate) -> Self {
+        self.answer.get_or_insert_default().deflate = Some((agreement, *options));
+        self
+    }
+
+    /// Marks the request as [answered](Self::answered), and sets the limits on messages, the
+    /// keepalive and the time for the closing handshake. Default:
+    /// [`Options::config`](crate::Options::config).
+    pub fn with_config(mut self, config: Arc<Config>) -> Self {
+        self.answer.get_or_insert_default().config = Some(config);
         self
     }
 

@@ -1,6 +1,7 @@
 //! The state of one connection.
 
 pub(crate) mod backlog;
+pub(crate) mod charge;
 pub(crate) mod endpoint;
 pub(crate) mod held;
 pub(crate) mod id;
@@ -12,8 +13,8 @@ use std::time::Duration;
 use linerate_proto::{Engine, Role, engine::State, handshake::RequestReader};
 
 use self::{
-    backlog::Backlog, endpoint::RuntimeRole, held::HeldInput, id::Slot, memory::Memory,
-    partial::PartialMessage,
+    backlog::Backlog, charge::Charged, endpoint::RuntimeRole, held::HeldInput, id::Slot,
+    memory::Memory, partial::PartialMessage,
 };
 use crate::{
     driver::{Watch, event::Interest},
@@ -41,6 +42,10 @@ pub(crate) struct Connection {
     /// The tick at which the wheel reports this connection; 0 if it is not in the wheel.
     pub(crate) alarm: Tick,
     pub(crate) watch: Watch,
+    /// When the message that is arriving must be complete; 0 if none is arriving, or the time for
+    /// messages is not limited.
+    pub(crate) message_due: Tick,
+    pub(crate) charged: Charged,
     /// True if the application has paused the input.
     pub(crate) paused: bool,
     /// True while the network connection is being established.
@@ -62,7 +67,7 @@ pub(crate) struct Connection {
 // An idle connection should take at most 256 bytes. The wheel takes 8 bytes for each, the table of
 // connections that other threads can reach takes 4, and the remainder covers the fixed memory of a
 // worker, divided by 10,000 connections.
-const _: () = assert!(size_of::<Connection>() <= 184);
+const _: () = assert!(size_of::<Connection>() <= 192);
 
 /// The stage that a connection has reached.
 pub(crate) enum Stage {
@@ -110,6 +115,8 @@ impl Connection {
             held: HeldInput::default(),
             alarm: 0,
             watch,
+            message_due: 0,
+            charged: Charged::default(),
             paused: false,
             connecting: false,
             congested: false,
@@ -172,6 +179,12 @@ impl Connection {
         }
     }
 
+    /// Returns the memory that unfinished messages and unprocessed input use, in bytes.
+    pub(crate) fn input_bytes(&self) -> usize {
+        let partial = self.partial.as_ref();
+        self.held.capacity() + partial.map_or(0, |partial| partial.capacity())
+    }
+
     /// Gives the memory of everything that waits back.
     pub(crate) fn free(&mut self, memory: &mut Memory) {
         let Memory {
@@ -179,7 +192,9 @@ impl Connection {
             queues,
             held,
             messages,
+            used,
         } = memory;
+        used.discharge(self);
         self.backlog.clear(pool, queues);
         self.held.clear(pool, held);
         if let Some(mut partial) = self.partial.take() {

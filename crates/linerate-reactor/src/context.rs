@@ -69,6 +69,11 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// Returns the state that all connections of the worker share.
+    pub(crate) const fn core(&mut self) -> &mut Core {
+        self.output.core
+    }
+
     /// Returns the part of the joined message that is to be sent after all other output.
     pub(crate) fn take_tail(&mut self) -> Range<usize> {
         std::mem::take(&mut self.output.tail)

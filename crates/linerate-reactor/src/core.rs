@@ -1,6 +1,7 @@
 //! What all connections of a worker share.
 
 mod deadlines;
+pub(crate) mod events;
 pub(crate) mod io;
 
 use std::{
@@ -12,8 +13,9 @@ use std::{
 use linerate_proto::deflate::{Agreement, ThreadPool};
 use linerate_proto::{Engine, Role};
 
-use self::{deadlines::Deadlines, io::Io};
+use self::{deadlines::Deadlines, events::Events, io::Io};
 use crate::{
+    adoption::Answer,
     commands::{Commands, ConnectionHandle},
     connection::{Connection, endpoint::RuntimeRole, id::ConnectionId},
     mailbox::Mailbox,
@@ -43,6 +45,8 @@ pub(crate) struct Core {
     /// What callbacks have requested for connections other than their own.
     pub(crate) commands: Commands,
     pub(crate) dialer: Dialer,
+    /// What the owner of a local reactor has not taken yet; nothing in other reactors.
+    pub(crate) events: Events,
     pub(crate) is_shutting_down: bool,
 }
 
@@ -63,6 +67,7 @@ impl Core {
             burst: Burst::default(),
             commands: Commands::default(),
             dialer: Dialer::default(),
+            events: Events::default(),
             is_shutting_down: false,
         };
         core.set_now(Duration::ZERO);
@@ -87,6 +92,17 @@ impl Core {
     /// Returns an engine for a connection in this role.
     pub(crate) fn engine(&self, role: Role) -> Engine<RuntimeRole> {
         Engine::new(RuntimeRole(role), self.reactor.config.clone(), self.now)
+    }
+
+    /// Returns the engine of a client's connection whose request another server has answered.
+    pub(crate) fn engine_after(&self, answer: Answer) -> Engine<RuntimeRole> {
+        let config = answer.config.unwrap_or_else(|| self.reactor.config.clone());
+        let engine = Engine::new(RuntimeRole(Role::Server), config, self.now);
+        #[cfg(feature = "deflate")]
+        if let Some((agreement, options)) = &answer.deflate {
+            return engine.with_deflate(*agreement, options, &ThreadPool);
+        }
+        engine
     }
 
     /// Replaces the engine with a new one, for the frames that follow the opening handshake.

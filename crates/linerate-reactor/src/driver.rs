@@ -14,6 +14,10 @@ mod portable;
 pub(crate) mod socket;
 pub(crate) mod waker;
 
+#[cfg(target_os = "linux")]
+use std::os::fd::AsFd;
+#[cfg(unix)]
+use std::os::fd::{AsRawFd, RawFd};
 use std::{io, time::Duration};
 
 #[cfg(target_os = "linux")]
@@ -90,6 +94,10 @@ trait Drive {
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()>;
 
     fn next(&mut self) -> Option<Event>;
+
+    fn has_found_all(&self) -> bool {
+        true
+    }
 
     #[inline]
     fn outlet(
@@ -213,6 +221,25 @@ impl Driver {
         bytes: usize,
     ) -> Outlet<'_> {
         call!(self, outlet(socket, token, watch, bytes))
+    }
+
+    /// Returns the descriptor that is readable while there are events. A ring has none: its
+    /// descriptor does not become readable in all cases.
+    #[cfg(unix)]
+    pub(crate) fn descriptor(&self) -> Option<RawFd> {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Epoll(epoll) => Some(epoll.as_fd().as_raw_fd()),
+            #[cfg(target_os = "linux")]
+            Self::IoUring(_) => None,
+            Self::Portable(portable) => Some(portable.as_raw_fd()),
+        }
+    }
+
+    /// Returns whether there was nothing ready beyond what the last wait has found and
+    /// [`next`](Self::next) has returned.
+    pub(crate) fn has_found_all(&self) -> bool {
+        call!(self, has_found_all())
     }
 
     /// Sends queued output without waiting for the end of the turn.

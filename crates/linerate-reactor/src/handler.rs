@@ -1,6 +1,7 @@
 //! The trait that an application implements.
 
 use linerate_proto::{
+    CloseCode,
     engine::{Chunk, Closed, Message},
     handshake::{Acceptance, Negotiated, Refusal, Request, Upgrade},
 };
@@ -144,6 +145,15 @@ pub trait Handler: Clone + Send + 'static {
     /// also stop.
     fn congested(&mut self, data: &mut Self::Data, cx: &mut Context<'_>) {
         _ = (data, cx);
+    }
+
+    /// Called when a message has been arriving for longer than
+    /// [`Options::message_timeout`](crate::Options::message_timeout), and again after each further
+    /// such time. Default: closes the connection with 1008.
+    fn message_late(&mut self, data: &mut Self::Data, cx: &mut Context<'_>) {
+        _ = data;
+        // The reason is within the length limit, and there is no other error.
+        _ = cx.close(CloseCode::POLICY_VIOLATION, "message takes too long");
     }
 
     /// Called when the whole backlog of a slow peer has been written.

@@ -54,6 +54,9 @@
 //! Windows it is meant for development: a [portable driver](DriverKind::Portable) takes their
 //! place, and the workers share one listener. That driver is tested on Linux only.
 //!
+//! A [`LocalReactor`] is a worker without a thread of its own: it is a part of another event loop,
+//! and reports what happened instead of calling handlers.
+//!
 //! The examples are small programs:
 //!
 //! - `reactor_echo` echoes messages.
@@ -79,6 +82,7 @@ mod core;
 mod counters;
 mod driver;
 mod handler;
+mod local;
 mod mailbox;
 mod memory;
 mod options;
@@ -98,9 +102,11 @@ mod workers;
 
 pub use adoption::{AdoptError, Adoption};
 pub use commands::ConnectionHandle;
+pub use connection::charge::MemoryUse;
 pub use connection::id::ConnectionId;
 pub use connector::{Connector, PreparedConnector};
 pub use context::Context;
+pub use core::{events::LocalEvent, io::traffic::Traffic};
 pub use counters::Counters;
 pub use driver::kind::{DriverKind, UnknownDriver};
 pub use handler::{Handler, Opened};
@@ -113,6 +119,7 @@ pub use linerate_proto::{
     handshake,
     url::UrlError,
 };
+pub use local::{LocalConnection, LocalMessages, LocalReactor};
 pub use options::Options;
 pub use outbound::{
     destination::{Destination, DestinationError},

@@ -61,6 +61,11 @@ pub struct Options {
     /// How long the peer may accept none of the bytes that wait for it before the connection is
     /// dropped. Default: 30 s.
     pub write_timeout: Duration,
+    /// How long a message may take from its first to its last byte before
+    /// [`Handler::message_late`](crate::Handler::message_late) is called. Without it, a peer can
+    /// hold the memory of an unfinished message for as long as it sends 1,000 bytes now and then.
+    /// Default: none.
+    pub message_timeout: Option<Duration>,
     /// The options of all topics without options of their own; see
     /// [`Server::with_topic`](crate::Server::with_topic).
     pub topic: TopicOptions,
@@ -90,6 +95,7 @@ impl Default for Options {
             backlog_bytes_max: 64 << 10,
             relayed_bytes_max: 16 << 20,
             write_timeout: Duration::from_secs(30),
+            message_timeout: None,
             topic: TopicOptions::default(),
             subscriptions_max: 128,
             topic_bytes_max: 255,

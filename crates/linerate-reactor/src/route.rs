@@ -59,6 +59,8 @@ pub(crate) trait AnyRoute {
 
     fn drain(&mut self, data: u32, core: &mut Core, connection: &mut Connection);
 
+    fn message_late(&mut self, data: u32, core: &mut Core, connection: &mut Connection);
+
     /// Ends a connection.
     fn close(&mut self, data: u32, core: &mut Core, connection: &mut Connection, closed: Closed);
 }
@@ -323,6 +325,13 @@ impl<H: Handler> AnyRoute for Route<H> {
         self.bind(data)
             .call(core, connection, &[], |handler, data, cx| {
                 handler.drain(data, cx)
+            });
+    }
+
+    fn message_late(&mut self, data: u32, core: &mut Core, connection: &mut Connection) {
+        self.bind(data)
+            .call(core, connection, &[], |handler, data, cx| {
+                handler.message_late(data, cx)
             });
     }
 

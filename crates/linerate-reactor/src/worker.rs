@@ -10,7 +10,7 @@ mod inbox;
 mod input;
 mod parts;
 mod request;
-mod service;
+pub(crate) mod service;
 mod settle;
 mod tls;
 
@@ -31,7 +31,7 @@ use crate::{
 pub(crate) struct Worker {
     acceptor: Acceptor,
     inbox: Inbox,
-    service: Service,
+    pub(crate) service: Service,
     delivery: Delivery,
     remote_commands: RemoteCommands,
     /// When the connections that remain at shutdown are dropped.
@@ -66,31 +66,42 @@ impl Worker {
     /// # Errors
     /// If the listener or the driver fails permanently.
     pub(crate) fn run(mut self) -> io::Result<()> {
-        loop {
-            let timeout = self.timeout();
-            self.service.parts.core.io.driver.wait(timeout)?;
-            self.service.parts.core.begin_turn();
-            while let Some(event) = self.service.parts.core.io.driver.next() {
-                self.handle(event)?;
-                self.delivery.run_if_urgent(&mut self.service);
-                commands::run_if_urgent(&mut self.service);
-            }
-            self.service.handle_deferred();
-            self.acceptor.start_arrivals(&mut self.service)?;
-            self.acceptor.resume_if_due(&mut self.service)?;
-            self.service.handle_deadlines();
-            self.remote_commands.run_some(&mut self.service);
-            commands::run(&mut self.service);
-            self.service.dial().begin_attempts();
-            self.delivery.run_if_due(&mut self.service);
-            if self.is_shut_down() {
-                self.service.drop_all();
-                return Ok(());
-            }
+        while !self.is_shut_down() {
+            self.turn(self.timeout())?;
         }
+        self.service.drop_all();
+        Ok(())
     }
 
-    fn timeout(&self) -> Option<Duration> {
+    /// Waits until something happens or `timeout` has passed, and handles what has happened.
+    ///
+    /// # Errors
+    /// If the listener or the driver fails permanently.
+    pub(crate) fn turn(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        self.service.parts.core.io.driver.wait(timeout)?;
+        self.service.begin_turn();
+        // Events that are left here because a local reactor has collected much are reported again.
+        while !self.service.parts.core.events.is_full()
+            && let Some(event) = self.service.parts.core.io.driver.next()
+        {
+            self.handle(event)?;
+            self.delivery.run_if_urgent(&mut self.service);
+            commands::run_if_urgent(&mut self.service);
+        }
+        self.service.handle_deferred();
+        self.acceptor.start_arrivals(&mut self.service)?;
+        self.acceptor.resume_if_due(&mut self.service)?;
+        self.service.handle_deadlines();
+        self.remote_commands.run_some(&mut self.service);
+        commands::run(&mut self.service);
+        self.service.dial().begin_attempts();
+        self.delivery.run_if_due(&mut self.service);
+        Ok(())
+    }
+
+    /// Returns how long the next turn may wait: not at all while there is something to do, and
+    /// without limit if nothing is due.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
         // Delivering and dialing call handlers, which may have given commands or requested more.
         if self.delivery.lingers()
             || self.acceptor.has_arrivals()

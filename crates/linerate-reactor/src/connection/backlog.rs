@@ -4,6 +4,8 @@ mod segment;
 
 use std::{collections::VecDeque, io::IoSlice, ops::Range, sync::Arc};
 
+use bytes::Bytes;
+
 use self::segment::{SHARED_BYTES_MIN, Segment};
 use crate::{
     memory::{boxes::Boxes, pool::Pool},
@@ -103,7 +105,46 @@ impl Backlog {
             queue.bytes += frames.len();
             return;
         }
-        queue.push(Segment::frames(burst, frames, done, droppable, pool));
+        queue.push(Segment::of_burst(burst, frames, done, droppable, pool));
+    }
+
+    /// Adds shared frames without the first `done` bytes, which have been written. Adds them by
+    /// reference if that pays and does not keep a large block of memory for a small part of it, and
+    /// copied otherwise.
+    pub(crate) fn append_frames(
+        &mut self,
+        frames: &Bytes,
+        done: usize,
+        pool: &mut Pool,
+        queues: &mut Queues,
+    ) {
+        if done < frames.len() {
+            let segment = Segment::of_frames(frames, done, pool);
+            self.queue(queues).push(segment);
+        }
+    }
+
+    /// Drops all [shared frames](Self::append_frames) of which nothing has been written.
+    pub(crate) fn drop_frames(&mut self, pool: &mut Pool, queues: &mut Queues) {
+        let Some(queue) = &mut self.0 else {
+            return;
+        };
+        let mut kept = VecDeque::new();
+        for mut segment in queue.segments.drain(..) {
+            let dropped = segment.drop_frames(usize::MAX, false, pool);
+            queue.bytes -= dropped.bytes;
+            kept.extend(dropped.begun);
+            if segment.len() > 0 {
+                kept.push_back(segment);
+            } else {
+                queue.droppable -= usize::from(segment.is_droppable());
+                segment.free(pool);
+            }
+        }
+        queue.segments = kept;
+        if queue.segments.is_empty() {
+            self.clear(pool, queues);
+        }
     }
 
     /// Drops the oldest droppable frames until the [charge](Self::charge) is less than `bytes_max`,
@@ -190,6 +231,12 @@ impl Backlog {
     /// Returns how many bytes are waiting.
     pub(crate) fn len(&self) -> usize {
         self.0.as_ref().map_or(0, |queue| queue.bytes)
+    }
+
+    /// Returns the memory that the backlog does not share with others, in bytes.
+    pub(crate) fn owned_bytes(&self) -> usize {
+        let segments = self.0.iter().flat_map(|queue| &queue.segments);
+        segments.map(Segment::owned_bytes).sum()
     }
 
     /// Returns what counts against the limit: the waiting bytes plus a surcharge for each segment,

@@ -69,6 +69,11 @@ impl HeldInput {
         self.0.as_ref().is_some_and(|held| held.deferred)
     }
 
+    /// Returns the memory of the bytes.
+    pub(crate) fn capacity(&self) -> usize {
+        self.0.as_ref().map_or(0, |held| held.bytes.capacity())
+    }
+
     #[inline]
     pub(crate) const fn is_empty(&self) -> bool {
         self.0.is_none()

@@ -1,7 +1,7 @@
 //! The memory that the connections of a worker take when they need it and give back afterwards.
 
 use crate::{
-    connection::{backlog::Queues, held::HeldBytes, partial::PartialMessage},
+    connection::{backlog::Queues, charge::MemoryUse, held::HeldBytes, partial::PartialMessage},
     memory::{boxes::Boxes, pool::Pool},
 };
 
@@ -12,4 +12,6 @@ pub(crate) struct Memory {
     pub(crate) queues: Queues,
     pub(crate) held: Boxes<HeldBytes>,
     pub(crate) messages: Boxes<PartialMessage>,
+    /// What connections use now.
+    pub(crate) used: MemoryUse,
 }

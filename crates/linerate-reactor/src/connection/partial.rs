@@ -44,6 +44,15 @@ impl PartialMessage {
         }
     }
 
+    /// Returns the memory of the message in bytes.
+    pub(crate) fn capacity(&self) -> usize {
+        match self {
+            Self::Binary(bytes) => bytes.capacity(),
+            Self::Text(text) => text.capacity(),
+            Self::Streamed(stream) => stream.held.capacity(),
+        }
+    }
+
     pub(crate) fn as_bytes(&self) -> &[u8] {
         match self {
             Self::Binary(bytes) => bytes,

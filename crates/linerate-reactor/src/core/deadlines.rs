@@ -52,6 +52,7 @@ impl Deadlines {
 /// Returns the tick of a connection's next deadline.
 fn next_deadline(connection: &Connection) -> Option<Tick> {
     let stall = connection.backlog.stall_due();
+    let message = (connection.message_due != 0).then_some(connection.message_due);
     let stage = match &connection.stage {
         Stage::Connecting(attempt) if connection.connecting => {
             Some(tick_after(attempt.address_due))
@@ -64,5 +65,5 @@ fn next_deadline(connection: &Connection) -> Option<Tick> {
         }
         Stage::Open { .. } => None,
     };
-    stall.into_iter().chain(stage).min()
+    stall.into_iter().chain(message).chain(stage).min()
 }

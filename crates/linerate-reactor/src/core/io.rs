@@ -5,13 +5,16 @@
 
 pub(crate) mod cork;
 mod sealed;
+pub(crate) mod traffic;
 
 use std::{
     io::{self, IoSlice},
     sync::Arc,
 };
 
-use self::cork::Cork;
+use bytes::Bytes;
+
+use self::{cork::Cork, traffic::Traffic};
 use crate::{
     connection::{Connection, Stage, backlog::SLICES_MAX, memory::Memory},
     driver::{
@@ -34,6 +37,7 @@ pub(crate) struct Io {
     pub(crate) cork: Cork,
     /// TLS records, which are sent before everything else.
     pub(crate) sealed: Sealed,
+    pub(crate) traffic: Traffic,
     reactor: Arc<Reactor>,
 }
 
@@ -44,6 +48,7 @@ impl Io {
             memory: Memory::default(),
             cork: Cork::default(),
             sealed: Sealed::default(),
+            traffic: Traffic::default(),
             reactor,
         })
     }
@@ -96,12 +101,33 @@ impl Io {
         self.limit_backlog(connection);
     }
 
+    /// Writes the output followed by `frames`. Frames that the kernel does not accept wait in their
+    /// shared memory.
+    pub(crate) fn flush_frames(&mut self, connection: &mut Connection, frames: &Bytes) {
+        if connection.tls.is_some() {
+            self.flush_sealed(connection, &[], frames);
+        } else {
+            let before = self.cork.len();
+            let sent = self.write(connection, &[], frames);
+            if sent < before + frames.len() && !connection.lost {
+                self.keep(connection, &[], &[], sent.min(before));
+                let done = sent.saturating_sub(before);
+                let Memory { pool, queues, .. } = &mut self.memory;
+                connection.backlog.append_frames(frames, done, pool, queues);
+            }
+            self.cork.clear();
+        }
+        self.write_after_queued(connection);
+        self.limit_backlog(connection);
+    }
+
     /// Writes as much of the backlog as the kernel accepts, after any queued output.
     pub(crate) fn write_backlog(&mut self, connection: &mut Connection) {
         let Memory { pool, queues, .. } = &mut self.memory;
         let token = connection.slot.token();
         match self.driver.withdraw(token, &mut connection.watch) {
             Ok(Some(bytes)) => {
+                self.traffic.discount_unsent(bytes.len());
                 connection.backlog.prepend(bytes, 0, pool, queues);
             }
             Ok(None) => {}
@@ -121,6 +147,7 @@ impl Io {
                 return;
             };
             let all = bytes == slices.iter().map(|slice| slice.len()).sum();
+            self.traffic.count_sent(bytes);
             if bytes > 0 {
                 connection.backlog.skip(bytes, pool, queues);
             }
@@ -173,6 +200,7 @@ impl Io {
     /// Adds queued output to the backlog, except the first `sent` bytes, which the kernel accepted.
     pub(crate) fn keep_unsent(&mut self, connection: &mut Connection, bytes: Vec<u8>, sent: usize) {
         let Memory { pool, queues, .. } = &mut self.memory;
+        self.traffic.discount_unsent(bytes.len() - sent);
         connection.backlog.prepend(bytes, sent, pool, queues);
         self.limit_backlog(connection);
     }
@@ -193,13 +221,19 @@ impl Io {
         if connection.lost || !connection.backlog.is_empty() {
             return 0;
         }
-        let Self { driver, cork, .. } = self;
+        let Self {
+            driver,
+            cork,
+            traffic,
+            ..
+        } = self;
         let bytes = cork.len() + tail.len();
         match outlet(driver, connection, bytes) {
             Outlet::Backlog => return 0,
             Outlet::Queue(queue) => {
                 let slices = cork.slices(input, tail);
                 slices.for_each(|slice| queue.extend_from_slice(slice));
+                traffic.count_sent(bytes);
                 return bytes;
             }
             Outlet::Socket => {}
@@ -209,10 +243,12 @@ impl Io {
         } else {
             write_slices(&connection.socket, cork.slices(input, tail))
         };
-        written.unwrap_or_else(|ConnectionLost| {
+        let written = written.unwrap_or_else(|ConnectionLost| {
             connection.lost = true;
             0
-        })
+        });
+        traffic.count_sent(written);
+        written
     }
 
     /// Moves everything except the first `sent` bytes to the backlog.

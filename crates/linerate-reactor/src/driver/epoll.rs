@@ -124,6 +124,10 @@ impl Drive for Epoll {
         Ok(())
     }
 
+    fn has_found_all(&self) -> bool {
+        self.ready < EVENTS && self.next == self.ready
+    }
+
     #[inline]
     fn next(&mut self) -> Option<Event> {
         let epoll::Event { flags, data } = *self.events[..self.ready].get(self.next)?;

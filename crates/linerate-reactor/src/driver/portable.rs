@@ -8,6 +8,8 @@
 #[cfg_attr(unix, path = "portable/unix.rs")]
 mod registry;
 
+#[cfg(unix)]
+use std::os::fd::{AsRawFd, RawFd};
 use std::{collections::VecDeque, io, time::Duration};
 
 use mio::{Events, Poll, Token};
@@ -29,6 +31,8 @@ pub(crate) struct Portable {
     registry: Registry,
     events: Events,
     ready: VecDeque<Event>,
+    /// The number of events that the last wait has taken from the kernel.
+    found: usize,
 }
 
 impl Portable {
@@ -39,6 +43,7 @@ impl Portable {
             poll,
             events: Events::with_capacity(EVENTS),
             ready: VecDeque::with_capacity(EVENTS),
+            found: 0,
         })
     }
 }
@@ -85,18 +90,38 @@ impl Drive for Portable {
     }
 
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
-        self.ready.clear();
+        // What was not taken is not reported again.
+        let timeout = match self.ready.is_empty() {
+            true => timeout,
+            false => Some(Duration::ZERO),
+        };
+        self.found = 0;
         match self.poll.poll(&mut self.events, timeout) {
-            Ok(()) => self.ready.extend(self.events.iter().map(event_of)),
+            Ok(()) => {
+                let before = self.ready.len();
+                self.ready.extend(self.events.iter().map(event_of));
+                self.found = self.ready.len() - before;
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
         Ok(())
     }
 
+    fn has_found_all(&self) -> bool {
+        self.found < EVENTS && self.ready.is_empty()
+    }
+
     #[inline]
     fn next(&mut self) -> Option<Event> {
         self.ready.pop_front()
+    }
+}
+
+#[cfg(unix)]
+impl AsRawFd for Portable {
+    fn as_raw_fd(&self) -> RawFd {
+        self.poll.as_raw_fd()
     }
 }
 

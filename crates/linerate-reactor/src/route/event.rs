@@ -87,7 +87,10 @@ pub(super) fn next(
     now: Duration,
 ) -> (InputEvent, usize) {
     let Connection {
-        engine, partial, ..
+        engine,
+        partial,
+        message_due,
+        ..
     } = connection;
     let input_bytes = input.len();
     let mut events = engine.handle_input(input, now);
@@ -96,6 +99,9 @@ pub(super) fn next(
             Some(Ok(RawEvent::Data(data))) => {
                 if data.inflated {
                     *frames += (data.len() / INFLATED_BYTES_PER_FRAME) as u32;
+                }
+                if partial.is_none() {
+                    *message_due = 0;
                 }
                 match add(data, streamed_bytes_min, partial, memory) {
                     Some(seen) => seen,

@@ -99,6 +99,14 @@ impl Routes {
         }
     }
 
+    /// Tells the handler that a message takes too long to arrive.
+    #[cold]
+    pub(crate) fn message_late(&mut self, core: &mut Core, connection: &mut Connection) {
+        if let Stage::Open { route, data } = connection.stage {
+            self.handler(route).message_late(data, core, connection);
+        }
+    }
+
     /// Tells the handler that an open connection has ended.
     pub(crate) fn close(&mut self, core: &mut Core, connection: &mut Connection, closed: Closed) {
         if let Stage::Open { route, data } = connection.stage {

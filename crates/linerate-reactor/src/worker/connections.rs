@@ -21,7 +21,7 @@ const SERIAL_MAX: u32 = (1 << 28) - 1;
 
 /// The connections of a worker. The key of a connection is its place in the table; serial numbers
 /// distinguish connections that have had the same place.
-pub(super) struct Connections {
+pub(crate) struct Connections {
     table: Table<Connection>,
     next_serial: u32,
 }
@@ -74,7 +74,7 @@ impl Connections {
 
     /// Returns the key of the connection with this token, if it still exists.
     #[inline]
-    pub(super) fn find(&self, token: u64) -> Option<usize> {
+    pub(crate) fn find(&self, token: u64) -> Option<usize> {
         let key = token as u32 as usize;
         let connection = self.table.get(key)?;
         (u64::from(connection.slot.serial) == token >> 32).then_some(key)

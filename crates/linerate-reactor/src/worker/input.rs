@@ -26,6 +26,8 @@ pub(super) struct Input {
     buffer: Vec<u8>,
     /// Tokens of the connections whose held input waits; some may no longer exist.
     deferred: VecDeque<u64>,
+    /// True if a socket was not read to its end since this was last reset.
+    pub(super) has_unread: bool,
 }
 
 impl Input {
@@ -33,13 +35,14 @@ impl Input {
         Self {
             buffer: vec![0; LONG_READ_BYTES],
             deferred: VecDeque::new(),
+            has_unread: false,
         }
     }
 
     /// Reads and handles the input that has arrived, up to a limit.
     pub(super) fn read(&mut self, parts: &mut Parts, connection: &mut Connection) {
         let mut buffer = std::mem::take(&mut self.buffer);
-        for _ in 0..READS_MAX {
+        for number in 1..=READS_MAX {
             if !connection.wanted().read {
                 break;
             }
@@ -56,6 +59,7 @@ impl Input {
                     if bytes < bytes_max {
                         break;
                     }
+                    self.has_unread |= number == READS_MAX;
                 }
                 Received::End => connection.ended = true,
                 Received::Nothing => break,
@@ -73,6 +77,7 @@ impl Input {
         connection: &mut Connection,
         input: &mut [u8],
     ) {
+        parts.core.io.traffic.bytes_received += input.len() as u64;
         if connection.tls.is_some() {
             self.handle_records(parts, connection, input);
         } else {

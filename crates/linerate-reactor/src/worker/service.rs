@@ -33,9 +33,9 @@ const DEADLINES_MAX: usize = 8;
 ///
 /// Its methods are of four kinds: adding a connection, handling what happens to one, settling and
 /// ending it, and ending all of them.
-pub(super) struct Service {
-    pub(super) parts: Parts,
-    pub(super) connections: Connections,
+pub(crate) struct Service {
+    pub(crate) parts: Parts,
+    pub(crate) connections: Connections,
     input: Input,
     /// True if a connection has ended since [`take_freed`](Self::take_freed) was last called.
     has_freed: bool,
@@ -81,43 +81,57 @@ impl Service {
 
     /// Takes over a connection that another server has accepted and that has been counted.
     pub(super) fn adopt(&mut self, adoption: Adoption) {
-        let Adoption {
-            socket,
-            request,
-            mut input,
-            path,
-            is_answered,
-        } = adoption;
+        let path = adoption.path.as_deref();
+        let path = path.unwrap_or(adoption.request.path());
+        let route = self.parts.routes.find(path);
+        // An error means that there is no connection, whose peer cannot be told.
+        _ = self.adopt_on(route, adoption);
+    }
+
+    /// Like [`adopt`](Self::adopt), with the handler of `route`; returns the slot of the
+    /// connection, which may have ended already.
+    ///
+    /// # Errors
+    /// If the connection cannot be watched, or the reactor is shutting down.
+    pub(crate) fn adopt_on(&mut self, route: Option<u16>, adoption: Adoption) -> io::Result<Slot> {
+        let core = &mut self.parts.core;
+        let added = socket::prepare(&adoption.socket).and_then(|()| {
+            if core.is_shutting_down {
+                return Err(io::ErrorKind::NotConnected.into());
+            }
+            let (socket, stage) = (adoption.socket, Handshakes::begin(core));
+            self.connections
+                .add(core, socket, stage, Role::Server, Interest::READ)
+                .map_err(|(_, error)| error)
+        });
+        let key = match added {
+            Ok(key) => key,
+            Err(error) => {
+                core.reactor.count_closed();
+                return Err(error);
+            }
+        };
         let Parts {
             core,
             routes,
             handshakes,
         } = &mut self.parts;
-        let stage = Handshakes::begin(core);
-        let added = match socket::prepare(&socket) {
-            Ok(()) if !core.is_shutting_down => self
-                .connections
-                .add(core, socket, stage, Role::Server, Interest::READ)
-                .ok(),
-            _ => None,
-        };
-        let Some(key) = added else {
-            return core.reactor.count_closed();
-        };
         let connection = &mut self.connections[key];
-        let route = routes.find(path.as_deref().unwrap_or(request.path()));
-        match (is_answered, route) {
-            (false, route) => handshakes.answer(core, routes, connection, route, &request),
-            (true, Some(route)) => {
-                core.renew_engine(connection);
-                routes.open(core, connection, route, Opened::Accepted(&request));
+        let (slot, request) = (connection.slot, &adoption.request);
+        match (adoption.answer, route) {
+            (None, route) => handshakes.answer(core, routes, connection, route, request),
+            (Some(answer), Some(route)) => {
+                connection.engine = core.engine_after(answer);
+                routes.open(core, connection, route, Opened::Accepted(request));
             }
-            (true, None) => connection.lost = true,
+            (Some(_), None) => connection.lost = true,
         }
         if let Stage::Open { .. } = connection.stage {
+            let mut input = adoption.input;
             self.input.handle(&mut self.parts, connection, &mut input);
         }
         self.settle(key);
+        Ok(slot)
     }
 
     /// Returns access to the parts that opening outbound connections needs.
@@ -127,6 +141,12 @@ impl Service {
             routes: &mut self.parts.routes,
             connections: &mut self.connections,
         }
+    }
+
+    /// Starts a turn, in which time stands still.
+    pub(super) fn begin_turn(&mut self) {
+        self.parts.core.begin_turn();
+        self.input.has_unread = false;
     }
 
     /// Handles an event of a socket.
@@ -175,7 +195,7 @@ impl Service {
     }
 
     /// Resumes the input of a connection, if it still exists.
-    pub(super) fn resume(&mut self, slot: Slot) {
+    pub(crate) fn resume(&mut self, slot: Slot) {
         if let Some(key) = self.connections.find(slot.token()) {
             self.connections[key].paused = false;
             self.settle(key);
@@ -183,7 +203,7 @@ impl Service {
     }
 
     /// Settles a connection, if it still exists.
-    pub(super) fn settle_slot(&mut self, slot: Slot) {
+    pub(crate) fn settle_slot(&mut self, slot: Slot) {
         if let Some(key) = self.connections.find(slot.token()) {
             self.settle(key);
         }
@@ -191,7 +211,7 @@ impl Service {
 
     /// Writes the output that callbacks have left and updates everything that depends on the state
     /// of the connection. Ends the connection if it is over.
-    pub(super) fn settle(&mut self, key: usize) {
+    pub(crate) fn settle(&mut self, key: usize) {
         let connection = &mut self.connections[key];
         if settle(&mut self.input, &mut self.parts, connection) {
             self.end(key);
@@ -207,6 +227,7 @@ impl Service {
     pub(super) fn has_work(&self) -> bool {
         let core = &self.parts.core;
         self.input.has_deferred()
+            || self.input.has_unread
             || core.deadlines.is_behind()
             || !core.commands.is_empty()
             || core.dialer.is_ready(core.reactor.options.attempts_max)
@@ -311,12 +332,21 @@ impl Service {
     /// Checks the deadlines of one connection.
     fn handle_deadline(&mut self, key: usize, now: Tick) {
         let Parts {
-            core, handshakes, ..
+            core,
+            handshakes,
+            routes,
         } = &mut self.parts;
         let connection = &mut self.connections[key];
         if connection.backlog.stall_due().is_some_and(|due| now >= due) {
             socket::reset_on_close(&connection.socket);
             connection.lost = true;
+        }
+        if connection.message_due != 0 && now >= connection.message_due {
+            connection.message_due = 0;
+            // While the input is stopped, the peer cannot complete the message.
+            if !connection.is_stopped() {
+                routes.message_late(core, connection);
+            }
         }
         match &connection.stage {
             Stage::Connecting(attempt) if core.now >= attempt.due => {

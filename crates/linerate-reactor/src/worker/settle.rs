@@ -5,7 +5,9 @@ use linerate_proto::{Role, engine::State};
 use super::{input::Input, parts::Parts};
 use crate::{
     connection::{Connection, Stage},
+    core::Core,
     driver::socket,
+    wheel::tick_after,
 };
 
 /// Writes the output that callbacks have left and updates everything that depends on the state of
@@ -49,10 +51,31 @@ pub(super) fn settle(input: &mut Input, parts: &mut Parts, connection: &mut Conn
     if updated.is_err() {
         return true;
     }
-    if connection.alarm == 0 || wanted.write || (is_open && connection.engine.is_output_over()) {
+    core.io.memory.used.charge(connection);
+    let is_timed = set_message_due(core, connection);
+    let is_closing = is_open && connection.engine.is_output_over();
+    if connection.alarm == 0 || wanted.write || is_timed || is_closing {
         core.deadlines.schedule(connection);
     }
     false
+}
+
+/// Sets the time by which the message that is arriving must be complete, if it has just begun;
+/// returns whether it did so.
+#[inline]
+fn set_message_due(core: &Core, connection: &mut Connection) -> bool {
+    if connection.partial.is_none() {
+        connection.message_due = 0;
+        return false;
+    }
+    let Some(timeout) = core.reactor.options.message_timeout else {
+        return false;
+    };
+    if connection.message_due != 0 {
+        return false;
+    }
+    connection.message_due = tick_after(core.now + timeout);
+    true
 }
 
 /// Returns whether nothing remains to be done for a connection except to close its socket.

@@ -16,6 +16,7 @@ mod frames;
 mod handshake;
 mod info;
 mod limits;
+mod local;
 mod overflow;
 mod pages;
 mod relay;

@@ -2,6 +2,7 @@
 
 use std::{ops::Range, sync::Arc};
 
+use bytes::Bytes;
 use linerate_proto::Header;
 
 use crate::{memory::pool::Pool, topics::burst::Burst};
@@ -24,28 +25,33 @@ pub(super) struct Segment {
     /// The part of the memory that waits, at least one byte.
     range: Range<usize>,
     /// The start of the first frame of which nothing has been written, or the end of the range if
-    /// there is none. `None` if the bytes must not be dropped or are not frames.
+    /// there is none. `None` if the bytes are not known to be frames.
     next_frame: Option<usize>,
+    /// True if frames may be dropped to keep the backlog below its limit.
+    droppable: bool,
 }
 
 #[derive(Debug)]
 enum Memory {
+    Burst(Arc<Burst>),
+    Frames(Bytes),
     Owned(Vec<u8>),
-    Shared(Arc<Burst>),
 }
 
 impl Memory {
     fn capacity(&self) -> usize {
         match self {
+            Self::Burst(burst) => burst.capacity(),
+            Self::Frames(frames) => frames.len(),
             Self::Owned(memory) => memory.capacity(),
-            Self::Shared(burst) => burst.capacity(),
         }
     }
 
     fn slice(&self, range: Range<usize>) -> &[u8] {
         match self {
+            Self::Burst(burst) => burst.slice(range),
+            Self::Frames(frames) => &frames[range],
             Self::Owned(memory) => &memory[range],
-            Self::Shared(burst) => burst.slice(range),
         }
     }
 }
@@ -57,6 +63,7 @@ impl Segment {
             range: done..bytes.len(),
             memory: Memory::Owned(bytes),
             next_frame: None,
+            droppable: false,
         }
     }
 
@@ -67,26 +74,33 @@ impl Segment {
     }
 
     /// Returns a segment with the frames of a burst without the first `done` bytes, which must not
-    /// be all of them. The frames are held by reference if that pays and does not keep a large
-    /// block of memory for a small part of it, and copied otherwise.
-    pub(super) fn frames(
+    /// be all of them.
+    pub(super) fn of_burst(
         burst: &Arc<Burst>,
         frames: Range<usize>,
         done: usize,
         droppable: bool,
         pool: &mut Pool,
     ) -> Self {
-        let range = frames.start + done..frames.end;
-        let mut segment = Self {
-            memory: Memory::Shared(burst.clone()),
+        let segment = Self {
+            memory: Memory::Burst(burst.clone()),
+            range: frames.start + done..frames.end,
             next_frame: droppable.then_some(frames.start),
-            range,
+            droppable,
         };
-        segment.find_next_frame();
-        if segment.len() < SHARED_BYTES_MIN || is_wasteful(segment.len(), burst.capacity()) {
-            segment.move_out(pool);
-        }
-        segment
+        segment.in_least_memory(pool)
+    }
+
+    /// Returns a segment with shared frames without the first `done` bytes, which must not be all
+    /// of them.
+    pub(super) fn of_frames(frames: &Bytes, done: usize, pool: &mut Pool) -> Self {
+        let segment = Self {
+            memory: Memory::Frames(frames.clone()),
+            range: done..frames.len(),
+            next_frame: Some(0),
+            droppable: false,
+        };
+        segment.in_least_memory(pool)
     }
 
     /// Adds a copy of `bytes` if the segment owns its memory, has room, and is droppable exactly if
@@ -95,7 +109,7 @@ impl Segment {
         match &mut self.memory {
             Memory::Owned(memory)
                 if memory.len() + bytes.len() <= SEGMENT_BYTES_MAX
-                    && self.next_frame.is_some() == droppable =>
+                    && self.droppable == droppable =>
             {
                 pool.reserve(memory, bytes.len());
                 memory.extend_from_slice(bytes);
@@ -163,9 +177,28 @@ impl Segment {
         self.range.end - self.range.start
     }
 
-    /// Returns whether frames of which nothing has been written may be dropped.
+    /// Returns the memory that belongs to this segment only, in bytes.
+    pub(super) const fn owned_bytes(&self) -> usize {
+        match &self.memory {
+            Memory::Burst(_) | Memory::Frames(_) => 0,
+            Memory::Owned(memory) => memory.capacity(),
+        }
+    }
+
+    /// Returns whether frames of which nothing has been written may be dropped to keep the backlog
+    /// below its limit.
     pub(super) const fn is_droppable(&self) -> bool {
-        self.next_frame.is_some()
+        self.droppable
+    }
+
+    /// Keeps shared frames by reference if that pays and does not keep a large block of memory for
+    /// a small part of it, and copies them otherwise.
+    fn in_least_memory(mut self, pool: &mut Pool) -> Self {
+        self.find_next_frame();
+        if self.len() < SHARED_BYTES_MIN || is_wasteful(self.len(), self.memory.capacity()) {
+            self.move_out(pool);
+        }
+        self
     }
 
     /// Skips the frames that have been written in part or completely.
@@ -200,6 +233,7 @@ impl Segment {
     fn move_out(&mut self, pool: &mut Pool) {
         let mut copy = Self::copy(self.as_bytes(), pool);
         copy.next_frame = self.next_frame.map(|next| next - self.range.start);
+        copy.droppable = self.droppable;
         std::mem::replace(self, copy).free(pool);
     }
 }

@@ -79,6 +79,7 @@ impl Io {
                 }
             };
         }
+        self.traffic.count_sent(written);
         self.keep_sealed(connection, written);
     }
 

@@ -10,10 +10,7 @@ use crate::{
         Core,
         io::{Io, outlet},
     },
-    driver::{
-        event::Outlet,
-        socket::{self, ConnectionLost},
-    },
+    driver::{event::Outlet, socket},
     topics::{
         burst::{Burst, Publications, publications},
         options::Overflow,
@@ -49,18 +46,22 @@ pub(super) fn write(
             slices
                 .iter()
                 .for_each(|slice| queue.extend_from_slice(slice));
+            io.traffic.count_sent(bytes);
             return true;
         }
         (Outlet::Backlog, _) => Ok(0),
         (Outlet::Socket, [only]) => socket::write(&connection.socket, only),
         (Outlet::Socket, all) => socket::write_slices(&connection.socket, all),
     };
-    match written {
-        Ok(written) if written == bytes => return true,
-        Ok(written) => keep(io, connection, overflow, bursts, written),
-        Err(ConnectionLost) => connection.lost = true,
+    let Ok(written) = written else {
+        connection.lost = true;
+        return false;
+    };
+    io.traffic.count_sent(written);
+    if written < bytes {
+        keep(io, connection, overflow, bursts, written);
     }
-    false
+    written == bytes
 }
 
 /// Adds publications to the backlog: by reference where that pays. For connections that mask or

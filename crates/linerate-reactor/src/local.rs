@@ -1,0 +1,220 @@
+//! A reactor that is a part of another event loop.
+
+mod collect;
+mod connection;
+
+#[cfg(unix)]
+use std::os::fd::RawFd;
+use std::{collections::HashMap, fmt, io, time::Duration};
+
+use self::collect::{Collector, Discarder};
+pub use self::connection::LocalConnection;
+use crate::{
+    adoption::Adoption,
+    connection::{
+        charge::MemoryUse,
+        id::{ConnectionId, Slot},
+    },
+    core::{events::LocalEvent, io::traffic::Traffic},
+    driver::kind::DriverKind,
+    options::Options,
+    reactor::Reactor,
+    route::{Route, pages::Pages, routes::Routes},
+    topics::options::TopicRules,
+    worker::Worker,
+};
+
+/// What becomes of the messages of a connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum LocalMessages {
+    /// Each message becomes a [`LocalEvent::Message`].
+    Collected,
+    /// Messages are checked, counted and discarded. No message is kept as a whole.
+    Discarded,
+}
+
+impl LocalMessages {
+    /// Returns the index of the handler.
+    fn route(self) -> u16 {
+        match self {
+            Self::Collected => 0,
+            Self::Discarded => 1,
+        }
+    }
+}
+
+/// The server side of WebSockets on a thread that has an event loop already, for example that of an
+/// async runtime.
+///
+/// There are no callbacks. The owner adopts sockets whose requests have been answered, and then, on
+/// one thread, does this again and again:
+///
+/// 1. wait until the [descriptor](Self::descriptor) is readable or
+///    [`poll_timeout`](Self::poll_timeout) has passed;
+/// 2. call [`turn`](Self::turn), which handles what is ready and never blocks;
+/// 3. take the [events](Self::poll_event);
+/// 4. send on any [`connection`](Self::connection).
+///
+/// The owner limits the number of connections; [`Options::connections_max`] does not apply.
+///
+/// ```
+/// use std::{io, time::Duration};
+///
+/// use linerate_reactor::{LocalEvent, LocalReactor, Message, MessageKind, Options};
+///
+/// /// Echoes what has arrived.
+/// fn turn(reactor: &mut LocalReactor) -> io::Result<()> {
+///     reactor.turn()?;
+///     while let Some(event) = reactor.poll_event() {
+///         if let LocalEvent::Message { connection, kind: MessageKind::Binary, payload } = event
+///             && let Some(mut connection) = reactor.connection(connection)
+///         {
+///             // This fails only if the connection is closing.
+///             _ = connection.send(Message::Binary(&payload));
+///         }
+///     }
+///     Ok(())
+/// }
+///
+/// let mut reactor = LocalReactor::new(Options::default())?;
+/// turn(&mut reactor)?;
+/// // Nothing is left to do until a connection is adopted.
+/// assert_eq!(reactor.poll_timeout(), None);
+/// # Ok::<(), io::Error>(())
+/// ```
+pub struct LocalReactor {
+    worker: Worker,
+    /// The connection whose output is in the cork.
+    corked: Option<Slot>,
+}
+
+impl LocalReactor {
+    /// Creates a reactor without connections. Options that concern listeners, opening handshakes,
+    /// topics and other threads have no effect. The driver is never io_uring, because the
+    /// descriptor of a ring does not become readable in all cases.
+    ///
+    /// # Errors
+    /// If the process is out of file descriptors.
+    pub fn new(mut options: Options) -> io::Result<Self> {
+        if options.driver == DriverKind::IoUring {
+            options.driver = DriverKind::default();
+        }
+        let reactor = Reactor::new(options, TopicRules::default(), 1, None, None)?;
+        let routes = Routes {
+            by_path: HashMap::new(),
+            fallback: None,
+            pages: Pages(HashMap::new()),
+            handlers: vec![
+                Box::new(Route::new(Collector)),
+                Box::new(Route::new(Discarder)),
+            ],
+        };
+        Ok(Self {
+            worker: Worker::new(0, None, reactor, routes)?,
+            corked: None,
+        })
+    }
+
+    /// Continues a connection whose request another server has answered with 101. What was read
+    /// behind the request is handled at once.
+    ///
+    /// # Errors
+    /// If the driver cannot watch the socket, which is then closed.
+    pub fn adopt(
+        &mut self,
+        adoption: Adoption,
+        messages: LocalMessages,
+    ) -> io::Result<ConnectionId> {
+        self.uncork();
+        let service = &mut self.worker.service;
+        service.parts.core.begin_turn();
+        service.parts.core.reactor.count_accepted();
+        let slot = service.adopt_on(Some(messages.route()), adoption.answered())?;
+        Ok(ConnectionId { worker: 0, slot })
+    }
+
+    /// Handles what is ready, without blocking.
+    ///
+    /// # Errors
+    /// If the driver fails permanently.
+    pub fn turn(&mut self) -> io::Result<()> {
+        self.uncork();
+        let service = &mut self.worker.service;
+        for slot in service.parts.core.events.take_stopped() {
+            service.resume(slot);
+        }
+        self.worker.turn(Some(Duration::ZERO))
+    }
+
+    /// Removes and returns the oldest event.
+    pub fn poll_event(&mut self) -> Option<LocalEvent> {
+        self.worker.service.parts.core.events.pop()
+    }
+
+    /// Returns a connection, unless it has ended.
+    pub fn connection(&mut self, id: ConnectionId) -> Option<LocalConnection<'_>> {
+        if self.corked != Some(id.slot) {
+            self.uncork();
+        }
+        let service = &mut self.worker.service;
+        let key = service.connections.find(id.slot.token())?;
+        self.corked = Some(id.slot);
+        Some(LocalConnection::new(service, key))
+    }
+
+    /// Returns how long the owner may wait for the descriptor before the next turn: not at all
+    /// while there is something to do, and without limit if nothing is due.
+    pub fn poll_timeout(&self) -> Option<Duration> {
+        let core = &self.worker.service.parts.core;
+        let has_found_all = core.io.driver.has_found_all();
+        match self.corked.is_none() && core.events.is_empty() && has_found_all {
+            true => self.worker.timeout(),
+            false => Some(Duration::ZERO),
+        }
+    }
+
+    /// Returns the descriptor that is readable if a turn has something to handle. It is open as long
+    /// as the reactor exists. Windows has no such descriptor; call [`turn`](Self::turn) every few
+    /// milliseconds there.
+    #[cfg(unix)]
+    pub fn descriptor(&self) -> RawFd {
+        let driver = &self.worker.service.parts.core.io.driver;
+        driver.descriptor().expect("the driver is not io_uring")
+    }
+
+    /// Returns the number of connections.
+    pub fn connections(&self) -> usize {
+        let reactor = &self.worker.service.parts.core.reactor;
+        reactor.counters.connections()
+    }
+
+    /// Returns the memory that connections use for what their peers send or do not read, including
+    /// messages that the owner has not taken. Inflating draws on [`Budget`](crate::Budget).
+    pub fn memory(&self) -> MemoryUse {
+        let core = &self.worker.service.parts.core;
+        let mut used = core.io.memory.used;
+        used.input_bytes += core.events.message_bytes() as u64;
+        used
+    }
+
+    /// Returns what has been received and sent since this was last called.
+    pub fn take_traffic(&mut self) -> Traffic {
+        std::mem::take(&mut self.worker.service.parts.core.io.traffic)
+    }
+
+    /// Writes the output in the cork.
+    fn uncork(&mut self) {
+        if let Some(slot) = self.corked.take() {
+            self.worker.service.settle_slot(slot);
+        }
+    }
+}
+
+impl fmt::Debug for LocalReactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalReactor")
+            .field("connections", &self.connections())
+            .finish_non_exhaustive()
+    }
+}
