@@ -60,7 +60,7 @@ use crate::{
     config::{FilterOptions, Namespaces},
     protocol::{Block, Encoder},
 };
-use accounts::Accounts;
+pub(crate) use accounts::Accounts;
 use all_nodes::AllNodes;
 use cluster::Cluster;
 pub(crate) use cluster::message::ConnectionSelector;

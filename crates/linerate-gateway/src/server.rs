@@ -56,7 +56,7 @@ pub(crate) use hosts::Hosts;
 pub(crate) use hosts::names_this_machine;
 pub(crate) use listener::listen;
 pub use peer::Peer;
-pub(crate) use request::{HEAD_BYTES_MAX, REQUESTS_TIMEOUT};
+pub(crate) use request::{HEAD_BYTES_MAX, PlainSocket, REQUESTS_TIMEOUT};
 pub(crate) use spares::Spares;
 pub(crate) use stop::{Phase, Stop, Stopped};
 pub(crate) use timed::BODY_TIMEOUT;

@@ -7,8 +7,10 @@
 //! | `cors` | response headers for pages of other origins |
 //! | `drive` | runs a session: input, work, events, deadlines, flow control |
 //! | `fixed` | clients whose subscriptions are in the URL |
+//! | `local` | clients whose connections are on the reactor |
 //! | `outlet` | data, replies and events of one client |
 //! | `routes` | the routes of all client protocols |
+//! | `running` | a running session of a client that sends no commands |
 //! | `wire` | writes bytes to one client |
 
 mod body;
@@ -16,8 +18,10 @@ mod commands;
 mod cors;
 mod drive;
 mod fixed;
+mod local;
 mod outlet;
 mod routes;
+mod running;
 mod wire;
 
 use std::{sync::Arc, time::SystemTime};
@@ -33,9 +37,10 @@ use linerate_budget::Account;
 use crate::{
     node::{Connection, Worker},
     protocol::Dialect,
-    server::{ConnectionGuard, Peer},
+    server::{ConnectionGuard, Peer, PlainSocket},
     session::{Gate, Refusal, SessionEnvironment, Settings},
 };
+pub(crate) use local::LocalClients;
 pub(crate) use outlet::ClientOutlet;
 pub(crate) use routes::routes;
 #[cfg(test)]
@@ -54,6 +59,7 @@ pub(crate) struct Endpoints {
     worker: Arc<Worker>,
     shared: Arc<SessionEnvironment>,
     counters: Arc<Counters>,
+    clients: Arc<LocalClients>,
 }
 
 impl Endpoints {
@@ -76,6 +82,8 @@ pub(crate) struct Admitted {
     cors: cors::Cors,
     /// The connection's reservation, held for the lifetime of the session.
     guard: Option<ConnectionGuard>,
+    /// True if an upgraded connection is a plain socket.
+    is_plain: bool,
 }
 
 impl Admitted {
@@ -141,6 +149,7 @@ impl FromRequestParts<Endpoints> for Admitted {
             agent: agent[..agent.floor_char_boundary(128)].to_owned(),
             cors: cors::Cors::of(&parts.headers),
             guard: parts.extensions.get::<ConnectionGuard>().cloned(),
+            is_plain: parts.extensions.get::<PlainSocket>().is_some(),
         })
     }
 }

@@ -47,6 +47,8 @@ pub(crate) struct Core {
     pub(crate) dialer: Dialer,
     /// What the owner of a local reactor has not taken yet; nothing in other reactors.
     pub(crate) events: Events,
+    /// How long a message may take to arrive.
+    pub(crate) message_timeout: Option<Duration>,
     pub(crate) is_shutting_down: bool,
 }
 
@@ -59,6 +61,7 @@ impl Core {
         let mut core = Self {
             number,
             io: Io::new(reactor.clone())?,
+            message_timeout: reactor.options.message_timeout,
             reactor,
             started: Instant::now(),
             now: Duration::ZERO,

@@ -119,7 +119,7 @@ pub use linerate_proto::{
     handshake,
     url::UrlError,
 };
-pub use local::{LocalConnection, LocalMessages, LocalReactor};
+pub use local::{LocalConnection, LocalMessages, LocalReactor, LocalStatus};
 pub use options::Options;
 pub use outbound::{
     destination::{Destination, DestinationError},

@@ -8,7 +8,7 @@ use std::os::fd::RawFd;
 use std::{collections::HashMap, fmt, io, time::Duration};
 
 use self::collect::{Collector, Discarder};
-pub use self::connection::LocalConnection;
+pub use self::connection::{LocalConnection, LocalStatus};
 use crate::{
     adoption::Adoption,
     connection::{
@@ -161,6 +161,28 @@ impl LocalReactor {
         let key = service.connections.find(id.slot.token())?;
         self.corked = Some(id.slot);
         Some(LocalConnection::new(service, key))
+    }
+
+    /// Returns the state of a connection, unless it has ended.
+    pub fn status(&self, id: ConnectionId) -> Option<LocalStatus> {
+        let service = &self.worker.service;
+        let key = service.connections.find(id.slot.token())?;
+        let corked = match self.corked == Some(id.slot) {
+            true => service.parts.core.io.cork.len(),
+            false => 0,
+        };
+        let connection = &service.connections[key];
+        Some(LocalStatus {
+            backlog_bytes: connection.backlog.len() + corked,
+            input_bytes: connection.input_bytes(),
+            is_open: connection.is_open(),
+        })
+    }
+
+    /// Sets how long messages that begin from now on may take to arrive; see
+    /// [`Options::message_timeout`].
+    pub fn set_message_timeout(&mut self, timeout: Option<Duration>) {
+        self.worker.service.parts.core.message_timeout = timeout;
     }
 
     /// Returns how long the owner may wait for the descriptor before the next turn: not at all

@@ -93,7 +93,7 @@ pub use backoff::Backoff;
 pub use batch::{Batch, Drain, MessageCow};
 pub use client::{Client, connect};
 pub use closed::{CloseFrame, Closed};
-pub use counters::Counters;
+pub use counters::{Counters, Traffic};
 pub use error::{Error, Result, TrySendError};
 pub use frames::encoded::Frames;
 pub use info::ConnectionInfo;

@@ -91,7 +91,7 @@ impl Endpoint for Side {
 pub(crate) struct HandshakeResult {
     subprotocol: Option<Box<str>>,
     #[cfg(feature = "deflate")]
-    deflate: Option<Agreement>,
+    pub(crate) deflate: Option<Agreement>,
 }
 
 impl From<&Acceptance<'_>> for HandshakeResult {

@@ -6,7 +6,12 @@ use axum::Router;
 use tokio::net::TcpListener;
 
 use super::{Parts, drain::send_away_when_told};
-use crate::{admin::Admin, api, operations::Operations, transport};
+use crate::{
+    admin::Admin,
+    api,
+    operations::Operations,
+    transport::{self, LocalClients},
+};
 
 /// Everything that a worker needs to serve.
 #[derive(Clone)]
@@ -26,7 +31,10 @@ impl<R: Fn(Router) -> Router> WorkerService<R> {
             counters,
         } = self.parts;
         let worker = Arc::new(node.worker(index));
-        let clients = transport::routes(worker.clone(), shared.clone(), counters);
+        let options = &shared.settings_full().config.client;
+        let local = LocalClients::new(worker.clone(), options, counters.clone())?;
+        let local = Arc::new(local);
+        let clients = transport::routes(worker.clone(), shared.clone(), counters, local.clone());
         let applications = api::routes(node, shared.clone());
         let administrators = self.admin.routes(worker.clone());
         let mut routes = clients.merge(applications).merge(administrators);
@@ -41,7 +49,9 @@ impl<R: Fn(Router) -> Router> WorkerService<R> {
             shared,
         ));
         let turns = tokio::spawn(async move { worker.run().await });
+        let local = tokio::spawn(async move { local.run().await });
         tokio::select! {
+            ended = local => ended.map_err(io::Error::other)?,
             served = frontend.serve(listener, routes) => served,
             ended = turns => ended.map_err(io::Error::other),
         }

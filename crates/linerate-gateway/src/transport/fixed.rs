@@ -1,34 +1,25 @@
 //! Clients that send no commands: their subscriptions are in the URL.
 
-use std::{
-    convert::Infallible,
-    future::Future,
-    pin::{Pin, pin},
-    sync::Arc,
-    time::Duration,
-};
+use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
 use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use bytes::Bytes;
-use linerate::{Receiver, axum::WebSocketUpgrade};
-use linerate_hub::{Gap, GapCause};
-use tokio::{
-    sync::oneshot,
-    time::{sleep_until, timeout},
-};
+use linerate::{Options, Receiver, axum::WebSocketUpgrade};
+use linerate_reactor::LocalMessages;
+use tokio::{sync::oneshot, time::timeout};
 
 use super::{
     Admitted, ClientOutlet, DATA_BYTES_MAX,
     body::body,
+    local::ConnectionOptions,
     refusal,
+    running::{RunningSession, late},
     wire::{PendingWire, WebSocketWire, Wire},
 };
 use crate::{
-    clock::now,
-    node::{Connection, Worker},
+    node::Connection,
     protocol::{
         Dialect,
         codes::Disconnect,
@@ -56,6 +47,9 @@ pub(super) async fn open_websocket(
         Ok(request) => request,
         Err(refused) => return refused,
     };
+    if admitted.is_plain {
+        return open_local(admitted, websocket, options, request, upgrade).await;
+    }
     // Subscribe before the upgrade, so that an open connection misses nothing.
     let wire = PendingWire::default();
     let rounds = match request.start(wire.clone()).await {
@@ -73,6 +67,33 @@ pub(super) async fn open_websocket(
             drop(guard);
             Ok(())
         })
+}
+
+/// Serves a client on a WebSocket whose connection becomes one of the reactor.
+async fn open_local(
+    admitted: Admitted,
+    websocket: &'static WebSocketTransport,
+    options: Options,
+    request: Request,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    let clients = admitted.endpoints.clients.clone();
+    let connection = ConnectionOptions {
+        config: options.config,
+        deflate: options.deflate,
+        compressed: admitted.compressed(),
+        messages: LocalMessages::Discarded,
+    };
+    let wire = clients.wire(websocket.farewell);
+    let key = wire.key();
+    // Subscribe before the upgrade, so that an open connection misses nothing.
+    let running = match request.start(wire).await {
+        Ok(running) => running,
+        Err(refused) => return refused.into_response(),
+    };
+    let guard = admitted.guard;
+    let open = move |upgrade| clients.open(key, upgrade, &connection, *running, guard);
+    upgrade.with_options(options).on_tcp_upgrade(open)
 }
 
 /// Serves a client on a stream.
@@ -119,9 +140,7 @@ async fn discard(mut receiver: Receiver, message_timeout: Duration) -> Option<Di
             while let Ok(Some(_)) = message.chunk().await {}
         }));
         if rest.await.is_err() {
-            let seconds = message_timeout.as_secs();
-            let reason = format!("stale: a message took longer than {seconds} s");
-            return Some(Disconnect::STALE.with_reason(reason));
+            return Some(late(message_timeout));
         }
     }
     None
@@ -136,6 +155,7 @@ struct Request {
     control_bytes_max: usize,
     ping: &'static [u8],
     ping_interval: Duration,
+    message_timeout: Duration,
 }
 
 impl Request {
@@ -163,6 +183,7 @@ impl Request {
             control_bytes_max: client.queue_bytes_max,
             ping: fixed.ping,
             ping_interval: client.ping_interval,
+            message_timeout: client.message_timeout,
             gate,
             connection,
         })
@@ -184,88 +205,8 @@ impl Request {
             outlet,
             ping: self.ping,
             ping_interval: self.ping_interval,
+            message_timeout: self.message_timeout,
             worker: self.gate.worker,
         }))
-    }
-}
-
-/// A running fixed session with everything it needs.
-struct RunningSession {
-    session: FixedSession,
-    worker: Arc<Worker>,
-    outlet: Arc<ClientOutlet>,
-    ping: &'static [u8],
-    ping_interval: Duration,
-}
-
-impl RunningSession {
-    /// Serves the client until it has to be disconnected, or until `gone` completes: with `None` if
-    /// the client has disconnected, or with the reason to disconnect it.
-    async fn run(
-        mut self: Box<Self>,
-        mut gone: Pin<&mut impl Future<Output = Option<Disconnect>>>,
-    ) {
-        self.begin();
-        let mut next_ping = now() + self.ping_interval;
-        let mut alarm = pin!(sleep_until(next_ping.into()));
-        // Tracks whether there was room since the last ping. A client that reads nothing between
-        // two pings is considered gone, because event streams have no answer to pings.
-        let mut had_room = true;
-        loop {
-            let timeout = self.session.poll_timeout();
-            let due = timeout.map_or(next_ping, |at| at.min(next_ping));
-            if alarm.deadline().into_std() != due {
-                alarm.as_mut().reset(due.into());
-            }
-            let over = tokio::select! {
-                // The order is fixed, so that a simulation can repeat it.
-                biased;
-                over = &mut gone => match over {
-                    None => return,
-                    over => over,
-                },
-                () = self.outlet.changed() => {
-                    let mut events = self.outlet.take_events().into_iter();
-                    events.find_map(|event| self.session.handle_event(event))
-                }
-                has_room = self.outlet.room(), if self.outlet.is_full() => {
-                    had_room = true;
-                    if has_room {
-                        self.worker.writable(self.session.client());
-                    }
-                    None
-                }
-                () = alarm.as_mut() => {
-                    let mut over = self.session.handle_timeout(now());
-                    if due == next_ping {
-                        next_ping = now() + self.ping_interval;
-                        over = over.or((!had_room).then_some(Disconnect::WRITE_ERROR));
-                        had_room = !self.outlet.is_full();
-                        self.outlet.send(Bytes::from_static(self.ping));
-                    }
-                    over
-                }
-            };
-            if let Some(disconnect) = over {
-                return self.outlet.close(&disconnect);
-            }
-        }
-    }
-
-    /// Reports what the client missed before it reconnected, and releases data.
-    fn begin(&self) {
-        if !self.ping.is_empty() {
-            // Sends the response head at once and shows proxies that the stream is alive.
-            self.outlet.send(Bytes::from_static(self.ping));
-        }
-        for channel in self.session.unrecovered() {
-            let gap = Gap {
-                missed: None,
-                cause: GapCause::EpochChanged,
-            };
-            self.outlet.tell_gap(channel, gap);
-        }
-        self.outlet.release();
-        self.worker.writable(self.session.client());
     }
 }

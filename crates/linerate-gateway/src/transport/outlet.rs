@@ -104,7 +104,7 @@ impl ClientOutlet {
             state.count();
         }
         state.is_full = true;
-        self.changed.notify_one();
+        self.wake();
     }
 
     /// Ends the stream after everything already on the wire. Queued replies are sent if there is
@@ -193,6 +193,17 @@ impl ClientOutlet {
         .await
     }
 
+    /// Sends queued replies if there is room. Returns whether data may follow.
+    pub(crate) fn take_room(&self) -> bool {
+        while self.wire.room() > 0 {
+            if self.send_waiting() {
+                self.state.lock().is_full = false;
+                return true;
+            }
+        }
+        false
+    }
+
     /// Sends queued replies while there is room. Returns whether the queue is empty.
     fn send_waiting(&self) -> bool {
         let mut state = self.state.lock();
@@ -225,7 +236,14 @@ impl ClientOutlet {
         } else {
             state.is_slow = true;
         }
-        self.changed.notify_one();
+        self.wake();
+    }
+
+    /// Wakes what runs the session.
+    fn wake(&self) {
+        if !self.wire.wake_session() {
+            self.changed.notify_one();
+        }
     }
 }
 
@@ -257,7 +275,7 @@ impl Outlet for ClientOutlet {
         let has_room = state.control.is_empty() && self.wire.room() > 0;
         if !has_room && !state.is_full {
             state.is_full = true;
-            self.changed.notify_one();
+            self.wake();
         }
         has_room
     }

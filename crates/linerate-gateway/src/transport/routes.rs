@@ -12,7 +12,7 @@ use axum::{
 };
 use linerate::{Counters, axum::WebSocketUpgrade, handshake::OriginPolicy};
 
-use super::{Admitted, Endpoints, commands, cors, fixed, refusal};
+use super::{Admitted, Endpoints, LocalClients, commands, cors, fixed, refusal};
 use crate::{
     node::Worker,
     protocol::{
@@ -28,6 +28,7 @@ pub(crate) fn routes(
     worker: Arc<Worker>,
     shared: Arc<SessionEnvironment>,
     counters: Arc<Counters>,
+    clients: Arc<LocalClients>,
 ) -> Router {
     let paths: BTreeSet<_> = protocol::dialects().map(|dialect| dialect.path).collect();
     let mut router = Router::new();
@@ -45,6 +46,7 @@ pub(crate) fn routes(
         worker,
         shared,
         counters,
+        clients,
     })
 }
 

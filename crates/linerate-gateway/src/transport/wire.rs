@@ -6,8 +6,9 @@ use std::{
     task::{Context, Poll},
 };
 
-use linerate::{CloseCode, Deflate, Sender};
+use linerate::{CloseCode, Deflate, Frames, Sender};
 use linerate_budget::Account;
+use linerate_proto::deflate;
 use parking_lot::Mutex;
 
 use crate::protocol::{Block, codes::Disconnect, lockstep::Follower};
@@ -42,26 +43,70 @@ pub(crate) trait Wire: fmt::Debug + Send + Sync + 'static {
     /// Completes when there is room, or when the client has disconnected.
     fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()>;
 
+    /// Wakes what runs the session, unless it is a task that waits for its outlet. Returns whether
+    /// it did so.
+    fn wake_session(&self) -> bool {
+        false
+    }
+
     /// Ends the stream after everything that was sent.
     fn close(&self, disconnect: &Disconnect);
 }
 
 /// Converts a [`Disconnect`] to the code and reason of the Close frame.
-type Farewell = fn(&Disconnect) -> Disconnect;
+pub(super) type Farewell = fn(&Disconnect) -> Disconnect;
 
 /// The sending half of a WebSocket.
 #[derive(Debug)]
 pub(crate) struct WebSocketWire {
     sender: Sender,
     farewell: Farewell,
-    /// The options for compressing blocks, if the client can decompress them.
-    deflate: Option<Deflate>,
-    /// The blocks in the client's window, if it keeps one. Everything that is sent goes through
-    /// this wire, except for control frames, which are never compressed. The mutex exists only
-    /// because a wire must be `Sync`; it is never contended.
-    follower: Option<Mutex<Follower>>,
+    /// `None` if blocks are not compressed. The mutex exists only because a wire must be `Sync`; it
+    /// is never contended.
+    compression: Option<Mutex<Compression>>,
+}
+
+/// How blocks are compressed for a client. Everything that is sent goes through its wire, except
+/// for control frames, which are never compressed.
+#[derive(Debug)]
+pub(super) struct Compression {
+    deflate: Deflate,
+    /// The blocks in the client's window, if it keeps one.
+    follower: Option<Follower>,
     /// The account that compressed blocks are charged to.
-    compressed: Account,
+    account: Account,
+}
+
+impl Compression {
+    /// Returns the compression for a connection, given the options and what was agreed on for
+    /// messages to the client.
+    pub(super) fn new(
+        deflate: Option<Deflate>,
+        agreed: Option<deflate::Context>,
+        account: Account,
+    ) -> Option<Self> {
+        let (deflate, agreed) = deflate.zip(agreed)?;
+        Some(Self {
+            deflate,
+            follower: Follower::is_possible(agreed).then(Follower::default),
+            account,
+        })
+    }
+
+    /// Returns the frames to send for a block.
+    pub(super) fn frames(&mut self, block: &Block) -> Frames {
+        match &mut self.follower {
+            Some(follower) => block.compressed_after(follower, &self.deflate, &self.account),
+            None => block.compressed(&self.deflate, &self.account),
+        }
+    }
+
+    /// Records that it is not known what was sent.
+    pub(super) fn leave(&mut self) {
+        if let Some(follower) = &mut self.follower {
+            follower.leave();
+        }
+    }
 }
 
 impl WebSocketWire {
@@ -73,14 +118,11 @@ impl WebSocketWire {
         deflate: Option<Deflate>,
         compressed: Account,
     ) -> Self {
-        let agreed = sender.compression();
-        let can_follow = agreed.is_some_and(Follower::is_possible);
+        let compression = Compression::new(deflate, sender.compression(), compressed);
         Self {
             sender,
             farewell,
-            deflate: deflate.filter(|_| agreed.is_some()),
-            follower: can_follow.then(Mutex::default),
-            compressed,
+            compression: compression.map(Mutex::new),
         }
     }
 }
@@ -142,17 +184,14 @@ impl Wire for PendingWire {
 
 impl Wire for WebSocketWire {
     fn send(&self, block: &Block) {
-        let mut follower = self.follower.as_ref().map(Mutex::lock);
-        let frames = match (&self.deflate, &mut follower) {
-            (Some(deflate), Some(follower)) => {
-                block.compressed_after(follower, deflate, &self.compressed)
-            }
-            (Some(deflate), None) => block.compressed(deflate, &self.compressed),
-            (None, _) => block.frames(),
+        let mut compression = self.compression.as_ref().map(Mutex::lock);
+        let frames = match &mut compression {
+            Some(compression) => compression.frames(block),
+            None => block.frames(),
         };
         if let Err(error) = self.sender.try_feed_frames([&frames]) {
-            if let Some(follower) = &mut follower {
-                follower.leave();
+            if let Some(compression) = &mut compression {
+                compression.leave();
             }
             tracing::debug!(%error, "cannot send to client");
         }
@@ -183,12 +222,17 @@ impl Wire for WebSocketWire {
     }
 
     fn close(&self, disconnect: &Disconnect) {
-        let disconnect = (self.farewell)(disconnect);
-        let code = CloseCode::new(disconnect.code).unwrap_or(CloseCode::INTERNAL_ERROR);
-        let end = disconnect
-            .reason
-            .floor_char_boundary(Disconnect::REASON_BYTES_MAX);
-        // This can fail only because of the length of the reason, which has just been truncated.
-        _ = self.sender.start_close(code, &disconnect.reason[..end]);
+        let (code, reason) = close_frame(self.farewell, disconnect);
+        // This can fail only because of the length of the reason, which has been truncated.
+        _ = self.sender.start_close(code, &reason);
     }
+}
+
+/// Returns the code and reason of the Close frame, whose reason is not too long.
+pub(super) fn close_frame(farewell: Farewell, disconnect: &Disconnect) -> (CloseCode, String) {
+    let disconnect = farewell(disconnect);
+    let code = CloseCode::new(disconnect.code).unwrap_or(CloseCode::INTERNAL_ERROR);
+    let reason = &disconnect.reason;
+    let end = reason.floor_char_boundary(Disconnect::REASON_BYTES_MAX);
+    (code, reason[..end].to_owned())
 }

@@ -8,6 +8,14 @@ pub struct ConnectionId {
     pub(crate) slot: Slot,
 }
 
+impl ConnectionId {
+    /// Returns the index of the connection in a table of its worker's connections. No other open
+    /// connection has it, and later ones reuse it.
+    pub const fn index(self) -> usize {
+        self.slot.index as usize
+    }
+}
+
 /// Identifies a connection among those that a worker ever has.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Slot {

@@ -9,10 +9,7 @@ use linerate_proto::{CloseCode, SendError, engine::Message};
 
 use crate::{
     connection::Connection,
-    core::{
-        Core,
-        io::{Io, cork::Cork},
-    },
+    core::{Core, io::Io},
     worker::service::Service,
 };
 
@@ -22,6 +19,21 @@ const COPIED_BYTES_MAX: usize = 4 << 10;
 
 /// The cork buffer is flushed when it holds this many bytes.
 const CORK_BYTES_MAX: usize = 32 << 10;
+
+/// The state of a connection of a [`LocalReactor`](super::LocalReactor).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct LocalStatus {
+    /// The number of bytes of output that the kernel has not accepted yet.
+    ///
+    /// If this is not 0 after a flush, [`LocalEvent::Drained`](crate::LocalEvent) or
+    /// [`LocalEvent::Closed`](crate::LocalEvent) follows.
+    pub backlog_bytes: usize,
+    /// The memory that unfinished messages and unprocessed input use, in bytes.
+    pub input_bytes: usize,
+    /// True if messages can be sent.
+    pub is_open: bool,
+}
 
 /// A connection of a [`LocalReactor`](super::LocalReactor): sends, closes, pauses.
 ///
@@ -124,25 +136,6 @@ impl<'a> LocalConnection<'a> {
         self.service.settle(self.key);
     }
 
-    /// Returns how many bytes of output the kernel has not accepted yet.
-    ///
-    /// If this is not 0 after a flush, [`LocalEvent::Drained`](crate::LocalEvent) or
-    /// [`LocalEvent::Closed`](crate::LocalEvent) follows.
-    pub fn backlog_bytes(&self) -> usize {
-        let cork: &Cork = &self.service.parts.core.io.cork;
-        self.service.connections[self.key].backlog.len() + cork.len()
-    }
-
-    /// Returns the memory that unfinished messages and unprocessed input use, in bytes.
-    pub fn input_bytes(&self) -> usize {
-        self.service.connections[self.key].input_bytes()
-    }
-
-    /// Returns whether messages can be sent.
-    pub fn is_open(&self) -> bool {
-        self.service.connections[self.key].is_open()
-    }
-
     /// Returns how we compress messages, or `None` if we do not compress them.
     #[cfg(feature = "deflate")]
     pub fn compression(&self) -> Option<deflate::Context> {
@@ -160,7 +153,7 @@ impl<'a> LocalConnection<'a> {
 impl fmt::Debug for LocalConnection<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LocalConnection")
-            .field("backlog_bytes", &self.backlog_bytes())
+            .field("key", &self.key)
             .finish_non_exhaustive()
     }
 }

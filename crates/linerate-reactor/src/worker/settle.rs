@@ -68,7 +68,7 @@ fn set_message_due(core: &Core, connection: &mut Connection) -> bool {
         connection.message_due = 0;
         return false;
     }
-    let Some(timeout) = core.reactor.options.message_timeout else {
+    let Some(timeout) = core.message_timeout else {
         return false;
     };
     if connection.message_due != 0 {

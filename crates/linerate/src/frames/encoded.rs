@@ -146,14 +146,15 @@ impl Frames {
         self.bytes.is_empty()
     }
 
-    pub(crate) const fn shared(&self) -> &Bytes {
+    /// Returns the uncompressed wire bytes, which all clones share.
+    pub const fn shared(&self) -> &Bytes {
         &self.bytes
     }
 
     /// Returns the messages for connections that use compression, if compression shortens any of
     /// them.
     #[cfg(feature = "deflate")]
-    pub(crate) fn prepared(&self) -> Option<&[Prepared]> {
+    pub fn prepared(&self) -> Option<&[Prepared]> {
         self.prepared.as_deref()
     }
 

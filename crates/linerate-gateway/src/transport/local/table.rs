@@ -1,0 +1,243 @@
+//! The connections of a worker's clients on the reactor.
+
+use std::{io, sync::Arc};
+
+use linerate::{Config, Deflate, Traffic, axum::TcpUpgrade};
+use linerate_budget::{Account, Share};
+use linerate_reactor::{Adoption, ConnectionId, LocalMessages, LocalReactor};
+use slab::Slab;
+
+use super::super::{
+    DATA_BYTES_MAX,
+    wire::{Compression, Farewell, close_frame},
+};
+use crate::{
+    node::Accounts,
+    protocol::{Block, codes::Disconnect},
+};
+
+/// The reactor of a worker, and the state of each client's output.
+pub(super) struct Table {
+    pub(super) reactor: LocalReactor,
+    links: Slab<Link>,
+    /// The key of the client of each connection, by the index of the connection.
+    keys: Vec<usize>,
+    /// The clients whose sessions have something to do.
+    changed: Vec<usize>,
+    /// The settings of the newest connections.
+    config: Arc<Config>,
+    backlogs: Share,
+    messages: Share,
+    messages_sent: u64,
+}
+
+/// The output of one client.
+#[derive(Debug)]
+struct Link {
+    /// `None` until the connection is open.
+    connection: Option<ConnectionId>,
+    farewell: Farewell,
+    compression: Option<Box<Compression>>,
+    /// True if the client is in the list of changed ones.
+    is_changed: bool,
+}
+
+impl Table {
+    pub(super) fn new(reactor: LocalReactor, accounts: &Accounts) -> Self {
+        Self {
+            reactor,
+            links: Slab::new(),
+            keys: Vec::new(),
+            changed: Vec::new(),
+            config: Arc::default(),
+            backlogs: accounts.backlogs.share(0),
+            messages: accounts.messages.share(0),
+            messages_sent: 0,
+        }
+    }
+
+    /// Adds a client whose connection is not open yet; returns its key.
+    pub(super) fn add(&mut self, farewell: Farewell) -> usize {
+        self.links.insert(Link {
+            connection: None,
+            farewell,
+            compression: None,
+            is_changed: false,
+        })
+    }
+
+    /// Removes a client. Its connection continues until the closing handshake is over.
+    pub(super) fn remove(&mut self, key: usize) {
+        self.links.remove(key);
+    }
+
+    /// Opens the connection of a client.
+    ///
+    /// # Errors
+    /// If the kernel refuses to watch the socket.
+    pub(super) fn open(
+        &mut self,
+        key: usize,
+        upgrade: TcpUpgrade,
+        options: &ConnectionOptions,
+    ) -> io::Result<()> {
+        if *self.config != options.config {
+            self.config = Arc::new(options.config);
+        }
+        let socket = upgrade.stream.into_std()?;
+        let mut adoption = Adoption::new(socket, upgrade.request)
+            .with_input(upgrade.input)
+            .with_config(self.config.clone());
+        if let (Some(agreed), Some(deflate)) = (upgrade.compression, &options.deflate) {
+            adoption = adoption.with_deflate(agreed, deflate);
+        }
+        let id = self.reactor.adopt(adoption, options.messages)?;
+        let agreed = self.reactor.connection(id);
+        let agreed = agreed.and_then(|connection| connection.compression());
+        let compression = Compression::new(options.deflate, agreed, options.compressed.clone());
+        let link = &mut self.links[key];
+        link.connection = Some(id);
+        link.compression = compression.map(Box::new);
+        let index = id.index();
+        if self.keys.len() <= index {
+            self.keys.resize(index + 1, usize::MAX);
+        }
+        self.keys[index] = key;
+        Ok(())
+    }
+
+    /// Returns the client of a connection, unless its session has ended.
+    pub(super) fn find(&self, connection: ConnectionId) -> Option<usize> {
+        let key = *self.keys.get(connection.index())?;
+        let link = self.links.get(key)?;
+        (link.connection == Some(connection)).then_some(key)
+    }
+
+    /// Sends a block.
+    pub(super) fn send(&mut self, key: usize, block: &Block) {
+        let link = &mut self.links[key];
+        let connection = link.connection.and_then(|id| self.reactor.connection(id));
+        let Some(mut connection) = connection else {
+            return;
+        };
+        let frames = match &mut link.compression {
+            Some(compression) => compression.frames(block),
+            None => block.frames(),
+        };
+        let is_compressed = link.compression.is_some();
+        let sent = match frames.prepared() {
+            Some(messages) if is_compressed => {
+                let mut messages = messages.iter();
+                messages.try_for_each(|message| connection.send_prepared(message))
+            }
+            _ => connection.send_frames(frames.shared()),
+        };
+        match sent {
+            Ok(()) => self.messages_sent += frames.messages(),
+            Err(error) => {
+                if let Some(compression) = &mut link.compression {
+                    compression.leave();
+                }
+                tracing::debug!(%error, "cannot send to client");
+            }
+        }
+    }
+
+    /// Writes what was sent to a client.
+    pub(super) fn flush(&mut self, key: usize) {
+        let id = self.links[key].connection;
+        if let Some(connection) = id.and_then(|id| self.reactor.connection(id)) {
+            connection.flush();
+        }
+        self.count_memory();
+    }
+
+    /// Discards what waits for a client.
+    pub(super) fn discard(&mut self, key: usize) {
+        let id = self.links[key].connection;
+        if let Some(mut connection) = id.and_then(|id| self.reactor.connection(id)) {
+            connection.discard_unsent();
+        }
+    }
+
+    /// Starts the closing handshake with a client.
+    pub(super) fn close(&mut self, key: usize, disconnect: &Disconnect) {
+        let link = &self.links[key];
+        let (code, reason) = close_frame(link.farewell, disconnect);
+        let id = link.connection;
+        if let Some(mut connection) = id.and_then(|id| self.reactor.connection(id)) {
+            // This can fail only because of the length of the reason, which has been truncated.
+            _ = connection.close(code, &reason);
+            connection.flush();
+        }
+    }
+
+    /// Returns how many bytes may be sent to a client.
+    pub(super) fn room(&self, key: usize) -> usize {
+        let status = self.status(key).filter(|status| status.is_open);
+        status.map_or(0, |status| {
+            DATA_BYTES_MAX.saturating_sub(status.backlog_bytes)
+        })
+    }
+
+    /// Returns the state of a client's connection, unless it has ended or is not open yet.
+    pub(super) fn status(&self, key: usize) -> Option<linerate_reactor::LocalStatus> {
+        self.reactor.status(self.links.get(key)?.connection?)
+    }
+
+    /// Records that the session of a client has something to do. Returns whether that is new.
+    pub(super) fn change(&mut self, key: usize) -> bool {
+        let is_new = !std::mem::replace(&mut self.links[key].is_changed, true);
+        if is_new {
+            self.changed.push(key);
+        }
+        is_new
+    }
+
+    /// Returns a client whose session has something to do.
+    pub(super) fn take_changed(&mut self) -> Option<usize> {
+        loop {
+            let key = self.changed.pop()?;
+            // A client that was removed may have been replaced by another one.
+            if let Some(link) = self.links.get_mut(key)
+                && std::mem::take(&mut link.is_changed)
+            {
+                return Some(key);
+            }
+        }
+    }
+
+    /// Updates the memory accounts of the worker.
+    pub(super) fn count_memory(&mut self) {
+        let used = self.reactor.memory();
+        for (share, bytes) in [
+            (&mut self.backlogs, used.backlog_bytes),
+            (&mut self.messages, used.input_bytes),
+        ] {
+            if share.bytes() != bytes {
+                share.set(bytes);
+            }
+        }
+    }
+
+    /// Returns the traffic since this was last called.
+    pub(super) fn take_traffic(&mut self) -> Traffic {
+        let traffic = self.reactor.take_traffic();
+        Traffic {
+            bytes_received: traffic.bytes_received,
+            bytes_sent: traffic.bytes_sent,
+            messages_received: traffic.messages_received,
+            messages_sent: std::mem::take(&mut self.messages_sent),
+        }
+    }
+}
+
+/// The options of a connection.
+#[derive(Debug)]
+pub(in crate::transport) struct ConnectionOptions {
+    pub(crate) config: Config,
+    pub(crate) deflate: Option<Deflate>,
+    /// The account that compressed blocks are charged to.
+    pub(crate) compressed: Account,
+    pub(crate) messages: LocalMessages,
+}

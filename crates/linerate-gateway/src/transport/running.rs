@@ -1,0 +1,136 @@
+//! A running session of a client that sends no commands.
+
+use std::{
+    future::Future,
+    pin::{Pin, pin},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use linerate_hub::{Gap, GapCause};
+use tokio::time::sleep_until;
+
+use super::ClientOutlet;
+use crate::{clock::now, node::Worker, protocol::codes::Disconnect, session::FixedSession};
+
+/// A running fixed session with everything it needs.
+pub(super) struct RunningSession {
+    pub(super) session: FixedSession,
+    pub(super) worker: Arc<Worker>,
+    pub(super) outlet: Arc<ClientOutlet>,
+    pub(super) ping: &'static [u8],
+    pub(super) ping_interval: Duration,
+    pub(super) message_timeout: Duration,
+}
+
+impl RunningSession {
+    /// Serves the client until it has to be disconnected, or until `gone` completes: with `None` if
+    /// the client has disconnected, or with the reason to disconnect it.
+    pub(super) async fn run(
+        mut self: Box<Self>,
+        mut gone: Pin<&mut impl Future<Output = Option<Disconnect>>>,
+    ) {
+        self.begin();
+        let mut next_ping = now() + self.ping_interval;
+        let mut alarm = pin!(sleep_until(next_ping.into()));
+        // Tracks whether there was room since the last ping. A client that reads nothing between
+        // two pings is considered gone, because event streams have no answer to pings.
+        let mut had_room = true;
+        loop {
+            let timeout = self.session.poll_timeout();
+            let due = timeout.map_or(next_ping, |at| at.min(next_ping));
+            if alarm.deadline().into_std() != due {
+                alarm.as_mut().reset(due.into());
+            }
+            let over = tokio::select! {
+                // The order is fixed, so that a simulation can repeat it.
+                biased;
+                over = &mut gone => match over {
+                    None => return,
+                    over => over,
+                },
+                () = self.outlet.changed() => self.handle_events(),
+                has_room = self.outlet.room(), if self.outlet.is_full() => {
+                    had_room = true;
+                    if has_room {
+                        self.worker.writable(self.session.client());
+                    }
+                    None
+                }
+                () = alarm.as_mut() => {
+                    let mut over = self.session.handle_timeout(now());
+                    if due == next_ping {
+                        next_ping = now() + self.ping_interval;
+                        over = over.or((!had_room).then_some(Disconnect::WRITE_ERROR));
+                        had_room = !self.outlet.is_full();
+                        self.outlet.send(Bytes::from_static(self.ping));
+                    }
+                    over
+                }
+            };
+            if let Some(disconnect) = over {
+                return self.outlet.close(&disconnect);
+            }
+        }
+    }
+
+    /// Handles the events of the outlet, and resumes delivery if there is room again. Returns the
+    /// reason to disconnect the client, if it has to be disconnected.
+    pub(super) fn handle_changed(&mut self) -> Option<Disconnect> {
+        let over = self.handle_events();
+        if over.is_none() && self.outlet.is_full() && self.outlet.take_room() {
+            self.worker.writable(self.session.client());
+        }
+        over
+    }
+
+    /// Returns the reason to disconnect the client if a deadline has passed.
+    pub(super) fn handle_timeout(&self, now: Instant) -> Option<Disconnect> {
+        self.session.handle_timeout(now)
+    }
+
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout).
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.session.poll_timeout()
+    }
+
+    /// Returns why a client is disconnected whose message takes too long.
+    pub(super) fn late(&self) -> Disconnect {
+        late(self.message_timeout)
+    }
+
+    /// Disconnects the client.
+    pub(super) fn close(&self, disconnect: &Disconnect) {
+        self.outlet.close(disconnect);
+    }
+
+    /// Reports what the client missed before it reconnected, and releases data.
+    pub(super) fn begin(&self) {
+        if !self.ping.is_empty() {
+            // Sends the response head at once and shows proxies that the stream is alive.
+            self.outlet.send(Bytes::from_static(self.ping));
+        }
+        for channel in self.session.unrecovered() {
+            let gap = Gap {
+                missed: None,
+                cause: GapCause::EpochChanged,
+            };
+            self.outlet.tell_gap(channel, gap);
+        }
+        self.outlet.release();
+        self.worker.writable(self.session.client());
+    }
+
+    fn handle_events(&mut self) -> Option<Disconnect> {
+        let mut events = self.outlet.take_events().into_iter();
+        events.find_map(|event| self.session.handle_event(event))
+    }
+}
+
+/// Returns why a client is disconnected whose message takes longer than `message_timeout`.
+pub(super) fn late(message_timeout: Duration) -> Disconnect {
+    let seconds = message_timeout.as_secs();
+    let reason = format!("stale: a message took longer than {seconds} s");
+    Disconnect::STALE.with_reason(reason)
+}
