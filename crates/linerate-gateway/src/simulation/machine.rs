@@ -180,15 +180,9 @@ impl Machine {
             connection: Arc::new(connection),
         };
         let session = Session::new(context, commands, String::new(), clock::now(), 0.5);
-        let runtime = SessionRuntime {
-            worker,
-            outlet,
-            commands,
-            registration: None,
-            _guard: None,
-        };
+        let runtime = SessionRuntime::new(session, worker, outlet, commands);
         let (sender, input) = mpsc::unbounded_channel();
-        tokio::spawn(runtime.run(Box::new(session), Commands(input)));
+        tokio::spawn(runtime.run(Commands(input)));
         self.is_due = true;
         sender
     }

@@ -8,13 +8,15 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use linerate::axum::WebSocketUpgrade;
+use linerate::{Options, axum::WebSocketUpgrade};
+use linerate_reactor::LocalMessages;
 use tokio::sync::oneshot;
 
 use super::{
     Admitted, ClientOutlet, DATA_BYTES_MAX, Endpoints,
     body::body,
     drive::{SessionRuntime, StreamInput},
+    local::{ConnectionOptions, Running},
     refusal,
     wire::{WebSocketWire, Wire},
 };
@@ -25,6 +27,7 @@ use crate::{
         Dialect,
         dialect::{Commands, EmulationEndpoint, Opening, StreamTransport, WebSocketTransport},
     },
+    server::ConnectionGuard,
     session::{Context, Session, Settings},
 };
 
@@ -39,6 +42,9 @@ pub(super) fn open_websocket(
     let mut options = admitted.options();
     // The session sends pings in its own protocol.
     options.config.ping_interval = None;
+    if admitted.is_plain {
+        return open_local(admitted, dialect, websocket, commands, options, upgrade);
+    }
     let deflate = options.deflate;
     upgrade
         .with_options(options)
@@ -46,9 +52,35 @@ pub(super) fn open_websocket(
             let (sender, receiver) = ws.split();
             let compressed = admitted.compressed();
             let wire = WebSocketWire::new(sender, websocket.farewell, deflate, compressed);
-            let (runtime, session) = start(admitted, dialect, commands, wire, String::new());
-            runtime.run(session, receiver).await;
+            let (runtime, _guard) = start(admitted, dialect, commands, wire, String::new());
+            runtime.run(receiver).await;
             Ok(())
+        })
+}
+
+/// Serves a client on a WebSocket whose connection becomes one of the reactor.
+fn open_local(
+    admitted: Admitted,
+    dialect: &'static Dialect,
+    websocket: &'static WebSocketTransport,
+    commands: &'static Commands,
+    options: Options,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    let connection = ConnectionOptions {
+        config: options.config,
+        deflate: options.deflate,
+        compressed: admitted.compressed(),
+        messages: LocalMessages::Collected,
+    };
+    upgrade
+        .with_options(options)
+        .on_tcp_upgrade(move |upgrade| {
+            let clients = admitted.endpoints.clients.clone();
+            let wire = clients.wire(websocket.farewell);
+            let key = wire.key();
+            let (runtime, guard) = start(admitted, dialect, commands, wire, String::new());
+            clients.open(key, upgrade, &connection, Running::Commands(runtime), guard);
         })
 }
 
@@ -130,40 +162,37 @@ fn stream(
         emulation: emulations.open(&name),
         gone,
     };
-    let (runtime, mut session) = start(admitted, dialect, commands, wire, name);
-    session.handle_frame(now(), first);
-    tokio::spawn(runtime.run(session, input));
+    let (mut runtime, guard) = start(admitted, dialect, commands, wire, name);
+    runtime.handle_frame(first);
+    tokio::spawn(async move {
+        runtime.run(input).await;
+        drop(guard);
+    });
     cors.allow(stream.into_response(transport.content_type))
 }
 
+/// Creates a session that answers on `wire`. Returns it with the connection's reservation.
 fn start(
     admitted: Admitted,
     dialect: &'static Dialect,
     commands: &'static Commands,
     wire: impl Wire,
     name: String,
-) -> (SessionRuntime, Box<Session>) {
+) -> (SessionRuntime, Option<ConnectionGuard>) {
     let connection = admitted.connection(dialect);
     let bytes_max = admitted.settings.config.client.queue_bytes_max;
     let gate = admitted.endpoints.gate(dialect);
-    let backlogs = &gate.worker.accounts().backlogs;
+    let worker = gate.worker.clone();
+    let backlogs = &worker.accounts().backlogs;
     let outlet = Arc::new(ClientOutlet::new(wire, dialect.gaps, bytes_max, backlogs));
-    let runtime = SessionRuntime {
-        worker: gate.worker.clone(),
-        outlet: outlet.clone(),
-        commands,
-        registration: Some(gate.worker.node().budget.register(&outlet)),
-        _guard: admitted.guard,
-    };
     let context = Context {
         gate,
-        outlet,
+        outlet: outlet.clone(),
         connection,
     };
-    // Boxed, so that moving it into a task does not double the size of the task.
     let session = Session::new(context, commands, name, now(), rand::random());
-    let session = Box::new(session);
-    (runtime, session)
+    let runtime = SessionRuntime::new(session, worker, outlet, commands);
+    (runtime, admitted.guard)
 }
 
 /// Returns the commands in the query of a request.

@@ -1,6 +1,12 @@
 //! Runs a session: input, work, events, deadlines and flow control, until it ends.
 
-use std::{future::Future, pin::pin, sync::Arc};
+use std::{
+    future::Future,
+    pin::pin,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream::FuturesOrdered};
@@ -13,7 +19,6 @@ use crate::{
     clock::now,
     node::{Emulation, Worker},
     protocol::{codes::Disconnect, dialect::Commands},
-    server::ConnectionGuard,
     session::{Completion, Session, Work},
 };
 
@@ -38,16 +43,18 @@ pub(crate) struct StreamInput {
     pub(crate) gone: oneshot::Receiver<()>,
 }
 
-/// What a session runs on.
+/// A session of a client that sends commands, with everything it needs to run.
 #[derive(Debug)]
 pub(crate) struct SessionRuntime {
-    pub(crate) worker: Arc<Worker>,
-    pub(crate) outlet: Arc<ClientOutlet>,
-    pub(crate) commands: &'static Commands,
+    session: Box<Session>,
+    worker: Arc<Worker>,
+    outlet: Arc<ClientOutlet>,
+    commands: &'static Commands,
+    /// The outstanding operations; `None` while there are none, which is nearly always.
+    works: Option<Box<FuturesOrdered<Work>>>,
     /// Registers the session with the memory budget until the worker has registered the client.
-    pub(crate) registration: Option<Registration>,
-    /// The connection's reservation.
-    pub(crate) _guard: Option<ConnectionGuard>,
+    registration: Option<Registration>,
+    is_released: bool,
 }
 
 enum Step {
@@ -59,85 +66,165 @@ enum Step {
 }
 
 impl SessionRuntime {
-    /// Runs a session until it ends or the client disconnects.
-    pub(crate) async fn run(mut self, mut session: Box<Session>, mut input: impl Input) {
-        // `None` while nothing is outstanding, which is nearly always.
-        let mut works: Option<FuturesOrdered<Work>> = None;
-        let mut is_released = false;
-        let mut sleep = pin!(tokio::time::sleep(std::time::Duration::ZERO));
+    /// Prepares a session of `worker` that answers to `outlet`.
+    pub(crate) fn new(
+        session: Session,
+        worker: Arc<Worker>,
+        outlet: Arc<ClientOutlet>,
+        commands: &'static Commands,
+    ) -> Self {
+        let registration = worker.node().budget.register(&outlet);
+        Self {
+            // Boxed, so that moving it into a task does not double the size of the task.
+            session: Box::new(session),
+            worker,
+            outlet,
+            commands,
+            works: None,
+            registration: Some(registration),
+            is_released: false,
+        }
+    }
+
+    /// Runs the session in a task until it ends or the client disconnects.
+    pub(crate) async fn run(mut self, mut input: impl Input) {
+        let mut sleep = pin!(tokio::time::sleep(Duration::ZERO));
         loop {
-            self.send(&mut session);
-            // Do not start new commands for a client that is slow to read its replies:
-            // resubscribing to many channels would otherwise produce more replies than may be
-            // queued.
-            let may_answer = !self.outlet.has_waiting();
-            while may_answer && let Some(work) = session.poll_work(now()) {
-                works.get_or_insert_default().push_back(work);
+            if let Some(disconnect) = self.advance() {
+                return self.close(&disconnect);
             }
-            self.send(&mut session);
-            if let Some(disconnect) = session.ended() {
-                return self.outlet.close(disconnect);
-            }
-            if let (false, Some(client)) = (is_released, session.client()) {
-                is_released = true;
-                self.registration = None;
-                self.outlet.release();
-                self.worker.writable(client);
-            }
-            let deadline = session.poll_timeout();
+            let deadline = self.poll_timeout();
             if let Some(deadline) = deadline
                 && sleep.deadline().into_std() != deadline
             {
                 sleep.as_mut().reset(deadline.into());
             }
+            let may_complete = self.works.is_some() && !self.outlet.has_waiting();
             let step = tokio::select! {
                 // The order is fixed, so that a simulation can repeat it. Input comes last, because
                 // only a client can keep it ready.
                 biased;
                 () = self.outlet.changed() => Step::Changed,
                 () = sleep.as_mut(), if deadline.is_some() => Step::Timeout,
-                Some(completion) = next(&mut works), if works.is_some() && !self.outlet.has_waiting() => {
+                Some(completion) = next(&mut self.works), if may_complete => {
                     Step::Completed(completion)
                 }
                 has_room = self.outlet.room(), if self.outlet.is_full() => Step::Room(has_room),
-                frame = input.next(), if session.wants_input() => Step::Input(frame),
+                frame = input.next(), if self.session.wants_input() => Step::Input(frame),
             };
-            if self.take(&mut session, step).is_none() {
-                return;
+            match step {
+                Step::Changed => self.handle_events(),
+                Step::Completed(completion) => self.session.handle_completion(now(), completion),
+                Step::Input(Some(frame)) => self.handle_frame(frame.as_bytes()),
+                Step::Input(None) => return,
+                Step::Room(true) => self.resume(),
+                Step::Room(false) => {}
+                Step::Timeout => self.handle_timeout(now()),
             }
         }
     }
 
-    /// Passes an event to the session. Returns `None` if the client has disconnected.
-    fn take(&self, session: &mut Session, step: Step) -> Option<()> {
-        match step {
-            Step::Changed => {
-                for event in self.outlet.take_events() {
-                    session.handle_event(now(), event);
-                }
-            }
-            Step::Completed(completion) => session.handle_completion(now(), completion),
-            Step::Input(frame) => session.handle_frame(now(), frame?.as_bytes()),
-            Step::Room(has_room) => {
-                if let (true, Some(client)) = (has_room, session.client()) {
-                    self.worker.writable(client);
-                }
-            }
-            Step::Timeout => session.handle_timeout(now()),
+    /// Handles what has happened to the outlet and to the operations of the session. What `waker`
+    /// returns is woken when an operation continues. For sessions without a task of their own.
+    ///
+    /// Returns the reason to disconnect the client, if it has to be disconnected.
+    pub(super) fn handle_changed(&mut self, waker: impl Fn() -> Waker) -> Option<Disconnect> {
+        self.handle_events();
+        if self.outlet.is_full() && self.outlet.take_room() {
+            self.resume();
         }
-        Some(())
+        loop {
+            if let Some(disconnect) = self.advance() {
+                return Some(disconnect);
+            }
+            if self.works.is_none() || self.outlet.has_waiting() {
+                return None;
+            }
+            let waker = waker();
+            match pin!(next(&mut self.works)).poll(&mut Context::from_waker(&waker)) {
+                Poll::Ready(Some(completion)) => self.session.handle_completion(now(), completion),
+                Poll::Ready(None) | Poll::Pending => return None,
+            }
+        }
     }
 
-    /// Sends the pending output of a session.
-    fn send(&self, session: &mut Session) {
-        let messages = session.take_output();
+    /// Handles a frame of commands. [`wants_input`](Self::wants_input) tells whether to wait with
+    /// the next one.
+    pub(super) fn handle_frame(&mut self, frame: &[u8]) {
+        self.session.handle_frame(now(), frame);
+    }
+
+    /// Handles all deadlines that have passed.
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        self.session.handle_timeout(now);
+    }
+
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout).
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.session.poll_timeout()
+    }
+
+    /// Returns whether the session accepts another frame.
+    pub(super) fn wants_input(&self) -> bool {
+        self.session.wants_input()
+    }
+
+    /// Ends the session. Only the first call has an effect.
+    pub(super) fn end(&mut self, disconnect: Disconnect) {
+        self.session.end(disconnect);
+    }
+
+    /// Disconnects the client.
+    pub(super) fn close(&self, disconnect: &Disconnect) {
+        self.outlet.close(disconnect);
+    }
+
+    /// Starts what can begin and sends what is to be sent. Returns the reason to disconnect the
+    /// client once the session has ended.
+    fn advance(&mut self) -> Option<Disconnect> {
+        self.send();
+        // Do not start new commands for a client that is slow to read its replies: resubscribing to
+        // many channels would otherwise produce more replies than may be queued.
+        let may_answer = !self.outlet.has_waiting();
+        while may_answer && let Some(work) = self.session.poll_work(now()) {
+            self.works.get_or_insert_default().push_back(work);
+        }
+        self.send();
+        if let Some(disconnect) = self.session.ended() {
+            return Some(disconnect.clone());
+        }
+        if let (false, Some(client)) = (self.is_released, self.session.client()) {
+            self.is_released = true;
+            self.registration = None;
+            self.outlet.release();
+            self.worker.writable(client);
+        }
+        None
+    }
+
+    fn handle_events(&mut self) {
+        for event in self.outlet.take_events() {
+            self.session.handle_event(now(), event);
+        }
+    }
+
+    /// Resumes delivery.
+    fn resume(&self) {
+        if let Some(client) = self.session.client() {
+            self.worker.writable(client);
+        }
+    }
+
+    /// Sends the pending output of the session.
+    fn send(&mut self) {
+        let messages = self.session.take_output();
         if messages.is_empty() {
             return;
         }
         let mut bytes = Vec::new();
         match self.commands.encode(&messages, &mut bytes) {
             Ok(()) => self.outlet.send(bytes.into()),
-            Err(_) => session.end(Disconnect::INAPPROPRIATE_PROTOCOL),
+            Err(_) => self.session.end(Disconnect::INAPPROPRIATE_PROTOCOL),
         }
     }
 }
@@ -174,9 +261,9 @@ impl Input for StreamInput {
 
 /// Waits for the oldest operation, if there is one, and drops the queue with the last of them.
 /// Cancel-safe.
-async fn next(works: &mut Option<FuturesOrdered<Work>>) -> Option<Completion> {
+async fn next(works: &mut Option<Box<FuturesOrdered<Work>>>) -> Option<Completion> {
     let completion = works.as_mut()?.next().await;
-    if works.as_ref().is_some_and(FuturesOrdered::is_empty) {
+    if works.as_ref().is_some_and(|works| works.is_empty()) {
         *works = None;
     }
     completion

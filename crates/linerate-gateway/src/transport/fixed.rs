@@ -13,7 +13,7 @@ use tokio::{sync::oneshot, time::timeout};
 use super::{
     Admitted, ClientOutlet, DATA_BYTES_MAX,
     body::body,
-    local::ConnectionOptions,
+    local::{ConnectionOptions, Running},
     refusal,
     running::{RunningSession, late},
     wire::{PendingWire, WebSocketWire, Wire},
@@ -92,7 +92,8 @@ async fn open_local(
         Err(refused) => return refused.into_response(),
     };
     let guard = admitted.guard;
-    let open = move |upgrade| clients.open(key, upgrade, &connection, *running, guard);
+    let session = Running::Fixed(running);
+    let open = move |upgrade| clients.open(key, upgrade, &connection, session, guard);
     upgrade.with_options(options).on_tcp_upgrade(open)
 }
 
@@ -155,7 +156,6 @@ struct Request {
     control_bytes_max: usize,
     ping: &'static [u8],
     ping_interval: Duration,
-    message_timeout: Duration,
 }
 
 impl Request {
@@ -183,7 +183,6 @@ impl Request {
             control_bytes_max: client.queue_bytes_max,
             ping: fixed.ping,
             ping_interval: client.ping_interval,
-            message_timeout: client.message_timeout,
             gate,
             connection,
         })
@@ -205,7 +204,6 @@ impl Request {
             outlet,
             ping: self.ping,
             ping_interval: self.ping_interval,
-            message_timeout: self.message_timeout,
             worker: self.gate.worker,
         }))
     }

@@ -3,27 +3,26 @@
 //! The sessions, the hub and the reactor never call each other in circles: the reactor only records
 //! events, and so do the outlets; one task of the worker hands them to the sessions.
 
+mod alarm;
+mod session;
 mod table;
 mod wire;
 
-use std::{
-    cell::RefCell,
-    collections::BTreeSet,
-    fmt, io,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{cell::RefCell, fmt, io, sync::Arc, task::Waker, time::Duration};
 
 use linerate::{Counters, axum::TcpUpgrade};
-use linerate_reactor::{LocalEvent, LocalReactor, Options};
+use linerate_reactor::{ConnectionId, LocalEvent, LocalReactor, Options};
 use send_wrapper::SendWrapper;
-use tokio::{sync::Notify, task::yield_now, time::timeout};
+use tokio::{task::yield_now, time::timeout};
 
-use super::{DATA_BYTES_MAX, running::RunningSession, wire::Farewell};
+use super::{DATA_BYTES_MAX, running::late, wire::Farewell};
 use crate::{
     clock::now, config::ClientOptions, node::Worker, platform::Readable,
     protocol::codes::Disconnect, server::ConnectionGuard,
 };
+use alarm::Alarm;
+pub(super) use session::Running;
+use session::{LocalSession, Sessions};
 pub(super) use table::ConnectionOptions;
 use table::Table;
 pub(super) use wire::LocalWire;
@@ -34,26 +33,10 @@ pub(crate) struct LocalClients {
     /// Never borrowed while a session or the worker is called.
     table: SendWrapper<RefCell<Table>>,
     sessions: SendWrapper<RefCell<Sessions>>,
-    /// Wakes the task that runs the sessions.
-    changed: Notify,
+    alarm: Arc<Alarm>,
     counters: Arc<Counters>,
     worker: Arc<Worker>,
-}
-
-/// The sessions of the clients, by their keys.
-#[derive(Default)]
-struct Sessions {
-    sessions: Vec<Option<Box<LocalSession>>>,
-    /// When sessions have to be handled, even if nothing happens before.
-    deadlines: BTreeSet<(Instant, usize)>,
-}
-
-/// The session of a client.
-struct LocalSession {
-    running: RunningSession,
-    /// The deadline of the session.
-    due: Option<Instant>,
-    _guard: Option<ConnectionGuard>,
+    message_timeout: Duration,
 }
 
 impl LocalClients {
@@ -70,13 +53,15 @@ impl LocalClients {
         reactor.backlog_bytes_max = DATA_BYTES_MAX;
         // A client that reads nothing between two pings is considered gone.
         reactor.write_timeout = options.ping_interval * 2;
+        reactor.message_timeout = Some(options.message_timeout);
         let table = Table::new(LocalReactor::new(reactor)?, worker.accounts());
         Ok(Self {
             table: SendWrapper::new(RefCell::new(table)),
             sessions: SendWrapper::new(RefCell::default()),
-            changed: Notify::new(),
+            alarm: Arc::default(),
             counters,
             worker,
+            message_timeout: options.message_timeout,
         })
     }
 
@@ -94,20 +79,17 @@ impl LocalClients {
         key: usize,
         upgrade: TcpUpgrade,
         options: &ConnectionOptions,
-        running: RunningSession,
+        running: Running,
         guard: Option<ConnectionGuard>,
     ) {
-        let mut table = self.table.borrow_mut();
-        table
-            .reactor
-            .set_message_timeout(Some(running.message_timeout));
-        let opened = table.open(key, upgrade, options);
-        drop(table);
+        let opened = self.table.borrow_mut().open(key, upgrade, options);
         if let Err(error) = opened {
             return tracing::warn!(%error, "connection not continued");
         }
         self.counters.add_connection();
-        running.begin();
+        if let Running::Fixed(session) = &running {
+            session.begin();
+        }
         self.sessions.borrow_mut().insert(key, running, guard);
         self.wake(key);
     }
@@ -124,7 +106,7 @@ impl LocalClients {
             let something = async {
                 tokio::select! {
                     ready = readable.wait() => ready,
-                    () = self.changed.notified() => Ok(()),
+                    () = self.alarm.wait() => Ok(()),
                 }
             };
             match time {
@@ -139,7 +121,7 @@ impl LocalClients {
     /// Wakes the session of a client.
     fn wake(&self, key: usize) {
         if self.table.borrow_mut().change(key) {
-            self.changed.notify_one();
+            self.alarm.ring();
         }
     }
 
@@ -148,6 +130,9 @@ impl LocalClients {
         self.table.borrow_mut().reactor.turn()?;
         while let Some(event) = self.next_event() {
             self.handle_event(event);
+        }
+        for key in self.alarm.take_woken() {
+            self.handle_changed(key);
         }
         while let Some(key) = self.next_changed() {
             self.handle_changed(key);
@@ -175,8 +160,7 @@ impl LocalClients {
     }
 
     fn time_to_deadline(&self) -> Option<Duration> {
-        let sessions = self.sessions.borrow();
-        let (due, _) = sessions.deadlines.first()?;
+        let due = self.sessions.borrow().poll_timeout()?;
         Some(due.saturating_duration_since(now()))
     }
 
@@ -184,26 +168,37 @@ impl LocalClients {
         match event {
             LocalEvent::Closed { connection, .. } => {
                 self.counters.remove_connection();
-                let key = self.table.borrow().find(connection);
+                let key = self.find(connection);
                 // Dropped while nothing is borrowed.
                 let ended = key.and_then(|key| self.sessions.borrow_mut().remove(key));
                 drop(ended);
             }
             LocalEvent::Drained { connection } => {
-                let key = self.table.borrow().find(connection);
-                if let Some(key) = key {
+                if let Some(key) = self.find(connection) {
                     self.handle_changed(key);
                 }
             }
-            LocalEvent::MessageLate { connection } => {
-                let key = self.table.borrow().find(connection);
-                if let Some(key) = key {
-                    self.end_late(key);
+            LocalEvent::Message {
+                connection,
+                payload,
+                ..
+            } => {
+                if let Some(key) = self.find(connection) {
+                    self.handle_message(key, &payload);
                 }
             }
-            // The messages of these clients are discarded.
+            LocalEvent::MessageLate { connection } => {
+                if let Some(key) = self.find(connection) {
+                    self.handle_late(key);
+                }
+            }
             _ => {}
         }
+    }
+
+    /// Returns the client of a connection, unless its session has ended.
+    fn find(&self, connection: ConnectionId) -> Option<usize> {
+        self.table.borrow().find(connection)
     }
 
     /// Hands the events of an outlet to its session, and resumes delivery if there is room again.
@@ -211,91 +206,53 @@ impl LocalClients {
         let Some(mut session) = self.sessions.borrow_mut().take(key) else {
             return;
         };
-        let disconnect = session.running.handle_changed();
+        let disconnect = session.running.handle_changed(|| self.waker(key));
         self.put_back(key, session, disconnect);
+    }
+
+    /// Hands a message to a session. What it answers is sent when all messages have been handled.
+    fn handle_message(&self, key: usize, payload: &[u8]) {
+        let Some(mut session) = self.sessions.borrow_mut().take(key) else {
+            return;
+        };
+        session.running.handle_message(payload);
+        self.put_back(key, session, None);
+        self.wake(key);
     }
 
     fn handle_timeout(&self, key: usize) {
-        let Some(session) = self.sessions.borrow_mut().take(key) else {
+        let Some(mut session) = self.sessions.borrow_mut().take(key) else {
             return;
         };
-        let disconnect = session.running.handle_timeout(now());
+        let disconnect = session.running.handle_timeout(now(), || self.waker(key));
         self.put_back(key, session, disconnect);
     }
 
-    fn end_late(&self, key: usize) {
-        let Some(session) = self.sessions.borrow_mut().take(key) else {
+    fn handle_late(&self, key: usize) {
+        let Some(mut session) = self.sessions.borrow_mut().take(key) else {
             return;
         };
-        let disconnect = session.running.late();
+        let disconnect = session.running.end(late(self.message_timeout));
         self.put_back(key, session, Some(disconnect));
+    }
+
+    fn waker(&self, key: usize) -> Waker {
+        self.alarm.waker(key)
     }
 
     /// Puts a session back that was handled, or ends it.
     fn put_back(&self, key: usize, session: Box<LocalSession>, disconnect: Option<Disconnect>) {
         match disconnect {
-            None => self.sessions.borrow_mut().put_back(key, session),
+            None => {
+                let wants_input = session.running.wants_input();
+                self.table.borrow_mut().set_reading(key, wants_input);
+                self.sessions.borrow_mut().put_back(key, session);
+            }
             Some(disconnect) => {
                 self.sessions.borrow_mut().forget(key, &session);
                 session.running.close(&disconnect);
             }
         }
-    }
-}
-
-impl Sessions {
-    fn insert(&mut self, key: usize, running: RunningSession, guard: Option<ConnectionGuard>) {
-        if self.sessions.len() <= key {
-            self.sessions.resize_with(key + 1, || None);
-        }
-        let session = LocalSession {
-            running,
-            due: None,
-            _guard: guard,
-        };
-        self.put_back(key, Box::new(session));
-    }
-
-    /// Takes a session out to handle it.
-    fn take(&mut self, key: usize) -> Option<Box<LocalSession>> {
-        self.sessions.get_mut(key)?.take()
-    }
-
-    /// Puts a session back that was taken out, and updates its deadline.
-    fn put_back(&mut self, key: usize, mut session: Box<LocalSession>) {
-        let due = session.running.poll_timeout();
-        if due != session.due {
-            self.forget(key, &session);
-            self.deadlines.extend(due.map(|due| (due, key)));
-            session.due = due;
-        }
-        self.sessions[key] = Some(session);
-    }
-
-    /// Removes the deadline of a session.
-    fn forget(&mut self, key: usize, session: &LocalSession) {
-        if let Some(due) = session.due {
-            self.deadlines.remove(&(due, key));
-        }
-    }
-
-    fn remove(&mut self, key: usize) -> Option<Box<LocalSession>> {
-        let session = self.take(key)?;
-        self.forget(key, &session);
-        Some(session)
-    }
-
-    /// Returns a session whose deadline has passed.
-    fn take_due(&mut self, now: Instant) -> Option<usize> {
-        let (due, key) = *self.deadlines.first()?;
-        if due > now {
-            return None;
-        }
-        self.deadlines.pop_first();
-        if let Some(Some(session)) = self.sessions.get_mut(key) {
-            session.due = None;
-        }
-        Some(key)
     }
 }
 

@@ -21,7 +21,6 @@ pub(super) struct RunningSession {
     pub(super) outlet: Arc<ClientOutlet>,
     pub(super) ping: &'static [u8],
     pub(super) ping_interval: Duration,
-    pub(super) message_timeout: Duration,
 }
 
 impl RunningSession {
@@ -93,11 +92,6 @@ impl RunningSession {
     /// Returns when to call [`handle_timeout`](Self::handle_timeout).
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         self.session.poll_timeout()
-    }
-
-    /// Returns why a client is disconnected whose message takes too long.
-    pub(super) fn late(&self) -> Disconnect {
-        late(self.message_timeout)
     }
 
     /// Disconnects the client.

@@ -40,6 +40,8 @@ struct Link {
     compression: Option<Box<Compression>>,
     /// True if the client is in the list of changed ones.
     is_changed: bool,
+    /// True while no input is read.
+    is_paused: bool,
 }
 
 impl Table {
@@ -63,6 +65,7 @@ impl Table {
             farewell,
             compression: None,
             is_changed: false,
+            is_paused: false,
         })
     }
 
@@ -160,8 +163,27 @@ impl Table {
         }
     }
 
+    /// Reads input of a client, or stops reading until this is called again.
+    pub(super) fn set_reading(&mut self, key: usize, is_reading: bool) {
+        let link = &mut self.links[key];
+        if link.is_paused != is_reading {
+            return;
+        }
+        link.is_paused = !is_reading;
+        let connection = link.connection.and_then(|id| self.reactor.connection(id));
+        if let Some(mut connection) = connection {
+            match is_reading {
+                true => connection.resume(),
+                false => connection.pause(),
+            }
+            connection.flush();
+        }
+    }
+
     /// Starts the closing handshake with a client.
     pub(super) fn close(&mut self, key: usize, disconnect: &Disconnect) {
+        // The answer has to be read.
+        self.set_reading(key, true);
         let link = &self.links[key];
         let (code, reason) = close_frame(link.farewell, disconnect);
         let id = link.connection;
