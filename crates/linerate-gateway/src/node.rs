@@ -41,6 +41,7 @@ mod subscription;
 mod tally;
 mod timeline;
 mod turn;
+mod waiting;
 mod worker;
 mod writes;
 
@@ -90,7 +91,7 @@ pub(crate) use subscription::{Recovery, StartPosition, Subscribe};
 use tally::Tallies;
 pub(crate) use tally::Tally;
 pub(crate) use timeline::{Change, Entry};
-pub(crate) use worker::Worker;
+pub(crate) use worker::{WaitingClient, Worker};
 
 /// The fan-out of a worker.
 type Hub = linerate_hub::Hub<Arc<Block>>;

@@ -16,8 +16,16 @@ use linerate_budget::{Budget, Consumer, Holder, State};
 use linerate_hub::ClientId;
 use tokio::time::{sleep, timeout};
 
-use super::{Notice, inboxes::Inboxes, shard::Shard, subscribe::FOOTPRINT_BYTES};
-use crate::{clock::now, log_limiter::LogLimiter, protocol::codes::Disconnect};
+use super::{
+    Notice,
+    inboxes::Inboxes,
+    outlet::Outlet,
+    shard::{Client, Shard},
+    subscribe::FOOTPRINT_BYTES,
+};
+use crate::{
+    clock::now, log_limiter::LogLimiter, protocol::codes::Disconnect, server::CONNECTION_BYTES,
+};
 
 /// How often the node checks while memory is short: the memory of closed connections takes a moment
 /// to be freed.
@@ -59,8 +67,17 @@ struct Cost {
 /// What is ended to free memory.
 #[derive(Clone)]
 enum Victim {
-    Client(u16, ClientId),
+    /// A client of the worker with this index.
+    Client(u16, Key),
     Holder(Arc<dyn Holder>),
+}
+
+/// Which client of a worker.
+#[derive(Clone, Copy)]
+enum Key {
+    Connected(ClientId),
+    /// A client that has not sent its connect command, by its number.
+    Waiting(u64),
 }
 
 /// Keeps a node within its memory budget.
@@ -187,46 +204,71 @@ impl Overload {
 }
 
 impl Shard {
-    /// Returns the clients that use the most memory. Their subscriptions count only while memory is
-    /// critical: serving many clients with a few subscriptions each is normal, and no reason to
-    /// close some of them in favor of others.
+    /// Returns the clients that use the most memory. Of those with equal costs, the ones that
+    /// existed before a flood are kept.
     fn costs(&self, shortage: State) -> Vec<Cost> {
         let now = now();
-        let mut costs: Vec<_> = self
-            .clients
-            .iter()
-            .map(|(client, known)| {
-                let lag = self.hub.lag(now, *client).unwrap_or_default();
-                let subscriptions = match shortage {
-                    State::Critical => known.channels.len() * FOOTPRINT_BYTES,
-                    _ => 0,
-                };
-                let (consumer, bytes) = Consumer::largest_of([
-                    (Consumer::Backlogs, known.outlet.pending_bytes() as u64),
-                    (Consumer::Messages, known.outlet.received_bytes() as u64),
-                    (Consumer::Publications, lag.bytes),
-                    (Consumer::Subscriptions, subscriptions as u64),
-                ]);
-                Cost {
-                    bytes,
-                    consumer,
-                    victim: Victim::Client(self.index, *client),
-                }
-            })
+        let waiting = self.waiting.newest_first();
+        let waiting = waiting.map(|(number, outlet)| self.cost_of_waiting(number, &*outlet));
+        let connected = self.clients.iter();
+        let connected = connected.map(|(id, client)| self.cost_of(*id, client, shortage, now));
+        let mut costs: Vec<_> = waiting
+            .chain(connected)
             .filter(|cost| cost.bytes >= COST_BYTES_MIN)
             .collect();
-        costs.sort_unstable_by_key(|cost| Reverse(cost.bytes));
+        costs.sort_by_key(|cost| Reverse(cost.bytes));
         costs.truncate(CLIENTS_A_LOOK);
         costs
     }
 
+    /// Returns the cost of a client. Its subscriptions count only while memory is critical: serving
+    /// many clients with a few subscriptions each is normal, and no reason to close some of them in
+    /// favor of others.
+    fn cost_of(&self, id: ClientId, client: &Client, shortage: State, now: Instant) -> Cost {
+        let lag = self.hub.lag(now, id).unwrap_or_default();
+        let subscriptions = match shortage {
+            State::Critical => client.channels.len() * FOOTPRINT_BYTES,
+            _ => 0,
+        };
+        let (consumer, bytes) = Consumer::largest_of([
+            (Consumer::Backlogs, client.outlet.pending_bytes() as u64),
+            (Consumer::Messages, client.outlet.received_bytes() as u64),
+            (Consumer::Publications, lag.bytes),
+            (Consumer::Subscriptions, subscriptions as u64),
+        ]);
+        Cost {
+            bytes,
+            consumer,
+            victim: Victim::Client(self.index, Key::Connected(id)),
+        }
+    }
+
+    /// Returns the cost of a client that has not sent its connect command, including its
+    /// connection.
+    fn cost_of_waiting(&self, number: u64, outlet: &dyn Outlet) -> Cost {
+        let (consumer, bytes) = Consumer::largest_of([
+            (Consumer::Backlogs, outlet.pending_bytes() as u64),
+            (Consumer::Connections, CONNECTION_BYTES),
+            (Consumer::Messages, outlet.received_bytes() as u64),
+        ]);
+        Cost {
+            bytes,
+            consumer,
+            victim: Victim::Client(self.index, Key::Waiting(number)),
+        }
+    }
+
     /// Closes those of the given clients that belong to this worker.
-    fn close(&self, clients: &[(u16, ClientId)]) {
+    fn close(&self, clients: &[(u16, Key)]) {
         let here = clients.iter().filter(|(worker, _)| *worker == self.index);
-        for client in here.filter_map(|(_, client)| self.clients.get(client)) {
-            client
-                .outlet
-                .notify(Notice::Disconnect(Disconnect::OVERLOADED));
+        for (_, key) in here {
+            let outlet = match key {
+                Key::Connected(id) => self.clients.get(id).map(|client| client.outlet.clone()),
+                Key::Waiting(number) => self.waiting.get(*number),
+            };
+            if let Some(outlet) = outlet {
+                outlet.notify(Notice::Disconnect(Disconnect::OVERLOADED));
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ use super::{
     Hub,
     interest::InterestGuard,
     outlet::{Connection, Outlet},
+    waiting::WaitingClients,
 };
 
 /// The state of a worker.
@@ -20,6 +21,7 @@ pub(crate) struct Shard {
     pub(crate) hub: Hub,
     pub(crate) clients: HashMap<ClientId, Client, RandomState>,
     pub(crate) channels: HashMap<ChannelName, Channel, RandomState>,
+    pub(super) waiting: WaitingClients,
     /// True while draining: new clients are disconnected immediately.
     pub(super) turns_away: bool,
 }
@@ -62,6 +64,7 @@ impl Shard {
             hub,
             clients: HashMap::default(),
             channels: HashMap::default(),
+            waiting: WaitingClients::default(),
             turns_away: false,
         }
     }

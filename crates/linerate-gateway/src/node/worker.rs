@@ -28,6 +28,13 @@ pub(crate) struct Worker {
     shard: Mutex<Shard>,
 }
 
+/// The entry of a client that has not sent its connect command.
+#[derive(Debug)]
+pub(crate) struct WaitingClient {
+    worker: Arc<Worker>,
+    number: u64,
+}
+
 impl Worker {
     pub(super) fn new(node: Arc<Node>, index: u16, hub: Hub, accounts: Accounts) -> Self {
         Self {
@@ -36,6 +43,16 @@ impl Worker {
             index,
             accounts,
             shard: Mutex::new(Shard::new(index, hub)),
+        }
+    }
+
+    /// Registers a client that has not sent its connect command, so that it can be ended when
+    /// memory is short. Drop the result on the worker's thread once the client is connected.
+    pub(crate) fn expect(self: &Arc<Self>, outlet: &Arc<impl Outlet + 'static>) -> WaitingClient {
+        let outlet: Arc<dyn Outlet> = outlet.clone();
+        WaitingClient {
+            number: self.shard().waiting.add(Arc::downgrade(&outlet)),
+            worker: self.clone(),
         }
     }
 
@@ -150,6 +167,12 @@ impl Worker {
     fn forget(&self, shard: &mut Shard, channel: &ChannelName) {
         self.node.dispatcher.routes.remove(channel, self.index);
         shard.channels.remove(channel);
+    }
+}
+
+impl Drop for WaitingClient {
+    fn drop(&mut self) {
+        self.worker.shard().waiting.remove(self.number);
     }
 }
 

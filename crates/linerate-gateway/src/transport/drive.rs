@@ -11,13 +11,12 @@ use std::{
 use bytes::Bytes;
 use futures_util::{StreamExt, stream::FuturesOrdered};
 use linerate::{Message, Receiver};
-use linerate_budget::Registration;
 use tokio::sync::oneshot;
 
 use super::ClientOutlet;
 use crate::{
     clock::now,
-    node::{Emulation, Worker},
+    node::{Emulation, WaitingClient, Worker},
     protocol::{codes::Disconnect, dialect::Commands},
     session::{Completion, Session, Work},
 };
@@ -52,8 +51,8 @@ pub(crate) struct SessionRuntime {
     commands: &'static Commands,
     /// The outstanding operations; `None` while there are none, which is nearly always.
     works: Option<Box<FuturesOrdered<Work>>>,
-    /// Registers the session with the memory budget until the worker has registered the client.
-    registration: Option<Registration>,
+    /// `None` once the worker has registered the client.
+    waiting: Option<WaitingClient>,
     is_released: bool,
 }
 
@@ -73,7 +72,7 @@ impl SessionRuntime {
         outlet: Arc<ClientOutlet>,
         commands: &'static Commands,
     ) -> Self {
-        let registration = worker.node().budget.register(&outlet);
+        let waiting = worker.expect(&outlet);
         Self {
             // Boxed, so that moving it into a task does not double the size of the task.
             session: Box::new(session),
@@ -81,7 +80,7 @@ impl SessionRuntime {
             outlet,
             commands,
             works: None,
-            registration: Some(registration),
+            waiting: Some(waiting),
             is_released: false,
         }
     }
@@ -195,7 +194,7 @@ impl SessionRuntime {
         }
         if let (false, Some(client)) = (self.is_released, self.session.client()) {
             self.is_released = true;
-            self.registration = None;
+            self.waiting = None;
             self.outlet.release();
             self.worker.writable(client);
         }

@@ -8,7 +8,7 @@ use std::{collections::VecDeque, fmt, mem, task::Poll};
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use linerate_budget::{Account, Consumer, Holder, Share};
+use linerate_budget::{Account, Share};
 use linerate_hub::{ChannelName, Gap};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -17,7 +17,6 @@ use super::wire::Wire;
 use crate::{
     node::{Notice, Outlet},
     protocol::{Block, Transmit, codes::Disconnect, dialect::GapNotice},
-    server::CONNECTION_BYTES,
     session::{Event, SessionOutlet},
 };
 
@@ -324,23 +323,6 @@ impl SessionOutlet for ClientOutlet {
 
     fn forget_channel_id(&self, channel: &ChannelName) {
         self.state.lock().channel_ids.remove(channel);
-    }
-}
-
-/// A session that its worker does not know yet, because the client has not sent its connect
-/// command.
-impl Holder for ClientOutlet {
-    fn holds(&self) -> (Consumer, u64) {
-        let parts = [
-            (Consumer::Backlogs, self.pending_bytes() as u64),
-            (Consumer::Connections, CONNECTION_BYTES),
-            (Consumer::Messages, self.received_bytes() as u64),
-        ];
-        Consumer::largest_of(parts)
-    }
-
-    fn end(&self) {
-        self.notify(Notice::Disconnect(Disconnect::OVERLOADED));
     }
 }
 
