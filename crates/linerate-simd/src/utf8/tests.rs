@@ -125,6 +125,26 @@ fn first_invalid_byte_is_reported() {
 }
 
 #[test]
+fn every_state_of_a_validator_is_a_byte() {
+    let mut states = Vec::new();
+    for first in 0..=u8::MAX {
+        for rest in [&b""[..], b"\x80", b"\x90", b"\xbf\x80"] {
+            let mut validator = Validator::new();
+            _ = validator.push(&[first]).and_then(|()| validator.push(rest));
+            let state = validator.state();
+            assert_eq!(Validator::from_state(state), Some(validator), "{first:02x}");
+            states.push(state);
+        }
+    }
+    states.sort_unstable();
+    states.dedup();
+    let expected = [0x00, 0xc2, 0xe0, 0xe1, 0xed, 0xf0, 0xf1, 0xf4, 0xff];
+    assert_eq!(states, expected);
+    let known = |&state: &u8| Validator::from_state(state).is_some();
+    assert_eq!((0..=u8::MAX).filter(known).collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn validator_is_small_and_refuses_input_after_an_error_until_reset() {
     assert!(size_of::<Validator>() <= 4);
     let mut validator = Validator::default();

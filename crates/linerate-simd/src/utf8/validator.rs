@@ -97,6 +97,40 @@ impl Validator {
         self.wanted == 0
     }
 
+    /// Returns the state as a byte, for [`from_state`](Self::from_state): 0 if the text so far is
+    /// complete, FF after a failure, else the first byte of a code point that needs the same bytes.
+    pub const fn state(&self) -> u8 {
+        match (self.wanted, self.next_min, self.next_max) {
+            (0, ..) => 0x00,
+            (1, CONTINUATION_MIN, _) => 0xc2,
+            (2, 0xa0, _) => 0xe0,
+            (2, _, 0x9f) => 0xed,
+            (2, ..) => 0xe1,
+            (3, 0x90, _) => 0xf0,
+            (3, _, 0x8f) => 0xf4,
+            (3, ..) => 0xf1,
+            _ => 0xff,
+        }
+    }
+
+    /// Returns a validator in the state that [`state`](Self::state) returned, or `None` if it never
+    /// returns this byte.
+    ///
+    /// ```
+    /// use linerate_simd::utf8::Validator;
+    ///
+    /// let mut validator = Validator::new();
+    /// validator.push(b"\xe2\x82")?;
+    /// let mut continued = Validator::from_state(validator.state()).expect("it is a state");
+    /// continued.push(b"\xac")?;
+    /// assert!(continued.is_complete());
+    /// # Ok::<(), linerate_simd::utf8::Utf8Error>(())
+    /// ```
+    pub fn from_state(state: u8) -> Option<Self> {
+        let validator = Self::after_lead(state).unwrap_or(Self::FAILED);
+        (validator.state() == state).then_some(validator)
+    }
+
     fn accept(&mut self, bytes: &[u8]) -> Result<(), Utf8Error> {
         let mut at = 0;
         while self.wanted > 0 && at < bytes.len() {
