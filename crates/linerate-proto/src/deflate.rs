@@ -26,6 +26,7 @@ mod pool;
 mod position;
 mod prepared;
 mod short;
+mod trail;
 mod window;
 mod worth;
 
@@ -82,6 +83,11 @@ pub struct Deflate {
     /// back to earlier ones. Takeover is negotiated as without this, but the connection compresses
     /// each message on its own and does not keep what it has sent. Default: `false`.
     pub external_takeover: bool,
+    /// True if the connection can be [exported](crate::Engine::export) while a compressed message
+    /// is arriving. A message that arrives in several reads then takes up to 18 KiB more memory,
+    /// and if it has more than 8 KiB in compressed form, its Huffman codes are decoded twice.
+    /// Default: `false`.
+    pub exportable: bool,
     /// The largest allowed ratio of a message's inflated size to its compressed size, checked once
     /// 64 KiB have been inflated. `None` leaves only the limit of
     /// [`Limits::message_bytes_max`](crate::Limits::message_bytes_max). Default: `None`, because an
@@ -101,6 +107,7 @@ impl Default for Deflate {
             takeover: true,
             peer_takeover: true,
             external_takeover: false,
+            exportable: false,
             ratio_max: None,
             budget: Budget::global(),
         }

@@ -10,6 +10,8 @@
 //!   `Duration`s since a fixed moment that the caller chooses.
 //! - The closing handshake: [`Engine::close`] begins it, and [`Engine::state`] returns how far it
 //!   is.
+//!
+//! [`Engine::export`] and [`Importer`] move the connection to another process.
 
 mod closing;
 #[cfg(feature = "deflate")]
@@ -19,6 +21,7 @@ mod framing;
 mod keepalive;
 mod lazy_state;
 mod payload;
+mod portable;
 mod receive;
 mod send;
 mod unread;
@@ -49,6 +52,7 @@ pub use crate::opcode::MessageKind;
 pub use closing::{Closed, Initiator, State};
 pub use event::{Chunk, Data, Event, InPlaceMessage, Message, RawEvent};
 pub use keepalive::Timeout;
+pub use portable::Importer;
 pub use receive::Events;
 
 /// One end of an open WebSocket connection, without I/O.

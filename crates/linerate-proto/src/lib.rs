@@ -11,6 +11,7 @@
 //! - [`url`] parses the URLs of WebSockets, and [`handshake`] is the opening handshake over
 //!   HTTP/1.1, for clients and servers.
 //! - [`relay`] passes frames from one connection to another.
+//! - [`portable`] moves a connection to another process, at any byte.
 //!
 //! The feature `deflate` adds compressed messages (RFC 7692). With `std` as well, all connections
 //! of a thread can share a pool of compression states. The feature `idna` allows host names in URLs
@@ -55,6 +56,7 @@ mod error;
 pub mod frame;
 pub mod handshake;
 mod opcode;
+pub mod portable;
 pub mod relay;
 mod role;
 pub mod url;

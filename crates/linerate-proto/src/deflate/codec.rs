@@ -1,5 +1,7 @@
 //! Compression on one connection: both directions, and the pool of their states.
 
+mod portable;
+
 use linerate_simd::mask;
 
 use super::{
@@ -7,6 +9,7 @@ use super::{
     budget::Share,
     compress::SendState,
     decompress::{Bounds, PARKED_BYTES, ReceiveState},
+    trail::TRAIL_BYTES,
     worth,
 };
 use crate::{config::Limits, error::ProtocolError, role::MaskKey};
@@ -24,6 +27,8 @@ pub(crate) struct Codec {
     message: Option<Message>,
     /// True while we are sending a fragmented message that is compressed.
     pub(crate) is_sending: bool,
+    /// True if a message that is arriving can be exported.
+    is_exportable: bool,
 }
 
 /// A message that is partly inflated.
@@ -79,6 +84,7 @@ impl Codec {
             receiving: ReceiveState::new(agreement.receiving, options.budget),
             message: None,
             is_sending: false,
+            is_exportable: options.exportable,
         }
     }
 
@@ -167,14 +173,14 @@ impl Codec {
         let available = part.payload.len();
         let payload = part.payload;
         if let Some(MaskKey(key)) = part.mask {
-            let phase = part.phase + message.unmasked;
-            mask::apply(key, phase, &mut payload[message.unmasked..]);
+            let unmasked = message.unmasked.min(available);
+            mask::apply(key, part.phase + unmasked, &mut payload[unmasked..]);
         }
         let offset = message.decompressor.inflated();
         let (receiving, decompressor) = (&mut self.receiving, &mut message.decompressor);
         let input = &payload[message.eaten..];
-        let (taken, is_full) = receiving.inflate(decompressor, input, &bounds)?;
-        let mut taken = message.eaten + taken;
+        let (inflated, is_full) = receiving.inflate(decompressor, input, &bounds)?;
+        let mut taken = message.eaten + inflated;
         let mut ends = part.fin && part.is_rest && taken == available && !is_full;
         let hold = is_full || ends && !decompressor.has_room_for_end();
         message.eaten = (hold && taken == available && taken > 0).into();
@@ -183,8 +189,13 @@ impl Codec {
         message.unmasked = available - taken;
         if ends {
             receiving.finish(decompressor, &bounds)?;
-        } else if !(part.is_rest && part.fin) {
-            message.park()?;
+        } else {
+            if self.is_exportable {
+                decompressor.follow(&input[..inflated]);
+            }
+            if !(part.is_rest && part.fin) {
+                message.park(self.is_exportable)?;
+            }
         }
         let spent = self
             .message
@@ -215,15 +226,22 @@ impl Message {
     }
 
     /// Counts the memory of a message that has to wait for more input.
-    fn park(&mut self) -> Result<(), ProtocolError> {
-        if self.parked.grow_to(PARKED_BYTES) {
+    fn park(&mut self, is_exportable: bool) -> Result<(), ProtocolError> {
+        let bytes = parked_bytes(is_exportable);
+        if self.parked.grow_to(bytes) {
             return Ok(());
         }
         let bytes_max = self.parked.budget().bytes_max();
-        Err(ProtocolError::CompressionMemory {
-            bytes: PARKED_BYTES,
-            bytes_max,
-        })
+        Err(ProtocolError::CompressionMemory { bytes, bytes_max })
+    }
+}
+
+/// Returns the memory of a message that has to wait for more input, in bytes.
+const fn parked_bytes(is_exportable: bool) -> usize {
+    if is_exportable {
+        PARKED_BYTES + TRAIL_BYTES
+    } else {
+        PARKED_BYTES
     }
 }
 

@@ -91,6 +91,18 @@ impl SendState {
         }
     }
 
+    /// Returns the bytes that the next message may refer back to, in two parts.
+    pub(super) fn sent(&self) -> [&[u8]; 2] {
+        self.window.parts()
+    }
+
+    /// Continues after `sent`, which is what the peer received last in compressed form.
+    pub(super) fn continue_after(&mut self, sent: &[u8]) {
+        if self.context.takeover {
+            self.remember(sent);
+        }
+    }
+
     fn remember(&mut self, payload: &[u8]) {
         self.is_idle = false;
         self.position.advance();

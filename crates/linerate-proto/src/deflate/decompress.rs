@@ -1,11 +1,13 @@
 //! The receiving direction (RFC 7692 §7.2.2).
 
-use alloc::{boxed::Box, vec};
+mod portable;
+
+use alloc::{boxed::Box, vec, vec::Vec};
 use core::fmt;
 
 use zlib_rs::{Inflate, InflateFlush, Status};
 
-use super::{Budget, Context, compressor::TAIL, window::Window};
+use super::{Budget, Context, compressor::TAIL, trail::Trail, window::Window};
 use crate::error::ProtocolError;
 
 /// The size of the output buffer, in bytes: the largest piece that is returned at a time.
@@ -50,6 +52,11 @@ struct State {
     /// True if there was no input since the start or the last final block.
     is_fresh: bool,
     final_blocks: u16,
+    /// The place in the compressed stream, if the message can be exported.
+    trail: Trail,
+    /// Inflated bytes that an export found and that were not returned yet. They are counted in
+    /// `inflated`.
+    found: Vec<u8>,
 }
 
 /// Limits on one inflated message.
@@ -73,6 +80,8 @@ impl Decompressor {
             last: [0; 4],
             is_fresh: true,
             final_blocks: 0,
+            trail: Trail::default(),
+            found: Vec::new(),
         }))
     }
 
@@ -95,9 +104,14 @@ impl Decompressor {
         (!output.is_empty()).then_some(Output(output))
     }
 
-    /// Returns how many bytes of the message have been inflated.
+    /// Returns how many bytes of the message have been returned.
     pub(super) const fn inflated(&self) -> u64 {
-        self.0.inflated
+        self.0.inflated - self.0.found.len() as u64
+    }
+
+    /// Records bytes that were taken, so that the message can be exported.
+    pub(super) fn follow(&mut self, taken: &[u8]) {
+        self.0.trail.add(taken);
     }
 
     /// Returns whether the output of the message's end fits after the current output.
@@ -110,6 +124,8 @@ impl Decompressor {
         state.history.clear();
         (state.taken, state.inflated, state.final_blocks) = (0, 0, 0);
         state.last = [0; 4];
+        state.trail.clear();
+        state.found.clear();
         state.restart(window);
     }
 }
@@ -151,6 +167,23 @@ impl State {
             Ok(status) => Ok((taken, status == Status::StreamEnd)),
             Err(_) => Err(self.invalid()),
         }
+    }
+
+    /// Puts the bytes that an export found into the output.
+    #[cold]
+    fn return_found(&mut self, bounds: &Bounds) -> Result<(), ProtocolError> {
+        let bytes_max = bounds.message_bytes_max;
+        if self.inflated > bytes_max {
+            return Err(ProtocolError::MessageTooBig {
+                // As in `step`, which stops after one byte beyond the limit.
+                bytes: bytes_max + 1,
+                bytes_max,
+            });
+        }
+        self.len = self.found.len();
+        self.output[..self.len].copy_from_slice(&self.found);
+        self.found = Vec::new();
+        Ok(())
     }
 
     fn note(&mut self, taken: &[u8]) {
@@ -208,7 +241,7 @@ impl fmt::Debug for Decompressor {
 /// The state of the receiving direction: the window that messages may refer back to.
 #[derive(Debug)]
 pub(super) struct ReceiveState {
-    takeover: bool,
+    context: Context,
     window: Window,
     share: super::budget::Share,
 }
@@ -220,10 +253,14 @@ impl ReceiveState {
             share.insist_on(1 << context.window_bits);
         }
         Self {
-            takeover: context.takeover,
+            context,
             window: Window::new(context.window_bits),
             share,
         }
+    }
+
+    pub(super) const fn context(&self) -> Context {
+        self.context
     }
 
     pub(super) const fn budget(&self) -> &'static Budget {
@@ -245,13 +282,16 @@ impl ReceiveState {
     ) -> Result<(usize, bool), ProtocolError> {
         let state = &mut *decompressor.0;
         state.len = 0;
+        if !state.found.is_empty() {
+            state.return_found(bounds)?;
+        }
         let mut at = 0;
         loop {
             let before = state.len;
             let (taken, is_final) = state.step(&input[at..], bounds)?;
             state.note(&input[at..at + taken]);
             at += taken;
-            let (takeover, window) = (self.takeover, &mut self.window);
+            let (takeover, window) = (self.context.takeover, &mut self.window);
             let window = if takeover { window } else { &mut state.history };
             window.append(&state.output[before..state.len]);
             state.is_fresh &= taken == 0;
@@ -262,12 +302,7 @@ impl ReceiveState {
                         blocks_max: FINAL_BLOCKS_MAX.into(),
                     });
                 }
-                // §7.2.3.4: a block with BFINAL may occur anywhere. The blocks after it may refer
-                // back to the bytes before it.
-                let history = core::mem::take(&mut state.history);
-                let window = if takeover { &self.window } else { &history };
-                state.restart(window);
-                state.history = history;
+                self.restart(state);
             }
             let is_full = state.len == state.output.len();
             if is_full || at == input.len() {
@@ -278,6 +313,21 @@ impl ReceiveState {
                 return Err(state.invalid());
             }
         }
+    }
+
+    /// Starts a stream inside the message, after a final block.
+    ///
+    /// §7.2.3.4: a block with BFINAL may occur anywhere. The blocks after it may refer back to the
+    /// bytes before it.
+    fn restart(&self, state: &mut State) {
+        let history = core::mem::take(&mut state.history);
+        let window = if self.context.takeover {
+            &self.window
+        } else {
+            &history
+        };
+        state.restart(window);
+        state.history = history;
     }
 
     /// Ends the message, whose input has all been inflated. Any further output is appended to the
@@ -307,7 +357,7 @@ impl ReceiveState {
                 return Err(state.invalid());
             }
         }
-        if self.takeover {
+        if self.context.takeover {
             self.window.append(&state.output[before..state.len]);
         }
         Ok(())

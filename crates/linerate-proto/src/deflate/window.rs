@@ -1,6 +1,7 @@
 //! The last uncompressed bytes of a direction, which the next message may refer back to.
 
 use alloc::vec::Vec;
+use core::fmt;
 
 /// The smallest allocation of a window, in bytes.
 const BYTES_MIN: usize = 256;
@@ -8,7 +9,7 @@ const BYTES_MIN: usize = 256;
 /// A ring buffer that grows with its content, up to `bytes_max`.
 ///
 /// INVARIANT: `start` is 0 until the ring is full.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Window {
     bytes: Vec<u8>,
     /// The index of the oldest byte.
@@ -63,10 +64,26 @@ impl Window {
         rounded.max(self.bytes.len())
     }
 
+    /// Returns how many bytes the window holds at most.
+    pub(super) const fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+
     /// Returns the content of the window in two parts, the older one first.
     pub(super) fn parts(&self) -> [&[u8]; 2] {
         let (newer, older) = self.bytes.split_at(self.start);
         [older, newer]
+    }
+}
+
+impl fmt::Debug for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Window({} of {} bytes)",
+            self.bytes.len(),
+            self.bytes_max
+        )
     }
 }
 

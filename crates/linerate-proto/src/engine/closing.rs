@@ -1,5 +1,7 @@
 //! The closing handshake (RFC 6455 §1.4, §7).
 
+mod portable;
+
 use crate::{close_code::CloseCode, error::SendError};
 
 /// The state of a connection after the opening handshake (RFC 6455 §4.1, §7.1).

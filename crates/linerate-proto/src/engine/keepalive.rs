@@ -1,5 +1,7 @@
 //! Deadlines: the keepalive Ping, its answer, and the closing handshake.
 
+mod portable;
+
 use core::time::Duration;
 
 use crate::{config::Config, error::ProtocolError};

@@ -226,7 +226,7 @@ impl<E: Endpoint> Engine<E> {
 pub(super) struct Sending<E> {
     pub(super) endpoint: E,
     /// The kind of the fragmented message that is being sent.
-    message: Option<MessageKind>,
+    pub(super) message: Option<MessageKind>,
 }
 
 impl<E: Endpoint> Sending<E> {

@@ -6,6 +6,7 @@ mod agreeing;
 mod headers;
 mod inflating;
 mod limits;
+mod portable;
 mod prepared;
 mod round_trip;
 

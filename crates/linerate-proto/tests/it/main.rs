@@ -15,6 +15,7 @@ mod headers;
 mod keepalive;
 mod lengths;
 mod oracle;
+mod portable;
 mod raw;
 mod relay;
 mod sending;
