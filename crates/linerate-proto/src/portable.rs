@@ -26,6 +26,10 @@
 //! Settings such as limits and the level of compression are not exported, because the new process
 //! has its own. An arriving message that exceeds the new limits fails the connection.
 //!
+//! The windows are as large as was agreed. A peer that refers back further inside a message, which
+//! an engine otherwise tolerates, fails with
+//! [`ProtocolError::InvalidCompression`](crate::ProtocolError) if the connection moves meanwhile.
+//!
 //! An exported state contains what the peer sent and received, masking keys included: transmit it
 //! only through channels that other users cannot read, and do not log it.
 //!
