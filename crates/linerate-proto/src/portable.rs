@@ -41,9 +41,9 @@
 //!
 //! # Bounds
 //!
-//! A state takes less than 200 bytes without compression. With compression, each window adds up to
-//! 32 KiB, and an arriving message up to 5 KiB. An import allocates in proportion to the bytes that
-//! it was given, plus the memory that any engine of this kind has. It checks every field, and
+//! A state takes less than 400 bytes without compression. With compression, each direction adds up
+//! to 32 KiB, and an arriving message up to 3 KiB. An import allocates in proportion to the bytes
+//! that it was given, plus the memory that any engine of this kind has. It checks every field, and
 //! refuses a state that no engine can be in.
 
 mod error;

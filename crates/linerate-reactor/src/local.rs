@@ -196,8 +196,8 @@ impl LocalReactor {
         }
     }
 
-    /// Returns the descriptor that is readable if a turn has something to handle. It is open as long
-    /// as the reactor exists. Windows has no such descriptor; call [`turn`](Self::turn) every few
+    /// Returns the descriptor that is readable if a turn has something to handle. It is open while
+    /// the reactor exists. Windows has no such descriptor; call [`turn`](Self::turn) every few
     /// milliseconds there.
     #[cfg(unix)]
     pub fn descriptor(&self) -> RawFd {

@@ -65,8 +65,7 @@ impl Running {
         }
     }
 
-    /// Ends the session for a reason that only the transport knows. Returns the reason to disconnect
-    /// the client.
+    /// Ends the session for a reason that only the transport knows. Returns this reason.
     pub(super) fn end(&mut self, disconnect: Disconnect) -> Disconnect {
         if let Self::Commands(session) = self {
             session.end(disconnect.clone());

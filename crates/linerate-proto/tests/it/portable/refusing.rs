@@ -23,7 +23,9 @@ fn states() -> Vec<Vec<u8>> {
     wire.iter()
         .map(|byte| {
             record = feed_on(take(&mut record), &mut engine, &[*byte], Cuts::Whole);
-            engine.export(Version::NEWEST, NOW).expect("it can be exported")
+            engine
+                .export(Version::NEWEST, NOW)
+                .expect("it can be exported")
         })
         .collect()
 }
