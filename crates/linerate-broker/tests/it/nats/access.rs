@@ -35,7 +35,7 @@ async fn works(url: &str, options: BrokerOptions) {
 /// Returns the error of a node that cannot connect.
 async fn refused(url: &str) -> String {
     let options = BrokerOptions {
-        command_timeout: Duration::from_millis(500),
+        command_timeout: Duration::from_secs(3),
         ..BrokerOptions::default()
     };
     let nats = Nats::new(url, options, Recorder::new()).unwrap();
