@@ -243,7 +243,7 @@ pub(crate) async fn who_published_and_tags_survive_in_durable_channels(service: 
 
 pub(crate) async fn a_key_publishes_once(service: &impl Service) {
     let options = BrokerOptions {
-        idempotency_ttl: Duration::from_millis(1_500),
+        idempotency_ttl: Duration::from_secs(3),
         ..BrokerOptions::default()
     };
     let node = Node::with(service, options).await;
@@ -264,7 +264,7 @@ pub(crate) async fn a_key_publishes_once(service: &impl Service) {
             ["first", "other"],
             "{channel}"
         );
-        tokio::time::sleep(Duration::from_millis(1_600)).await;
+        tokio::time::sleep(Duration::from_millis(3_100)).await;
         publish(keyed("later", "k")).await.unwrap();
         let received = node.recorder.payloads(channel, 3).await;
         assert_eq!(received, ["first", "other", "later"], "{channel}");
