@@ -1,17 +1,16 @@
 //! NATS: core subjects for plain channels, JetStream for durable ones.
 //!
-//! A channel is the subject of the same name, so a NATS client and a linerate client reach each
-//! other's subscribers. `*` and `>` in a subscription are NATS's wildcards. A durable channel has
-//! its own stream (see `streams`), which is created on first use and republishes each message with
-//! its number. It costs the server about 75 KB of memory and two files. After the link was lost,
-//! the publications that a stream received in the meantime are read from it and delivered before
-//! any newer ones.
+//! A plain channel is the subject of the same name, so a NATS client and a linerate client reach
+//! each other's subscribers. `*` and `>` in a subscription are NATS's wildcards. Durable channels
+//! share a fixed number of streams (see `streams`), which republish each message after they have
+//! stored it. After the link was lost, the publications that were stored in the meantime are read
+//! and delivered before any newer ones.
 //!
 //! An acknowledgement means that the server has the message, not that it is on disk: unless
 //! `sync_interval` is configured, servers sync every two minutes, and may lose newer messages if
 //! the machine loses power.
 
-use std::{fmt, sync::Arc, thread, time::Duration};
+use std::{fmt, sync::Arc, thread};
 
 use bytes::Bytes;
 use linerate_hub::{ChannelName, ClientInfo, presence::Counts};
@@ -32,22 +31,29 @@ use crate::{
     request::{History, HistoryRequest, Publish, Published, StreamOptions},
 };
 use dial::Connector;
+use home::DurableChannel;
 use lease::NodeLease;
 use link::Command;
 use loopback::LinkEnded;
 use state::{CurrentLink, NatsState};
-use streams::DurableChannel;
 
 mod catch_up;
 mod dial;
+mod errors;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+mod history;
+mod home;
 mod kept;
 mod lease;
 mod link;
 mod loopback;
+mod place;
 mod presence;
+mod probe;
+mod publisher;
 mod pump;
+mod queue;
 mod registry;
 mod servers;
 mod session;
@@ -58,13 +64,6 @@ mod wire;
 
 pub use dial::NatsConfigError;
 pub use subject::SubjectError;
-
-/// The channel name under which the stream for probe writes is stored. No channel of an application
-/// has this name.
-const PROBE_CHANNEL: &str = "linerate.writes";
-
-/// How long a probe write is stored.
-const PROBE_TTL: Duration = Duration::from_secs(60);
 
 /// NATS, which `nats://…` and `tls://…` name (see [`Nats::new`]).
 pub const KIND: BrokerKind = BrokerKind {
@@ -77,9 +76,9 @@ pub const KIND: BrokerKind = BrokerKind {
 /// A node's connection to a NATS service.
 ///
 /// Idempotency keys of plain channels are remembered by this node alone. Those of durable channels
-/// are remembered by the stream, but not for longer than it stores messages. A stream remembers its
-/// newest position until it is deleted, which any node with the same prefix does when the stream
-/// has been empty for `meta_ttl`.
+/// are remembered by the stream, but not for longer than it stores messages. The newest position of
+/// a channel is remembered for `meta_ttl`, unless `stream_bytes_max` is not enough for the
+/// positions of all channels.
 pub struct Nats {
     shared: Arc<NatsState>,
     keys: Mutex<IdempotencyKeys>,
@@ -396,27 +395,9 @@ impl Broker for Nats {
 
     fn probe_write(&self) -> Answer<'_, ()> {
         Box::pin(self.in_time(async move {
-            let channel = ChannelName::new(PROBE_CHANNEL).map_err(BrokerError::refused)?;
-            let options = StreamOptions {
-                is_durable: true,
-                size_max: 1,
-                ttl: PROBE_TTL,
-            };
-            let durable = DurableChannel {
-                channel,
-                subject: format!("{}.writes", self.shared.subjects.control()),
-                options,
-            };
-            let probe = Publish {
-                payload: Bytes::new(),
-                info: None,
-                tags: Vec::new(),
-                idempotency_key: None,
-                options,
-            };
             let link = self.shared.current()?;
-            let published = link.streams.publish(&durable, probe);
-            link.answer(published).await.map(|_| ())
+            let subject = format!("{}.writes", self.shared.subjects.control());
+            link.answer(link.streams.probe_write(subject)).await
         }))
     }
 

@@ -44,12 +44,13 @@ pub struct BrokerOptions {
     pub reconnect_delay_min: Duration,
     /// Limits on what this node stores for plain channels.
     pub sequencer: SequencerLimits,
-    /// The maximum size in bytes of a durable channel's stream; the oldest publications are removed
-    /// first. By default 64 MiB, which is also the most that is read from a stream at once. Ignored
-    /// by brokers whose streams are limited by the number of publications alone.
+    /// The maximum size in bytes of each stream of durable channels, which may share it; the oldest
+    /// publications are removed first. By default 64 MiB, which is also the most that is read from
+    /// a stream at once. Ignored by brokers whose streams are limited by the number of publications
+    /// alone.
     pub stream_bytes_max: u64,
-    /// The number of servers of a cluster that store a durable channel's stream, from 1 to 5. By
-    /// default 1. Ignored by brokers that replicate all their data in the same way.
+    /// The number of servers of a cluster that store each stream of durable channels, from 1 to 5.
+    /// By default 1. Ignored by brokers that replicate all their data in the same way.
     pub stream_replicas: u8,
     /// CA certificates to trust instead of those of the system, as PEM.
     pub tls_authorities: Option<Vec<u8>>,

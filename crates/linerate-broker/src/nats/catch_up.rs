@@ -1,10 +1,10 @@
 //! Restores the order of a durable channel: from live messages, and from its stream where those
 //! have holes.
 
-use std::{collections::VecDeque, mem};
+use std::collections::VecDeque;
 
 use bytes::Bytes;
-use linerate_hub::{Epoch, Publication, StreamPosition, publication::PublicationBuilder};
+use linerate_hub::{Epoch, Publication, StreamPosition};
 
 use crate::event::GapReason;
 
@@ -24,9 +24,8 @@ pub(super) struct CatchUp {
     /// The newest offset that arrived live on this link.
     arrived: u64,
     is_reading: bool,
-    /// Publications that arrived live while the stream was read.
-    held: VecDeque<(u64, PublicationBuilder)>,
-    was_held_dropped: bool,
+    /// What arrived live while the stream was read.
+    held: VecDeque<Live>,
 }
 
 /// How far a channel has been delivered.
@@ -39,10 +38,14 @@ pub(super) struct Progress {
     pub(super) payload: Option<Bytes>,
 }
 
-/// The contents of a stream after the delivered position.
+/// A position that arrived live, and its publication. Messages without one begin an epoch, or
+/// repeat a position.
+type Live = (StreamPosition, Option<Publication>);
+
+/// What is stored for a channel after the delivered position.
 #[derive(Debug)]
 pub(super) struct StreamContents {
-    /// The incarnation of the stream.
+    /// The epoch of the channel.
     pub(super) epoch: Epoch,
     /// The newest offset at the time of reading.
     pub(super) newest: u64,
@@ -74,26 +77,40 @@ impl CatchUp {
             arrived: 0,
             is_reading: true,
             held: VecDeque::new(),
-            was_held_dropped: false,
         }
     }
 
     /// Handles a publication that arrived live.
     pub(super) fn handle_live(
         &mut self,
-        offset: u64,
-        publication: PublicationBuilder,
+        publication: Publication,
         out: &mut Vec<ChannelEvent>,
     ) -> Action {
-        // Republished messages arrive once and in order. If one does not, the stream is a different
-        // one.
-        let is_in_order = offset > self.arrived;
-        self.arrived = offset;
+        let Some(position) = publication.position().cloned() else {
+            return Action::Nothing;
+        };
+        // Republished messages arrive once and in order. If one does not, the channel went back in
+        // time, or has moved to another stream.
+        let is_in_order = position.offset > self.arrived;
+        self.arrived = position.offset;
+        self.handle((position, Some(publication)), is_in_order, out)
+    }
+
+    /// Handles a position without a publication that arrived live.
+    pub(super) fn handle_position(
+        &mut self,
+        position: StreamPosition,
+        out: &mut Vec<ChannelEvent>,
+    ) -> Action {
+        self.handle((position, None), true, out)
+    }
+
+    fn handle(&mut self, live: Live, is_in_order: bool, out: &mut Vec<ChannelEvent>) -> Action {
         if self.is_reading {
-            self.hold(offset, publication);
+            self.hold(live);
             return Action::Nothing;
         }
-        if is_in_order && self.deliver(offset, publication, out).is_none() {
+        if is_in_order && self.deliver(live, out) {
             return Action::Nothing;
         }
         self.is_reading = true;
@@ -153,12 +170,11 @@ impl CatchUp {
         self.delivered = Some(Progress { position, payload });
     }
 
-    fn hold(&mut self, offset: u64, publication: PublicationBuilder) {
+    fn hold(&mut self, live: Live) {
         if self.held.len() == HELD_MAX {
             self.held.pop_front();
-            self.was_held_dropped = true;
         }
-        self.held.push_back((offset, publication));
+        self.held.push_back(live);
     }
 
     fn deliver_read(&mut self, read: StreamContents, out: &mut Vec<ChannelEvent>) {
@@ -180,41 +196,36 @@ impl CatchUp {
     }
 
     fn deliver_held(&mut self, out: &mut Vec<ChannelEvent>) -> Action {
-        let was_dropped = mem::take(&mut self.was_held_dropped);
-        while let Some((offset, publication)) = self.held.pop_front() {
-            if self.deliver(offset, publication, out).is_some() && was_dropped {
-                self.is_reading = true;
-                return Action::ReadStream;
-            }
-            // Otherwise the publication belongs to an incarnation that has ended: a publication
-            // that arrived while the stream was read either follows what was read or was included
-            // in it.
+        // What cannot be delivered belongs to an epoch that has ended, or to a newer one than was
+        // read, or follows what was dropped. Reading once more shows it.
+        while let Some(live) = self.held.pop_front() {
+            self.is_reading |= !self.deliver(live, out);
         }
-        Action::Nothing
+        match self.is_reading {
+            true => Action::ReadStream,
+            false => Action::Nothing,
+        }
     }
 
-    /// Delivers a publication, or returns it if an earlier one is missing.
-    fn deliver(
-        &mut self,
-        offset: u64,
-        publication: PublicationBuilder,
-        out: &mut Vec<ChannelEvent>,
-    ) -> Option<PublicationBuilder> {
+    /// Delivers a publication. Returns false if an earlier one is missing, or if its epoch is not
+    /// the one that was read last.
+    fn deliver(&mut self, (position, publication): Live, out: &mut Vec<ChannelEvent>) -> bool {
         let Some(delivered) = &mut self.delivered else {
-            return Some(publication);
+            return false;
         };
-        let before = delivered.position.offset;
-        if offset > before + 1 {
-            return Some(publication);
+        if position.epoch != delivered.position.epoch {
+            return false;
         }
-        if offset == before + 1 {
-            delivered.position.offset = offset;
-            let position = delivered.position.clone();
-            let publication = publication.with_position(position).finish();
-            delivered.payload = Some(publication.payload().clone());
+        let Some(publication) = publication else {
+            return true;
+        };
+        let (offset, next) = (position.offset, delivered.position.offset + 1);
+        if offset == next {
+            let payload = Some(publication.payload().clone());
+            *delivered = Progress { position, payload };
             out.push(ChannelEvent::Publication(publication));
         }
-        None
+        offset <= next
     }
 }
 

@@ -6,15 +6,14 @@ use linerate_hub::{ChannelName, Publication};
 
 use super::{
     subject::{self, Subjects},
-    wire,
+    wire::{self, Head},
 };
 
-/// Returns the publication that a message with these headers contains, and its offset in the
-/// stream.
-pub fn publication<'a>(
+/// Returns the publications that a message with these headers contains.
+pub fn publications<'a>(
     payload: &[u8],
     headers: impl IntoIterator<Item = (&'a str, &'a str)>,
-) -> (Publication, Option<u64>) {
+) -> Vec<Publication> {
     let mut map = HeaderMap::new();
     for (name, value) in headers {
         // The parser of async-nats lets only such headers pass.
@@ -23,8 +22,14 @@ pub fn publication<'a>(
         }
     }
     let payload = Bytes::copy_from_slice(payload);
-    let publication = wire::publication(payload, Some(&map)).finish();
-    (publication, wire::offset(Some(&map)))
+    let Some((head, publications)) = wire::publications(&payload, &map) else {
+        return Vec::new();
+    };
+    assert_eq!(publications.len() as u64, head.count);
+    let last = publications.last().and_then(Publication::position);
+    assert!(last.is_none_or(|last| *last == head.position));
+    assert_eq!(Head::parse(&head.headers()), Some(head));
+    publications
 }
 
 /// Converts a name to a subject and back. Checks that invalid names are refused and that no name
@@ -38,11 +43,16 @@ pub fn names(prefix: &str, name: &str) {
         assert!(!subject::is_pattern(&subject));
         assert!(!subject.starts_with(['$', '_']) || !prefix.is_empty());
         assert!(subject::stream(&subject).is_ascii());
+        assert_eq!(
+            subject::of_live(&subject::live(&subject)),
+            Some(&subject[..])
+        );
     }
     if let Ok(subject) = subjects.of_subscription(&channel) {
         assert!(prefix.is_empty() || subject.starts_with(prefix));
         assert!(!subject.starts_with(['$', '_', '*', '>']) || !prefix.is_empty());
     }
-    let id = wire::message_id(name);
-    assert!(id.bytes().all(|byte| byte.is_ascii_graphic()));
+    let id = wire::message_id(prefix, name);
+    let is_legal = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
+    assert!(id.bytes().all(is_legal));
 }

@@ -5,16 +5,13 @@ use std::time::{Duration, SystemTime};
 
 use async_nats::{
     HeaderMap,
-    jetstream::{
-        ErrorCode,
-        context::{CreateStreamError, CreateStreamErrorKind},
-        stream::{Config, DirectGetErrorKind, DiscardPolicy, StorageType, Stream},
-    },
+    jetstream::stream::{Config, DirectGetErrorKind, DiscardPolicy, StorageType, Stream},
 };
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::{
+    errors::explain,
     streams::{READS_AT_ONCE, Streams},
     subject,
 };
@@ -108,21 +105,4 @@ fn is_over(headers: &HeaderMap, at: u64) -> bool {
     let expires = headers.get(EXPIRES);
     let expires: Option<u64> = expires.and_then(|value| value.as_str().parse().ok());
     expires.is_some_and(|expires| expires <= at)
-}
-
-/// Converts an error: either the server is unavailable at the moment, or it refuses.
-pub(super) fn explain(error: &CreateStreamError) -> BrokerError {
-    let is_away = match error.kind() {
-        CreateStreamErrorKind::JetStream(error) => {
-            error.error_code() == ErrorCode::CLUSTER_NOT_AVAILABLE
-        }
-        CreateStreamErrorKind::TimedOut
-        | CreateStreamErrorKind::Response
-        | CreateStreamErrorKind::ResponseParse => true,
-        _ => false,
-    };
-    match is_away {
-        true => BrokerError::away(error),
-        false => BrokerError::refused(error),
-    }
 }

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use async_nats::{Client, Message, ServerAddr, ServerError, connection::State, jetstream};
+use async_nats::{Client, Message, ServerAddr, ServerError, connection::State};
 use bytes::Bytes;
 use foldhash::HashMap;
 use linerate_hub::ChannelName;
@@ -45,7 +45,7 @@ const NEVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) client: Client,
-    pub(super) streams: Streams,
+    pub(super) streams: Arc<Streams>,
     pub(super) loopback: Loopback,
     commands: mpsc::Sender<Command>,
     signals: Arc<Signals>,
@@ -118,13 +118,9 @@ impl Link {
             .connect(server.clone())
             .await
             .map_err(|error| describe(&error))?;
-        let context = jetstream::context::ContextBuilder::new()
-            .timeout(options.command_timeout)
-            .ack_timeout(options.command_timeout)
-            .build(client.clone());
         Ok(Self {
             loopback: Loopback::new(client.new_inbox()),
-            streams: Streams::new(context, options.clone()),
+            streams: Arc::new(Streams::new(&client, options.clone())),
             client,
             commands,
             signals,
@@ -195,15 +191,16 @@ impl Link {
         lock(&self.signals.refusals).subscribing.remove(subject);
     }
 
-    /// Waits until the subscription to `subject`, which was made before, is in effect.
-    pub(super) async fn in_effect(&self, subject: &str) -> Result<(), BrokerError> {
+    /// Waits until the subscriptions to `subjects`, which were made before, are in effect.
+    pub(super) async fn in_effect(&self, subjects: &[String]) -> Result<(), BrokerError> {
         self.round_trip().await?;
-        match lock(&self.signals.refusals)
-            .subscribing
-            .contains_key(subject)
+        let refused = &lock(&self.signals.refusals).subscribing;
+        match subjects
+            .iter()
+            .find(|subject| refused.contains_key(*subject))
         {
-            true => Err(not_permitted("subscribing to", subject)),
-            false => Ok(()),
+            Some(subject) => Err(not_permitted("subscribing to", subject)),
+            None => Ok(()),
         }
     }
 

@@ -21,8 +21,8 @@ use futures_util::{StreamExt, future::try_join_all};
 use linerate_hub::{ChannelName, ClientInfo, presence::Counts};
 
 use super::{
-    kept::explain,
-    streams::{Streams, unavailable},
+    errors::{explain, unavailable},
+    streams::Streams,
     subject::{self, Subjects},
 };
 use crate::{

@@ -3,6 +3,7 @@
 use std::{future::poll_fn, mem, pin::Pin, sync::Arc, task::Poll, time::Duration};
 
 use async_nats::{Client, Message, Subscriber};
+use bytes::Bytes;
 use foldhash::{HashMap, HashMapExt};
 use futures_util::{
     FutureExt, StreamExt,
@@ -17,9 +18,9 @@ use tokio::{
 
 use super::{
     catch_up::{Action, CatchUp, ChannelEvent, Progress, StreamContents},
+    home::DurableChannel,
     link::{Command, Link},
     state::{Interest, NatsState, SubscriptionKind},
-    streams::DurableChannel,
     subject, wire,
 };
 use crate::{
@@ -51,7 +52,7 @@ pub(super) struct Pump {
 struct Subscription {
     id: u64,
     kind: SubscriptionKind,
-    stop: AbortHandle,
+    stop: Vec<AbortHandle>,
     catch_up: CatchUp,
     waiting: Vec<oneshot::Sender<Result<(), BrokerError>>>,
 }
@@ -180,7 +181,7 @@ impl Pump {
             Command::Report(event) => self.out.push(event),
             Command::Unsubscribe(channel) => {
                 if let Some(subscription) = self.subscriptions.remove(&channel) {
-                    subscription.stop.abort();
+                    subscription.end();
                 }
             }
         }
@@ -215,8 +216,10 @@ impl Pump {
 
     async fn open(&mut self, channel: ChannelName, wanted: Interest) -> Result<(), BrokerError> {
         let Interest { kind, delivered } = wanted;
-        let subject = kind.subject();
-        let stop = self.receive(Some(channel.clone()), subject).await?;
+        let mut stop = Vec::new();
+        for subject in kind.subjects() {
+            stop.push(self.receive(Some(channel.clone()), subject).await?);
+        }
         self.next_id += 1;
         let subscription = Subscription {
             id: self.next_id,
@@ -226,7 +229,7 @@ impl Pump {
             waiting: Vec::new(),
         };
         if let Some(before) = self.subscriptions.insert(channel, subscription) {
-            before.stop.abort();
+            before.end();
         }
         Ok(())
     }
@@ -254,9 +257,9 @@ impl Pump {
             return;
         };
         let (link, channel, id) = (Arc::clone(&self.link), channel.clone(), subscription.id);
-        let subject = subscription.kind.subject();
+        let subjects = subscription.kind.subjects();
         self.work.push(Box::pin(async move {
-            let result = link.in_effect(&subject).await;
+            let result = link.in_effect(&subjects).await;
             Completion::Subscribed {
                 channel,
                 id,
@@ -360,27 +363,26 @@ impl Pump {
         let Some(subscription) = self.subscriptions.get_mut(&channel) else {
             return;
         };
-        if message.payload.len() > self.shared.options.payload_bytes_max {
-            let reason = GapReason::Overflow;
-            if let Some(offset) = wire::offset(message.headers.as_ref()) {
-                subscription.catch_up.skip(offset);
-            }
+        if subscription.kind.durable().is_some() {
+            self.handle_live(channel, message);
+            return;
+        }
+        let bytes_max = self.shared.options.payload_bytes_max;
+        if let Some(subject) = subject::of_live(&message.subject) {
+            let source = self.shared.subjects.channel(subject);
+            self.handle_matching(channel, source, payloads(&message));
+            return;
+        }
+        if message.payload.len() > bytes_max {
             self.shared.reset_channel(&channel);
-            self.out.push(Event::gap_in(channel, reason));
+            self.out.push(Event::gap_in(channel, GapReason::Overflow));
             return;
         }
         match &subscription.kind {
-            SubscriptionKind::Durable(_) => self.handle_live(channel, message),
+            SubscriptionKind::Durable(_) => (),
             SubscriptionKind::Pattern { .. } => {
-                let publication = Publication::build(message.payload);
-                let Some(source) = self.shared.subjects.channel(&message.subject) else {
-                    return;
-                };
-                let publication = publication.with_source(source).finish();
-                self.out.push(Event::Publication {
-                    channel,
-                    publication,
-                });
+                let source = self.shared.subjects.channel(&message.subject);
+                self.handle_matching(channel, source, vec![message.payload]);
             }
             SubscriptionKind::Plain { options, .. } => {
                 let options = *options;
@@ -394,20 +396,55 @@ impl Pump {
         }
     }
 
+    /// Reports publications that a pattern matches.
+    fn handle_matching(
+        &mut self,
+        pattern: ChannelName,
+        source: Option<ChannelName>,
+        payloads: Vec<Bytes>,
+    ) {
+        let Some(source) = source else {
+            return;
+        };
+        let bytes_max = self.shared.options.payload_bytes_max;
+        let events = payloads.into_iter().map(|payload| {
+            let channel = pattern.clone();
+            if payload.len() > bytes_max {
+                return Event::gap_in(channel, GapReason::Overflow);
+            }
+            let publication = Publication::build(payload);
+            Event::Publication {
+                channel,
+                publication: publication.with_source(source.clone()).finish(),
+            }
+        });
+        self.out.extend(events);
+    }
+
     fn handle_live(&mut self, channel: ChannelName, message: Message) {
         let Some(subscription) = self.subscriptions.get_mut(&channel) else {
             return;
         };
-        // Only streams publish under the prefix of live subjects. A message without a number is not
-        // from a stream.
-        let Some(offset) = wire::offset(message.headers.as_ref()) else {
+        // Only streams publish under the prefix of live subjects. Other messages are ignored.
+        let headers = message.headers.as_ref();
+        let parsed = headers.and_then(|headers| wire::publications(&message.payload, headers));
+        let Some((head, publications)) = parsed else {
             return;
         };
-        let publication = wire::publication(message.payload, message.headers.as_ref());
-        let mut items = Vec::new();
-        let next = subscription
-            .catch_up
-            .handle_live(offset, publication, &mut items);
+        let (catch_up, mut items) = (&mut subscription.catch_up, Vec::new());
+        let mut next = Action::Nothing;
+        if head.count == 0 {
+            next = catch_up.handle_position(head.position, &mut items);
+        }
+        let bytes_max = self.shared.options.payload_bytes_max;
+        for publication in publications {
+            if publication.payload().len() > bytes_max {
+                catch_up.skip(publication.offset());
+                items.push(ChannelEvent::Gap(GapReason::Overflow));
+            } else if catch_up.handle_live(publication, &mut items) == Action::ReadStream {
+                next = Action::ReadStream;
+            }
+        }
         self.report(&channel, items);
         if next == Action::ReadStream {
             self.read_stream(&channel, Duration::ZERO);
@@ -426,6 +463,12 @@ impl Pump {
     }
 }
 
+impl Subscription {
+    fn end(self) {
+        self.stop.iter().for_each(AbortHandle::abort);
+    }
+}
+
 impl futures_util::Stream for TaggedSubscriber {
     type Item = Arrival;
 
@@ -438,12 +481,21 @@ impl futures_util::Stream for TaggedSubscriber {
     }
 }
 
+/// Returns the payloads of a message that was republished.
+fn payloads(message: &Message) -> Vec<Bytes> {
+    let headers = message.headers.as_ref();
+    let parsed = headers.and_then(|headers| wire::publications(&message.payload, headers));
+    let publications = parsed.map(|(_, publications)| publications);
+    let publications = publications.iter().flatten();
+    publications.map(|one| one.payload().clone()).collect()
+}
+
 async fn read(
     link: &Link,
     durable: &DurableChannel,
     delivered: Option<Progress>,
 ) -> Result<StreamContents, BrokerError> {
-    link.in_effect(&subject::live(&durable.subject)).await?;
+    link.in_effect(&[subject::live(&durable.subject)]).await?;
     link.streams.catch_up(durable, delivered).await
 }
 

@@ -13,8 +13,8 @@ use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::{
-    kept::explain,
-    streams::{READS_AT_ONCE, Streams, unavailable},
+    errors::{explain, unavailable},
+    streams::{READS_AT_ONCE, Streams},
     subject::{self, Subjects},
 };
 use crate::{

@@ -12,8 +12,8 @@ use tokio::{sync::watch, time::Instant};
 
 use super::{
     catch_up::Progress,
+    home::DurableChannel,
     link::Link,
-    streams::DurableChannel,
     subject::{self, SubjectError, Subjects},
 };
 use crate::{
@@ -300,11 +300,12 @@ impl SubscriptionKind {
         }
     }
 
-    /// Returns the subject to subscribe to.
-    pub(super) fn subject(&self) -> String {
+    /// Returns the subjects to subscribe to.
+    pub(super) fn subjects(&self) -> Vec<String> {
         match self {
-            Self::Durable(durable) => subject::live(&durable.subject),
-            Self::Pattern { subject } | Self::Plain { subject, .. } => subject.clone(),
+            Self::Durable(durable) => vec![subject::live(&durable.subject)],
+            Self::Pattern { subject } => vec![subject.clone(), subject::live_pattern(subject)],
+            Self::Plain { subject, .. } => vec![subject.clone()],
         }
     }
 }

@@ -1,390 +1,172 @@
-//! The streams of durable channels, one for each channel.
+//! The streams of durable channels, which are shared by all channels of a shard.
 //!
-//! A stream shared by several channels would number them together. With its own stream, the offsets
-//! of a channel have no holes, so that a missing publication is detected. The stream also reports
-//! what it still holds and where it ends, even when everything in it has expired or was removed.
+//! There are two kinds. One stores publications: a stream for each shard and each set of options
+//! that NATS applies to a whole stream (see `home`). The other stores the newest position of each
+//! channel for longer than its publications, so that offsets continue when these have expired or
+//! were removed.
+//!
+//! A stream numbers the messages of all its channels together. Therefore each message says which
+//! offsets it has in its channel, and the server stores it only if the message before it in the
+//! channel is the one that the publisher knows.
 
-use std::{sync::Mutex, time::Duration};
+use std::{collections::HashSet, sync::Mutex, time::Duration};
 
 use async_nats::{
-    datetime,
+    Client, HeaderMap, datetime,
     jetstream::{
-        self, Context, ErrorCode,
-        context::{CreateStreamErrorKind, GetStreamErrorKind, PublishError, PublishErrorKind},
-        message::PublishMessage,
+        Context, ErrorCode,
+        context::{ContextBuilder, CreateStreamErrorKind, PublishError, PublishErrorKind},
+        message::{PublishMessage, StreamMessage},
         publish::PublishAck,
-        stream::{Config, DiscardPolicy, Info, Republish, RetentionPolicy, StorageType, Stream},
+        stream::{
+            Config, DirectGetErrorKind, DiscardPolicy, Info, LastRawMessageErrorKind, Republish,
+            RetentionPolicy, StorageType,
+        },
     },
 };
-use foldhash::HashMap;
-use futures_util::{StreamExt, TryStreamExt, stream};
-use linerate_hub::{ChannelName, Epoch, Publication, StreamPosition};
-use tokio::sync::Semaphore;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use tokio::{runtime::Handle, sync::Semaphore};
 
 use super::{
-    catch_up::{Progress, StreamContents},
-    subject, wire,
+    errors::{explain, unavailable},
+    home::{DurableChannel, Home},
+    queue::Queues,
+    subject::{self, ShardSubjects},
+    wire::Head,
 };
-use crate::{
-    broker::BrokerError,
-    incarnation,
-    lock::lock,
-    options::BrokerOptions,
-    request::{History, HistoryRequest, Publish, Published, StreamOptions},
-};
+use crate::{broker::BrokerError, lock::lock, options::BrokerOptions};
 
-/// The beginning of the description of each of our streams. The incarnation follows.
-const DESCRIPTION: &str = "linerate ";
+/// The description of our streams. That of earlier versions had the name of an incarnation after
+/// the first word.
+const DESCRIPTION: &str = "linerate durable-channels";
+
+/// The beginning of the descriptions of our streams and of those of earlier versions.
+const DESCRIPTIONS: &str = "linerate ";
 
 /// The number of messages of a stream that are requested at once.
 pub(super) const READS_AT_ONCE: usize = 64;
 
-/// The maximum number of payload bytes that are read from a stream for one history, or to catch up.
-const READ_BYTES_MAX: usize = 64 << 20;
-
-/// The number of streams that are read at once when a link is new.
+/// The number of channels that are read at once when a link is new.
 const CATCH_UPS_AT_ONCE: usize = 32;
 
 /// The streams on the server of a link.
 #[derive(Debug)]
 pub(super) struct Streams {
     pub(super) context: Context,
+    /// The same with a shorter deadline, for requests that are not always answered.
+    direct: Context,
     pub(super) options: BrokerOptions,
-    /// The streams that are known to exist, with their options and epochs.
-    known: Mutex<HashMap<ChannelName, (StreamOptions, Epoch)>>,
-    catch_ups: Semaphore,
+    pub(super) catch_ups: Semaphore,
+    pub(super) queues: Queues,
+    /// The runtime of the link.
+    pub(super) runtime: Handle,
+    /// The names of the streams that are known to exist with the current options. They are as few
+    /// as the options of channels in the configurations of nodes.
+    known: Mutex<HashSet<String>>,
 }
 
-/// A durable channel and its subject.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct DurableChannel {
-    pub(super) channel: ChannelName,
-    pub(super) subject: String,
-    pub(super) options: StreamOptions,
+/// The last message on a subject of a stream, if there is one.
+#[derive(Debug, Default)]
+pub(super) struct Last {
+    /// Its number in the stream, or 0 if there is no message.
+    pub(super) sequence: u64,
+    /// Its head. `None` if it was not published by linerate.
+    pub(super) head: Option<Head>,
+    pub(super) headers: HeaderMap,
+    pub(super) payload: Bytes,
 }
 
-struct OpenStream {
-    stream: Stream,
-    epoch: Epoch,
-    /// The oldest stored offset, or the next offset if nothing is stored.
-    first: u64,
-    newest: u64,
+/// What became of a message.
+#[derive(Debug)]
+pub(super) enum Sent {
+    /// It is stored, or is a duplicate of a stored one.
+    Stored(PublishAck),
+    /// The last message of its subject is not the expected one.
+    Conflict,
+    NoStream,
 }
 
 impl Streams {
-    pub(super) fn new(context: Context, options: BrokerOptions) -> Self {
+    /// Creates the state for a new link, whose runtime must be the current one.
+    pub(super) fn new(client: &Client, options: BrokerOptions) -> Self {
+        let context = |deadline| {
+            let context = ContextBuilder::new().timeout(deadline);
+            context.ack_timeout(deadline).build(client.clone())
+        };
         Self {
-            context,
+            context: context(options.command_timeout),
+            direct: context(options.command_timeout / 4),
             options,
-            known: Mutex::default(),
             catch_ups: Semaphore::new(CATCH_UPS_AT_ONCE),
+            queues: Queues::default(),
+            runtime: Handle::current(),
+            known: Mutex::default(),
         }
     }
 
-    /// Publishes. Completes when the stream has stored the message. Whether it is on disk at that
-    /// time depends on the server, which syncs every two minutes unless configured otherwise.
-    pub(super) async fn publish(
-        &self,
-        durable: &DurableChannel,
-        publish: Publish,
-    ) -> Result<Published, BrokerError> {
-        let epoch = self.epoch(durable).await?;
-        match self.send(durable, &publish).await? {
-            Some(offset) => Ok(published(epoch, offset)),
-            // The stream was deleted.
-            None => {
-                lock(&self.known).remove(&durable.channel);
-                let epoch = self.epoch(durable).await?;
-                let offset = self.send(durable, &publish).await?;
-                let offset = offset.ok_or_else(|| BrokerError::refused("stream was deleted"))?;
-                Ok(published(epoch, offset))
+    /// Creates the streams for a channel unless they are known to exist.
+    pub(super) async fn prepare(&self, channel: &DurableChannel) -> Result<(), BrokerError> {
+        let shard = subject::shard(&channel.subject);
+        // Positions come first, since publications depend on them.
+        for config in [self.positions(shard), self.publications(shard, channel)] {
+            if lock(&self.known).contains(&config.name) {
+                continue;
             }
+            let name = config.name.clone();
+            self.ensure(config).await?;
+            lock(&self.known).insert(name);
         }
+        Ok(())
     }
 
-    /// Returns the publications that a channel's stream holds.
-    pub(super) async fn history(
+    /// Returns the last message that the stream of a home stores for a channel.
+    pub(super) async fn last_stored(
         &self,
-        durable: &DurableChannel,
-        request: HistoryRequest,
-    ) -> Result<History, BrokerError> {
-        let opened = self.open(durable).await?;
-        let newest = opened.newest;
-        let (after, mut is_contiguous) = match &request.since {
-            None => (opened.first - 1, true),
-            Some(since) if since.epoch != opened.epoch => (newest, false),
-            Some(since) if since.offset > newest => (newest, false),
-            Some(since) => {
-                let after = since.offset.max(opened.first - 1);
-                (after, after == since.offset)
-            }
-        };
-        let limit = request.limit.map_or(u64::MAX, |limit| limit as u64);
-        let (from, to) = match request.is_reverse {
-            false => (after + 1, newest.min(after.saturating_add(limit))),
-            true => ((newest + 1).saturating_sub(limit).max(after + 1), newest),
-        };
-        let read = opened.read(from, to).await?;
-        let Some(mut publications) = read else {
-            let bytes_max = READ_BYTES_MAX;
-            let reason = format!(
-                "history is larger than {bytes_max} bytes; request fewer publications at a time"
-            );
-            return Err(BrokerError::refused(reason));
-        };
-        // Newer messages may have replaced those that were there a moment ago.
-        let first = publications.first().map(Publication::offset);
-        if request.since.is_some() && from <= to {
-            is_contiguous &= first == Some(from);
-        }
-        if request.is_reverse {
-            publications.reverse();
-        }
-        Ok(History {
-            publications,
-            newest: StreamPosition {
-                epoch: opened.epoch,
-                offset: newest,
-            },
-            is_contiguous,
-        })
-    }
-
-    /// Deletes the contents of a channel's stream.
-    pub(super) async fn remove_history(&self, durable: &DurableChannel) -> Result<(), BrokerError> {
-        let opened = self.open(durable).await?;
-        let purged = opened.stream.purge().await;
-        purged.map(|_| ()).map_err(BrokerError::refused)
-    }
-
-    /// Reads the publications after the delivered position.
-    ///
-    /// A stream that ends before that position, or has a different payload there, went back in
-    /// time, for example because the server lost its newest writes in a restart. Such a stream gets
-    /// a new epoch.
-    pub(super) async fn catch_up(
-        &self,
-        durable: &DurableChannel,
-        delivered: Option<Progress>,
-    ) -> Result<StreamContents, BrokerError> {
-        let _turn = self
-            .catch_ups
-            .acquire()
+        channel: &DurableChannel,
+        home: Home,
+    ) -> Result<Last, BrokerError> {
+        let stream = self.stream_of(channel, home);
+        self.last(stream, subject::stored(home, &channel.subject))
             .await
-            .map_err(|_| BrokerError::refused("link ended"))?;
-        let opened = self.open(durable).await?;
-        let nothing = |opened: OpenStream| StreamContents {
-            epoch: opened.epoch,
-            newest: opened.newest,
-            publications: Vec::new(),
-        };
-        let Some(delivered) = delivered else {
-            return Ok(nothing(opened));
-        };
-        if delivered.position.epoch != opened.epoch {
-            return Ok(nothing(opened));
-        }
-        if opened.is_other(&delivered).await? {
-            return Ok(nothing(self.renew(durable, opened).await?));
-        }
-        let from = opened.first.max(delivered.position.offset + 1);
-        // If there is more than may be read, treat it as if it were gone: as a gap.
-        let publications = opened.read(from, opened.newest).await?;
-        Ok(StreamContents {
-            publications: publications.unwrap_or_default(),
-            ..nothing(opened)
-        })
     }
 
-    /// Deletes the streams of channels with `prefix` that are empty and have received nothing for a
-    /// long time.
-    ///
-    /// A message that is published at the same moment may be deleted with its stream. The next one
-    /// then starts a new epoch, so subscribers are notified.
-    pub(super) async fn sweep(&self, prefix: &str) {
-        let mut infos = self.context.streams();
-        let mut idle = Vec::new();
-        while let Some(Ok(info)) = infos.next().await {
-            if is_ours(&info, prefix) && is_idle(&info, self.options.meta_ttl) {
-                idle.push(info.config.name);
-            }
-        }
-        for name in idle {
-            match self.context.delete_stream(&name).await {
-                Ok(_) => tracing::info!(name, "deleted the stream of an idle channel"),
-                Err(error) => {
-                    tracing::warn!(name, %error, "cannot delete the stream of an idle channel")
-                }
-            }
-        }
+    /// Returns the stored position of a channel.
+    pub(super) async fn last_position(
+        &self,
+        channel: &DurableChannel,
+    ) -> Result<Last, BrokerError> {
+        let stream = self.positions(subject::shard(&channel.subject)).name;
+        self.last(stream, subject::position(&channel.subject)).await
     }
 
-    /// Returns the incarnation of a channel's stream, which is created if it does not exist.
-    async fn epoch(&self, durable: &DurableChannel) -> Result<Epoch, BrokerError> {
-        let known = lock(&self.known).get(&durable.channel).cloned();
-        match known {
-            Some((options, epoch)) if options == durable.options => Ok(epoch),
-            _ => Ok(self.open(durable).await?.epoch),
-        }
-    }
-
-    async fn open(&self, durable: &DurableChannel) -> Result<OpenStream, BrokerError> {
-        let stream = match self.find(durable).await? {
-            Some(stream) => stream,
-            None => match self.create(durable).await? {
-                Some(stream) => stream,
-                // Another node was faster.
-                None => self
-                    .find(durable)
-                    .await?
-                    .ok_or_else(|| BrokerError::refused("stream was deleted"))?,
-            },
-        };
-        let opened = OpenStream::new(stream, durable)?;
-        self.reconfigure(durable, &opened).await?;
-        let known = (durable.options, opened.epoch.clone());
-        lock(&self.known).insert(durable.channel.clone(), known);
-        Ok(opened)
-    }
-
-    async fn find(&self, durable: &DurableChannel) -> Result<Option<Stream>, BrokerError> {
-        match self
-            .context
-            .get_stream(subject::stream(&durable.subject))
+    /// Sends a message to the stream of a home, which stores it if the last message of the channel
+    /// has the number `expected`.
+    pub(super) async fn send(
+        &self,
+        channel: &DurableChannel,
+        home: Home,
+        message: PublishMessage,
+        expected: u64,
+    ) -> Result<Sent, BrokerError> {
+        let stream = self.stream_of(channel, home);
+        let subject = subject::stored(home, &channel.subject);
+        self.send_expecting(stream, subject, message, expected)
             .await
-        {
-            Ok(stream) => Ok(Some(stream)),
-            Err(error) => match error.kind() {
-                GetStreamErrorKind::JetStream(error)
-                    if error.error_code() == ErrorCode::STREAM_NOT_FOUND =>
-                {
-                    Ok(None)
-                }
-                GetStreamErrorKind::JetStream(error) => Err(BrokerError::refused(error)),
-                _ => Err(unavailable(&error)),
-            },
-        }
     }
 
-    async fn create(&self, durable: &DurableChannel) -> Result<Option<Stream>, BrokerError> {
-        let config = self.config(durable, &incarnation::random());
-        match self.context.create_stream(config).await {
-            Ok(stream) => Ok(Some(stream)),
-            Err(error) => match error.kind() {
-                CreateStreamErrorKind::JetStream(error)
-                    if error.error_code() == ErrorCode::STREAM_NAME_EXIST =>
-                {
-                    Ok(None)
-                }
-                CreateStreamErrorKind::JetStream(error) => Err(BrokerError::refused(error)),
-                _ => Err(unavailable(&error)),
-            },
-        }
-    }
-
-    /// Updates the limits of a stream to the current configuration.
-    async fn reconfigure(
+    /// Stores the position of a channel if the stored one has the number `expected`.
+    pub(super) async fn send_position(
         &self,
-        durable: &DurableChannel,
-        opened: &OpenStream,
-    ) -> Result<(), BrokerError> {
-        let is = &opened.stream.cached_info().config;
-        let wanted = self.config(durable, opened.epoch.as_str());
-        let limits = |config: &Config| {
-            let replicas = config.num_replicas;
-            (
-                config.max_messages,
-                config.max_age,
-                config.max_bytes,
-                replicas,
-            )
-        };
-        if limits(is) == limits(&wanted) {
-            return Ok(());
-        }
-        self.update(wanted).await.map(|_| ())
-    }
-
-    async fn renew(
-        &self,
-        durable: &DurableChannel,
-        opened: OpenStream,
-    ) -> Result<OpenStream, BrokerError> {
-        let incarnation = incarnation::random();
-        self.update(self.config(durable, &incarnation)).await?;
-        let epoch = Epoch::new(&incarnation);
-        let known = (durable.options, epoch.clone());
-        lock(&self.known).insert(durable.channel.clone(), known);
-        Ok(OpenStream { epoch, ..opened })
-    }
-
-    async fn update(&self, config: Config) -> Result<Info, BrokerError> {
-        let updated = self.context.update_stream(config).await;
-        updated.map_err(BrokerError::refused)
-    }
-
-    fn config(&self, durable: &DurableChannel, incarnation: &str) -> Config {
-        let StreamOptions { size_max, ttl, .. } = durable.options;
-        Config {
-            name: subject::stream(&durable.subject),
-            description: Some(format!("{DESCRIPTION}{incarnation}")),
-            subjects: vec![durable.subject.clone()],
-            retention: RetentionPolicy::Limits,
-            discard: DiscardPolicy::Old,
-            storage: StorageType::File,
-            num_replicas: self.options.stream_replicas.into(),
-            max_bytes: self.options.stream_bytes_max.try_into().unwrap_or(i64::MAX),
-            max_messages: size_max.try_into().unwrap_or(i64::MAX),
-            max_age: ttl,
-            // The server does not accept a window that is longer than the lifetime of messages.
-            duplicate_window: self.options.idempotency_ttl.min(ttl),
-            allow_direct: true,
-            republish: Some(Republish {
-                source: durable.subject.clone(),
-                destination: subject::live(&durable.subject),
-                headers_only: false,
-            }),
-            ..Config::default()
-        }
-    }
-
-    /// Sends a message and returns its offset, or `None` if the stream does not exist.
-    async fn send(
-        &self,
-        durable: &DurableChannel,
-        publish: &Publish,
-    ) -> Result<Option<u64>, BrokerError> {
-        let mut message = PublishMessage::build()
-            .payload(publish.payload.clone())
-            .expected_stream(subject::stream(&durable.subject));
-        if let Some(headers) = wire::headers(publish) {
-            for (name, values) in headers.iter() {
-                for value in values {
-                    message = message.header(name.clone(), value.clone());
-                }
-            }
-        }
-        if let Some(key) = &publish.idempotency_key {
-            message = message.message_id(wire::message_id(key));
-        }
-        let subject = durable.subject.clone();
-        match self.send_acknowledged(subject, message).await {
-            Ok(acknowledgement) => Ok(Some(acknowledgement.sequence)),
-            Err(error) => match error.kind() {
-                PublishErrorKind::StreamNotFound => Ok(None),
-                PublishErrorKind::TimedOut => {
-                    lock(&self.known).remove(&durable.channel);
-                    let deadline = self.options.command_timeout;
-                    Err(BrokerError::Timeout { deadline })
-                }
-                PublishErrorKind::BrokenPipe => Err(BrokerError::away(error)),
-                PublishErrorKind::MaxPayloadExceeded => Err(BrokerError::PayloadTooLarge {
-                    bytes: publish.payload.len(),
-                    bytes_max: self.context.client().max_payload(),
-                }),
-                _ => Err(BrokerError::refused(error)),
-            },
-        }
+        channel: &DurableChannel,
+        head: &Head,
+        expected: u64,
+    ) -> Result<Sent, BrokerError> {
+        let stream = self.positions(subject::shard(&channel.subject)).name;
+        let message = PublishMessage::build().headers(head.headers());
+        let subject = subject::position(&channel.subject);
+        self.send_expecting(stream, subject, message, expected)
+            .await
     }
 
     /// Sends a message and waits until a stream has stored it.
@@ -395,112 +177,202 @@ impl Streams {
     ) -> Result<PublishAck, PublishError> {
         self.context.send_publish(subject, message).await?.await
     }
-}
 
-impl OpenStream {
-    fn new(stream: Stream, durable: &DurableChannel) -> Result<Self, BrokerError> {
-        let info = stream.cached_info();
-        let description = info.config.description.as_deref().unwrap_or_default();
-        let incarnation = description.strip_prefix(DESCRIPTION);
-        let is_ours = info.config.subjects == [durable.subject.as_str()];
-        let Some(incarnation) = incarnation.filter(|_| is_ours) else {
-            let name = &info.config.name;
+    /// Deletes the streams of channels with `prefix` that are empty and have received nothing for a
+    /// long time: those for options that are no longer used, and those of earlier versions.
+    ///
+    /// Nodes create a stream again when it is needed. Those of positions stay.
+    pub(super) async fn sweep(&self, prefix: &str) {
+        let mut infos = self.context.streams();
+        let mut idle = Vec::new();
+        while let Some(Ok(info)) = infos.next().await {
+            if is_ours(&info, prefix) && is_idle(&info, self.options.meta_ttl) {
+                idle.push(info.config.name);
+            }
+        }
+        for name in idle {
+            match self.context.delete_stream(&name).await {
+                Ok(_) => tracing::info!(name, "deleted the stream of idle channels"),
+                Err(error) => {
+                    tracing::warn!(name, %error, "cannot delete the stream of idle channels")
+                }
+            }
+        }
+    }
+
+    /// Returns the name of the stream of a home that stores a channel's publications.
+    pub(super) fn stream_of(&self, channel: &DurableChannel, home: Home) -> String {
+        subject::stream(&self.shard(subject::shard(&channel.subject)).stored(home))
+    }
+
+    async fn last(&self, stream: String, subject: String) -> Result<Last, BrokerError> {
+        // A replica that lags behind may answer a direct request; only the leader knows for
+        // certain.
+        if self.options.stream_replicas <= 1 {
+            let from = self.direct.get_stream_no_info(&stream).await;
+            let from = from.map_err(|error| unavailable(&error))?;
+            match from.direct_get_last_for_subject(&subject).await {
+                Ok(message) => return Ok(message.into()),
+                Err(error) => match error.kind() {
+                    DirectGetErrorKind::NotFound => return Ok(Last::default()),
+                    // No server answers a direct request to a stream that does not exist.
+                    DirectGetErrorKind::TimedOut | DirectGetErrorKind::ErrorResponse(..) => (),
+                    _ => return Err(unavailable(&error)),
+                },
+            }
+        }
+        let from = self.context.get_stream_no_info(&stream).await;
+        let from = from.map_err(|error| unavailable(&error))?;
+        match from.get_last_raw_message_by_subject(&subject).await {
+            Ok(message) => Ok(message.into()),
+            Err(error) => match error.kind() {
+                LastRawMessageErrorKind::NoMessageFound => Ok(Last::default()),
+                LastRawMessageErrorKind::JetStream(error)
+                    if error.error_code() == ErrorCode::STREAM_NOT_FOUND =>
+                {
+                    lock(&self.known).remove(&stream);
+                    Ok(Last::default())
+                }
+                _ => Err(unavailable(&error)),
+            },
+        }
+    }
+
+    async fn send_expecting(
+        &self,
+        stream: String,
+        subject: String,
+        message: PublishMessage,
+        expected: u64,
+    ) -> Result<Sent, BrokerError> {
+        let message = message
+            .expected_stream(&stream)
+            .expected_last_subject_sequence(expected);
+        let error = match self.send_acknowledged(subject, message).await {
+            Ok(acknowledgement) => return Ok(Sent::Stored(acknowledgement)),
+            Err(error) => error,
+        };
+        match error.kind() {
+            PublishErrorKind::WrongLastSequence => Ok(Sent::Conflict),
+            PublishErrorKind::StreamNotFound => {
+                lock(&self.known).remove(&stream);
+                Ok(Sent::NoStream)
+            }
+            PublishErrorKind::TimedOut => {
+                lock(&self.known).remove(&stream);
+                let deadline = self.options.command_timeout;
+                Err(BrokerError::Timeout { deadline })
+            }
+            PublishErrorKind::BrokenPipe => Err(BrokerError::away(error)),
+            _ => Err(BrokerError::refused(error)),
+        }
+    }
+
+    async fn ensure(&self, config: Config) -> Result<(), BrokerError> {
+        let created = self.context.get_or_create_stream(config.clone()).await;
+        let stream = created.map_err(|error| match error.kind() {
+            CreateStreamErrorKind::JetStream(_) => explain(&error),
+            _ => unavailable(&error),
+        })?;
+        let is = &stream.cached_info().config;
+        if is.subjects != config.subjects {
+            let name = &config.name;
             return Err(BrokerError::refused(format!(
                 "stream {name} was not created by linerate"
             )));
-        };
-        let newest = info.state.last_sequence;
-        Ok(Self {
-            epoch: Epoch::new(incarnation),
-            first: info.state.first_sequence.clamp(1, newest + 1),
-            newest,
-            stream,
-        })
-    }
-
-    /// Returns whether the stream has a different payload at the delivered position, or ends before
-    /// it.
-    async fn is_other(&self, delivered: &Progress) -> Result<bool, BrokerError> {
-        let offset = delivered.position.offset;
-        if offset > self.newest {
-            return Ok(true);
         }
-        let Some(payload) = &delivered.payload else {
-            return Ok(false);
-        };
-        let there = self.message(offset).await?;
-        Ok(there.is_some_and(|there| there.payload() != payload))
-    }
-
-    /// Reads the messages that exist in a range. Returns `None` if they have more than
-    /// [`READ_BYTES_MAX`] bytes.
-    async fn read(&self, from: u64, to: u64) -> Result<Option<Vec<Publication>>, BrokerError> {
-        let messages = stream::iter(from..=to).map(|offset| self.message(offset));
-        let mut messages = std::pin::pin!(messages.buffered(READS_AT_ONCE));
-        let (mut publications, mut bytes) = (Vec::new(), 0);
-        while let Some(message) = messages.try_next().await? {
-            bytes += message
-                .as_ref()
-                .map_or(0, |message| message.payload().len());
-            if bytes > READ_BYTES_MAX {
-                return Ok(None);
-            }
-            publications.extend(message);
+        if limits(is) == limits(&config) {
+            return Ok(());
         }
-        Ok(Some(publications))
+        let updated = self.context.update_stream(config).await;
+        updated.map(|_| ()).map_err(BrokerError::refused)
     }
 
-    async fn message(&self, offset: u64) -> Result<Option<Publication>, BrokerError> {
-        use jetstream::stream::{DirectGetErrorKind, RawMessageErrorKind};
-        let message = match self.stream.direct_get(offset).await {
-            Ok(message) => message,
-            Err(error) if error.kind() == DirectGetErrorKind::NotFound => {
-                // A replica that lags behind may have answered; only the leader knows for certain.
-                match self.stream.get_raw_message(offset).await {
-                    Ok(message) => message,
-                    Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => {
-                        return Ok(None);
-                    }
-                    Err(error) => return Err(unavailable(&error)),
-                }
-            }
-            Err(error) => return Err(unavailable(&error)),
-        };
-        let publication = wire::publication(message.payload, Some(&message.headers));
-        let epoch = self.epoch.clone();
-        Ok(Some(
-            publication
-                .with_position(StreamPosition { epoch, offset })
-                .finish(),
-        ))
+    fn shard(&self, shard: u8) -> ShardSubjects<'_> {
+        let prefix = &self.options.prefix;
+        ShardSubjects { prefix, shard }
     }
+
+    fn positions(&self, shard: u8) -> Config {
+        let subjects = self.shard(shard).positions();
+        Config {
+            max_messages_per_subject: 1,
+            max_age: self.options.meta_ttl,
+            duplicate_window: self.options.meta_ttl.min(Duration::from_secs(120)),
+            ..self.config(subjects)
+        }
+    }
+
+    fn publications(&self, shard: u8, channel: &DurableChannel) -> Config {
+        let (of_shard, home) = (self.shard(shard), channel.home());
+        let subjects = of_shard.stored(home);
+        let republish = Republish {
+            source: subjects.clone(),
+            destination: of_shard.live(),
+            headers_only: false,
+        };
+        // The server does not accept a window that is longer than the lifetime of messages.
+        let window = match home.ttl() {
+            Duration::ZERO => self.options.idempotency_ttl,
+            ttl => self.options.idempotency_ttl.min(ttl),
+        };
+        Config {
+            max_messages_per_subject: home.size_max.try_into().unwrap_or(i64::MAX),
+            max_age: home.ttl(),
+            duplicate_window: window,
+            republish: Some(republish),
+            ..self.config(subjects)
+        }
+    }
+
+    fn config(&self, subjects: String) -> Config {
+        Config {
+            name: subject::stream(&subjects),
+            description: Some(DESCRIPTION.to_owned()),
+            subjects: vec![subjects],
+            retention: RetentionPolicy::Limits,
+            discard: DiscardPolicy::Old,
+            storage: StorageType::File,
+            num_replicas: self.options.stream_replicas.into(),
+            max_bytes: self.options.stream_bytes_max.try_into().unwrap_or(i64::MAX),
+            allow_direct: true,
+            ..Config::default()
+        }
+    }
+}
+
+impl From<StreamMessage> for Last {
+    fn from(message: StreamMessage) -> Self {
+        Self {
+            sequence: message.sequence,
+            head: Head::parse(&message.headers),
+            headers: message.headers,
+            payload: message.payload,
+        }
+    }
+}
+
+/// Returns the limits that can be changed.
+fn limits(config: &Config) -> (i64, Duration, Duration, usize) {
+    (
+        config.max_bytes,
+        config.max_age,
+        config.duplicate_window,
+        config.num_replicas,
+    )
 }
 
 fn is_ours(info: &Info, prefix: &str) -> bool {
     let description = info.config.description.as_deref();
-    let is_ours = description.is_some_and(|text| text.starts_with(DESCRIPTION));
+    let is_ours = description.is_some_and(|text| text.starts_with(DESCRIPTIONS));
+    let subjects = &info.config.subjects;
     is_ours
-        && info
-            .config
-            .subjects
+        && subjects
             .iter()
-            .all(|subject| subject.starts_with(prefix))
+            .all(|subject| subject::is_stored(subject, prefix))
 }
 
 fn is_idle(info: &Info, idle_max: Duration) -> bool {
     let newest = info.created.max(info.state.last_timestamp);
     info.state.messages == 0 && datetime::now() - newest > idle_max
-}
-
-fn published(epoch: Epoch, offset: u64) -> Published {
-    Published {
-        position: Some(StreamPosition { epoch, offset }),
-    }
-}
-
-/// Converts an error that means that JetStream did not answer: it is disabled, is still starting,
-/// or the link is gone.
-pub(super) fn unavailable(error: &dyn std::error::Error) -> BrokerError {
-    let source = error.source().map(|source| format!(": {source}"));
-    BrokerError::away(format!("JetStream: {error}{}", source.unwrap_or_default()))
 }

@@ -3,6 +3,8 @@
 use linerate_hub::{ChannelName, ClientInfo};
 use sha1_smol::Sha1;
 
+use super::home::Home;
+
 /// The subject on which nodes talk to each other.
 const CONTROL: &str = "_linerate.control";
 
@@ -18,8 +20,22 @@ const PRESENCE: &str = "_linerate.presence.";
 /// The token for leases among entries of presence, where others have a digest of their channel.
 const LEASES: &str = "leases";
 
-/// The prefix of the subjects on which streams republish their messages, with their offsets.
-const LIVE: &str = "_linerate.live.";
+/// The prefix of the subjects of durable publications, which streams store.
+const STORED: &str = "_linerate.stored.";
+
+/// The prefix of the subjects on which streams republish what they have stored.
+const LIVE: &str = "_linerate.published.";
+
+/// The prefix of the subjects of the positions of durable channels.
+const POSITIONS: &str = "_linerate.positions.";
+
+/// The number of streams among which durable channels with the same options are distributed.
+///
+/// A stream is written by one thread of a server, and in a cluster it has one leader, so more
+/// streams use more cores and servers. Each costs about 75 KB of memory. A million channels are
+/// 62,500 in each stream, which servers search quickly. It is not configurable, because all nodes
+/// must agree.
+pub(super) const SHARDS: u8 = 16;
 
 /// The prefix of the subjects of values that nodes store for each other.
 const KEPT: &str = "_linerate.kept.";
@@ -173,9 +189,69 @@ impl Subjects {
     }
 }
 
-/// Returns the subject on which the stream of `subject` republishes its messages.
+/// Returns the shard of the channel with this subject.
+pub(super) fn shard(subject: &str) -> u8 {
+    Sha1::from(subject).digest().bytes()[0] % SHARDS
+}
+
+/// Returns the subject of the publications that the stream of `home` stores for a channel.
+pub(super) fn stored(home: Home, subject: &str) -> String {
+    format!("{STORED}{home}.{}.{subject}", shard(subject))
+}
+
+/// Returns the subject on which the publications of a durable channel are republished.
 pub(super) fn live(subject: &str) -> String {
-    format!("{LIVE}{subject}")
+    format!("{LIVE}{}.{subject}", shard(subject))
+}
+
+/// Returns the subject of the position of a channel.
+pub(super) fn position(subject: &str) -> String {
+    format!("{POSITIONS}{}.{subject}", shard(subject))
+}
+
+/// Returns the subject on which the publications of all durable channels are republished that a
+/// pattern matches.
+pub(super) fn live_pattern(pattern: &str) -> String {
+    format!("{LIVE}*.{pattern}")
+}
+
+/// Returns the channel's subject if `subject` is one on which publications are republished.
+pub(super) fn of_live(subject: &str) -> Option<&str> {
+    let (_, subject) = subject.strip_prefix(LIVE)?.split_once('.')?;
+    Some(subject)
+}
+
+/// The subjects of the streams of a shard, for channels with a prefix.
+pub(super) struct ShardSubjects<'a> {
+    pub(super) prefix: &'a str,
+    pub(super) shard: u8,
+}
+
+impl ShardSubjects<'_> {
+    /// Returns the subjects of what the stream of `home` stores.
+    pub(super) fn stored(&self, home: Home) -> String {
+        format!("{STORED}{home}.{}.{}>", self.shard, self.prefix)
+    }
+
+    /// Returns the subjects on which it is republished.
+    pub(super) fn live(&self) -> String {
+        format!("{LIVE}{}.{}>", self.shard, self.prefix)
+    }
+
+    /// Returns the subjects of positions.
+    pub(super) fn positions(&self) -> String {
+        format!("{POSITIONS}{}.{}>", self.shard, self.prefix)
+    }
+}
+
+/// Returns whether `subject` is what a stream of channels with `prefix` stores, of this version or
+/// of earlier ones, which had a stream for each channel.
+pub(super) fn is_stored(subject: &str, prefix: &str) -> bool {
+    let Some(of_shard) = subject.strip_prefix(STORED) else {
+        return subject.starts_with(prefix);
+    };
+    let channels = of_shard.splitn(3, '.').nth(2);
+    channels.and_then(|channels| channels.strip_suffix('>')) == Some(prefix)
 }
 
 /// Returns the name of the stream of `subject`: a readable part, and a digest that makes it unique.
@@ -239,7 +315,10 @@ mod tests {
     use linerate_hub::ChannelName;
     use proptest::prelude::*;
 
-    use super::{SubjectError, Subjects, is_pattern, live, stream};
+    use super::{
+        Home, SHARDS, ShardSubjects, SubjectError, Subjects, is_pattern, is_stored, live,
+        live_pattern, of_live, position, shard, stored, stream,
+    };
 
     fn channel(name: &str) -> ChannelName {
         ChannelName::new(name).unwrap()
@@ -325,7 +404,42 @@ mod tests {
             assert!(name.chars().all(is_legal), "{name}");
         }
         assert_ne!(stream("a.b"), stream("a-b"));
-        assert_eq!(live("a.b"), "_linerate.live.a.b");
+    }
+
+    #[test]
+    fn channels_are_distributed_among_shards_by_their_names() {
+        let mut channels = [0; SHARDS as usize];
+        for number in 0..16_000 {
+            channels[usize::from(shard(&format!("channel:{number}")))] += 1;
+        }
+        assert!(
+            channels.iter().all(|count| (800..1_200).contains(count)),
+            "{channels:?}"
+        );
+    }
+
+    #[test]
+    fn the_subjects_of_a_shard_match_those_of_its_channels() {
+        let home = Home::parse("100-60000").unwrap();
+        for (prefix, channel) in [("", "a.b"), ("one.", "one.a.b")] {
+            let shard = shard(channel);
+            let of_shard = ShardSubjects { prefix, shard };
+            for (all, one) in [
+                (of_shard.stored(home), stored(home, channel)),
+                (of_shard.live(), live(channel)),
+                (of_shard.positions(), position(channel)),
+            ] {
+                assert!(one.starts_with(all.strip_suffix('>').unwrap()), "{one}");
+                assert!(one.ends_with(channel), "{one}");
+            }
+            assert_eq!(of_live(&live(channel)), Some(channel));
+            let pattern = live_pattern(channel).replace('*', &shard.to_string());
+            assert_eq!(pattern, live(channel));
+            assert!(is_stored(&of_shard.stored(home), prefix));
+            assert!(!is_stored(&of_shard.stored(home), "two."));
+            assert!(is_stored(channel, prefix));
+        }
+        assert_eq!(of_live("news"), None);
     }
 
     /// Names made of characters that have a meaning to NATS or to us.
@@ -344,7 +458,8 @@ mod tests {
             "b",
             "ü",
             "linerate-",
-            "_linerate.live.",
+            "_linerate.published.",
+            "_linerate.stored.1-1.1.",
             "_linerate.control",
             "private:room",
         ];
@@ -371,6 +486,10 @@ mod tests {
             prop_assert_ne!(&of_a, &live(&of_b));
             prop_assert_eq!(a == b, of_a == of_b);
             prop_assert_eq!(a == b, stream(&of_a) == stream(&of_b));
+            let home = Home::parse("100-60000").unwrap();
+            prop_assert_eq!(a == b, stored(home, &of_a) == stored(home, &of_b));
+            prop_assert_eq!(a == b, position(&of_a) == position(&of_b));
+            prop_assert_ne!(&of_a, &stored(home, &of_b));
         }
     }
 }

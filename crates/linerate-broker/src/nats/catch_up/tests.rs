@@ -1,25 +1,25 @@
 use bytes::Bytes;
-use linerate_hub::{Epoch, Publication, StreamPosition, publication::PublicationBuilder};
+use linerate_hub::{Epoch, Publication, StreamPosition};
 
 use super::{Action, CatchUp, ChannelEvent, HELD_MAX, StreamContents};
 use crate::event::GapReason;
 
-fn message(offset: u64) -> PublicationBuilder {
+fn message(epoch: &str, offset: u64) -> Publication {
     Publication::build(Bytes::from(offset.to_string()))
+        .with_position(position(epoch, offset))
+        .finish()
+}
+
+fn position(epoch: &str, offset: u64) -> StreamPosition {
+    let epoch = Epoch::new(epoch);
+    StreamPosition { epoch, offset }
 }
 
 fn read(epoch: &str, offsets: std::ops::RangeInclusive<u64>) -> StreamContents {
-    let epoch = Epoch::new(epoch);
     let newest = *offsets.end();
-    let publication = |offset| {
-        let epoch = epoch.clone();
-        message(offset)
-            .with_position(StreamPosition { epoch, offset })
-            .finish()
-    };
-    let publications = offsets.map(publication).collect();
+    let publications = offsets.map(|offset| message(epoch, offset)).collect();
     StreamContents {
-        epoch,
+        epoch: Epoch::new(epoch),
         newest,
         publications,
     }
@@ -68,7 +68,7 @@ fn a_subscription_begins_where_the_stream_ends() {
     let (mut channel, mut out) = (CatchUp::new(None), Vec::new());
     for offset in 4..=7 {
         assert_eq!(
-            channel.handle_live(offset, message(offset), &mut out),
+            channel.handle_live(message("e", offset), &mut out),
             Action::Nothing
         );
     }
@@ -84,19 +84,19 @@ fn a_subscription_begins_where_the_stream_ends() {
 fn a_hole_is_filled_from_the_stream() {
     let (mut channel, mut out) = (delivered(2), Vec::new());
     assert_eq!(
-        channel.handle_live(3, message(3), &mut out),
+        channel.handle_live(message("e", 3), &mut out),
         Action::Nothing
     );
     assert_eq!(
-        channel.handle_live(6, message(6), &mut out),
+        channel.handle_live(message("e", 6), &mut out),
         Action::ReadStream
     );
     assert_eq!(
-        channel.handle_live(7, message(7), &mut out),
+        channel.handle_live(message("e", 7), &mut out),
         Action::Nothing
     );
     assert_eq!(
-        channel.handle_live(8, message(8), &mut out),
+        channel.handle_live(message("e", 8), &mut out),
         Action::Nothing
     );
     assert_eq!(
@@ -111,7 +111,7 @@ fn nothing_is_lost_or_repeated_after_a_reconnection() {
     let (mut channel, mut out) = (delivered(2), Vec::new());
     channel = relinked(&channel);
     assert_eq!(
-        channel.handle_live(5, message(5), &mut out),
+        channel.handle_live(message("e", 5), &mut out),
         Action::Nothing
     );
     assert_eq!(
@@ -119,7 +119,7 @@ fn nothing_is_lost_or_repeated_after_a_reconnection() {
         Action::Nothing
     );
     assert_eq!(
-        channel.handle_live(6, message(6), &mut out),
+        channel.handle_live(message("e", 6), &mut out),
         Action::Nothing
     );
     assert_eq!(told(&out), [3, 4, 5, 6]);
@@ -152,7 +152,7 @@ fn publications_that_the_stream_no_longer_holds_are_a_gap() {
         Action::Nothing
     );
     assert_eq!(
-        channel.handle_live(11, message(11), &mut out),
+        channel.handle_live(message("e", 11), &mut out),
         Action::Nothing
     );
     assert_eq!(told(&out), [0, 7, 8, 0, 11]);
@@ -163,11 +163,11 @@ fn another_incarnation_is_reported() {
     let (mut channel, mut out) = (delivered(9), Vec::new());
     channel = relinked(&channel);
     assert_eq!(
-        channel.handle_live(2, message(2), &mut out),
+        channel.handle_live(message("f", 2), &mut out),
         Action::Nothing
     );
     assert_eq!(
-        channel.handle_live(3, message(3), &mut out),
+        channel.handle_live(message("f", 3), &mut out),
         Action::Nothing
     );
     assert_eq!(
@@ -184,11 +184,11 @@ fn another_incarnation_is_reported() {
 fn a_stream_reset_during_a_connection_is_detected() {
     let (mut channel, mut out) = (delivered(2), Vec::new());
     assert_eq!(
-        channel.handle_live(3, message(3), &mut out),
+        channel.handle_live(message("e", 3), &mut out),
         Action::Nothing
     );
     assert_eq!(
-        channel.handle_live(1, message(1), &mut out),
+        channel.handle_live(message("f", 1), &mut out),
         Action::ReadStream
     );
     assert_eq!(
@@ -196,7 +196,7 @@ fn a_stream_reset_during_a_connection_is_detected() {
         Action::Nothing
     );
     assert_eq!(
-        channel.handle_live(2, message(2), &mut out),
+        channel.handle_live(message("f", 2), &mut out),
         Action::Nothing
     );
     assert_eq!(told(&out), [3, 0, 2]);
@@ -207,15 +207,19 @@ fn publications_of_an_ended_incarnation_are_not_awaited() {
     let (mut channel, mut out) = (delivered(9), Vec::new());
     channel = relinked(&channel);
     assert_eq!(
-        channel.handle_live(50, message(50), &mut out),
+        channel.handle_live(message("e", 50), &mut out),
         Action::Nothing
+    );
+    assert_eq!(
+        channel.handle_read(nothing_new("f", 0), &mut out),
+        Action::ReadStream
     );
     assert_eq!(
         channel.handle_read(nothing_new("f", 0), &mut out),
         Action::Nothing
     );
     assert_eq!(
-        channel.handle_live(1, message(1), &mut out),
+        channel.handle_live(message("f", 1), &mut out),
         Action::ReadStream
     );
     assert_eq!(
@@ -232,7 +236,7 @@ fn publications_that_do_not_fit_during_catch_up_are_read_later() {
     let newest = HELD_MAX as u64 + 5;
     for offset in 1..=newest {
         assert_eq!(
-            channel.handle_live(offset, message(offset), &mut out),
+            channel.handle_live(message("e", offset), &mut out),
             Action::Nothing
         );
     }
@@ -252,8 +256,34 @@ fn skipped_publications_are_not_a_hole() {
     let (mut channel, mut out) = (delivered(2), Vec::new());
     channel.skip(3);
     assert_eq!(
-        channel.handle_live(4, message(4), &mut out),
+        channel.handle_live(message("e", 4), &mut out),
         Action::Nothing
     );
     assert_eq!(told(&out), [4]);
+}
+
+#[test]
+fn an_epoch_that_another_node_begins_is_read() {
+    let (mut channel, mut out) = (delivered(2), Vec::new());
+    let same = channel.handle_position(position("e", 2), &mut out);
+    assert_eq!(same, Action::Nothing);
+    let other = channel.handle_position(position("f", 0), &mut out);
+    assert_eq!(other, Action::ReadStream);
+    let next = channel.handle_read(nothing_new("f", 0), &mut out);
+    assert_eq!(next, Action::Nothing);
+    let next = channel.handle_live(message("f", 1), &mut out);
+    assert_eq!(next, Action::Nothing);
+    assert_eq!(told(&out), [0, 1]);
+    assert!(is_reset(&out[0]));
+}
+
+#[test]
+fn an_epoch_that_begins_during_catch_up_is_read_afterwards() {
+    let (mut channel, mut out) = (delivered(2), Vec::new());
+    channel = relinked(&channel);
+    let next = channel.handle_position(position("f", 0), &mut out);
+    assert_eq!(next, Action::Nothing);
+    let next = channel.handle_read(nothing_new("e", 2), &mut out);
+    assert_eq!(next, Action::ReadStream);
+    assert!(out.is_empty());
 }

@@ -3,13 +3,13 @@
 use std::{fs, path::Path, time::Duration};
 
 use bytes::Bytes;
-use futures_util::TryStreamExt;
+use futures_util::{StreamExt, TryStreamExt};
 use linerate_broker::{BrokerError, BrokerOptions, GapReason, HistoryRequest, StreamOptions};
 use linerate_testkit::PATIENCE;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::NatsServer;
-use crate::contract::{DURABLE, Node, name, publish};
+use crate::contract::{DURABLE, Node, PLAIN, name, publish};
 
 async fn streams(server: &NatsServer) -> async_nats::jetstream::Context {
     async_nats::jetstream::new(async_nats::connect(server.url()).await.unwrap())
@@ -78,12 +78,11 @@ async fn g09_a_stream_that_went_back_in_time_gets_another_epoch() {
     fs::remove_dir_all(&streams).unwrap();
     copy_all(&copy, &streams);
     server.restart();
-    // Another client publishes as soon as the server is up.
-    let plain = async_nats::connect(server.url()).await.unwrap();
+    // Another node publishes as soon as the server is up.
+    let other = Node::of(&server).await;
     for _ in 0..5 {
-        plain.publish("durable", "other".into()).await.unwrap();
+        other.publish("durable", "other", DURABLE).await;
     }
-    plain.flush().await.unwrap();
     node.recorder.link(true).await;
     let gap = node.recorder.gap().await;
     assert_eq!(gap.reason, GapReason::StreamReset);
@@ -129,15 +128,17 @@ async fn values_stored_for_nodes_are_deleted_when_they_expire() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn streams_of_idle_channels_are_deleted() {
+async fn streams_of_options_that_are_not_used_are_deleted() {
     let Some(server) = NatsServer::start() else {
         return;
     };
     let streams = streams(&server).await;
-    for subject in ["theirs", "short", "long"] {
+    // Earlier versions had a stream for each channel.
+    for (name, description) in [("theirs", "x"), ("old", "linerate 0123456789abcdef")] {
         let config = async_nats::jetstream::stream::Config {
-            name: subject.to_owned(),
-            subjects: vec![format!("other.{subject}")],
+            name: name.to_owned(),
+            description: Some(description.to_owned()),
+            subjects: vec![format!("other.{name}")],
             ..Default::default()
         };
         streams.create_stream(config).await.unwrap();
@@ -151,33 +152,36 @@ async fn streams_of_idle_channels_are_deleted() {
     let node = Node::with(&server, options).await;
     node.publish("short", "x", short).await;
     node.publish("long", "x", DURABLE).await;
-    let names = async || -> Vec<String> {
-        let names = streams.stream_names();
-        names.try_collect().await.unwrap()
+    let has = async |part: &str| {
+        let names: Vec<String> = streams.stream_names().try_collect().await.unwrap();
+        names.iter().any(|name| name.contains(part))
     };
     let start = Instant::now();
-    while names().await.len() > 4 {
-        assert!(start.elapsed() < PATIENCE, "{:?}", names().await);
+    while has("stored-100-200-").await || has("old").await {
+        assert!(start.elapsed() < PATIENCE);
         sleep(Duration::from_millis(50)).await;
     }
-    let left = names().await;
-    assert!(
-        left.iter().any(|name| name.starts_with("linerate-long")),
-        "{left:?}"
-    );
+    assert!(has("stored-100-60000-").await);
+    assert!(has("theirs").await);
+    // It is created again.
+    node.publish("short", "y", short).await;
+    assert!(has("stored-100-200-").await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_subject_of_a_foreign_stream_is_refused() {
+async fn a_foreign_stream_with_our_subjects_is_refused() {
     let Some(server) = NatsServer::start() else {
         return;
     };
-    let config = async_nats::jetstream::stream::Config {
-        name: "THEIRS".to_owned(),
-        subjects: vec!["orders.>".to_owned()],
-        ..Default::default()
-    };
-    streams(&server).await.create_stream(config).await.unwrap();
+    let streams = streams(&server).await;
+    for (name, subject) in [("THEIRS", "orders.>"), ("OURS", "_linerate.>")] {
+        let config = async_nats::jetstream::stream::Config {
+            name: name.to_owned(),
+            subjects: vec![subject.to_owned()],
+            ..Default::default()
+        };
+        streams.create_stream(config).await.unwrap();
+    }
     let node = Node::of(&server).await;
     let channel = name("orders.new");
     let refused = node.broker.subscribe(&channel, DURABLE).await;
@@ -187,30 +191,151 @@ async fn a_subject_of_a_foreign_stream_is_refused() {
     assert!(reason.contains("overlap"), "{reason}");
     let refused = node.broker.publish(&channel, publish("x", DURABLE)).await;
     assert!(matches!(refused, Err(BrokerError::Refused { .. })));
-    // A refused request changes nothing.
-    node.subscribe("durable", DURABLE).await;
-    node.publish("durable", "x", DURABLE).await;
-    node.recorder.publications("durable", 1).await;
+    // A refused request changes nothing, and streams of applications may contain channels.
+    streams.delete_stream("OURS").await.unwrap();
+    node.subscribe("orders.new", DURABLE).await;
+    node.publish("orders.new", "x", DURABLE).await;
+    node.recorder.publications("orders.new", 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn any_nats_client_can_publish_in_a_durable_channel() {
+async fn nats_clients_and_patterns_receive_durable_publications() {
     let Some(server) = NatsServer::start() else {
         return;
     };
     let node = Node::of(&server).await;
-    node.subscribe("durable", DURABLE).await;
     let client = async_nats::connect(server.url()).await.unwrap();
-    let mut headers = async_nats::HeaderMap::new();
-    headers.insert("X-Trace", "1");
-    let sent = client
-        .publish_with_headers("durable", headers, "\0raw".into())
-        .await;
-    sent.unwrap();
-    client.publish("durable", "{}".into()).await.unwrap();
-    let received = node.recorder.publications("durable", 2).await;
-    assert_eq!(received[0].payload(), "\0raw");
-    assert_eq!(received[1].offset(), 2);
+    let mut live = client
+        .subscribe("_linerate.published.*.ticks.A")
+        .await
+        .unwrap();
+    client.flush().await.unwrap();
+    node.subscribe("ticks.*", PLAIN).await;
+    node.publish("ticks.A", "durable", DURABLE).await;
+    node.publish("ticks.B", "plain", PLAIN).await;
+    let received = node.recorder.publications("ticks.*", 2).await;
+    let sources: Vec<_> = received.iter().map(|one| one.source().unwrap()).collect();
+    assert!(sources.contains(&&name("ticks.A")) && sources.contains(&&name("ticks.B")));
+    let message = timeout(PATIENCE, live.next()).await.unwrap().unwrap();
+    assert_eq!(message.payload, "durable");
+    // What is published there by others is ignored.
+    node.subscribe("ticks.A", DURABLE).await;
+    for subject in [&message.subject[..], "ticks.A"] {
+        client
+            .publish(subject.to_owned(), "{}".into())
+            .await
+            .unwrap();
+    }
+    client.flush().await.unwrap();
+    node.publish("ticks.A", "more", DURABLE).await;
+    let received = node.recorder.publications("ticks.A", 1).await;
+    assert_eq!(
+        (received[0].offset(), &received[0].payload()[..]),
+        (2, &b"more"[..])
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn offsets_of_contending_nodes_have_no_holes() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let nodes = [Node::of(&server).await, Node::of(&server).await];
+    nodes[0].subscribe("durable", DURABLE).await;
+    let publishers = nodes.iter().enumerate().flat_map(|(number, node)| {
+        (0..8).map(move |_| async move {
+            let mut offsets = Vec::new();
+            for _ in 0..50 {
+                let payload = number.to_string();
+                let published = node.publish("durable", payload, DURABLE).await;
+                offsets.push(published.position.unwrap().offset);
+            }
+            offsets
+        })
+    });
+    let offsets = futures_util::future::join_all(publishers).await;
+    assert!(offsets.iter().all(|offsets| offsets.is_sorted()));
+    let mut offsets = offsets.concat();
+    offsets.sort_unstable();
+    assert_eq!(offsets, (1..=800).collect::<Vec<_>>());
+    let received = nodes[0].recorder.publications("durable", 800).await;
+    let received: Vec<_> = received.iter().map(|one| one.offset()).collect();
+    assert_eq!(received, offsets);
+    assert!(nodes[0].recorder.gaps().is_empty());
+    let all = HistoryRequest::default();
+    let channel = name("durable");
+    let history = nodes[1].broker.history(&channel, DURABLE, all);
+    let history = history.await.unwrap();
+    let stored: Vec<_> = history
+        .publications
+        .iter()
+        .map(|one| one.offset())
+        .collect();
+    assert_eq!(stored, (701..=800).collect::<Vec<_>>());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_nodes_continue_offsets_after_everything_has_expired_or_was_removed() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let ttl = Duration::from_secs(1);
+    let short = StreamOptions { ttl, ..DURABLE };
+    let (one, other) = (Node::of(&server).await, Node::of(&server).await);
+    for (channel, options) in [("expired", short), ("removed", DURABLE)] {
+        one.subscribe(channel, options).await;
+        for node in [&one, &other, &one] {
+            node.publish(channel, "before", options).await;
+        }
+    }
+    let removed = name("removed");
+    other
+        .broker
+        .remove_history(&removed, DURABLE)
+        .await
+        .unwrap();
+    sleep(ttl + Duration::from_millis(300)).await;
+    for (channel, options) in [("expired", short), ("removed", DURABLE)] {
+        let nodes = [&one, &other, &Node::of(&server).await];
+        for (node, offset) in nodes.into_iter().zip(4..) {
+            let published = node.publish(channel, "after", options).await;
+            assert_eq!(published.position.unwrap().offset, offset, "{channel}");
+        }
+        one.recorder.publications(channel, 6).await;
+    }
+    assert!(one.recorder.gaps().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_channel_moves_when_its_options_change() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let (one, other) = (Node::of(&server).await, Node::of(&server).await);
+    let size_max = 10;
+    let changed = StreamOptions {
+        size_max,
+        ..DURABLE
+    };
+    one.subscribe("durable", DURABLE).await;
+    let mut epochs = Vec::new();
+    for offset in [1, 3, 5, 7] {
+        for (node, options, offset) in [(&one, DURABLE, offset), (&other, changed, offset + 1)] {
+            let published = node.publish("durable", "x", options).await;
+            let position = published.position.unwrap();
+            assert_eq!(position.offset, offset);
+            epochs.push(position.epoch);
+        }
+    }
+    epochs.dedup();
+    assert_eq!(epochs.len(), 1);
+    one.recorder.publications("durable", 8).await;
+    let history = one
+        .broker
+        .history(&name("durable"), DURABLE, HistoryRequest::default())
+        .await
+        .unwrap();
+    assert_eq!(history.newest.offset, 8);
 }
 
 fn copy_all(from: &Path, to: &Path) {
@@ -227,15 +352,19 @@ fn copy_all(from: &Path, to: &Path) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn while_a_full_server_refuses_writes_so_are_probing_writes() {
-    let full = "accounts { A: { jetstream: { max_streams: 1, max_file: 1073741824, max_mem: 1048576 }, \
+    let full = "accounts { A: { jetstream: { max_streams: 2, max_file: 1073741824, max_mem: 1048576 }, \
                 users: [{user: a, password: a}] } }\nno_auth_user: a";
     let Some(server) = NatsServer::with(full) else {
         return;
     };
     let node = Node::of(&server).await;
     node.publish("first", "x", DURABLE).await;
+    let others = StreamOptions {
+        size_max: 5,
+        ..DURABLE
+    };
     let channel = name("second");
-    let published = node.broker.publish(&channel, publish("x", DURABLE)).await;
+    let published = node.broker.publish(&channel, publish("x", others)).await;
     assert!(published.is_err(), "{published:?}");
     assert!(node.broker.probe_write().await.is_err());
     delete_streams(&server).await;
