@@ -35,6 +35,9 @@ const MEASURED: Duration = Duration::from_secs(3);
 /// The number of channels in which is published at once.
 const CHANNELS_AT_ONCE: usize = 64;
 
+/// How often a history is read.
+const READS: u32 = 200;
+
 /// A node without subscribers.
 #[derive(Debug)]
 struct Node;
@@ -102,16 +105,39 @@ async fn main() -> Result<(), Box<dyn Error>> {
         per_channel(after.1.0, before.1.0),
         after.1.1 - before.1.1,
     );
+    for (name, stored, wanted) in [
+        ("channel:0", 1, 1),
+        ("rate-1-1", 100, 5),
+        ("rate-1-1", 100, 100),
+    ] {
+        let channel = ChannelName::new(name)?;
+        let milliseconds = read(&nodes[1], &channel, wanted).await?;
+        println!("the newest {wanted} of {stored} publications are read in {milliseconds:.3} ms");
+    }
+    Ok(())
+}
+
+/// Reads the newest publications of a channel again and again. Returns the time for each time, in
+/// milliseconds.
+async fn read(node: &Nats, channel: &ChannelName, wanted: u64) -> Result<f64, Box<dyn Error>> {
+    let newest = HistoryRequest {
+        limit: Some(0),
+        ..HistoryRequest::default()
+    };
+    let mut since = node.history(channel, OPTIONS, newest).await?.newest;
+    since.offset -= wanted;
     let started = Instant::now();
-    for number in 0..1_000 {
-        let channel = ChannelName::new(&format!("channel:{}", number % channels))?;
-        let history = nodes[1].history(&channel, OPTIONS, HistoryRequest::default());
-        if history.await?.publications.len() != 1 {
+    for _ in 0..READS {
+        let request = HistoryRequest {
+            since: Some(since.clone()),
+            ..HistoryRequest::default()
+        };
+        let history = node.history(channel, OPTIONS, request).await?;
+        if history.publications.len() as u64 != wanted {
             return Err("a history is not complete".into());
         }
     }
-    println!("a history: {:.3} ms", started.elapsed().as_secs_f64());
-    Ok(())
+    Ok(started.elapsed().as_secs_f64() * 1_000.0 / f64::from(READS))
 }
 
 async fn connect(url: &str) -> Result<Nats, Box<dyn Error>> {

@@ -4,7 +4,11 @@ use std::{ops::RangeInclusive, time::Duration};
 
 use async_nats::{
     HeaderMap,
-    jetstream::consumer::{AckPolicy, PullConsumer, pull},
+    header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE,
+    jetstream::{
+        consumer::{AckPolicy, PullConsumer, pull},
+        stream::Stream,
+    },
 };
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -15,7 +19,7 @@ use super::{
     errors::unavailable,
     home::DurableChannel,
     place::{ATTEMPTS_MAX, Place, contended},
-    streams::Streams,
+    streams::{Last, Streams},
     subject,
     wire::{self, Head},
 };
@@ -29,6 +33,9 @@ const READ_BYTES_MAX: usize = 64 << 20;
 
 /// The number of messages that are requested from a stream at once.
 const MESSAGES_AT_ONCE: usize = 1_000;
+
+/// The maximum number of messages that are read one by one, which is faster than a reader.
+const NEWEST_MAX: usize = 8;
 
 /// How long the server keeps a reader that this node does not end.
 const READER_TTL: Duration = Duration::from_secs(5);
@@ -85,8 +92,7 @@ impl Streams {
         let place = self.place(durable).await?;
         // Nothing else says where the channel was when everything is removed.
         let head = Head::of(place.position, place.home);
-        let before = &head.position;
-        self.record(durable, &head, place.position_sequence, before)
+        self.record_again(durable, &head, place.position_sequence)
             .await?;
         let stream = self.stream_of(durable, place.home);
         let stream = self.context.get_stream_no_info(stream).await;
@@ -158,16 +164,15 @@ impl Streams {
         if reading.range.is_empty() || place.last.sequence == 0 {
             return Ok(Some(Vec::new()));
         }
-        // The newest message is known, and often it is all that is wanted.
-        let newest = place.last.head.as_ref().filter(|head| head.count > 0);
-        let first = newest.map(|head| head.position.offset + 1 - head.count);
-        if first.is_some_and(|first| *reading.range.start() >= first) {
-            reading.add(&place.last.payload, &place.last.headers);
-            return Ok(Some(reading.publications));
-        }
         let stream = self.stream_of(durable, place.home);
         let stream = self.context.get_stream_no_info(stream).await;
         let stream = stream.map_err(|error| unavailable(&error))?;
+        if let Some(newest) = newest_messages(&stream, &place.last, *reading.range.start()).await {
+            for (headers, payload) in newest.iter().rev() {
+                reading.add(payload, headers);
+            }
+            return Ok(Some(reading.publications));
+        }
         let reader = pull::Config {
             filter_subject: subject::stored(place.home, &durable.subject),
             ack_policy: AckPolicy::None,
@@ -183,6 +188,31 @@ impl Streams {
         // A reader that cannot be deleted expires.
         _ = stream.delete_consumer(&reader.cached_info().name).await;
         Ok(is_complete?.then_some(reading.publications))
+    }
+}
+
+/// Returns the newest messages of a channel, from the last one back to the one with the publication
+/// `from`, or `None` if there are more than a few, or if one is missing.
+///
+/// A message names the one before it, because its publisher had to know it.
+async fn newest_messages(
+    stream: &Stream<()>,
+    last: &Last,
+    from: u64,
+) -> Option<Vec<(HeaderMap, Bytes)>> {
+    let mut messages = vec![(last.headers.clone(), last.payload.clone())];
+    loop {
+        let (headers, _) = messages.last()?;
+        let head = Head::parse(headers).filter(|head| head.count > 0)?;
+        if head.position.offset + 1 - head.count <= from {
+            return Some(messages);
+        }
+        if messages.len() == NEWEST_MAX {
+            return None;
+        }
+        let before = headers.get(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE)?.as_str();
+        let before = stream.direct_get(before.parse().ok()?).await.ok()?;
+        messages.push((before.headers, before.payload));
     }
 }
 

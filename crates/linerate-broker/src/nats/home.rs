@@ -20,7 +20,7 @@ pub(super) struct DurableChannel {
 pub(super) struct Home {
     /// The number of messages that are stored for each channel.
     pub(super) size_max: u64,
-    /// How long they are stored, in milliseconds; 0 for ever.
+    /// How long they are stored, in milliseconds; 0 means without a limit.
     ttl_ms: u64,
 }
 

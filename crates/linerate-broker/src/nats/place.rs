@@ -36,8 +36,8 @@ const MOVES_MAX: usize = 4;
 /// What became of a position.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Recorded {
-    /// The stream was deleted.
-    NoStream,
+    /// No position is stored any more, so it is unknown whether another node has published.
+    Lost,
     Stored {
         /// The number of the stored position, which is this one or a newer one.
         sequence: u64,
@@ -84,7 +84,7 @@ impl Streams {
         let Sent::Stored(_) = sent.await? else {
             return Ok(false);
         };
-        self.record(channel, &head, place.position_sequence, &place.position)
+        self.record_again(channel, &head, place.position_sequence)
             .await?;
         Ok(true)
     }
@@ -108,10 +108,13 @@ impl Streams {
                         was_before,
                     });
                 }
-                Sent::NoStream => return Ok(Recorded::NoStream),
+                Sent::NoStream => return Ok(Recorded::Lost),
                 Sent::Conflict => (),
             }
             let stored = self.last_position(channel).await?;
+            if stored.sequence == 0 && expected > 0 {
+                return Ok(Recorded::Lost);
+            }
             expected = stored.sequence;
             let position = stored.head.as_ref().map(|head| &head.position);
             was_before = position == Some(before);
@@ -123,6 +126,22 @@ impl Streams {
             }
         }
         Err(contended())
+    }
+
+    /// Stores the position of a channel as [`record`](Self::record) does, even if the position
+    /// before was lost. The channel must be known to have this position.
+    pub(super) async fn record_again(
+        &self,
+        channel: &DurableChannel,
+        head: &Head,
+        expected: u64,
+    ) -> Result<(), BrokerError> {
+        let before = &head.position;
+        if let Recorded::Lost = self.record(channel, head, expected, before).await? {
+            self.prepare(channel).await?;
+            self.record(channel, head, 0, before).await?;
+        }
+        Ok(())
     }
 
     /// Returns where a channel is, or `None` if another node has given it a position in the

@@ -113,9 +113,8 @@ impl Streams {
                     });
                     return Ok(Some(head.position));
                 }
-                (Sent::Stored(_), Recorded::NoStream) => {
-                    self.prepare(channel).await?;
-                    self.record(channel, &position, 0, &at.position).await?;
+                (Sent::Stored(_), Recorded::Lost) => {
+                    self.record_again(channel, &position, 0).await?;
                     return Ok(Some(head.position));
                 }
                 // The stored position is one that the channel does not have.

@@ -130,3 +130,117 @@ fn can_share(one: &Waiting, other: &Waiting) -> bool {
         && one.publish.idempotency_key.is_none()
         && other.publish.idempotency_key.is_none()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use linerate_hub::{ChannelName, Epoch, StreamPosition};
+    use tokio::{sync::oneshot, time::Instant};
+
+    use super::{BATCH_BYTES_MAX, CHANNELS_MAX, DurableChannel, Home, Queues, Tip, Waiting, wire};
+    use crate::{
+        broker::BrokerError,
+        request::{Publish, Published, StreamOptions},
+    };
+
+    type Answer = oneshot::Receiver<Result<Published, BrokerError>>;
+
+    const OPTIONS: StreamOptions = StreamOptions {
+        is_durable: true,
+        size_max: 10,
+        ttl: Duration::from_secs(60),
+    };
+
+    fn waiting(
+        channel: &str,
+        bytes: usize,
+        key: Option<&str>,
+        size_max: usize,
+    ) -> (Waiting, Answer) {
+        let (done, answer) = oneshot::channel();
+        let options = StreamOptions {
+            size_max,
+            ..OPTIONS
+        };
+        let durable = DurableChannel {
+            channel: ChannelName::new(channel).unwrap(),
+            subject: channel.to_owned(),
+            options,
+        };
+        let publish = Publish {
+            payload: vec![0; bytes].into(),
+            info: None,
+            tags: Vec::new(),
+            idempotency_key: key.map(str::to_owned),
+            options,
+        };
+        let waiting = Waiting {
+            durable,
+            publish,
+            done,
+        };
+        (waiting, answer)
+    }
+
+    fn tip() -> Option<Tip> {
+        let epoch = Epoch::new("e");
+        Some(Tip {
+            position: StreamPosition { epoch, offset: 1 },
+            home: Home::of(OPTIONS),
+            sequence: 1,
+            position_sequence: 1,
+            known: Instant::now(),
+        })
+    }
+
+    #[test]
+    fn publications_share_a_message_within_its_limits() {
+        let queues = Queues::default();
+        let large = BATCH_BYTES_MAX / 2;
+        let mut publications = vec![(1, None, 10); wire::PARTS_MAX + 1];
+        publications.extend([(1, Some("k"), 10), (1, None, 10), (1, None, 5)]);
+        publications.extend([(large, None, 5), (large, None, 5), (2 * large, None, 5)]);
+        let (mut queue, mut answers) = (None, Vec::new());
+        for (bytes, key, size_max) in publications {
+            let (waiting, answer) = waiting("a", bytes, key, size_max);
+            queue = queues.push(waiting).or(queue);
+            answers.push(answer);
+        }
+        let (queue, mut tip, mut sizes) = (queue.unwrap(), tip(), Vec::new());
+        while let Some(batch) = queue.next(usize::MAX, &mut tip) {
+            sizes.push(batch.len());
+        }
+        assert_eq!(sizes, [wire::PARTS_MAX, 1, 1, 1, 2, 1, 1]);
+        assert!(tip.is_none() && queue.take_tip().is_some());
+    }
+
+    #[test]
+    fn one_task_sends_and_skips_publishers_that_have_left() {
+        let queues = Queues::default();
+        let (first, _answer) = waiting("a", 1, None, 10);
+        let queue = queues.push(first).unwrap();
+        let (second, answer) = waiting("a", 1, None, 10);
+        assert!(queues.push(second).is_none());
+        drop(answer);
+        assert_eq!(queue.next(usize::MAX, &mut None).unwrap().len(), 1);
+        assert!(queue.next(usize::MAX, &mut None).is_none());
+        let (third, _answer) = waiting("a", 1, None, 10);
+        assert!(queues.push(third).is_some());
+    }
+
+    #[test]
+    fn channels_are_forgotten_unless_they_are_in_use() {
+        let queues = Queues::default();
+        let (busy, _answer) = waiting("busy", 1, None, 10);
+        assert!(queues.push(busy).is_some());
+        for number in 0..CHANNELS_MAX {
+            let (idle, _) = waiting(&number.to_string(), 1, None, 10);
+            let queue = queues.push(idle).unwrap();
+            assert!(queue.next(usize::MAX, &mut tip()).is_none());
+        }
+        assert_eq!(queues.channels.lock().unwrap().len(), 2);
+        let (again, _answer) = waiting("busy", 1, None, 10);
+        assert!(queues.push(again).is_none());
+    }
+}

@@ -35,7 +35,7 @@ const COMMANDS_MAX: usize = 1_024;
 /// The interval between checks of how much is waiting for the node.
 const BACKLOG_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The shortest and the longest interval between searches for streams of idle channels.
+/// The shortest and the longest interval between searches for streams that are not used.
 const SWEEP_INTERVAL: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60 * 60)];
 
 /// How long a server may take to send its greeting when we only check whether it is alive.
@@ -159,7 +159,7 @@ async fn watch(
     }
 }
 
-/// Deletes the streams of idle channels from time to time, at other times than other nodes.
+/// Deletes streams that are not used from time to time, at other times than other nodes.
 async fn sweep(shared: &NatsState, link: &Link) {
     let [shortest, longest] = SWEEP_INTERVAL;
     let interval = (shared.options.meta_ttl / 24).clamp(shortest, longest);
