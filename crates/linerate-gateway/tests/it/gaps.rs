@@ -3,6 +3,7 @@
 
 use linerate::Client;
 use serde_json::{Value, json};
+use tokio::net::TcpSocket;
 
 use crate::{
     streams::{Client as Stream, KINDS},
@@ -115,9 +116,14 @@ async fn an_sdk_that_reads_too_slowly_is_told_once_for_each_time_it_has_fallen_b
     let mut options = linerate::Options::default();
     options.recv_queue_bytes_max = 1;
     let stalling = Client::new().with_options(options);
-    let mut client = Json::open_as(&gateway, &stalling).await;
+    // The kernel would let the buffer of a client that has read quickly grow to tens of megabytes.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(64 << 10).unwrap();
+    let socket = socket.connect(gateway.address).await.unwrap();
+    let mut client = Json::open_over(&gateway, &stalling, socket).await;
     client.ask(r#"{"id":1,"connect":{}}"#).await;
     client.subscribe("a").await;
+    let mut other = gateway.raw(&Client::new(), "channel=a").await;
     let filler = "x".repeat(10_000);
     let (mut missed, mut told) = (0, 0);
     let mut next = 0..=0;
@@ -126,9 +132,11 @@ async fn an_sdk_that_reads_too_slowly_is_told_once_for_each_time_it_has_fallen_b
         for number in round * 2_000..(round + 1) * 2_000 {
             let payload = format!(r#"{{"n":{number},"x":"{filler}"}}"#);
             gateway.publish("a", &payload).await;
+            // What another client has received was also sent to this one, if there was room.
+            message(&mut other).await;
         }
         loop {
-            let push = client.next().await;
+            let push = in_time(client.next()).await;
             if let Some(number) = push["push"]["pub"]["data"]["n"].as_u64() {
                 assert!(next.contains(&number), "gaps are reported before {number}");
                 next = number + 1..=number + 1;

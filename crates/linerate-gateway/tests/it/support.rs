@@ -12,6 +12,7 @@ use linerate_gateway::{
 use linerate_hub::ChannelName;
 use linerate_testkit::PATIENCE;
 use serde_json::Value;
+use tokio::net::TcpStream;
 
 use crate::http::request;
 
@@ -141,7 +142,16 @@ impl Json {
 
     pub(crate) async fn open_as(gateway: &Gateway, client: &Client) -> Self {
         let url = gateway.url("/connection/websocket");
-        let ws = client.connect(&url).await.unwrap();
+        Self::on(client.connect(&url).await.unwrap())
+    }
+
+    /// Opens a connection over a socket that is connected to the gateway.
+    pub(crate) async fn open_over(gateway: &Gateway, client: &Client, socket: TcpStream) -> Self {
+        let url = gateway.url("/connection/websocket");
+        Self::on(client.connect_over(socket, &url).await.unwrap())
+    }
+
+    fn on(ws: WebSocket) -> Self {
         Self {
             ws,
             lines: Default::default(),
