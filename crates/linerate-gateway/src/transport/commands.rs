@@ -72,6 +72,7 @@ fn open_local(
         deflate: options.deflate,
         compressed: admitted.compressed(),
         messages: LocalMessages::Collected,
+        message_timeout: admitted.settings.config.client.message_timeout,
     };
     upgrade
         .with_options(options)

@@ -83,6 +83,7 @@ async fn open_local(
         deflate: options.deflate,
         compressed: admitted.compressed(),
         messages: LocalMessages::Discarded,
+        message_timeout: admitted.settings.config.client.message_timeout,
     };
     let wire = clients.wire(websocket.farewell);
     let key = wire.key();

@@ -36,7 +36,6 @@ pub(crate) struct LocalClients {
     alarm: Arc<Alarm>,
     counters: Arc<Counters>,
     worker: Arc<Worker>,
-    message_timeout: Duration,
 }
 
 impl LocalClients {
@@ -53,7 +52,6 @@ impl LocalClients {
         reactor.backlog_bytes_max = DATA_BYTES_MAX;
         // A client that reads nothing between two pings is considered gone.
         reactor.write_timeout = options.ping_interval * 2;
-        reactor.message_timeout = Some(options.message_timeout);
         let table = Table::new(LocalReactor::new(reactor)?, worker.accounts());
         Ok(Self {
             table: SendWrapper::new(RefCell::new(table)),
@@ -61,7 +59,6 @@ impl LocalClients {
             alarm: Arc::default(),
             counters,
             worker,
-            message_timeout: options.message_timeout,
         })
     }
 
@@ -232,7 +229,8 @@ impl LocalClients {
         let Some(mut session) = self.sessions.borrow_mut().take(key) else {
             return;
         };
-        let disconnect = session.running.end(late(self.message_timeout));
+        let message_timeout = self.table.borrow().message_timeout;
+        let disconnect = session.running.end(late(message_timeout));
         self.put_back(key, session, Some(disconnect));
     }
 

@@ -1,6 +1,6 @@
 //! The connections of a worker's clients on the reactor.
 
-use std::{io, sync::Arc};
+use std::{io, sync::Arc, time::Duration};
 
 use linerate::{Config, Deflate, Traffic, axum::TcpUpgrade};
 use linerate_budget::{Account, Share};
@@ -26,6 +26,8 @@ pub(super) struct Table {
     changed: Vec<usize>,
     /// The settings of the newest connections.
     config: Arc<Config>,
+    /// How long messages that begin now may take to arrive.
+    pub(super) message_timeout: Duration,
     backlogs: Share,
     messages: Share,
     messages_sent: u64,
@@ -52,6 +54,7 @@ impl Table {
             keys: Vec::new(),
             changed: Vec::new(),
             config: Arc::default(),
+            message_timeout: Duration::MAX,
             backlogs: accounts.backlogs.share(0),
             messages: accounts.messages.share(0),
             messages_sent: 0,
@@ -87,6 +90,10 @@ impl Table {
         if *self.config != options.config {
             self.config = Arc::new(options.config);
         }
+        // The configuration may have been reloaded.
+        self.message_timeout = options.message_timeout;
+        let message_timeout = Some(self.message_timeout);
+        self.reactor.set_message_timeout(message_timeout);
         let socket = upgrade.stream.into_std()?;
         let mut adoption = Adoption::new(socket, upgrade.request)
             .with_input(upgrade.input)
@@ -262,4 +269,5 @@ pub(in crate::transport) struct ConnectionOptions {
     /// The account that compressed blocks are charged to.
     pub(crate) compressed: Account,
     pub(crate) messages: LocalMessages,
+    pub(crate) message_timeout: Duration,
 }
