@@ -29,6 +29,7 @@
 mod admin;
 mod api;
 mod auth;
+mod channel_map;
 mod clock;
 pub mod config;
 mod filter;

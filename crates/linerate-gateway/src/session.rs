@@ -37,11 +37,10 @@ mod work;
 use std::{collections::VecDeque, mem, sync::Arc, time::Instant};
 
 use bytes::Bytes;
-use foldhash::fast::RandomState;
-use hashbrown::HashMap;
 use linerate_hub::{ChannelName, ClientId};
 
 use crate::auth::TokenId;
+use crate::channel_map::ChannelMap;
 use crate::protocol::{
     codes::{ClientError, Disconnect, Unsubscribe},
     command::{Command, Request},
@@ -77,7 +76,7 @@ pub(crate) struct Session {
     waiting: VecDeque<Job>,
     /// What each outstanding operation is for, in the order in which the operations were started.
     pending: VecDeque<Pending>,
-    subscriptions: HashMap<ChannelName, Subscription, RandomState>,
+    subscriptions: ChannelMap<Subscription>,
     budget: Budget,
     deadlines: Deadlines,
     /// The part of the ping interval after which the first ping is sent.
@@ -175,7 +174,7 @@ impl Session {
             stage: Stage::Fresh,
             waiting: VecDeque::new(),
             pending: VecDeque::new(),
-            subscriptions: HashMap::default(),
+            subscriptions: ChannelMap::default(),
             budget: Budget::new(options.commands_per_second_max, now),
             deadlines: Deadlines::new(options, now),
             ping_part,

@@ -1,7 +1,13 @@
 //! Presence: the clients in each channel.
 
+use std::{
+    borrow::Borrow,
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
+
 use foldhash::fast::RandomState;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use crate::{ChannelName, ClientInfo};
 
@@ -10,11 +16,14 @@ use crate::{ChannelName, ClientInfo};
 /// An entry exists from [`join`](Self::join) to [`leave`](Self::leave); nothing expires on its own.
 ///
 /// ```
+/// use std::sync::Arc;
+///
 /// use linerate_hub::{ChannelName, ClientInfo, presence::{Counts, Presence}};
 ///
 /// let room = ChannelName::new("room:7")?;
 /// let mut presence = Presence::default();
 /// let info = ClientInfo { user: "ada".into(), client: "c1".into(), ..ClientInfo::default() };
+/// let info = Arc::new(info);
 /// assert!(presence.join(room, info.clone()));
 /// assert_eq!(presence.counts("room:7"), Counts { clients: 1, users: 1 });
 /// assert_eq!(presence.leave("room:7", "c1"), Some(info));
@@ -27,10 +36,14 @@ pub struct Presence {
 
 #[derive(Debug, Default)]
 struct Members {
-    clients: HashMap<String, ClientInfo, RandomState>,
+    clients: HashSet<Member, RandomState>,
     /// The number of clients of each user.
     users: HashMap<String, usize, RandomState>,
 }
+
+/// A client, which is found by its ID.
+#[derive(Debug)]
+struct Member(Arc<ClientInfo>);
 
 /// The numbers of clients and users in a channel.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -43,11 +56,11 @@ pub struct Counts {
 
 impl Presence {
     /// Adds a client, or replaces its information; returns whether it is new in the channel.
-    pub fn join(&mut self, channel: ChannelName, info: ClientInfo) -> bool {
+    pub fn join(&mut self, channel: ChannelName, info: Arc<ClientInfo>) -> bool {
         let members = self.channels.entry(channel).or_default();
         *members.users.entry_ref(info.user.as_str()).or_default() += 1;
-        match members.clients.insert(info.client.clone(), info) {
-            Some(before) => {
+        match members.clients.replace(Member(info)) {
+            Some(Member(before)) => {
                 members.forget_user(&before.user);
                 false
             }
@@ -56,9 +69,9 @@ impl Presence {
     }
 
     /// Removes a client and returns its information, or `None` if it was not present.
-    pub fn leave(&mut self, channel: &str, client: &str) -> Option<ClientInfo> {
+    pub fn leave(&mut self, channel: &str, client: &str) -> Option<Arc<ClientInfo>> {
         let members = self.channels.get_mut(channel)?;
-        let info = members.clients.remove(client)?;
+        let Member(info) = members.clients.take(client)?;
         members.forget_user(&info.user);
         if members.clients.is_empty() {
             self.channels.remove(channel);
@@ -69,7 +82,7 @@ impl Presence {
     /// Returns the clients in a channel in no particular order.
     pub fn members(&self, channel: &str) -> impl Iterator<Item = &ClientInfo> {
         let members = self.channels.get(channel).into_iter();
-        members.flat_map(|members| members.clients.values())
+        members.flat_map(|members| members.clients.iter().map(|Member(info)| &**info))
     }
 
     /// Returns the channels in which clients are present, in no particular order.
@@ -87,6 +100,26 @@ impl Presence {
     }
 }
 
+impl Borrow<str> for Member {
+    fn borrow(&self) -> &str {
+        &self.0.client
+    }
+}
+
+impl Hash for Member {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.client.hash(state);
+    }
+}
+
+impl PartialEq for Member {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.client == other.0.client
+    }
+}
+
+impl Eq for Member {}
+
 impl Members {
     fn forget_user(&mut self, user: &str) {
         if let Some(clients) = self.users.get_mut(user) {
@@ -100,15 +133,17 @@ impl Members {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::{Counts, Presence};
     use crate::{ChannelName, ClientInfo};
 
-    fn info(user: &str, client: &str) -> ClientInfo {
-        ClientInfo {
+    fn info(user: &str, client: &str) -> Arc<ClientInfo> {
+        Arc::new(ClientInfo {
             user: user.to_owned(),
             client: client.to_owned(),
             ..ClientInfo::default()
-        }
+        })
     }
 
     fn joined(members: &[(&str, &str)]) -> Presence {
@@ -147,7 +182,7 @@ mod tests {
         );
         assert_eq!(
             presence.members("a").collect::<Vec<_>>(),
-            [&info("bob", "1")]
+            [&*info("bob", "1")]
         );
     }
 

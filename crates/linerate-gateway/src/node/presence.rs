@@ -80,11 +80,11 @@ impl Presence {
     }
 
     /// Records that a client has joined a channel.
-    pub(super) fn came(&self, channel: ChannelName, info: &ClientInfo, is_announced: bool) {
+    pub(super) fn came(&self, channel: ChannelName, info: &Arc<ClientInfo>, is_announced: bool) {
         self.here.lock().join(channel.clone(), info.clone());
         let change = PresenceChange {
             channel,
-            info: info.clone(),
+            info: ClientInfo::clone(info),
             is_present: true,
         };
         self.record(change, is_announced);
@@ -98,7 +98,7 @@ impl Presence {
         self.here.lock().leave(channel.as_str(), &info.client);
         let change = PresenceChange {
             channel,
-            info: *info,
+            info: Arc::unwrap_or_clone(info),
             is_present: false,
         };
         self.record(change, member.is_announced);

@@ -13,6 +13,7 @@ use super::{
     outlet::{Connection, Outlet},
     waiting::WaitingClients,
 };
+use crate::channel_map::ChannelMap;
 
 /// The state of a worker.
 pub(crate) struct Shard {
@@ -32,7 +33,7 @@ pub(crate) struct Client {
     /// Shared with the session of the client.
     pub(crate) connection: Arc<Connection>,
     pub(crate) outlet: Arc<dyn Outlet>,
-    pub(crate) channels: HashMap<ChannelName, Member, RandomState>,
+    pub(crate) channels: ChannelMap<Member>,
 }
 
 /// The worker's state for a subscription, in addition to the hub's.
@@ -41,7 +42,7 @@ pub(crate) struct Member {
     /// The ID of the subscription in the hub.
     pub(crate) subscription: SubscriptionId,
     /// The presence information, if the client is listed as present.
-    pub(crate) presence: Option<Box<ClientInfo>>,
+    pub(crate) presence: Option<Arc<ClientInfo>>,
     /// True if other clients are told when this one joins and leaves.
     pub(crate) is_announced: bool,
     /// The part of the memory account that the subscription uses.

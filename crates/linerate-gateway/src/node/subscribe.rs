@@ -222,7 +222,7 @@ impl Worker {
         let (Some(member), Some(local)) = (member, shard.channels.get_mut(channel)) else {
             return Err(SubscribeError::Gone);
         };
-        member.presence = subscribe.presence.clone().map(Box::new);
+        member.presence = subscribe.presence.clone();
         member.is_announced = subscribe.is_announced;
         let footprint = footprint(channel, member.presence.as_deref());
         member.share.set(footprint);

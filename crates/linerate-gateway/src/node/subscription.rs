@@ -1,5 +1,7 @@
 //! The parameters of a subscription.
 
+use std::sync::Arc;
+
 use linerate_broker::StreamOptions;
 use linerate_hub::{ChannelName, ChannelOptions, ClientInfo, StreamPosition, SubscriptionOptions};
 
@@ -19,7 +21,7 @@ pub(crate) struct Subscribe {
     /// How missed publications reach the client.
     pub recovery: Recovery,
     /// The presence information of the client in the channel; `None` if it is not to be listed.
-    pub presence: Option<ClientInfo>,
+    pub presence: Option<Arc<ClientInfo>>,
     /// True if other clients are told of `presence`, if they ask for it.
     pub is_announced: bool,
     /// True if the client is told who joins and leaves.

@@ -539,12 +539,12 @@ pub(crate) fn subscription(name: &str) -> Subscribe {
 
 pub(crate) fn present(name: &str, user: &str, client: &str) -> Subscribe {
     Subscribe {
-        presence: Some(ClientInfo {
+        presence: Some(Arc::new(ClientInfo {
             user: user.to_owned(),
             client: client.to_owned(),
             connection: None,
             channel: None,
-        }),
+        })),
         is_announced: true,
         follows: true,
         ..subscription(name)

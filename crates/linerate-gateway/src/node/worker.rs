@@ -2,7 +2,6 @@
 
 use std::{fmt, sync::Arc};
 
-use hashbrown::HashMap;
 use linerate_hub::{ChannelName, ClientId, SubscriptionId, hub::IsChannelEmpty};
 
 use parking_lot::{Mutex, MutexGuard};
@@ -14,7 +13,7 @@ use super::{
     outlet::{Connection, Notice, Outlet},
     shard::{Client, Shard},
 };
-use crate::protocol::codes::Disconnect;
+use crate::{channel_map::ChannelMap, protocol::codes::Disconnect};
 
 /// A worker of a [`Node`], used only on its own thread.
 ///
@@ -68,7 +67,7 @@ impl Worker {
         let client = Client {
             connection: connection.into(),
             outlet,
-            channels: HashMap::default(),
+            channels: ChannelMap::default(),
         };
         let connection = &client.connection;
         let counts = &self.node.counts;

@@ -184,8 +184,10 @@ impl FixedSession {
         let after: Vec<ChannelName> = granted.subscriptions.iter().filter_map(is_after).collect();
         let standings =
             context.subscribe_all(&granted.identity, member.id(), granted.subscriptions);
-        let (mut channels, mut unrecovered) = (Vec::new(), Vec::new());
-        for (channel, standing) in standings.await? {
+        let standings = standings.await?;
+        let mut channels = Vec::with_capacity(standings.len());
+        let mut unrecovered = Vec::new();
+        for (channel, standing) in standings {
             let recovery = standing.subscribed.recovery;
             let is_recovered = recovery.map_or(!after.contains(&channel), |one| one.is_recovered);
             if !is_recovered {

@@ -182,7 +182,7 @@ impl Machine {
         let session = Session::new(context, commands, String::new(), clock::now(), 0.5);
         let runtime = SessionRuntime::new(session, worker, outlet, commands);
         let (sender, input) = mpsc::unbounded_channel();
-        tokio::spawn(runtime.run(Commands(input)));
+        tokio::spawn(Box::new(runtime).run(Commands(input)));
         self.is_due = true;
         sender
     }

@@ -179,7 +179,7 @@ fn start(
     commands: &'static Commands,
     wire: impl Wire,
     name: String,
-) -> (SessionRuntime, Option<ConnectionGuard>) {
+) -> (Box<SessionRuntime>, Option<ConnectionGuard>) {
     let connection = admitted.connection(dialect);
     let bytes_max = admitted.settings.config.client.queue_bytes_max;
     let gate = admitted.endpoints.gate(dialect);
@@ -193,7 +193,7 @@ fn start(
     };
     let session = Session::new(context, commands, name, now(), rand::random());
     let runtime = SessionRuntime::new(session, worker, outlet, commands);
-    (runtime, admitted.guard)
+    (Box::new(runtime), admitted.guard)
 }
 
 /// Returns the commands in the query of a request.

@@ -45,7 +45,7 @@ pub(crate) struct StreamInput {
 /// A session of a client that sends commands, with everything it needs to run.
 #[derive(Debug)]
 pub(crate) struct SessionRuntime {
-    session: Box<Session>,
+    session: Session,
     worker: Arc<Worker>,
     outlet: Arc<ClientOutlet>,
     commands: &'static Commands,
@@ -74,8 +74,7 @@ impl SessionRuntime {
     ) -> Self {
         let waiting = worker.expect(&outlet);
         Self {
-            // Boxed, so that moving it into a task does not double the size of the task.
-            session: Box::new(session),
+            session,
             worker,
             outlet,
             commands,
@@ -86,7 +85,9 @@ impl SessionRuntime {
     }
 
     /// Runs the session in a task until it ends or the client disconnects.
-    pub(crate) async fn run(mut self, mut input: impl Input) {
+    ///
+    /// Boxed, so that moving it into a task does not double the size of the task.
+    pub(crate) async fn run(mut self: Box<Self>, mut input: impl Input) {
         let mut sleep = pin!(tokio::time::sleep(Duration::ZERO));
         loop {
             if let Some(disconnect) = self.advance() {

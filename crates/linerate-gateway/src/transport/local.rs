@@ -239,7 +239,7 @@ impl LocalClients {
     }
 
     /// Puts a session back that was handled, or ends it.
-    fn put_back(&self, key: usize, session: Box<LocalSession>, disconnect: Option<Disconnect>) {
+    fn put_back(&self, key: usize, session: LocalSession, disconnect: Option<Disconnect>) {
         match disconnect {
             None => {
                 let wants_input = session.running.wants_input();

@@ -6,8 +6,6 @@ mod tests;
 use std::{collections::VecDeque, fmt, mem, task::Poll};
 
 use bytes::Bytes;
-use foldhash::fast::RandomState;
-use hashbrown::HashMap;
 use linerate_budget::{Account, Share};
 use linerate_hub::{ChannelName, Gap};
 use parking_lot::Mutex;
@@ -15,6 +13,7 @@ use tokio::sync::Notify;
 
 use super::wire::Wire;
 use crate::{
+    channel_map::ChannelMap,
     node::{Notice, Outlet},
     protocol::{Block, Transmit, codes::Disconnect, dialect::GapNotice},
     session::{Event, SessionOutlet},
@@ -50,7 +49,7 @@ struct State {
     share: Share,
     events: VecDeque<Event>,
     /// The IDs of channels, for protocols that report gaps by ID.
-    channel_ids: HashMap<ChannelName, u32, RandomState>,
+    channel_ids: ChannelMap<u32>,
     /// True while data is held back because the client must receive something else first.
     is_held: bool,
     /// True if the worker or the session waits for room.

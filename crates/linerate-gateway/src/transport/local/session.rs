@@ -8,7 +8,7 @@ use crate::{protocol::codes::Disconnect, server::ConnectionGuard};
 /// A session that is not run in a task of its own.
 pub(in crate::transport) enum Running {
     /// Of a client that sends commands.
-    Commands(SessionRuntime),
+    Commands(Box<SessionRuntime>),
     /// Of a client whose subscriptions are in the URL.
     Fixed(Box<RunningSession>),
 }
@@ -24,7 +24,7 @@ pub(super) struct LocalSession {
 /// The sessions of the clients, by their keys.
 #[derive(Default)]
 pub(super) struct Sessions {
-    sessions: Vec<Option<Box<LocalSession>>>,
+    sessions: Vec<Option<LocalSession>>,
     /// When sessions have to be handled, even if nothing happens before.
     deadlines: BTreeSet<(Instant, usize)>,
 }
@@ -108,16 +108,16 @@ impl Sessions {
             due: None,
             _guard: guard,
         };
-        self.put_back(key, Box::new(session));
+        self.put_back(key, session);
     }
 
     /// Takes a session out to handle it.
-    pub(super) fn take(&mut self, key: usize) -> Option<Box<LocalSession>> {
+    pub(super) fn take(&mut self, key: usize) -> Option<LocalSession> {
         self.sessions.get_mut(key)?.take()
     }
 
     /// Puts a session back that was taken out, and updates its deadline.
-    pub(super) fn put_back(&mut self, key: usize, mut session: Box<LocalSession>) {
+    pub(super) fn put_back(&mut self, key: usize, mut session: LocalSession) {
         let due = session.running.poll_timeout();
         if due != session.due {
             self.forget(key, &session);
@@ -134,7 +134,7 @@ impl Sessions {
         }
     }
 
-    pub(super) fn remove(&mut self, key: usize) -> Option<Box<LocalSession>> {
+    pub(super) fn remove(&mut self, key: usize) -> Option<LocalSession> {
         let session = self.take(key)?;
         self.forget(key, &session);
         Some(session)
