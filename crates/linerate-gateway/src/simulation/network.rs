@@ -31,7 +31,8 @@ pub(super) struct Network {
     pub(super) isolated: Option<usize>,
     /// The server of each shard that nodes should use.
     pub(super) primaries: Vec<usize>,
-    /// The servers that accept connections.
+    /// The servers that accept connections: primaries that run, and former ones that have not
+    /// noticed that they were replaced.
     pub(super) serving: BTreeSet<usize>,
     rng: Rng,
     sent: u64,
@@ -57,7 +58,7 @@ impl Network {
         Self {
             now: 0,
             nodes: Vec::new(),
-            serving: (0..servers.len()).collect(),
+            serving: primaries.iter().copied().collect(),
             servers,
             isolated: None,
             primaries,
@@ -144,4 +145,20 @@ impl Network {
         let is_split = (self.isolated == Some(node.zone)) != (self.isolated == Some(server.zone));
         !node.is_cut_off && !server.is_cut_off && !is_split
     }
+}
+
+#[test]
+fn copies_accept_no_connections() {
+    let place = Place {
+        zone: 0,
+        is_cut_off: false,
+    };
+    let mut network = Network::new(1, vec![place; 2], vec![0]);
+    network.nodes.push(place);
+    let dial = |network: &mut Network| network.dial(0, 0).map(|it| it.server);
+    assert_eq!(dial(&mut network), Some(0));
+    network.servers[0].is_cut_off = true;
+    assert_eq!(dial(&mut network), None);
+    network.serving.insert(1);
+    assert_eq!(dial(&mut network), Some(1));
 }

@@ -199,6 +199,10 @@ impl World {
         if self.stopped.iter().any(|(stopped, _)| *stopped == new) {
             return;
         }
+        // A primary that has not noticed that it was replaced is not a copy of the other one.
+        if self.network.lock().serving.contains(&new) {
+            return;
+        }
         self.seen.failovers += 1;
         self.runs += 1;
         let [old_server, new_server] = self
