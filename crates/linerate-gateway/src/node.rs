@@ -40,6 +40,7 @@ mod subscribe;
 mod subscription;
 mod tally;
 mod timeline;
+mod trail;
 mod turn;
 mod waiting;
 mod worker;
@@ -91,6 +92,7 @@ pub(crate) use subscription::{Recovery, StartPosition, Subscribe};
 use tally::Tallies;
 pub(crate) use tally::Tally;
 pub(crate) use timeline::{Change, Entry};
+pub(crate) use trail::Trail;
 pub(crate) use worker::{WaitingClient, Worker};
 
 /// The fan-out of a worker.

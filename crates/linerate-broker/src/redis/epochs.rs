@@ -3,7 +3,8 @@
 //! A script begins an epoch by removing the stream of the previous one. Everything in the stream of
 //! an epoch was therefore published after the epoch began, and a subscriber that was still in an
 //! earlier epoch at that time has seen none of it. That a node has seen one epoch before the other
-//! proves which of the two is earlier.
+//! proves which of the two is earlier, unless two servers were masters at the same time. What a
+//! client has seen of the later epoch on other nodes is not known here; its position names it.
 
 use std::{collections::VecDeque, sync::Mutex};
 

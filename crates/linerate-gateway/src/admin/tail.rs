@@ -26,7 +26,7 @@ use tokio::sync::{Notify, mpsc};
 use super::{AdminState, Administrator, bad_request, channel_name, milliseconds, query, view};
 use crate::{
     api::Refusal,
-    node::{Connection, Notice, Outlet, Recovery, StartPosition, Subscribe, Worker},
+    node::{Connection, Notice, Outlet, Recovery, StartPosition, Subscribe, Trail, Worker},
     protocol::{Block, Transmit},
 };
 
@@ -114,6 +114,7 @@ pub(super) async fn open(
         },
         options: SubscriptionOptions::new(node.tail_encoding),
         from: StartPosition::Live,
+        trail: Trail::default(),
         recovery: Recovery::Reply {
             publications_max: 0,
         },

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     auth::{Revocation, Target},
-    node::{ConnectionSelector, Node, seconds_now},
+    node::{ConnectionSelector, Node, Trail, seconds_now},
     protocol::codes::{Disconnect, Unsubscribe},
 };
 
@@ -173,9 +173,10 @@ async fn history(node: &Arc<Node>, request: request::History) -> Answer {
     let channel = ChannelName::new(&request.channel)?;
     let stream = node.namespaces.current().options(&channel).stream();
     let limit = usize::try_from(request.limit).unwrap_or(PUBLICATIONS_MAX);
-    let since = request.since.map(|since| StreamPosition {
-        epoch: Epoch::new(&since.epoch),
-        offset: since.offset,
+    let since = request.since.map(|since| {
+        let epoch = Epoch::new(&since.epoch);
+        let offset = since.offset;
+        Trail::split(&StreamPosition { epoch, offset }).0
     });
     let asked = HistoryRequest {
         since: since.clone(),

@@ -15,7 +15,8 @@ pub(super) struct Recovered {
     /// The position after which live publications follow, once the subscriber has received all of
     /// this.
     pub(super) newest: Option<StreamPosition>,
-    /// The position that the reply reports; what is streamed follows it.
+    /// The position that the reply reports, with the trail of the client; what is streamed follows
+    /// it.
     pub(super) position: Option<StreamPosition>,
     pub(super) is_complete: bool,
     pub(super) replied: Vec<Publication>,
@@ -35,16 +36,21 @@ impl Recovered {
             subscribe.recovery;
         let epoch = history.newest.epoch.clone();
         let mut recovered = Self {
-            newest: Some(history.newest.clone()),
-            position: Some(history.newest),
+            position: Some(StreamPosition {
+                epoch: subscribe.trail.told(&epoch),
+                ..history.newest
+            }),
+            newest: Some(history.newest),
             ..Self::default()
         };
         let StartPosition::After(since) = &subscribe.from else {
             return recovered;
         };
         // If part of the same epoch is missing, recover nothing; the client can request the rest
-        // itself. If the epoch was replaced, the new epoch holds everything that there is.
-        let is_next = !history.is_contiguous && since.epoch != epoch;
+        // itself. If the epoch was replaced, the new epoch holds everything that there is, unless
+        // the client has been in that epoch before.
+        let is_next =
+            !history.is_contiguous && since.epoch != epoch && !subscribe.trail.contains(&epoch);
         if !(history.is_contiguous || is_next) || history.publications.len() > publications_max {
             return recovered;
         }
@@ -100,7 +106,7 @@ mod tests {
     use linerate_hub::Epoch;
 
     use super::*;
-    use crate::node::tests::subscription;
+    use crate::node::{Trail, tests::subscription};
 
     fn publications(count: usize) -> Vec<Publication> {
         let payload = "x".repeat(100 - FIELDS_BYTES);
@@ -158,6 +164,31 @@ mod tests {
             assert_eq!(recovered.replied.len(), replied);
             assert_eq!(recovered.streamed.len(), 3 - replied);
             assert_eq!(recovered.position.unwrap().offset, replied as u64);
+        }
+    }
+
+    #[test]
+    fn an_epoch_in_which_the_client_has_been_is_not_given_out_again() {
+        let position = StreamPosition {
+            epoch: Epoch::new("e~f"),
+            offset: 9,
+        };
+        let (since, trail) = Trail::split(&position);
+        let subscribe = Subscribe {
+            from: StartPosition::After(since),
+            trail,
+            recovery: Recovery::Stream {
+                publications_max: 3,
+            },
+            ..subscription("a")
+        };
+        for (epoch, streamed, told) in [("f", 0, "f~e"), ("g", 3, "g~e~f")] {
+            let history = of_epoch(epoch, false);
+            let recovered = Recovered::new(&subscribe, Some(history), 1_000);
+            assert!(!recovered.is_complete);
+            assert_eq!(recovered.streamed.len(), streamed);
+            assert_eq!(recovered.position.unwrap().epoch.as_str(), told);
+            assert_eq!(recovered.newest.unwrap().epoch.as_str(), epoch);
         }
     }
 

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use linerate_broker::StreamOptions;
 use linerate_hub::{ChannelName, ChannelOptions, ClientInfo, StreamPosition, SubscriptionOptions};
 
+use super::Trail;
+
 /// The parameters of a subscription.
 #[derive(Clone, Debug)]
 pub(crate) struct Subscribe {
@@ -18,6 +20,8 @@ pub(crate) struct Subscribe {
     pub options: SubscriptionOptions,
     /// Where the subscription begins.
     pub from: StartPosition,
+    /// The epochs in which the client has been. Their streams are not delivered again.
+    pub trail: Trail,
     /// How missed publications reach the client.
     pub recovery: Recovery,
     /// The presence information of the client in the channel; `None` if it is not to be listed.

@@ -32,7 +32,7 @@ use tokio::{runtime::Handle, sync::Notify, time::timeout};
 
 use super::{
     Connection, Dispatcher, Node, NodeOptions, Notice, Outlet, Recovery, StartPosition, Subscribe,
-    Worker,
+    Trail, Worker,
 };
 use crate::{
     admin::TailEncoding,
@@ -528,6 +528,7 @@ pub(crate) fn subscription(name: &str) -> Subscribe {
         ring: ChannelOptions::default(),
         options: SubscriptionOptions::new(EncodingId(0)),
         from: StartPosition::Live,
+        trail: Trail::default(),
         recovery: Recovery::Reply {
             publications_max: 100,
         },

@@ -68,8 +68,16 @@ impl Requester<'_> {
         let has_presence = overrides.presence.unwrap_or(options.presence);
         let has_join_leave = overrides.join_leave.unwrap_or(options.join_leave);
         let info = claims.and_then(|claims| claims.info.clone());
+        let mut trail = node::Trail::default();
         let from = match &wanted.recover {
-            Some(position) if is_recoverable => node::StartPosition::After(position.clone()),
+            Some(position) if is_recoverable => {
+                let (since, named) = node::Trail::split(position);
+                // Other channels have epochs of each node, which no other node has.
+                if options.durable {
+                    trail = named;
+                }
+                node::StartPosition::After(since)
+            }
             _ if is_positioned || is_recoverable => node::StartPosition::Newest,
             _ => node::StartPosition::Live,
         };
@@ -87,6 +95,7 @@ impl Requester<'_> {
                 ..delivery
             },
             from,
+            trail,
             recovery: self.recovery(options),
             presence: has_presence.then(|| Arc::new(self.identity.to_info(info.clone()))),
             is_announced: has_presence && has_join_leave,

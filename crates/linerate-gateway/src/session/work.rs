@@ -14,7 +14,7 @@ use super::{
 use crate::{
     auth::{ConnectionClaims, SubscriptionClaims},
     clock::now,
-    node::{Connection, Prepared, SubscribeError, fitting, weight},
+    node::{Connection, Prepared, SubscribeError, Trail, fitting, weight},
     protocol::{
         codes::ClientError,
         command::{self, Connect},
@@ -234,9 +234,10 @@ impl Context {
         wanted: command::History,
     ) -> Result<Answer, ClientError> {
         let stream = self.gate.shared.settings().channel(&channel).stream();
-        let since_epoch = wanted.since.as_ref().map(|since| since.epoch.clone());
+        let since = wanted.since.map(|since| Trail::split(&since).0);
+        let since_epoch = since.as_ref().map(|since| since.epoch.clone());
         let request = HistoryRequest {
-            since: wanted.since,
+            since,
             limit: wanted.limit,
             is_reverse: wanted.is_reverse,
         };

@@ -50,6 +50,14 @@ enum Kind {
     Redis,
 }
 
+/// What happens to a world.
+#[derive(Clone, Copy, Debug)]
+enum Mix {
+    Everything,
+    /// Partitions and failovers, between which clients have the time to move to other nodes.
+    TwoMasters,
+}
+
 /// A place for a node.
 #[derive(Debug)]
 struct Slot {
@@ -69,6 +77,7 @@ pub(super) struct World {
     rng: Rng,
     scale: Scale,
     kind: Kind,
+    mix: Mix,
     now: u64,
     network: SharedNetwork,
     servers: Vec<Server>,
@@ -133,6 +142,15 @@ impl World {
         Self::with_scale(seed, Scale::of(seed), environment)
     }
 
+    /// Creates a world in which Redis often has two masters at once.
+    pub(super) fn with_two_masters(seed: u64, environment: &Arc<SessionEnvironment>) -> Self {
+        Self {
+            kind: Kind::Redis,
+            mix: Mix::TwoMasters,
+            ..Self::new(seed, environment)
+        }
+    }
+
     /// Creates a world to [measure](Self::measure).
     pub(super) fn medium(environment: &Arc<SessionEnvironment>) -> Self {
         Self::with_scale(0, Scale::MEDIUM, environment)
@@ -177,6 +195,7 @@ impl World {
         let servers = (0..scale.shards * COPIES).map(|server| Server::new(server as u64 + 1));
         Self {
             kind: *rng.pick(&[Kind::Nats, Kind::Redis]),
+            mix: Mix::Everything,
             now: 0,
             network: Arc::new(Mutex::new(network)),
             runs: (scale.shards * COPIES) as u64,
@@ -199,9 +218,10 @@ impl World {
         self.pass(1_000);
         for _ in 0..self.scale.steps {
             self.step();
-            let wait = match self.rng.below(50) {
-                0 => 8_000,
-                _ => 20,
+            let wait = match (self.rng.below(50), self.mix) {
+                (0, _) => 8_000,
+                (_, Mix::Everything) => 20,
+                (_, Mix::TwoMasters) => 1_500,
             };
             let wait = 1 + self.rng.below(wait) as u64;
             self.pass(wait);

@@ -1,11 +1,29 @@
 //! What happens to the simulated world: publications, and faults of nodes, servers, networks and
 //! clients.
 
-use super::{Kind, Message, Packet, RECONNECT_MAX_MS, World, ZONES};
+use super::{Kind, Message, Mix, Packet, RECONNECT_MAX_MS, World, ZONES};
 
 impl World {
     /// Lets a random thing happen.
     pub(super) fn step(&mut self) {
+        match self.mix {
+            Mix::Everything => self.step_of_everything(),
+            Mix::TwoMasters => self.step_with_two_masters(),
+        }
+    }
+
+    fn step_with_two_masters(&mut self) {
+        match self.rng.below(100) {
+            0..50 => self.publish(),
+            50..70 => self.leave(),
+            70..76 => self.fail_over(),
+            76..82 => self.isolate_zone(),
+            82..88 => self.end_partitions(),
+            _ => {}
+        }
+    }
+
+    fn step_of_everything(&mut self) {
         match self.rng.below(100) {
             0..40 => self.publish(),
             40..45 => self.publish_through_a_node(),
