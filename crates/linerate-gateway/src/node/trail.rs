@@ -43,8 +43,11 @@ impl Trail {
 
     /// Returns the epoch that the client is told once it is in `epoch`.
     pub(super) fn told(&self, epoch: &Epoch) -> Epoch {
+        let mut former = self.0.iter().filter(|former| *former != epoch).peekable();
+        if former.peek().is_none() {
+            return epoch.clone();
+        }
         let mut told = epoch.to_string();
-        let former = self.0.iter().filter(|former| *former != epoch);
         for former in former.take(EPOCHS_MAX - 1) {
             told.push(SEPARATOR);
             told.push_str(former.as_str());
