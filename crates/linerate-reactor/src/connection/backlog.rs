@@ -1,5 +1,6 @@
 //! Output that waits for one socket: segments in order, with shared publications held by reference.
 
+mod portable;
 mod segment;
 
 use std::{collections::VecDeque, io::IoSlice, ops::Range, sync::Arc};

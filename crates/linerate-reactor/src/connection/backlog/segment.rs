@@ -73,6 +73,13 @@ impl Segment {
         Self::owned(memory, 0)
     }
 
+    /// Copies bytes that are whole frames from `frames` on, which may be dropped.
+    pub(super) fn copy_droppable(bytes: &[u8], frames: usize, pool: &mut Pool) -> Self {
+        let mut segment = Self::copy(bytes, pool);
+        segment.next_frame = Some(frames);
+        segment
+    }
+
     /// Returns a segment with the frames of a burst without the first `done` bytes, which must not
     /// be all of them.
     pub(super) fn of_burst(
@@ -199,6 +206,12 @@ impl Segment {
             self.move_out(pool);
         }
         self
+    }
+
+    /// Returns the number of bytes at the end that are frames of which nothing has been written,
+    /// if frames may be dropped.
+    pub(super) fn droppable_bytes(&self) -> Option<usize> {
+        self.next_frame.map(|next| self.range.end - next)
     }
 
     /// Skips the frames that have been written in part or completely.
