@@ -1,5 +1,6 @@
 //! Output that waits for one socket: segments in order, with shared publications held by reference.
 
+#[cfg(unix)]
 mod portable;
 mod segment;
 

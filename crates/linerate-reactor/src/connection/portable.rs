@@ -1,19 +1,15 @@
 //! Exports an open connection without TLS, and continues one that another process exported.
 //!
-//! The state has the flags of the connection, its output and input that wait, the message that is
-//! arriving, and the state of its engine. What the handler keeps, its topics, and the socket itself
-//! belong to the caller. Deadlines of the wheel follow from the rest.
-#![cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the workers do not hand over connections yet")
-)]
+//! The state has the flags of the connection, its deadlines as the time that is left, its output
+//! and input that wait, the message that is arriving, and the state of its engine. The data of the
+//! handler, topics, and the socket itself belong to the caller.
 
 use std::time::Duration;
 
 use linerate_proto::{
     Engine,
     engine::Importer,
-    portable::{self, ImportError, Reader, Version, Writer},
+    portable::{ImportError, Reader, Version, Writer},
 };
 use linerate_simd::utf8::{TextBuf, Validator};
 
@@ -23,20 +19,10 @@ use super::{
     memory::Memory,
     partial::{PartialMessage, Stream},
 };
-use crate::driver::{Driver, event::InFlight};
-
-/// A connection cannot be exported now.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-pub(crate) enum ExportError {
-    #[error(transparent)]
-    Engine(#[from] portable::ExportError),
-    #[error("kernel is sending output of the connection")]
-    InFlight,
-    #[error("connection is not open, or was lost")]
-    NotOpen,
-    #[error("connection is encrypted")]
-    Tls,
-}
+use crate::{
+    export::ExportError,
+    wheel::{millis_until, tick_in},
+};
 
 /// The numbers of the variants of [`PartialMessage`].
 const NONE: u8 = 0;
@@ -45,59 +31,54 @@ const TEXT: u8 = 2;
 const STREAMED: u8 = 3;
 
 impl Connection {
-    /// Returns the state of the connection, with which [`import`](Self::import) continues it. This
+    /// Appends the state of the connection, with which [`import`](Self::import) continues it. This
     /// connection can continue too, if it turns out that the other one does not.
     ///
-    /// Call this between turns, when the cork is empty. Output that was queued in the driver is
-    /// moved to the backlog.
+    /// Call this when the cork is empty, with a driver that does not queue output.
     ///
     /// # Errors
-    /// Fails if the connection cannot be exported, or not yet.
+    /// Fails if the connection cannot be exported, or not yet. Nothing has changed then.
     pub(crate) fn export(
         &mut self,
+        state: &mut Writer,
         version: Version,
-        driver: &mut Driver,
-        memory: &mut Memory,
+        is_paused: bool,
         now: Duration,
-    ) -> Result<Vec<u8>, ExportError> {
+    ) -> Result<(), ExportError> {
         if self.tls.is_some() {
             return Err(ExportError::Tls);
         }
         if self.lost || !matches!(self.stage, Stage::Open { .. }) {
-            return Err(ExportError::NotOpen);
+            return Err(ExportError::Ended);
         }
-        match driver.withdraw(self.slot.token(), &mut self.watch) {
-            Ok(None) => {}
-            Ok(Some(bytes)) => {
-                let Memory { pool, queues, .. } = memory;
-                self.backlog.prepend(bytes, 0, pool, queues);
-            }
-            Err(InFlight) => return Err(ExportError::InFlight),
-        }
-        let mut state = Writer::new(version);
-        for flag in [
-            self.paused,
-            self.congested,
-            self.congestion_reported,
-            self.ended,
-            self.output_ended,
-        ] {
+        let engine = self.engine.export(version, now)?;
+        for flag in [is_paused, self.congested, self.ended, self.output_ended] {
             state.flag(flag);
         }
-        state.bytes(&self.engine.export(version, now)?);
-        export_partial(self.partial.as_deref(), &mut state);
+        state.bytes(&engine);
+        // Once the input is over, nothing completes the message that was arriving.
+        let is_input_over = self.engine.is_input_over();
+        let partial = self.partial.as_deref().filter(|_| !is_input_over);
+        export_partial(partial, state);
+        if partial.is_some() {
+            state.u32(match self.message_due {
+                0 => u32::MAX,
+                due => millis_until(due, now),
+            });
+        }
         state.bytes(self.held.unprocessed_mut());
-        self.backlog.export(&mut state);
-        Ok(state.finish())
+        self.backlog.export(state, now);
+        Ok(())
     }
 
-    /// Continues an exported connection. This connection must be new, and have the same role.
+    /// Continues an exported connection, which is not in the reactor's tables yet. This connection
+    /// must be new, and have the same role.
     ///
     /// # Errors
-    /// Fails if the state has an unknown version, or no connection can be in it.
+    /// Fails if no connection can be in this state.
     pub(crate) fn import(
         &mut self,
-        state: &[u8],
+        state: &mut Reader<'_>,
         importer: &Importer,
         memory: &mut Memory,
         now: Duration,
@@ -105,23 +86,28 @@ impl Connection {
         let Memory {
             pool, queues, held, ..
         } = memory;
-        let (mut state, _) = Reader::new(state)?;
         self.paused = state.flag("paused")?;
         self.congested = state.flag("congested")?;
-        self.congestion_reported = state.flag("congestion reported")?;
         self.ended = state.flag("end of the input")?;
         self.output_ended = state.flag("end of the output")?;
         let engine = state.bytes("engine", u32::MAX as usize)?;
         self.engine = importer.import(RuntimeRole(self.role()), engine, now)?;
-        self.partial = import_partial(&mut state, &self.engine)?.map(Box::new);
+        self.partial = import_partial(state, &self.engine)?.map(Box::new);
+        if self.partial.is_some() {
+            self.message_due = tick_in(state.u32("time for the message")?, now);
+        }
+        if self.engine.is_input_over() {
+            // The message that was arriving exceeds a limit of this process.
+            (self.partial, self.message_due) = (None, 0);
+        }
         let waiting = state.bytes("held input", u32::MAX as usize)?;
         self.held.append(waiting, pool, held);
-        self.backlog.import(&mut state, pool, queues)?;
+        self.backlog.import(state, pool, queues, now)?;
         if self.congested && self.backlog.is_empty() {
             let (field, value) = ("congested", 1);
             return Err(ImportError::Invalid { field, value });
         }
-        state.finish()
+        Ok(())
     }
 }
 
@@ -151,9 +137,6 @@ fn import_partial(
     if kind == NONE {
         return Ok(None);
     }
-    if engine.is_input_over() {
-        return Err(invalid(field, kind.into()));
-    }
     let mut stream = Stream::default();
     if kind == STREAMED {
         let number = state.u8("UTF-8 state")?;
@@ -161,7 +144,12 @@ fn import_partial(
         stream.validator = validator.ok_or(invalid("UTF-8 state", number.into()))?;
         stream.begun = state.flag("begun")?;
     }
-    let bytes = state.bytes(field, u32::MAX as usize)?;
+    // A message that exceeds the limit of this process has ended the input.
+    let bytes_max = match engine.is_input_over() {
+        true => u64::MAX,
+        false => engine.config().limits.message_bytes_max,
+    };
+    let bytes = state.bytes(field, usize::try_from(bytes_max).unwrap_or(usize::MAX))?;
     Ok(Some(match kind {
         BINARY => PartialMessage::Binary(bytes.into()),
         TEXT => {

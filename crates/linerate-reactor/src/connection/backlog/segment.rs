@@ -73,10 +73,18 @@ impl Segment {
         Self::owned(memory, 0)
     }
 
-    /// Copies bytes that are whole frames from `frames` on, which may be dropped.
-    pub(super) fn copy_droppable(bytes: &[u8], frames: usize, pool: &mut Pool) -> Self {
+    /// Copies bytes that are whole frames from `frames` on. If they are `droppable`, they may be
+    /// dropped to keep the backlog below its limit.
+    #[cfg(unix)]
+    pub(super) fn copy_frames(
+        bytes: &[u8],
+        frames: usize,
+        droppable: bool,
+        pool: &mut Pool,
+    ) -> Self {
         let mut segment = Self::copy(bytes, pool);
         segment.next_frame = Some(frames);
+        segment.droppable = droppable;
         segment
     }
 
@@ -208,9 +216,10 @@ impl Segment {
         self
     }
 
-    /// Returns the number of bytes at the end that are frames of which nothing has been written,
-    /// if frames may be dropped.
-    pub(super) fn droppable_bytes(&self) -> Option<usize> {
+    /// Returns the number of bytes at the end that are frames of which nothing has been written;
+    /// `None` if the bytes are not known to be frames.
+    #[cfg(unix)]
+    pub(super) fn frame_bytes(&self) -> Option<usize> {
         self.next_frame.map(|next| self.range.end - next)
     }
 

@@ -1,31 +1,32 @@
 //! Connections that move to another process, with the messages that they join.
 
-use std::{os::unix::net::UnixStream, sync::Arc};
+use std::{io::IoSlice, os::unix::net::UnixStream, sync::Arc};
 
+use bytes::Bytes;
 use linerate_proto::{
     Engine, Role,
     deflate::{Agreement, Context, Deflate, ThreadPool},
     engine::Importer,
-    portable::{ImportError, Version},
+    portable::{ImportError, Reader, Version, Writer},
 };
 use linerate_testkit::{Frame, Rng};
 
 use super::*;
 use crate::{
-    connection::{Stage, endpoint::RuntimeRole, id::Slot},
+    connection::{Stage, backlog::SLICES_MAX, endpoint::RuntimeRole, id::Slot},
     driver::{
         Driver,
         event::{Interest, Source},
         kind::DriverKind,
     },
     topics::burst::Burst,
+    wheel::tick_after,
 };
 
 const NOW: Duration = Duration::from_secs(100);
 
-/// A process: a driver, memory, and a socket to a peer.
+/// A process: memory, and a socket to a peer.
 struct Process {
-    driver: Driver,
     memory: Memory,
     _peer: UnixStream,
 }
@@ -57,22 +58,17 @@ impl Process {
         let stage = Stage::Open { route: 0, data: 0 };
         let connection = Connection::new(socket, slot, stage, engine, watch);
         let process = Self {
-            driver,
             memory: Memory::default(),
             _peer: peer,
         };
         (process, connection)
     }
 
-    fn export(&mut self, connection: &mut Connection) -> Vec<u8> {
-        let Self { driver, memory, .. } = self;
-        let exported = connection.export(Version::NEWEST, driver, memory, NOW);
-        exported.expect("it can be exported")
-    }
-
     fn import(&mut self, connection: &mut Connection, state: &[u8]) -> Result<(), ImportError> {
         let importer = Importer::new(Arc::default()).with_deflate(&options(), &ThreadPool);
-        connection.import(state, &importer, &mut self.memory, NOW)
+        let (mut state, _) = Reader::new(state)?;
+        connection.import(&mut state, &importer, &mut self.memory, NOW)?;
+        state.finish()
     }
 
     /// Handles `input` and records the events; streamed messages are those of `streamed_bytes_min`
@@ -113,6 +109,14 @@ impl Process {
         }
         connection.held = input;
     }
+}
+
+fn export(connection: &mut Connection) -> Vec<u8> {
+    let mut state = Writer::new(Version::NEWEST);
+    let is_paused = connection.paused;
+    let exported = connection.export(&mut state, Version::NEWEST, is_paused, NOW);
+    exported.expect("it can be exported");
+    state.finish()
 }
 
 fn options() -> Deflate {
@@ -174,11 +178,11 @@ fn seen(wire: &[u8], at: usize, how: (u64, u32), deflate: bool, moves: bool) -> 
     let mut seen = Vec::new();
     old.handle(&mut connection, &wire[..at], how, &mut seen);
     if moves {
-        let state = old.export(&mut connection);
+        let state = export(&mut connection);
         let (mut new, mut imported) = Process::new(false);
         new.import(&mut imported, &state)
             .expect("it was just exported");
-        assert!(new.export(&mut imported) == state);
+        assert!(export(&mut imported) == state);
         (old, connection) = (new, imported);
     }
     old.handle(&mut connection, &wire[at..], how, &mut seen);
@@ -220,7 +224,7 @@ fn output_that_waits_moves_with_its_droppable_frames() {
     (connection.backlog).append_shared(&burst, frames.clone(), 40, true, pool, queues);
     connection.backlog.append(b"\x82\x01y", pool, queues);
     (connection.paused, connection.congested) = (true, true);
-    let state = old.export(&mut connection);
+    let state = export(&mut connection);
     let (mut new, mut imported) = Process::new(false);
     new.import(&mut imported, &state).unwrap();
     assert!(imported.paused && imported.congested);
@@ -232,7 +236,68 @@ fn output_that_waits_moves_with_its_droppable_frames() {
         );
         assert_eq!(connection.backlog.len(), 3 + 62 + 102 + 3);
     }
-    assert!(new.export(&mut imported) == old.export(&mut connection));
+    assert!(export(&mut imported) == export(&mut connection));
+}
+
+#[test]
+fn deadlines_continue_with_the_time_that_is_left() {
+    let (mut old, mut connection) = Process::new(false);
+    let half = &Frame::new(2, b"Spam").to_role(Role::Server).to_bytes()[..8];
+    old.handle(&mut connection, half, (u64::MAX, u32::MAX), &mut Vec::new());
+    let Memory { pool, queues, .. } = &mut old.memory;
+    let later = |seconds| NOW + Duration::from_secs(seconds);
+    queues.stall_due = tick_after(later(30));
+    connection.backlog.append(b"\x82\x01x", pool, queues);
+    connection.message_due = tick_after(later(20));
+    let state = export(&mut connection);
+    for (stall_seconds, expected) in [(60, 30), (10, 10)] {
+        let (mut new, mut imported) = Process::new(false);
+        new.memory.queues.stall_due = tick_after(later(stall_seconds));
+        new.import(&mut imported, &state).unwrap();
+        let due = imported.backlog.stall_due().unwrap();
+        // A tick is added for the time that has passed of the first one.
+        assert!((0..=1).contains(&(due - tick_after(later(expected)))));
+        let due = imported.message_due;
+        assert!((0..=1).contains(&(due - tick_after(later(20)))));
+    }
+}
+
+#[test]
+fn output_moves_after_any_number_of_its_bytes() {
+    let (mut old, mut connection) = Process::new(false);
+    let mut burst = Burst::default();
+    (0..3).for_each(|number| burst.push("t", MessageKind::Binary, &[number; 40]));
+    let frames = burst.iter().next().unwrap().frames;
+    let burst = Arc::new(burst);
+    let shared = Bytes::from(Frame::new(2, &[9; 5_000]).to_bytes());
+    let Memory { pool, queues, .. } = &mut old.memory;
+    connection.backlog.append(b"\x82\x01x", pool, queues);
+    connection.backlog.append_frames(&shared, 0, pool, queues);
+    (connection.backlog).append_shared(&burst, frames, 0, true, pool, queues);
+    let content = |connection: &Connection| {
+        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+        let count = connection.backlog.slices(&mut slices);
+        let slices = slices[..count].iter();
+        slices.flat_map(|slice| slice.to_vec()).collect::<Vec<_>>()
+    };
+    let before = content(&connection);
+    for written in 1..before.len() {
+        let Memory { pool, queues, .. } = &mut old.memory;
+        connection.backlog.skip(1, pool, queues);
+        let (mut new, mut imported) = Process::new(false);
+        new.import(&mut imported, &export(&mut connection)).unwrap();
+        assert!(content(&imported) == before[written..], "{written}");
+        // What may be dropped is the same.
+        let Memory { pool, queues, .. } = &mut new.memory;
+        imported.backlog.drop_frames(pool, queues);
+        let begun = match before.len() - written {
+            // One long frame and three short ones can be dropped, the first bytes cannot.
+            left @ 5_130.. => left - 5_130,
+            left @ 126.. => left - 126,
+            left => left % 42,
+        };
+        assert_eq!(imported.backlog.len(), begun, "{written}");
+    }
 }
 
 #[test]
@@ -251,7 +316,7 @@ fn changed_states_never_cause_a_panic() {
     let Memory { pool, queues, .. } = &mut old.memory;
     let burst = Arc::new(burst);
     (connection.backlog).append_shared(&burst, frames, 0, true, pool, queues);
-    let state = old.export(&mut connection);
+    let state = export(&mut connection);
     for at in 0..state.len() {
         let (mut new, mut imported) = Process::new(false);
         assert!(new.import(&mut imported, &state[..at]).is_err());
@@ -262,7 +327,7 @@ fn changed_states_never_cause_a_panic() {
             if new.import(&mut imported, &changed).is_ok() {
                 new.handle(&mut imported, &wire[180..], (20, 30), &mut Vec::new());
                 imported.backlog.drop_oldest(0, &mut new.memory.pool);
-                _ = new.export(&mut imported);
+                _ = export(&mut imported);
             }
             imported.free(&mut new.memory);
         }
