@@ -4,9 +4,19 @@ use std::{fmt, io, ops::Deref, os::fd::OwnedFd, sync::Arc};
 
 #[cfg(feature = "deflate")]
 use linerate_proto::deflate::{Deflate, ThreadPool};
-use linerate_proto::{Config, engine::Importer, portable};
+use linerate_proto::{
+    Config,
+    engine::Importer,
+    portable::{self, Reader},
+};
+#[cfg(feature = "rustls")]
+use rustls::crypto::CryptoProvider;
+use zeroize::Zeroizing;
 
-use crate::options::Options;
+use crate::{
+    options::Options,
+    tls::{Tls, outcome::SecretsUnavailable},
+};
 
 /// A connection that was taken out of a [`LocalReactor`](crate::LocalReactor): its socket, and what
 /// [`LocalReactor::import`](crate::LocalReactor::import) needs to continue it.
@@ -25,10 +35,12 @@ pub struct Exported {
 
 /// The bytes of an exported state.
 ///
-/// They contain what the peer has sent and what was sent to it: transmit them only through channels
-/// that other users cannot read, and do not log them. [`Debug`](fmt::Debug) prints their number.
+/// They contain what the peer has sent and what was sent to it, and the secrets of TLS: transmit
+/// them only through channels that other users cannot read, and neither store nor log them. The
+/// memory is overwritten when it is freed, and [`Debug`](fmt::Debug) prints only the number of
+/// bytes.
 #[derive(Clone, Eq, PartialEq)]
-pub struct ExportedState(pub(crate) Vec<u8>);
+pub struct ExportedState(pub(crate) Zeroizing<Vec<u8>>);
 
 impl Deref for ExportedState {
     type Target = [u8];
@@ -54,9 +66,16 @@ pub enum ExportError {
     /// The engine cannot be exported now.
     #[error(transparent)]
     Engine(#[from] portable::ExportError),
-    /// The connection is encrypted.
-    #[error("connection is encrypted, and TLS sessions cannot be exported")]
+    /// The connection is encrypted, and its secrets cannot be exported. This does not happen with
+    /// a server's connections.
+    #[error("connection is encrypted, and its secrets cannot be exported")]
     Tls,
+}
+
+impl From<SecretsUnavailable> for ExportError {
+    fn from(_: SecretsUnavailable) -> Self {
+        Self::Tls
+    }
 }
 
 /// The error returned when an exported connection cannot be continued. The descriptor that was
@@ -87,6 +106,8 @@ pub enum ImportError {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct ImportOptions {
+    #[cfg(feature = "rustls")]
+    provider: Option<Arc<CryptoProvider>>,
     config: Option<Arc<Config>>,
     #[cfg(feature = "deflate")]
     deflate: Option<Deflate>,
@@ -111,6 +132,33 @@ impl ImportOptions {
     pub fn with_deflate(mut self, options: &Deflate) -> Self {
         self.deflate = Some(*options);
         self
+    }
+
+    /// Sets the crypto provider of encrypted connections, which must have their cipher suites.
+    /// Default: the one that the program has installed, or else that of the feature `ring`.
+    #[cfg(feature = "rustls")]
+    pub fn with_crypto_provider(mut self, provider: Arc<CryptoProvider>) -> Self {
+        self.provider = Some(provider);
+        self
+    }
+
+    /// Continues the TLS of a connection.
+    #[cfg(feature = "rustls")]
+    pub(crate) fn import_tls(
+        &self,
+        state: &mut Reader<'_>,
+    ) -> Result<Box<Tls>, portable::ImportError> {
+        match &self.provider {
+            Some(provider) => Tls::import(state, provider),
+            None => Tls::import(state, &linerate_tls::provider()),
+        }
+    }
+
+    /// Refuses to continue the TLS of a connection.
+    #[cfg(not(feature = "rustls"))]
+    pub(crate) fn import_tls(&self, _: &mut Reader<'_>) -> Result<Box<Tls>, portable::ImportError> {
+        let (field, value) = ("TLS in a program without it", 1);
+        Err(portable::ImportError::Invalid { field, value })
     }
 
     /// Returns what builds the engines. `config` is that of the reactor.

@@ -1,4 +1,4 @@
-//! Exports an open connection without TLS, and continues one that another process exported.
+//! Exports an open connection, and continues one that another process exported.
 //!
 //! The state has the flags of the connection, its deadlines as the time that is left, its output
 //! and input that wait, the message that is arriving, and the state of its engine. The data of the
@@ -20,7 +20,7 @@ use super::{
     partial::{PartialMessage, Stream},
 };
 use crate::{
-    export::ExportError,
+    export::{ExportError, ImportOptions},
     wheel::{millis_until, tick_in},
 };
 
@@ -45,9 +45,6 @@ impl Connection {
         is_paused: bool,
         now: Duration,
     ) -> Result<(), ExportError> {
-        if self.tls.is_some() {
-            return Err(ExportError::Tls);
-        }
         if self.lost || !matches!(self.stage, Stage::Open { .. }) {
             return Err(ExportError::Ended);
         }
@@ -68,6 +65,10 @@ impl Connection {
         }
         state.bytes(self.held.unprocessed_mut());
         self.backlog.export(state, now);
+        state.flag(self.tls.is_some());
+        if let Some(tls) = &self.tls {
+            tls.export(state)?;
+        }
         Ok(())
     }
 
@@ -80,6 +81,7 @@ impl Connection {
         &mut self,
         state: &mut Reader<'_>,
         importer: &Importer,
+        options: &ImportOptions,
         memory: &mut Memory,
         now: Duration,
     ) -> Result<(), ImportError> {
@@ -103,6 +105,9 @@ impl Connection {
         let waiting = state.bytes("held input", u32::MAX as usize)?;
         self.held.append(waiting, pool, held);
         self.backlog.import(state, pool, queues, now)?;
+        if state.flag("TLS")? {
+            self.tls = Some(options.import_tls(state)?);
+        }
         if self.congested && self.backlog.is_empty() {
             let (field, value) = ("congested", 1);
             return Err(ImportError::Invalid { field, value });

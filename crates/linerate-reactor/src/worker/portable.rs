@@ -46,7 +46,7 @@ impl Service {
         core.reactor.count_closed();
         let connection = self.take(key).ok_or(ExportError::Ended)?;
         self.parts.routes.forget(&connection);
-        Ok((connection.socket, ExportedState(state.finish())))
+        Ok((connection.socket, ExportedState(state.finish().into())))
     }
 
     /// Continues a connection that another process has exported; returns its slot. The connection
@@ -78,7 +78,13 @@ impl Service {
         connection.watch.share();
         let importer = options.importer(&core.reactor.config, &core.reactor.options);
         let imported = connection
-            .import(&mut state, &importer, &mut core.io.memory, core.now)
+            .import(
+                &mut state,
+                &importer,
+                options,
+                &mut core.io.memory,
+                core.now,
+            )
             .and_then(|()| state.finish());
         if let Err(error) = imported {
             self.take(key);

@@ -19,6 +19,7 @@ use crate::{
         event::{Interest, Source},
         kind::DriverKind,
     },
+    export::ImportOptions,
     topics::burst::Burst,
     wheel::tick_after,
 };
@@ -67,7 +68,8 @@ impl Process {
     fn import(&mut self, connection: &mut Connection, state: &[u8]) -> Result<(), ImportError> {
         let importer = Importer::new(Arc::default()).with_deflate(&options(), &ThreadPool);
         let (mut state, _) = Reader::new(state)?;
-        connection.import(&mut state, &importer, &mut self.memory, NOW)?;
+        let options = ImportOptions::new();
+        connection.import(&mut state, &importer, &options, &mut self.memory, NOW)?;
         state.finish()
     }
 
