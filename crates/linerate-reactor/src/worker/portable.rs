@@ -32,7 +32,10 @@ impl Service {
         if connection.engine.wants_transmit() {
             connection.engine.poll_transmit(&mut core.io.cork.bytes);
         }
-        core.io.flush(connection, &[], &[]);
+        // Writing nothing would fail if the stream to the peer was ended.
+        if !core.io.is_flushed() {
+            core.io.flush(connection, &[], &[]);
+        }
         let Stage::Open { route, .. } = connection.stage else {
             return Err(ExportError::Ended);
         };

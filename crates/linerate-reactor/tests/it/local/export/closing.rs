@@ -47,6 +47,27 @@ fn an_answer_to_a_close_frame_moves_with_the_backlog() {
     assert_eq!(mover.seen.closed, Some(1_001));
 }
 
+/// After an error, our stream has ended, and the client's is read to its end.
+#[test]
+fn a_failed_connection_moves_until_the_client_ends_it() {
+    let mut mover = Mover::new(LocalMessages::Collected);
+    // The mask is missing.
+    mover.feed(b"\x81\x00");
+    assert_eq!(mover.seen.output[2..4], 1_002_u16.to_be_bytes());
+    for _ in 0..4 {
+        mover.hand_over();
+        mover.feed(b"ignored");
+        let id = mover.id;
+        let mut connection = mover.reactor().connection(id).unwrap();
+        connection.discard_unsent();
+        connection.flush();
+        assert_eq!(mover.seen.closed, None);
+    }
+    mover.client.shutdown(std::net::Shutdown::Write).unwrap();
+    mover.settle();
+    assert_eq!(mover.seen.closed, Some(1_006));
+}
+
 #[test]
 fn the_time_for_the_closing_handshake_continues() {
     let mut options = quiet();
