@@ -3,6 +3,7 @@
 #![no_main]
 
 use std::{
+    cell::RefCell,
     io::{ErrorKind, Read, Write},
     os::unix::net::UnixStream,
 };
@@ -22,14 +23,13 @@ const REQUEST: &[u8] =
     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
 
 thread_local! {
-    /// A reactor has megabytes of memory for input, so all runs use the same two.
-    static REACTORS: std::cell::RefCell<[LocalReactor; 2]> =
-        std::cell::RefCell::new([(); 2].map(|()| LocalReactor::new(options()).expect("there are files")));
+    /// A reactor has a megabyte of memory for input, so all runs use the same two.
+    static REACTORS: RefCell<[LocalReactor; 2]> = RefCell::new(reactors());
 }
 
 // The first byte chooses whether messages are collected and compressed, the second whether the
-// bytes that follow are a state, the input of a connection that moves, or such an input and a change
-// of the state; the next two choose where it moves, or how long the state is.
+// bytes that follow are a state, the input of a connection that moves, or such an input and a
+// change of the state; the next two choose where it moves, or how long the state is.
 fuzz_target!(|data: &[u8]| {
     let [choice, mode, high, low, content @ ..] = data else {
         return;
@@ -47,6 +47,10 @@ fuzz_target!(|data: &[u8]| {
         }
     });
 });
+
+fn reactors() -> [LocalReactor; 2] {
+    [(); 2].map(|()| LocalReactor::new(options()).expect("there are files"))
+}
 
 fn options() -> Options {
     let mut options = Options::default();

@@ -35,6 +35,7 @@ use crate::platform::Socket;
 pub(crate) struct Watch {
     source: Source,
     /// True if other processes may have descriptors of the socket.
+    #[cfg(unix)]
     is_shared: bool,
     /// What a driver that reports readiness waits for; `None` after an event that has ended this.
     interest: Option<Interest>,
@@ -187,6 +188,7 @@ impl Driver {
     ) -> io::Result<Watch> {
         let mut watch = Watch {
             source,
+            #[cfg(unix)]
             is_shared: false,
             interest: Some(interest),
             state: Default::default(),

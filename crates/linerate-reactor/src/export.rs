@@ -127,7 +127,8 @@ impl ImportOptions {
         self
     }
 
-    /// Sets the options of connections that compress messages. Default: [`Options::deflate`].
+    /// Sets the options of connections that compress messages. Default: [`Options::deflate`], or
+    /// else the defaults of its type.
     #[cfg(feature = "deflate")]
     pub fn with_deflate(mut self, options: &Deflate) -> Self {
         self.deflate = Some(*options);

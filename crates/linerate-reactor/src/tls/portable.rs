@@ -1,8 +1,8 @@
 //! Exports the TLS of a server's connection between two pieces of input, and continues it.
 //!
-//! The state has the cipher suite, the secrets, and the sequence numbers of both directions, and the
-//! start of the record that is arriving. Records that were encrypted and not written are output of
-//! the connection.
+//! The state has the cipher suite, the secrets, and the sequence numbers of both directions, and
+//! the start of the record that is arriving. Records that were encrypted and not written are output
+//! of the connection.
 
 use linerate_proto::portable::{ImportError, Reader, Writer};
 use rustls::{CipherSuite, SupportedCipherSuite, crypto::CryptoProvider};

@@ -114,7 +114,7 @@ impl Schedule {
         self.suite
     }
 
-    /// Returns the secret of the peer's records, and that of ours.
+    /// Returns the secret of the peer's records, and that of our records.
     #[cfg(unix)]
     pub(super) fn secrets(&self) -> (&[u8], &[u8]) {
         (self.receiving.as_ref(), self.sending.as_ref())
