@@ -84,7 +84,7 @@ impl From<SecretsUnavailable> for ExportError {
 #[non_exhaustive]
 pub enum ImportError {
     /// The reactor cannot watch the socket.
-    #[error("cannot watch the socket of an imported connection: {0}")]
+    #[error("cannot watch the socket of an imported connection")]
     Socket(#[from] io::Error),
     /// The state has an unknown version, or is not that of a connection.
     #[error(transparent)]
