@@ -7,6 +7,8 @@ pub(crate) mod held;
 pub(crate) mod id;
 pub(crate) mod memory;
 pub(crate) mod partial;
+#[cfg(unix)]
+mod portable;
 
 use std::time::Duration;
 

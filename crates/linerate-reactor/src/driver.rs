@@ -34,6 +34,9 @@ use crate::platform::Socket;
 #[derive(Debug)]
 pub(crate) struct Watch {
     source: Source,
+    /// True if other processes may have descriptors of the socket.
+    #[cfg(unix)]
+    is_shared: bool,
     /// What a driver that reports readiness waits for; `None` after an event that has ended this.
     interest: Option<Interest>,
     /// The state that the io_uring driver needs.
@@ -41,6 +44,20 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
+    /// Records that other processes may have descriptors of the socket.
+    #[cfg(unix)]
+    pub(crate) const fn share(&mut self) {
+        self.is_shared = true;
+    }
+
+    /// Returns whether the kernel may still watch the socket after our descriptor is closed. It
+    /// stops when the last descriptor is closed, but other workers and the program that opened a
+    /// listener may have more of them, and so may the process that exported a connection.
+    #[cfg(unix)]
+    fn outlives_close(&self) -> bool {
+        self.is_shared || self.source == Source::Listener
+    }
+
     /// Records that the operation that waits for input has ended, as reported by an [`Event`].
     pub(crate) fn input_is_over(&mut self) {
         self.interest = None;
@@ -86,6 +103,12 @@ trait Drive {
     ) -> io::Result<()>;
 
     fn close(&mut self, socket: Socket, token: u64, watch: &Watch);
+
+    /// A ring cannot give up a socket, because it may be reading from it.
+    #[cfg(unix)]
+    fn release(&mut self, _socket: &Socket) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     fn add_waker(&mut self, token: u64) -> io::Result<Waker>;
 
@@ -165,6 +188,8 @@ impl Driver {
     ) -> io::Result<Watch> {
         let mut watch = Watch {
             source,
+            #[cfg(unix)]
+            is_shared: false,
             interest: Some(interest),
             state: Default::default(),
         };
@@ -187,6 +212,15 @@ impl Driver {
     /// Closes a socket that was added, after all queued output.
     pub(crate) fn close(&mut self, socket: Socket, token: u64, watch: &Watch) {
         call!(self, close(socket, token, watch));
+    }
+
+    /// Stops watching a socket that was added, and leaves it open.
+    ///
+    /// # Errors
+    /// If the driver is io_uring.
+    #[cfg(unix)]
+    pub(crate) fn release(&mut self, socket: &Socket) -> io::Result<()> {
+        call!(self, release(socket))
     }
 
     /// Returns what other threads use to wake the worker, which is reported as an event with

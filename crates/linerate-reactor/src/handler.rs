@@ -25,6 +25,9 @@ pub enum Opened<'a> {
         /// The server's response: the subprotocol and the headers.
         response: &'a Negotiated,
     },
+    /// Another process had opened it and exported it. Only a
+    /// [`LocalReactor`](crate::LocalReactor), which has no handlers, imports connections.
+    Imported,
 }
 
 impl<'a> Opened<'a> {
@@ -32,14 +35,14 @@ impl<'a> Opened<'a> {
     pub const fn request(self) -> Option<&'a Request> {
         match self {
             Self::Accepted(request) => Some(request),
-            Self::Connected { .. } => None,
+            Self::Connected { .. } | Self::Imported => None,
         }
     }
 
     /// Returns the destination, if we opened the connection.
     pub const fn destination(self) -> Option<&'a Destination> {
         match self {
-            Self::Accepted(_) => None,
+            Self::Accepted(_) | Self::Imported => None,
             Self::Connected { destination, .. } => Some(destination),
         }
     }

@@ -81,6 +81,8 @@ mod context;
 mod core;
 mod counters;
 mod driver;
+#[cfg(unix)]
+mod export;
 mod handler;
 mod local;
 mod mailbox;
@@ -109,6 +111,8 @@ pub use context::Context;
 pub use core::{events::LocalEvent, io::traffic::Traffic};
 pub use counters::Counters;
 pub use driver::kind::{DriverKind, UnknownDriver};
+#[cfg(unix)]
+pub use export::{ExportError, Exported, ExportedState, ImportError, ImportOptions};
 pub use handler::{Handler, Opened};
 #[cfg(feature = "deflate")]
 pub use linerate_proto::deflate::{Budget, Deflate};
@@ -116,7 +120,7 @@ pub use linerate_proto::{
     CloseCode, Config, Limits, SendError,
     engine::{Chunk, Closed, Message, MessageKind},
     frame::BulkEncoder,
-    handshake,
+    handshake, portable,
     url::UrlError,
 };
 pub use local::{LocalConnection, LocalMessages, LocalReactor, LocalStatus};

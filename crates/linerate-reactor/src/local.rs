@@ -7,6 +7,9 @@ mod connection;
 use std::os::fd::RawFd;
 use std::{collections::HashMap, fmt, io, time::Duration};
 
+#[cfg(unix)]
+use linerate_proto::portable::Version;
+
 use self::collect::{Collector, Discarder};
 pub use self::connection::{LocalConnection, LocalStatus};
 use crate::{
@@ -22,6 +25,11 @@ use crate::{
     route::{Route, pages::Pages, routes::Routes},
     topics::options::TopicRules,
     worker::Worker,
+};
+#[cfg(unix)]
+use crate::{
+    export::{ExportError, Exported, ImportError, ImportOptions},
+    platform::Socket,
 };
 
 /// What becomes of the messages of a connection.
@@ -131,6 +139,98 @@ impl LocalReactor {
         service.parts.core.begin_turn();
         service.parts.core.reactor.count_accepted();
         let slot = service.adopt_on(Some(messages.route()), adoption.answered())?;
+        Ok(ConnectionId { worker: 0, slot })
+    }
+
+    /// Takes a connection out of the reactor, so that another process can continue it without its
+    /// peer noticing. The output in the cork is written; what the kernel does not accept is a part
+    /// of the state, and so is input that was read and not handled yet.
+    ///
+    /// The connection no longer exists here, and has no further events. Those that have been
+    /// recorded remain: take them with [`poll_event`](Self::poll_event), best before the export,
+    /// so that what they cause is sent on this connection.
+    ///
+    /// If the other process does not take the connection, [`import`](Self::import) it again. The
+    /// owner can keep a duplicate of the socket for this.
+    ///
+    /// ```
+    /// use linerate_reactor::{
+    ///     ConnectionId, ExportError, Exported, LocalReactor, portable::Version,
+    /// };
+    ///
+    /// /// Exports the connections that can be exported now.
+    /// fn export_all(reactor: &mut LocalReactor, open: &mut Vec<ConnectionId>) -> Vec<Exported> {
+    ///     let mut exported = Vec::new();
+    ///     open.retain(|&connection| match reactor.export(connection, Version::NEWEST) {
+    ///         Ok(connection) => {
+    ///             exported.push(connection);
+    ///             false
+    ///         }
+    ///         // It continues here. If it has ended, an event reports it.
+    ///         Err(_) => true,
+    ///     });
+    ///     exported
+    /// }
+    /// # let mut reactor = LocalReactor::new(Default::default())?;
+    /// # assert!(export_all(&mut reactor, &mut Vec::new()).is_empty());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the connection has ended or cannot be exported now. It then continues as it was.
+    #[cfg(unix)]
+    pub fn export(&mut self, id: ConnectionId, version: Version) -> Result<Exported, ExportError> {
+        if self.corked != Some(id.slot) {
+            self.uncork();
+        }
+        let service = &mut self.worker.service;
+        let key = service.connections.find(id.slot.token());
+        let key = key.ok_or(ExportError::Ended)?;
+        // If this fails, the next turn settles the connection.
+        self.corked = Some(id.slot);
+        let (socket, state) = service.export(key, version)?;
+        self.corked = None;
+        Ok(Exported { socket, state })
+    }
+
+    /// Continues a connection that was [exported](Self::export), by another process or by this one.
+    /// Output that waits is written before everything else, and input that waits is handled at
+    /// once.
+    ///
+    /// The memory of what waits is in proportion to the length of `state`, and counts like that of
+    /// other connections. A backlog above [`Options::backlog_bytes_max`] stops the input until it
+    /// is written. Deadlines continue, but are not later than those of a new connection.
+    ///
+    /// ```
+    /// use std::io;
+    ///
+    /// use linerate_reactor::{
+    ///     ConnectionId, Exported, ImportError, ImportOptions, LocalReactor,
+    /// };
+    ///
+    /// /// Continues a connection for which another process was not found.
+    /// fn take_back(
+    ///     reactor: &mut LocalReactor,
+    ///     exported: Exported,
+    /// ) -> Result<ConnectionId, ImportError> {
+    ///     reactor.import(exported.socket, &exported.state, &ImportOptions::new())
+    /// }
+    /// # _ = take_back;
+    /// ```
+    ///
+    /// # Errors
+    /// If the state is not one that a connection can be in, or the driver cannot watch the socket.
+    /// The descriptor `socket` is then closed.
+    #[cfg(unix)]
+    pub fn import(
+        &mut self,
+        socket: impl Into<Socket>,
+        state: &[u8],
+        options: &ImportOptions,
+    ) -> Result<ConnectionId, ImportError> {
+        self.uncork();
+        let service = &mut self.worker.service;
+        let slot = service.import(socket.into(), state, options)?;
         Ok(ConnectionId { worker: 0, slot })
     }
 

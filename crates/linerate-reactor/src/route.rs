@@ -63,6 +63,10 @@ pub(crate) trait AnyRoute {
 
     /// Ends a connection.
     fn close(&mut self, data: u32, core: &mut Core, connection: &mut Connection, closed: Closed);
+
+    /// Frees the data of a connection that continues elsewhere.
+    #[cfg(unix)]
+    fn forget(&mut self, data: u32);
 }
 
 /// A handler with the data of its connections.
@@ -341,5 +345,10 @@ impl<H: Handler> AnyRoute for Route<H> {
         };
         let mut cx = Context::new(core, connection, &[], &[], false);
         self.handler.close(data, &mut cx, closed);
+    }
+
+    #[cfg(unix)]
+    fn forget(&mut self, data: u32) {
+        self.data.remove(data);
     }
 }

@@ -22,6 +22,19 @@ pub(crate) fn tick_after(due: Duration) -> Tick {
     tick_at(due).saturating_add(1)
 }
 
+/// Returns the time from `now` until a tick in milliseconds.
+#[cfg(unix)]
+pub(crate) fn millis_until(tick: Tick, now: Duration) -> u32 {
+    let left = (TICK * tick).saturating_sub(now);
+    u32::try_from(left.as_millis()).unwrap_or(u32::MAX)
+}
+
+/// Returns the first tick that begins after this many milliseconds from `now` on.
+#[cfg(unix)]
+pub(crate) fn tick_in(millis: u32, now: Duration) -> Tick {
+    tick_after(now + Duration::from_millis(millis.into()))
+}
+
 /// Marks the end of a list.
 const NONE: u32 = u32::MAX;
 

@@ -9,6 +9,8 @@ mod handshakes;
 mod inbox;
 mod input;
 mod parts;
+#[cfg(unix)]
+mod portable;
 mod request;
 pub(crate) mod service;
 mod settle;

@@ -1,5 +1,7 @@
 //! Output that waits for one socket: segments in order, with shared publications held by reference.
 
+#[cfg(unix)]
+mod portable;
 mod segment;
 
 use std::{collections::VecDeque, io::IoSlice, ops::Range, sync::Arc};

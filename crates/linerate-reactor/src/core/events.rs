@@ -82,6 +82,12 @@ impl Events {
         }
     }
 
+    /// Returns whether the input of a connection was stopped.
+    #[cfg(unix)]
+    pub(crate) fn is_stopped(&self, slot: Slot) -> bool {
+        self.stopped.contains(&slot)
+    }
+
     /// Removes a connection from those whose input was stopped.
     pub(crate) fn forget_stopped(&mut self, slot: Slot) {
         self.stopped.retain(|stopped| *stopped != slot);

@@ -16,7 +16,7 @@ use rustix::{
 
 use super::{
     Drive, Watch,
-    event::{Event, EventKind, Interest, Source},
+    event::{Event, EventKind, Interest},
     waker::{self, Waker},
 };
 use crate::platform::Socket;
@@ -96,12 +96,14 @@ impl Drive for Epoll {
     }
 
     fn close(&mut self, socket: Socket, _token: u64, watch: &Watch) {
-        // epoll stops watching a socket when its last descriptor is closed. Other workers and the
-        // program that opened the listener may still have descriptors of a listener.
-        if watch.source == Source::Listener {
+        if watch.outlives_close() {
             // This cannot fail: the socket was added.
-            _ = epoll::delete(&self.epoll, socket);
+            _ = self.release(&socket);
         }
+    }
+
+    fn release(&mut self, socket: &Socket) -> io::Result<()> {
+        Ok(epoll::delete(&self.epoll, socket)?)
     }
 
     fn add_waker(&mut self, token: u64) -> io::Result<Waker> {

@@ -80,8 +80,13 @@ impl Drive for Portable {
 
     fn close(&mut self, socket: Socket, token: u64, watch: &Watch) {
         if let Ok(token) = mio_token(token) {
-            self.registry.close(watch.source, socket, token);
+            self.registry.close(watch, socket, token);
         }
+    }
+
+    #[cfg(unix)]
+    fn release(&mut self, socket: &Socket) -> io::Result<()> {
+        self.registry.release(socket)
     }
 
     fn add_waker(&mut self, token: u64) -> io::Result<Waker> {

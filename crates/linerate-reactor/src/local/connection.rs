@@ -111,7 +111,10 @@ impl<'a> LocalConnection<'a> {
     /// the stream.
     pub fn discard_unsent(&mut self) {
         let (core, connection) = self.parts();
-        core.io.flush(connection, &[], &[]);
+        // Writing nothing would fail if the stream to the peer was ended.
+        if !core.io.is_flushed() {
+            core.io.flush(connection, &[], &[]);
+        }
         let memory = &mut core.io.memory;
         connection
             .backlog

@@ -209,3 +209,6 @@ fn join_piece(
         }
     }
 }
+
+#[cfg(all(test, unix, feature = "deflate"))]
+mod tests;

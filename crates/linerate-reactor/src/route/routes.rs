@@ -114,6 +114,14 @@ impl Routes {
         }
     }
 
+    /// Frees the data of an open connection that continues elsewhere.
+    #[cfg(unix)]
+    pub(crate) fn forget(&mut self, connection: &Connection) {
+        if let Stage::Open { route, data } = connection.stage {
+            self.handler(route).forget(data);
+        }
+    }
+
     /// Tells the handler that a requested connection could not be opened.
     pub(crate) fn failed(&mut self, core: &mut Core, pending: Pending, error: ConnectError) {
         core.reactor.count_closed();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rustls::{ClientConfig, pki_types::ServerName};
 
 use super::{
+    capture,
     handshake::{Handshake, Progress},
     info::TlsInfo,
     outcome::{Alert, Failed, Outcome, Plaintext, Processed, Sealed},
@@ -29,13 +30,13 @@ const HANDSHAKE_BYTES_MAX: usize = 128 << 10;
 
 /// The TLS of one connection.
 pub(crate) struct Tls {
-    stage: Stage,
+    pub(super) stage: Stage,
     /// The start of a record that has not arrived completely; during the handshake, the bytes that
     /// rustls has not processed.
-    unfinished: Vec<u8>,
+    pub(super) unfinished: Vec<u8>,
 }
 
-enum Stage {
+pub(super) enum Stage {
     Handshake(Box<Handshake>),
     Open(Box<Session>),
     /// Our side is closed; anything that the peer still sends is ignored.
@@ -148,6 +149,16 @@ impl Tls {
         }
     }
 
+    /// Replaces our keys without telling the peer.
+    #[cfg(all(test, unix))]
+    pub(super) fn update_sending(&mut self) {
+        match &mut self.stage {
+            Stage::Open(session) => session.change_keys(&mut Sealed::new()),
+            Stage::Handshake(_) | Stage::Closed => panic!("the session is not open"),
+        }
+        .expect("the version is TLS 1.3");
+    }
+
     /// Returns how much memory is held for unfinished records.
     #[cfg(test)]
     pub(super) fn unfinished_capacity(&self) -> usize {
@@ -242,6 +253,7 @@ impl Processed {
 pub(crate) fn prepare_server(config: &ServerConfig) -> Arc<ServerConfig> {
     let mut config = config.clone();
     config.enable_secret_extraction = true;
+    config.key_log = capture::capturing(config.key_log);
     config.max_early_data_size = 0;
     config.send_half_rtt_data = false;
     keep_http1(&mut config.alpn_protocols);

@@ -12,8 +12,10 @@ use rustls::{
 };
 
 use super::{
+    capture::Captured,
     info::Details,
     outcome::{Failed, Sealed},
+    schedule::Schedule,
     session::{Secrets, Session},
 };
 
@@ -24,6 +26,8 @@ pub(super) struct Handshake {
     seen_bytes: usize,
     /// Inspects the client's bytes until its ClientHello is complete.
     hello: Option<HelloReader>,
+    /// The secrets of a server.
+    captured: Captured,
 }
 
 enum End {
@@ -60,6 +64,7 @@ impl Handshake {
             end: End::Client(connection),
             seen_bytes: 0,
             hello: None,
+            captured: Captured::new(),
         })
     }
 
@@ -69,6 +74,7 @@ impl Handshake {
             end: End::Server(connection),
             seen_bytes: 0,
             hello: Some(HelloReader::new()),
+            captured: Captured::new(),
         })
     }
 
@@ -147,13 +153,16 @@ impl Handshake {
                 let (secrets, kernel) = connection
                     .dangerous_into_kernel_connection()
                     .map_err(failed)?;
-                Session::new(secrets, Secrets::Client(kernel), details)
+                Session::new(secrets, Secrets::Client(Box::new(kernel)), details)
             }
             End::Server(connection) => {
+                // The secrets inside the kernel connection could not be exported.
                 let (secrets, kernel) = connection
                     .dangerous_into_kernel_connection()
                     .map_err(failed)?;
-                Session::new(secrets, Secrets::Server(kernel), details)
+                let suite = kernel.negotiated_cipher_suite();
+                let schedule = Schedule::new(suite, &secrets, self.captured)?;
+                Session::new(secrets, Secrets::Server(schedule), details)
             }
         }
     }
@@ -161,7 +170,11 @@ impl Handshake {
     fn step(&mut self, input: &mut [u8], sealed: &mut Sealed) -> (usize, Result<Step, Failed>) {
         match &mut self.end {
             End::Client(connection) => step(connection.process_tls_records(input), sealed),
-            End::Server(connection) => step(connection.process_tls_records(input), sealed),
+            End::Server(connection) => {
+                let step = step(connection.process_tls_records(input), sealed);
+                self.captured.update();
+                step
+            }
         }
     }
 

@@ -17,6 +17,11 @@ impl Alert {
     pub(crate) const CLOSE_NOTIFY: Self = Self(0);
 }
 
+/// The secrets of a TLS connection cannot be exported.
+#[cfg(unix)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct SecretsUnavailable;
+
 /// The error after which a TLS connection cannot continue.
 #[derive(Debug, Default)]
 pub(crate) struct Failed {

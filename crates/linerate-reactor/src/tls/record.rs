@@ -21,6 +21,10 @@ pub(super) const FILLED_BYTES_MAX: usize = 1 << 14;
 /// 5246 §6.2.3). The cipher rejects records that are too long for its version.
 const PROTECTION_BYTES_MAX: usize = 2_048;
 
+/// Maximum length of a record with its header.
+#[cfg(unix)]
+pub(super) const BYTES_MAX: usize = HEADER_BYTES + FILLED_BYTES_MAX + PROTECTION_BYTES_MAX;
+
 /// Returns the length, including the header, of the record at the start of `bytes`; `None` if the
 /// header is incomplete.
 ///
@@ -76,14 +80,11 @@ pub(super) struct Sealer {
 
 impl Sealer {
     /// Starts with the record of the given sequence number.
-    ///
-    /// # Errors
-    /// If the kind of secrets is not supported here.
     pub(super) fn new(
         suite: SupportedCipherSuite,
-        (sequence, secrets): (u64, ConnectionTrafficSecrets),
-    ) -> Result<Self, Failed> {
-        let (key, iv) = parts(secrets)?;
+        sequence: u64,
+        (key, iv): (AeadKey, Iv),
+    ) -> Self {
         let cipher = match suite {
             SupportedCipherSuite::Tls12(suite) => {
                 let fixed = suite.aead_alg.key_block_shape().fixed_iv_len;
@@ -92,7 +93,7 @@ impl Sealer {
             }
             SupportedCipherSuite::Tls13(suite) => suite.aead_alg.encrypter(key, iv),
         };
-        Ok(Self { cipher, sequence })
+        Self { cipher, sequence }
     }
 
     /// Returns how many records have been encrypted.
@@ -125,14 +126,11 @@ pub(super) struct Opener {
 
 impl Opener {
     /// Starts with the record of the given sequence number.
-    ///
-    /// # Errors
-    /// If the kind of secrets is not supported here.
     pub(super) fn new(
         suite: SupportedCipherSuite,
-        (sequence, secrets): (u64, ConnectionTrafficSecrets),
-    ) -> Result<Self, Failed> {
-        let (key, iv) = parts(secrets)?;
+        sequence: u64,
+        (key, iv): (AeadKey, Iv),
+    ) -> Self {
         let cipher = match suite {
             SupportedCipherSuite::Tls12(suite) => {
                 let fixed = suite.aead_alg.key_block_shape().fixed_iv_len;
@@ -140,7 +138,13 @@ impl Opener {
             }
             SupportedCipherSuite::Tls13(suite) => suite.aead_alg.decrypter(key, iv),
         };
-        Ok(Self { cipher, sequence })
+        Self { cipher, sequence }
+    }
+
+    /// Returns how many records have been decrypted.
+    #[cfg(unix)]
+    pub(super) const fn sequence(&self) -> u64 {
+        self.sequence
     }
 
     /// Decrypts a record in place; returns its content type and its content.
@@ -158,7 +162,10 @@ impl Opener {
 }
 
 /// Returns the key and the base of the nonces.
-fn parts(secrets: ConnectionTrafficSecrets) -> Result<(AeadKey, Iv), Failed> {
+///
+/// # Errors
+/// If the kind of secrets is not supported here.
+pub(super) fn parts(secrets: ConnectionTrafficSecrets) -> Result<(AeadKey, Iv), Failed> {
     match secrets {
         ConnectionTrafficSecrets::Aes128Gcm { key, iv }
         | ConnectionTrafficSecrets::Aes256Gcm { key, iv }

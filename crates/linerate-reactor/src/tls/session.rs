@@ -3,21 +3,22 @@
 use rustls::{
     AlertDescription, ContentType, Error, ExtractedSecrets, HandshakeType, ProtocolVersion,
     SupportedCipherSuite, client::ClientConnectionData, crypto::cipher::OutboundChunks,
-    kernel::KernelConnection, server::ServerConnectionData,
+    kernel::KernelConnection,
 };
 
 use super::{
     info::{Details, TlsInfo},
     outcome::{Alert, Failed, Outcome, Sealed},
     record::{self, FILLED_BYTES_MAX, HEADER_BYTES, Opener, Sealer},
+    schedule::{KeyAndIv, Schedule},
 };
 
 /// Maximum number of key updates and empty records between two records with data. They cost us time
 /// and carry no information.
-const IDLE_RECORDS_MAX: u8 = 32;
+pub(super) const IDLE_RECORDS_MAX: u8 = 32;
 
 /// Maximum number of warnings that are ignored (TLS 1.2).
-const WARNINGS_MAX: u8 = 4;
+pub(super) const WARNINGS_MAX: u8 = 4;
 
 /// Maximum number of slices in one round of encryption.
 const SLICES_MAX: usize = 64;
@@ -33,20 +34,20 @@ const WARNING: u8 = 1;
 
 /// An open session, which encrypts and decrypts records.
 pub(super) struct Session {
-    sealer: Sealer,
-    opener: Opener,
-    secrets: Secrets,
+    pub(super) sealer: Sealer,
+    pub(super) opener: Opener,
+    pub(super) secrets: Secrets,
     /// Until the connection has opened.
-    details: Option<Box<Details>>,
+    pub(super) details: Option<Box<Details>>,
     /// The number of records since the last one with data.
-    idle_records: u8,
-    warnings: u8,
+    pub(super) idle_records: u8,
+    pub(super) warnings: u8,
 }
 
 /// The source of new keys.
 pub(super) enum Secrets {
-    Client(KernelConnection<ClientConnectionData>),
-    Server(KernelConnection<ServerConnectionData>),
+    Client(Box<KernelConnection<ClientConnectionData>>),
+    Server(Schedule),
 }
 
 /// The content of a record.
@@ -60,15 +61,23 @@ enum Content {
 }
 
 impl Session {
+    /// Continues after the handshake.
+    ///
+    /// # Errors
+    /// If the kind of cipher suite is not supported here.
     pub(super) fn new(
         extracted: ExtractedSecrets,
         secrets: Secrets,
         details: Details,
     ) -> Result<Self, Failed> {
         let suite = secrets.suite();
+        let ExtractedSecrets {
+            tx: (sent, sending),
+            rx: (received, receiving),
+        } = extracted;
         Ok(Self {
-            sealer: Sealer::new(suite, extracted.tx)?,
-            opener: Opener::new(suite, extracted.rx)?,
+            sealer: Sealer::new(suite, sent, record::parts(sending)?),
+            opener: Opener::new(suite, received, record::parts(receiving)?),
             secrets,
             details: Some(Box::new(details)),
             idle_records: 0,
@@ -147,7 +156,7 @@ impl Session {
     /// Returns what the handshake has negotiated.
     pub(super) fn info(&self) -> TlsInfo<'_> {
         TlsInfo {
-            version: self.secrets.version(),
+            version: self.version(),
             cipher_suite: self.secrets.suite().suite(),
             details: self.details.as_deref(),
         }
@@ -271,11 +280,8 @@ impl Session {
         let &[request @ (0 | 1)] = request else {
             return Err(Failed::telling(AlertDescription::IllegalParameter));
         };
-        let updated = match &mut self.secrets {
-            Secrets::Client(kernel) => kernel.update_rx_secret(),
-            Secrets::Server(kernel) => kernel.update_rx_secret(),
-        };
-        self.opener = Opener::new(self.secrets.suite(), updated.map_err(alert_for)?)?;
+        let keys = self.secrets.next_receiving()?;
+        self.opener = Opener::new(self.secrets.suite(), 0, keys);
         if request == 1 {
             self.change_keys(sealed)?;
         }
@@ -299,15 +305,19 @@ impl Session {
         Err(Failed::telling(AlertDescription::CloseNotify))
     }
 
-    fn change_keys(&mut self, sealed: &mut Sealed) -> Result<(), Failed> {
+    pub(super) fn change_keys(&mut self, sealed: &mut Sealed) -> Result<(), Failed> {
         let message = OutboundChunks::Single(&KEY_UPDATE);
         sealed.push(self.sealer.seal(ContentType::Handshake, message)?);
-        let updated = match &mut self.secrets {
-            Secrets::Client(kernel) => kernel.update_tx_secret(),
-            Secrets::Server(kernel) => kernel.update_tx_secret(),
-        };
-        self.sealer = Sealer::new(self.secrets.suite(), updated.map_err(alert_for)?)?;
+        let keys = self.secrets.next_sending()?;
+        self.sealer = Sealer::new(self.secrets.suite(), 0, keys);
         Ok(())
+    }
+
+    fn version(&self) -> ProtocolVersion {
+        match self.is_tls13() {
+            true => ProtocolVersion::TLSv1_3,
+            false => ProtocolVersion::TLSv1_2,
+        }
     }
 
     fn is_tls13(&self) -> bool {
@@ -316,17 +326,32 @@ impl Session {
 }
 
 impl Secrets {
-    fn version(&self) -> ProtocolVersion {
+    /// Replaces the secret of the peer's records; returns the new keys.
+    fn next_receiving(&mut self) -> Result<KeyAndIv, Failed> {
         match self {
-            Self::Client(kernel) => kernel.protocol_version(),
-            Self::Server(kernel) => kernel.protocol_version(),
+            Self::Client(kernel) => {
+                let (_, secrets) = kernel.update_rx_secret().map_err(alert_for)?;
+                record::parts(secrets)
+            }
+            Self::Server(schedule) => schedule.next_receiving(),
         }
     }
 
-    fn suite(&self) -> SupportedCipherSuite {
+    /// Replaces the secret of our records; returns the new keys.
+    fn next_sending(&mut self) -> Result<KeyAndIv, Failed> {
+        match self {
+            Self::Client(kernel) => {
+                let (_, secrets) = kernel.update_tx_secret().map_err(alert_for)?;
+                record::parts(secrets)
+            }
+            Self::Server(schedule) => schedule.next_sending(),
+        }
+    }
+
+    pub(super) fn suite(&self) -> SupportedCipherSuite {
         match self {
             Self::Client(kernel) => kernel.negotiated_cipher_suite(),
-            Self::Server(kernel) => kernel.negotiated_cipher_suite(),
+            Self::Server(schedule) => schedule.suite(),
         }
     }
 }

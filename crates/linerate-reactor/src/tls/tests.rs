@@ -3,7 +3,7 @@
 
 use rustls::{
     ClientConfig, ContentType, RootCertStore, ServerConfig, SupportedProtocolVersion,
-    crypto::ring,
+    crypto::{CryptoProvider, ring},
     pki_types::{PrivateKeyDer, ServerName},
     version::{TLS12, TLS13},
 };
@@ -16,6 +16,11 @@ use super::{
 };
 use crate::memory::pool::Pool;
 
+#[cfg(unix)]
+mod moving;
+#[cfg(unix)]
+mod portable;
+
 /// A client and a server that have completed the handshake.
 struct Pair {
     client: Box<Tls>,
@@ -25,10 +30,18 @@ struct Pair {
 
 impl Pair {
     fn new(version: &'static SupportedProtocolVersion) -> Self {
-        let (peer, config) = configs(version);
+        Self::with(version, ring::default_provider())
+    }
+
+    fn with(version: &'static SupportedProtocolVersion, provider: CryptoProvider) -> Self {
+        let (peer, config) = configs(version, provider);
+        Self::of(&peer, &config)
+    }
+
+    fn of(peer: &Peer, config: &Arc<ServerConfig>) -> Self {
         let (mut pool, mut wire) = (Pool::default(), Sealed::new());
-        let mut client = Tls::client(&peer, &mut wire).unwrap();
-        let mut server = Tls::server(&config).unwrap();
+        let mut client = Tls::client(peer, &mut wire).unwrap();
+        let mut server = Tls::server(config).unwrap();
         while !wire.is_empty() {
             let mut answer = Sealed::new();
             take_all(&mut server, &wire.concat(), &mut answer, &mut pool);
@@ -56,11 +69,14 @@ impl Pair {
     }
 }
 
-fn configs(version: &'static SupportedProtocolVersion) -> (Peer, Arc<ServerConfig>) {
+fn configs(
+    version: &'static SupportedProtocolVersion,
+    provider: CryptoProvider,
+) -> (Peer, Arc<ServerConfig>) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let certificate = made.cert.der().clone();
     let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
-    let provider = Arc::new(ring::default_provider());
+    let provider = Arc::new(provider);
     let server = ServerConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(&[version])
         .unwrap()

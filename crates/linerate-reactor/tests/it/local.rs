@@ -1,5 +1,7 @@
 //! A reactor that is a part of the event loop of tokio.
 
+mod export;
+
 use std::{
     os::{
         fd::{AsRawFd, RawFd},

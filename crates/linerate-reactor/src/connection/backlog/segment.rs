@@ -73,6 +73,21 @@ impl Segment {
         Self::owned(memory, 0)
     }
 
+    /// Copies bytes that are whole frames from `frames` on. If they are `droppable`, they may be
+    /// dropped to keep the backlog below its limit.
+    #[cfg(unix)]
+    pub(super) fn copy_frames(
+        bytes: &[u8],
+        frames: usize,
+        droppable: bool,
+        pool: &mut Pool,
+    ) -> Self {
+        let mut segment = Self::copy(bytes, pool);
+        segment.next_frame = Some(frames);
+        segment.droppable = droppable;
+        segment
+    }
+
     /// Returns a segment with the frames of a burst without the first `done` bytes, which must not
     /// be all of them.
     pub(super) fn of_burst(
@@ -199,6 +214,13 @@ impl Segment {
             self.move_out(pool);
         }
         self
+    }
+
+    /// Returns the number of bytes at the end that are frames of which nothing has been written;
+    /// `None` if the bytes are not known to be frames.
+    #[cfg(unix)]
+    pub(super) fn frame_bytes(&self) -> Option<usize> {
+        self.next_frame.map(|next| self.range.end - next)
     }
 
     /// Skips the frames that have been written in part or completely.

@@ -4,7 +4,10 @@ use std::{io, os::fd::AsRawFd};
 
 use mio::{Interest, Token, unix::SourceFd};
 
-use crate::{driver::event::Source, platform::Socket};
+use crate::{
+    driver::{Watch, event::Source},
+    platform::Socket,
+};
 
 /// The sockets that mio watches.
 pub(super) struct Registry(mio::Registry);
@@ -36,12 +39,15 @@ impl Registry {
         self.0.reregister(&mut source, token, interest)
     }
 
-    /// Closes a socket. The kernel stops watching it when its last descriptor is closed, but other
-    /// workers and the program that opened the listener may still have descriptors of a listener.
-    pub(super) fn close(&mut self, source: Source, socket: Socket, _: Token) {
-        if source == Source::Listener {
+    pub(super) fn close(&mut self, watch: &Watch, socket: Socket, _: Token) {
+        if watch.outlives_close() {
             // This cannot fail: the socket was added.
-            _ = self.0.deregister(&mut SourceFd(&socket.as_raw_fd()));
+            _ = self.release(&socket);
         }
+    }
+
+    /// Stops watching a socket, which stays open.
+    pub(super) fn release(&mut self, socket: &Socket) -> io::Result<()> {
+        self.0.deregister(&mut SourceFd(&socket.as_raw_fd()))
     }
 }

@@ -9,7 +9,10 @@ use mio::{
     net::{TcpListener, TcpStream},
 };
 
-use crate::{driver::event::Source, platform::Socket};
+use crate::{
+    driver::{Watch, event::Source},
+    platform::Socket,
+};
 
 /// The sockets that mio watches.
 pub(super) struct Registry {
@@ -55,7 +58,7 @@ impl Registry {
     }
 
     /// Closes a socket. Its connection ends with its last handle.
-    pub(super) fn close(&mut self, _: Source, socket: Socket, token: Token) {
+    pub(super) fn close(&mut self, _: &Watch, socket: Socket, token: Token) {
         self.duplicates.remove(&token);
         drop(socket);
     }
