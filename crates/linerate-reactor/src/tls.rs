@@ -12,6 +12,8 @@
 //! replay (RFC 8446 §8), and application protocols other than HTTP/1.1.
 
 #[cfg(feature = "rustls")]
+pub(crate) mod adopted;
+#[cfg(feature = "rustls")]
 mod connection;
 #[cfg(feature = "rustls")]
 mod handshake;
@@ -25,6 +27,8 @@ mod session;
 #[cfg(not(feature = "rustls"))]
 #[path = "tls/absent.rs"]
 mod connection;
+#[cfg(not(feature = "rustls"))]
+pub(crate) use connection::adopted;
 
 pub(crate) mod outcome;
 #[cfg(all(test, feature = "rustls"))]
