@@ -19,7 +19,7 @@
 
 mod connections;
 mod service;
-mod tcp;
+mod upgraded;
 
 use std::{fmt, future::Future};
 
@@ -52,7 +52,7 @@ use crate::{
 pub use connections::Connections;
 pub use linerate_h2::{RequestBody, serve_http2, speaks_http2};
 pub use service::{ResponseFuture, WebSocketService};
-pub use tcp::TcpUpgrade;
+pub use upgraded::{StreamUpgrade, UpgradedStream};
 
 /// A request for a WebSocket that follows all rules of the opening handshake.
 ///
