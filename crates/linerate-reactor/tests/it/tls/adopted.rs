@@ -1,13 +1,14 @@
 //! Connections whose handshake and request another server has handled.
 
 use std::{
-    io::{ErrorKind, IoSlice, Write},
+    io::{ErrorKind, IoSlice, Read, Write},
     net::{TcpListener, TcpStream},
     time::Duration,
 };
 
 use linerate_reactor::{
-    Adoption, Options, Server, TlsAcceptor, TlsConnection,
+    Adoption, CloseCode, LocalEvent, LocalMessages, LocalReactor, Options, Server, TlsAcceptor,
+    TlsConnection,
     handshake::{HandshakeLimits, Request, RequestReader},
     rustls::{
         AlertDescription, ClientConfig, ClientConnection, HandshakeKind, SignatureAlgorithm,
@@ -396,6 +397,44 @@ fn what_is_not_a_hello_is_answered_with_an_alert() {
         (0x15, 7, 2),
         "{alert:x?}"
     );
+}
+
+/// No record can be left out, so that what waits is discarded together with the connection.
+#[test]
+fn output_that_waits_is_discarded_together_with_its_connection() {
+    let front = Front::new();
+    let mut reactor = LocalReactor::new(Options::default()).unwrap();
+    for waits in [true, false] {
+        let mut pair = front.pair();
+        let wire = pair.client.stream.encrypt(REQUEST.as_bytes());
+        let (request, input) = pair.receive_request(wire, 4_096);
+        let adoption = Adoption::new(pair.socket, request).with_input(input);
+        let adoption = adoption.with_tls(pair.tls).answered();
+        let id = reactor.adopt(adoption, LocalMessages::Collected).unwrap();
+        let frames = unmasked(0x2, &[7; 50_000]);
+        let shared = frames.clone().into();
+        while waits && reactor.status(id).unwrap().backlog_bytes < 100_000 {
+            let mut connection = reactor.connection(id).unwrap();
+            connection.send_frames(&shared).unwrap();
+            connection.flush();
+        }
+        assert_eq!(reactor.memory().backlog_bytes >= 100_000, waits);
+        let mut connection = reactor.connection(id).unwrap();
+        connection.discard_unsent();
+        let code = CloseCode::TRY_AGAIN_LATER;
+        connection.close(code, "busy").unwrap();
+        connection.flush();
+        assert_eq!(reactor.memory().backlog_bytes, 0);
+        let mut client = pair.client;
+        if waits {
+            let closed = reactor.poll_event();
+            assert!(matches!(closed, Some(LocalEvent::Closed { .. })));
+            assert!(client.stream.read_to_end(&mut Vec::new()).is_err());
+        } else {
+            assert_eq!(client.read(ACCEPTED.len()), ACCEPTED.as_bytes());
+            assert_eq!(client.frame(), (0x88, b"\x03\xf5busy".to_vec()));
+        }
+    }
 }
 
 /// A client that never reads cannot make the server encrypt without limit: the backlog counts
