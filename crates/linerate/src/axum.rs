@@ -307,12 +307,9 @@ fn accepting(
 /// Returns the connection, unwrapped if it is a plain socket, and any bytes that were already read
 /// from it.
 fn into_io(upgraded: Upgraded) -> (Transport, Vec<u8>) {
-    match upgraded.downcast::<TokioIo<TcpStream>>() {
-        Ok(parts) => (
-            Transport::Tcp(parts.io.into_inner()),
-            parts.read_buf.to_vec(),
-        ),
-        Err(upgraded) => (
+    match UpgradedStream(upgraded).downcast::<TcpStream>() {
+        Ok((socket, input)) => (Transport::Tcp(socket), input),
+        Err(UpgradedStream(upgraded)) => (
             Transport::Other(Box::new(TokioIo::new(upgraded))),
             Vec::new(),
         ),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use axum::response::{IntoResponse, Response};
 use hyper::upgrade::Upgraded;
-use hyper_util::rt::TokioIo;
+use hyper_util::{rt::TokioIo, server::conn::auto};
 #[cfg(feature = "deflate")]
 use linerate_proto::deflate::Agreement;
 use linerate_proto::handshake::Request;
@@ -26,9 +26,9 @@ pub struct StreamUpgrade {
     pub compression: Option<Agreement>,
 }
 
-/// The byte stream of an upgraded connection, which may have any type: that of the streams that the
-/// server passes to hyper.
-pub struct UpgradedStream(Upgraded);
+/// The byte stream of an upgraded connection. Its type is that of the streams that the server passes
+/// to hyper; for `axum::serve`, that of the listener's streams.
+pub struct UpgradedStream(pub(super) Upgraded);
 
 impl UpgradedStream {
     /// Returns the stream and what was read from it after the request, which are the first frames.
@@ -39,7 +39,12 @@ impl UpgradedStream {
     where
         S: AsyncRead + AsyncWrite + Unpin + 'static,
     {
-        let parts = self.0.downcast::<TokioIo<S>>().map_err(Self)?;
+        // `axum::serve` wraps streams in a private type of hyper-util.
+        let upgraded = match auto::upgrade::downcast::<TokioIo<S>>(self.0) {
+            Ok(parts) => return Ok((parts.io.into_inner(), parts.read_buf.to_vec())),
+            Err(upgraded) => upgraded,
+        };
+        let parts = upgraded.downcast::<TokioIo<S>>().map_err(Self)?;
         Ok((parts.io.into_inner(), parts.read_buf.to_vec()))
     }
 }
