@@ -26,8 +26,8 @@ pub struct StreamUpgrade {
     pub compression: Option<Agreement>,
 }
 
-/// The byte stream of an upgraded connection. Its type is that of the streams that the server passes
-/// to hyper; for `axum::serve`, that of the listener's streams.
+/// The byte stream of an upgraded connection. Its type is that of the streams that the server
+/// passes to hyper; for `axum::serve`, that of the listener's streams.
 pub struct UpgradedStream(pub(super) Upgraded);
 
 impl UpgradedStream {
