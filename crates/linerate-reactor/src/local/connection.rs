@@ -112,7 +112,10 @@ impl<'a> LocalConnection<'a> {
     /// discarded and the connection ends without a Close frame.
     pub fn discard_unsent(&mut self) {
         let (core, connection) = self.parts();
-        core.io.flush(connection, &[], &[]);
+        // Writing nothing would fail if the stream to the peer was ended.
+        if !core.io.is_flushed() {
+            core.io.flush(connection, &[], &[]);
+        }
         if connection.tls.is_some() && !connection.backlog.is_empty() {
             socket::reset_on_close(&connection.socket);
             connection.lost = true;
