@@ -17,7 +17,8 @@
 //! | `guarded_body` | response bodies that keep their slot among the connections |
 //! | `stop` | the phases of shutting down |
 //! | `timed` | request bodies with a time limit |
-//! | `tls` | the certificate and its renewal |
+//! | `tls` | the certificate and its renewal, and encrypted connections |
+//! | `upgraded` | connections that become connections of the reactor |
 //! | `workers` | threads with their own runtime and listener |
 
 mod accept;
@@ -38,6 +39,7 @@ mod spares;
 mod stop;
 mod timed;
 mod tls;
+mod upgraded;
 mod workers;
 
 use std::{sync::Arc, time::Duration};
@@ -56,12 +58,13 @@ pub(crate) use hosts::Hosts;
 pub(crate) use hosts::names_this_machine;
 pub(crate) use listener::listen;
 pub use peer::Peer;
-pub(crate) use request::{HEAD_BYTES_MAX, PlainSocket, REQUESTS_TIMEOUT};
+pub(crate) use request::{HEAD_BYTES_MAX, REQUESTS_TIMEOUT};
 pub(crate) use spares::Spares;
 pub(crate) use stop::{Phase, Stop, Stopped};
 pub(crate) use timed::BODY_TIMEOUT;
 pub(crate) use tls::Certificate;
 pub use tls::CertificateError;
+pub(crate) use upgraded::adoption;
 pub(crate) use workers::{Threads, Workers};
 
 /// State shared by the listeners of all workers.

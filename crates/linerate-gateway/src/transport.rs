@@ -28,7 +28,7 @@ use std::{sync::Arc, time::SystemTime};
 
 use axum::{
     extract::FromRequestParts,
-    http::{StatusCode, request::Parts},
+    http::{StatusCode, Version, request::Parts},
     response::{IntoResponse, Response},
 };
 use linerate::{Counters, Options, handshake::Scheme};
@@ -37,7 +37,7 @@ use linerate_budget::Account;
 use crate::{
     node::{Connection, Worker},
     protocol::Dialect,
-    server::{ConnectionGuard, Peer, PlainSocket},
+    server::{ConnectionGuard, Peer},
     session::{Gate, Refusal, SessionEnvironment, Settings},
 };
 pub(crate) use local::LocalClients;
@@ -82,8 +82,8 @@ pub(crate) struct Admitted {
     cors: cors::Cors,
     /// The connection's reservation, held for the lifetime of the session.
     guard: Option<ConnectionGuard>,
-    /// True if an upgraded connection is a plain socket.
-    is_plain: bool,
+    /// True if a WebSocket has a connection of its own, which the reactor can continue.
+    is_upgrade: bool,
 }
 
 impl Admitted {
@@ -149,7 +149,7 @@ impl FromRequestParts<Endpoints> for Admitted {
             agent: agent[..agent.floor_char_boundary(128)].to_owned(),
             cors: cors::Cors::of(&parts.headers),
             guard: parts.extensions.get::<ConnectionGuard>().cloned(),
-            is_plain: parts.extensions.get::<PlainSocket>().is_some(),
+            is_upgrade: parts.version == Version::HTTP_11,
         })
     }
 }

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use linerate_proto::deflate::{Agreement, Deflate};
 use linerate_proto::{Config, handshake::Request};
 
-use crate::platform::Socket;
+use crate::{platform::Socket, tls::adopted::TlsConnection};
 
 /// A connection that another HTTP server has accepted, with the request that the server has read:
 /// everything needed to continue it as a WebSocket.
 ///
-/// The socket must be a plain TCP or Unix domain socket. A TLS session of the other server cannot
-/// be handed over with it.
+/// The socket must be a plain TCP or Unix domain socket. A TLS connection can be handed over with
+/// it if the other server has accepted it with a
+#[cfg_attr(feature = "rustls", doc = "[`TlsAcceptor`](crate::TlsAcceptor).")]
+#[cfg_attr(not(feature = "rustls"), doc = "`TlsAcceptor`.")]
 ///
 /// ```no_run
 /// use std::{io::Read, net::TcpListener};
@@ -48,6 +50,8 @@ pub struct Adoption {
     pub(crate) request: Request,
     pub(crate) input: Vec<u8>,
     pub(crate) path: Option<String>,
+    /// The TLS connection on the socket; `None` without TLS.
+    pub(crate) tls: Option<TlsConnection>,
     /// What the other server has answered; `None` if it has not.
     pub(crate) answer: Option<Answer>,
 }
@@ -71,14 +75,31 @@ impl Adoption {
             request,
             input: Vec::new(),
             path: None,
+            tls: None,
             answer: None,
         }
     }
 
-    /// Sets the bytes that were read after the head: the first frames.
+    /// Sets the bytes that were read after the head: the first frames, not encrypted.
     pub fn with_input(mut self, input: Vec<u8>) -> Self {
         self.input = input;
         self
+    }
+
+    /// Continues the TLS connection on the socket: what it has received but not
+    /// [read](TlsConnection::read) comes after the [input](Self::with_input), and what is
+    /// [unsent](TlsConnection::unsent) is sent before anything else. A protocol error of the peer
+    /// ends the connection after the frames before it.
+    #[cfg(feature = "rustls")]
+    pub fn with_tls(mut self, tls: TlsConnection) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
+    /// Removes and returns the TLS connection.
+    #[cfg(feature = "rustls")]
+    pub fn take_tls(&mut self) -> Option<TlsConnection> {
+        self.tls.take()
     }
 
     /// Uses the handler of `path`, regardless of the path in the request.

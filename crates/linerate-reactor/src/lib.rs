@@ -135,7 +135,10 @@ pub use remote::{Remote, error::RemoteError};
 pub use rustls;
 pub use server::{ListeningServer, Server};
 #[cfg(feature = "rustls")]
-pub use tls::info::TlsInfo;
+pub use tls::{
+    adopted::{TlsAcceptor, TlsConnection},
+    info::TlsInfo,
+};
 pub use topics::SubscribeError;
 pub use topics::options::{Overflow, TopicOptions};
 pub use worker_context::WorkerContext;

@@ -15,6 +15,8 @@
 //! replay (RFC 8446 §8), and application protocols other than HTTP/1.1.
 
 #[cfg(feature = "rustls")]
+pub(crate) mod adopted;
+#[cfg(feature = "rustls")]
 mod capture;
 #[cfg(feature = "rustls")]
 mod connection;
@@ -36,6 +38,8 @@ mod session;
 #[cfg(not(feature = "rustls"))]
 #[path = "tls/absent.rs"]
 mod connection;
+#[cfg(not(feature = "rustls"))]
+pub(crate) use connection::adopted;
 
 pub(crate) mod outcome;
 #[cfg(all(test, feature = "rustls"))]

@@ -19,7 +19,7 @@
 
 mod connections;
 mod service;
-mod tcp;
+mod upgraded;
 
 use std::{fmt, future::Future};
 
@@ -52,7 +52,7 @@ use crate::{
 pub use connections::Connections;
 pub use linerate_h2::{RequestBody, serve_http2, speaks_http2};
 pub use service::{ResponseFuture, WebSocketService};
-pub use tcp::TcpUpgrade;
+pub use upgraded::{StreamUpgrade, UpgradedStream};
 
 /// A request for a WebSocket that follows all rules of the opening handshake.
 ///
@@ -307,12 +307,9 @@ fn accepting(
 /// Returns the connection, unwrapped if it is a plain socket, and any bytes that were already read
 /// from it.
 fn into_io(upgraded: Upgraded) -> (Transport, Vec<u8>) {
-    match upgraded.downcast::<TokioIo<TcpStream>>() {
-        Ok(parts) => (
-            Transport::Tcp(parts.io.into_inner()),
-            parts.read_buf.to_vec(),
-        ),
-        Err(upgraded) => (
+    match UpgradedStream(upgraded).downcast::<TcpStream>() {
+        Ok((socket, input)) => (Transport::Tcp(socket), input),
+        Err(UpgradedStream(upgraded)) => (
             Transport::Other(Box::new(TokioIo::new(upgraded))),
             Vec::new(),
         ),

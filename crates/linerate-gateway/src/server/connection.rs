@@ -24,6 +24,7 @@ use super::{
     proxy,
     refusal::refuse,
     request::{Origin, answer},
+    tls::TlsStream,
 };
 use crate::platform;
 
@@ -87,10 +88,10 @@ async fn attend_fully(
 
 /// Serves an encrypted connection.
 async fn serve_tls(origin: Origin, stream: TcpStream, app: Router, certificate: &Certificate) {
-    let handshake = linerate::tls::accept(certificate.config(), stream);
+    let handshake = TlsStream::accept(certificate.acceptor(), stream);
     match timeout(HANDSHAKE_TIMEOUT, handshake).await {
         Ok(Ok(stream)) => {
-            let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+            let is_http2 = stream.is_http2();
             serve_either(origin, stream, app, is_http2).await;
         }
         Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),

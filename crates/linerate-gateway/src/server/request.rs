@@ -12,7 +12,7 @@ use std::{
 use axum::{
     BoxError, Router,
     body::{Body, Bytes, HttpBody},
-    http::{Method, Request, Version, header},
+    http::{Method, Request, header},
     response::{IntoResponse, Response},
 };
 use linerate::handshake::Scheme;
@@ -32,10 +32,6 @@ pub(crate) const HEAD_BYTES_MAX: usize = 64 << 10;
 /// Maximum time that a connection serves requests; WebSockets and streaming responses may last
 /// longer. Over HTTP/2, the maximum time without an open stream.
 pub(crate) const REQUESTS_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// An extension of requests over HTTP/1.1 without TLS: an upgraded connection is a plain socket.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PlainSocket;
 
 /// Information about a connection before its first request.
 #[derive(Clone, Debug)]
@@ -97,9 +93,6 @@ where
         return Ok(full.into_response());
     }
     request.extensions_mut().insert(peer);
-    if !origin.is_tls && request.version() == Version::HTTP_11 {
-        request.extensions_mut().insert(PlainSocket);
-    }
     request.extensions_mut().insert(guard.clone());
     // A router is always ready.
     let mut response = app.call(request).await?;

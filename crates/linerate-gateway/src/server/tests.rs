@@ -81,7 +81,8 @@ impl Served {
         let app = Router::new()
             .route("/", get(whence))
             .route("/wait", get(wait))
-            .route("/take", post(take));
+            .route("/take", post(take))
+            .route("/echo", post(|body: Body| async { body }));
         tokio::spawn(frontend.clone().serve(listener, app));
         Self {
             address,
@@ -316,6 +317,43 @@ async fn who_does_not_speak_tls_or_says_nothing_is_cut_off() {
     assert!(!rest(&mut plain).await.contains("HTTP/1.1"));
     let mut silent = served.connect().await;
     assert_eq!(rest(&mut silent).await, "");
+}
+
+/// The kernel cannot buffer all of it, so that the server has to wait in both directions.
+#[tokio::test]
+async fn long_bodies_go_both_ways_over_tls() {
+    const BYTES: usize = 16 << 20;
+    let directory = tempfile::tempdir().unwrap();
+    let tls = tls_options(directory.path());
+    certify(&tls);
+    let options = ServerOptions {
+        tls: Some(tls),
+        ..Config::default().server
+    };
+    let served = Served::start(&options).await;
+    let config = linerate::tls::danger_client_config_trusting_anybody();
+    let connector = TlsConnector::from(Arc::new(config));
+    let name = ServerName::try_from("localhost").unwrap();
+    let stream = connector.connect(name, served.connect().await).await;
+    let (mut reader, mut writer) = tokio::io::split(stream.unwrap());
+    let sent: Vec<u8> = (0..BYTES).map(|number| (number / 1_000) as u8).collect();
+    let head = format!(
+        "POST /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: {BYTES}\r\n\r\n"
+    );
+    let mut request = head.into_bytes();
+    request.extend_from_slice(&sent);
+    let writing = tokio::spawn(async move { writer.write_all(&request).await });
+    let mut answer = Vec::new();
+    // The end must be announced: rustls would report an error otherwise.
+    let read = timeout(PATIENCE, reader.read_to_end(&mut answer)).await;
+    read.unwrap().unwrap();
+    writing.await.unwrap().unwrap();
+    let end = answer
+        .windows(4)
+        .position(|four| four == b"\r\n\r\n")
+        .unwrap();
+    assert!(answer.starts_with(b"HTTP/1.1 200 OK\r\n"));
+    assert!(answer[end + 4..] == sent);
 }
 
 #[test]

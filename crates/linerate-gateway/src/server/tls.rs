@@ -1,4 +1,6 @@
-//! The certificate and its renewal while the server runs.
+//! The certificate and its renewal while the server runs, and encrypted connections.
+
+mod stream;
 
 use std::{
     fs, io,
@@ -8,6 +10,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use linerate_reactor::TlsAcceptor;
 use parking_lot::Mutex;
 use rustls::{
     ServerConfig,
@@ -17,6 +20,7 @@ use rustls::{
 };
 
 use crate::config::TlsOptions;
+pub(super) use stream::TlsStream;
 
 /// Maximum size of a file, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -26,7 +30,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 pub(crate) struct Certificate {
     options: TlsOptions,
     current: Arc<CurrentCertificate>,
-    config: Arc<ServerConfig>,
+    acceptor: TlsAcceptor,
     read: Mutex<Option<ModifiedTimes>>,
 }
 
@@ -77,7 +81,7 @@ impl Certificate {
         Ok(Self {
             options: options.clone(),
             current,
-            config: Arc::new(config),
+            acceptor: TlsAcceptor::new(config),
             read: Mutex::new(Some(stamp)),
         })
     }
@@ -106,8 +110,9 @@ impl Certificate {
         self.reload().map(|()| true)
     }
 
-    pub(super) fn config(&self) -> Arc<ServerConfig> {
-        self.config.clone()
+    /// Returns what accepts encrypted connections.
+    pub(super) const fn acceptor(&self) -> &TlsAcceptor {
+        &self.acceptor
     }
 }
 

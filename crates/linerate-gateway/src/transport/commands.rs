@@ -42,7 +42,7 @@ pub(super) fn open_websocket(
     let mut options = admitted.options();
     // The session sends pings in its own protocol.
     options.config.ping_interval = None;
-    if admitted.is_plain {
+    if admitted.is_upgrade {
         return open_local(admitted, dialect, websocket, commands, options, upgrade);
     }
     let deflate = options.deflate;
@@ -76,7 +76,7 @@ fn open_local(
     };
     upgrade
         .with_options(options)
-        .on_tcp_upgrade(move |upgrade| {
+        .on_stream_upgrade(move |upgrade| {
             let clients = admitted.endpoints.clients.clone();
             let wire = clients.wire(websocket.farewell);
             let key = wire.key();

@@ -47,7 +47,7 @@ pub(super) async fn open_websocket(
         Ok(request) => request,
         Err(refused) => return refused,
     };
-    if admitted.is_plain {
+    if admitted.is_upgrade {
         return open_local(admitted, websocket, options, request, upgrade).await;
     }
     // Subscribe before the upgrade, so that an open connection misses nothing.
@@ -95,7 +95,7 @@ async fn open_local(
     let guard = admitted.guard;
     let session = Running::Fixed(running);
     let open = move |upgrade| clients.open(key, upgrade, &connection, session, guard);
-    upgrade.with_options(options).on_tcp_upgrade(open)
+    upgrade.with_options(options).on_stream_upgrade(open)
 }
 
 /// Serves a client on a stream.

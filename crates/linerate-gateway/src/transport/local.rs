@@ -10,7 +10,7 @@ mod wire;
 
 use std::{cell::RefCell, fmt, io, sync::Arc, task::Waker, time::Duration};
 
-use linerate::{Counters, axum::TcpUpgrade};
+use linerate::{Counters, axum::StreamUpgrade};
 use linerate_reactor::{ConnectionId, LocalEvent, LocalReactor, Options};
 use send_wrapper::SendWrapper;
 use tokio::{task::yield_now, time::timeout};
@@ -74,7 +74,7 @@ impl LocalClients {
     pub(super) fn open(
         &self,
         key: usize,
-        upgrade: TcpUpgrade,
+        upgrade: StreamUpgrade,
         options: &ConnectionOptions,
         running: Running,
         guard: Option<ConnectionGuard>,

@@ -23,12 +23,10 @@ impl Bare {
     /// Opens a WebSocket.
     pub(crate) async fn open(gateway: &Gateway, path: &str) -> Self {
         let mut stream = TcpStream::connect(gateway.address).await.unwrap();
-        let head = format!(
-            "GET {path} HTTP/1.1\r\nHost: {}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
-            gateway.address
-        );
-        stream.write_all(head.as_bytes()).await.unwrap();
+        stream
+            .write_all(&gateway.request(path, None))
+            .await
+            .unwrap();
         let mut answer = Vec::new();
         while !answer.ends_with(b"\r\n\r\n") {
             answer.push(in_time(stream.read_u8()).await.unwrap());

@@ -5,6 +5,7 @@ mod bare;
 mod bombs;
 mod centrifuge;
 mod compression;
+mod encrypted;
 mod fixed;
 mod gaps;
 mod http;

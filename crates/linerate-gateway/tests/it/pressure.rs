@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// A client that does not read ahead, however much arrives.
-fn stalling() -> Client {
+pub(crate) fn stalling() -> Client {
     let mut options = linerate::Options::default();
     options.recv_queue_bytes_max = 1;
     Client::new().with_options(options)

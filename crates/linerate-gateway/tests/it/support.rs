@@ -3,7 +3,15 @@
 use std::{net::SocketAddr, sync::Arc, thread, time::Duration};
 
 use futures_util::FutureExt;
-use linerate::{Client, CloseCode, Message, WebSocket};
+use linerate::{
+    Client, CloseCode, Message, WebSocket,
+    tls::{
+        provider,
+        rustls::{
+            ClientConfig, RootCertStore, SupportedProtocolVersion, pki_types::CertificateDer,
+        },
+    },
+};
 use linerate_broker::{BrokerOptions, Event, Gap, GapReason, Ingest, connect};
 use linerate_gateway::{
     NodeInfo, Running,
@@ -27,6 +35,8 @@ pub(crate) struct Gateway {
     pub(crate) address: SocketAddr,
     running: Running,
     ingest: Arc<dyn Ingest>,
+    /// The certificate for `localhost`; `None` without TLS.
+    certificate: Option<CertificateDer<'static>>,
 }
 
 impl Gateway {
@@ -56,7 +66,21 @@ impl Gateway {
             address: gateway.address(),
             running: gateway.start().unwrap(),
             ingest: given.unwrap(),
+            certificate: None,
         }
+    }
+
+    /// Starts an open gateway over TLS with additional settings.
+    pub(crate) async fn encrypted(toml: &str) -> Self {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let [certificate, key] = ["certificate.pem", "key.pem"].map(|it| directory.path().join(it));
+        std::fs::write(&certificate, made.cert.pem()).unwrap();
+        std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+        let tls = format!("{toml}\n[server.tls]\ncertificate = {certificate:?}\nkey = {key:?}");
+        let mut gateway = Self::start(config(&tls)).await;
+        gateway.certificate = Some(made.cert.der().clone());
+        gateway
     }
 
     /// Returns what the node says about itself.
@@ -80,7 +104,35 @@ impl Gateway {
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
-        format!("ws://{}{path}", self.address)
+        let scheme = if self.certificate.is_some() {
+            "wss"
+        } else {
+            "ws"
+        };
+        format!("{scheme}://{}{path}", self.address)
+    }
+
+    /// Returns a request for a WebSocket.
+    pub(crate) fn request(&self, path: &str, subprotocol: Option<&str>) -> Vec<u8> {
+        let subprotocol = subprotocol.map(|name| format!("Sec-WebSocket-Protocol: {name}\r\n"));
+        format!(
+            "GET {path} HTTP/1.1\r\nHost: {}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{}\r\n",
+            self.address,
+            subprotocol.unwrap_or_default(),
+        )
+        .into_bytes()
+    }
+
+    /// Returns a configuration for clients that trust the certificate and speak this version.
+    pub(crate) fn client_config(&self, version: &'static SupportedProtocolVersion) -> ClientConfig {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.certificate.clone().unwrap()).unwrap();
+        ClientConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[version])
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth()
     }
 
     /// Publishes in the way that an application does.

@@ -10,6 +10,7 @@ use linerate_proto::{CloseCode, SendError, engine::Message};
 use crate::{
     connection::Connection,
     core::{Core, io::Io},
+    driver::socket,
     worker::service::Service,
 };
 
@@ -107,13 +108,18 @@ impl<'a> LocalConnection<'a> {
     /// Discards [shared frames](Self::send_frames) of which nothing has been written. Only a Close
     /// frame should be sent afterwards: a peer that inflates messages cannot inflate later ones.
     ///
-    /// On an encrypted connection this has no effect, because records that were dropped would break
-    /// the stream.
+    /// On an encrypted connection, no record can be left out. If output waits there, all of it is
+    /// discarded and the connection ends without a Close frame.
     pub fn discard_unsent(&mut self) {
         let (core, connection) = self.parts();
         // Writing nothing would fail if the stream to the peer was ended.
         if !core.io.is_flushed() {
             core.io.flush(connection, &[], &[]);
+        }
+        if connection.tls.is_some() && !connection.backlog.is_empty() {
+            socket::reset_on_close(&connection.socket);
+            connection.lost = true;
+            return;
         }
         let memory = &mut core.io.memory;
         connection

@@ -61,3 +61,23 @@ impl Tls {
         match self {}
     }
 }
+
+pub(crate) mod adopted {
+    use super::super::{Tls, outcome::Outcome};
+
+    #[derive(Debug)]
+    pub(crate) enum TlsConnection {}
+
+    pub(crate) struct AdoptedTls {
+        pub(crate) tls: Box<Tls>,
+        pub(crate) plaintext: Vec<u8>,
+        pub(crate) unsent: Vec<u8>,
+        pub(crate) outcome: Outcome,
+    }
+
+    impl TlsConnection {
+        pub(crate) fn into_adopted(self) -> AdoptedTls {
+            match self {}
+        }
+    }
+}

@@ -252,11 +252,17 @@ impl Processed {
 /// Returns the configuration with the settings that the reactor requires.
 pub(crate) fn prepare_server(config: &ServerConfig) -> Arc<ServerConfig> {
     let mut config = config.clone();
+    keep_http1(&mut config.alpn_protocols);
+    prepare_adoptable(config)
+}
+
+/// Like [`prepare_server`], for connections that may use another application protocol unless the
+/// reactor adopts them.
+pub(super) fn prepare_adoptable(mut config: ServerConfig) -> Arc<ServerConfig> {
     config.enable_secret_extraction = true;
     config.key_log = capture::capturing(config.key_log);
     config.max_early_data_size = 0;
     config.send_half_rtt_data = false;
-    keep_http1(&mut config.alpn_protocols);
     Arc::new(config)
 }
 

@@ -33,11 +33,29 @@ pub(crate) struct Failed {
 
 #[cfg(feature = "rustls")]
 impl Failed {
+    /// Returns the cause as an error.
+    pub(super) fn into_error(self) -> io::Error {
+        let unknown =
+            || io::Error::new(io::ErrorKind::InvalidData, "TLS protocol violated by peer");
+        self.cause.unwrap_or_else(unknown)
+    }
+
     /// Returns a failure that is reported to the peer with this alert.
     pub(super) fn telling(alert: AlertDescription) -> Self {
         Self {
             alert: Some(Alert(alert.into())),
             cause: None,
+        }
+    }
+}
+
+#[cfg(feature = "rustls")]
+impl From<io::Error> for Failed {
+    /// A failure that the peer is not told.
+    fn from(cause: io::Error) -> Self {
+        Self {
+            alert: None,
+            cause: Some(cause),
         }
     }
 }

@@ -85,6 +85,20 @@ impl Input {
         }
     }
 
+    /// Handles the plaintext that another server has received, and how the stream continues after
+    /// it.
+    pub(super) fn handle_adopted(
+        &mut self,
+        parts: &mut Parts,
+        connection: &mut Connection,
+        plaintext: &mut [u8],
+        outcome: Outcome,
+    ) {
+        parts.core.io.traffic.bytes_received += plaintext.len() as u64;
+        self.handle_plaintext(parts, connection, plaintext);
+        handle_outcome(parts, connection, outcome);
+    }
+
     /// Handles the input that was kept.
     #[inline]
     pub(super) fn handle_held(&mut self, parts: &mut Parts, connection: &mut Connection) {
@@ -161,11 +175,7 @@ impl Input {
                 }
             }
             at += taken.bytes;
-            match taken.outcome {
-                Outcome::Continues => {}
-                Outcome::Ended => connection.ended = true,
-                Outcome::Failed(failed) => return tls::fail(parts, connection, failed),
-            }
+            handle_outcome(parts, connection, taken.outcome);
         }
     }
 
@@ -187,5 +197,14 @@ impl Input {
             connection.held.set_deferred(true);
             self.deferred.push_back(connection.slot.token());
         }
+    }
+}
+
+/// Handles how the stream from the peer continues after what was received.
+fn handle_outcome(parts: &mut Parts, connection: &mut Connection, outcome: Outcome) {
+    match outcome {
+        Outcome::Continues => {}
+        Outcome::Ended => connection.ended = true,
+        Outcome::Failed(failed) => tls::fail(parts, connection, failed),
     }
 }

@@ -21,7 +21,7 @@ use crate::{
     platform::Socket,
     reactor::Reactor,
     route::routes::Routes,
-    tls::Tls,
+    tls::{Tls, adopted::TlsConnection, outcome::Outcome},
     wheel::{Tick, tick_at},
 };
 
@@ -118,6 +118,16 @@ impl Service {
         } = &mut self.parts;
         let connection = &mut self.connections[key];
         let (slot, request) = (connection.slot, &adoption.request);
+        let (mut input, mut outcome) = (adoption.input, Outcome::Continues);
+        if let Some(adopted) = adoption.tls.map(TlsConnection::into_adopted) {
+            input.extend_from_slice(&adopted.plaintext);
+            outcome = adopted.outcome;
+            connection.tls = Some(adopted.tls);
+            if !adopted.unsent.is_empty() {
+                core.io.sealed.push(adopted.unsent);
+                core.io.flush(connection, &[], &[]);
+            }
+        }
         match (adoption.answer, route) {
             (None, route) => handshakes.answer(core, routes, connection, route, request),
             (Some(answer), Some(route)) => {
@@ -127,8 +137,8 @@ impl Service {
             (Some(_), None) => connection.lost = true,
         }
         if let Stage::Open { .. } = connection.stage {
-            let mut input = adoption.input;
-            self.input.handle(&mut self.parts, connection, &mut input);
+            self.input
+                .handle_adopted(&mut self.parts, connection, &mut input, outcome);
         }
         self.settle(key);
         Ok(slot)

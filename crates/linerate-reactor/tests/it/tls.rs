@@ -1,6 +1,7 @@
 //! Encrypted connections, with the rustls client.
 
 mod abuse;
+mod adopted;
 mod client;
 mod handshake;
 mod info;
@@ -17,7 +18,7 @@ use linerate_reactor::{
     Closed, ConnectionId, Context, Handler, Message, Opened, Options, Server,
     handshake::HttpResponse,
     rustls::{
-        self, ClientConfig, ClientConnection, RootCertStore, ServerConfig,
+        self, AlertDescription, ClientConfig, ClientConnection, RootCertStore, ServerConfig,
         SupportedProtocolVersion,
         crypto::{CryptoProvider, ring},
         pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName},
@@ -267,5 +268,19 @@ impl Write for Narrow {
 
     fn flush(&mut self) -> io::Result<()> {
         self.stream.flush()
+    }
+}
+
+/// Returns the alert with which the server ends the connection.
+fn alert(client: &mut Client) -> AlertDescription {
+    let error = client
+        .stream
+        .flush()
+        .and_then(|()| client.stream.read(&mut [0]).map(|_| ()));
+    let error = error.unwrap_err();
+    let error = error.into_inner().expect("an error of TLS");
+    match *error.downcast::<rustls::Error>().unwrap() {
+        rustls::Error::AlertReceived(alert) => alert,
+        other => panic!("{other}"),
     }
 }

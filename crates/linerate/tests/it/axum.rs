@@ -9,7 +9,12 @@ use linerate::{
     handshake::{OriginPolicy, Scheme},
 };
 use linerate_testkit::Frame;
-use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
+use tokio::{
+    io::DuplexStream,
+    net::{TcpListener, TcpStream},
+    sync::{mpsc, oneshot},
+    task::JoinHandle,
+};
 
 use crate::{
     polls::poll_times,
@@ -80,6 +85,31 @@ async fn h08_frames_in_the_segment_of_the_request_are_kept() {
         "{head}"
     );
     assert_eq!(raw.frame().await, Some((0x81, b"one".to_vec())));
+}
+
+#[tokio::test]
+async fn an_upgraded_stream_is_handed_over_with_what_was_read_from_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (taken, mut streams) = mpsc::unbounded_channel();
+    let hand_over = move |upgrade: WebSocketUpgrade| async move {
+        upgrade.on_stream_upgrade(move |upgrade| _ = taken.send(upgrade))
+    };
+    let app = Router::new().route("/chat", any(hand_over));
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    let mut raw = Raw::connect(address).await;
+    let frame = b"\x81\x83\0\0\0\0one";
+    raw.send([REQUEST.as_bytes(), frame].concat()).await;
+    assert!(raw.head().await.starts_with("HTTP/1.1 101 "));
+    let upgrade = in_time(streams.recv()).await.unwrap();
+    assert_eq!(upgrade.request.path(), "/chat");
+    // A stream of another type is returned unchanged.
+    let stream = upgrade.stream.downcast::<DuplexStream>().unwrap_err();
+    let (socket, input) = stream.downcast::<TcpStream>().unwrap();
+    assert_eq!(input, frame);
+    assert_eq!(socket.local_addr().unwrap(), address);
+    drop(socket);
+    assert_eq!(raw.frame().await, None);
 }
 
 #[tokio::test]

@@ -2,9 +2,9 @@
 
 use std::{io, sync::Arc, time::Duration};
 
-use linerate::{Config, Deflate, Traffic, axum::TcpUpgrade};
+use linerate::{Config, Deflate, Traffic, axum::StreamUpgrade};
 use linerate_budget::{Account, Share};
-use linerate_reactor::{Adoption, ConnectionId, LocalMessages, LocalReactor};
+use linerate_reactor::{ConnectionId, LocalMessages, LocalReactor};
 use slab::Slab;
 
 use super::super::{
@@ -14,6 +14,7 @@ use super::super::{
 use crate::{
     node::Accounts,
     protocol::{Block, codes::Disconnect},
+    server::adoption,
 };
 
 /// The reactor of a worker, and the state of each client's output.
@@ -84,7 +85,7 @@ impl Table {
     pub(super) fn open(
         &mut self,
         key: usize,
-        upgrade: TcpUpgrade,
+        upgrade: StreamUpgrade,
         options: &ConnectionOptions,
     ) -> io::Result<()> {
         if *self.config != options.config {
@@ -94,10 +95,8 @@ impl Table {
         self.message_timeout = options.message_timeout;
         let message_timeout = Some(self.message_timeout);
         self.reactor.set_message_timeout(message_timeout);
-        let socket = upgrade.stream.into_std()?;
-        let mut adoption = Adoption::new(socket, upgrade.request)
-            .with_input(upgrade.input)
-            .with_config(self.config.clone());
+        let adoption = adoption(upgrade.stream, upgrade.request)?;
+        let mut adoption = adoption.with_config(self.config.clone());
         if let (Some(agreed), Some(deflate)) = (upgrade.compression, &options.deflate) {
             adoption = adoption.with_deflate(agreed, deflate);
         }

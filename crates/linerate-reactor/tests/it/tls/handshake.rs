@@ -8,13 +8,13 @@ use std::{
 use linerate_reactor::{
     Options,
     rustls::{
-        self, AlertDescription, HandshakeKind, SignatureAlgorithm, SupportedCipherSuite,
+        AlertDescription, HandshakeKind, SignatureAlgorithm, SupportedCipherSuite,
         crypto::{CryptoProvider, ring},
         version::{TLS12, TLS13},
     },
 };
 
-use super::Encrypted;
+use super::{Encrypted, alert};
 use crate::support::{REQUEST, Raw, close, masked, wait_until};
 
 #[test]
@@ -219,18 +219,4 @@ fn without_room_a_connection_is_dropped() {
     let mut raw = Raw::connect(server.address());
     assert_eq!(raw.rest(), b"");
     client.round_trip();
-}
-
-/// Returns the alert with which the server ends the connection.
-fn alert(client: &mut super::Client) -> AlertDescription {
-    let error = client
-        .stream
-        .flush()
-        .and_then(|()| client.stream.read(&mut [0]).map(|_| ()));
-    let error = error.unwrap_err();
-    let error = error.into_inner().expect("an error of TLS");
-    match *error.downcast::<rustls::Error>().unwrap() {
-        rustls::Error::AlertReceived(alert) => alert,
-        other => panic!("{other}"),
-    }
 }
