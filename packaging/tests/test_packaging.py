@@ -223,6 +223,25 @@ class Deployment(unittest.TestCase):
         complaints = [line for line in result.stderr.splitlines() if "linerate" in line]
         self.assertEqual((result.returncode, complaints), (0, []), result.stderr)
 
+    def test_a_reload_starts_what_the_start_starts_and_the_running_process_lets_it_take_over(self):
+        unit = (PACKAGING / "systemd" / "linerate.service").read_text()
+        start = re.search(r"^ExecStart=(.*)$", unit, re.M)[1]
+        self.assertIn(f"ExecReload={start} --takeover --detach\n", unit)
+        # Otherwise the reload has no NOTIFY_SOCKET, and systemd ignores the new process.
+        self.assertIn("NotifyAccess=exec\n", unit)
+        directory = re.search(r"^RuntimeDirectory=(.*)$", unit, re.M)[1]
+        socket_path = re.search(r"^Environment=LINERATE_SERVER_TAKEOVER_SOCKET=(.*)$", unit, re.M)[1]
+        self.assertEqual(str(Path(socket_path).parent), f"/run/{directory}")
+        result = subprocess.run(
+            [BINARY, "config", "check"],
+            env={"LINERATE_SERVER_TAKEOVER_SOCKET": socket_path},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
     def test_systemd_waits_longer_than_a_drain_takes(self):
         unit = (PACKAGING / "systemd" / "linerate.service").read_text()
         drain = tomllib.loads(run(BINARY, "config", "default").stdout)["server"]["drain"]

@@ -16,6 +16,8 @@
 mod assets;
 mod control;
 mod counters;
+#[cfg_attr(not(unix), path = "elsewhere/detach.rs")]
+mod detach;
 mod endpoint;
 mod flags;
 mod limits;
@@ -48,12 +50,16 @@ Examples:
   linerate serve --tail /var/log/nginx/access.log
   linerate serve --set channel.batch_interval_ms=200 --set channel.slow=conflate
   linerate serve --config /etc/linerate.toml --print-limits
+  linerate serve --config /etc/linerate.toml --takeover
 
 Flags override environment variables, which override the configuration file. `linerate config default` prints all
 configuration keys.
 
 Ctrl-c or SIGTERM drains the server: clients are disconnected over the period `server.drain.window_s`. A second signal
-stops the server immediately. SIGHUP reloads the configuration and the certificate.";
+stops the server immediately. SIGHUP reloads the configuration and the certificate.
+
+With --takeover, a new process takes over the listeners of a running one, so that no connection is refused during a
+deploy. Both need the same `server.takeover_socket`. The old process then drains and exits.";
 
 /// Runs the realtime server, which serves channels to browsers and programs, and its web pages.
 #[derive(Args, Debug)]
@@ -65,12 +71,25 @@ pub(crate) struct Arguments {
     /// Print every limit with its key and effective value, then exit.
     #[arg(long)]
     print_limits: bool,
+
+    /// Take over the listeners of the process that listens on `server.takeover_socket`, which then
+    /// drains and exits. Start as usual if there is none.
+    #[arg(long, conflicts_with = "print_limits")]
+    takeover: bool,
+
+    /// Run the server in the background, and exit when it serves. For `ExecReload` in systemd
+    /// units.
+    #[arg(long, requires = "takeover")]
+    detach: bool,
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let loader = arguments.flags.loader();
     if arguments.print_limits {
         return limits::print(&loader);
+    }
+    if arguments.detach {
+        return detach::start();
     }
     let config = loader.load()?;
     let logging = logging::start(&config.log)?;
@@ -83,15 +102,18 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         .build()?;
     runtime.block_on(async {
         let logs: LogsSection = config.section()?;
-        let gateway = Gateway::bind(config)?;
+        let gateway = match arguments.takeover {
+            true => Gateway::take_over(config).await?,
+            false => Gateway::bind(config)?,
+        };
         let keys = Keys(gateway.access());
         let uploads = Service::start(&logs.0, keys, gateway.budget().clone())?;
         let pages = Pages::new(&gateway, uploads);
         // Signals must be handled before the address is printed: from then on, a signal must stop
         // the server gracefully.
         let control = Control::new(loader, logs, logging)?;
-        announce(&gateway);
-        control.run(gateway, pages).await
+        let url = gateway.url();
+        control.run(gateway, pages, || announce(&url)).await
     })?;
     // A thread that is blocked on a file must not keep the process alive.
     runtime.shutdown_background();
@@ -99,15 +121,14 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
 }
 
 /// Prints the address and the most important pages.
-fn announce(gateway: &Gateway) {
+fn announce(url: &str) {
     let text = format!(
-        "linerate serve: {}/\n\
+        "linerate serve: {url}/\n\
          \x20 /       overview, with channels to try out\n\
          \x20 /admin  clients, channels, the link to the broker\n\
          \x20 /logs   drop an access log to see its statistics\n\
          \x20 /docs   documentation\n\
-         press ctrl-c to stop\n",
-        gateway.url()
+         press ctrl-c to stop\n"
     );
     // Standard output may be closed, which must not keep the server from running.
     let mut stdout = std::io::stdout().lock();

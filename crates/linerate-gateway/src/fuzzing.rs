@@ -6,9 +6,11 @@ mod commands;
 mod publications;
 mod requests;
 mod tag_filters;
+mod takeover;
 
 pub use api::api;
 pub use commands::commands;
 pub use publications::publications;
 pub use requests::requests;
 pub use tag_filters::tag_filters;
+pub use takeover::takeover;

@@ -2,43 +2,55 @@
 
 mod access;
 mod drain;
+mod endpoints;
 mod error;
 mod limits;
 mod reload;
 mod worker;
 
-use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
+use std::{fs, future::pending, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::Router;
+use futures_util::future::try_join_all;
 use linerate::Counters;
 use linerate_broker::{
-    Broker, BrokerError, BrokerOptions, ConnectError, Ingest, Publish, sequencer::SequencerLimits,
+    Broker, BrokerError, BrokerOptions, ConnectError, Ingest, LinkState, Publish,
+    sequencer::SequencerLimits,
 };
 use linerate_budget::Budget;
 use linerate_hub::ChannelName;
 use tokio::{
     net::TcpListener,
     runtime::Handle,
+    sync::watch,
     task::spawn_blocking,
-    time::{Instant, sleep},
+    time::{Instant, sleep, timeout},
 };
 
 use crate::{
     admin::{Admin, TailEncoding},
     config::Config,
+    metrics::TakeoverResult,
     node::{Dispatcher, Node, NodeInfo, NodeOptions},
     operations::Operations,
     platform, protocol,
-    server::{Certificate, Frontend, Hosts, Phase, Stop, Threads, Workers, listen},
+    server::{Certificate, Endpoint, Frontend, Hosts, Phase, Stop, Stopped, Threads, Workers},
     session::{SessionEnvironment, Settings},
+    takeover::{Continuation, Handover, Joining, TakenOver, TakeoverError, TakeoverSocket},
 };
 pub use access::{Access, LogsAccess};
+use endpoints::Endpoints;
 pub use error::BindError;
 pub use reload::ReloadError;
 use worker::WorkerService;
 
 /// How long a channel remains subscribed at the broker after its last subscriber has left.
 const LINGER: Duration = Duration::from_secs(5);
+
+/// How long a process that takes over waits for its broker.
+const BROKER_TIMEOUT: Duration = Duration::from_secs(30);
+/// How often it looks.
+const BROKER_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A gateway that is bound to its addresses and does not serve yet.
 ///
@@ -64,8 +76,21 @@ pub struct Gateway {
     parts: Parts,
     guard: ShutdownGuard,
     workers: Workers,
-    /// The listener for monitoring, if `server.operations_listen` is configured.
-    operations: Option<std::net::TcpListener>,
+    endpoints: Endpoints,
+    /// The observer of the listener for monitoring.
+    operations_stopped: Stopped,
+    takeover: Takeover,
+}
+
+/// What a gateway has to do with other processes.
+#[derive(Debug)]
+enum Takeover {
+    /// It takes over from a running process.
+    By(Joining),
+    /// It can be taken over.
+    Of(TakeoverSocket),
+    /// `server.takeover_socket` is not configured.
+    None,
 }
 
 /// The parts of a gateway that its threads share.
@@ -83,13 +108,21 @@ pub struct Running {
     parts: Parts,
     guard: ShutdownGuard,
     threads: Threads,
+    /// The listeners once more, for a process that takes over; empty if there can be none, and when
+    /// the gateway waits for one.
+    endpoints: Vec<Endpoint>,
+    /// The takeover by this process that is under way.
+    joining: Option<Joining>,
+    successor: watch::Sender<Option<TakenOver>>,
 }
 
 /// Ends everything that belongs to a gateway when it is dropped.
 #[derive(Debug)]
 struct ShutdownGuard {
     node: Arc<Node>,
-    stop: Stop,
+    stop: Arc<Stop>,
+    /// Controls the listener for monitoring, which serves while the gateway drains.
+    operations: Arc<Stop>,
 }
 
 impl Gateway {
@@ -100,13 +133,7 @@ impl Gateway {
     /// Fails if an address cannot be bound, or if the broker's URL, a key or a certificate cannot
     /// be used. An unreachable broker is not an error: the gateway connects as soon as it can.
     pub fn bind(config: Config) -> Result<Self, BindError> {
-        let url = config.broker.url.read();
-        let url = url.map_err(|source| BindError::BrokerUrl { source })?;
-        let options = broker_options(&config)?;
-        Self::bind_with_reader(config, |reader, ingest| {
-            let options = BrokerOptions { reader, ..options };
-            linerate_broker::connect(&url, options, ingest)
-        })
+        Self::bind_and_assemble(config, Self::assemble_with_broker)
     }
 
     /// Like [`bind`](Self::bind), with the broker that `connect` returns. This broker passes
@@ -118,21 +145,125 @@ impl Gateway {
         config: Config,
         connect: impl FnOnce(Arc<dyn Ingest>) -> Result<Arc<dyn Broker>, ConnectError>,
     ) -> Result<Self, BindError> {
-        Self::bind_with_reader(config, |_, ingest| connect(ingest))
+        Self::bind_and_assemble(config, |config, workers, endpoints, phase| {
+            Self::assemble(config, workers, endpoints, phase, connect)
+        })
     }
 
-    /// Gives `connect` also the runtime on which the broker should read, if there is one.
-    fn bind_with_reader(
+    /// Like [`bind`](Self::bind), but takes over the listeners of the process that listens on
+    /// `server.takeover_socket`, if there is one. That process serves until
+    /// [`Running::take_over`].
+    ///
+    /// # Errors
+    /// The same as for [`bind`](Self::bind), and if `server.takeover_socket` is not configured, the
+    /// broker cannot be reached, or the other process refuses. That process continues to serve.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use linerate_gateway::{Gateway, config::Loader};
+    ///
+    /// # async fn serve() -> Result<(), Box<dyn std::error::Error>> {
+    /// let config = Loader::new().with_file("/etc/linerate.toml").load()?;
+    /// let gateway = Gateway::take_over(config).await?;
+    /// let mut running = gateway.start()?;
+    /// running.take_over().await?;
+    /// println!("serving");
+    /// let process = running.taken_over().await;
+    /// println!("process {process} serves; disconnecting the remaining clients");
+    /// running.drain().await;
+    /// running.shut_down().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn take_over(config: Config) -> Result<Self, BindError> {
+        let socket = config.server.takeover_socket.as_deref();
+        let Some(mut joining) = Joining::begin(socket).await? else {
+            return Self::bind(config);
+        };
+        match Self::join(config, &mut joining).await {
+            Ok(gateway) => Ok(Self {
+                takeover: Takeover::By(joining),
+                ..gateway
+            }),
+            Err(error) => {
+                joining.give_up(&error).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Prepares everything for a takeover, and receives the listeners.
+    async fn join(config: Config, joining: &mut Joining) -> Result<Self, BindError> {
+        let workers = Workers::new(config.server.workers).map_err(BindError::Workers)?;
+        let elsewhere = |kind, address| joining.endpoint(kind, address);
+        let endpoints = Endpoints::bind(&config.server, workers.count(), elsewhere)?;
+        let mut gateway = Self::assemble_with_broker(config, workers, endpoints, Phase::Paused)?;
+        gateway.wait_for_broker().await?;
+        match joining.receive(gateway.endpoints.all_mut()).await? {
+            Continuation::Together => {}
+            Continuation::Alone => gateway.endpoints.bind_missing(gateway.workers.count())?,
+        }
+        Ok(gateway)
+    }
+
+    /// Waits until publications arrive and revoked tokens are known.
+    async fn wait_for_broker(&self) -> Result<(), TakeoverError> {
+        let node = &self.parts.node;
+        let is_ready = || node.broker.link() != LinkState::Deaf && node.revocations.are_known();
+        let waiting = async {
+            while !is_ready() {
+                sleep(BROKER_INTERVAL).await;
+            }
+        };
+        let waited = BROKER_TIMEOUT;
+        let ready = timeout(waited, waiting).await;
+        ready.map_err(|_| TakeoverError::Broker { waited })
+    }
+
+    /// Binds the addresses, and assembles a gateway that serves as soon as it is started.
+    fn bind_and_assemble(
         config: Config,
-        connect: impl FnOnce(Option<Handle>, Arc<dyn Ingest>) -> Result<Arc<dyn Broker>, ConnectError>,
+        assemble: impl FnOnce(Config, Workers, Endpoints, Phase) -> Result<Self, BindError>,
+    ) -> Result<Self, BindError> {
+        Handle::try_current()?;
+        let workers = Workers::new(config.server.workers).map_err(BindError::Workers)?;
+        let endpoints = Endpoints::bind(&config.server, workers.count(), |_, _| None)?;
+        let socket = config.server.takeover_socket.as_deref();
+        let socket = socket.map(TakeoverSocket::bind).transpose()?;
+        let gateway = assemble(config, workers, endpoints, Phase::Serving)?;
+        Ok(Self {
+            takeover: socket.map_or(Takeover::None, Takeover::Of),
+            ..gateway
+        })
+    }
+
+    /// Assembles a gateway with the broker that the configuration names.
+    fn assemble_with_broker(
+        config: Config,
+        workers: Workers,
+        endpoints: Endpoints,
+        phase: Phase,
+    ) -> Result<Self, BindError> {
+        let url = config.broker.url.read();
+        let url = url.map_err(|source| BindError::BrokerUrl { source })?;
+        let options = broker_options(&config)?;
+        let reader = workers.only_runtime().cloned();
+        Self::assemble(config, workers, endpoints, phase, |ingest| {
+            let options = BrokerOptions { reader, ..options };
+            linerate_broker::connect(&url, options, ingest)
+        })
+    }
+
+    fn assemble(
+        config: Config,
+        workers: Workers,
+        endpoints: Endpoints,
+        phase: Phase,
+        connect: impl FnOnce(Arc<dyn Ingest>) -> Result<Arc<dyn Broker>, ConnectError>,
     ) -> Result<Self, BindError> {
         let runtime = Handle::try_current()?;
-        let listen_on = config.server.listen;
-        let workers = Workers::bind(listen_on, config.server.workers)
-            .map_err(|source| BindError::listen(listen_on, source))?;
-        let operations = config.server.operations_listen.map(bind_operations);
-        let operations = operations.transpose()?;
-        let (stop, stopped) = Stop::new();
+        let (stop, stopped) = Stop::in_phase(phase);
+        let (operations, operations_stopped) = Stop::in_phase(phase);
         let budget = Budget::new(config.server.memory_budget_bytes());
         linerate::deflate::Budget::global()
             .set_bytes_max(to_usize(config.compression_budget_bytes()));
@@ -146,7 +277,7 @@ impl Gateway {
             stopped,
         )?;
         let (dispatcher, control) = Dispatcher::within(budget, count);
-        let broker = connect(workers.only_runtime().cloned(), dispatcher.clone())?;
+        let broker = connect(dispatcher.clone())?;
         let settings = Settings::new(config, None)?;
         let options = NodeOptions {
             name: host_name(),
@@ -164,12 +295,18 @@ impl Gateway {
             frontend: Arc::new(frontend),
             counters: Arc::new(Counters::default()),
         };
-        let node = parts.node.clone();
+        let guard = ShutdownGuard {
+            node: parts.node.clone(),
+            stop: Arc::new(stop),
+            operations: Arc::new(operations),
+        };
         Ok(Self {
             parts,
-            guard: ShutdownGuard { node, stop },
+            guard,
             workers,
-            operations,
+            endpoints,
+            operations_stopped,
+            takeover: Takeover::None,
         })
     }
 
@@ -190,8 +327,8 @@ impl Gateway {
     }
 
     /// Returns the address, with the actual port if port 0 was configured.
-    pub const fn address(&self) -> SocketAddr {
-        self.workers.address()
+    pub fn address(&self) -> SocketAddr {
+        self.endpoints.address()
     }
 
     /// Returns the URL of the gateway for browsers.
@@ -243,7 +380,9 @@ impl Gateway {
             parts,
             guard,
             workers,
-            operations: listener,
+            endpoints,
+            operations_stopped,
+            takeover,
         } = self;
         let Parts {
             node,
@@ -256,8 +395,18 @@ impl Gateway {
             frontend: frontend.clone(),
             shared: shared.clone(),
         });
-        if let Some(listener) = listener {
-            node.spawn_task(serve_operations(listener, operations.clone()));
+        let clones = match &takeover {
+            Takeover::None => Vec::new(),
+            _ => {
+                let endpoints = endpoints.all().iter().map(Endpoint::try_clone);
+                endpoints.collect::<std::io::Result<_>>()?
+            }
+        };
+        let (clients, monitoring) = endpoints.into_sockets();
+        frontend.set_loops(clients.len().max(usize::from(workers.count())));
+        if !monitoring.is_empty() {
+            let operations = operations.clone();
+            node.spawn_task(serve_operations(monitoring, operations, operations_stopped));
         }
         if frontend.certificate.is_some() {
             node.spawn_task(reload::renew_certificate(frontend.clone()));
@@ -269,13 +418,22 @@ impl Gateway {
             operations,
             extend,
         };
-        let threads =
-            workers.start(move |index, listener| service.clone().serve(index, listener))?;
-        Ok(Running {
+        let serve = move |index, listeners| service.clone().serve(index, listeners);
+        let threads = workers.start(clients, serve)?;
+        let mut running = Running {
             parts,
             guard,
             threads,
-        })
+            endpoints: clones,
+            joining: None,
+            successor: watch::Sender::new(None),
+        };
+        match takeover {
+            Takeover::By(joining) => running.joining = Some(joining),
+            Takeover::Of(socket) => running.wait_for_takeover(socket),
+            Takeover::None => {}
+        }
+        Ok(running)
     }
 }
 
@@ -306,6 +464,62 @@ impl Running {
         self.parts.node.status.info()
     }
 
+    /// Completes the takeover that [`Gateway::take_over`] has begun: from then on, this process is
+    /// responsible and accepts connections. Returns at once if no takeover is under way.
+    ///
+    /// # Errors
+    /// Fails if the other process does not hand over. It continues to serve, and this process must
+    /// end.
+    pub async fn take_over(&mut self) -> Result<(), TakeoverError> {
+        let Some(mut joining) = self.joining.take() else {
+            return Ok(());
+        };
+        let metrics = self.parts.shared.metrics();
+        metrics.count_takeover(TakeoverResult::Started);
+        joining.commit().await?;
+        self.guard.stop.resume();
+        self.guard.operations.resume();
+        metrics.count_takeover(TakeoverResult::Succeeded);
+        if let Some(socket) = joining.take_socket() {
+            self.wait_for_takeover(socket);
+        }
+        joining.finish().await;
+        Ok(())
+    }
+
+    /// Waits until another process has taken over, and returns its process ID. Then
+    /// [drain](Self::drain) this gateway: it no longer accepts connections.
+    pub async fn taken_over(&self) -> u32 {
+        match self.successor(Option::is_some).await {
+            Some(taken_over) => taken_over.process,
+            None => pending().await,
+        }
+    }
+
+    /// Waits for what is known of the process that has taken over.
+    async fn successor(
+        &self,
+        is_reached: impl FnMut(&Option<TakenOver>) -> bool,
+    ) -> Option<TakenOver> {
+        let mut successor = self.successor.subscribe();
+        let reached = successor.wait_for(is_reached).await;
+        reached.ok().and_then(|taken_over| *taken_over)
+    }
+
+    /// Lets other processes take over.
+    fn wait_for_takeover(&mut self, socket: TakeoverSocket) {
+        let handover = Handover {
+            socket,
+            endpoints: std::mem::take(&mut self.endpoints),
+            clients: self.guard.stop.clone(),
+            operations: self.guard.operations.clone(),
+            stopped: self.parts.frontend.stopped.clone(),
+            shared: self.parts.shared.clone(),
+            successor: self.successor.clone(),
+        };
+        self.parts.node.spawn_task(handover.run());
+    }
+
     /// Waits until a worker has ended, which happens before a shutdown only if it failed.
     pub async fn failed(&self) {
         self.threads.one_ended().await;
@@ -323,8 +537,13 @@ impl Running {
     async fn send_away(&self) {
         let settings = self.parts.shared.settings_full();
         let options = &settings.config.server.drain;
-        self.guard.stop.enter(Phase::Announced);
-        sleep(options.delay).await;
+        if self.guard.stop.announce() {
+            sleep(options.delay).await;
+        } else {
+            // Load balancers need not react, but the other process must serve.
+            let is_decided = |it: &Option<TakenOver>| it.is_some_and(|it| it.is_decided);
+            self.successor(is_decided).await;
+        }
         let admission = &self.parts.frontend.admission;
         let connections = admission.open();
         let window = options.window_of(connections);
@@ -358,18 +577,25 @@ impl Drop for ShutdownGuard {
     }
 }
 
-/// Serves monitoring on its own listener. It continues while the server drains, because monitoring
+/// Serves monitoring on its own listeners. It continues while the server drains, because monitoring
 /// is especially useful at that time.
-async fn serve_operations(listener: std::net::TcpListener, operations: Arc<Operations>) {
+async fn serve_operations(
+    listeners: Vec<std::net::TcpListener>,
+    operations: Arc<Operations>,
+    stopped: Stopped,
+) {
     let over = operations.frontend.stopped.clone();
     let serve = async {
-        let (_stop, stopped) = Stop::new();
         let hosts = Hosts::of_operations(&operations.shared.settings().config);
-        let frontend = Frontend::new(&Config::default().server, hosts, 1, stopped)?;
-        let listener = TcpListener::from_std(listener)?;
-        Arc::new(frontend)
-            .serve(listener, operations.private_routes())
-            .await?;
+        let frontend = Frontend::new(&Config::default().server, hosts, listeners.len(), stopped)?;
+        let frontend = Arc::new(frontend);
+        let listeners = listeners.into_iter().map(TcpListener::from_std);
+        let listeners = listeners.collect::<std::io::Result<Vec<_>>>()?;
+        let routes = operations.private_routes();
+        let serving = listeners
+            .into_iter()
+            .map(|listener| frontend.clone().serve(listener, routes.clone()));
+        try_join_all(serving).await?;
         Ok::<_, Box<dyn std::error::Error>>(())
     };
     tokio::select! {
@@ -378,12 +604,6 @@ async fn serve_operations(listener: std::net::TcpListener, operations: Arc<Opera
         },
         () = over.over() => {}
     }
-}
-
-fn bind_operations(address: SocketAddr) -> Result<std::net::TcpListener, BindError> {
-    let listeners = listen(address, 1).map_err(|source| BindError::listen(address, source))?;
-    let no_listener = || BindError::listen(address, std::io::ErrorKind::AddrNotAvailable.into());
-    listeners.into_iter().next().ok_or_else(no_listener)
 }
 
 fn broker_options(config: &Config) -> Result<BrokerOptions, BindError> {

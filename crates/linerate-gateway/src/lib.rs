@@ -9,6 +9,7 @@
 //! | module | contents |
 //! | --- | --- |
 //! | `gateway` | a gateway as a whole: binds, serves, reloads and drains |
+//! | `takeover` | a new process takes over the listeners of a running one |
 //! | `operations` | `/live`, `/ready`, `/metrics` |
 //! | `admin` | the API for the admin page |
 //! | `api` | the server API |
@@ -47,6 +48,8 @@ mod server;
 mod session;
 #[cfg(test)]
 mod simulation;
+#[cfg_attr(not(target_os = "linux"), path = "takeover/elsewhere.rs")]
+mod takeover;
 mod transport;
 
 pub use auth::{AuthSetupError, KeyRefusal, TokenMaker, TokenMakerError};
@@ -54,3 +57,4 @@ pub use gateway::{Access, BindError, Gateway, LogsAccess, ReloadError, Running};
 pub use limits::{Limit, Unit};
 pub use node::NodeInfo;
 pub use server::{CertificateError, ConnectionGuard, Peer};
+pub use takeover::TakeoverError;

@@ -29,6 +29,7 @@ pub(crate) struct Metrics {
     auth: Family<Labels<2>, Counter>,
     disconnects: Family<[(&'static str, u32); 1], Counter>,
     recoveries: Family<Labels<1>, Counter>,
+    takeovers: Family<Labels<1>, Counter>,
 }
 
 /// The purpose of a token.
@@ -63,7 +64,36 @@ impl KeyResult {
     }
 }
 
+/// The progress of a takeover, on either side.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum TakeoverResult {
+    /// It failed, and the old process continues.
+    Failed,
+    /// It began.
+    Started,
+    /// The new process is responsible.
+    Succeeded,
+}
+
+impl TakeoverResult {
+    const ALL: [Self; 3] = [Self::Failed, Self::Started, Self::Succeeded];
+
+    const fn label(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Started => "started",
+            Self::Succeeded => "succeeded",
+        }
+    }
+}
+
 impl Metrics {
+    /// Counts a takeover.
+    pub(crate) fn count_takeover(&self, result: TakeoverResult) {
+        let labels = [("result", result.label())];
+        self.takeovers.get_or_create(&labels).inc();
+    }
+
     /// Counts a key that was presented.
     pub(crate) fn count_key(&self, kind: &'static str, result: KeyResult) {
         let labels = [("kind", kind), ("result", result.label())];
@@ -122,6 +152,8 @@ impl Metrics {
         registry.register("disconnects", help, self.disconnects.clone());
         let help = "Subscribers that reconnected and asked for missed publications, by result";
         registry.register("recoveries", help, self.recoveries.clone());
+        let help = "Takeovers by or of this process that started, failed or succeeded";
+        registry.register("takeovers", help, self.takeovers.clone());
     }
 }
 
@@ -135,6 +167,7 @@ impl Default for Metrics {
             auth: Family::default(),
             disconnects: Family::default(),
             recoveries: Family::default(),
+            takeovers: Family::default(),
         };
         for kind in ["connection", "subscription"] {
             for result in TokenError::LABELS.into_iter().chain(["ok"]) {
@@ -150,6 +183,13 @@ impl Default for Metrics {
         }
         for result in ["incomplete", "ok"] {
             drop(metrics.recoveries.get_or_create(&[("result", result)]));
+        }
+        for result in TakeoverResult::ALL {
+            drop(
+                metrics
+                    .takeovers
+                    .get_or_create(&[("result", result.label())]),
+            );
         }
         metrics
     }

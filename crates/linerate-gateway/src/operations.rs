@@ -29,7 +29,7 @@ use crate::{
         gate::{Denied, KeyedApi, is_local},
     },
     node::Node,
-    server::{Frontend, Peer, Phase},
+    server::{Frontend, Peer},
     session::SessionEnvironment,
 };
 use snapshot::Snapshot;
@@ -85,7 +85,7 @@ impl Operations {
         if self.node.publisher.writes.are_refused() {
             reasons.push("the broker refuses durable publications");
         }
-        if self.frontend.stopped.phase() != Phase::Serving || *self.node.draining().borrow() {
+        if self.frontend.stopped.phase().is_stopping() || *self.node.draining().borrow() {
             reasons.push("draining");
         }
         if self.node.budget.state() != Memory::Normal {

@@ -7,7 +7,7 @@
 //! | `connection` | a single connection: proxy header, TLS, HTTP version, shutdown |
 //! | `hosts` | host names that the server accepts |
 //! | `http2` | requests and WebSockets on HTTP/2 streams |
-//! | `listener` | listening sockets |
+//! | `listener` | listening sockets, and those that another process has bound |
 //! | `pending_connection` | connections before their first request |
 //! | `peer` | the origin of a request |
 //! | `proxy` | client addresses reported by trusted proxies |
@@ -15,11 +15,11 @@
 //! | `request` | answers requests, which know where they come from |
 //! | `spares` | spare file descriptors |
 //! | `guarded_body` | response bodies that keep their slot among the connections |
-//! | `stop` | the phases of shutting down |
+//! | `stop` | the phases of serving and shutting down |
 //! | `timed` | request bodies with a time limit |
 //! | `tls` | the certificate and its renewal, and encrypted connections |
 //! | `upgraded` | connections that become connections of the reactor |
-//! | `workers` | threads with their own runtime and listener |
+//! | `workers` | threads with their own runtime and listeners |
 
 mod accept;
 mod admission;
@@ -42,7 +42,13 @@ mod tls;
 mod upgraded;
 mod workers;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use axum::Router;
 use linerate_budget::Budget;
@@ -56,7 +62,7 @@ pub(crate) use admission::{Admission, LimitReached};
 pub(crate) use connection::{HANDSHAKE_TIMEOUT, HEAD_TIMEOUT};
 pub(crate) use hosts::Hosts;
 pub(crate) use hosts::names_this_machine;
-pub(crate) use listener::listen;
+pub(crate) use listener::{Endpoint, EndpointKind};
 pub use peer::Peer;
 pub(crate) use request::{HEAD_BYTES_MAX, REQUESTS_TIMEOUT};
 pub(crate) use spares::Spares;
@@ -84,8 +90,8 @@ pub(crate) struct Frontend {
     pub has_proxy_header: bool,
     /// How long a peer may acknowledge nothing.
     pub dead_peer_timeout: Duration,
-    /// Number of workers that share the limit on accepted connections per second.
-    pub workers: usize,
+    /// Number of loops that share the limit on accepted connections per second.
+    loops: AtomicUsize,
 }
 
 impl Frontend {
@@ -96,10 +102,10 @@ impl Frontend {
     pub(crate) fn new(
         options: &ServerOptions,
         hosts: Hosts,
-        workers: usize,
+        loops: usize,
         stopped: Stopped,
     ) -> Result<Self, CertificateError> {
-        Self::within(Budget::unbounded(), options, hosts, workers, stopped)
+        Self::within(Budget::unbounded(), options, hosts, loops, stopped)
     }
 
     /// Like [`new`](Self::new), for a server whose memory is accounted in `budget`. Connections are
@@ -111,20 +117,25 @@ impl Frontend {
         budget: Budget,
         options: &ServerOptions,
         hosts: Hosts,
-        workers: usize,
+        loops: usize,
         stopped: Stopped,
     ) -> Result<Self, CertificateError> {
         let certificate = options.tls.as_ref().map(Certificate::load).transpose()?;
         Ok(Self {
             admission: Arc::new(Admission::new(budget, options)),
             hosts,
-            spares: Spares::new(workers.max(1)),
+            spares: Spares::new(loops.max(1)),
             stopped,
             certificate: certificate.map(Arc::new),
             has_proxy_header: options.proxy_protocol,
             dead_peer_timeout: options.dead_peer_timeout,
-            workers: workers.max(1),
+            loops: AtomicUsize::new(loops.max(1)),
         })
+    }
+
+    /// Changes the number of loops that share the limit on accepted connections per second.
+    pub(crate) fn set_loops(&self, loops: usize) {
+        self.loops.store(loops.max(1), Ordering::Relaxed);
     }
 
     /// Serves `app` on a listener until the server stops, and then until all connections are

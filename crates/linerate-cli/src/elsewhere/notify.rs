@@ -5,3 +5,6 @@ pub(super) fn ready() {}
 
 /// Does nothing.
 pub(super) fn stopping() {}
+
+/// Does nothing.
+pub(super) fn main_process(_pid: u32) {}

@@ -19,6 +19,15 @@ pub(super) struct Control {
     hang_ups: HangUps,
 }
 
+/// Why the server stops serving.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    /// A signal, or the failure of a worker.
+    Stop,
+    /// The process with this ID has taken over.
+    TakenOver(u32),
+}
+
 impl Control {
     /// Starts listening for signals. Must be called within the runtime.
     pub(super) fn new(
@@ -35,29 +44,55 @@ impl Control {
         })
     }
 
-    /// Starts the gateway and runs it until a stop signal arrives or a worker fails, then drains
-    /// it.
-    pub(super) async fn run(mut self, gateway: Gateway, pages: Pages) -> anyhow::Result<()> {
+    /// Starts the gateway and runs it until a stop signal arrives, a worker fails or another
+    /// process takes over, then drains it. Calls `announce` as soon as it serves.
+    pub(super) async fn run(
+        mut self,
+        gateway: Gateway,
+        pages: Pages,
+        announce: impl FnOnce(),
+    ) -> anyhow::Result<()> {
         let address = gateway.address();
-        let running = gateway.start_with(move |clients| pages.clone().routes(clients))?;
+        let mut running = gateway.start_with(move |clients| pages.clone().routes(clients))?;
+        tokio::select! {
+            taken_over = running.take_over() => taken_over?,
+            // The other process continues to serve.
+            () = self.stop_signals.recv() => return Ok(running.shut_down().await?),
+        }
+        announce();
         notify::ready();
         tracing::info!(%address, node = running.info().id, "serving");
-        loop {
+        let end = loop {
             tokio::select! {
-                () = self.stop_signals.recv() => break,
-                () = running.failed() => break,
+                () = self.stop_signals.recv() => break End::Stop,
+                () = running.failed() => break End::Stop,
+                process = running.taken_over() => break End::TakenOver(process),
                 () = self.hang_ups.recv() => self.reload(&running),
             }
+        };
+        match end {
+            End::Stop => notify::stopping(),
+            // This process is no longer the one that systemd supervises.
+            End::TakenOver(process) => notify::main_process(process),
         }
-        notify::stopping();
         tokio::select! {
             () = running.drain() => {}
-            () = self.stop_signals.recv() => {
+            () = self.second_signal(end) => {
                 tracing::warn!("second stop signal: closing all connections immediately");
             }
         }
         running.shut_down().await?;
         Ok(())
+    }
+
+    /// Waits for the signal that cuts the draining short.
+    async fn second_signal(&mut self, end: End) {
+        if let End::TakenOver(_) = end {
+            // The first one asks for what already happens: systemd sends it to all processes of a
+            // unit that it stops.
+            self.stop_signals.recv().await;
+        }
+        self.stop_signals.recv().await;
     }
 
     /// Reloads the configuration and applies every change that does not need a restart.

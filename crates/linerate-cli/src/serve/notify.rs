@@ -12,6 +12,11 @@ pub(super) fn stopping() {
     tell("STOPPING=1");
 }
 
+/// Notifies systemd that another process is the main one of the unit from now on.
+pub(super) fn main_process(pid: u32) {
+    tell(&format!("MAINPID={pid}"));
+}
+
 fn tell(state: &str) {
     let Some(path) = env::var_os("NOTIFY_SOCKET") else {
         return;

@@ -20,6 +20,7 @@ mod pages;
 mod shutdown;
 mod stalls;
 mod support;
+mod takeover;
 mod upload;
 mod upload_resume;
 mod websockets;

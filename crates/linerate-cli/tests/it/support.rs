@@ -61,7 +61,7 @@ impl Server {
         command
     }
 
-    fn spawn(command: &mut Command) -> Self {
+    pub(crate) fn spawn(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap())

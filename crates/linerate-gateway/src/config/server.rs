@@ -49,6 +49,12 @@ pub struct ServerOptions {
     pub proxy_protocol: bool,
     /// Addresses of proxies that are trusted to report the client's address.
     pub trusted_proxies: Vec<IpNet>,
+    /// The Unix socket at which another process can take over the listeners of this one; `None`
+    /// disables takeovers.
+    pub takeover_socket: Option<PathBuf>,
+    /// The executable that a process must run to take over; `None` for the one from which this
+    /// process was started.
+    pub takeover_executable: Option<PathBuf>,
     /// The TLS certificate; `None` disables TLS.
     pub tls: Option<TlsOptions>,
     /// Graceful shutdown.
@@ -91,6 +97,10 @@ const DEFAULT_MEMORY_BYTES_MIN: u64 = 256 << 20;
 
 /// Minimum memory budget, in bytes; with less, the buffers of a few connections would exceed it.
 const MEMORY_BYTES_MIN: u64 = 4 << 20;
+
+/// Maximum length of the path of a Unix socket on Linux (108), less the terminator and the suffix
+/// of the next process's socket.
+const TAKEOVER_SOCKET_BYTES_MAX: usize = 103;
 
 impl ServerOptions {
     /// Returns the memory budget in bytes: the configured one, or half of the memory of this
@@ -138,7 +148,36 @@ impl ServerOptions {
                 "requires server.trusted_proxies; otherwise any client could forge this header";
             check.refuse("proxy_protocol", true, because);
         }
+        self.check_takeover(check);
         check.section("drain", |check| self.drain.check(check));
+    }
+
+    fn check_takeover(&self, check: &mut Check) {
+        for (key, path) in [
+            ("takeover_socket", &self.takeover_socket),
+            ("takeover_executable", &self.takeover_executable),
+        ] {
+            if let Some(path) = path
+                && !path.is_absolute()
+            {
+                let because = "must be an absolute path, because processes with different working \
+                               directories use it";
+                check.refuse(key, path.display(), because);
+            }
+        }
+        if let Some(path) = &self.takeover_socket
+            && path.as_os_str().len() > TAKEOVER_SOCKET_BYTES_MAX
+        {
+            let because = format!(
+                "has {} bytes; the path of this socket may have at most {TAKEOVER_SOCKET_BYTES_MAX}",
+                path.as_os_str().len()
+            );
+            check.refuse("takeover_socket", path.display(), &because);
+        }
+        if let (Some(executable), None) = (&self.takeover_executable, &self.takeover_socket) {
+            let because = "has no effect without server.takeover_socket";
+            check.refuse("takeover_executable", executable.display(), because);
+        }
     }
 }
 

@@ -411,3 +411,23 @@ fn a_namespace_whose_gaps_are_silent_cannot_be_positioned() {
     ));
     assert!(!is_silent(""));
 }
+
+#[test]
+fn paths_of_takeovers_are_absolute_and_fit_a_unix_socket() {
+    let socket = |path: &str| format!("[server]\ntakeover_socket = {path:?}\n");
+    let longest = format!("/{}", "a".repeat(102));
+    let config = load(&socket(&longest)).unwrap();
+    assert_eq!(
+        config.server.takeover_socket.as_deref(),
+        Some(longest.as_ref())
+    );
+    let message = error(&socket(&format!("{longest}a")));
+    assert!(message.contains("has 104 bytes"), "{message}");
+    assert!(message.contains("at most 103"), "{message}");
+    let message = error(&socket("run/takeover.sock"));
+    assert!(message.contains("absolute path"), "{message}");
+    let executable = "takeover_executable = \"/usr/bin/linerate\"\n";
+    let message = error(&format!("[server]\n{executable}"));
+    assert!(message.contains("no effect without"), "{message}");
+    load(&format!("{}{executable}", socket("/run/t.sock"))).unwrap();
+}

@@ -6,7 +6,7 @@ use linerate_broker::ConnectError;
 use thiserror::Error;
 use tokio::runtime::TryCurrentError;
 
-use crate::{auth::AuthSetupError, server::CertificateError};
+use crate::{auth::AuthSetupError, server::CertificateError, takeover::TakeoverError};
 
 /// The reason why a gateway could not be bound.
 #[derive(Debug, Error)]
@@ -46,6 +46,12 @@ pub enum BindError {
     /// There is no tokio runtime.
     #[error("a gateway must be bound within a tokio runtime")]
     NoRuntime(#[from] TryCurrentError),
+    /// The process cannot take over from another one, or cannot listen for one that takes over.
+    #[error(transparent)]
+    Takeover(#[from] TakeoverError),
+    /// The workers cannot be created.
+    #[error("cannot create the runtime of a worker")]
+    Workers(#[source] io::Error),
 }
 
 impl BindError {

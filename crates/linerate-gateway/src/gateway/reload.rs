@@ -79,6 +79,10 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
             "server.memory_bytes_max",
             from.memory_bytes_max != to.memory_bytes_max,
         ),
+        (
+            "server.takeover_socket",
+            from.takeover_socket != to.takeover_socket,
+        ),
         ("server.workers", from.workers != to.workers),
         (
             "server.proxy_protocol",

@@ -3,6 +3,7 @@
 use std::{io, sync::Arc};
 
 use axum::Router;
+use futures_util::future::try_join_all;
 use tokio::net::TcpListener;
 
 use super::{Parts, drain::send_away_when_told};
@@ -23,7 +24,7 @@ pub(super) struct WorkerService<R> {
 }
 
 impl<R: Fn(Router) -> Router> WorkerService<R> {
-    pub(super) async fn serve(self, index: u16, listener: TcpListener) -> io::Result<()> {
+    pub(super) async fn serve(self, index: u16, listeners: Vec<TcpListener>) -> io::Result<()> {
         let Parts {
             node,
             shared,
@@ -48,11 +49,15 @@ impl<R: Fn(Router) -> Router> WorkerService<R> {
             frontend.clone(),
             shared,
         ));
+        let serving = listeners
+            .into_iter()
+            .map(|listener| frontend.clone().serve(listener, routes.clone()));
+        let serving = try_join_all(serving);
         let turns = tokio::spawn(async move { worker.run().await });
         let local = tokio::spawn(async move { local.run().await });
         tokio::select! {
             ended = local => ended.map_err(io::Error::other)?,
-            served = frontend.serve(listener, routes) => served,
+            served = serving => served.map(drop),
             ended = turns => ended.map_err(io::Error::other),
         }
     }

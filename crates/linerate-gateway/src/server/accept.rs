@@ -4,7 +4,7 @@ use std::{
     convert::Infallible,
     io,
     pin::pin,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 
@@ -25,7 +25,8 @@ const REST: Duration = Duration::from_millis(100);
 static FAILURES: LogLimiter = LogLimiter::new();
 static REFUSALS: LogLimiter = LogLimiter::new();
 
-/// Serves `app` until the server stops, and then until all connections are closed.
+/// Serves `app` until the server stops, and then until all connections are closed. While the server
+/// is paused, connections wait in the listener.
 pub(super) async fn serve(
     frontend: Arc<Frontend>,
     listener: TcpListener,
@@ -35,12 +36,12 @@ pub(super) async fn serve(
     let (open, mut all_gone) = mpsc::channel(1);
     let stopped = frontend.stopped.clone();
     let mut pace = Pace::new(Instant::now());
-    {
-        let mut leaving = pin!(stopped.leaving());
+    while let Some(permit) = stopped.permit().await {
+        let mut revoked = pin!(permit.revoked());
         loop {
             let accepted = tokio::select! {
                 biased;
-                () = &mut leaving => break,
+                () = &mut revoked => break,
                 accepted = listener.accept() => accepted,
             };
             match accepted {
@@ -51,7 +52,8 @@ pub(super) async fn serve(
                 }
                 Err(error) => wait_out(error, &listener, &frontend.spares).await?,
             }
-            let rate = frontend.admission.accepts_per_second_max() as usize / frontend.workers;
+            let rate = frontend.admission.accepts_per_second_max() as usize;
+            let rate = rate / frontend.loops.load(Ordering::Relaxed);
             match pace.step(Instant::now(), rate.max(1)) {
                 Some(wait) => sleep(wait).await,
                 // Serve other sockets between two connections, however many arrive at once.
@@ -60,6 +62,8 @@ pub(super) async fn serve(
         }
     }
     drop((listener, open));
+    // If another process has taken over, this one has not begun to drain yet.
+    stopped.leaving().await;
     tokio::select! {
         _ = all_gone.recv() => {}
         () = stopped.over() => {}

@@ -15,7 +15,7 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
-    time::{sleep, timeout},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 
 use super::{
@@ -34,6 +34,9 @@ pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum time to finish the current request when the connection must close.
 const LAST_REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// Minimum time that a connection has for its first request, even if the server stops: a client
+/// that has just connected is about to send it.
+const FIRST_REQUEST_TIME: Duration = Duration::from_secs(1);
 
 /// Serves one connection until it ends, or until it is closed because memory is short before its
 /// first request.
@@ -134,8 +137,14 @@ async fn is_http2(origin: &Origin, stream: &TcpStream) -> io::Result<bool> {
             Ok(said) => said,
             Err(_) => Err(io::ErrorKind::TimedOut.into()),
         },
-        () = origin.guard.goodbye() => Err(io::ErrorKind::ConnectionAborted.into()),
+        () = goodbye(origin, Instant::now()) => Err(io::ErrorKind::ConnectionAborted.into()),
     }
+}
+
+/// Waits for the time to close a connection that was opened at `opened`.
+async fn goodbye(origin: &Origin, opened: Instant) {
+    origin.guard.goodbye().await;
+    sleep_until(opened + FIRST_REQUEST_TIME).await;
 }
 
 /// Serves the requests of a connection. Each kind is boxed, because a future is as large as the
@@ -172,7 +181,7 @@ where
     let mut connection = Box::pin(connection);
     tokio::select! {
         result = &mut connection => return note(result),
-        () = origin.guard.goodbye() => {}
+        () = goodbye(&origin, Instant::now()) => {}
         () = sleep(REQUESTS_TIMEOUT) => {}
     }
     connection.as_mut().graceful_shutdown();

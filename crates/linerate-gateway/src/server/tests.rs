@@ -206,6 +206,27 @@ async fn g07_a_drain_ends_connections_over_its_window_and_lets_nobody_in() {
 }
 
 #[tokio::test]
+async fn who_has_just_connected_when_the_server_stops_is_still_answered() {
+    let served = Served::start(&Config::default().server).await;
+    let mut stream = served.connect().await;
+    while served.frontend.admission.open() < 1 {
+        tokio::task::yield_now().await;
+    }
+    served.stop.leave_at_once();
+    // The connection notices it before the request arrives.
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    stream
+        .write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        .await
+        .unwrap();
+    let said = rest(&mut stream).await;
+    assert!(said.ends_with("http 127.0.0.1"), "{said}");
+    assert_eq!(served.frontend.admission.open(), 0);
+}
+
+#[tokio::test]
 async fn when_it_is_over_everybody_is_cut_off() {
     let served = Served::start(&Config::default().server).await;
     let mut stream = served.connect().await;

@@ -19,6 +19,12 @@ impl<'a> Reader<'a> {
         Ok((reader, version))
     }
 
+    /// Reads fields that do not begin with a version, which
+    /// [`Writer::unversioned`](super::Writer::unversioned) wrote.
+    pub const fn unversioned(fields: &'a [u8]) -> Self {
+        Self(fields)
+    }
+
     /// Reads at most `bytes_max` bytes, after their number. They are not copied.
     ///
     /// # Errors

@@ -26,9 +26,25 @@ pub struct Writer(Vec<u8>);
 impl Writer {
     /// Creates a state that begins with its version.
     pub fn new(version: Version) -> Self {
-        let mut writer = Self(Vec::new());
+        let mut writer = Self::unversioned();
         writer.u16(version.number());
         writer
+    }
+
+    /// Creates a list of fields that does not begin with a version, because the reader learns it
+    /// elsewhere.
+    ///
+    /// ```
+    /// use linerate_proto::portable::{ImportError, Reader, Writer};
+    ///
+    /// let mut writer = Writer::unversioned();
+    /// writer.u16(8_080);
+    /// let fields = writer.finish();
+    /// assert_eq!(Reader::unversioned(&fields).u16("port")?, 8_080);
+    /// # Ok::<_, ImportError>(())
+    /// ```
+    pub const fn unversioned() -> Self {
+        Self(Vec::new())
     }
 
     /// Appends bytes, after their number in four bytes.
