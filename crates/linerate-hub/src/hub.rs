@@ -18,6 +18,8 @@ mod members;
 mod membership;
 mod memory_use;
 mod meter;
+mod portable;
+mod restored;
 mod ring;
 mod room;
 mod stream;
@@ -36,6 +38,7 @@ pub use self::{
     membership::IsChannelEmpty,
     memory_use::MemoryUse,
     meter::{DELAY_BOUNDS_S, Deliveries, MESSAGES_BOUNDS},
+    restored::{ChannelIdTooLarge, ChannelState},
     subscription::Start,
     totals::Totals,
 };

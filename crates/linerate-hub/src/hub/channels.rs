@@ -15,6 +15,7 @@ use crate::{
         group::{Group, Kind},
         memory_use::MemoryUse,
         meter::Meters,
+        restored::Restored,
         room,
         stream::{ALL, Stream},
         tick::Ticks,
@@ -30,6 +31,7 @@ pub(crate) struct Channels<B> {
     pub(crate) ticks: Ticks,
     /// The number of groups for each batch interval.
     intervals: BTreeMap<Duration, usize>,
+    pub(crate) restored: Restored,
 }
 
 impl<B> Channels<B> {
@@ -40,6 +42,7 @@ impl<B> Channels<B> {
             groups: Arena::new(),
             ticks: Ticks::new(seed),
             intervals: BTreeMap::new(),
+            restored: Restored::default(),
         }
     }
 
@@ -53,8 +56,12 @@ impl<B> Channels<B> {
             return index;
         }
         let phase = self.ticks.new_phase(now);
-        let stream = Stream::new(channel.clone(), options, phase);
+        let mut stream = Stream::new(channel.clone(), options, phase);
+        let state = self.restored.take(&channel);
+        stream.position = state.as_ref().and_then(|state| state.position.clone());
         let index = self.streams.insert(stream).index;
+        let id = state.map_or(self.restored.first_id() + index, |state| state.id);
+        self.streams[index].id = id;
         self.names.insert(channel, index);
         index
     }

@@ -122,6 +122,10 @@ impl Class {
         scope.is_none_or(|scope| scope.admits(publication.source()))
     }
 
+    pub(crate) fn scope(&self) -> Option<&Arc<dyn Scope>> {
+        self.scope.as_ref()
+    }
+
     pub(crate) fn filter(&self) -> Option<&Arc<dyn Filter>> {
         self.filter.as_ref()
     }

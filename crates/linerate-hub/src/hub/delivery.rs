@@ -239,10 +239,9 @@ impl<B: Clone> Delivery<B> {
             overflow: group.overflow.as_deref(),
             sequence: group.sequence.as_ref().filter(|_| is_shared),
         };
-        let named = (group.channel, stream);
         let block = self
             .freezer
-            .freeze(now, named, class, group.kind.encoding, range);
+            .freeze(now, stream, class, group.kind.encoding, range);
         if let Some(encoded) = &block.encoded {
             self.totals.frozen_blocks += 1;
             self.totals.frozen_bytes += encoded.bytes as u64;

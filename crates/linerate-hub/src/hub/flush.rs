@@ -61,10 +61,16 @@ impl<B> Release<'_, B> {
         let Some(group) = self.channels.groups.get_mut(index) else {
             return;
         };
-        if group.tick.take_if(|tick| *tick == at).is_some() {
-            self.release(index);
-            self.end_slow(index);
+        if group.tick.is_some_and(|tick| tick == at) {
+            self.now(index);
         }
+    }
+
+    /// Ends the batch of a group before its tick.
+    pub(crate) fn now(&mut self, index: u32) {
+        self.channels.groups[index].tick = None;
+        self.release(index);
+        self.end_slow(index);
     }
 
     fn stream(&mut self, now: Instant, index: u32) {

@@ -85,13 +85,13 @@ impl<B> Freezer<B> {
     pub(crate) fn freeze(
         &mut self,
         now: Instant,
-        (channel_id, stream): (u32, &Stream),
+        stream: &Stream,
         class: &Class,
         encoding: EncodingId,
         range: Range<'_>,
     ) -> Block<B> {
         let (ring, span) = (&stream.ring, range.span);
-        let channel = (channel_id, &stream.name);
+        let channel = (stream.id, &stream.name);
         let first = class.ring_number(span.from.max(class.base()), ring);
         let published = ring.published(first).unwrap_or(now);
         if let Some(conflate) = range.conflate {

@@ -171,7 +171,8 @@ impl<B: Clone> Hub<B> {
     /// Returns the number of a channel in [`Batch::channel_id`](crate::Batch::channel_id), or
     /// `None` if the channel has no subscription.
     pub fn channel_id(&self, channel: &str) -> Option<u32> {
-        self.channels.find(channel)
+        let index = self.channels.find(channel)?;
+        Some(self.channels.streams[index].id)
     }
 
     /// Returns how many subscriptions a channel has.

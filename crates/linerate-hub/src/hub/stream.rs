@@ -17,6 +17,8 @@ pub(crate) const ALL: usize = 0;
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) name: ChannelName,
+    /// Its number in [`Batch::channel_id`](crate::Batch::channel_id).
+    pub(crate) id: u32,
     pub(crate) ring: Ring,
     /// Use only [`Stream::add_class`] and [`Stream::remove_class`] to add and remove classes.
     pub(crate) classes: Slab<Class>,
@@ -64,6 +66,7 @@ impl Stream {
         matcher.add(all, &classes[all]);
         Self {
             name,
+            id: 0,
             matcher,
             ring: Ring::new(options),
             classes,

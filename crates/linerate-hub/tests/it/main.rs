@@ -6,6 +6,7 @@ mod basics;
 mod conflation;
 mod deliveries;
 mod limits;
+mod portable;
 mod recovery;
 mod scope;
 mod sharing;

@@ -47,6 +47,11 @@ impl Writer {
         Self(Vec::new())
     }
 
+    /// Returns the number of bytes so far.
+    pub fn written_bytes(&self) -> usize {
+        self.0.len()
+    }
+
     /// Appends bytes, after their number in four bytes.
     ///
     /// # Panics

@@ -61,7 +61,8 @@ impl<B: Clone> Delivery<B> {
         }
         let publications: Vec<Publication> = arrival.replay.drain(..count).collect();
         let conflated = std::mem::take(&mut arrival.conflated);
-        let channel = (group.channel, &source.channels.streams[group.channel].name);
+        let stream = &source.channels.streams[group.channel];
+        let channel = (stream.id, &stream.name);
         let encoding = group.kind.encoding;
         let encoded = self
             .freezer
