@@ -56,6 +56,10 @@ impl<V> ChannelMap<V> {
         self.0.iter().map(|(channel, value)| (channel, value))
     }
 
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (&ChannelName, &mut V)> {
+        self.0.iter_mut().map(|(channel, value)| (&*channel, value))
+    }
+
     pub(crate) fn keys(&self) -> impl Iterator<Item = &ChannelName> {
         self.0.iter().map(|(channel, _)| channel)
     }

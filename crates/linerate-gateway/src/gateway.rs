@@ -31,9 +31,10 @@ use crate::{
     admin::{Admin, TailEncoding},
     config::Config,
     metrics::TakeoverResult,
-    node::{Dispatcher, Node, NodeInfo, NodeOptions},
+    node::{Dispatcher, Node, NodeInfo, NodeOptions, intake::Intake},
     operations::Operations,
     platform, protocol,
+    relocation::{Fleet, Relocation},
     server::{Certificate, Endpoint, Frontend, Hosts, Phase, Stop, Stopped, Threads, Workers},
     session::{SessionEnvironment, Settings},
     takeover::{Continuation, Handover, Joining, TakenOver, TakeoverError, TakeoverSocket},
@@ -86,7 +87,7 @@ pub struct Gateway {
 #[derive(Debug)]
 enum Takeover {
     /// It takes over from a running process.
-    By(Joining),
+    By(Box<Joining>),
     /// It can be taken over.
     Of(TakeoverSocket),
     /// `server.takeover_socket` is not configured.
@@ -100,6 +101,8 @@ struct Parts {
     shared: Arc<SessionEnvironment>,
     frontend: Arc<Frontend>,
     counters: Arc<Counters>,
+    intake: Arc<Intake>,
+    fleet: Arc<Fleet>,
 }
 
 /// A gateway that serves its clients. Dropping it closes all connections.
@@ -108,11 +111,13 @@ pub struct Running {
     parts: Parts,
     guard: ShutdownGuard,
     threads: Threads,
+    /// The number of workers.
+    workers: usize,
     /// The listeners once more, for a process that takes over; empty if there can be none, and when
     /// the gateway waits for one.
     endpoints: Vec<Endpoint>,
     /// The takeover by this process that is under way.
-    joining: Option<Joining>,
+    joining: Option<Box<Joining>>,
     successor: watch::Sender<Option<TakenOver>>,
 }
 
@@ -182,7 +187,7 @@ impl Gateway {
         };
         match Self::join(config, &mut joining).await {
             Ok(gateway) => Ok(Self {
-                takeover: Takeover::By(joining),
+                takeover: Takeover::By(Box::new(joining)),
                 ..gateway
             }),
             Err(error) => {
@@ -277,7 +282,8 @@ impl Gateway {
             stopped,
         )?;
         let (dispatcher, control) = Dispatcher::within(budget, count);
-        let broker = connect(dispatcher.clone())?;
+        let intake = Arc::new(Intake::new(dispatcher.clone()));
+        let broker = connect(intake.clone())?;
         let settings = Settings::new(config, None)?;
         let options = NodeOptions {
             name: host_name(),
@@ -294,6 +300,8 @@ impl Gateway {
             shared: Arc::new(SessionEnvironment::new(settings)),
             frontend: Arc::new(frontend),
             counters: Arc::new(Counters::default()),
+            fleet: Arc::default(),
+            intake,
         };
         let guard = ShutdownGuard {
             node: parts.node.clone(),
@@ -419,11 +427,13 @@ impl Gateway {
             extend,
         };
         let serve = move |index, listeners| service.clone().serve(index, listeners);
+        let count = usize::from(workers.count());
         let threads = workers.start(clients, serve)?;
         let mut running = Running {
             parts,
             guard,
             threads,
+            workers: count,
             endpoints: clones,
             joining: None,
             successor: watch::Sender::new(None),
@@ -464,6 +474,24 @@ impl Running {
         self.parts.node.status.info()
     }
 
+    /// Returns what takes part when clients move to another process, or come from one.
+    pub(crate) fn relocation(&self) -> Relocation {
+        let Parts {
+            fleet,
+            intake,
+            shared,
+            node,
+            ..
+        } = self.parts.clone();
+        Relocation {
+            fleet,
+            workers: self.workers,
+            intake,
+            environment: shared,
+            node,
+        }
+    }
+
     /// Completes the takeover that [`Gateway::take_over`] has begun: from then on, this process is
     /// responsible and accepts connections. Returns at once if no takeover is under way.
     ///
@@ -476,7 +504,7 @@ impl Running {
         };
         let metrics = self.parts.shared.metrics();
         metrics.count_takeover(TakeoverResult::Started);
-        joining.commit().await?;
+        joining.complete(self.relocation()).await?;
         self.guard.stop.resume();
         self.guard.operations.resume();
         metrics.count_takeover(TakeoverResult::Succeeded);
@@ -515,6 +543,7 @@ impl Running {
             operations: self.guard.operations.clone(),
             stopped: self.parts.frontend.stopped.clone(),
             shared: self.parts.shared.clone(),
+            relocation: self.relocation(),
             successor: self.successor.clone(),
         };
         self.parts.node.spawn_task(handover.run());

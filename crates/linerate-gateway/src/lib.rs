@@ -26,6 +26,10 @@
 //! | `clock` | the clock of nodes and sessions |
 //! | `quiet` | log lines that clients cannot flood |
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, reason = "clients move between processes on Linux only")
+)]
 
 mod admin;
 mod api;
@@ -44,6 +48,7 @@ mod node;
 mod operations;
 mod platform;
 mod protocol;
+mod relocation;
 mod server;
 mod session;
 #[cfg(test)]

@@ -21,6 +21,7 @@ mod flights;
 mod histories;
 mod inbox;
 mod inboxes;
+pub(crate) mod intake;
 mod interest;
 mod labels;
 mod namespaces;
@@ -35,6 +36,7 @@ mod responder;
 mod revocations;
 mod routes;
 mod shard;
+pub(crate) mod splice;
 mod status;
 mod subscribe;
 mod subscription;
@@ -48,9 +50,9 @@ mod writes;
 
 use std::{sync::Arc, time::Duration};
 
-use linerate_broker::Broker;
+use linerate_broker::{Broker, BrokerError, StreamOptions};
 use linerate_budget::Budget;
-use linerate_hub::{EncodingId, HubOptions};
+use linerate_hub::{ChannelName, EncodingId, HubOptions};
 use parking_lot::Mutex;
 use tokio::{
     runtime::Handle,
@@ -65,7 +67,7 @@ use crate::{
 pub(crate) use accounts::Accounts;
 use all_nodes::AllNodes;
 use cluster::Cluster;
-pub(crate) use cluster::message::ConnectionSelector;
+pub(crate) use cluster::message::{ClientRecord, ConnectionSelector};
 use control::ControlHandler;
 pub(crate) use counts::Counts;
 pub(crate) use dispatch::{Control, Dispatcher};
@@ -73,6 +75,7 @@ pub(crate) use emulation::{EmulateError, Emulation, Emulations};
 use entries::Entries;
 use histories::Histories;
 use inboxes::Inboxes;
+pub(crate) use interest::InterestGuard;
 use interest::Interests;
 use namespaces::NamespaceTable;
 pub(crate) use outlet::{Connection, Notice, Outlet};
@@ -88,7 +91,7 @@ pub(crate) use shard::Shard;
 pub use status::NodeInfo;
 use status::Status;
 pub(crate) use subscribe::{Prepared, SubscribeError};
-pub(crate) use subscription::{Recovery, StartPosition, Subscribe};
+pub(crate) use subscription::{Delivery, Recovery, StartPosition, Subscribe};
 use tally::Tallies;
 pub(crate) use tally::Tally;
 pub(crate) use timeline::{Change, Entry};
@@ -274,6 +277,18 @@ impl Node {
             ..HubOptions::default()
         });
         Worker::new(self.clone(), index, hub, accounts)
+    }
+
+    /// Subscribes to a channel at the broker until the result is dropped.
+    ///
+    /// # Errors
+    /// The broker is unavailable or refuses.
+    pub(crate) async fn hold(
+        &self,
+        channel: &ChannelName,
+        options: StreamOptions,
+    ) -> Result<InterestGuard, BrokerError> {
+        self.interests.hold(channel, options).await
     }
 
     /// Asks for the node's clients to be disconnected, as before a shutdown.

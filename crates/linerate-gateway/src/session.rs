@@ -11,6 +11,7 @@
 //! | `identity` | the identity of a client |
 //! | `outlet` | what a session does with the output side of its client |
 //! | `plan` | checks a subscription request and decides how to serve it |
+//! | `portable` | sessions that another process continues |
 //! | `scope` | the channels whose publications reach a pattern subscriber |
 //! | `shared` | the configuration in the form that sessions need |
 //! | `tags` | filters on the tags of publications |
@@ -30,6 +31,7 @@ mod gate;
 mod identity;
 mod outlet;
 mod plan;
+mod portable;
 mod scope;
 mod tags;
 mod work;
@@ -41,6 +43,7 @@ use linerate_hub::{ChannelName, ClientId};
 
 use crate::auth::TokenId;
 use crate::channel_map::ChannelMap;
+use crate::node::Connection;
 use crate::protocol::{
     codes::{ClientError, Disconnect, Unsubscribe},
     command::{Command, Request},
@@ -55,6 +58,7 @@ pub(crate) use fixed::{AuthorizedRequest, FixedSession};
 pub(crate) use gate::{Gate, Refusal};
 pub(crate) use identity::{Identity, Member};
 pub(crate) use outlet::{Event, SessionOutlet};
+pub(crate) use portable::{PortableSession, RestoreError};
 use work::SUBSCRIBES_AT_ONCE;
 pub(crate) use work::{Completion, Context, Work};
 
@@ -293,6 +297,11 @@ impl Session {
             Stage::Connected { member, .. } => Some(member.id()),
             _ => None,
         }
+    }
+
+    /// Returns the description of the client.
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.context.connection
     }
 
     /// Returns whether the next job may begin. Several subscriptions are made concurrently; every

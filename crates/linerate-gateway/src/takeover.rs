@@ -9,23 +9,30 @@
 //! | 2 | old | `welcome`: versions, listeners that it has | the new one binds other addresses and connects to its broker |
 //! | 3 | new | `ready`: the listeners that it wants | |
 //! | 4 | old | `listeners`, with descriptors, for each of them | the new one starts its workers, which accept nothing |
-//! | 5 | new | `prepared` | the old one stops accepting; connections wait in the listeners |
-//! | 6 | old | `commit` | the new one accepts; the old one closes its listeners and drains |
-//! | 7 | new | `serving` | |
+//! | 5 | new | `relocate`: the number of its workers, and a mark | the old one looks for the mark among the messages from the broker |
+//! | 6 | old | `channels` of its clients, or `stay` | the new one subscribes to them, and sends the mark |
+//! | 7 | new | `prepared` | the old one stops accepting; connections wait in the listeners |
+//! | 8 | old | `channels` once more, when no client is read any more | |
+//! | 9 | new | `subscribed` | the old one stops passing on publications |
+//! | 10 | old | `parcel`s with the clients, with descriptors, and `moved` | the new one checks them |
+//! | 11 | new | `received` | |
+//! | 12 | old | `commit` | the new one accepts, and continues the clients; the old one closes its listeners and drains |
+//! | 13 | new | `serving` | |
+//!
+//! Without clients that can move, steps 8 to 11 are left out.
 //!
 //! The old process is responsible until `commit`: it is sent if and only if the new process can
 //! still receive it (see [`link`]), and it decides for both. Before it, each failure leaves the old
-//! process serving: it accepts connections again, and the new process ends. After it, the old
+//! process serving: it accepts connections again, takes its clients back, and the new process ends.
+//! After it, the old
 //! process never accepts again. Each side says `refuse` with a reason where it can. In no step is a
 //! listening socket closed that clients connect to.
 //!
 //! If the old process dies before `commit`, the new one notices that the process no longer exists
 //! and serves at once, with the sockets that it has received or with its own.
 //!
-//! The two sides are state machines without I/O, [`predecessor`] and [`successor`]. Live
-//! connections, which are closed as in any shutdown, belong between steps 4 and 5: the workers of
-//! the new process exist by then and accept nothing, those of the old process still serve, and the
-//! state machines take a new kind of message only in that state.
+//! The two sides are state machines without I/O, [`predecessor`] and [`successor`]. How the clients
+//! move is described in [`relocation`](crate::relocation).
 //!
 //! | module | contents |
 //! | --- | --- |

@@ -9,6 +9,7 @@
 //! | `fixed` | clients whose subscriptions are in the URL |
 //! | `local` | clients whose connections are on the reactor |
 //! | `outlet` | data, replies and events of one client |
+//! | `portable` | clients that another process continues |
 //! | `routes` | the routes of all client protocols |
 //! | `running` | a running session of a client that sends no commands |
 //! | `wire` | writes bytes to one client |
@@ -20,6 +21,7 @@ mod drive;
 mod fixed;
 mod local;
 mod outlet;
+mod portable;
 mod routes;
 mod running;
 mod wire;
@@ -41,7 +43,11 @@ use crate::{
     session::{Gate, Refusal, SessionEnvironment, Settings},
 };
 pub(crate) use local::LocalClients;
+#[cfg(unix)]
+pub(crate) use local::{LeavingClient, MovedClient, MovedConnection, SESSION_BYTES_MAX};
 pub(crate) use outlet::ClientOutlet;
+#[cfg(unix)]
+pub(crate) use portable::PortableClient;
 pub(crate) use routes::routes;
 #[cfg(test)]
 pub(crate) use {

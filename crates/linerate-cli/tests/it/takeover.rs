@@ -1,6 +1,7 @@
 //! Tests of `linerate serve --takeover`.
 #![cfg(target_os = "linux")]
 
+mod clients;
 mod kills;
 mod peers;
 mod supervisor;

@@ -16,7 +16,7 @@ const NAME_BYTES_MAX: usize = 1_024;
 const NEWEST_MAX: usize = 256;
 
 /// The claims of a token that identify it.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub(crate) struct TokenId {
     /// The `jti` claim.

@@ -125,6 +125,14 @@ impl ChannelOptions {
         }
     }
 
+    /// Returns the options that the hub needs for the channel.
+    pub(crate) const fn ring(&self) -> linerate_hub::ChannelOptions {
+        linerate_hub::ChannelOptions {
+            ring_messages_max: self.ring_messages_max,
+            ring_bytes_max: self.ring_bytes_max,
+        }
+    }
+
     /// Returns whether an anonymous client, or one with a user, may use what is open to clients.
     pub(crate) const fn is_open_to(&self, is_anonymous: bool) -> bool {
         self.allow_anonymous || !is_anonymous

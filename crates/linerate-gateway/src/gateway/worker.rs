@@ -4,13 +4,14 @@ use std::{io, sync::Arc};
 
 use axum::Router;
 use futures_util::future::try_join_all;
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::mpsc};
 
 use super::{Parts, drain::send_away_when_told};
 use crate::{
     admin::Admin,
     api,
     operations::Operations,
+    relocation::Crew,
     transport::{self, LocalClients},
 };
 
@@ -30,11 +31,23 @@ impl<R: Fn(Router) -> Router> WorkerService<R> {
             shared,
             frontend,
             counters,
+            fleet,
+            ..
         } = self.parts;
         let worker = Arc::new(node.worker(index));
         let options = &shared.settings_full().config.client;
         let local = LocalClients::new(worker.clone(), options, counters.clone())?;
         let local = Arc::new(local);
+        // Nothing is ever sent: the channel closes when the last connection does that another
+        // process has accepted.
+        let (open, mut all_gone) = mpsc::channel(1);
+        let crew = Crew {
+            worker: worker.clone(),
+            clients: local.clone(),
+            frontend: frontend.clone(),
+            open: open.downgrade(),
+        };
+        tokio::spawn(fleet.add(index).run(crew));
         let clients = transport::routes(worker.clone(), shared.clone(), counters, local.clone());
         let applications = api::routes(node, shared.clone());
         let administrators = self.admin.routes(worker.clone());
@@ -55,9 +68,19 @@ impl<R: Fn(Router) -> Router> WorkerService<R> {
         let serving = try_join_all(serving);
         let turns = tokio::spawn(async move { worker.run().await });
         let local = tokio::spawn(async move { local.run().await });
+        let stopped = frontend.stopped.clone();
+        let served = async {
+            serving.await?;
+            drop(open);
+            tokio::select! {
+                _ = all_gone.recv() => {}
+                () = stopped.over() => {}
+            }
+            Ok(())
+        };
         tokio::select! {
             ended = local => ended.map_err(io::Error::other)?,
-            served = serving => served.map(drop),
+            served = served => served,
             ended = turns => ended.map_err(io::Error::other),
         }
     }

@@ -35,7 +35,7 @@ impl ControlHandler {
     /// for this task.
     pub(super) async fn run(self, mut control: Control) {
         let answers = Arc::new(Semaphore::new(ANSWERS_AT_ONCE));
-        while let Some(bytes) = control.0.recv().await {
+        while let Some(bytes) = control.next().await {
             match Message::decode(&bytes) {
                 Some(message) if message.from != self.cluster.this_id() => {
                     self.handle(message, &answers);

@@ -48,6 +48,9 @@ pub(crate) struct Dispatcher {
     account: Account,
     reports: Reports,
     control: mpsc::Sender<Bytes>,
+    /// How many messages of other nodes were passed on, and how many of them were handled.
+    control_sent: AtomicU64,
+    control_handled: Arc<AtomicU64>,
     publications: AtomicU64,
     bytes: AtomicU64,
     bursts: AtomicU64,
@@ -56,7 +59,11 @@ pub(crate) struct Dispatcher {
 
 /// The messages of other nodes, in order.
 #[derive(Debug)]
-pub(crate) struct Control(pub(crate) mpsc::Receiver<Bytes>);
+pub(crate) struct Control {
+    messages: mpsc::Receiver<Bytes>,
+    handled: Arc<AtomicU64>,
+    is_pending: bool,
+}
 
 /// What has arrived from the broker since the start.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -93,12 +100,19 @@ impl Dispatcher {
             budget,
             reports: Reports::default(),
             control,
+            control_sent: AtomicU64::new(0),
+            control_handled: Arc::default(),
             publications: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             bursts: AtomicU64::new(0),
             overflowed: AtomicU64::new(0),
         };
-        (Arc::new(dispatcher), Control(receiver))
+        let control = Control {
+            messages: receiver,
+            handled: dispatcher.control_handled.clone(),
+            is_pending: false,
+        };
+        (Arc::new(dispatcher), control)
     }
 
     /// Returns the memory budget of the node.
@@ -119,6 +133,12 @@ impl Dispatcher {
             bursts: self.bursts.load(Ordering::Relaxed),
             overflowed: self.overflowed.load(Ordering::Relaxed),
         }
+    }
+
+    /// Returns whether all messages of other nodes have been handled.
+    pub(crate) fn has_handled_control(&self) -> bool {
+        let handled = self.control_handled.load(Ordering::Acquire);
+        handled == self.control_sent.load(Ordering::Relaxed)
     }
 
     /// Returns the number of publications queued for the workers.
@@ -148,9 +168,22 @@ impl Dispatcher {
             }
         }
         for message in sorted.control {
+            self.control_sent.fetch_add(1, Ordering::Relaxed);
             // An error means that the node has stopped.
             _ = self.control.send(message).await;
         }
+    }
+}
+
+impl Control {
+    /// Returns the next message. The one before it has been handled then.
+    pub(super) async fn next(&mut self) -> Option<Bytes> {
+        if std::mem::take(&mut self.is_pending) {
+            self.handled.fetch_add(1, Ordering::Release);
+        }
+        let message = self.messages.recv().await;
+        self.is_pending = message.is_some();
+        message
     }
 }
 

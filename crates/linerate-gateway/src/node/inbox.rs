@@ -199,6 +199,12 @@ impl Inbox {
         (queue.arrivals.len(), queue.bytes)
     }
 
+    /// Returns whether nothing is queued.
+    pub(crate) fn is_empty(&self) -> bool {
+        let queue = self.queue.lock();
+        queue.arrivals.is_empty() && queue.jobs.is_empty() && queue.lost.is_none()
+    }
+
     fn has_backlog(&self) -> bool {
         let (arrivals, bytes) = self.waiting();
         arrivals >= ARRIVALS_A_TURN || bytes >= BYTES_A_TURN

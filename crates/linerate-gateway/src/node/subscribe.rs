@@ -65,7 +65,18 @@ impl Prepared {
     ///
     /// # Errors
     /// The client disconnected, or the subscription was ended.
-    pub(crate) fn finish(mut self, reply_bytes_max: usize) -> Result<Subscribed, SubscribeError> {
+    pub(crate) fn finish(self, reply_bytes_max: usize) -> Result<Subscribed, SubscribeError> {
+        let is_announced = self.subscribe.is_announced;
+        self.activate(reply_bytes_max, is_announced)
+    }
+
+    /// Activates the subscription. `is_announced` tells whether others are told that the client has
+    /// joined.
+    fn activate(
+        mut self,
+        reply_bytes_max: usize,
+        is_announced: bool,
+    ) -> Result<Subscribed, SubscribeError> {
         let worker = Arc::clone(&self.worker);
         let Some((hold, history)) = self.found.take() else {
             return Err(SubscribeError::Gone);
@@ -76,7 +87,6 @@ impl Prepared {
             worker.finish(self.client, self.subscription, subscribe, hold, recovered)?;
         if let Some(info) = &subscribe.presence {
             let channel = subscribe.channel.clone();
-            let is_announced = subscribe.is_announced;
             worker.node.presence.came(channel, info, is_announced);
         }
         self.is_pending = false;
@@ -107,6 +117,20 @@ impl Worker {
         subscribe: Subscribe,
     ) -> Result<Subscribed, SubscribeError> {
         self.prepare(client, subscribe).await?.finish(usize::MAX)
+    }
+
+    /// Continues a subscription of another process. Others are not told that the client has joined.
+    ///
+    /// # Errors
+    /// The same as those of [`subscribe`](Self::subscribe).
+    pub(crate) async fn restore(
+        self: &Arc<Self>,
+        client: ClientId,
+        subscribe: Subscribe,
+    ) -> Result<(), SubscribeError> {
+        let prepared = self.prepare(client, subscribe).await?;
+        prepared.activate(usize::MAX, false)?;
+        Ok(())
     }
 
     /// Begins to subscribe a client. Later publications are buffered until the subscription is

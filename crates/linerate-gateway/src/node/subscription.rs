@@ -32,6 +32,19 @@ pub(crate) struct Subscribe {
     pub follows: bool,
 }
 
+/// How publications are delivered to a subscriber.
+#[derive(Clone, Debug)]
+pub(crate) struct Delivery {
+    /// The options of the subscription in the hub.
+    pub options: SubscriptionOptions,
+    /// The presence information of the client in the channel; `None` if it is not listed.
+    pub presence: Option<Arc<ClientInfo>>,
+    /// True if other clients are told of `presence`, if they ask for it.
+    pub is_announced: bool,
+    /// True if the client is told who joins and leaves.
+    pub follows: bool,
+}
+
 /// Where a subscription begins.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) enum StartPosition {

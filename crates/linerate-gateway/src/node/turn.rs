@@ -3,13 +3,14 @@
 
 use std::{
     collections::VecDeque,
+    sync::atomic::Ordering,
     time::{Duration, Instant},
 };
 
 use futures_util::FutureExt;
 use linerate_broker::{Gap, GapReason};
 use linerate_filter::Evaluated;
-use linerate_hub::{ChannelName, GapCause, Publication};
+use linerate_hub::{ChannelName, ClientId, GapCause, Publication};
 use tokio::{task::yield_now, time::sleep};
 
 use super::{
@@ -194,9 +195,48 @@ impl Worker {
         true
     }
 
+    /// Returns whether everything that has arrived from the broker has been passed to the hub, and
+    /// all jobs are done.
+    pub(crate) fn has_absorbed_all(&self) -> bool {
+        self.is_idle.load(Ordering::Relaxed) && self.inbox.is_empty()
+    }
+
+    /// Hands a client everything that it has not been given yet, even
+    /// if its outlet has no room, up to about `bytes_max` bytes. Returns whether that was
+    /// everything.
+    pub(crate) fn hand_all(&self, client: ClientId, bytes_max: usize) -> bool {
+        let now = now();
+        let mut shard = self.shard();
+        let shard = &mut *shard;
+        let Some(known) = shard.clients.get(&client) else {
+            return false;
+        };
+        let mut is_done = false;
+        while known.outlet.pending_bytes() < bytes_max {
+            let Some(transmit) = shard.hub.poll_transmit(now, client) else {
+                is_done = true;
+                break;
+            };
+            known.outlet.transmit(transmit);
+        }
+        known.outlet.flush();
+        is_done
+    }
+
+    /// Releases all batches before they are due.
+    pub(crate) fn release_all(&self) {
+        self.shard().hub.release_all(now());
+    }
+
     /// Waits until something has arrived, or a tick is due. Sockets are served in any case: a yield
     /// is a system call, which an empty inbox makes unnecessary.
     async fn wait(&self) {
+        self.is_idle.store(true, Ordering::Relaxed);
+        self.wait_for_more().await;
+        self.is_idle.store(false, Ordering::Relaxed);
+    }
+
+    async fn wait_for_more(&self) {
         if self.inbox.arrived().now_or_never().is_some() {
             return yield_now().await;
         }

@@ -1,6 +1,9 @@
 //! One thread's part of the node: clients connect, subscribe and leave.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, atomic::AtomicBool},
+};
 
 use linerate_hub::{ChannelName, ClientId, SubscriptionId, hub::IsChannelEmpty};
 
@@ -12,6 +15,7 @@ use super::{
     inbox::Inbox,
     outlet::{Connection, Notice, Outlet},
     shard::{Client, Shard},
+    subscription::Delivery,
 };
 use crate::{channel_map::ChannelMap, protocol::codes::Disconnect};
 
@@ -23,6 +27,8 @@ pub(crate) struct Worker {
     pub(super) node: Arc<Node>,
     pub(super) index: u16,
     pub(super) inbox: Arc<Inbox>,
+    /// True while the worker waits for something to do.
+    pub(super) is_idle: AtomicBool,
     accounts: Accounts,
     shard: Mutex<Shard>,
 }
@@ -40,6 +46,7 @@ impl Worker {
             inbox: node.inboxes.of(index).clone(),
             node,
             index,
+            is_idle: AtomicBool::new(false),
             accounts,
             shard: Mutex::new(Shard::new(index, hub)),
         }
@@ -128,6 +135,31 @@ impl Worker {
             self.node.presence.left(channel.clone(), member);
         }
         ended.is_some()
+    }
+
+    /// Returns how publications of a channel are delivered to a client, or `None` if it is not
+    /// subscribed.
+    pub(crate) fn delivery(&self, client: ClientId, channel: &ChannelName) -> Option<Delivery> {
+        let shard = self.shard();
+        let member = shard.clients.get(&client)?.channels.get(channel)?;
+        let followers = shard.channels.get(channel).map(|local| &local.followers);
+        Some(Delivery {
+            options: shard.hub.subscription_options(client, channel)?,
+            presence: member.presence.clone(),
+            is_announced: member.is_announced,
+            follows: followers.is_some_and(|followers| followers.contains(&client)),
+        })
+    }
+
+    /// Lets a client leave that another process serves from now on. Nobody is told that it has
+    /// left.
+    pub(crate) fn hand_over(&self, client: ClientId) {
+        if let Some(gone) = self.shard().clients.get_mut(&client) {
+            for (_, member) in gone.channels.iter_mut() {
+                member.is_announced = false;
+            }
+        }
+        self.disconnect(client);
     }
 
     /// Ends this subscription, unless it has already ended.

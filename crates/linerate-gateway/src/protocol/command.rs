@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use linerate_hub::StreamPosition;
+use serde::{Deserialize, Serialize};
 
 /// A command from a client.
 #[derive(Clone, Debug, PartialEq)]
@@ -148,7 +149,8 @@ pub(crate) struct Subscribe {
 }
 
 /// A condition on a publication's tags.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(default)]
 pub(crate) struct TagsFilter {
     /// `and`, `or`, `not` over `nodes`; empty for a comparison.
     pub operation: String,

@@ -17,7 +17,7 @@ use linerate_budget::{Account, Budget, Consumer, Share, State};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-use super::stop::Stopped;
+use super::{Frontend, stop::Stopped};
 use crate::config::ServerOptions;
 
 /// Counts the connections of all workers and limits their number.
@@ -175,6 +175,25 @@ impl Admission {
         }
     }
 
+    /// Takes a slot for a connection that another process has accepted, even if there is none.
+    fn readmit(self: &Arc<Self>) -> ConnectionSlot {
+        self.open.fetch_add(1, Ordering::Relaxed);
+        ConnectionSlot {
+            admission: self.clone(),
+            _share: self.account.share(CONNECTION_BYTES),
+        }
+    }
+
+    /// Takes a slot among the connections from one address, even if there is none.
+    fn readmit_address(self: &Arc<Self>, address: IpAddr) -> AddressSlot {
+        let address = address.to_canonical();
+        *self.addresses.lock().entry(address).or_insert(0) += 1;
+        AddressSlot {
+            admission: self.clone(),
+            address,
+        }
+    }
+
     /// Takes a slot among the connections from one address, if one is free. Loopback addresses are
     /// not limited, because they may belong to a proxy that does not report client addresses.
     pub(super) fn admit_address(self: &Arc<Self>, address: IpAddr) -> Option<AddressSlot> {
@@ -243,6 +262,20 @@ impl ConnectionGuard {
             part: rand::random(),
             _address: None,
             stream: None,
+        }
+    }
+
+    /// Creates a guard for a connection that another process has accepted.
+    pub(crate) fn of_another_process(
+        frontend: &Frontend,
+        address: Option<IpAddr>,
+        open: mpsc::Sender<Infallible>,
+    ) -> Self {
+        let admission = &frontend.admission;
+        let guard = Self::new(admission.readmit(), open, frontend.stopped.clone());
+        match address {
+            Some(address) => guard.with_address(admission.readmit_address(address)),
+            None => guard,
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
+use serde::{Deserialize, Serialize};
+
 use crate::config::ClientOptions;
 
 /// If a deadline is noticed this much too late, the process was suspended, and the client's answer
@@ -33,6 +35,17 @@ pub(super) enum Due {
     Ping,
     /// The client did not answer a ping in time.
     Pong,
+}
+
+/// The time left until each deadline.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(default)]
+pub(super) struct PortableDeadlines {
+    pub(super) connect: Option<Duration>,
+    pub(super) ping: Option<Duration>,
+    pub(super) pong: Option<Duration>,
+    pub(super) expiry: Option<Duration>,
+    pub(super) subscription_expiry: Option<Duration>,
 }
 
 impl Deadlines {
@@ -68,6 +81,27 @@ impl Deadlines {
     pub(super) fn next(&self) -> Option<Instant> {
         let all = [self.connect, self.ping, self.pong, self.expiry];
         all.into_iter().flatten().min()
+    }
+
+    /// Returns the time left until each deadline.
+    pub(super) fn export(&self, now: Instant) -> PortableDeadlines {
+        let left = |at: Option<Instant>| at.map(|at| at.saturating_duration_since(now));
+        PortableDeadlines {
+            connect: left(self.connect),
+            ping: left(self.ping),
+            pong: left(self.pong),
+            expiry: left(self.expiry),
+            subscription_expiry: None,
+        }
+    }
+
+    /// Continues the deadlines of another process.
+    pub(super) fn restore(&mut self, now: Instant, left: PortableDeadlines) {
+        let at = |left: Option<Duration>| now.checked_add(left?);
+        self.connect = at(left.connect);
+        self.ping = at(left.ping);
+        self.pong = at(left.pong);
+        self.expiry = at(left.expiry);
     }
 
     /// Returns a deadline that has passed and clears it. A ping schedules the next one.

@@ -8,7 +8,7 @@ use super::{Context, Event, Gate, Identity, Member, Refusal, deadlines::until};
 use crate::{
     auth::{SubscriptionClaims, TokenId},
     clock::now,
-    node::Notice,
+    node::{Connection, Notice},
     protocol::{
         codes::{ClientError, Disconnect},
         command::Subscribe,
@@ -31,18 +31,18 @@ pub(crate) struct AuthorizedRequest {
 /// A session of a client that sends no commands.
 #[derive(Debug)]
 pub(crate) struct FixedSession {
-    context: Context,
-    member: Member,
-    user: String,
+    pub(super) context: Context,
+    pub(super) member: Member,
+    pub(super) user: String,
     /// Information about the tokens that opened the session.
-    tokens: Vec<TokenId>,
-    channels: Vec<ChannelName>,
-    expiry: Option<Instant>,
+    pub(super) tokens: Vec<TokenId>,
+    pub(super) channels: Vec<ChannelName>,
+    pub(super) expiry: Option<Instant>,
     /// When the first subscription token expires. This ends the session, because the client cannot
     /// present a newer token.
-    subscription_expiry: Option<Instant>,
+    pub(super) subscription_expiry: Option<Instant>,
     /// Channels in which the client missed publications before it reconnected.
-    unrecovered: Vec<ChannelName>,
+    pub(super) unrecovered: Vec<ChannelName>,
 }
 
 impl FixedRequest {
@@ -239,6 +239,11 @@ impl FixedSession {
     /// Returns the client's ID at the worker.
     pub(crate) const fn client(&self) -> ClientId {
         self.member.id()
+    }
+
+    /// Returns the description of the client.
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.context.connection
     }
 
     /// Returns the channels in which the client missed publications before it reconnected.

@@ -83,10 +83,7 @@ impl Requester<'_> {
         };
         let subscribe = node::Subscribe {
             stream: options.stream(),
-            ring: linerate_hub::ChannelOptions {
-                ring_messages_max: options.ring_messages_max,
-                ring_bytes_max: options.ring_bytes_max,
-            },
+            ring: options.ring(),
             options: SubscriptionOptions {
                 positioned: ends_with_gap,
                 scope,
@@ -165,15 +162,8 @@ impl Requester<'_> {
         if !options.allow_filter {
             return Err(not_allowed("filters"));
         }
-        let compile = |text: &String| self.settings.filters.compile(text);
-        let payload = wanted.filter.as_ref().map(compile).transpose();
-        let payload = payload.map_err(|error| bad_request(&error))?;
-        let tags = wanted.tags_filter.as_ref().map(tags::compile).transpose();
-        let tags = tags.map_err(|error| bad_request(&error))?;
-        Ok(match (payload, tags) {
-            (Some(payload), Some(tags)) => Some(Arc::new(tags::PayloadAndTags::new(payload, tags))),
-            (payload, tags) => payload.or(tags),
-        })
+        let (payload, tags) = (wanted.filter.as_deref(), wanted.tags_filter.as_ref());
+        tags::of_parts(&self.settings.filters, payload, tags).map_err(|error| bad_request(&error))
     }
 }
 

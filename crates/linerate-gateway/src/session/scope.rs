@@ -42,7 +42,23 @@ pub(super) fn of_pattern(
     Arc::new(Readable { kind, node })
 }
 
+/// Returns the scope with this name, or `None` if there is none.
+pub(super) fn of_name(node: &Arc<Node>, name: &str) -> Option<Arc<dyn Scope>> {
+    let mut kinds = [Kind::Anonymous, Kind::Granted, Kind::User].into_iter();
+    let kind = kinds.find(|kind| kind.name() == name)?;
+    let node = Arc::clone(node);
+    Some(Arc::new(Readable { kind, node }))
+}
+
 impl Kind {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Anonymous => "anonymous",
+            Self::Granted => "granted",
+            Self::User => "user",
+        }
+    }
+
     fn may_read(self, options: &ChannelOptions) -> bool {
         let may_subscribe = match self {
             Self::Anonymous => options.allow_subscribe && options.is_open_to(true),
@@ -55,11 +71,7 @@ impl Kind {
 
 impl Scope for Readable {
     fn name(&self) -> &str {
-        match self.kind {
-            Kind::Anonymous => "anonymous",
-            Kind::Granted => "granted",
-            Kind::User => "user",
-        }
+        self.kind.name()
     }
 
     fn admits(&self, source: Option<&ChannelName>) -> bool {

@@ -4,13 +4,31 @@ use std::sync::Arc;
 
 use linerate_hub::{Filter, Publication};
 
-use crate::protocol::command::TagsFilter;
+use crate::{
+    filter::{FilterError, Filters},
+    protocol::command::TagsFilter,
+};
 
 /// The maximum number of comparisons, combinations and values in a filter.
 const NODES_MAX: usize = 64;
 
 /// The maximum nesting depth of combinations.
 const DEPTH_MAX: usize = 8;
+
+/// What the text of a tag filter begins with.
+const PREFIX: &str = "tags ";
+
+/// What separates the text of a payload filter from that of a tag filter.
+const AND: &str = " and ";
+
+/// Why a filter is invalid.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(super) enum PartsError {
+    #[error(transparent)]
+    Payload(#[from] FilterError),
+    #[error(transparent)]
+    Tags(#[from] TagsError),
+}
 
 /// Why a tag filter is invalid.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
@@ -36,24 +54,54 @@ pub(super) fn compile(wire: &TagsFilter) -> Result<Arc<dyn Filter>, TagsError> {
         return Err(TagsError::TooMany { nodes });
     }
     let condition = Condition::new(wire, DEPTH_MAX)?;
-    let expression = format!("tags {condition:?}");
+    // Serializing to memory fails only for maps with keys that are not strings; there are none.
+    let text = serde_json::to_string(wire).unwrap_or_default();
     Ok(Arc::new(Tags {
         condition,
-        expression,
+        expression: format!("{PREFIX}{text}"),
     }))
+}
+
+/// Returns the filter for a payload filter and a tag filter, or `None` if there is neither.
+pub(super) fn of_parts(
+    filters: &Filters,
+    payload: Option<&str>,
+    tags: Option<&TagsFilter>,
+) -> Result<Option<Arc<dyn Filter>>, PartsError> {
+    let payload = payload.map(|text| filters.compile(text)).transpose()?;
+    let tags = tags.map(compile).transpose()?;
+    Ok(match (payload, tags) {
+        (Some(payload), Some(tags)) => Some(Arc::new(PayloadAndTags::new(payload, tags))),
+        (payload, tags) => payload.or(tags),
+    })
+}
+
+/// Returns the payload filter and the tag filter that a filter was made from.
+pub(super) fn parts(filter: &dyn Filter) -> (Option<String>, Option<TagsFilter>) {
+    let expression = filter.expression();
+    let payload = filter.payload().map(|payload| payload.text());
+    let tags = match payload {
+        Some(payload) => expression
+            .strip_prefix(payload)
+            .and_then(|rest| rest.strip_prefix(AND)),
+        None => Some(expression),
+    };
+    let tags = tags.and_then(|tags| tags.strip_prefix(PREFIX));
+    let tags = tags.and_then(|text| serde_json::from_str(text).ok());
+    (payload.map(str::to_owned), tags)
 }
 
 /// A payload filter and a tag filter, both of which a publication must pass.
 #[derive(Debug)]
-pub(super) struct PayloadAndTags {
+struct PayloadAndTags {
     payload: Arc<dyn Filter>,
     tags: Arc<dyn Filter>,
     expression: String,
 }
 
 impl PayloadAndTags {
-    pub(super) fn new(payload: Arc<dyn Filter>, tags: Arc<dyn Filter>) -> Self {
-        let expression = format!("{} and {}", payload.expression(), tags.expression());
+    fn new(payload: Arc<dyn Filter>, tags: Arc<dyn Filter>) -> Self {
+        let expression = format!("{}{AND}{}", payload.expression(), tags.expression());
         Self {
             payload,
             tags,

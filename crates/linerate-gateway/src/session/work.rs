@@ -203,7 +203,7 @@ impl Context {
     }
 
     /// Returns the channel's ID, or `None` if the dialect has no IDs of channels.
-    fn number(&self, channel: &ChannelName) -> Option<u32> {
+    pub(super) fn number(&self, channel: &ChannelName) -> Option<u32> {
         if !self.gate.dialect.has_channel_ids() {
             return None;
         }

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 pub use error::TakeoverError;
 
 use crate::{
+    relocation::Relocation,
     server::{Endpoint, EndpointKind, Stop, Stopped},
     session::SessionEnvironment,
 };
@@ -61,11 +62,11 @@ impl Joining {
         match self.0 {}
     }
 
-    pub(crate) async fn commit(&mut self) -> Result<Continuation, TakeoverError> {
+    pub(crate) async fn complete(&mut self, _: Relocation) -> Result<Continuation, TakeoverError> {
         match self.0 {}
     }
 
-    pub(crate) async fn finish(self) {
+    pub(crate) async fn finish(self: Box<Self>) {
         match self.0 {}
     }
 
@@ -87,6 +88,7 @@ pub(crate) struct Handover {
     pub operations: Arc<Stop>,
     pub stopped: Stopped,
     pub shared: Arc<SessionEnvironment>,
+    pub relocation: Relocation,
     pub successor: watch::Sender<Option<TakenOver>>,
 }
 

@@ -5,6 +5,7 @@ use super::{
     join::this_process,
     message::{Message, Offer},
     predecessor::{Predecessor, PredecessorEvent},
+    step::Step,
     successor::{Successor, SuccessorEvent},
 };
 use crate::server::EndpointKind;
@@ -58,6 +59,7 @@ struct Processes {
     new_accepts: bool,
     /// False once the fuzzer has sent a `commit`, which only the old process may do.
     is_commit_genuine: bool,
+    is_relocating: bool,
 }
 
 impl Processes {
@@ -75,6 +77,7 @@ impl Processes {
             old_accepts: true,
             new_accepts: false,
             is_commit_genuine: true,
+            is_relocating: false,
         }
     }
 
@@ -94,7 +97,20 @@ impl Processes {
     fn tell_old(&mut self, message: Message, descriptors: usize) {
         let Some(old) = &mut self.old else { return };
         match old.handle_message(message, descriptors) {
-            Ok(PredecessorEvent::Prepared) => {
+            Ok(PredecessorEvent::Relocate(..)) => {
+                self.is_relocating = true;
+                self.tell_new(channels(), 0);
+            }
+            Ok(PredecessorEvent::Prepared) if self.is_relocating => {
+                old.wait_for(Step::Subscribed);
+                self.tell_new(channels(), 0);
+            }
+            Ok(PredecessorEvent::Subscribed) => {
+                old.wait_for(Step::Received);
+                self.tell_new(Message::Parcel(Vec::new()), 1);
+                self.tell_new(Message::Moved, 0);
+            }
+            Ok(PredecessorEvent::Prepared | PredecessorEvent::Received) => {
                 self.old_accepts = false;
                 old.committed();
                 self.tell_new(Message::Commit, 0);
@@ -118,13 +134,31 @@ impl Processes {
                 let count = new.offers().len().min(2);
                 new.ready((0..count as u16).collect());
                 if new.has_all() {
-                    new.prepared();
+                    new.relocate(2, Vec::new());
                 }
             }
-            Ok(SuccessorEvent::Listeners(_)) if new.has_all() => new.prepared(),
-            Ok(SuccessorEvent::Listeners(_)) => {}
+            Ok(SuccessorEvent::Listeners(_)) if new.has_all() => new.relocate(2, Vec::new()),
+            Ok(SuccessorEvent::Channels { is_last: true, .. }) => match new.step() {
+                Step::Channels => new.prepared(),
+                _ => new.subscribed(),
+            },
+            Ok(SuccessorEvent::Stay(_)) => new.prepared(),
+            Ok(SuccessorEvent::Moved) => new.received(),
+            Ok(
+                SuccessorEvent::Listeners(_)
+                | SuccessorEvent::Channels { .. }
+                | SuccessorEvent::Parcel(_),
+            ) => {}
             Ok(SuccessorEvent::Committed) => self.new_accepts = true,
             Err(_) => self.new = None,
         }
+    }
+}
+
+/// Returns the message that names no channels.
+fn channels() -> Message {
+    Message::Channels {
+        is_last: true,
+        names: Vec::new(),
     }
 }

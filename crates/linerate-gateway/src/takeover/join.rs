@@ -22,7 +22,11 @@ use super::{
     step::{Fault, Step},
     successor::{Successor, SuccessorEvent},
 };
-use crate::server::{Endpoint, EndpointKind};
+use crate::{
+    relocation::{Arrival, Departed, ParcelError, Relocation, read_names},
+    server::{Endpoint, EndpointKind},
+    transport::MovedClient,
+};
 
 /// How long the end of a process may follow the end of its connection.
 const END_TIMEOUT: Duration = Duration::from_secs(3);
@@ -40,6 +44,9 @@ pub(crate) struct Joining {
     wanted: Vec<(u16, EndpointKind)>,
     /// The socket for the next takeover. It replaces the old process's once this one serves.
     socket: Option<TakeoverSocket>,
+    /// The clients that come, and whether all of them have.
+    departed: Departed<MovedClient>,
+    has_all_clients: bool,
     is_alone: bool,
 }
 
@@ -84,6 +91,8 @@ impl Joining {
             watch,
             wanted: Vec::new(),
             socket: None,
+            departed: Departed::empty(0),
+            has_all_clients: false,
             is_alone: false,
         };
         match joining.next().await? {
@@ -169,20 +178,109 @@ impl Joining {
         Ok(Continuation::Together)
     }
 
-    /// Asks for the responsibility. If this succeeds, connections must be accepted at once.
+    /// Asks for the responsibility, and continues the clients of the old process if they come.
+    /// If this succeeds, connections must be accepted at once.
     ///
     /// # Errors
     /// Fails if the old process does not hand over. It continues to serve.
-    pub(crate) async fn commit(&mut self) -> Result<Continuation, TakeoverError> {
+    pub(crate) async fn complete(
+        &mut self,
+        relocation: Relocation,
+    ) -> Result<Continuation, TakeoverError> {
+        let arrival = Arrival::begin(relocation).await;
+        let comes = self.relocate(&arrival).await?;
+        let continuation = self.commit(comes.then_some(&arrival)).await?;
+        match self.take_clients() {
+            Some(departed) => {
+                let clients = arrival.finish(departed).await;
+                tracing::info!(clients, "takeover: clients continue in this process");
+            }
+            None => arrival.cancel().await,
+        }
+        Ok(continuation)
+    }
+
+    /// Asks for the clients of the old process, and prepares to continue them. Returns whether they
+    /// come.
+    ///
+    /// # Errors
+    /// Fails if they cannot be continued. The old process continues to serve.
+    async fn relocate(&mut self, arrival: &Arrival) -> Result<bool, TakeoverError> {
+        if self.is_alone {
+            return Ok(false);
+        }
+        let workers = arrival.workers();
+        self.departed = Departed::empty(workers);
+        let workers = u16::try_from(workers).unwrap_or(u16::MAX);
+        self.machine.relocate(workers, arrival.mark().to_vec());
+        loop {
+            match self.next().await? {
+                None => return Ok(false),
+                Some((SuccessorEvent::Stay(reason), _)) => {
+                    tracing::info!(
+                        reason,
+                        "takeover: clients stay in the old process, which asks them to connect again"
+                    );
+                    return Ok(false);
+                }
+                Some((SuccessorEvent::Channels { is_last, names }, _)) => {
+                    let names = read_names(&names).map_err(ParcelError::from);
+                    let names = names.map_err(Fault::from)?;
+                    arrival.subscribe(&names).await.map_err(Fault::from)?;
+                    if is_last {
+                        break;
+                    }
+                }
+                Some(_) => return Err(self.out_of_step()),
+            }
+        }
+        arrival.send_mark().await.map_err(Fault::from)?;
+        Ok(true)
+    }
+
+    /// Asks for the responsibility, and receives the clients if they come. If this succeeds,
+    /// connections must be accepted at once.
+    ///
+    /// # Errors
+    /// Fails if the old process does not hand over. It continues to serve.
+    async fn commit(&mut self, arrival: Option<&Arrival>) -> Result<Continuation, TakeoverError> {
         if self.is_alone {
             return Ok(Continuation::Alone);
         }
         self.machine.prepared();
-        match self.next().await? {
-            None => Ok(Continuation::Alone),
-            Some((SuccessorEvent::Committed, _)) => Ok(Continuation::Together),
-            Some(_) => Err(self.out_of_step()),
+        loop {
+            let (event, descriptors) = match self.next().await? {
+                None => return Ok(Continuation::Alone),
+                Some(event) => event,
+            };
+            match (event, arrival) {
+                (SuccessorEvent::Committed, _) => return Ok(Continuation::Together),
+                (SuccessorEvent::Channels { is_last, names }, Some(arrival)) => {
+                    let names = read_names(&names).map_err(ParcelError::from);
+                    let names = names.map_err(Fault::from)?;
+                    arrival.subscribe(&names).await.map_err(Fault::from)?;
+                    if is_last {
+                        self.machine.subscribed();
+                    }
+                }
+                (SuccessorEvent::Parcel(parcel), Some(_)) => {
+                    let added = self.departed.add(&parcel, descriptors);
+                    added.map_err(Fault::from)?;
+                }
+                (SuccessorEvent::Moved, Some(arrival)) => {
+                    arrival.check().await.map_err(Fault::from)?;
+                    self.has_all_clients = true;
+                    self.machine.received();
+                }
+                _ => return Err(self.out_of_step()),
+            }
         }
+    }
+
+    /// Returns the clients that have come, if all of them have.
+    fn take_clients(&mut self) -> Option<Departed<MovedClient>> {
+        let departed = std::mem::replace(&mut self.departed, Departed::empty(0));
+        self.has_all_clients.then_some(departed)
     }
 
     /// Returns the socket for the next takeover, in the place of the old process's.
@@ -202,7 +300,7 @@ impl Joining {
     }
 
     /// Reports that this process serves.
-    pub(crate) async fn finish(mut self) {
+    pub(crate) async fn finish(mut self: Box<Self>) {
         self.flush().await;
         match self.is_alone {
             false => tracing::info!(old = self.old.pid, "takeover: serving"),
@@ -338,8 +436,9 @@ pub(super) fn with_causes(error: &dyn Error) -> String {
     texts.join(": ")
 }
 
-/// Returns whether no process listens: there is no socket, or one that was left.
+/// Returns whether no process listens: there is no socket, or one that was left, or the process has
+/// just ended.
 fn is_nobody(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionRefused, NotFound};
-    matches!(error.kind(), ConnectionRefused | NotFound)
+    use io::ErrorKind::{ConnectionRefused, ConnectionReset, NotFound};
+    matches!(error.kind(), ConnectionRefused | ConnectionReset | NotFound)
 }

@@ -5,10 +5,13 @@ use std::net::SocketAddr;
 use linerate_proto::portable::{ImportError, Reader, Writer};
 use thiserror::Error;
 
+use super::frame::PAYLOAD_BYTES_MAX;
 use crate::server::EndpointKind;
 
 /// Maximum length of a text in a message, in bytes. Paths have at most 4,096.
 const TEXT_BYTES_MAX: usize = 4_096;
+/// Maximum length of a mark, in bytes.
+const MARK_BYTES_MAX: usize = 256;
 /// Maximum number of addresses that a process offers.
 pub(super) const OFFERS_MAX: usize = 64;
 
@@ -32,6 +35,21 @@ pub(super) enum Message {
     Serving,
     /// The sender ends the takeover. Every version of the protocol can read it.
     Refuse { reason: String },
+    /// The new process asks for the clients, tells its number of workers, and says what to look for
+    /// among the messages from the broker.
+    Relocate { workers: u16, mark: Vec<u8> },
+    /// The clients of the old process stay there.
+    Stay { reason: String },
+    /// The new process must subscribe to these channels.
+    Channels { is_last: bool, names: Vec<u8> },
+    /// The new process is subscribed to all channels that were named.
+    Subscribed,
+    /// Clients, with their sockets in the descriptors, or something else that moves with them.
+    Parcel(Vec<u8>),
+    /// All parcels were sent.
+    Moved,
+    /// The new process has received all parcels, and can continue what is in them.
+    Received,
 }
 
 /// The process that asks to take over.
@@ -96,7 +114,7 @@ pub(crate) enum MessageError {
 }
 
 /// The names of messages; the index is the kind minus one.
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 15] = [
     "hello",
     "welcome",
     "ready",
@@ -105,6 +123,13 @@ const NAMES: [&str; 8] = [
     "commit",
     "serving",
     "refuse",
+    "relocate",
+    "stay",
+    "channels",
+    "subscribed",
+    "parcel",
+    "moved",
+    "received",
 ];
 
 impl Message {
@@ -119,6 +144,13 @@ impl Message {
             Self::Commit => 6,
             Self::Serving => 7,
             Self::Refuse { .. } => 8,
+            Self::Relocate { .. } => 9,
+            Self::Stay { .. } => 10,
+            Self::Channels { .. } => 11,
+            Self::Subscribed => 12,
+            Self::Parcel(_) => 13,
+            Self::Moved => 14,
+            Self::Received => 15,
         }
     }
 
@@ -153,8 +185,22 @@ impl Message {
                 write_list(&mut writer, wanted, |index, writer| writer.u16(*index));
             }
             Self::Listeners { offer } => writer.u16(*offer),
-            Self::Prepared | Self::Commit | Self::Serving => {}
-            Self::Refuse { reason } => write_text(&mut writer, reason),
+            Self::Prepared
+            | Self::Commit
+            | Self::Serving
+            | Self::Subscribed
+            | Self::Moved
+            | Self::Received => {}
+            Self::Refuse { reason } | Self::Stay { reason } => write_text(&mut writer, reason),
+            Self::Relocate { workers, mark } => {
+                writer.u16(*workers);
+                writer.bytes(mark);
+            }
+            Self::Channels { is_last, names } => {
+                writer.flag(*is_last);
+                writer.bytes(names);
+            }
+            Self::Parcel(parcel) => writer.bytes(parcel),
         }
         writer.finish()
     }
@@ -201,9 +247,24 @@ impl Message {
             5 => Self::Prepared,
             6 => Self::Commit,
             7 => Self::Serving,
-            _ => Self::Refuse {
+            8 => Self::Refuse {
                 reason: read_text(reader, "reason")?,
             },
+            9 => Self::Relocate {
+                workers: reader.u16("number of workers")?,
+                mark: reader.bytes("mark", MARK_BYTES_MAX)?.to_vec(),
+            },
+            10 => Self::Stay {
+                reason: read_text(reader, "reason")?,
+            },
+            11 => Self::Channels {
+                is_last: reader.flag("last channels")?,
+                names: reader.bytes("channels", PAYLOAD_BYTES_MAX)?.to_vec(),
+            },
+            12 => Self::Subscribed,
+            13 => Self::Parcel(reader.bytes("parcel", PAYLOAD_BYTES_MAX)?.to_vec()),
+            14 => Self::Moved,
+            _ => Self::Received,
         })
     }
 }
@@ -336,6 +397,21 @@ mod tests {
             Message::Refuse {
                 reason: "draining".into(),
             },
+            Message::Relocate {
+                workers: 2,
+                mark: b"mark".to_vec(),
+            },
+            Message::Stay {
+                reason: "other workers".into(),
+            },
+            Message::Channels {
+                is_last: true,
+                names: b"news".to_vec(),
+            },
+            Message::Subscribed,
+            Message::Parcel(b"client".to_vec()),
+            Message::Moved,
+            Message::Received,
         ]
     }
 

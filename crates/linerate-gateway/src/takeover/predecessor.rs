@@ -17,6 +17,7 @@ use super::{
 #[derive(Debug)]
 pub(super) struct Predecessor {
     step: Step,
+    has_relocated: bool,
     is_finished: bool,
     process: Process,
     offers: Vec<Offer>,
@@ -30,6 +31,13 @@ pub(super) enum PredecessorEvent {
     Asked(Hello),
     /// Send the sockets of these offers.
     Wanted(Vec<u16>),
+    /// The process asks for the clients; it has this number of workers, and sends this mark by way
+    /// of the broker. Call [`stay`](Predecessor::stay) or send `channels`.
+    Relocate(u16, Vec<u8>),
+    /// The process is subscribed to all channels.
+    Subscribed,
+    /// The process has received all parcels.
+    Received,
     /// Stop accepting connections, send `commit` and call [`committed`](Predecessor::committed).
     Prepared,
     /// The new process serves; the takeover is complete.
@@ -41,6 +49,7 @@ impl Predecessor {
     pub(super) const fn new(process: Process, offers: Vec<Offer>) -> Self {
         Self {
             step: Step::Hello,
+            has_relocated: false,
             is_finished: false,
             process,
             offers,
@@ -58,9 +67,21 @@ impl Predecessor {
         match (self.step, message) {
             (Step::Hello, Message::Hello(hello)) => self.welcome(hello),
             (Step::Ready, Message::Ready { wanted }) => self.check_wanted(wanted),
+            (Step::Prepared, Message::Relocate { workers, mark }) if !self.has_relocated => {
+                self.has_relocated = true;
+                Ok(PredecessorEvent::Relocate(workers, mark))
+            }
             (Step::Prepared, Message::Prepared) => {
                 self.step = Step::Pause;
                 Ok(PredecessorEvent::Prepared)
+            }
+            (Step::Subscribed, Message::Subscribed) => {
+                self.step = Step::Pause;
+                Ok(PredecessorEvent::Subscribed)
+            }
+            (Step::Received, Message::Received) => {
+                self.step = Step::Pause;
+                Ok(PredecessorEvent::Received)
             }
             (Step::Serving, Message::Serving) if !self.is_finished => {
                 self.is_finished = true;
@@ -68,6 +89,20 @@ impl Predecessor {
             }
             (step, message) => Err(unexpected(message, step)),
         }
+    }
+
+    /// Says that the clients stay in this process.
+    pub(super) fn stay(&mut self, reason: String) {
+        self.transmit.push_back(Message::Stay { reason });
+    }
+
+    /// Waits for `subscribed` or `received`.
+    ///
+    /// # Panics
+    /// Panics unless this process is about to commit.
+    pub(super) fn wait_for(&mut self, step: Step) {
+        assert_eq!(self.step, Step::Pause, "the new process is prepared");
+        self.step = step;
     }
 
     /// Takes note that `commit` was sent: this process never accepts connections again.

@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use linerate_proto::portable::Version;
 use tokio::{
     net::UnixStream,
     sync::watch,
@@ -26,6 +27,7 @@ use super::{
 use crate::{
     log_limiter::LogLimiter,
     metrics::TakeoverResult,
+    relocation::{Departure, Relocation, write, write_names},
     server::{Endpoint, Stop, Stopped},
     session::SessionEnvironment,
 };
@@ -54,6 +56,8 @@ pub(crate) struct Handover {
     pub stopped: Stopped,
     /// The configuration, and the metrics.
     pub shared: Arc<SessionEnvironment>,
+    /// The clients of this process.
+    pub relocation: Relocation,
     /// Set once another process has taken over.
     pub successor: watch::Sender<Option<TakenOver>>,
 }
@@ -83,6 +87,11 @@ struct Handing<'a> {
     link: Link,
     machine: Predecessor,
     peer: Peer,
+    departure: Departure,
+    /// The version of the states of clients, if they leave.
+    relocation: Option<Version>,
+    /// The version that both processes have.
+    version: Option<Version>,
 }
 
 impl Handover {
@@ -161,6 +170,9 @@ impl Handover {
             machine: Predecessor::new(identity.process.clone(), self.offers()),
             link,
             peer,
+            departure: Departure(self.relocation.clone()),
+            relocation: None,
+            version: None,
         };
         let stopped = self.stopped.clone();
         let handed_over = tokio::select! {
@@ -172,10 +184,13 @@ impl Handover {
         };
         match handed_over {
             Ok(()) => {
+                handing.departure.end().await;
                 metrics.count_takeover(TakeoverResult::Succeeded);
                 Some(handing)
             }
             Err(fault) => {
+                // This process continues with its clients.
+                handing.departure.take_back().await;
                 metrics.count_takeover(TakeoverResult::Failed);
                 let reason = with_causes(&fault);
                 tracing::warn!(new = handing.peer.pid, reason, "{FAILED}");
@@ -212,12 +227,18 @@ impl Handing<'_> {
     async fn run(&mut self) -> Result<(), Fault> {
         loop {
             match receive(&mut self.link, &mut self.machine).await? {
-                PredecessorEvent::Asked(hello) => tracing::info!(
-                    new = self.peer.pid,
-                    new_version = hello.process.version,
-                    new_executable = hello.process.executable,
-                    "takeover: a new process is starting"
-                ),
+                PredecessorEvent::Asked(hello) => {
+                    self.version = Version::negotiate(hello.state.0, hello.state.1).ok();
+                    tracing::info!(
+                        new = self.peer.pid,
+                        new_version = hello.process.version,
+                        new_executable = hello.process.executable,
+                        "takeover: a new process is starting"
+                    );
+                }
+                PredecessorEvent::Relocate(workers, mark) => {
+                    self.relocate(workers, mark).await?;
+                }
                 PredecessorEvent::Wanted(wanted) => {
                     tracing::info!(
                         new = self.peer.pid,
@@ -236,13 +257,76 @@ impl Handing<'_> {
                     );
                     return Ok(());
                 }
-                // The state machine expects it after `commit` only.
-                PredecessorEvent::Serving => {}
+                // The state machine expects these later only.
+                PredecessorEvent::Subscribed
+                | PredecessorEvent::Received
+                | PredecessorEvent::Serving => {}
             }
             while let Some(message) = self.machine.poll_transmit() {
                 self.send(&message, &[]).await?;
             }
         }
+    }
+
+    /// Prepares to hand over the clients, if the other process can continue them.
+    async fn relocate(&mut self, workers: u16, mark: Vec<u8>) -> Result<(), Fault> {
+        let departure = &self.departure;
+        let version = match departure.check(workers) {
+            Ok(()) => self.version.ok_or("the processes have no format in common"),
+            Err(reason) => Err(reason),
+        };
+        match version {
+            Ok(version) => {
+                self.relocation = Some(version);
+                departure.begin(mark.into()).await;
+                self.send_channels().await
+            }
+            Err(reason) => {
+                tracing::info!(
+                    new = self.peer.pid,
+                    reason,
+                    "takeover: clients stay, and are asked to connect again"
+                );
+                self.machine.stay(reason.to_owned());
+                Ok(())
+            }
+        }
+    }
+
+    /// Tells the other process what to subscribe to.
+    async fn send_channels(&self) -> Result<(), Fault> {
+        let channels = self.departure.channels().await?;
+        let mut parts = write_names(&channels).into_iter().peekable();
+        while let Some(names) = parts.next() {
+            let is_last = parts.peek().is_none();
+            let message = Message::Channels { is_last, names };
+            self.send(&message, &[]).await?;
+        }
+        Ok(())
+    }
+
+    /// Sends the clients, and waits until the other process could continue them.
+    async fn send_clients(&mut self, version: Version) -> Result<(), Fault> {
+        let departure = &self.departure;
+        departure.settle().await?;
+        self.send_channels().await?;
+        self.machine.wait_for(Step::Subscribed);
+        receive(&mut self.link, &mut self.machine).await?;
+        let mut departed = departure.leave(version).await?;
+        let clients = departed.clients();
+        for parcel in write(&mut departed, version) {
+            let sockets: Vec<_> = parcel.sockets.iter().map(|it| it.as_fd()).collect();
+            self.send(&Message::Parcel(parcel.bytes), &sockets).await?;
+        }
+        self.send(&Message::Moved, &[]).await?;
+        self.machine.wait_for(Step::Received);
+        receive(&mut self.link, &mut self.machine).await?;
+        tracing::info!(
+            new = self.peer.pid,
+            clients,
+            "takeover: clients are on the way"
+        );
+        Ok(())
     }
 
     /// Sends the sockets of an offer, in as many messages as it takes.
@@ -268,8 +352,8 @@ impl Handing<'_> {
         }
     }
 
-    /// Stops accepting and makes the other process responsible. If that fails, connections are
-    /// accepted again.
+    /// Stops accepting, sends the clients, and makes the other process responsible. If that fails,
+    /// connections are accepted again.
     async fn commit(&mut self) -> Result<(), Fault> {
         let Handover {
             clients,
@@ -284,6 +368,9 @@ impl Handing<'_> {
         let paused = timeout(step.deadline(), pause).await;
         let paused = paused.map_err(|_| Fault::Timeout { step })?;
         let _guards = paused.ok_or(Fault::Stopping)?;
+        if let Some(version) = self.relocation {
+            self.send_clients(version).await?;
+        }
         // A stop that begins now waits until this is decided.
         let is_handed_over = clients.hand_over(|| self.link.send_at_once(&Message::Commit));
         match is_handed_over.map_err(Fault::Commit)? {

@@ -2,9 +2,14 @@
 
 use std::{fmt, io, time::Duration};
 
+use linerate_broker::BrokerError;
 use thiserror::Error;
 
 use super::{frame::PROTOCOL, link::LinkError, message::Message};
+use crate::{
+    node::intake::IntakeError,
+    relocation::{DepartureError, ParcelError},
+};
 
 /// A step of the protocol: the message that a side waits for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -21,6 +26,12 @@ pub(crate) enum Step {
     Prepared,
     /// The old process waits until its own workers no longer accept.
     Pause,
+    /// The new process waits for `channels`.
+    Channels,
+    /// The old process waits for `subscribed`.
+    Subscribed,
+    /// The old process waits for `received`.
+    Received,
     /// The new process waits for `commit`.
     Commit,
     /// The old process waits for `serving`.
@@ -40,8 +51,12 @@ impl Step {
             Self::Prepared => 60,
             // An accept loop looks at least once a second.
             Self::Pause => 10,
+            // The old process may have to look for very many channels.
+            Self::Channels => 20,
+            // Clients wait meanwhile.
+            Self::Subscribed | Self::Received => 10,
             // Longer than the pause, so that the old process gives up first.
-            Self::Commit => 30,
+            Self::Commit => 45,
             Self::Serving => 10,
         })
     }
@@ -56,6 +71,9 @@ impl fmt::Display for Step {
             Self::Listeners => "listeners",
             Self::Prepared => "prepared",
             Self::Pause => "pause",
+            Self::Channels => "channels",
+            Self::Subscribed => "subscribed",
+            Self::Received => "received",
             Self::Commit => "commit",
             Self::Serving => "serving",
         })
@@ -81,6 +99,18 @@ pub(crate) enum Fault {
         /// The number expected.
         expected: usize,
     },
+    /// Clients cannot leave.
+    #[error("clients cannot be handed over")]
+    Departure(#[from] DepartureError),
+    /// Clients cannot be continued, because of the broker.
+    #[error("clients cannot be continued")]
+    Broker(#[from] BrokerError),
+    /// Clients cannot be continued, because of what has arrived.
+    #[error("clients cannot be continued")]
+    Intake(#[from] IntakeError),
+    /// What was sent with the clients is invalid.
+    #[error("clients cannot be continued")]
+    Parcel(#[from] ParcelError),
     /// The connection failed or was closed.
     #[error("connection to the other process failed while waiting for `{step}`")]
     Link {

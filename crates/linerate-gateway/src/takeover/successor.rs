@@ -21,6 +21,8 @@ pub(super) struct Successor {
     step: Step,
     /// True while the process does something and waits for no message.
     is_busy: bool,
+    /// True if the old process hands over its clients.
+    has_clients: bool,
     offers: Vec<Offer>,
     /// The wanted offers, and how many of their sockets are missing.
     missing: Vec<(u16, usize)>,
@@ -35,6 +37,15 @@ pub(super) enum SuccessorEvent {
     /// Take the sockets of this offer. Once [`has_all`](Successor::has_all), prepare to accept and
     /// call [`prepared`](Successor::prepared).
     Listeners(u16),
+    /// Subscribe to channels. After the last of them, call [`prepared`](Successor::prepared) or
+    /// [`subscribed`](Successor::subscribed).
+    Channels { is_last: bool, names: Vec<u8> },
+    /// The clients stay in the old process. Call [`prepared`](Successor::prepared).
+    Stay(String),
+    /// Keep what comes with the clients.
+    Parcel(Vec<u8>),
+    /// Check what has come, and call [`received`](Successor::received).
+    Moved,
     /// Accept connections: this process is responsible.
     Committed,
 }
@@ -50,6 +61,7 @@ impl Successor {
         Self {
             step: Step::Welcome,
             is_busy: false,
+            has_clients: false,
             offers: Vec::new(),
             missing: Vec::new(),
             transmit: [hello].into(),
@@ -65,10 +77,26 @@ impl Successor {
         match (self.step, message) {
             (step, message) if self.is_busy => Err(unexpected(message, step)),
             (Step::Listeners, Message::Listeners { offer }) => self.listeners(offer, descriptors),
+            (Step::Commit, Message::Parcel(parcel)) if self.has_clients => {
+                Ok(SuccessorEvent::Parcel(parcel))
+            }
             (step, message) => {
                 check_descriptors(&message, descriptors, 0)?;
                 match (step, message) {
                     (Step::Welcome, Message::Welcome(welcome)) => self.welcomed(welcome),
+                    (Step::Channels, Message::Channels { is_last, names }) => {
+                        self.is_busy = is_last;
+                        self.has_clients = true;
+                        Ok(SuccessorEvent::Channels { is_last, names })
+                    }
+                    (Step::Channels, Message::Stay { reason }) if !self.has_clients => {
+                        self.is_busy = true;
+                        Ok(SuccessorEvent::Stay(reason))
+                    }
+                    (Step::Commit, Message::Channels { is_last, names }) if self.has_clients => {
+                        Ok(SuccessorEvent::Channels { is_last, names })
+                    }
+                    (Step::Commit, Message::Moved) if self.has_clients => Ok(SuccessorEvent::Moved),
                     (Step::Commit, Message::Commit) => {
                         self.is_busy = true;
                         self.transmit.push_back(Message::Serving);
@@ -99,12 +127,30 @@ impl Successor {
         self.is_busy = self.has_all();
     }
 
-    /// Asks for the responsibility. The process must be able to accept connections at once.
-    pub(super) fn prepared(&mut self) {
+    /// Asks for the clients. This process has `workers` workers.
+    pub(super) fn relocate(&mut self, workers: u16, mark: Vec<u8>) {
         assert!(
             self.step == Step::Listeners && self.is_busy,
             "it has all listeners"
         );
+        self.transmit.push_back(Message::Relocate { workers, mark });
+        self.step = Step::Channels;
+        self.is_busy = false;
+    }
+
+    /// Says that this process is subscribed to all channels.
+    pub(super) fn subscribed(&mut self) {
+        self.transmit.push_back(Message::Subscribed);
+    }
+
+    /// Says that this process can continue all clients.
+    pub(super) fn received(&mut self) {
+        self.transmit.push_back(Message::Received);
+    }
+
+    /// Asks for the responsibility. The process must be able to accept connections at once.
+    pub(super) fn prepared(&mut self) {
+        assert!(self.is_busy, "it has all listeners");
         self.transmit.push_back(Message::Prepared);
         self.step = Step::Commit;
         self.is_busy = false;

@@ -9,7 +9,6 @@ use axum::{
 };
 use bytes::Bytes;
 use linerate::{Options, axum::WebSocketUpgrade};
-use linerate_reactor::LocalMessages;
 use tokio::sync::oneshot;
 
 use super::{
@@ -67,13 +66,8 @@ fn open_local(
     options: Options,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    let connection = ConnectionOptions {
-        config: options.config,
-        deflate: options.deflate,
-        compressed: admitted.compressed(),
-        messages: LocalMessages::Collected,
-        message_timeout: admitted.settings.config.client.message_timeout,
-    };
+    let accounts = admitted.endpoints.worker.accounts();
+    let connection = ConnectionOptions::new(&admitted.settings, accounts, true);
     upgrade
         .with_options(options)
         .on_stream_upgrade(move |upgrade| {

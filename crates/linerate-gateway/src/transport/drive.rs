@@ -11,9 +11,13 @@ use std::{
 use bytes::Bytes;
 use futures_util::{StreamExt, stream::FuturesOrdered};
 use linerate::{Message, Receiver};
+use linerate_hub::ClientId;
 use tokio::sync::oneshot;
 
-use super::ClientOutlet;
+use super::{
+    ClientOutlet,
+    portable::{PortableClient, PortableConnection},
+};
 use crate::{
     clock::now,
     node::{Emulation, WaitingClient, Worker},
@@ -81,6 +85,54 @@ impl SessionRuntime {
             works: None,
             waiting: Some(waiting),
             is_released: false,
+        }
+    }
+
+    /// Continues a session of another process.
+    pub(super) fn restored(
+        session: Session,
+        worker: Arc<Worker>,
+        outlet: Arc<ClientOutlet>,
+        commands: &'static Commands,
+    ) -> Self {
+        let client = session.client();
+        let runtime = Self {
+            waiting: client.is_none().then(|| worker.expect(&outlet)),
+            is_released: client.is_some(),
+            session,
+            worker,
+            outlet,
+            commands,
+            works: None,
+        };
+        if let Some(client) = client {
+            runtime.outlet.release();
+            runtime.worker.writable(client);
+        }
+        runtime
+    }
+
+    /// Returns whether the session waits for nothing but its client.
+    pub(super) fn is_settled(&self) -> bool {
+        self.works.is_none() && self.session.is_settled() && self.outlet.is_quiet()
+    }
+
+    /// Returns the client's ID at the worker, once the client is connected.
+    pub(super) const fn client(&self) -> Option<ClientId> {
+        self.session.client()
+    }
+
+    /// Returns the output side of the client.
+    pub(super) fn outlet(&self) -> &ClientOutlet {
+        &self.outlet
+    }
+
+    /// Returns what another process needs to continue the session.
+    pub(super) fn export(&self, now: Instant) -> PortableClient {
+        PortableClient {
+            connection: PortableConnection::of(self.session.connection()),
+            wants_gaps: self.outlet.tells_gaps(),
+            session: self.session.export(now),
         }
     }
 

@@ -7,7 +7,6 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use linerate::{Options, Receiver, axum::WebSocketUpgrade};
-use linerate_reactor::LocalMessages;
 use tokio::{sync::oneshot, time::timeout};
 
 use super::{
@@ -78,13 +77,8 @@ async fn open_local(
     upgrade: WebSocketUpgrade,
 ) -> Response {
     let clients = admitted.endpoints.clients.clone();
-    let connection = ConnectionOptions {
-        config: options.config,
-        deflate: options.deflate,
-        compressed: admitted.compressed(),
-        messages: LocalMessages::Discarded,
-        message_timeout: admitted.settings.config.client.message_timeout,
-    };
+    let accounts = admitted.endpoints.worker.accounts();
+    let connection = ConnectionOptions::new(&admitted.settings, accounts, false);
     let wire = clients.wire(websocket.farewell);
     let key = wire.key();
     // Subscribe before the upgrade, so that an open connection misses nothing.

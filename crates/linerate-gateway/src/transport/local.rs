@@ -4,11 +4,23 @@
 //! events, and so do the outlets; one task of the worker hands them to the sessions.
 
 mod alarm;
+#[cfg(unix)]
+mod moved;
+#[cfg(unix)]
+mod moving;
+#[cfg(unix)]
+mod restore;
 mod session;
 mod table;
 mod wire;
 
-use std::{cell::RefCell, fmt, io, sync::Arc, task::Waker, time::Duration};
+use std::{
+    cell::{Cell, RefCell},
+    fmt, io,
+    sync::Arc,
+    task::Waker,
+    time::Duration,
+};
 
 use linerate::{Counters, axum::StreamUpgrade};
 use linerate_reactor::{ConnectionId, LocalEvent, LocalReactor, Options};
@@ -21,6 +33,12 @@ use crate::{
     protocol::codes::Disconnect, server::ConnectionGuard,
 };
 use alarm::Alarm;
+#[cfg(unix)]
+pub(crate) use moved::MovedConnection;
+#[cfg(unix)]
+pub(crate) use moving::{LeavingClient, MovedClient, SESSION_BYTES_MAX};
+#[cfg(unix)]
+use moving::{Pace, Suspended};
 pub(super) use session::Running;
 use session::{LocalSession, Sessions};
 pub(super) use table::ConnectionOptions;
@@ -33,6 +51,10 @@ pub(crate) struct LocalClients {
     /// Never borrowed while a session or the worker is called.
     table: SendWrapper<RefCell<Table>>,
     sessions: SendWrapper<RefCell<Sessions>>,
+    #[cfg(unix)]
+    pace: SendWrapper<Cell<Pace>>,
+    #[cfg(unix)]
+    suspended: SendWrapper<RefCell<Vec<Suspended>>>,
     alarm: Arc<Alarm>,
     counters: Arc<Counters>,
     worker: Arc<Worker>,
@@ -56,6 +78,10 @@ impl LocalClients {
         Ok(Self {
             table: SendWrapper::new(RefCell::new(table)),
             sessions: SendWrapper::new(RefCell::default()),
+            #[cfg(unix)]
+            pace: SendWrapper::new(Cell::default()),
+            #[cfg(unix)]
+            suspended: SendWrapper::new(RefCell::default()),
             alarm: Arc::default(),
             counters,
             worker,
@@ -125,6 +151,10 @@ impl LocalClients {
     /// Handles everything that has happened. Returns how long to wait for more.
     fn turn(&self) -> io::Result<Option<Duration>> {
         self.table.borrow_mut().reactor.turn()?;
+        #[cfg(unix)]
+        if self.pace.get() == Pace::Suspended {
+            return Ok(None);
+        }
         while let Some(event) = self.next_event() {
             self.handle_event(event);
         }

@@ -202,6 +202,28 @@ impl ClientOutlet {
         false
     }
 
+    /// Sends queued replies even if there is no room.
+    pub(crate) fn send_all_waiting(&self) {
+        let mut state = self.state.lock();
+        for bytes in mem::take(&mut state.control) {
+            self.wire.send(&Block::new(self.counted(bytes), 1));
+        }
+        state.control_bytes = 0;
+        state.count();
+        self.wire.flush();
+    }
+
+    /// Returns whether no event waits for the session, and the stream has not ended.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let state = self.state.lock();
+        state.events.is_empty() && !state.is_slow && !state.is_closed
+    }
+
+    /// Returns whether the client is told of gaps.
+    pub(crate) const fn tells_gaps(&self) -> bool {
+        !matches!(self.gap_notice, GapNotice::None)
+    }
+
     /// Sends queued replies while there is room. Returns whether the queue is empty.
     fn send_waiting(&self) -> bool {
         let mut state = self.state.lock();

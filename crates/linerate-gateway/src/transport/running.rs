@@ -11,7 +11,10 @@ use bytes::Bytes;
 use linerate_hub::{Gap, GapCause};
 use tokio::time::sleep_until;
 
-use super::ClientOutlet;
+use super::{
+    ClientOutlet,
+    portable::{PortableClient, PortableConnection},
+};
 use crate::{clock::now, node::Worker, protocol::codes::Disconnect, session::FixedSession};
 
 /// A running fixed session with everything it needs.
@@ -114,6 +117,21 @@ impl RunningSession {
         }
         self.outlet.release();
         self.worker.writable(self.session.client());
+    }
+
+    /// Continues a session of another process.
+    pub(super) fn resume(&self) {
+        self.outlet.release();
+        self.worker.writable(self.session.client());
+    }
+
+    /// Returns what another process needs to continue the session.
+    pub(super) fn export(&self, now: Instant) -> PortableClient {
+        PortableClient {
+            connection: PortableConnection::of(self.session.connection()),
+            wants_gaps: self.outlet.tells_gaps(),
+            session: self.session.export(now),
+        }
     }
 
     fn handle_events(&mut self) -> Option<Disconnect> {

@@ -54,7 +54,7 @@ pub(crate) struct PresenceMessage {
 }
 
 /// A [`ClientInfo`] in a message between nodes. Information from tokens is JSON in a string.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub(crate) struct ClientRecord {
     pub(crate) user: String,
     pub(crate) client: String,
@@ -151,6 +151,12 @@ impl Message {
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         serde_json::from_slice(bytes).ok()
     }
+}
+
+/// Returns whether a message is about clients that joined or left channels.
+pub(crate) fn is_of_moves(message: &[u8]) -> bool {
+    let message = Message::decode(message);
+    message.is_some_and(|message| matches!(message.body, Body::Moves(_)))
 }
 
 impl ConnectionSelector {

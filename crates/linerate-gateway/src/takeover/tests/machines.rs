@@ -79,13 +79,25 @@ impl Pair {
     fn tell_new(&mut self, message: Message, descriptors: usize) {
         match self.new.handle_message(message, descriptors).unwrap() {
             SuccessorEvent::Welcomed(_) => self.new.ready(vec![0, 1]),
-            SuccessorEvent::Listeners(_) if self.new.has_all() => self.new.prepared(),
-            SuccessorEvent::Listeners(_) => {}
+            SuccessorEvent::Listeners(_) if self.new.has_all() => {
+                self.new.relocate(2, b"mark".to_vec());
+            }
+            SuccessorEvent::Listeners(_) | SuccessorEvent::Parcel(_) => {}
+            SuccessorEvent::Channels { .. } if self.new.step() == Step::Channels => {
+                self.new.prepared();
+            }
+            SuccessorEvent::Channels { .. } => self.new.subscribed(),
+            SuccessorEvent::Moved => self.new.received(),
+            SuccessorEvent::Stay(reason) => panic!("{reason}"),
             SuccessorEvent::Committed => self.new_accepts = true,
         }
     }
 
     fn tell_old(&mut self, message: Message) -> Vec<(Message, usize)> {
+        let channels = Message::Channels {
+            is_last: true,
+            names: Vec::new(),
+        };
         match self.old.handle_message(message, 0).unwrap() {
             PredecessorEvent::Asked(_) | PredecessorEvent::Serving => Vec::new(),
             PredecessorEvent::Wanted(wanted) => {
@@ -94,7 +106,17 @@ impl Pair {
                 let message = |(offer, count)| (Message::Listeners { offer }, count);
                 parts.map(message).into()
             }
+            PredecessorEvent::Relocate(2, _) => vec![(channels, 0)],
+            PredecessorEvent::Relocate(workers, _) => panic!("{workers} workers"),
             PredecessorEvent::Prepared => {
+                self.old.wait_for(Step::Subscribed);
+                vec![(channels, 0)]
+            }
+            PredecessorEvent::Subscribed => {
+                self.old.wait_for(Step::Received);
+                vec![(Message::Parcel(Vec::new()), 7), (Message::Moved, 0)]
+            }
+            PredecessorEvent::Received => {
                 self.old_accepts = false;
                 self.old.committed();
                 vec![(Message::Commit, 0)]
@@ -103,16 +125,19 @@ impl Pair {
     }
 }
 
+/// The number of messages of a takeover.
+const ALL: usize = 16;
+
 #[test]
 fn wherever_the_exchange_ends_at_most_one_process_accepts() {
     let all = Pair::new().run(usize::MAX);
-    assert_eq!(all, 9);
+    assert_eq!(all, ALL);
     for count in 0..=all {
         let mut pair = Pair::new();
         assert_eq!(pair.run(count), count);
-        // The old one is responsible until it has sent `commit`, the seventh message is `prepared`.
-        assert_eq!(pair.old_accepts, count < 7, "{count} messages");
-        assert_eq!(pair.new_accepts, count >= 8, "{count} messages");
+        // The old one is responsible until it has sent `commit`, which follows `received`.
+        assert_eq!(pair.old_accepts, count < ALL - 2, "{count} messages");
+        assert_eq!(pair.new_accepts, count >= ALL - 1, "{count} messages");
     }
 }
 
@@ -133,7 +158,7 @@ fn every_other_message_is_a_fault_of_its_step() {
             reason: "no".into(),
         },
     ];
-    for count in 0..9 {
+    for count in 0..ALL {
         for message in &all {
             let name = message.name();
             let mut pair = Pair::new();
@@ -145,7 +170,7 @@ fn every_other_message_is_a_fault_of_its_step() {
             let new = pair.new.handle_message(message.clone(), 0);
             match new {
                 // It has asked for the responsibility, although the request may be on its way.
-                Ok(SuccessorEvent::Committed) => assert!(matches!(count, 6 | 7)),
+                Ok(SuccessorEvent::Committed) => assert!((8..ALL - 1).contains(&count), "{count}"),
                 Ok(event) => panic!("{event:?} after {name} in step {new_step}"),
                 Err(Fault::Refused { reason }) => assert_eq!(reason, "no"),
                 Err(_) => {}

@@ -2,7 +2,11 @@
 
 use std::{collections::BTreeSet, task::Waker, time::Instant};
 
-use super::super::{drive::SessionRuntime, running::RunningSession};
+use linerate_hub::ClientId;
+
+use super::super::{
+    ClientOutlet, drive::SessionRuntime, portable::PortableClient, running::RunningSession,
+};
 use crate::{protocol::codes::Disconnect, server::ConnectionGuard};
 
 /// A session that is not run in a task of its own.
@@ -89,6 +93,43 @@ impl Running {
         }
     }
 
+    /// Returns whether the session waits for nothing but its client.
+    pub(super) fn is_settled(&self) -> bool {
+        match self {
+            Self::Commands(session) => session.is_settled(),
+            Self::Fixed(session) => session.outlet.is_quiet(),
+        }
+    }
+
+    /// Returns the client's ID at the worker, once the client is connected.
+    pub(super) fn client(&self) -> Option<ClientId> {
+        match self {
+            Self::Commands(session) => session.client(),
+            Self::Fixed(session) => Some(session.session.client()),
+        }
+    }
+
+    /// Returns the output side of the client.
+    pub(super) fn outlet(&self) -> &ClientOutlet {
+        match self {
+            Self::Commands(session) => session.outlet(),
+            Self::Fixed(session) => &session.outlet,
+        }
+    }
+
+    /// Returns what another process needs to continue the session.
+    pub(super) fn export(&self, now: Instant) -> PortableClient {
+        match self {
+            Self::Commands(session) => session.export(now),
+            Self::Fixed(session) => session.export(now),
+        }
+    }
+
+    /// Returns whether the client sends commands.
+    pub(super) const fn has_commands(&self) -> bool {
+        matches!(self, Self::Commands(_))
+    }
+
     /// Disconnects the client.
     pub(super) fn close(&self, disconnect: &Disconnect) {
         match self {
@@ -109,6 +150,18 @@ impl Sessions {
             _guard: guard,
         };
         self.put_back(key, session);
+    }
+
+    pub(super) fn get(&self, key: usize) -> Option<&Running> {
+        let session = self.sessions.get(key)?.as_ref()?;
+        Some(&session.running)
+    }
+
+    /// Returns the keys of all sessions.
+    pub(super) fn keys(&self) -> Vec<usize> {
+        let all = self.sessions.iter().enumerate();
+        all.filter_map(|(key, session)| session.as_ref().map(|_| key))
+            .collect()
     }
 
     /// Takes a session out to handle it.

@@ -4,17 +4,24 @@ use std::{io, sync::Arc, time::Duration};
 
 use linerate::{Config, Deflate, Traffic, axum::StreamUpgrade};
 use linerate_budget::{Account, Share};
+#[cfg(unix)]
+use linerate_proto::portable::Version;
 use linerate_reactor::{ConnectionId, LocalMessages, LocalReactor};
+#[cfg(unix)]
+use linerate_reactor::{Exported, ImportError, ImportOptions};
 use slab::Slab;
 
 use super::super::{
     DATA_BYTES_MAX,
     wire::{Compression, Farewell, close_frame},
 };
+#[cfg(unix)]
+use super::moved::{MovedConnection, UNREAD_BYTES_MAX};
 use crate::{
     node::Accounts,
     protocol::{Block, codes::Disconnect},
     server::adoption,
+    session::Settings,
 };
 
 /// The reactor of a worker, and the state of each client's output.
@@ -29,6 +36,8 @@ pub(super) struct Table {
     config: Arc<Config>,
     /// How long messages that begin now may take to arrive.
     pub(super) message_timeout: Duration,
+    /// True while nothing is read from any client.
+    is_settling: bool,
     backlogs: Share,
     messages: Share,
     messages_sent: u64,
@@ -56,6 +65,7 @@ impl Table {
             changed: Vec::new(),
             config: Arc::default(),
             message_timeout: Duration::MAX,
+            is_settling: false,
             backlogs: accounts.backlogs.share(0),
             messages: accounts.messages.share(0),
             messages_sent: 0,
@@ -88,31 +98,125 @@ impl Table {
         upgrade: StreamUpgrade,
         options: &ConnectionOptions,
     ) -> io::Result<()> {
-        if *self.config != options.config {
-            self.config = Arc::new(options.config);
-        }
-        // The configuration may have been reloaded.
-        self.message_timeout = options.message_timeout;
-        let message_timeout = Some(self.message_timeout);
-        self.reactor.set_message_timeout(message_timeout);
+        self.configure(options);
         let adoption = adoption(upgrade.stream, upgrade.request)?;
         let mut adoption = adoption.with_config(self.config.clone());
         if let (Some(agreed), Some(deflate)) = (upgrade.compression, &options.deflate) {
             adoption = adoption.with_deflate(agreed, deflate);
         }
         let id = self.reactor.adopt(adoption, options.messages)?;
-        let agreed = self.reactor.connection(id);
-        let agreed = agreed.and_then(|connection| connection.compression());
-        let compression = Compression::new(options.deflate, agreed, options.compressed.clone());
-        let link = &mut self.links[key];
-        link.connection = Some(id);
-        link.compression = compression.map(Box::new);
+        self.links[key].compression = self.compression(id, options).map(Box::new);
+        self.connect(key, id);
+        Ok(())
+    }
+
+    /// Continues the connection of a client that was [exported](Self::export), by another process
+    /// or by this one.
+    ///
+    /// # Errors
+    /// If the state is invalid, or the kernel refuses to watch the socket.
+    #[cfg(unix)]
+    pub(super) fn import(
+        &mut self,
+        key: usize,
+        connection: MovedConnection,
+        options: &ConnectionOptions,
+    ) -> Result<(), ImportError> {
+        self.configure(options);
+        let mut import = ImportOptions::new().with_config(self.config.clone());
+        if let Some(deflate) = &options.deflate {
+            import = import.with_deflate(deflate);
+        }
+        let socket = match Arc::try_unwrap(connection.socket) {
+            Ok(socket) => socket,
+            Err(shared) => shared.try_clone()?,
+        };
+        let id = self.reactor.import(socket, &connection.state, &import)?;
+        let is_here = self.links[key].compression.is_some();
+        if !is_here && let Some(mut compression) = self.compression(id, options) {
+            // What the other process has sent is not among the blocks of this one.
+            compression.leave();
+            self.links[key].compression = Some(Box::new(compression));
+        }
+        self.connect(key, id);
+        Ok(())
+    }
+
+    /// Returns whether the connection of a client is open, and what it has received is not too much
+    /// to hand over.
+    #[cfg(unix)]
+    pub(super) fn is_movable(&self, key: usize) -> bool {
+        let status = self.status(key);
+        status.is_some_and(|status| status.is_open && status.input_bytes <= UNREAD_BYTES_MAX)
+    }
+
+    /// Takes the connection of a client out of the reactor, without closing it. Returns `None` if
+    /// it is closing, or cannot be handed over at the moment.
+    #[cfg(unix)]
+    pub(super) fn export(&mut self, key: usize, version: Version) -> Option<Exported> {
+        let id = self.links[key].connection?;
+        match self.reactor.export(id, version) {
+            Ok(exported) => {
+                self.links[key].connection = None;
+                Some(exported)
+            }
+            Err(error) => {
+                tracing::debug!(%error, "connection stays in this process");
+                None
+            }
+        }
+    }
+
+    /// Stores the settings of the newest connections, which may have been reloaded.
+    fn configure(&mut self, options: &ConnectionOptions) {
+        if *self.config != options.config {
+            self.config = Arc::new(options.config);
+        }
+        self.message_timeout = options.message_timeout;
+        let message_timeout = Some(self.message_timeout);
+        self.reactor.set_message_timeout(message_timeout);
+    }
+
+    fn compression(
+        &mut self,
+        id: ConnectionId,
+        options: &ConnectionOptions,
+    ) -> Option<Compression> {
+        let agreed = self.reactor.connection(id)?.compression();
+        Compression::new(options.deflate, agreed, options.compressed.clone())
+    }
+
+    /// Stores the connection of a client.
+    fn connect(&mut self, key: usize, id: ConnectionId) {
         let index = id.index();
         if self.keys.len() <= index {
             self.keys.resize(index + 1, usize::MAX);
         }
         self.keys[index] = key;
-        Ok(())
+        let link = &mut self.links[key];
+        link.connection = Some(id);
+        let is_reading = !self.is_settling && !link.is_paused;
+        self.pause(id, !is_reading);
+    }
+
+    /// Stops reading from all clients, or reads again from those that are read.
+    pub(super) fn set_settling(&mut self, is_settling: bool) {
+        self.is_settling = is_settling;
+        let links = self.links.iter().filter(|(_, link)| !link.is_paused);
+        let ids: Vec<_> = links.filter_map(|(_, link)| link.connection).collect();
+        for id in ids {
+            self.pause(id, is_settling);
+        }
+    }
+
+    fn pause(&mut self, id: ConnectionId, is_paused: bool) {
+        if let Some(mut connection) = self.reactor.connection(id) {
+            match is_paused {
+                false => connection.resume(),
+                true => connection.pause(),
+            }
+            connection.flush();
+        }
     }
 
     /// Returns the client of a connection, unless its session has ended.
@@ -176,13 +280,10 @@ impl Table {
             return;
         }
         link.is_paused = !is_reading;
-        let connection = link.connection.and_then(|id| self.reactor.connection(id));
-        if let Some(mut connection) = connection {
-            match is_reading {
-                true => connection.resume(),
-                false => connection.pause(),
-            }
-            connection.flush();
+        if let Some(id) = link.connection
+            && !self.is_settling
+        {
+            self.pause(id, !is_reading);
         }
     }
 
@@ -269,4 +370,33 @@ pub(in crate::transport) struct ConnectionOptions {
     pub(crate) compressed: Account,
     pub(crate) messages: LocalMessages,
     pub(crate) message_timeout: Duration,
+}
+
+impl ConnectionOptions {
+    /// Returns the options of the connections of clients that send commands, or of those that do
+    /// not.
+    pub(in crate::transport) fn new(
+        settings: &Settings,
+        accounts: &Accounts,
+        has_commands: bool,
+    ) -> Self {
+        let client = &settings.config.client;
+        let mut config = Config::default();
+        config.limits.message_bytes_max = client.message_bytes_max as u64;
+        // A session that takes commands sends pings in its own protocol.
+        config.ping_interval = (!has_commands).then_some(client.ping_interval);
+        if !has_commands {
+            config.ping_timeout = client.pong_timeout;
+        }
+        Self {
+            config,
+            deflate: settings.config.deflate(),
+            compressed: accounts.blocks.clone(),
+            messages: match has_commands {
+                true => LocalMessages::Collected,
+                false => LocalMessages::Discarded,
+            },
+            message_timeout: client.message_timeout,
+        }
+    }
 }

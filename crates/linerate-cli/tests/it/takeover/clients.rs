@@ -1,0 +1,175 @@
+//! Clients of a server with Redis move to the process that takes over, and miss nothing.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use linerate::{Client, Deflate, WebSocket};
+use linerate_testkit::server::RedisServer;
+use serde_json::Value;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    task::{JoinHandle, spawn_blocking},
+    time::{sleep, timeout},
+};
+
+use super::{Deploys, ended};
+use crate::support::{PATIENCE, Server};
+
+/// How a client speaks to the server.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Centrifuge,
+    Native,
+    Raw,
+}
+
+/// A client that checks that each number follows the one before it.
+struct Follower {
+    ws: WebSocket,
+    kind: Kind,
+    /// `None` until the first number.
+    last: Option<u64>,
+}
+
+impl Follower {
+    async fn open(address: SocketAddr, kind: Kind, is_compressed: bool) -> Self {
+        let mut options = linerate::Options::default();
+        options.deflate = is_compressed.then(Deflate::default);
+        let client = Client::new().with_options(options);
+        let (client, path) = match kind {
+            Kind::Raw => (client, "/raw?channel=demo:news"),
+            Kind::Native => {
+                let client = client.with_subprotocol("linerate.v1");
+                (client, "/connection/websocket")
+            }
+            Kind::Centrifuge => (client, "/connection/websocket"),
+        };
+        let mut ws = client
+            .connect(&format!("ws://{address}{path}"))
+            .await
+            .unwrap();
+        if !matches!(kind, Kind::Raw) {
+            ws.send(r#"{"id":1,"connect":{}}"#).await.unwrap();
+            ws.recv().await.unwrap().expect("a reply");
+            ws.send(r#"{"id":2,"subscribe":{"channel":"demo:news"}}"#)
+                .await
+                .unwrap();
+            ws.recv().await.unwrap().expect("a reply");
+        }
+        let last = None;
+        Self { ws, kind, last }
+    }
+
+    /// Reads until this number.
+    async fn follow(mut self, until: Arc<AtomicU64>) {
+        while self
+            .last
+            .is_none_or(|last| last < until.load(Ordering::Relaxed))
+        {
+            let message = timeout(PATIENCE, self.ws.recv()).await.expect("in time");
+            let message = message.unwrap();
+            let message = message.unwrap_or_else(|| panic!("closed: {:?}", self.ws.closed()));
+            if message.as_bytes() == b"{}" {
+                self.ws.send("{}").await.unwrap();
+                continue;
+            }
+            for number in numbers(self.kind, message.as_bytes()) {
+                if let Some(last) = self.last {
+                    assert_eq!(number, last + 1, "{:?}", self.kind);
+                }
+                self.last = Some(number);
+            }
+        }
+    }
+}
+
+/// Returns the numbers in a message. Each publication is a number of seven digits in quotes.
+fn numbers(kind: Kind, message: &[u8]) -> Vec<u64> {
+    let text = String::from_utf8_lossy(message);
+    if let Kind::Centrifuge = kind {
+        let data = text.lines().filter_map(|line| {
+            let line: Value = serde_json::from_str(line).unwrap();
+            let data = line["push"]["pub"]["data"].as_str()?;
+            Some(data.parse().unwrap())
+        });
+        return data.collect();
+    }
+    let parts: Vec<&str> = text.split('"').collect();
+    let parts = parts.iter().filter(|part| part.len() == 7);
+    parts.filter_map(|part| part.parse().ok()).collect()
+}
+
+/// Publishes numbers with plain `PUBLISH`, about a thousand a second, until it is told to stop.
+/// Returns the last one.
+fn publish(redis: u16, is_over: Arc<AtomicBool>) -> JoinHandle<u64> {
+    tokio::spawn(async move {
+        let mut redis = TcpStream::connect(("127.0.0.1", redis)).await.unwrap();
+        let mut number = 1_000_000;
+        let mut replies = [0; 4_096];
+        loop {
+            let mut commands = Vec::new();
+            for _ in 0..5 {
+                number += 1;
+                commands.extend(format!("PUBLISH demo:news '\"{number}\"'\r\n").into_bytes());
+            }
+            redis.write_all(&commands).await.unwrap();
+            assert!(redis.read(&mut replies).await.unwrap() > 0);
+            if is_over.load(Ordering::Relaxed) {
+                return number;
+            }
+            sleep(Duration::from_millis(5)).await;
+        }
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn during_ten_takeovers_no_client_notices_anything() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let broker = format!("redis://127.0.0.1:{}", redis.port());
+    let deploys = Deploys::new();
+    let more = ["--broker", &broker, "--set", "compression.enabled=true"];
+    let mut running = deploys.start(&more);
+    let address = running.address;
+    let until = Arc::new(AtomicU64::new(u64::MAX));
+    let mut followers = Vec::new();
+    for kind in [Kind::Raw, Kind::Native, Kind::Centrifuge] {
+        for number in 0..6 {
+            let follower = Follower::open(address, kind, number % 2 == 0).await;
+            followers.push(tokio::spawn(follower.follow(until.clone())));
+        }
+    }
+    let is_over = Arc::new(AtomicBool::new(false));
+    let publisher = publish(redis.port(), is_over.clone());
+    for _ in 0..10 {
+        sleep(Duration::from_millis(200)).await;
+        let flags = deploys.flags(&[&more[..], &["--takeover"]].concat());
+        let started = spawn_blocking(move || {
+            let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+            Server::start_logging(&flags)
+        });
+        let new = timeout(PATIENCE, started).await.unwrap().unwrap();
+        let old = std::mem::replace(&mut running, new);
+        let (status, log) = ended(old).await;
+        assert!(status.success(), "{log}");
+        assert!(log.contains("takeover: clients are on the way"), "{log}");
+        assert!(log.contains("clients=18"), "{log}");
+    }
+    is_over.store(true, Ordering::Relaxed);
+    let last = publisher.await.unwrap();
+    until.store(last, Ordering::Relaxed);
+    // Wakes those that have all.
+    redis.cli(&["PUBLISH", "demo:news", &format!("\"{}\"", last + 1)]);
+    for follower in followers {
+        follower.await.expect("nothing is missing or repeated");
+    }
+    running.stop_and_read_log();
+}

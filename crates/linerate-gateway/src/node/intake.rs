@@ -1,0 +1,375 @@
+//! The node's side of the broker's reader: passes events on, or holds them back while clients move
+//! from one process to another.
+
+use std::{
+    fmt, mem,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use linerate_broker::{BoxFuture, Event, Ingest};
+use linerate_hub::Publication;
+use parking_lot::Mutex;
+use tokio::{
+    sync::{Notify, RwLock},
+    time::sleep,
+};
+
+use super::{
+    Dispatcher,
+    cluster::message::is_of_moves,
+    splice::{Splice, Trail},
+};
+use crate::clock::now;
+
+/// The maximum size of the payloads that are held back, in bytes.
+const HELD_BYTES_MAX: usize = 64 << 20;
+
+/// How often is checked whether something is over.
+const CHECK: Duration = Duration::from_millis(1);
+
+/// How long a publication that another process has passed on may take to arrive here.
+const LATE_MAX: Duration = Duration::from_secs(5);
+
+/// Passes the events of the broker to the dispatcher.
+pub(crate) struct Intake {
+    dispatcher: Arc<Dispatcher>,
+    /// Read while events are passed on; written to pass them on differently.
+    mode: RwLock<Mode>,
+    marked: Notify,
+}
+
+enum Mode {
+    /// Passes on, and notes what it passes on.
+    Following(Mutex<Followed>),
+    Holding(Mutex<Held>),
+    Passing,
+    /// Passes on what another process has not passed on.
+    Splicing(Mutex<Splice>, Instant),
+}
+
+struct Followed {
+    trail: Trail,
+    mark: Bytes,
+}
+
+#[derive(Default)]
+struct Held {
+    /// The events before the mark, and those after it.
+    early: Vec<Event>,
+    late: Vec<Event>,
+    bytes: usize,
+    trail: Trail,
+    /// `None` if nothing is compared.
+    mark: Option<Bytes>,
+}
+
+/// The reason why events cannot be handed from one process to another.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+pub(crate) enum IntakeError {
+    /// Too much has arrived in the meantime.
+    #[error(
+        "more than {HELD_BYTES_MAX} bytes or {} publications have arrived in the meantime",
+        super::splice::LATE_MAX
+    )]
+    TooMuch,
+    /// The mark has not arrived from the broker.
+    #[error("broker has not delivered the mark")]
+    Unmarked,
+}
+
+impl Intake {
+    /// Creates an intake that passes everything on.
+    pub(crate) fn new(dispatcher: Arc<Dispatcher>) -> Self {
+        Self {
+            dispatcher,
+            mode: RwLock::new(Mode::Passing),
+            marked: Notify::new(),
+        }
+    }
+
+    /// Notes what is passed on from now on, and looks for `mark`, which all nodes receive. Waits
+    /// until everything has arrived that another process has passed on.
+    pub(crate) async fn follow(&self, mark: Bytes) {
+        while !self.is_passing().await {
+            sleep(CHECK).await;
+        }
+        let trail = Trail::default();
+        *self.mode.write().await = Mode::Following(Mutex::new(Followed { trail, mark }));
+    }
+
+    /// Holds back everything from now on, and looks for `mark`, which all nodes receive.
+    pub(crate) async fn hold_from(&self, mark: Bytes) {
+        let held = Held {
+            mark: Some(mark),
+            ..Held::default()
+        };
+        *self.mode.write().await = Mode::Holding(Mutex::new(held));
+    }
+
+    /// Waits until the mark has arrived. Cancel-safe.
+    pub(crate) async fn marked(&self) {
+        loop {
+            // Created before checking, so that no notification is missed.
+            let marked = self.marked.notified();
+            if self.is_marked().await {
+                return;
+            }
+            marked.await;
+        }
+    }
+
+    async fn is_passing(&self) -> bool {
+        match &*self.mode.read().await {
+            Mode::Splicing(splice, until) => splice.lock().is_over() || now() >= *until,
+            _ => true,
+        }
+    }
+
+    async fn is_marked(&self) -> bool {
+        match &*self.mode.read().await {
+            Mode::Following(followed) => followed.lock().trail.is_marked(),
+            Mode::Holding(held) => held.lock().trail.is_marked(),
+            Mode::Passing | Mode::Splicing(..) => true,
+        }
+    }
+
+    /// Holds back everything that arrives from now on. Returns what was passed on before.
+    ///
+    /// # Errors
+    /// The trail is unusable. Everything is passed on as before then.
+    pub(crate) async fn stop(&self) -> Result<Trail, IntakeError> {
+        // Waits until what has arrived is passed on.
+        let mut mode = self.mode.write().await;
+        let Mode::Following(followed) = &mut *mode else {
+            return Err(IntakeError::Unmarked);
+        };
+        let trail = mem::take(&mut followed.get_mut().trail);
+        let error = match (trail.is_marked(), trail.is_full()) {
+            (false, _) => Some(IntakeError::Unmarked),
+            (_, true) => Some(IntakeError::TooMuch),
+            _ => None,
+        };
+        if let Some(error) = error {
+            *mode = Mode::Passing;
+            return Err(error);
+        }
+        *mode = Mode::Holding(Mutex::default());
+        Ok(trail)
+    }
+
+    /// Returns whether all messages of other nodes that were passed on have been handled.
+    pub(crate) fn has_handled_control(&self) -> bool {
+        self.dispatcher.has_handled_control()
+    }
+
+    /// Passes on what was held back, and everything from now on.
+    pub(crate) async fn resume(&self) {
+        let mut mode = self.mode.write().await;
+        match &mut *mode {
+            Mode::Holding(held) => {
+                let held = mem::take(held.get_mut());
+                self.pass(held.early).await;
+                self.pass(held.late).await;
+            }
+            Mode::Following(_) => {}
+            Mode::Passing | Mode::Splicing(..) => return,
+        }
+        *mode = Mode::Passing;
+    }
+
+    /// Checks that what was held back can continue what another process has passed on.
+    ///
+    /// # Errors
+    /// The mark has not arrived, or too much.
+    pub(crate) async fn check(&self) -> Result<(), IntakeError> {
+        match &*self.mode.read().await {
+            Mode::Holding(held) => held.lock().check(),
+            _ => Err(IntakeError::Unmarked),
+        }
+    }
+
+    /// Passes on what was held back and everything from now on, except for what another process has
+    /// passed on.
+    pub(crate) async fn resume_after(&self, passed: Trail) {
+        let mut mode = self.mode.write().await;
+        let Mode::Holding(held) = mem::replace(&mut *mode, Mode::Passing) else {
+            return;
+        };
+        let held = held.into_inner();
+        let mut splice = Splice::new(passed, &held.trail);
+        for (events, is_early) in [(held.early, true), (held.late, false)] {
+            let mut events = new(&mut splice, events, is_early);
+            // The others were handled when they arrived. Clients that follow were not here yet.
+            events.retain(|event| match event {
+                Event::Control(message) => is_of_moves(message),
+                _ => true,
+            });
+            self.pass(events).await;
+        }
+        *mode = Mode::Splicing(Mutex::new(splice), now() + LATE_MAX);
+    }
+
+    async fn take(&self, events: Vec<Event>) {
+        {
+            let mode = self.mode.read().await;
+            match &*mode {
+                Mode::Passing => return self.pass(events).await,
+                Mode::Following(followed) => {
+                    if followed.lock().note(&events) {
+                        self.marked.notify_waiters();
+                    }
+                    return self.pass(events).await;
+                }
+                Mode::Holding(held) => {
+                    let (rest, is_marked) = held.lock().take(events);
+                    if is_marked {
+                        self.marked.notify_waiters();
+                    }
+                    return self.pass(rest).await;
+                }
+                Mode::Splicing(splice, until) if now() < *until => {
+                    let events = new(&mut splice.lock(), events, false);
+                    return self.pass(events).await;
+                }
+                Mode::Splicing(..) => {}
+            }
+        }
+        let mut mode = self.mode.write().await;
+        if let Mode::Splicing(..) = &*mode {
+            *mode = Mode::Passing;
+        }
+        self.pass(events).await;
+    }
+
+    async fn pass(&self, events: Vec<Event>) {
+        if !events.is_empty() {
+            self.dispatcher.ingest(events).await;
+        }
+    }
+}
+
+impl Followed {
+    /// Notes events. Returns whether the mark was among them.
+    fn note(&mut self, events: &[Event]) -> bool {
+        let mut has_mark = false;
+        for event in events {
+            match event {
+                Event::Control(message) if *message == self.mark => {
+                    self.trail.mark();
+                    has_mark = true;
+                }
+                Event::Control(message) => self.trail.note_control(message),
+                Event::Publication {
+                    channel,
+                    publication,
+                } if !self.trail.is_full() => self.trail.note(channel, publication),
+                _ => {}
+            }
+        }
+        has_mark
+    }
+}
+
+impl Held {
+    /// Keeps what concerns clients. Returns the rest, and whether the mark was among the events.
+    fn take(&mut self, events: Vec<Event>) -> (Vec<Event>, bool) {
+        let mut rest = Vec::new();
+        let mut has_mark = false;
+        for event in events {
+            match event {
+                Event::Control(message) if self.mark.as_ref() == Some(&message) => {
+                    self.trail.mark();
+                    has_mark = true;
+                }
+                Event::Publication {
+                    channel,
+                    publication,
+                } if self.check_size().is_ok() => {
+                    self.bytes += publication.payload().len();
+                    if self.mark.is_some() {
+                        self.trail.note(&channel, &publication);
+                    }
+                    self.keep(Event::Publication {
+                        channel,
+                        publication,
+                    });
+                }
+                Event::Control(message) if self.mark.is_some() => {
+                    self.trail.note_control(&message);
+                    rest.push(Event::Control(message.clone()));
+                    self.keep(Event::Control(message));
+                }
+                event @ (Event::Control(_) | Event::Gap(_)) => self.keep(event),
+                event => rest.push(event),
+            }
+        }
+        (rest, has_mark)
+    }
+
+    fn keep(&mut self, event: Event) {
+        match self.trail.is_marked() {
+            true => self.late.push(event),
+            false => self.early.push(event),
+        }
+    }
+
+    fn check(&self) -> Result<(), IntakeError> {
+        match self.trail.is_marked() {
+            true => self.check_size(),
+            false => Err(IntakeError::Unmarked),
+        }
+    }
+
+    fn check_size(&self) -> Result<(), IntakeError> {
+        match self.bytes > HELD_BYTES_MAX || self.trail.is_full() {
+            true => Err(IntakeError::TooMuch),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Ingest for Intake {
+    fn ingest(&self, events: Vec<Event>) -> BoxFuture<'_, ()> {
+        Box::pin(self.take(events))
+    }
+
+    fn caught_up(&self) -> BoxFuture<'_, ()> {
+        self.dispatcher.caught_up()
+    }
+
+    fn keep(&self, publication: &Publication) {
+        self.dispatcher.keep(publication);
+    }
+
+    fn patience(&self) -> Duration {
+        self.dispatcher.patience()
+    }
+}
+
+impl fmt::Debug for Intake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Intake")
+            .field("dispatcher", &self.dispatcher)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Returns the events that another process has not passed on.
+fn new(splice: &mut Splice, events: Vec<Event>, is_early: bool) -> Vec<Event> {
+    let is_new = |event: &Event| match event {
+        Event::Publication {
+            channel,
+            publication,
+        } => splice.is_new(channel, publication, is_early),
+        // Only those about clients that join or leave were passed on to the clients.
+        Event::Control(message) => {
+            splice.is_new_control(message, is_early) || !is_of_moves(message)
+        }
+        _ => true,
+    };
+    let mut events = events;
+    events.retain(is_new);
+    events
+}

@@ -1,0 +1,395 @@
+//! Sessions in the form in which one process hands them to another.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use linerate_hub::{ChannelName, ClientId, Conflate, JsonPointer, SlowPolicy, SubscriptionOptions};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Context, FixedSession, Identity, Member, Session, Settings, Stage, Subscription,
+    deadlines::PortableDeadlines, scope, tags,
+};
+use crate::{
+    auth::TokenId,
+    node::{ClientRecord, Delivery, Recovery, StartPosition, Subscribe, SubscribeError, Trail},
+    protocol::{self, command::TagsFilter, dialect::Commands},
+};
+
+/// A session of a client.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub(crate) struct PortableSession {
+    /// `None` until the client has sent its connect command.
+    identity: Option<PortableIdentity>,
+    /// Information about the tokens in the URL of a client that sends no commands.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tokens: Vec<TokenId>,
+    deadlines: PortableDeadlines,
+    subscriptions: Vec<PortableSubscription>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+struct PortableIdentity {
+    user: String,
+    info: Option<String>,
+    token: Option<TokenId>,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+struct PortableSubscription {
+    channel: String,
+    expires_in: Option<Duration>,
+    ends_with_gap: bool,
+    is_of_server: bool,
+    token: Option<TokenId>,
+    info: Option<String>,
+    delivery: PortableDelivery,
+}
+
+/// How publications are delivered to a subscriber.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+struct PortableDelivery {
+    filter: Option<String>,
+    tags: Option<TagsFilter>,
+    scope: Option<String>,
+    batch_interval: Duration,
+    batch_bytes_max: usize,
+    conflate: Option<PortableConflate>,
+    slow: PortableSlowPolicy,
+    is_positioned: bool,
+    is_sequenced: bool,
+    presence: Option<ClientRecord>,
+    is_announced: bool,
+    follows: bool,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum PortableConflate {
+    Latest,
+    LatestPerKey(String),
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum PortableSlowPolicy {
+    Conflate,
+    Disconnect,
+    DropOldest,
+}
+
+/// The reason why a session cannot be continued.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum RestoreError {
+    /// The session has a subscription that does not fit to this process.
+    #[error("subscription to {channel:?}: {reason}")]
+    Subscription { channel: String, reason: String },
+    /// The node cannot serve a subscription.
+    #[error(transparent)]
+    Refused(#[from] SubscribeError),
+    /// The session is of the other kind.
+    #[error("a client that sends no commands has no identity")]
+    NoIdentity,
+}
+
+impl Session {
+    /// Returns whether the session waits for nothing but its client, so that it can be exported.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.waiting.is_empty()
+            && self.pending.is_empty()
+            && self.output.is_empty()
+            && self.end.is_none()
+            && self.name.is_empty()
+            && !matches!(self.stage, Stage::Connecting)
+    }
+
+    /// Returns what another process needs to continue the session, which must be
+    /// [settled](Self::is_settled).
+    pub(crate) fn export(&self, now: Instant) -> PortableSession {
+        let mut session = PortableSession {
+            deadlines: self.deadlines.export(now),
+            ..PortableSession::default()
+        };
+        if let Stage::Connected { identity, member } = &self.stage {
+            session.identity = Some(PortableIdentity::of(identity));
+            let subscriptions = self.subscriptions.iter();
+            let subscriptions = subscriptions.filter_map(|(channel, subscription)| {
+                let delivery = self.context.gate.worker.delivery(member.id(), channel)?;
+                Some(PortableSubscription {
+                    channel: channel.as_str().to_owned(),
+                    expires_in: subscription.expiry.map(|at| left(now, at)),
+                    ends_with_gap: subscription.ends_with_gap,
+                    is_of_server: subscription.is_of_server,
+                    token: subscription.token.clone(),
+                    info: subscription.info.as_ref().map(text),
+                    delivery: PortableDelivery::of(&delivery),
+                })
+            });
+            session.subscriptions = subscriptions.collect();
+        }
+        session
+    }
+
+    /// Continues a session of another process.
+    ///
+    /// # Errors
+    /// This process cannot serve it.
+    pub(crate) async fn restore(
+        context: Context,
+        commands: &'static Commands,
+        now: Instant,
+        portable: PortableSession,
+    ) -> Result<Self, RestoreError> {
+        let mut session = Self::new(context, commands, String::new(), now, 1.0);
+        session.deadlines.restore(now, portable.deadlines);
+        let Some(identity) = portable.identity else {
+            return Ok(session);
+        };
+        let identity = Arc::new(identity.restore(&session.context.connection.client));
+        let member = session.context.rejoin();
+        for known in portable.subscriptions {
+            let channel = session.context.restore(member.id(), &known).await?;
+            session.context.number(&channel);
+            let subscription = Subscription {
+                expiry: known.expires_in.and_then(|left| now.checked_add(left)),
+                ends_with_gap: known.ends_with_gap,
+                is_of_server: known.is_of_server,
+                token: known.token,
+                info: known.info.map(Bytes::from),
+            };
+            session.subscriptions.insert(channel, subscription);
+        }
+        session.stage = Stage::Connected { identity, member };
+        Ok(session)
+    }
+}
+
+impl FixedSession {
+    /// Returns what another process needs to continue the session.
+    pub(crate) fn export(&self, now: Instant) -> PortableSession {
+        let subscriptions = self.channels.iter().filter_map(|channel| {
+            let delivery = self
+                .context
+                .gate
+                .worker
+                .delivery(self.member.id(), channel)?;
+            Some(PortableSubscription {
+                channel: channel.as_str().to_owned(),
+                expires_in: None,
+                ends_with_gap: false,
+                is_of_server: false,
+                token: None,
+                info: None,
+                delivery: PortableDelivery::of(&delivery),
+            })
+        });
+        PortableSession {
+            identity: Some(PortableIdentity {
+                user: self.user.clone(),
+                ..PortableIdentity::default()
+            }),
+            tokens: self.tokens.clone(),
+            deadlines: PortableDeadlines {
+                expiry: self.expiry.map(|at| left(now, at)),
+                subscription_expiry: self.subscription_expiry.map(|at| left(now, at)),
+                ..PortableDeadlines::default()
+            },
+            subscriptions: subscriptions.collect(),
+        }
+    }
+
+    /// Continues a session of another process.
+    ///
+    /// # Errors
+    /// This process cannot serve it.
+    pub(crate) async fn restore(
+        context: Context,
+        now: Instant,
+        portable: PortableSession,
+    ) -> Result<Self, RestoreError> {
+        let identity = portable.identity.ok_or(RestoreError::NoIdentity)?;
+        context.outlet.hold();
+        let member = context.rejoin();
+        let mut channels = Vec::with_capacity(portable.subscriptions.len());
+        for known in portable.subscriptions {
+            channels.push(context.restore(member.id(), &known).await?);
+        }
+        let at = |left: Option<Duration>| left.and_then(|left| now.checked_add(left));
+        let deadlines = portable.deadlines;
+        Ok(Self {
+            context,
+            member,
+            user: identity.user,
+            tokens: portable.tokens,
+            channels,
+            expiry: at(deadlines.expiry),
+            subscription_expiry: at(deadlines.subscription_expiry),
+            unrecovered: Vec::new(),
+        })
+    }
+}
+
+impl Context {
+    /// Registers a client of another process with the worker.
+    fn rejoin(&self) -> Member {
+        let worker = &self.gate.worker;
+        let id = worker.connect(self.connection.clone(), self.outlet.clone());
+        Member::new(worker.clone(), id)
+    }
+
+    /// Continues a subscription of another process. Returns its channel.
+    async fn restore(
+        &self,
+        client: ClientId,
+        known: &PortableSubscription,
+    ) -> Result<ChannelName, RestoreError> {
+        let settings = self.gate.shared.settings_full();
+        let subscribe = self.subscribe_again(&settings, known);
+        let subscribe = subscribe.map_err(|reason| RestoreError::Subscription {
+            channel: known.channel.clone(),
+            reason,
+        })?;
+        let channel = subscribe.channel.clone();
+        self.gate.worker.restore(client, subscribe).await?;
+        Ok(channel)
+    }
+
+    /// Returns how to serve a subscription of another process, with the current options of its
+    /// channel where the subscriber has not chosen others.
+    fn subscribe_again(
+        &self,
+        settings: &Settings,
+        known: &PortableSubscription,
+    ) -> Result<Subscribe, String> {
+        let channel = ChannelName::new(&known.channel).map_err(|error| error.to_string())?;
+        let options = settings.channel(&channel);
+        let delivery = &known.delivery;
+        Ok(Subscribe {
+            stream: options.stream(),
+            ring: options.ring(),
+            options: self.options_of(settings, delivery)?,
+            from: StartPosition::Live,
+            recovery: Recovery::Stream {
+                publications_max: 0,
+            },
+            presence: delivery.presence.clone().map(|info| Arc::new(info.into())),
+            is_announced: delivery.is_announced,
+            follows: delivery.follows,
+            trail: Trail::default(),
+            channel,
+        })
+    }
+
+    fn options_of(
+        &self,
+        settings: &Settings,
+        delivery: &PortableDelivery,
+    ) -> Result<SubscriptionOptions, String> {
+        let node = self.gate.worker.node();
+        let of_name = |name: &String| {
+            scope::of_name(node, name).ok_or_else(|| format!("unknown scope {name:?}"))
+        };
+        let filter = tags::of_parts(
+            &settings.filters,
+            delivery.filter.as_deref(),
+            delivery.tags.as_ref(),
+        );
+        Ok(SubscriptionOptions {
+            scope: delivery.scope.as_ref().map(of_name).transpose()?,
+            filter: filter.map_err(|error| error.to_string())?,
+            batch_interval: delivery.batch_interval,
+            batch_bytes_max: delivery.batch_bytes_max,
+            conflate: delivery.conflate.as_ref().map(restored).transpose()?,
+            slow: delivery.slow.into(),
+            positioned: delivery.is_positioned,
+            is_sequenced: delivery.is_sequenced,
+            ..SubscriptionOptions::new(protocol::encoding_id(self.gate.dialect))
+        })
+    }
+}
+
+impl PortableIdentity {
+    fn of(identity: &Identity) -> Self {
+        Self {
+            user: identity.user.clone(),
+            info: identity.info.as_ref().map(text),
+            token: identity.token.clone(),
+        }
+    }
+
+    fn restore(self, client: &str) -> Identity {
+        Identity {
+            client: client.to_owned(),
+            user: self.user,
+            info: self.info.map(Bytes::from),
+            ttl: None,
+            token: self.token,
+        }
+    }
+}
+
+impl PortableDelivery {
+    fn of(delivery: &Delivery) -> Self {
+        let options = &delivery.options;
+        let filter = options.filter.as_deref();
+        let (filter, tags) = filter.map_or((None, None), tags::parts);
+        Self {
+            filter,
+            tags,
+            scope: options.scope.as_ref().map(|scope| scope.name().to_owned()),
+            batch_interval: options.batch_interval,
+            batch_bytes_max: options.batch_bytes_max,
+            conflate: options.conflate.as_ref().map(|conflate| match conflate {
+                Conflate::Latest => PortableConflate::Latest,
+                Conflate::LatestPerKey(key) => PortableConflate::LatestPerKey(key.to_string()),
+            }),
+            slow: options.slow.into(),
+            is_positioned: options.positioned,
+            is_sequenced: options.is_sequenced,
+            presence: delivery.presence.as_deref().map(ClientRecord::from),
+            is_announced: delivery.is_announced,
+            follows: delivery.follows,
+        }
+    }
+}
+
+impl From<SlowPolicy> for PortableSlowPolicy {
+    fn from(policy: SlowPolicy) -> Self {
+        match policy {
+            SlowPolicy::Conflate => Self::Conflate,
+            SlowPolicy::Disconnect => Self::Disconnect,
+            SlowPolicy::DropOldest => Self::DropOldest,
+        }
+    }
+}
+
+impl From<PortableSlowPolicy> for SlowPolicy {
+    fn from(policy: PortableSlowPolicy) -> Self {
+        match policy {
+            PortableSlowPolicy::Conflate => Self::Conflate,
+            PortableSlowPolicy::Disconnect => Self::Disconnect,
+            PortableSlowPolicy::DropOldest => Self::DropOldest,
+        }
+    }
+}
+
+fn restored(conflate: &PortableConflate) -> Result<Conflate, String> {
+    Ok(match conflate {
+        PortableConflate::Latest => Conflate::Latest,
+        PortableConflate::LatestPerKey(key) => {
+            Conflate::LatestPerKey(JsonPointer::new(key).map_err(|error| error.to_string())?)
+        }
+    })
+}
+
+fn left(now: Instant, at: Instant) -> Duration {
+    at.saturating_duration_since(now)
+}
+
+/// Returns JSON from a token as text.
+fn text(json: &Bytes) -> String {
+    String::from_utf8_lossy(json).into_owned()
+}

@@ -1,0 +1,185 @@
+//! Hands clients to another process, which continues their connections and sessions.
+
+use std::{cell::RefCell, sync::Arc};
+
+use bytes::Bytes;
+use linerate_hub::ClientId;
+use linerate_proto::portable::Version;
+
+use super::{
+    super::portable::PortableClient, LocalClients, moved::MovedConnection, table::ConnectionOptions,
+};
+use crate::{clock::now, session::SessionEnvironment};
+
+/// A client is handed no more after this many bytes, and is then not handed over, because that
+/// would take long. A single publication may be larger.
+const UNSENT_BYTES_MAX: usize = 1 << 20;
+
+/// The maximum size of the description of a client and its session, in bytes.
+pub(crate) const SESSION_BYTES_MAX: usize = 4 << 20;
+
+/// What happens to the clients of a worker.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) enum Pace {
+    #[default]
+    Serving,
+    /// Nothing is read from clients, so that their sessions come to rest.
+    Settling,
+    /// Clients are on the way to another process, and nothing happens here.
+    Suspended,
+}
+
+/// A client that is on the way to another process.
+#[derive(Debug)]
+pub(super) struct Suspended {
+    key: usize,
+    client: Option<ClientId>,
+    connection: MovedConnection,
+}
+
+/// A client on its way to another process.
+#[derive(Debug)]
+pub(crate) struct LeavingClient {
+    /// The [`PortableClient`](super::super::portable::PortableClient), as JSON.
+    pub(crate) session: Vec<u8>,
+    pub(crate) connection: MovedConnection,
+}
+
+/// A client that came from another process.
+#[derive(Debug)]
+pub(crate) struct MovedClient {
+    pub(crate) client: PortableClient,
+    pub(crate) connection: MovedConnection,
+}
+
+impl LocalClients {
+    /// Stops reading from the clients, so that their sessions come to rest.
+    pub(crate) fn settle(&self) {
+        self.pace.set(Pace::Settling);
+        self.table.borrow_mut().set_settling(true);
+    }
+
+    /// Returns whether all sessions are at rest. Replies that wait for room no longer do.
+    pub(crate) fn are_settled(&self) -> bool {
+        let sessions = self.sessions.borrow();
+        let all = sessions.keys();
+        let all: Vec<_> = all
+            .into_iter()
+            .filter_map(|key| sessions.get(key))
+            .collect();
+        for running in &all {
+            running.outlet().send_all_waiting();
+        }
+        all.iter().all(|running| running.is_settled())
+    }
+
+    /// Takes the connections of all clients that are at rest out of the reactor, with everything
+    /// that the worker has for them. Before this, the worker must have absorbed what has arrived
+    /// from the broker, and nothing may arrive until [`take_back`](Self::take_back) or
+    /// [`forget_moved`](Self::forget_moved) is called.
+    pub(crate) fn suspend(&self, version: Version) -> Vec<LeavingClient> {
+        self.worker.release_all();
+        let keys = self.sessions.borrow().keys();
+        let moved = keys
+            .into_iter()
+            .filter_map(|key| self.suspend_one(key, version));
+        let moved = moved.collect();
+        self.pace.set(Pace::Suspended);
+        moved
+    }
+
+    fn suspend_one(&self, key: usize, version: Version) -> Option<LeavingClient> {
+        let client = self.sessions.borrow().get(key)?.client();
+        if !self.table.borrow().is_movable(key) {
+            return None;
+        }
+        if let Some(client) = client
+            && !self.worker.hand_all(client, UNSENT_BYTES_MAX)
+        {
+            return None;
+        }
+        // Tells the session of gaps, which may end subscriptions.
+        self.handle_changed(key);
+        let portable = {
+            let sessions = self.sessions.borrow();
+            let running = sessions.get(key)?;
+            running.outlet().send_all_waiting();
+            if !running.is_settled() {
+                return None;
+            }
+            // Serializing to memory fails only for maps with keys that are not strings; there are
+            // none.
+            serde_json::to_vec(&running.export(now())).unwrap_or_default()
+        };
+        let unsent_bytes = self.table.borrow().status(key)?.backlog_bytes;
+        if portable.len() > SESSION_BYTES_MAX || unsent_bytes > 4 * UNSENT_BYTES_MAX {
+            return None;
+        }
+        let exported = self.table.borrow_mut().export(key, version)?;
+        let connection = MovedConnection {
+            socket: Arc::new(exported.socket),
+            state: Bytes::copy_from_slice(&exported.state),
+        };
+        self.suspended.borrow_mut().push(Suspended {
+            key,
+            client,
+            connection: connection.clone(),
+        });
+        Some(LeavingClient {
+            session: portable,
+            connection,
+        })
+    }
+
+    /// Continues all clients here, because no other process has taken them over.
+    pub(crate) fn take_back(&self, environment: &SessionEnvironment) {
+        let settings = environment.settings_full();
+        let options = [true, false].map(|has_commands| {
+            ConnectionOptions::new(&settings, self.worker.accounts(), has_commands)
+        });
+        for suspended in RefCell::take(&self.suspended) {
+            let Suspended {
+                key, connection, ..
+            } = suspended;
+            let has_commands = self
+                .sessions
+                .borrow()
+                .get(key)
+                .map(|one| one.has_commands());
+            let options = &options[usize::from(has_commands == Some(false))];
+            let taken = self.table.borrow_mut().import(key, connection, options);
+            if let Err(error) = taken {
+                tracing::warn!(%error, "connection lost after a failed takeover");
+                self.counters.remove_connection();
+                // Dropped while nothing is borrowed.
+                let ended = self.sessions.borrow_mut().remove(key);
+                drop(ended);
+            }
+        }
+        self.serve_again();
+    }
+
+    /// Forgets the clients that the other process has taken over.
+    pub(crate) fn forget_moved(&self) {
+        for Suspended { key, client, .. } in RefCell::take(&self.suspended) {
+            if let Some(client) = client {
+                self.worker.hand_over(client);
+            }
+            self.counters.remove_connection();
+            // Dropped while nothing is borrowed.
+            let ended = self.sessions.borrow_mut().remove(key);
+            drop(ended);
+        }
+        self.serve_again();
+    }
+
+    fn serve_again(&self) {
+        self.pace.set(Pace::Serving);
+        self.table.borrow_mut().set_settling(false);
+        let keys = self.sessions.borrow().keys();
+        for key in keys {
+            self.wake(key);
+        }
+        self.alarm.ring();
+    }
+}
