@@ -125,7 +125,10 @@ impl Config {
         let mut channels = self.namespaces.iter().map(|namespace| &namespace.options);
         let takeover = self.channel.compression_takeover
             || channels.any(|options| options.compression_takeover);
-        self.compression.deflate(takeover)
+        let mut deflate = self.compression.deflate(takeover)?;
+        // A client can then move to another process in the middle of a compressed message.
+        deflate.exportable = self.server.takeover_socket.is_some();
+        Some(deflate)
     }
 
     /// Returns the maximum bytes that compression may use: the limit in `[compression]`, but at

@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use linerate_broker::{BoxFuture, Event, Ingest};
+use linerate_broker::{BoxFuture, Event, Gap, GapReason, Ingest};
 use linerate_hub::Publication;
 use parking_lot::Mutex;
 use tokio::{
@@ -198,6 +198,7 @@ impl Intake {
             return;
         };
         let held = held.into_inner();
+        let is_complete = held.check_size().is_ok();
         let mut splice = Splice::new(passed, &held.trail);
         for (events, is_early) in [(held.early, true), (held.late, false)] {
             let mut events = new(&mut splice, events, is_early);
@@ -207,6 +208,14 @@ impl Intake {
                 _ => true,
             });
             self.pass(events).await;
+        }
+        if !is_complete {
+            let gap = Gap {
+                channels: None,
+                lasted: Duration::ZERO,
+                reason: GapReason::Overflow,
+            };
+            self.pass(vec![Event::Gap(gap)]).await;
         }
         *mode = Mode::Splicing(Mutex::new(splice), now() + LATE_MAX);
     }
@@ -372,4 +381,105 @@ fn new(splice: &mut Splice, events: Vec<Event>, is_early: bool) -> Vec<Event> {
     let mut events = events;
     events.retain(is_new);
     events
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use linerate_hub::ChannelName;
+
+    use super::*;
+    use crate::node::inbox::Arrival;
+
+    fn publication(payload: &Bytes) -> Event {
+        Event::Publication {
+            channel: ChannelName::new("news").unwrap(),
+            publication: Publication::new(payload.clone()),
+        }
+    }
+
+    /// Returns what a worker has received, with `gap` for a gap.
+    fn received(dispatcher: &Dispatcher) -> Vec<String> {
+        let mut arrivals = VecDeque::new();
+        dispatcher.inboxes.of(0).take(&mut arrivals);
+        let text = |arrival| match arrival {
+            Arrival::Publication(_, publication, _) => {
+                String::from_utf8_lossy(publication.payload()).into_owned()
+            }
+            Arrival::Gap(_) => "gap".to_owned(),
+        };
+        arrivals.into_iter().map(text).collect()
+    }
+
+    /// Returns the intakes of two processes that receive the same, and their dispatchers.
+    fn processes() -> [(Intake, Arc<Dispatcher>); 2] {
+        [(), ()].map(|()| {
+            let (dispatcher, _control) = Dispatcher::new(1);
+            dispatcher.routes.add(&ChannelName::new("news").unwrap(), 0);
+            (Intake::new(dispatcher.clone()), dispatcher)
+        })
+    }
+
+    #[tokio::test]
+    async fn one_process_goes_on_where_the_other_has_stopped() {
+        let [(old, old_dispatcher), (new, new_dispatcher)] = processes();
+        let mark = Bytes::from("mark");
+        old.follow(mark.clone()).await;
+        new.hold_from(mark.clone()).await;
+        let text = |text: &'static str| publication(&Bytes::from(text));
+        assert_eq!(new.check().await, Err(IntakeError::Unmarked));
+        for intake in [&old, &new] {
+            let events = vec![text("1"), Event::Control(mark.clone()), text("2")];
+            intake.ingest(events).await;
+            intake.marked().await;
+        }
+        new.check().await.unwrap();
+        let passed = old.stop().await.unwrap();
+        for intake in [&old, &new] {
+            intake.ingest(vec![text("3")]).await;
+        }
+        assert_eq!(received(&old_dispatcher), ["1", "2"]);
+        assert!(received(&new_dispatcher).is_empty());
+        new.resume_after(passed).await;
+        new.ingest(vec![text("4")]).await;
+        assert_eq!(received(&new_dispatcher), ["3", "4"]);
+        old.resume().await;
+        assert_eq!(
+            received(&old_dispatcher),
+            ["3"],
+            "for clients that have stayed"
+        );
+    }
+
+    #[tokio::test]
+    async fn what_is_too_much_to_hold_back_is_a_gap() {
+        let [(old, _), (new, dispatcher)] = processes();
+        let mark = Bytes::from("mark");
+        old.follow(mark.clone()).await;
+        new.hold_from(mark.clone()).await;
+        for intake in [&old, &new] {
+            intake.ingest(vec![Event::Control(mark.clone())]).await;
+        }
+        let passed = old.stop().await.unwrap();
+        let payload = Bytes::from(vec![b'x'; 1 << 20]);
+        for _ in 0..=(HELD_BYTES_MAX >> 20) + 1 {
+            new.ingest(vec![publication(&payload)]).await;
+        }
+        assert_eq!(new.check().await, Err(IntakeError::TooMuch));
+        _ = received(&dispatcher);
+        new.resume_after(passed).await;
+        let arrivals = received(&dispatcher);
+        assert_eq!(arrivals.last().map(String::as_str), Some("gap"));
+    }
+
+    #[tokio::test]
+    async fn without_a_mark_nothing_is_stopped() {
+        let [(old, dispatcher), _] = processes();
+        old.follow(Bytes::from("mark")).await;
+        let error = old.stop().await.map(drop);
+        assert_eq!(error, Err(IntakeError::Unmarked));
+        old.ingest(vec![publication(&Bytes::from("1"))]).await;
+        assert_eq!(received(&dispatcher), ["1"]);
+    }
 }

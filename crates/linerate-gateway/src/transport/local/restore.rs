@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     clock::now,
+    node::{Notice, Outlet},
     protocol::{
         codes::Disconnect,
         dialect::{GapNotice, SessionKind, Transport},
@@ -93,7 +94,8 @@ impl LocalClients {
         match restored {
             Ok(running) => {
                 self.sessions.borrow_mut().insert(key, running, Some(guard));
-                self.wake(key);
+                // Its tokens may have been revoked while it was on the way.
+                outlet.notify(Notice::Revoked);
             }
             Err(error) => {
                 tracing::warn!(%error, "client is asked to connect again after a takeover");
