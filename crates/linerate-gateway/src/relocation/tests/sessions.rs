@@ -255,3 +255,35 @@ async fn a_command_that_has_half_arrived_is_completed() {
         "{reply}"
     );
 }
+
+#[tokio::test]
+async fn encrypted_clients_move_with_their_keys() {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let [certificate, key] = ["certificate.pem", "key.pem"].map(|it| directory.path().join(it));
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let tls = format!("[server.tls]\ncertificate = {certificate:?}\nkey = {key:?}");
+    let cluster = Cluster::new();
+    let (mut gateway, address) = cluster.start_with(1, &tls).await;
+    let trusting = linerate::tls::danger_client_config_trusting_anybody();
+    let client = Client::new().with_tls(std::sync::Arc::new(trusting));
+    let url = format!("wss://{address}/connection/websocket");
+    let mut client = Json(client.connect(&url).await.unwrap());
+    client.ask(&json!({"id": 1, "connect": {}})).await;
+    let subscribe = json!({"id": 2, "subscribe": {"channel": "demo:a"}});
+    client.ask(&subscribe).await;
+    for (round, bytes) in [10, 16_400, 60_000].into_iter().enumerate() {
+        let data = "x".repeat(bytes);
+        let publish = json!({"id": round + 3, "publish": {"channel": "demo:a", "data": data}});
+        client.send(&publish).await;
+        let lines = [client.next().await, client.next().await];
+        let is_own = |line: &Value| line["push"]["pub"]["data"] == data;
+        assert!(lines.iter().any(is_own), "round {round}");
+        let (new, _) = cluster.start_with(1, &tls).await;
+        assert_eq!(relocate(&gateway, &new).await, 1);
+        gateway = new;
+    }
+    client.expect_nothing().await;
+    client.0.close(CloseCode::NORMAL, "").await.unwrap();
+}
