@@ -270,6 +270,11 @@ million: build ## connect a million subscribers to many nodes with one Redis, an
 	cargo build --locked --release -p linerate-stress
 	$(abspath $(TARGET)/release/linerate-stress) million $(ARGS)
 
+.PHONY: takeovers
+takeovers: build ## replace a server with 10,000 clients ten times, and check that no client notices anything (two minutes; ARGS="--tls"); needs an idle machine
+	cargo build --locked --release -p linerate-stress
+	$(abspath $(TARGET)/release/linerate-stress) takeover $(ARGS)
+
 .PHONY: chaos
 chaos: web sdks ## test that subscribers miss nothing unnoticed while brokers, nodes, networks and clocks fail (as root, ten minutes; ARGS="WORD"); writes bench/record
 	scripts/chaos $(ARGS)

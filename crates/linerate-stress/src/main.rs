@@ -25,6 +25,7 @@ mod reactor;
 mod roam;
 mod serve;
 mod table;
+mod takeover;
 mod trust;
 mod waits;
 mod websocket;
@@ -114,6 +115,10 @@ enum Role {
     /// prove that nothing was lost without the subscribers being told.
     #[command(name = million::MILLION)]
     Million(million::Arguments),
+    /// Replace a server with thousands of clients again and again, and check that no client notices
+    /// anything.
+    #[command(name = takeover::TAKEOVER)]
+    Takeover(takeover::Arguments),
 }
 
 /// An abuse of a server, and how to run it.
@@ -164,6 +169,13 @@ fn main() -> Result<ExitCode> {
         Some(Role::Million(arguments)) => {
             let linerate = linerate(arguments.linerate.as_deref())?;
             return Ok(match million::run(arguments, &linerate, files_max)? {
+                true => ExitCode::SUCCESS,
+                false => ExitCode::FAILURE,
+            });
+        }
+        Some(Role::Takeover(arguments)) => {
+            let linerate = linerate(arguments.linerate.as_deref())?;
+            return Ok(match takeover::run(arguments, &linerate)? {
                 true => ExitCode::SUCCESS,
                 false => ExitCode::FAILURE,
             });
