@@ -172,7 +172,13 @@ async fn publications_for_slow_readers_end_with_1013_and_the_others_miss_nothing
     let (mut was_short, mut was_refused) = (false, false);
     let (mut used_max, mut resident_max) = (0, 0);
     let payload = "x".repeat(200 << 10);
+    let mut rounds_left = 15;
     for round in 0..70 {
+        // The server closes the line after a minute, which many more rounds may take.
+        rounds_left -= i32::from(was_short && was_refused && !ends.is_empty());
+        if rounds_left < 0 {
+            break;
+        }
         for reader in 0..8 {
             line.try_publish(&format!("demo:flood{reader}"), &payload)
                 .await;
