@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::{StreamExt, TryStreamExt, future::join_all, stream};
 use linerate_broker::BrokerError;
 use linerate_hub::ChannelName;
 use parking_lot::Mutex;
@@ -100,22 +100,19 @@ impl Arrival {
     /// Continues the clients that have left the other process, which no longer serves them.
     /// Returns their number.
     pub(crate) async fn finish(self, departed: Departed<MovedClient>) -> usize {
-        let mut count = 0;
-        for (worker, departed) in self
-            .relocation
-            .fleet
-            .workers()
-            .into_iter()
+        let count = departed.clients();
+        let workers = self.relocation.fleet.workers();
+        let restoring = workers
+            .iter()
             .zip(departed.workers)
-        {
-            count += departed.clients.len();
-            let environment = self.relocation.environment.clone();
-            let task = async move |crew: Crew| restore(&crew, &environment, departed).await;
-            if worker.run(task).await.is_none() {
-                tracing::error!(
-                    worker = worker.index,
-                    "clients lost: their worker has ended"
-                );
+            .map(|(worker, departed)| {
+                let environment = self.relocation.environment.clone();
+                worker.run(async move |crew| restore(&crew, &environment, departed).await)
+            });
+        for (worker, restored) in workers.iter().zip(join_all(restoring).await) {
+            if restored.is_none() {
+                let index = worker.index;
+                tracing::error!(worker = index, "clients lost: their worker has ended");
             }
         }
         self.relocation.intake.resume_after(departed.passed).await;

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use bytes::Bytes;
+use futures_util::future::join_all;
 use linerate_hub::{ChannelName, hub::ChannelState};
 use linerate_proto::portable::Version;
 use tokio::time::{sleep, timeout};
@@ -158,13 +159,13 @@ impl Departure {
         };
         let absorbed = timeout(PASS_MAX, absorbed).await;
         absorbed.map_err(|_| DepartureError::Busy)?;
-        let mut workers = Vec::with_capacity(fleet.len());
-        for worker in &fleet {
-            let settings = self.0.environment.settings_full();
-            let departed =
-                worker.run(async move |crew| DepartedWorker::of(&crew, &settings, version));
-            workers.push(departed.await.ok_or(DepartureError::Ended)?);
-        }
+        let settings = self.0.environment.settings_full();
+        let leaving = fleet.iter().map(|worker| {
+            let settings = settings.clone();
+            worker.run(async move |crew| DepartedWorker::of(&crew, &settings, version))
+        });
+        let workers = join_all(leaving).await.into_iter().collect::<Option<_>>();
+        let workers = workers.ok_or(DepartureError::Ended)?;
         Ok(Departed { passed, workers })
     }
 
