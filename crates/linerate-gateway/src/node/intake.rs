@@ -23,7 +23,7 @@ use super::{
 };
 use crate::clock::now;
 
-/// The maximum size of the payloads that are held back, in bytes.
+/// The maximum size of the payloads and messages that are held back, in bytes.
 const HELD_BYTES_MAX: usize = 64 << 20;
 
 /// How often is checked whether something is over.
@@ -60,6 +60,8 @@ struct Held {
     early: Vec<Event>,
     late: Vec<Event>,
     bytes: usize,
+    /// True if something was dropped because it was too much.
+    has_lost: bool,
     trail: Trail,
     /// `None` if nothing is compared.
     mark: Option<Bytes>,
@@ -170,8 +172,10 @@ impl Intake {
         match &mut *mode {
             Mode::Holding(held) => {
                 let held = mem::take(held.get_mut());
+                let gap = held.gap();
                 self.pass(held.early).await;
                 self.pass(held.late).await;
+                self.pass(gap).await;
             }
             Mode::Following(_) => {}
             Mode::Passing | Mode::Splicing(..) => return,
@@ -198,7 +202,7 @@ impl Intake {
             return;
         };
         let held = held.into_inner();
-        let is_complete = held.check_size().is_ok();
+        let gap = held.gap();
         let mut splice = Splice::new(passed, &held.trail);
         for (events, is_early) in [(held.early, true), (held.late, false)] {
             let mut events = new(&mut splice, events, is_early);
@@ -209,14 +213,7 @@ impl Intake {
             });
             self.pass(events).await;
         }
-        if !is_complete {
-            let gap = Gap {
-                channels: None,
-                lasted: Duration::ZERO,
-                reason: GapReason::Overflow,
-            };
-            self.pass(vec![Event::Gap(gap)]).await;
-        }
+        self.pass(gap).await;
         *mode = Mode::Splicing(Mutex::new(splice), now() + LATE_MAX);
     }
 
@@ -232,6 +229,12 @@ impl Intake {
                     return self.pass(events).await;
                 }
                 Mode::Holding(held) => {
+                    for event in &events {
+                        if let Event::Publication { publication, .. } = event {
+                            // Counts in the memory budget while it is held back.
+                            self.dispatcher.keep(publication);
+                        }
+                    }
                     let (rest, is_marked) = held.lock().take(events);
                     if is_marked {
                         self.marked.notify_waiters();
@@ -269,7 +272,9 @@ impl Followed {
                     self.trail.mark();
                     has_mark = true;
                 }
-                Event::Control(message) => self.trail.note_control(message),
+                Event::Control(message) if !self.trail.is_full() => {
+                    self.trail.note_control(message);
+                }
                 Event::Publication {
                     channel,
                     publication,
@@ -287,34 +292,47 @@ impl Held {
         let mut rest = Vec::new();
         let mut has_mark = false;
         for event in events {
-            match event {
-                Event::Control(message) if self.mark.as_ref() == Some(&message) => {
+            match &event {
+                Event::Control(message) if self.mark.as_ref() == Some(message) => {
                     self.trail.mark();
                     has_mark = true;
                 }
                 Event::Publication {
                     channel,
                     publication,
-                } if self.check_size().is_ok() => {
-                    self.bytes += publication.payload().len();
-                    if self.mark.is_some() {
-                        self.trail.note(&channel, &publication);
+                } => {
+                    if self.has_room(publication.payload().len()) {
+                        if self.mark.is_some() {
+                            self.trail.note(channel, publication);
+                        }
+                        self.keep(event);
                     }
-                    self.keep(Event::Publication {
-                        channel,
-                        publication,
-                    });
                 }
-                Event::Control(message) if self.mark.is_some() => {
-                    self.trail.note_control(&message);
-                    rest.push(Event::Control(message.clone()));
-                    self.keep(Event::Control(message));
+                Event::Control(message) => {
+                    let has_room = self.has_room(message.len());
+                    if has_room && self.mark.is_some() {
+                        self.trail.note_control(message);
+                    }
+                    // A node that holds back before it has clients answers the others at once.
+                    if self.mark.is_some() {
+                        rest.push(event.clone());
+                    }
+                    if has_room {
+                        self.keep(event);
+                    }
                 }
-                event @ (Event::Control(_) | Event::Gap(_)) => self.keep(event),
-                event => rest.push(event),
+                Event::Gap(_) => self.keep(event),
+                _ => rest.push(event),
             }
         }
         (rest, has_mark)
+    }
+
+    /// Counts bytes that are to be held back. Returns whether there is room for them.
+    fn has_room(&mut self, bytes: usize) -> bool {
+        self.bytes += bytes;
+        self.has_lost |= self.bytes > HELD_BYTES_MAX || self.trail.is_full();
+        !self.has_lost
     }
 
     fn keep(&mut self, event: Event) {
@@ -325,17 +343,21 @@ impl Held {
     }
 
     fn check(&self) -> Result<(), IntakeError> {
-        match self.trail.is_marked() {
-            true => self.check_size(),
-            false => Err(IntakeError::Unmarked),
+        match (self.trail.is_marked(), self.has_lost) {
+            (false, _) => Err(IntakeError::Unmarked),
+            (true, true) => Err(IntakeError::TooMuch),
+            (true, false) => Ok(()),
         }
     }
 
-    fn check_size(&self) -> Result<(), IntakeError> {
-        match self.bytes > HELD_BYTES_MAX || self.trail.is_full() {
-            true => Err(IntakeError::TooMuch),
-            false => Ok(()),
-        }
+    /// Returns what tells clients that something was dropped, if it was.
+    fn gap(&self) -> Vec<Event> {
+        let gap = self.has_lost.then_some(Event::Gap(Gap {
+            channels: None,
+            lasted: Duration::ZERO,
+            reason: GapReason::Overflow,
+        }));
+        gap.into_iter().collect()
     }
 }
 
@@ -366,7 +388,7 @@ impl fmt::Debug for Intake {
 }
 
 /// Returns the events that another process has not passed on.
-fn new(splice: &mut Splice, events: Vec<Event>, is_early: bool) -> Vec<Event> {
+fn new(splice: &mut Splice, mut events: Vec<Event>, is_early: bool) -> Vec<Event> {
     let is_new = |event: &Event| match event {
         Event::Publication {
             channel,
@@ -378,7 +400,6 @@ fn new(splice: &mut Splice, events: Vec<Event>, is_early: bool) -> Vec<Event> {
         }
         _ => true,
     };
-    let mut events = events;
     events.retain(is_new);
     events
 }
@@ -453,8 +474,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_too_much_to_hold_back_is_a_gap() {
-        let [(old, _), (new, dispatcher)] = processes();
+    async fn what_is_too_much_to_hold_back_is_a_gap_in_both_processes() {
+        let [(old, old_dispatcher), (new, new_dispatcher)] = processes();
         let mark = Bytes::from("mark");
         old.follow(mark.clone()).await;
         new.hold_from(mark.clone()).await;
@@ -463,14 +484,27 @@ mod tests {
         }
         let passed = old.stop().await.unwrap();
         let payload = Bytes::from(vec![b'x'; 1 << 20]);
-        for _ in 0..=(HELD_BYTES_MAX >> 20) + 1 {
-            new.ingest(vec![publication(&payload)]).await;
+        let held = HELD_BYTES_MAX >> 20;
+        for intake in [&old, &new] {
+            for _ in 0..held + 2 {
+                intake.ingest(vec![publication(&payload)]).await;
+            }
+        }
+        for dispatcher in [&old_dispatcher, &new_dispatcher] {
+            assert!(
+                received(dispatcher).is_empty(),
+                "nothing overtakes what is held back"
+            );
         }
         assert_eq!(new.check().await, Err(IntakeError::TooMuch));
-        _ = received(&dispatcher);
         new.resume_after(passed).await;
-        let arrivals = received(&dispatcher);
-        assert_eq!(arrivals.last().map(String::as_str), Some("gap"));
+        old.resume().await;
+        for dispatcher in [&old_dispatcher, &new_dispatcher] {
+            let arrivals = received(dispatcher);
+            // The worker's inbox has a limit of its own, and tells what it has dropped.
+            assert!(arrivals.len() <= held + 2, "{}", arrivals.len());
+            assert_eq!(arrivals.last().map(String::as_str), Some("gap"));
+        }
     }
 
     #[tokio::test]

@@ -45,16 +45,16 @@ struct ChannelTrail {
 }
 
 /// Decides which publications were passed on by another process.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Splice {
     channels: HashMap<ChannelName, Skip, RandomState>,
-    control: Option<Skip>,
+    control: Skip,
 }
 
 /// What is to be skipped in a channel.
 #[derive(Debug, Eq, PartialEq)]
 enum Skip {
-    /// So many publications after the mark, and everything before it.
+    /// This number of publications after the mark, and everything before it.
     Count(usize),
     /// The publications with these fingerprints, each as often as its number says.
     Found(HashMap<Fingerprint, u32, RandomState>),
@@ -225,7 +225,7 @@ impl Splice {
         });
         Self {
             channels: channels.collect(),
-            control: Some(Skip::new(&passed.control, &received.control)),
+            control: Skip::new(&passed.control, &received.control),
         }
     }
 
@@ -247,14 +247,13 @@ impl Splice {
 
     /// Returns whether everything that the other process has passed on has arrived.
     pub(crate) fn is_over(&self) -> bool {
-        let mut all = self.channels.values().chain(&self.control);
+        let mut all = self.channels.values().chain([&self.control]);
         all.all(|skip| *skip == Skip::Count(0))
     }
 
     /// Like [`is_new`](Self::is_new) for a message of another node.
     pub(crate) fn is_new_control(&mut self, message: &[u8], is_early: bool) -> bool {
-        let skip = self.control.as_mut();
-        skip.is_none_or(|skip| skip.is_new(|| hash(message), is_early))
+        self.control.is_new(|| hash(message), is_early)
     }
 }
 

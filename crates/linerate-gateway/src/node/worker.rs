@@ -151,8 +151,8 @@ impl Worker {
         })
     }
 
-    /// Lets a client leave that another process serves from now on. Nobody is told that it has
-    /// left.
+    /// Lets a client leave that another process serves from now on. Other clients are not told
+    /// that it has left.
     pub(crate) fn hand_over(&self, client: ClientId) {
         if let Some(gone) = self.shard().clients.get_mut(&client) {
             for (_, member) in gone.channels.iter_mut() {

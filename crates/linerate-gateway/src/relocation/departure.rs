@@ -3,12 +3,14 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use bytes::Bytes;
-use futures_util::future::join_all;
 use linerate_hub::{ChannelName, hub::ChannelState};
 use linerate_proto::portable::Version;
 use tokio::time::{sleep, timeout};
 
-use super::{Relocation, fleet::Crew};
+use super::{
+    Relocation,
+    fleet::{CHECK, Crew},
+};
 use crate::{
     node::{intake::IntakeError, splice::Trail},
     session::Settings,
@@ -20,9 +22,6 @@ const SETTLE_MAX: Duration = Duration::from_secs(1);
 
 /// How long the mark may take through the broker, and the workers to pass on what has arrived.
 const PASS_MAX: Duration = Duration::from_secs(5);
-
-/// How often is checked whether something is over.
-const CHECK: Duration = Duration::from_millis(1);
 
 /// The clients of a process that leave for another one.
 #[derive(Clone, Debug)]
@@ -96,35 +95,20 @@ impl Departure {
 
     /// Returns the channels that clients of this process are subscribed to.
     pub(crate) async fn channels(&self) -> Result<Vec<ChannelName>, DepartureError> {
-        let mut all = BTreeSet::new();
-        for worker in self.0.fleet.workers() {
-            let channels = worker.run(async |worker| {
-                let shard = worker.worker.shard();
-                shard.channels.keys().cloned().collect::<Vec<_>>()
-            });
-            all.extend(channels.await.ok_or(DepartureError::Ended)?);
-        }
+        let channels = self.0.fleet.run(async |crew: Crew| {
+            let shard = crew.worker.shard();
+            shard.channels.keys().cloned().collect::<Vec<_>>()
+        });
+        let channels: Vec<_> = of_all(channels.await)?;
+        let all: BTreeSet<_> = channels.into_iter().flatten().collect();
         Ok(all.into_iter().collect())
     }
 
     /// Stops reading from clients, and waits until their sessions are at rest.
     pub(crate) async fn settle(&self) -> Result<(), DepartureError> {
-        let workers = self.0.fleet.workers();
-        for worker in &workers {
-            let settling = worker.run(async |worker| worker.clients.settle());
-            settling.await.ok_or(DepartureError::Ended)?;
-        }
-        let settled = async {
-            for worker in &workers {
-                while worker
-                    .run(async |worker| worker.clients.are_settled())
-                    .await
-                    == Some(false)
-                {
-                    sleep(CHECK).await;
-                }
-            }
-        };
+        let fleet = &self.0.fleet;
+        of_all(fleet.run(async |crew: Crew| crew.clients.settle()).await)?;
+        let settled = fleet.wait_for(|crew| crew.clients.are_settled());
         // The clients whose sessions still wait for something stay.
         _ = timeout(SETTLE_MAX, settled).await;
         Ok(())
@@ -142,53 +126,45 @@ impl Departure {
         let marked = timeout(PASS_MAX, self.0.intake.marked());
         marked.await.map_err(|_| IntakeError::Unmarked)?;
         let passed = self.0.intake.stop().await?;
-        let fleet = self.0.fleet.workers();
+        let fleet = &self.0.fleet;
         let absorbed = async {
             while !self.0.intake.has_handled_control() {
                 sleep(CHECK).await;
             }
-            for worker in &fleet {
-                while worker
-                    .run(async |worker| worker.worker.has_absorbed_all())
-                    .await
-                    == Some(false)
-                {
-                    sleep(CHECK).await;
-                }
-            }
+            fleet.wait_for(|crew| crew.worker.has_absorbed_all()).await;
         };
         let absorbed = timeout(PASS_MAX, absorbed).await;
         absorbed.map_err(|_| DepartureError::Busy)?;
         let settings = self.0.environment.settings_full();
-        let leaving = fleet.iter().map(|worker| {
+        let leaving = fleet.run(move |crew| {
             let settings = settings.clone();
-            worker.run(async move |crew| DepartedWorker::of(&crew, &settings, version))
+            async move { DepartedWorker::of(&crew, &settings, version) }
         });
-        let workers = join_all(leaving).await.into_iter().collect::<Option<_>>();
-        let workers = workers.ok_or(DepartureError::Ended)?;
+        let workers = of_all(leaving.await)?;
         Ok(Departed { passed, workers })
     }
 
     /// Continues all clients here. Everything that left must have been dropped.
     pub(crate) async fn take_back(&self) {
-        for worker in self.0.fleet.workers() {
-            let environment = self.0.environment.clone();
-            let taken = worker.run(async move |worker| worker.clients.take_back(&environment));
-            // A worker that has ended has no clients.
-            _ = taken.await;
-        }
+        let environment = self.0.environment.clone();
+        let taken = self.0.fleet.run(move |crew| {
+            let environment = environment.clone();
+            async move { crew.clients.take_back(&environment) }
+        });
+        // A worker that has ended has no clients.
+        taken.await;
         self.0.intake.resume().await;
     }
 
     /// Forgets the clients that the other process has taken over. Those that stayed are served as
     /// before.
     pub(crate) async fn end(&self) {
-        for worker in self.0.fleet.workers() {
-            // A worker that has ended has no clients.
-            _ = worker
-                .run(async |worker| worker.clients.forget_moved())
-                .await;
-        }
+        // A worker that has ended has no clients.
+        let forgotten = self
+            .0
+            .fleet
+            .run(async |crew: Crew| crew.clients.forget_moved());
+        forgotten.await;
         self.0.intake.resume().await;
     }
 }
@@ -210,4 +186,10 @@ impl DepartedWorker<LeavingClient> {
             clients,
         }
     }
+}
+
+/// Returns the results of all workers.
+fn of_all<T>(results: Vec<Option<T>>) -> Result<Vec<T>, DepartureError> {
+    let results = results.into_iter().collect::<Option<_>>();
+    results.ok_or(DepartureError::Ended)
 }

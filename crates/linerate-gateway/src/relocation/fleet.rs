@@ -1,12 +1,21 @@
 //! The workers and their clients on the reactor.
 
-use std::{convert::Infallible, fmt, sync::Arc};
+use std::{convert::Infallible, fmt, sync::Arc, time::Duration};
 
-use futures_util::{FutureExt, future::BoxFuture};
+use futures_util::{
+    FutureExt,
+    future::{BoxFuture, join_all},
+};
 use parking_lot::Mutex;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::{
+    sync::{Notify, mpsc, oneshot},
+    time::sleep,
+};
 
 use crate::{node::Worker, server::Frontend, transport::LocalClients};
+
+/// How often is checked whether something is over.
+pub(super) const CHECK: Duration = Duration::from_millis(1);
 
 /// The workers of a gateway, each with its clients on the reactor.
 #[derive(Debug, Default)]
@@ -66,6 +75,28 @@ impl Fleet {
     /// Returns the workers, in the order of their indices.
     pub(crate) fn workers(&self) -> Vec<FleetWorker> {
         self.workers.lock().clone()
+    }
+
+    /// Runs something on all workers at the same time. Returns the results in the order of the
+    /// workers, each of which is `None` if the worker has ended.
+    pub(crate) async fn run<T, F>(
+        &self,
+        task: impl Fn(Crew) -> F + Clone + Send + 'static,
+    ) -> Vec<Option<T>>
+    where
+        T: Send + 'static,
+        F: Future<Output = T> + Send + 'static,
+    {
+        let workers = self.workers();
+        join_all(workers.iter().map(|worker| worker.run(task.clone()))).await
+    }
+
+    /// Waits until all workers that still run return true.
+    pub(crate) async fn wait_for(&self, is_over: fn(&Crew) -> bool) {
+        let task = move |crew: Crew| std::future::ready(is_over(&crew));
+        while self.run(task).await.contains(&Some(false)) {
+            sleep(CHECK).await;
+        }
     }
 }
 

@@ -91,8 +91,8 @@ impl Cluster {
     }
 }
 
-/// Moves all clients from one gateway to another, as two processes would do it.
-async fn relocate(old: &Running, new: &Running) -> usize {
+/// Begins to move all clients from one gateway to another, as two processes would do it.
+async fn begin(old: &Running, new: &Running) -> (Departure, Arrival) {
     let departure = Departure(old.relocation());
     let arrival = Arrival::begin(new.relocation()).await;
     departure.begin(arrival.mark().clone()).await;
@@ -100,6 +100,12 @@ async fn relocate(old: &Running, new: &Running) -> usize {
     arrival.subscribe(&channels).await.unwrap();
     arrival.send_mark().await.unwrap();
     departure.settle().await.unwrap();
+    (departure, arrival)
+}
+
+/// Moves all clients from one gateway to another.
+async fn relocate(old: &Running, new: &Running) -> usize {
+    let (departure, arrival) = begin(old, new).await;
     let channels = departure.channels().await.unwrap();
     arrival.subscribe(&channels).await.unwrap();
     let departed = departure.leave(Version::NEWEST).await.unwrap();
@@ -111,13 +117,7 @@ async fn relocate(old: &Running, new: &Running) -> usize {
 
 /// Moves all clients out of a gateway, and back, because the other process has failed.
 async fn fail_to_relocate(old: &Running, new: &Running) -> usize {
-    let departure = Departure(old.relocation());
-    let arrival = Arrival::begin(new.relocation()).await;
-    departure.begin(arrival.mark().clone()).await;
-    let channels = departure.channels().await.unwrap();
-    arrival.subscribe(&channels).await.unwrap();
-    arrival.send_mark().await.unwrap();
-    departure.settle().await.unwrap();
+    let (departure, _arrival) = begin(old, new).await;
     let departed = departure.leave(Version::NEWEST).await.unwrap();
     let count = departed.clients();
     drop(departed);

@@ -202,7 +202,7 @@ impl ClientOutlet {
         false
     }
 
-    /// Sends queued replies even if there is no room.
+    /// Sends queued replies, whether or not the wire has room.
     pub(crate) fn send_all_waiting(&self) {
         let mut state = self.state.lock();
         for bytes in mem::take(&mut state.control) {

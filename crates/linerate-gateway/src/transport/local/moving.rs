@@ -7,7 +7,8 @@ use linerate_hub::ClientId;
 use linerate_proto::portable::Version;
 
 use super::{
-    super::portable::PortableClient, LocalClients, moved::MovedConnection, table::ConnectionOptions,
+    super::portable::PortableClient, LocalClients, moved::MovedConnection, session::Running,
+    table::ConnectionOptions,
 };
 use crate::{clock::now, session::SessionEnvironment};
 
@@ -62,15 +63,16 @@ impl LocalClients {
     /// Returns whether all sessions are at rest. Replies that wait for room no longer do.
     pub(crate) fn are_settled(&self) -> bool {
         let sessions = self.sessions.borrow();
-        let all = sessions.keys();
-        let all: Vec<_> = all
+        let mut are_settled = true;
+        for running in sessions
+            .keys()
             .into_iter()
             .filter_map(|key| sessions.get(key))
-            .collect();
-        for running in &all {
+        {
             running.outlet().send_all_waiting();
+            are_settled &= running.is_settled();
         }
-        all.iter().all(|running| running.is_settled())
+        are_settled
     }
 
     /// Takes the connections of all clients that are at rest out of the reactor, with everything
@@ -134,19 +136,17 @@ impl LocalClients {
     /// Continues all clients here, because no other process has taken them over.
     pub(crate) fn take_back(&self, environment: &SessionEnvironment) {
         let settings = environment.settings_full();
-        let options = [true, false].map(|has_commands| {
+        let [with_commands, without] = [true, false].map(|has_commands| {
             ConnectionOptions::new(&settings, self.worker.accounts(), has_commands)
         });
         for suspended in RefCell::take(&self.suspended) {
             let Suspended {
                 key, connection, ..
             } = suspended;
-            let has_commands = self
-                .sessions
-                .borrow()
-                .get(key)
-                .map(|one| one.has_commands());
-            let options = &options[usize::from(has_commands == Some(false))];
+            let options = match self.sessions.borrow().get(key) {
+                Some(Running::Fixed(_)) => &without,
+                _ => &with_commands,
+            };
             let taken = self.table.borrow_mut().import(key, connection, options);
             if let Err(error) = taken {
                 tracing::warn!(%error, "connection lost after a failed takeover");

@@ -125,11 +125,6 @@ impl Running {
         }
     }
 
-    /// Returns whether the client sends commands.
-    pub(super) const fn has_commands(&self) -> bool {
-        matches!(self, Self::Commands(_))
-    }
-
     /// Disconnects the client.
     pub(super) fn close(&self, disconnect: &Disconnect) {
         match self {
