@@ -58,8 +58,9 @@ configuration keys.
 Ctrl-c or SIGTERM drains the server: clients are disconnected over the period `server.drain.window_s`. A second signal
 stops the server immediately. SIGHUP reloads the configuration and the certificate.
 
-With --takeover, a new process takes over the listeners of a running one, so that no connection is refused during a
-deploy. Both need the same `server.takeover_socket`. The old process then drains and exits.";
+With --takeover, a new process takes over the listeners and the clients of a running one, so that clients stay
+connected during a deploy. Both need the same `server.takeover_socket`, and clients move only with Redis or NATS as the
+broker. The old process then drains the clients that stay, and exits.";
 
 /// Runs the realtime server, which serves channels to browsers and programs, and its web pages.
 #[derive(Args, Debug)]
@@ -72,8 +73,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     print_limits: bool,
 
-    /// Take over the listeners of the process that listens on `server.takeover_socket`, which then
-    /// drains and exits. Start as usual if there is none.
+    /// Take over the listeners and clients of the process that listens on `server.takeover_socket`,
+    /// which then exits. Start as usual if no process does.
     #[arg(long, conflicts_with = "print_limits")]
     takeover: bool,
 

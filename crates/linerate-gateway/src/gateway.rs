@@ -155,8 +155,8 @@ impl Gateway {
         })
     }
 
-    /// Like [`bind`](Self::bind), but takes over the listeners of the process that listens on
-    /// `server.takeover_socket`, if there is one. That process serves until
+    /// Like [`bind`](Self::bind), but takes over the listeners and clients of the process that
+    /// listens on `server.takeover_socket`, if one does. That process serves until
     /// [`Running::take_over`].
     ///
     /// # Errors

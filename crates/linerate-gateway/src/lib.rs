@@ -9,7 +9,7 @@
 //! | module | contents |
 //! | --- | --- |
 //! | `gateway` | a gateway as a whole: binds, serves, reloads and drains |
-//! | `takeover` | a new process takes over the listeners of a running one |
+//! | `takeover` | a new process takes over the listeners and clients of a running one |
 //! | `operations` | `/live`, `/ready`, `/metrics` |
 //! | `admin` | the API for the admin page |
 //! | `api` | the server API |

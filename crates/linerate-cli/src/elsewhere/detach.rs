@@ -1,4 +1,4 @@
-//! Replaces the background start where there are no takeovers.
+//! Replaces the background start on systems without takeovers.
 
 /// Fails.
 pub(super) fn start() -> anyhow::Result<()> {

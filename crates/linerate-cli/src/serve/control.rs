@@ -72,7 +72,7 @@ impl Control {
         };
         match end {
             End::Stop => notify::stopping(),
-            // This process is no longer the one that systemd supervises.
+            // From now on, systemd supervises the other process.
             End::TakenOver(process) => notify::main_process(process),
         }
         tokio::select! {

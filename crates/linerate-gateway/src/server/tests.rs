@@ -15,6 +15,7 @@ use axum::{
 use linerate::handshake::Scheme;
 use linerate_testkit::PATIENCE;
 use rustls::pki_types::ServerName;
+use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -277,6 +278,18 @@ fn tls_options(directory: &std::path::Path) -> TlsOptions {
     }
 }
 
+/// Starts a server with TLS. The folder contains its certificate and key.
+async fn serve_tls() -> (Served, TempDir) {
+    let directory = tempfile::tempdir().unwrap();
+    let tls = tls_options(directory.path());
+    certify(&tls);
+    let options = ServerOptions {
+        tls: Some(tls),
+        ..Config::default().server
+    };
+    (Served::start(&options).await, directory)
+}
+
 /// Sends a request over TLS to the server, which must present this certificate.
 async fn ask_tls(served: &Served, expected: &[u8]) -> String {
     let config = linerate::tls::danger_client_config_trusting_anybody();
@@ -322,14 +335,7 @@ async fn t06_a_new_certificate_is_used_for_new_connections_and_a_broken_one_is_n
 
 #[tokio::test]
 async fn who_does_not_speak_tls_or_says_nothing_is_cut_off() {
-    let directory = tempfile::tempdir().unwrap();
-    let tls = tls_options(directory.path());
-    certify(&tls);
-    let options = ServerOptions {
-        tls: Some(tls),
-        ..Config::default().server
-    };
-    let served = Served::start(&options).await;
+    let (served, _directory) = serve_tls().await;
     let mut plain = served.connect().await;
     plain
         .write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -344,14 +350,7 @@ async fn who_does_not_speak_tls_or_says_nothing_is_cut_off() {
 #[tokio::test]
 async fn long_bodies_go_both_ways_over_tls() {
     const BYTES: usize = 16 << 20;
-    let directory = tempfile::tempdir().unwrap();
-    let tls = tls_options(directory.path());
-    certify(&tls);
-    let options = ServerOptions {
-        tls: Some(tls),
-        ..Config::default().server
-    };
-    let served = Served::start(&options).await;
+    let (served, _directory) = serve_tls().await;
     let config = linerate::tls::danger_client_config_trusting_anybody();
     let connector = TlsConnector::from(Arc::new(config));
     let name = ServerName::try_from("localhost").unwrap();

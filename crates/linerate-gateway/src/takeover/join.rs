@@ -436,8 +436,8 @@ pub(super) fn with_causes(error: &dyn Error) -> String {
     texts.join(": ")
 }
 
-/// Returns whether no process listens: there is no socket, or one that was left, or the process has
-/// just ended.
+/// Returns whether no process listens: the socket does not exist or was left behind, or the process
+/// has just ended.
 fn is_nobody(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, ConnectionReset, NotFound};
     matches!(error.kind(), ConnectionRefused | ConnectionReset | NotFound)

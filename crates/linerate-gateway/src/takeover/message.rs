@@ -105,7 +105,7 @@ pub(crate) enum MessageError {
         /// The cause.
         source: ImportError,
     },
-    /// There is no such message.
+    /// No message has this kind.
     #[error("unknown message of kind {kind}")]
     Kind {
         /// The kind.

@@ -219,7 +219,7 @@ mod tests {
         let watch = peer.watch().unwrap();
         assert!(!watch.ends_within(Duration::from_millis(10)).await);
         drop(child.stdin.take());
-        // Nobody has waited for the process yet.
+        // It has ended, but has not been waited for.
         assert!(watch.ends_within(PATIENCE).await);
         assert!(watch.ends_within(Duration::ZERO).await, "it stays ended");
         child.wait().unwrap();
