@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use linerate::{Client, WebSocket};
+use linerate::Client;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -10,7 +10,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::support::{PATIENCE, Server, close_code};
+use crate::support::{PATIENCE, Server, close_code, server_close};
 
 #[tokio::test]
 async fn sigterm_closes_websockets_with_1001_and_ends_without_an_error() {
@@ -85,18 +85,6 @@ fn a_log_that_goes_into_a_file_has_no_colours() {
     assert!(!log.contains('\x1b'), "{log:?}");
 }
 
-/// Reads until the server closes the connection; returns its close code and reason.
-async fn told(ws: &mut WebSocket) -> (u16, String) {
-    while timeout(PATIENCE, ws.recv())
-        .await
-        .unwrap()
-        .unwrap()
-        .is_some()
-    {}
-    let code = close_code(ws).await;
-    (code, ws.closed().unwrap().reason().to_string())
-}
-
 #[tokio::test]
 async fn sigterm_closes_raw_and_followed_logs_with_1001_and_clients_with_commands_with_3001() {
     let folder = tempfile::tempdir().unwrap();
@@ -139,10 +127,13 @@ async fn sigterm_closes_raw_and_followed_logs_with_1001_and_clients_with_command
     }
     server.signal("-TERM");
     for ws in [&mut raw, &mut raw_http2, &mut tail] {
-        assert_eq!(told(ws).await, (1001, "server shutting down".to_owned()));
+        assert_eq!(
+            server_close(ws).await,
+            (1001, "server shutting down".to_owned())
+        );
     }
     for ws in [&mut native, &mut centrifuge] {
-        assert_eq!(told(ws).await, (3001, "shutdown".to_owned()));
+        assert_eq!(server_close(ws).await, (3001, "shutdown".to_owned()));
     }
 }
 

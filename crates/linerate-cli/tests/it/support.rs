@@ -181,6 +181,14 @@ pub(crate) async fn close_code(ws: &mut WebSocket) -> u16 {
     closed.code
 }
 
+/// Reads until the server closes the connection. Returns its close code and reason.
+pub(crate) async fn server_close(ws: &mut WebSocket) -> (u16, String) {
+    let ends = async { while ws.recv().await.unwrap().is_some() {} };
+    timeout(PATIENCE, ends).await.unwrap();
+    let code = close_code(ws).await;
+    (code, ws.closed().unwrap().reason().to_string())
+}
+
 /// Returns a command that runs the binary under test.
 pub(crate) fn linerate(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));

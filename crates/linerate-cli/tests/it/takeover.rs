@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 
-use linerate::{Client, WebSocket};
+use linerate::Client;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::{
@@ -28,7 +28,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::support::{PATIENCE, Response, Server, close_code, linerate};
+use crate::support::{PATIENCE, Response, Server, linerate, server_close};
 
 /// A folder with the takeover socket of a server.
 struct Deploys(TempDir);
@@ -138,18 +138,6 @@ async fn ask(address: SocketAddr) {
     assert_eq!(response.expect("an answer").status, 200);
 }
 
-/// Reads until the server closes the connection; returns its close code and reason.
-async fn told(ws: &mut WebSocket) -> (u16, String) {
-    while timeout(PATIENCE, ws.recv())
-        .await
-        .unwrap()
-        .unwrap()
-        .is_some()
-    {}
-    let code = close_code(ws).await;
-    (code, ws.closed().unwrap().reason().to_string())
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn during_ten_takeovers_no_client_is_refused() {
     let deploys = Deploys::new();
@@ -237,11 +225,11 @@ async fn websockets_are_drained_and_requests_complete() {
         "{rest}"
     );
     assert_eq!(
-        told(&mut raw).await,
+        server_close(&mut raw).await,
         (1001, "server shutting down".to_owned())
     );
     for ws in [&mut native, &mut centrifuge] {
-        assert_eq!(told(ws).await, (3001, "shutdown".to_owned()));
+        assert_eq!(server_close(ws).await, (3001, "shutdown".to_owned()));
     }
     let (status, log) = ended(old).await;
     assert!(status.success(), "{log}");

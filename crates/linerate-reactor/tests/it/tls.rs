@@ -19,7 +19,7 @@ use linerate_reactor::{
     handshake::HttpResponse,
     rustls::{
         self, AlertDescription, ClientConfig, ClientConnection, RootCertStore, ServerConfig,
-        SupportedProtocolVersion,
+        SignatureAlgorithm, SupportedCipherSuite, SupportedProtocolVersion,
         crypto::{CryptoProvider, ring},
         pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName},
         version::{TLS12, TLS13},
@@ -65,6 +65,25 @@ impl Identity {
             .unwrap()
             .with_root_certificates(roots)
             .with_no_client_auth()
+    }
+
+    /// Returns each cipher suite that can be negotiated, with a client that offers nothing else.
+    fn clients(&self) -> impl Iterator<Item = (SupportedCipherSuite, ClientConfig)> {
+        let suites = ring::ALL_CIPHER_SUITES.iter().copied();
+        // The server's key is not an RSA key, so that RSA suites cannot be negotiated.
+        let suites =
+            suites.filter(|suite| suite.usable_for_signature_algorithm(SignatureAlgorithm::ECDSA));
+        suites.map(|suite| {
+            let provider = CryptoProvider {
+                cipher_suites: vec![suite],
+                ..ring::default_provider()
+            };
+            let version = match suite {
+                SupportedCipherSuite::Tls12(_) => &TLS12,
+                SupportedCipherSuite::Tls13(_) => &TLS13,
+            };
+            (suite, self.client(provider, &[version]))
+        })
     }
 }
 

@@ -46,15 +46,7 @@ impl Process {
         let watch = added.expect("there are enough files");
         let mut engine = Engine::new(RuntimeRole(Role::Server), Arc::default(), NOW);
         if deflate {
-            let context = Context {
-                window_bits: 15,
-                takeover: true,
-            };
-            let agreement = Agreement {
-                sending: context,
-                receiving: context,
-            };
-            engine = engine.with_deflate(agreement, &options(), &ThreadPool);
+            engine = engine.with_deflate(agreement(), &options(), &ThreadPool);
         }
         let stage = Stage::Open { route: 0, data: 0 };
         let connection = Connection::new(socket, slot, stage, engine, watch);
@@ -121,6 +113,18 @@ fn export(connection: &mut Connection) -> Vec<u8> {
     state.finish()
 }
 
+/// Returns what keeps the most state: both sides keep their context in the largest window.
+const fn agreement() -> Agreement {
+    let context = Context {
+        window_bits: 15,
+        takeover: true,
+    };
+    Agreement {
+        sending: context,
+        receiving: context,
+    }
+}
+
 fn options() -> Deflate {
     let mut options = Deflate::default();
     options.exportable = true;
@@ -147,16 +151,8 @@ fn plain_script() -> Vec<u8> {
 }
 
 fn compressed_script() -> Vec<u8> {
-    let context = Context {
-        window_bits: 15,
-        takeover: true,
-    };
-    let agreement = Agreement {
-        sending: context,
-        receiving: context,
-    };
     let client = Engine::new(RuntimeRole(Role::Client), Arc::default(), NOW);
-    let mut client = client.with_deflate(agreement, &options(), &ThreadPool);
+    let mut client = client.with_deflate(agreement(), &options(), &ThreadPool);
     let (mut wire, mut rng) = (Vec::new(), Rng::new(1));
     for bytes in [100, 40_000, 200] {
         let text: String = (0..bytes / 5)

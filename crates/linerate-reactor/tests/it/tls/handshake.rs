@@ -8,8 +8,8 @@ use std::{
 use linerate_reactor::{
     Options,
     rustls::{
-        AlertDescription, HandshakeKind, SignatureAlgorithm, SupportedCipherSuite,
-        crypto::{CryptoProvider, ring},
+        AlertDescription, HandshakeKind,
+        crypto::ring,
         version::{TLS12, TLS13},
     },
 };
@@ -20,20 +20,7 @@ use crate::support::{REQUEST, Raw, close, masked, wait_until};
 #[test]
 fn messages_come_back_with_every_cipher_suite() {
     let server = Encrypted::echo();
-    // The server's key is not an RSA key, so that RSA suites cannot be negotiated.
-    let suites = ring::ALL_CIPHER_SUITES.iter();
-    for suite in
-        suites.filter(|suite| suite.usable_for_signature_algorithm(SignatureAlgorithm::ECDSA))
-    {
-        let provider = CryptoProvider {
-            cipher_suites: vec![*suite],
-            ..ring::default_provider()
-        };
-        let version = match suite {
-            SupportedCipherSuite::Tls12(_) => &TLS12,
-            SupportedCipherSuite::Tls13(_) => &TLS13,
-        };
-        let config = server.identity.client(provider, &[version]);
+    for (suite, config) in server.identity.clients() {
         let mut client = server.connect(config).opened();
         for bytes in [0, 1, 125, 5_000, 70_000] {
             let payload = vec![b'x'; bytes];
