@@ -113,7 +113,9 @@ async fn take_turns(arguments: &Arguments, linerate: &Path) -> Result<bool> {
         println!("takeover {number}: the new process served after {lasted:.1?}");
     }
     sleep(STEADY).await;
-    let published = publisher.stop()?;
+    // The clients receive meanwhile.
+    let stopped = tokio::task::spawn_blocking(|| publisher.stop());
+    let published = stopped.await??;
     figures.expect(published);
     let waited = Instant::now();
     while figures.behind(arguments.clients) > 0 && waited.elapsed() < PATIENCE {
