@@ -16,6 +16,9 @@ use crate::{
     role::{Endpoint, Role},
 };
 
+/// The size of the state of an idle connection without compression, in bytes, and some more.
+const STATE_BYTES: usize = 128;
+
 impl<E: Endpoint> Engine<E> {
     /// Returns the state of the connection, with which an [`Importer`] continues it. This engine
     /// can continue too, if it turns out that the other one does not.
@@ -34,7 +37,7 @@ impl<E: Endpoint> Engine<E> {
         if is_input_open && let Some(codec) = self.lazy.codec_mut() {
             codec.settle()?;
         }
-        let mut state = Writer::new(version);
+        let mut state = Writer::with_capacity(version, STATE_BYTES);
         state.u8(role_number(self.endpoint().role()));
         self.closing.export(&mut state);
         self.export_answer(&mut state);

@@ -26,7 +26,21 @@ pub struct Writer(Vec<u8>);
 impl Writer {
     /// Creates a state that begins with its version.
     pub fn new(version: Version) -> Self {
-        let mut writer = Self::unversioned();
+        Self::with_capacity(version, 0)
+    }
+
+    /// Creates a state that begins with its version, with room for `bytes` bytes. It grows beyond
+    /// that if necessary.
+    ///
+    /// ```
+    /// use linerate_proto::portable::{Version, Writer};
+    ///
+    /// let mut writer = Writer::with_capacity(Version::NEWEST, 1_000);
+    /// writer.bytes(&[0; 900]);
+    /// assert!(writer.finish().capacity() >= 1_000);
+    /// ```
+    pub fn with_capacity(version: Version, bytes: usize) -> Self {
+        let mut writer = Self(Vec::with_capacity(bytes));
         writer.u16(version.number());
         writer
     }

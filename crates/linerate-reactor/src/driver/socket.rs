@@ -113,11 +113,15 @@ pub(crate) fn connect(address: SocketAddr, source: Option<IpAddr>) -> io::Result
 
 /// Prepares a socket that was opened elsewhere.
 pub(crate) fn prepare(socket: &Socket) -> io::Result<()> {
-    let socket = SockRef::from(socket);
-    socket.set_nonblocking(true)?;
+    set_nonblocking(socket)?;
     // This fails for Unix domain sockets, which do not need it.
-    _ = socket.set_tcp_nodelay(true);
+    _ = SockRef::from(socket).set_tcp_nodelay(true);
     Ok(())
+}
+
+/// Lets calls return at once that would have to wait.
+pub(crate) fn set_nonblocking(socket: &Socket) -> io::Result<()> {
+    SockRef::from(socket).set_nonblocking(true)
 }
 
 /// Returns the address of the peer.

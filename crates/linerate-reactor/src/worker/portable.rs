@@ -15,6 +15,9 @@ use crate::{
     wheel::tick_after,
 };
 
+/// The size of the state of an idle connection, in bytes, and some more.
+const STATE_BYTES: usize = 512;
+
 impl Service {
     /// Takes out an open connection after all output in the cork, without an event. The driver must
     /// not be io_uring.
@@ -41,7 +44,7 @@ impl Service {
         };
         // The owner of the reactor has not paused an input that waits only until it takes messages.
         let is_paused = connection.paused && !core.events.is_stopped(connection.slot);
-        let mut state = Writer::new(version);
+        let mut state = Writer::with_capacity(version, STATE_BYTES);
         state.u16(route);
         connection.export(&mut state, version, is_paused, core.now)?;
         core.events.forget_stopped(connection.slot);
@@ -71,7 +74,8 @@ impl Service {
             let (field, value) = ("handler", route.into());
             return Err(portable::ImportError::Invalid { field, value }.into());
         }
-        socket::prepare(&socket)?;
+        // Its other options move with it.
+        socket::set_nonblocking(&socket)?;
         let stage = Stage::Open { route, data: 0 };
         let added = self
             .connections
