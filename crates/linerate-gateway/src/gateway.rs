@@ -53,6 +53,9 @@ const BROKER_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often it looks.
 const BROKER_INTERVAL: Duration = Duration::from_millis(20);
 
+/// After a takeover, how long to wait until the broker has stored who is present.
+const PRESENCE_MAX: Duration = Duration::from_secs(10);
+
 /// A gateway that is bound to its addresses and does not serve yet.
 ///
 /// # Examples
@@ -511,7 +514,13 @@ impl Running {
         if let Some(socket) = joining.take_socket() {
             self.wait_for_takeover(socket);
         }
-        joining.finish().await;
+        joining.confirm().await;
+        let node = self.parts.node.clone();
+        self.parts.node.spawn_task(async move {
+            node.presence.stored(PRESENCE_MAX).await;
+            // The old process removes its entries then.
+            drop(joining);
+        });
         Ok(())
     }
 

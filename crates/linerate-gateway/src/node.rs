@@ -161,7 +161,7 @@ pub(crate) struct Node {
     encodings: Vec<Arc<Encoder>>,
     filter: FilterOptions,
     interests: Arc<Interests>,
-    presence: Arc<Presence>,
+    pub(crate) presence: Arc<Presence>,
     is_draining: watch::Sender<bool>,
     runtime: Handle,
     seed: u64,

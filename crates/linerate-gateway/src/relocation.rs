@@ -32,7 +32,7 @@ mod arrival;
 mod departure;
 mod fleet;
 #[cfg(unix)]
-mod parcel;
+pub(crate) mod parcel;
 #[cfg(test)]
 mod tests;
 
@@ -43,12 +43,12 @@ use crate::{
     session::SessionEnvironment,
 };
 #[cfg(unix)]
-pub(crate) use arrival::Arrival;
+pub(crate) use arrival::{Arrival, ArrivalError};
 #[cfg(unix)]
-pub(crate) use departure::{Departed, Departure, DepartureError};
+pub(crate) use departure::{Departure, DepartureError};
 pub(crate) use fleet::{Crew, Fleet};
 #[cfg(unix)]
-pub(crate) use parcel::{ParcelError, read_names, write, write_names};
+pub(crate) use parcel::write_names;
 
 /// What takes part when clients move: the parts of one process.
 #[derive(Clone, Debug)]

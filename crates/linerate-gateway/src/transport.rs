@@ -44,7 +44,7 @@ use crate::{
 };
 pub(crate) use local::LocalClients;
 #[cfg(unix)]
-pub(crate) use local::{LeavingClient, MovedClient, MovedConnection, SESSION_BYTES_MAX};
+pub(crate) use local::{MovedClient, MovedConnection, SESSION_BYTES_MAX};
 pub(crate) use outlet::ClientOutlet;
 #[cfg(unix)]
 pub(crate) use portable::PortableClient;

@@ -26,9 +26,6 @@ const CHANGES_MAX: usize = 65_536;
 /// The maximum number of changes that are sent together.
 const BATCH_LEN: usize = 256;
 
-/// How long a reader waits for changes that were queued before.
-const STORED_WAIT_MAX: Duration = Duration::from_secs(1);
-
 /// How long to wait before a batch that failed is sent again.
 const RETRY: Duration = Duration::from_millis(500);
 
@@ -49,6 +46,8 @@ struct Queue {
     /// The number of changes that were ever queued.
     queued: u64,
     must_restore: bool,
+    /// True while nothing is to be stored.
+    is_held: bool,
 }
 
 impl Entries {
@@ -73,20 +72,34 @@ impl Entries {
         }
         queue.changes.push_back(change);
         queue.queued += 1;
+        let is_held = queue.is_held;
         drop(queue);
-        self.arrived.notify_one();
+        if !is_held {
+            self.arrived.notify_one();
+        }
     }
 
-    /// Waits, for a limited time, until the changes that are queued now are stored. Returns their
-    /// number.
-    pub(super) async fn stored(&self) -> u64 {
+    /// Waits, but not longer than `wait_max`, until the changes that are queued now are stored.
+    /// Returns their number.
+    pub(super) async fn stored(&self, wait_max: Duration) -> u64 {
         let queued = self.queue.lock().queued;
         let mut stored = self.stored.subscribe();
         let stored = stored.wait_for(|stored| *stored >= queued);
-        if timeout(STORED_WAIT_MAX, stored).await.is_err() {
+        if timeout(wait_max, stored).await.is_err() {
             debug!("the presence of this node is not stored yet");
         }
         queued
+    }
+
+    /// Stores nothing until [`release`](Self::release) is called.
+    pub(super) fn hold(&self) {
+        self.queue.lock().is_held = true;
+    }
+
+    /// Stores what was recorded since [`hold`](Self::hold).
+    pub(super) fn release(&self) {
+        self.queue.lock().is_held = false;
+        self.arrived.notify_one();
     }
 
     /// Removes all entries and stores them again, because the broker may have lost some.
@@ -142,13 +155,17 @@ impl Entries {
     }
 
     fn begins_to_restore(&self) -> bool {
-        std::mem::take(&mut self.queue.lock().must_restore)
+        let mut queue = self.queue.lock();
+        !queue.is_held && std::mem::take(&mut queue.must_restore)
     }
 
     /// Removes changes from the queue, and returns how many of those ever queued have left it.
     fn take_changes(&self) -> (Vec<PresenceChange>, u64) {
         let mut queue = self.queue.lock();
-        let count = queue.changes.len().min(BATCH_LEN);
+        let count = match queue.is_held {
+            true => 0,
+            false => queue.changes.len().min(BATCH_LEN),
+        };
         let changes = queue.changes.drain(..count).collect();
         (changes, queue.queued - queue.changes.len() as u64)
     }

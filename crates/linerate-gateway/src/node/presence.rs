@@ -3,7 +3,7 @@
 //! A broker that several nodes share stores who is present. This node then stores its own clients
 //! there, and reads those of all nodes with one request.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -36,6 +36,9 @@ const MOVES_MAX: usize = 65_536;
 
 /// The maximum number of moves in one message to other nodes.
 const MOVES_A_MESSAGE: usize = 256;
+
+/// How long a reader waits until what was recorded before is stored.
+const STORED_WAIT_MAX: Duration = Duration::from_secs(1);
 
 static BUSY_WORKERS: LogLimiter = LogLimiter::new();
 static FLOODS: LogLimiter = LogLimiter::new();
@@ -104,6 +107,21 @@ impl Presence {
         self.record(change, member.is_announced);
     }
 
+    /// Stores nothing at the broker until [`release_entries`](Self::release_entries) is called.
+    pub(crate) fn hold_entries(&self) {
+        self.entries.hold();
+    }
+
+    /// Stores what was recorded since [`hold_entries`](Self::hold_entries).
+    pub(crate) fn release_entries(&self) {
+        self.entries.release();
+    }
+
+    /// Waits, but not longer than `wait_max`, until what was recorded is stored at the broker.
+    pub(crate) async fn stored(&self, wait_max: Duration) {
+        self.entries.stored(wait_max).await;
+    }
+
     fn record(&self, change: PresenceChange, is_announced: bool) {
         if is_announced {
             self.moves.push(change.clone());
@@ -157,7 +175,7 @@ impl Presence {
     /// Waits until the broker has what was recorded before, so that a client that has joined finds
     /// itself. Returns the key of requests that may share an answer.
     async fn question(&self, channel: &ChannelName) -> String {
-        format!("{} {channel}", self.entries.stored().await)
+        format!("{} {channel}", self.entries.stored(STORED_WAIT_MAX).await)
     }
 
     /// Stores at the broker who is present on this node. Never returns.

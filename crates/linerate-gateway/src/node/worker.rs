@@ -25,7 +25,7 @@ use crate::{channel_map::ChannelMap, protocol::codes::Disconnect};
 /// submit jobs through the inbox.
 pub(crate) struct Worker {
     pub(super) node: Arc<Node>,
-    pub(super) index: u16,
+    pub(crate) index: u16,
     pub(super) inbox: Arc<Inbox>,
     /// True while the worker waits for something to do.
     pub(super) is_idle: AtomicBool,

@@ -3,19 +3,16 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use bytes::Bytes;
-use linerate_hub::{ChannelName, hub::ChannelState};
+use linerate_hub::ChannelName;
 use linerate_proto::portable::Version;
 use tokio::time::{sleep, timeout};
 
 use super::{
     Relocation,
     fleet::{CHECK, Crew},
+    parcel::{Packer, Parcel, pack_trail},
 };
-use crate::{
-    node::{intake::IntakeError, splice::Trail},
-    session::Settings,
-    transport::LeavingClient,
-};
+use crate::{node::intake::IntakeError, session::Settings};
 
 /// How long sessions have to come to rest. Those that still wait for something stay.
 const SETTLE_MAX: Duration = Duration::from_secs(1);
@@ -27,19 +24,12 @@ const PASS_MAX: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub(crate) struct Departure(pub(crate) Relocation);
 
-/// What leaves.
+/// What leaves: the clients, and which publications were passed on to them.
 #[derive(Debug)]
-pub(crate) struct Departed<C> {
-    /// The publications that were passed on to the clients.
-    pub(crate) passed: Trail,
-    pub(crate) workers: Vec<DepartedWorker<C>>,
-}
-
-/// What leaves one worker.
-#[derive(Debug)]
-pub(crate) struct DepartedWorker<C> {
-    pub(crate) channels: Vec<(ChannelName, ChannelState)>,
-    pub(crate) clients: Vec<C>,
+pub(crate) struct Departed {
+    /// The number of clients.
+    pub(crate) clients: usize,
+    pub(crate) parcels: Vec<Parcel>,
 }
 
 /// The reason why no client can leave.
@@ -53,25 +43,6 @@ pub(crate) enum DepartureError {
     /// A worker has ended.
     #[error("worker has ended")]
     Ended,
-}
-
-impl<C> Departed<C> {
-    /// Returns the state without clients, for this number of workers.
-    pub(crate) fn empty(workers: usize) -> Self {
-        let empty = || DepartedWorker {
-            channels: Vec::new(),
-            clients: Vec::new(),
-        };
-        Self {
-            passed: Trail::default(),
-            workers: std::iter::repeat_with(empty).take(workers).collect(),
-        }
-    }
-
-    /// Returns the number of clients.
-    pub(crate) fn clients(&self) -> usize {
-        self.workers.iter().map(|worker| worker.clients.len()).sum()
-    }
 }
 
 impl Departure {
@@ -93,15 +64,20 @@ impl Departure {
         self.0.intake.follow(mark).await;
     }
 
-    /// Returns the channels that clients of this process are subscribed to.
-    pub(crate) async fn channels(&self) -> Result<Vec<ChannelName>, DepartureError> {
+    /// Returns the number of clients, and the channels that clients are subscribed to.
+    pub(crate) async fn channels(&self) -> Result<(u32, Vec<ChannelName>), DepartureError> {
         let channels = self.0.fleet.run(async |crew: Crew| {
             let shard = crew.worker.shard();
-            shard.channels.keys().cloned().collect::<Vec<_>>()
+            let channels = shard.channels.keys().cloned();
+            (crew.clients.count(), channels.collect::<Vec<_>>())
         });
-        let channels: Vec<_> = of_all(channels.await)?;
-        let all: BTreeSet<_> = channels.into_iter().flatten().collect();
-        Ok(all.into_iter().collect())
+        let (mut clients, mut all) = (0, BTreeSet::new());
+        for (clients_here, channels_here) in of_all(channels.await)? {
+            clients += clients_here;
+            all.extend(channels_here);
+        }
+        let clients = u32::try_from(clients).unwrap_or(u32::MAX);
+        Ok((clients, all.into_iter().collect()))
     }
 
     /// Stops reading from clients, and waits until their sessions are at rest.
@@ -119,10 +95,7 @@ impl Departure {
     ///
     /// # Errors
     /// The mark has not arrived, or workers have not passed on in time what has arrived.
-    pub(crate) async fn leave(
-        &self,
-        version: Version,
-    ) -> Result<Departed<LeavingClient>, DepartureError> {
+    pub(crate) async fn leave(&self, version: Version) -> Result<Departed, DepartureError> {
         let marked = timeout(PASS_MAX, self.0.intake.marked());
         marked.await.map_err(|_| IntakeError::Unmarked)?;
         let passed = self.0.intake.stop().await?;
@@ -138,10 +111,14 @@ impl Departure {
         let settings = self.0.environment.settings_full();
         let leaving = fleet.run(move |crew| {
             let settings = settings.clone();
-            async move { DepartedWorker::of(&crew, &settings, version) }
+            async move { pack(&crew, &settings, version) }
         });
-        let workers = of_all(leaving.await)?;
-        Ok(Departed { passed, workers })
+        let (mut clients, mut parcels) = (0, pack_trail(passed, version));
+        for (clients_here, parcels_here) in of_all(leaving.await)? {
+            clients += clients_here;
+            parcels.extend(parcels_here);
+        }
+        Ok(Departed { clients, parcels })
     }
 
     /// Continues all clients here. Everything that left must have been dropped.
@@ -157,8 +134,10 @@ impl Departure {
     }
 
     /// Forgets the clients that the other process has taken over. Those that stayed are served as
-    /// before.
+    /// before. The broker lists all of them as present until
+    /// [`leave_presence`](Self::leave_presence) is called.
     pub(crate) async fn end(&self) {
+        self.0.node.presence.hold_entries();
         // A worker that has ended has no clients.
         let forgotten = self
             .0
@@ -167,25 +146,34 @@ impl Departure {
         forgotten.await;
         self.0.intake.resume().await;
     }
+
+    /// Removes the clients that have left from the lists of who is present, now that the other
+    /// process has stored them.
+    pub(crate) fn leave_presence(&self) {
+        self.0.node.presence.release_entries();
+    }
 }
 
-impl DepartedWorker<LeavingClient> {
-    fn of(crew: &Crew, settings: &Settings, version: Version) -> Self {
-        let clients = crew.clients.suspend(version);
-        let shard = crew.worker.shard();
-        let channels = shard.channels.keys().filter_map(|channel| {
-            let mut state = shard.hub.channel_state(channel.as_str())?;
-            // Each node numbers the publications of the other channels by itself.
-            state
-                .position
-                .take_if(|_| !settings.channel(channel).durable);
-            Some((channel.clone(), state))
-        });
-        Self {
-            channels: channels.collect(),
-            clients,
+/// Takes the clients out of a worker, and packs them with the state of the channels. Returns their
+/// number, and the parcels.
+fn pack(crew: &Crew, settings: &Settings, version: Version) -> (usize, Vec<Parcel>) {
+    let mut packer = Packer::new(version, crew.worker.index);
+    let clients = &crew.clients;
+    clients.suspend(version, |session, connection| {
+        packer.client(session, connection);
+    });
+    let shard = crew.worker.shard();
+    for channel in shard.channels.keys() {
+        let Some(mut state) = shard.hub.channel_state(channel.as_str()) else {
+            continue;
+        };
+        if !settings.channel(channel).durable {
+            // Each node numbers the publications of these channels by itself.
+            state.position = None;
         }
+        packer.channel(channel, &state);
     }
+    packer.finish()
 }
 
 /// Returns the results of all workers.

@@ -6,10 +6,9 @@ use bytes::Bytes;
 use linerate_hub::{ChannelName, Epoch, StreamPosition, hub::ChannelState};
 use linerate_proto::portable::{ImportError, Reader, Version, Writer};
 
-use super::Departed;
-use crate::node::splice::{Trail, read_name, write_name};
-use crate::transport::{
-    LeavingClient, MovedClient, MovedConnection, PortableClient, SESSION_BYTES_MAX,
+use crate::{
+    node::splice::{Trail, read_name, write_name},
+    transport::{MovedClient, MovedConnection, PortableClient, SESSION_BYTES_MAX},
 };
 
 /// The maximum size of the state of a connection, in bytes.
@@ -18,7 +17,7 @@ const CONNECTION_BYTES_MAX: usize = 8 << 20;
 /// The maximum length of an epoch, in bytes.
 const EPOCH_BYTES_MAX: usize = 256;
 
-/// A parcel is sent once it has this many bytes.
+/// A parcel is sent once it has about this many bytes.
 const PARCEL_BYTES: usize = 256 << 10;
 
 /// The maximum number of sockets that come with a parcel.
@@ -30,10 +29,36 @@ const CHANNELS: u8 = 2;
 const CLIENTS: u8 = 3;
 
 /// A part of what moves, with the sockets that belong to it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Parcel {
     pub(crate) bytes: Vec<u8>,
     pub(crate) sockets: Vec<Arc<OwnedFd>>,
+}
+
+/// Packs the channels, and then the clients, of a worker.
+#[derive(Debug)]
+pub(super) struct Packer {
+    version: Version,
+    worker: u16,
+    clients: usize,
+    full: Vec<Parcel>,
+    open: Option<Open>,
+}
+
+/// A parcel that is being packed.
+#[derive(Debug)]
+struct Open {
+    kind: u8,
+    bytes: Writer,
+    sockets: Vec<Arc<OwnedFd>>,
+}
+
+/// What was in a parcel.
+#[derive(Debug, Default)]
+pub(crate) struct Contents {
+    pub(super) passed: Option<Trail>,
+    pub(super) channels: Vec<(ChannelName, ChannelState)>,
+    pub(super) clients: Vec<MovedClient>,
 }
 
 /// The error for bytes that are not a client.
@@ -50,105 +75,147 @@ pub(crate) enum ParcelError {
     Sockets { clients: usize, sockets: usize },
 }
 
-/// Writes what leaves one process for another.
-pub(crate) fn write(departed: &mut Departed<LeavingClient>, version: Version) -> Vec<Parcel> {
-    let mut parcels = Vec::new();
-    for part in std::mem::take(&mut departed.passed).split(PARCEL_BYTES) {
-        let mut bytes = begin(version, TRAIL, 0);
-        part.export(&mut bytes);
-        parcels.push(Parcel {
-            bytes: bytes.finish(),
+impl Packer {
+    /// Creates a packer for the worker with this index.
+    pub(super) const fn new(version: Version, worker: u16) -> Self {
+        Self {
+            version,
+            worker,
+            clients: 0,
+            full: Vec::new(),
+            open: None,
+        }
+    }
+
+    /// Packs what is known of a channel.
+    pub(super) fn channel(&mut self, channel: &ChannelName, state: &ChannelState) {
+        let open = self.open(CHANNELS);
+        open.bytes.flag(true);
+        write_channel(channel, state, &mut open.bytes);
+        self.close_if_full();
+    }
+
+    /// Packs a client, given its session as JSON.
+    pub(super) fn client(&mut self, session: &[u8], connection: &MovedConnection) {
+        self.clients += 1;
+        let open = self.open(CLIENTS);
+        open.bytes.flag(true);
+        open.bytes.bytes(session);
+        open.bytes.bytes(&connection.state);
+        open.sockets.push(connection.socket.clone());
+        self.close_if_full();
+    }
+
+    /// Returns the number of clients, and everything in parcels.
+    pub(super) fn finish(mut self) -> (usize, Vec<Parcel>) {
+        self.close();
+        (self.clients, self.full)
+    }
+
+    fn open(&mut self, kind: u8) -> &mut Open {
+        if self.open.as_ref().is_some_and(|open| open.kind != kind) {
+            self.close();
+        }
+        let (version, worker) = (self.version, self.worker);
+        self.open.get_or_insert_with(|| Open {
+            kind,
+            bytes: begin(version, kind, worker, PARCEL_BYTES),
             sockets: Vec::new(),
-        });
+        })
     }
-    for (index, worker) in (0..).zip(&departed.workers) {
-        let mut channels = worker.channels.iter().peekable();
-        while channels.peek().is_some() {
-            let mut bytes = begin(version, CHANNELS, index);
-            for (channel, state) in channels.by_ref() {
-                bytes.flag(true);
-                write_channel(channel, state, &mut bytes);
-                if bytes.written_bytes() >= PARCEL_BYTES {
-                    break;
-                }
-            }
-            bytes.flag(false);
-            parcels.push(Parcel {
-                bytes: bytes.finish(),
-                sockets: Vec::new(),
-            });
+
+    fn close_if_full(&mut self) {
+        let is_full = |open: &Open| {
+            open.bytes.written_bytes() >= PARCEL_BYTES || open.sockets.len() >= SOCKETS_MAX
+        };
+        if self.open.as_ref().is_some_and(is_full) {
+            self.close();
         }
-        let mut clients = worker.clients.iter().peekable();
-        while clients.peek().is_some() {
-            let mut bytes = begin(version, CLIENTS, index);
-            let mut sockets = Vec::new();
-            for client in clients.by_ref() {
-                bytes.flag(true);
-                write_client(client, &mut bytes);
-                sockets.push(client.connection.socket.clone());
-                if bytes.written_bytes() >= PARCEL_BYTES || sockets.len() >= SOCKETS_MAX {
-                    break;
-                }
-            }
-            bytes.flag(false);
-            parcels.push(Parcel {
-                bytes: bytes.finish(),
-                sockets,
+    }
+
+    fn close(&mut self) {
+        if let Some(mut open) = self.open.take() {
+            open.bytes.flag(false);
+            self.full.push(Parcel {
+                bytes: open.bytes.finish(),
+                sockets: open.sockets,
             });
         }
     }
-    parcels
 }
 
-fn begin(version: Version, kind: u8, worker: u16) -> Writer {
-    let mut bytes = Writer::new(version);
+/// Packs the publications that were passed on.
+pub(super) fn pack_trail(passed: Trail, version: Version) -> Vec<Parcel> {
+    let parts = passed.split(PARCEL_BYTES).into_iter().map(|part| {
+        let mut bytes = begin(version, TRAIL, 0, 0);
+        part.export(&mut bytes);
+        Parcel {
+            bytes: bytes.finish(),
+            sockets: Vec::new(),
+        }
+    });
+    parts.collect()
+}
+
+fn begin(version: Version, kind: u8, worker: u16, capacity: usize) -> Writer {
+    let mut bytes = Writer::with_capacity(version, capacity);
     bytes.u8(kind);
     bytes.u16(worker);
     bytes
 }
 
-impl Departed<MovedClient> {
-    /// Adds a parcel that came from the other process.
-    ///
-    /// # Errors
-    /// It is invalid, or does not fit to the workers of this process.
-    pub(crate) fn add(&mut self, parcel: &[u8], sockets: Vec<OwnedFd>) -> Result<(), ParcelError> {
-        let (mut bytes, _) = Reader::new(parcel)?;
-        let kind = bytes.u8("kind of parcel")?;
-        let index = bytes.u16("worker")?;
-        let invalid = |field, value: u16| ImportError::Invalid {
-            field,
-            value: value.into(),
-        };
-        let found = sockets.len();
-        let mut sockets = sockets.into_iter();
-        let mut clients = 0;
-        match kind {
-            TRAIL => self.passed.join(Trail::import(&mut bytes)?),
-            CHANNELS | CLIENTS => {
-                let worker = self.workers.get_mut(usize::from(index));
-                let worker = worker.ok_or_else(|| invalid("worker", index))?;
-                while bytes.flag("another item")? {
-                    if kind == CHANNELS {
-                        worker.channels.push(read_channel(&mut bytes)?);
-                        continue;
-                    }
-                    clients += 1;
-                    let Some(socket) = sockets.next() else {
-                        break;
-                    };
-                    worker.clients.push(read_client(&mut bytes, socket)?);
-                }
+/// Returns the index of the worker that a parcel is for.
+///
+/// # Errors
+/// The parcel is invalid.
+pub(super) fn worker_of(parcel: &[u8]) -> Result<u16, ImportError> {
+    let (mut bytes, _) = Reader::new(parcel)?;
+    bytes.u8("kind of parcel")?;
+    bytes.u16("worker")
+}
+
+/// Unpacks a parcel that came from another process.
+///
+/// # Errors
+/// The parcel is invalid.
+pub(crate) fn unpack(parcel: &[u8], sockets: Vec<OwnedFd>) -> Result<Contents, ParcelError> {
+    let (mut bytes, _) = Reader::new(parcel)?;
+    let kind = bytes.u8("kind of parcel")?;
+    bytes.u16("worker")?;
+    let found = sockets.len();
+    let mut contents = Contents {
+        clients: Vec::with_capacity(found),
+        ..Contents::default()
+    };
+    let mut sockets = sockets.into_iter();
+    let mut clients = 0;
+    match kind {
+        TRAIL => contents.passed = Some(Trail::import(&mut bytes)?),
+        CHANNELS => {
+            while bytes.flag("another channel")? {
+                contents.channels.push(read_channel(&mut bytes)?);
             }
-            kind => return Err(invalid("kind of parcel", kind.into()).into()),
         }
-        if clients != found {
-            let sockets = found;
-            return Err(ParcelError::Sockets { clients, sockets });
+        CLIENTS => {
+            while bytes.flag("another client")? {
+                clients += 1;
+                let Some(socket) = sockets.next() else {
+                    break;
+                };
+                contents.clients.push(read_client(&mut bytes, socket)?);
+            }
         }
-        bytes.finish()?;
-        Ok(())
+        kind => {
+            let (field, value) = ("kind of parcel", kind.into());
+            return Err(ImportError::Invalid { field, value }.into());
+        }
     }
+    if clients != found {
+        let sockets = found;
+        return Err(ParcelError::Sockets { clients, sockets });
+    }
+    bytes.finish()?;
+    Ok(contents)
 }
 
 /// Writes the names of channels, in as many parts as it takes.
@@ -184,12 +251,6 @@ pub(crate) fn read_names(bytes: &[u8]) -> Result<Vec<ChannelName>, ImportError> 
     }
     bytes.finish()?;
     Ok(names)
-}
-
-/// Appends a client, without its socket.
-fn write_client(leaving: &LeavingClient, parcel: &mut Writer) {
-    parcel.bytes(&leaving.session);
-    parcel.bytes(&leaving.connection.state);
 }
 
 /// Reads a client, whose socket came with it.

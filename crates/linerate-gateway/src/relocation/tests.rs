@@ -18,11 +18,10 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
-use super::{Arrival, Departed, Departure, write};
+use super::{Arrival, Departure, parcel::write_names};
 use crate::{
     Gateway, Running,
     config::{Config, Loader},
-    transport::{LeavingClient, MovedClient},
 };
 
 /// Passes the events of a broker to several gateways.
@@ -94,46 +93,46 @@ impl Cluster {
 /// Begins to move all clients from one gateway to another, as two processes would do it.
 async fn begin(old: &Running, new: &Running) -> (Departure, Arrival) {
     let departure = Departure(old.relocation());
-    let arrival = Arrival::begin(new.relocation()).await;
+    let mut arrival = Arrival::begin(new.relocation()).await;
     departure.begin(arrival.mark().clone()).await;
-    let channels = departure.channels().await.unwrap();
-    arrival.subscribe(&channels).await.unwrap();
+    subscribe(&departure, &mut arrival).await;
     arrival.send_mark().await.unwrap();
     departure.settle().await.unwrap();
+    subscribe(&departure, &mut arrival).await;
     (departure, arrival)
+}
+
+async fn subscribe(departure: &Departure, arrival: &mut Arrival) {
+    let (_, channels) = departure.channels().await.unwrap();
+    for names in write_names(&channels) {
+        arrival.subscribe(&names).await.unwrap();
+    }
 }
 
 /// Moves all clients from one gateway to another.
 async fn relocate(old: &Running, new: &Running) -> usize {
-    let (departure, arrival) = begin(old, new).await;
-    let channels = departure.channels().await.unwrap();
-    arrival.subscribe(&channels).await.unwrap();
+    let (departure, mut arrival) = begin(old, new).await;
     let departed = departure.leave(Version::NEWEST).await.unwrap();
-    arrival.check().await.unwrap();
-    let departed = sent(departed);
+    for parcel in departed.parcels {
+        let sockets = parcel.sockets.iter();
+        let sockets = sockets.map(|socket| socket.try_clone().unwrap());
+        arrival.receive(parcel.bytes, sockets.collect()).unwrap();
+    }
+    arrival.complete().await.unwrap();
     departure.end().await;
-    arrival.finish(departed).await
+    let clients = arrival.finish().await;
+    departure.leave_presence();
+    clients
 }
 
 /// Moves all clients out of a gateway, and back, because the other process has failed.
 async fn fail_to_relocate(old: &Running, new: &Running) -> usize {
     let (departure, _arrival) = begin(old, new).await;
     let departed = departure.leave(Version::NEWEST).await.unwrap();
-    let count = departed.clients();
+    let count = departed.clients;
     drop(departed);
     departure.take_back().await;
     count
-}
-
-/// Returns what has departed after it was written and read.
-fn sent(mut departed: Departed<LeavingClient>) -> Departed<MovedClient> {
-    let mut arrived = Departed::empty(departed.workers.len());
-    for parcel in write(&mut departed, Version::NEWEST) {
-        let sockets = parcel.sockets.iter();
-        let sockets = sockets.map(|socket| socket.try_clone().unwrap());
-        arrived.add(&parcel.bytes, sockets.collect()).unwrap();
-    }
-    arrived
 }
 
 /// Returns the next message.

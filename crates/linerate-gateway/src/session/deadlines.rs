@@ -4,6 +4,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
+use super::portable::is_default;
 use crate::config::ClientOptions;
 
 /// If a deadline is noticed this much too late, the process was suspended, and the client's answer
@@ -41,10 +42,15 @@ pub(super) enum Due {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub(super) struct PortableDeadlines {
+    #[serde(skip_serializing_if = "is_default")]
     pub(super) connect: Option<Duration>,
+    #[serde(skip_serializing_if = "is_default")]
     pub(super) ping: Option<Duration>,
+    #[serde(skip_serializing_if = "is_default")]
     pub(super) pong: Option<Duration>,
+    #[serde(skip_serializing_if = "is_default")]
     pub(super) expiry: Option<Duration>,
+    #[serde(skip_serializing_if = "is_default")]
     pub(super) subscription_expiry: Option<Duration>,
 }
 

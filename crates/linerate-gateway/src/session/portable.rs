@@ -1,13 +1,18 @@
 //! Sessions in the form in which one process hands them to another.
 
 use std::{
+    fmt,
+    marker::PhantomData,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use bytes::Bytes;
 use linerate_hub::{ChannelName, ClientId, Conflate, JsonPointer, SlowPolicy, SubscriptionOptions};
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{SeqAccess, Visitor},
+};
 
 use super::{
     Context, FixedSession, Identity, Member, Session, Settings, Stage, Subscription,
@@ -23,28 +28,37 @@ use crate::{
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub(crate) struct PortableSession {
     /// `None` until the client has sent its connect command.
+    #[serde(default, skip_serializing_if = "is_default")]
     identity: Option<PortableIdentity>,
     /// Information about the tokens in the URL of a client that sends no commands.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     tokens: Vec<TokenId>,
     deadlines: PortableDeadlines,
+    #[serde(default, deserialize_with = "few", skip_serializing_if = "is_default")]
     subscriptions: Vec<PortableSubscription>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 struct PortableIdentity {
     user: String,
+    #[serde(default, skip_serializing_if = "is_default")]
     info: Option<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
     token: Option<TokenId>,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 struct PortableSubscription {
     channel: String,
+    #[serde(default, skip_serializing_if = "is_default")]
     expires_in: Option<Duration>,
+    #[serde(default, skip_serializing_if = "is_default")]
     ends_with_gap: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
     is_of_server: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
     token: Option<TokenId>,
+    #[serde(default, skip_serializing_if = "is_default")]
     info: Option<String>,
     delivery: PortableDelivery,
 }
@@ -52,17 +66,27 @@ struct PortableSubscription {
 /// How publications are delivered to a subscriber.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 struct PortableDelivery {
+    #[serde(default, skip_serializing_if = "is_default")]
     filter: Option<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
     tags: Option<TagsFilter>,
+    #[serde(default, skip_serializing_if = "is_default")]
     scope: Option<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
     batch_interval: Duration,
     batch_bytes_max: usize,
+    #[serde(default, skip_serializing_if = "is_default")]
     conflate: Option<PortableConflate>,
     slow: PortableSlowPolicy,
+    #[serde(default, skip_serializing_if = "is_default")]
     is_positioned: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
     is_sequenced: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
     presence: Option<ClientRecord>,
+    #[serde(default, skip_serializing_if = "is_default")]
     is_announced: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
     follows: bool,
 }
 
@@ -383,6 +407,37 @@ fn restored(conflate: &PortableConflate) -> Result<Conflate, String> {
             Conflate::LatestPerKey(JsonPointer::new(key).map_err(|error| error.to_string())?)
         }
     })
+}
+
+/// Reads a list that mostly has one element, without room for more.
+fn few<'de, D: Deserializer<'de>, T: Deserialize<'de>>(list: D) -> Result<Vec<T>, D::Error> {
+    struct Few<T>(PhantomData<T>);
+
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Few<T> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+            let mut all = Vec::new();
+            while let Some(one) = list.next_element()? {
+                if all.len() == all.capacity() {
+                    all.reserve_exact(all.len().max(1));
+                }
+                all.push(one);
+            }
+            Ok(all)
+        }
+    }
+
+    list.deserialize_seq(Few(PhantomData))
+}
+
+/// Returns whether a field is left out.
+pub(super) fn is_default<T: Default + PartialEq>(field: &T) -> bool {
+    *field == T::default()
 }
 
 fn left(now: Instant, at: Instant) -> Duration {

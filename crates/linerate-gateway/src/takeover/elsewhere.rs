@@ -66,7 +66,7 @@ impl Joining {
         match self.0 {}
     }
 
-    pub(crate) async fn finish(self: Box<Self>) {
+    pub(crate) async fn confirm(&mut self) {
         match self.0 {}
     }
 

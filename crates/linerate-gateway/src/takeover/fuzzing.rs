@@ -11,7 +11,7 @@ use super::{
     successor::{Successor, SuccessorEvent},
 };
 use crate::{
-    relocation::{Departed, read_names},
+    relocation::parcel::{read_names, unpack},
     server::EndpointKind,
 };
 
@@ -50,7 +50,7 @@ fn read_contents(message: &Message, sockets: usize) {
         Message::Parcel(parcel) => {
             let socket = || File::open("/dev/null").ok().map(OwnedFd::from);
             let sockets = (0..sockets).filter_map(|_| socket()).collect();
-            _ = Departed::empty(2).add(parcel, sockets);
+            _ = unpack(parcel, sockets);
         }
         _ => {}
     }
@@ -178,6 +178,7 @@ impl Processes {
 /// Returns the message that names no channels.
 fn channels() -> Message {
     Message::Channels {
+        clients: 3,
         is_last: true,
         names: Vec::new(),
     }

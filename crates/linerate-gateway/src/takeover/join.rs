@@ -23,9 +23,8 @@ use super::{
     successor::{Successor, SuccessorEvent},
 };
 use crate::{
-    relocation::{Arrival, Departed, ParcelError, Relocation, read_names},
+    relocation::{Arrival, Relocation},
     server::{Endpoint, EndpointKind},
-    transport::MovedClient,
 };
 
 /// How long the end of a process may follow the end of its connection.
@@ -44,9 +43,6 @@ pub(crate) struct Joining {
     wanted: Vec<(u16, EndpointKind)>,
     /// The socket for the next takeover. It replaces the old process's once this one serves.
     socket: Option<TakeoverSocket>,
-    /// The clients that come, and whether all of them have.
-    departed: Departed<MovedClient>,
-    has_all_clients: bool,
     is_alone: bool,
 }
 
@@ -91,8 +87,6 @@ impl Joining {
             watch,
             wanted: Vec::new(),
             socket: None,
-            departed: Departed::empty(0),
-            has_all_clients: false,
             is_alone: false,
         };
         match joining.next().await? {
@@ -187,15 +181,12 @@ impl Joining {
         &mut self,
         relocation: Relocation,
     ) -> Result<Continuation, TakeoverError> {
-        let arrival = Arrival::begin(relocation).await;
-        let comes = self.relocate(&arrival).await?;
-        let continuation = self.commit(comes.then_some(&arrival)).await?;
-        match self.take_clients() {
-            Some(departed) => {
-                let clients = arrival.finish(departed).await;
-                tracing::info!(clients, "takeover: clients continue in this process");
-            }
-            None => arrival.cancel().await,
+        let mut arrival = Arrival::begin(relocation).await;
+        let comes = self.relocate(&mut arrival).await?;
+        let continuation = self.commit(comes.then_some(&mut arrival)).await?;
+        let clients = arrival.finish().await;
+        if comes {
+            tracing::info!(clients, "takeover: clients continue in this process");
         }
         Ok(continuation)
     }
@@ -205,13 +196,11 @@ impl Joining {
     ///
     /// # Errors
     /// Fails if they cannot be continued. The old process continues to serve.
-    async fn relocate(&mut self, arrival: &Arrival) -> Result<bool, TakeoverError> {
+    async fn relocate(&mut self, arrival: &mut Arrival) -> Result<bool, TakeoverError> {
         if self.is_alone {
             return Ok(false);
         }
-        let workers = arrival.workers();
-        self.departed = Departed::empty(workers);
-        let workers = u16::try_from(workers).unwrap_or(u16::MAX);
+        let workers = u16::try_from(arrival.workers()).unwrap_or(u16::MAX);
         self.machine.relocate(workers, arrival.mark().to_vec());
         loop {
             match self.next().await? {
@@ -223,11 +212,17 @@ impl Joining {
                     );
                     return Ok(false);
                 }
-                Some((SuccessorEvent::Channels { is_last, names }, _)) => {
-                    let names = read_names(&names).map_err(ParcelError::from);
-                    let names = names.map_err(Fault::from)?;
+                Some((
+                    SuccessorEvent::Channels {
+                        clients,
+                        is_last,
+                        names,
+                    },
+                    _,
+                )) => {
                     arrival.subscribe(&names).await.map_err(Fault::from)?;
                     if is_last {
+                        arrival.warm_up(clients).await;
                         break;
                     }
                 }
@@ -243,7 +238,10 @@ impl Joining {
     ///
     /// # Errors
     /// Fails if the old process does not hand over. It continues to serve.
-    async fn commit(&mut self, arrival: Option<&Arrival>) -> Result<Continuation, TakeoverError> {
+    async fn commit(
+        &mut self,
+        mut arrival: Option<&mut Arrival>,
+    ) -> Result<Continuation, TakeoverError> {
         if self.is_alone {
             return Ok(Continuation::Alone);
         }
@@ -253,34 +251,24 @@ impl Joining {
                 None => return Ok(Continuation::Alone),
                 Some(event) => event,
             };
-            match (event, arrival) {
+            match (event, arrival.as_deref_mut()) {
                 (SuccessorEvent::Committed, _) => return Ok(Continuation::Together),
-                (SuccessorEvent::Channels { is_last, names }, Some(arrival)) => {
-                    let names = read_names(&names).map_err(ParcelError::from);
-                    let names = names.map_err(Fault::from)?;
+                (SuccessorEvent::Channels { is_last, names, .. }, Some(arrival)) => {
                     arrival.subscribe(&names).await.map_err(Fault::from)?;
                     if is_last {
                         self.machine.subscribed();
                     }
                 }
-                (SuccessorEvent::Parcel(parcel), Some(_)) => {
-                    let added = self.departed.add(&parcel, descriptors);
-                    added.map_err(Fault::from)?;
+                (SuccessorEvent::Parcel(parcel), Some(arrival)) => {
+                    arrival.receive(parcel, descriptors).map_err(Fault::from)?;
                 }
                 (SuccessorEvent::Moved, Some(arrival)) => {
-                    arrival.check().await.map_err(Fault::from)?;
-                    self.has_all_clients = true;
+                    arrival.complete().await.map_err(Fault::from)?;
                     self.machine.received();
                 }
                 _ => return Err(self.out_of_step()),
             }
         }
-    }
-
-    /// Returns the clients that have come, if all of them have.
-    fn take_clients(&mut self) -> Option<Departed<MovedClient>> {
-        let departed = std::mem::replace(&mut self.departed, Departed::empty(0));
-        self.has_all_clients.then_some(departed)
     }
 
     /// Returns the socket for the next takeover, in the place of the old process's.
@@ -299,8 +287,9 @@ impl Joining {
         }
     }
 
-    /// Reports that this process serves.
-    pub(crate) async fn finish(mut self: Box<Self>) {
+    /// Reports that this process serves. The old one removes its clients from the lists of who is
+    /// present when this is dropped.
+    pub(crate) async fn confirm(&mut self) {
         self.flush().await;
         match self.is_alone {
             false => tracing::info!(old = self.old.pid, "takeover: serving"),

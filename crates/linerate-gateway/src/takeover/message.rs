@@ -40,8 +40,12 @@ pub(super) enum Message {
     Relocate { workers: u16, mark: Vec<u8> },
     /// The clients of the old process stay there.
     Stay { reason: String },
-    /// The new process must subscribe to these channels.
-    Channels { is_last: bool, names: Vec<u8> },
+    /// The new process must subscribe to these channels, in which the clients are.
+    Channels {
+        clients: u32,
+        is_last: bool,
+        names: Vec<u8>,
+    },
     /// The new process is subscribed to all channels that were named.
     Subscribed,
     /// Clients, with their sockets in the descriptors, or something else that moves with them.
@@ -196,7 +200,12 @@ impl Message {
                 writer.u16(*workers);
                 writer.bytes(mark);
             }
-            Self::Channels { is_last, names } => {
+            Self::Channels {
+                clients,
+                is_last,
+                names,
+            } => {
+                writer.u32(*clients);
                 writer.flag(*is_last);
                 writer.bytes(names);
             }
@@ -258,6 +267,7 @@ impl Message {
                 reason: read_text(reader, "reason")?,
             },
             11 => Self::Channels {
+                clients: reader.u32("number of clients")?,
                 is_last: reader.flag("last channels")?,
                 names: reader.bytes("channels", PAYLOAD_BYTES_MAX)?.to_vec(),
             },
@@ -405,6 +415,7 @@ mod tests {
                 reason: "other workers".into(),
             },
             Message::Channels {
+                clients: 3,
                 is_last: true,
                 names: b"news".to_vec(),
             },

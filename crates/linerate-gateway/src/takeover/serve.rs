@@ -1,12 +1,14 @@
 //! The side of the old process, with its sockets.
 
 use std::{
+    collections::HashSet,
     os::fd::{AsFd, BorrowedFd},
     path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
 
+use linerate_hub::ChannelName;
 use linerate_proto::portable::Version;
 use tokio::{
     net::UnixStream,
@@ -27,13 +29,16 @@ use super::{
 use crate::{
     log_limiter::LogLimiter,
     metrics::TakeoverResult,
-    relocation::{Departure, Relocation, write, write_names},
+    relocation::{Departure, Relocation, write_names},
     server::{Endpoint, Stop, Stopped},
     session::SessionEnvironment,
 };
 
 /// Pause after a failed accept, for example because descriptors have run out.
 const REST: Duration = Duration::from_millis(100);
+
+/// How long the new process may take to store who is present, which it gives up before.
+const STORED_MAX: Duration = Duration::from_secs(15);
 
 /// What is logged when a takeover fails.
 const FAILED: &str = "takeover failed; this process continues to serve";
@@ -88,6 +93,10 @@ struct Handing<'a> {
     machine: Predecessor,
     peer: Peer,
     departure: Departure,
+    /// The channels that the other process knows.
+    channels: HashSet<ChannelName>,
+    /// When the clients were paused.
+    paused: Option<Instant>,
     /// The version of the states of clients, if they leave.
     relocation: Option<Version>,
     /// The version that both processes have.
@@ -119,9 +128,11 @@ impl Handover {
             };
             if let Some(handing) = self.attend(&identity, stream).await {
                 let Handing {
-                    link,
+                    mut link,
                     machine,
                     peer,
+                    departure,
+                    paused,
                     ..
                 } = handing;
                 // The other process serves now, so that nothing must keep these open.
@@ -138,9 +149,14 @@ impl Handover {
                     is_decided: false,
                 };
                 successor.send_replace(Some(taken_over));
-                confirm(link, machine, peer.pid).await;
+                confirm(&mut link, machine, peer.pid, paused).await;
+                // Takes time that clients would have waited if this came before.
+                departure.end().await;
                 taken_over.is_decided = true;
                 successor.send_replace(Some(taken_over));
+                // The new process ends the connection once it has stored who is present.
+                _ = timeout(STORED_MAX, link.receive()).await;
+                departure.leave_presence();
                 return;
             }
         }
@@ -171,6 +187,8 @@ impl Handover {
             link,
             peer,
             departure: Departure(self.relocation.clone()),
+            channels: HashSet::new(),
+            paused: None,
             relocation: None,
             version: None,
         };
@@ -184,7 +202,6 @@ impl Handover {
         };
         match handed_over {
             Ok(()) => {
-                handing.departure.end().await;
                 metrics.count_takeover(TakeoverResult::Succeeded);
                 Some(handing)
             }
@@ -293,13 +310,18 @@ impl Handing<'_> {
         }
     }
 
-    /// Tells the other process what to subscribe to.
-    async fn send_channels(&self) -> Result<(), Fault> {
-        let channels = self.departure.channels().await?;
+    /// Tells the other process what to subscribe to, in addition to what it knows.
+    async fn send_channels(&mut self) -> Result<(), Fault> {
+        let (clients, mut channels) = self.departure.channels().await?;
+        channels.retain(|channel| self.channels.insert(channel.clone()));
         let mut parts = write_names(&channels).into_iter().peekable();
         while let Some(names) = parts.next() {
             let is_last = parts.peek().is_none();
-            let message = Message::Channels { is_last, names };
+            let message = Message::Channels {
+                clients,
+                is_last,
+                names,
+            };
             self.send(&message, &[]).await?;
         }
         Ok(())
@@ -307,14 +329,14 @@ impl Handing<'_> {
 
     /// Sends the clients, and waits until the other process could continue them.
     async fn send_clients(&mut self, version: Version) -> Result<(), Fault> {
-        let departure = &self.departure;
-        departure.settle().await?;
+        self.paused = Some(Instant::now());
+        self.departure.settle().await?;
         self.send_channels().await?;
         self.machine.wait_for(Step::Subscribed);
         receive(&mut self.link, &mut self.machine).await?;
-        let mut departed = departure.leave(version).await?;
-        let clients = departed.clients();
-        for parcel in write(&mut departed, version) {
+        let departed = self.departure.leave(version).await?;
+        let clients = departed.clients;
+        for parcel in departed.parcels {
             let sockets: Vec<_> = parcel.sockets.iter().map(|it| it.as_fd()).collect();
             self.send(&Message::Parcel(parcel.bytes), &sockets).await?;
         }
@@ -394,9 +416,11 @@ async fn receive(link: &mut Link, machine: &mut Predecessor) -> Result<Predecess
 }
 
 /// Waits for the confirmation of the process that has taken over, for the log.
-async fn confirm(mut link: Link, mut machine: Predecessor, new: u32) {
-    match receive(&mut link, &mut machine).await {
-        Ok(_) => tracing::info!(new, "takeover: the new process serves"),
+async fn confirm(link: &mut Link, mut machine: Predecessor, new: u32, paused: Option<Instant>) {
+    let confirmed = receive(link, &mut machine).await;
+    let paused = paused.map(|since| since.elapsed().as_secs_f64());
+    match confirmed {
+        Ok(_) => tracing::info!(new, paused_s = paused, "takeover: the new process serves"),
         Err(fault) => tracing::error!(
             new,
             reason = with_causes(&fault),

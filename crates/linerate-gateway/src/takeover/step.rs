@@ -2,14 +2,10 @@
 
 use std::{fmt, io, time::Duration};
 
-use linerate_broker::BrokerError;
 use thiserror::Error;
 
 use super::{frame::PROTOCOL, link::LinkError, message::Message};
-use crate::{
-    node::intake::IntakeError,
-    relocation::{DepartureError, ParcelError},
-};
+use crate::relocation::{ArrivalError, DepartureError};
 
 /// A step of the protocol: the message that a side waits for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -102,15 +98,9 @@ pub(crate) enum Fault {
     /// Clients cannot leave.
     #[error("clients cannot be handed over")]
     Departure(#[from] DepartureError),
-    /// Clients cannot be continued, because of the broker.
+    /// Clients cannot be continued.
     #[error("clients cannot be continued")]
-    Broker(#[from] BrokerError),
-    /// Clients cannot be continued, because of what has arrived.
-    #[error("clients cannot be continued")]
-    Intake(#[from] IntakeError),
-    /// What was sent with the clients is invalid.
-    #[error("clients cannot be continued")]
-    Parcel(#[from] ParcelError),
+    Arrival(#[from] ArrivalError),
     /// The connection failed or was closed.
     #[error("connection to the other process failed while waiting for `{step}`")]
     Link {

@@ -39,7 +39,11 @@ pub(super) enum SuccessorEvent {
     Listeners(u16),
     /// Subscribe to channels. After the last of them, call [`prepared`](Successor::prepared) or
     /// [`subscribed`](Successor::subscribed).
-    Channels { is_last: bool, names: Vec<u8> },
+    Channels {
+        clients: u32,
+        is_last: bool,
+        names: Vec<u8>,
+    },
     /// The clients stay in the old process. Call [`prepared`](Successor::prepared).
     Stay(String),
     /// Keep what comes with the clients.
@@ -84,18 +88,38 @@ impl Successor {
                 check_descriptors(&message, descriptors, 0)?;
                 match (step, message) {
                     (Step::Welcome, Message::Welcome(welcome)) => self.welcomed(welcome),
-                    (Step::Channels, Message::Channels { is_last, names }) => {
+                    (
+                        Step::Channels,
+                        Message::Channels {
+                            clients,
+                            is_last,
+                            names,
+                        },
+                    ) => {
                         self.is_busy = is_last;
                         self.has_clients = true;
-                        Ok(SuccessorEvent::Channels { is_last, names })
+                        Ok(SuccessorEvent::Channels {
+                            clients,
+                            is_last,
+                            names,
+                        })
                     }
                     (Step::Channels, Message::Stay { reason }) if !self.has_clients => {
                         self.is_busy = true;
                         Ok(SuccessorEvent::Stay(reason))
                     }
-                    (Step::Commit, Message::Channels { is_last, names }) if self.has_clients => {
-                        Ok(SuccessorEvent::Channels { is_last, names })
-                    }
+                    (
+                        Step::Commit,
+                        Message::Channels {
+                            clients,
+                            is_last,
+                            names,
+                        },
+                    ) if self.has_clients => Ok(SuccessorEvent::Channels {
+                        clients,
+                        is_last,
+                        names,
+                    }),
                     (Step::Commit, Message::Moved) if self.has_clients => Ok(SuccessorEvent::Moved),
                     (Step::Commit, Message::Commit) => {
                         self.is_busy = true;

@@ -36,7 +36,7 @@ use alarm::Alarm;
 #[cfg(unix)]
 pub(crate) use moved::MovedConnection;
 #[cfg(unix)]
-pub(crate) use moving::{LeavingClient, MovedClient, SESSION_BYTES_MAX};
+pub(crate) use moving::{MovedClient, SESSION_BYTES_MAX};
 #[cfg(unix)]
 use moving::{Pace, Suspended};
 pub(super) use session::Running;
@@ -126,9 +126,10 @@ impl LocalClients {
         let readable = Readable::new(&self.table.borrow().reactor)?;
         loop {
             let time = self.turn()?;
+            let is_serving = self.is_serving();
             let something = async {
                 tokio::select! {
-                    ready = readable.wait() => ready,
+                    ready = readable.wait(), if is_serving => ready,
                     () = self.alarm.wait() => Ok(()),
                 }
             };
@@ -150,10 +151,12 @@ impl LocalClients {
 
     /// Handles everything that has happened. Returns how long to wait for more.
     fn turn(&self) -> io::Result<Option<Duration>> {
-        self.table.borrow_mut().reactor.turn()?;
         #[cfg(unix)]
         if self.pace.get() == Pace::Suspended {
             return Ok(None);
+        }
+        if self.is_serving() {
+            self.table.borrow_mut().reactor.turn()?;
         }
         while let Some(event) = self.next_event() {
             self.handle_event(event);
@@ -170,8 +173,21 @@ impl LocalClients {
         let mut table = self.table.borrow_mut();
         table.count_memory();
         self.counters.add_traffic(&table.take_traffic());
-        let times = [table.reactor.poll_timeout(), self.time_to_deadline()];
+        let of_reactor = table.reactor.poll_timeout();
+        let of_reactor = of_reactor.filter(|_| self.is_serving());
+        let times = [of_reactor, self.time_to_deadline()];
         Ok(times.into_iter().flatten().min())
+    }
+
+    /// Returns whether clients are read from. Otherwise, the reactor is not turned.
+    #[cfg(unix)]
+    fn is_serving(&self) -> bool {
+        self.pace.get() == Pace::Serving
+    }
+
+    #[cfg(not(unix))]
+    const fn is_serving(&self) -> bool {
+        true
     }
 
     fn next_event(&self) -> Option<LocalEvent> {

@@ -33,10 +33,12 @@ impl PortableClient {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub(super) struct PortableConnection {
     client: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     user: String,
     protocol: String,
     transport: String,
     peer: Option<IpAddr>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     agent: String,
     /// The time since 1970 when the connection was opened.
     since: Duration,

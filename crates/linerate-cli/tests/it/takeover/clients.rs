@@ -67,6 +67,24 @@ impl Follower {
         Self { ws, kind, last }
     }
 
+    /// Returns how many clients are in the channel.
+    async fn count_present(&mut self) -> u64 {
+        let command = r#"{"id":3,"presence_stats":{"channel":"demo:news"}}"#;
+        self.ws.send(command).await.unwrap();
+        loop {
+            let message = timeout(PATIENCE, self.ws.recv()).await.expect("in time");
+            let message = message.unwrap().expect("the connection continues");
+            let lines = message.as_bytes().split(|byte| *byte == b'\n');
+            let mut answers = lines.filter_map(|line| {
+                let line: Value = serde_json::from_slice(line).unwrap();
+                line["presence_stats"]["num_clients"].as_u64()
+            });
+            if let Some(count) = answers.next_back() {
+                return count;
+            }
+        }
+    }
+
     /// Reads until this number.
     async fn follow(mut self, until: Arc<AtomicU64>) {
         while self
@@ -129,6 +147,20 @@ fn publish(redis: u16, is_over: Arc<AtomicBool>) -> JoinHandle<u64> {
     })
 }
 
+/// Replaces the running server. Returns the log of the old one.
+async fn take_turns(deploys: &Deploys, running: &mut Server, more: &[&str]) -> String {
+    let flags = deploys.flags(&[more, &["--takeover"]].concat());
+    let started = spawn_blocking(move || {
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        Server::start_logging(&flags)
+    });
+    let new = timeout(PATIENCE, started).await.unwrap().unwrap();
+    let old = std::mem::replace(running, new);
+    let (status, log) = ended(old).await;
+    assert!(status.success(), "{log}");
+    log
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn during_ten_takeovers_no_client_notices_anything() {
     let Some(redis) = RedisServer::start() else {
@@ -151,15 +183,7 @@ async fn during_ten_takeovers_no_client_notices_anything() {
     let publisher = publish(redis.port(), is_over.clone());
     for _ in 0..10 {
         sleep(Duration::from_millis(200)).await;
-        let flags = deploys.flags(&[&more[..], &["--takeover"]].concat());
-        let started = spawn_blocking(move || {
-            let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-            Server::start_logging(&flags)
-        });
-        let new = timeout(PATIENCE, started).await.unwrap().unwrap();
-        let old = std::mem::replace(&mut running, new);
-        let (status, log) = ended(old).await;
-        assert!(status.success(), "{log}");
+        let log = take_turns(&deploys, &mut running, &more).await;
         assert!(log.contains("takeover: clients are on the way"), "{log}");
         assert!(log.contains("clients=18"), "{log}");
     }
@@ -171,5 +195,42 @@ async fn during_ten_takeovers_no_client_notices_anything() {
     for follower in followers {
         follower.await.expect("nothing is missing or repeated");
     }
+    running.stop_and_read_log();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn during_takeovers_everybody_stays_present() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let broker = format!("redis://127.0.0.1:{}", redis.port());
+    let deploys = Deploys::new();
+    let more = ["--broker", &broker];
+    let mut running = deploys.start(&more);
+    let mut present = Vec::new();
+    for _ in 0..40 {
+        present.push(Follower::open(running.address, Kind::Native, false).await);
+    }
+    let mut watcher = Follower::open(running.address, Kind::Centrifuge, false).await;
+    let is_over = Arc::new(AtomicBool::new(false));
+    let watching = tokio::spawn({
+        let is_over = is_over.clone();
+        async move {
+            let mut answers = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                assert_eq!(watcher.count_present().await, 41, "after {answers} answers");
+                answers += 1;
+                sleep(Duration::from_millis(2)).await;
+            }
+            answers
+        }
+    });
+    for _ in 0..5 {
+        sleep(Duration::from_millis(100)).await;
+        take_turns(&deploys, &mut running, &more).await;
+    }
+    is_over.store(true, Ordering::Relaxed);
+    let answers = timeout(PATIENCE, watching).await.unwrap().unwrap();
+    assert!(answers > 100, "{answers} answers");
     running.stop_and_read_log();
 }

@@ -95,6 +95,7 @@ impl Pair {
 
     fn tell_old(&mut self, message: Message) -> Vec<(Message, usize)> {
         let channels = Message::Channels {
+            clients: 3,
             is_last: true,
             names: Vec::new(),
         };

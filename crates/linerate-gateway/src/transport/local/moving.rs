@@ -26,7 +26,7 @@ pub(super) enum Pace {
     Serving,
     /// Nothing is read from clients, so that their sessions come to rest.
     Settling,
-    /// Clients are on the way to another process, and nothing happens here.
+    /// Clients are on the way between processes, and nothing happens here.
     Suspended,
 }
 
@@ -38,14 +38,6 @@ pub(super) struct Suspended {
     connection: MovedConnection,
 }
 
-/// A client on its way to another process.
-#[derive(Debug)]
-pub(crate) struct LeavingClient {
-    /// The [`PortableClient`](super::super::portable::PortableClient), as JSON.
-    pub(crate) session: Vec<u8>,
-    pub(crate) connection: MovedConnection,
-}
-
 /// A client that came from another process.
 #[derive(Debug)]
 pub(crate) struct MovedClient {
@@ -54,10 +46,14 @@ pub(crate) struct MovedClient {
 }
 
 impl LocalClients {
+    /// Returns the number of clients.
+    pub(crate) fn count(&self) -> usize {
+        self.sessions.borrow().keys().len()
+    }
+
     /// Stops reading from the clients, so that their sessions come to rest.
     pub(crate) fn settle(&self) {
         self.pace.set(Pace::Settling);
-        self.table.borrow_mut().set_settling(true);
     }
 
     /// Returns whether all sessions are at rest. Replies that wait for room no longer do.
@@ -76,21 +72,33 @@ impl LocalClients {
     }
 
     /// Takes the connections of all clients that are at rest out of the reactor, with everything
-    /// that the worker has for them. Before this, the worker must have absorbed what has arrived
-    /// from the broker, and nothing may arrive until [`take_back`](Self::take_back) or
+    /// that the worker has for them, and passes each to `pack`, with its [`PortableClient`] as
+    /// JSON. Before this, the worker must have absorbed what has arrived from the broker, and
+    /// nothing may arrive until [`take_back`](Self::take_back) or
     /// [`forget_moved`](Self::forget_moved) is called.
-    pub(crate) fn suspend(&self, version: Version) -> Vec<LeavingClient> {
+    ///
+    /// [`PortableClient`]: super::super::portable::PortableClient
+    pub(crate) fn suspend(&self, version: Version, mut pack: impl FnMut(&[u8], &MovedConnection)) {
         self.worker.release_all();
         let keys = self.sessions.borrow().keys();
-        let moved = keys
-            .into_iter()
-            .filter_map(|key| self.suspend_one(key, version));
-        let moved = moved.collect();
-        self.pace.set(Pace::Suspended);
-        moved
+        let mut session = Vec::new();
+        for key in keys {
+            session.clear();
+            if let Some(suspended) = self.suspend_one(key, version, &mut session) {
+                pack(&session, &suspended.connection);
+                self.suspended.borrow_mut().push(suspended);
+            }
+        }
+        self.pause();
     }
 
-    fn suspend_one(&self, key: usize, version: Version) -> Option<LeavingClient> {
+    /// Takes a connection out, and appends its session to `session`.
+    fn suspend_one(
+        &self,
+        key: usize,
+        version: Version,
+        session: &mut Vec<u8>,
+    ) -> Option<Suspended> {
         let client = self.sessions.borrow().get(key)?.client();
         if !self.table.borrow().is_movable(key) {
             return None;
@@ -102,7 +110,7 @@ impl LocalClients {
         }
         // Tells the session of gaps, which may end subscriptions.
         self.handle_changed(key);
-        let portable = {
+        {
             let sessions = self.sessions.borrow();
             let running = sessions.get(key)?;
             running.outlet().send_all_waiting();
@@ -111,25 +119,20 @@ impl LocalClients {
             }
             // Serializing to memory fails only for maps with keys that are not strings; there are
             // none.
-            serde_json::to_vec(&running.export(now())).unwrap_or_default()
-        };
+            serde_json::to_writer(&mut *session, &running.export(now())).ok()?;
+        }
         let unsent_bytes = self.table.borrow().status(key)?.backlog_bytes;
-        if portable.len() > SESSION_BYTES_MAX || unsent_bytes > 4 * UNSENT_BYTES_MAX {
+        if session.len() > SESSION_BYTES_MAX || unsent_bytes > 4 * UNSENT_BYTES_MAX {
             return None;
         }
         let exported = self.table.borrow_mut().export(key, version)?;
-        let connection = MovedConnection {
-            socket: Arc::new(exported.socket),
-            state: Bytes::copy_from_slice(&exported.state),
-        };
-        self.suspended.borrow_mut().push(Suspended {
+        Some(Suspended {
             key,
             client,
-            connection: connection.clone(),
-        });
-        Some(LeavingClient {
-            session: portable,
-            connection,
+            connection: MovedConnection {
+                socket: Arc::new(exported.socket),
+                state: Bytes::copy_from_slice(&exported.state),
+            },
         })
     }
 
@@ -173,9 +176,14 @@ impl LocalClients {
         self.serve_again();
     }
 
-    fn serve_again(&self) {
+    /// Serves no client until [`serve_again`](Self::serve_again) is called.
+    pub(crate) fn pause(&self) {
+        self.pace.set(Pace::Suspended);
+    }
+
+    /// Serves all clients.
+    pub(crate) fn serve_again(&self) {
         self.pace.set(Pace::Serving);
-        self.table.borrow_mut().set_settling(false);
         let keys = self.sessions.borrow().keys();
         for key in keys {
             self.wake(key);

@@ -36,8 +36,6 @@ pub(super) struct Table {
     config: Arc<Config>,
     /// How long messages that begin now may take to arrive.
     pub(super) message_timeout: Duration,
-    /// True while nothing is read from any client.
-    is_settling: bool,
     backlogs: Share,
     messages: Share,
     messages_sent: u64,
@@ -65,7 +63,6 @@ impl Table {
             changed: Vec::new(),
             config: Arc::default(),
             message_timeout: Duration::MAX,
-            is_settling: false,
             backlogs: accounts.backlogs.share(0),
             messages: accounts.messages.share(0),
             messages_sent: 0,
@@ -139,6 +136,7 @@ impl Table {
             self.links[key].compression = Some(Box::new(compression));
         }
         self.connect(key, id);
+        self.pause(id, self.links[key].is_paused);
         Ok(())
     }
 
@@ -193,20 +191,7 @@ impl Table {
             self.keys.resize(index + 1, usize::MAX);
         }
         self.keys[index] = key;
-        let link = &mut self.links[key];
-        link.connection = Some(id);
-        let is_reading = !self.is_settling && !link.is_paused;
-        self.pause(id, !is_reading);
-    }
-
-    /// Stops reading from all clients, or reads again from those that are read.
-    pub(super) fn set_settling(&mut self, is_settling: bool) {
-        self.is_settling = is_settling;
-        let links = self.links.iter().filter(|(_, link)| !link.is_paused);
-        let ids: Vec<_> = links.filter_map(|(_, link)| link.connection).collect();
-        for id in ids {
-            self.pause(id, is_settling);
-        }
+        self.links[key].connection = Some(id);
     }
 
     fn pause(&mut self, id: ConnectionId, is_paused: bool) {
@@ -280,9 +265,7 @@ impl Table {
             return;
         }
         link.is_paused = !is_reading;
-        if let Some(id) = link.connection
-            && !self.is_settling
-        {
+        if let Some(id) = link.connection {
             self.pause(id, !is_reading);
         }
     }
