@@ -85,17 +85,20 @@ impl Follower {
         }
     }
 
-    /// Reads until this number.
-    async fn follow(mut self, until: Arc<AtomicU64>) {
+    /// Reads until this number. Returns false if the connection ends before.
+    async fn follow(mut self, until: Arc<AtomicU64>) -> bool {
         while self
             .last
             .is_none_or(|last| last < until.load(Ordering::Relaxed))
         {
             let message = timeout(PATIENCE, self.ws.recv()).await.expect("in time");
-            let message = message.unwrap();
-            let message = message.unwrap_or_else(|| panic!("closed: {:?}", self.ws.closed()));
+            let Ok(Some(message)) = message else {
+                return false;
+            };
             if message.as_bytes() == b"{}" {
-                self.ws.send("{}").await.unwrap();
+                if self.ws.send("{}").await.is_err() {
+                    return false;
+                }
                 continue;
             }
             for number in numbers(self.kind, message.as_bytes()) {
@@ -105,6 +108,53 @@ impl Follower {
                 self.last = Some(number);
             }
         }
+        true
+    }
+}
+
+/// Clients of each kind, and what is published to them.
+pub(super) struct Crowd {
+    followers: Vec<JoinHandle<bool>>,
+    until: Arc<AtomicU64>,
+    is_over: Arc<AtomicBool>,
+    publisher: JoinHandle<u64>,
+}
+
+impl Crowd {
+    /// The number of clients.
+    pub(super) const CLIENTS: usize = 18;
+
+    pub(super) async fn gather(address: SocketAddr, redis: &RedisServer) -> Self {
+        let until = Arc::new(AtomicU64::new(u64::MAX));
+        let mut followers = Vec::new();
+        for number in 0..Self::CLIENTS {
+            let kind = [Kind::Raw, Kind::Native, Kind::Centrifuge][number % 3];
+            let follower = Follower::open(address, kind, number % 2 == 0).await;
+            followers.push(tokio::spawn(follower.follow(until.clone())));
+        }
+        let is_over = Arc::new(AtomicBool::new(false));
+        Self {
+            followers,
+            until,
+            publisher: publish(redis.port(), is_over.clone()),
+            is_over,
+        }
+    }
+
+    /// Stops publishing. Returns how many clients have stayed connected; they have received
+    /// everything once, and in order.
+    pub(super) async fn disperse(self, redis: &RedisServer) -> usize {
+        self.is_over.store(true, Ordering::Relaxed);
+        let last = self.publisher.await.unwrap();
+        self.until.store(last, Ordering::Relaxed);
+        // Wakes those that have all.
+        redis.cli(&["PUBLISH", "demo:news", &format!("\"{}\"", last + 1)]);
+        let mut connected = 0;
+        for follower in self.followers {
+            let is_connected = follower.await.expect("nothing is missing or repeated");
+            connected += usize::from(is_connected);
+        }
+        connected
     }
 }
 
@@ -170,31 +220,14 @@ async fn during_ten_takeovers_no_client_notices_anything() {
     let deploys = Deploys::new();
     let more = ["--broker", &broker, "--set", "compression.enabled=true"];
     let mut running = deploys.start(&more);
-    let address = running.address;
-    let until = Arc::new(AtomicU64::new(u64::MAX));
-    let mut followers = Vec::new();
-    for kind in [Kind::Raw, Kind::Native, Kind::Centrifuge] {
-        for number in 0..6 {
-            let follower = Follower::open(address, kind, number % 2 == 0).await;
-            followers.push(tokio::spawn(follower.follow(until.clone())));
-        }
-    }
-    let is_over = Arc::new(AtomicBool::new(false));
-    let publisher = publish(redis.port(), is_over.clone());
+    let crowd = Crowd::gather(running.address, &redis).await;
     for _ in 0..10 {
         sleep(Duration::from_millis(200)).await;
         let log = take_turns(&deploys, &mut running, &more).await;
         assert!(log.contains("takeover: clients are on the way"), "{log}");
         assert!(log.contains("clients=18"), "{log}");
     }
-    is_over.store(true, Ordering::Relaxed);
-    let last = publisher.await.unwrap();
-    until.store(last, Ordering::Relaxed);
-    // Wakes those that have all.
-    redis.cli(&["PUBLISH", "demo:news", &format!("\"{}\"", last + 1)]);
-    for follower in followers {
-        follower.await.expect("nothing is missing or repeated");
-    }
+    assert_eq!(crowd.disperse(&redis).await, Crowd::CLIENTS);
     running.stop_and_read_log();
 }
 

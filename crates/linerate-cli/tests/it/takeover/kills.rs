@@ -7,13 +7,13 @@ use std::{
     time::Duration,
 };
 
-use linerate_testkit::Rng;
+use linerate_testkit::{Rng, server::RedisServer};
 use tokio::{
     task::spawn_blocking,
     time::{sleep, timeout},
 };
 
-use super::{Deploys, ask};
+use super::{Deploys, ask, clients::Crowd};
 use crate::support::PATIENCE;
 
 /// A server, and whether it has said that it serves; killed on drop.
@@ -71,13 +71,40 @@ fn free_address() -> SocketAddr {
     listener.local_addr().unwrap()
 }
 
+/// Servers at one address that take over from each other.
+struct Address {
+    deploys: Deploys,
+    address: SocketAddr,
+    more: Vec<String>,
+}
+
+impl Address {
+    /// Chooses an address for servers with further flags.
+    fn free(more: &[&str]) -> Self {
+        Self {
+            deploys: Deploys::new(),
+            address: free_address(),
+            more: more.iter().map(|flag| (*flag).to_owned()).collect(),
+        }
+    }
+
+    fn start(&self) -> Process {
+        let mut command = self.deploys.command(self.address);
+        Process::start(command.args(&self.more).arg("--takeover"))
+    }
+
+    async fn serve(&self) -> Process {
+        let mut process = self.start();
+        assert!(process.serves().await);
+        process
+    }
+}
+
 /// Returns times from the start of a process to beyond the end of a takeover.
-async fn delays(deploys: &Deploys, address: SocketAddr) -> Vec<Duration> {
-    let mut old = Process::start(&mut deploys.command(address));
-    assert!(old.serves().await);
+async fn delays(address: &Address) -> Vec<Duration> {
+    let _old = address.serve().await;
     let started = std::time::Instant::now();
-    let mut new = Process::start(deploys.command(address).arg("--takeover"));
-    assert!(new.serves().await);
+    let _new = address.serve().await;
     let whole = started.elapsed();
     let mut rng = Rng::new(19);
     let times = rng.bytes(8).into_iter();
@@ -89,12 +116,10 @@ async fn delays(deploys: &Deploys, address: SocketAddr) -> Vec<Duration> {
 
 #[tokio::test]
 async fn a_new_process_that_is_killed_leaves_the_old_one_or_a_restart_serving() {
-    let deploys = Deploys::new();
-    let address = free_address();
-    for delay in delays(&deploys, address).await {
-        let mut old = Process::start(deploys.command(address).arg("--takeover"));
-        assert!(old.serves().await);
-        let mut new = Process::start(deploys.command(address).arg("--takeover"));
+    let address = Address::free(&[]);
+    for delay in delays(&address).await {
+        let mut old = address.serve().await;
+        let mut new = address.start();
         sleep(delay).await;
         new.kill();
         if new.serves().await {
@@ -102,26 +127,65 @@ async fn a_new_process_that_is_killed_leaves_the_old_one_or_a_restart_serving() 
             old.ends().await;
         }
         // In either case, a restart succeeds on the same address, whatever the killed one has left.
-        let mut restarted = Process::start(deploys.command(address).arg("--takeover"));
+        let mut restarted = address.start();
         assert!(restarted.serves().await, "after {delay:?}");
         old.ends().await;
-        ask(address).await;
-        restarted.kill();
+        ask(address.address).await;
     }
 }
 
 #[tokio::test]
 async fn an_old_process_that_is_killed_leaves_the_new_one_serving() {
-    let deploys = Deploys::new();
-    let address = free_address();
-    for delay in delays(&deploys, address).await {
-        let mut old = Process::start(deploys.command(address).arg("--takeover"));
-        assert!(old.serves().await);
-        let mut new = Process::start(deploys.command(address).arg("--takeover"));
+    let address = Address::free(&[]);
+    for delay in delays(&address).await {
+        let mut old = address.serve().await;
+        let mut new = address.start();
         sleep(delay).await;
         old.kill();
         assert!(new.serves().await, "after {delay:?}");
-        ask(address).await;
+        ask(address.address).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_stay_with_the_old_process_or_end_with_the_new_one_that_is_killed() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let address = Address::free(&["--broker", &redis.url()]);
+    for delay in delays(&address).await {
+        let mut old = address.serve().await;
+        let crowd = Crowd::gather(address.address, &redis).await;
+        let mut new = address.start();
+        sleep(delay).await;
         new.kill();
+        sleep(Duration::from_millis(100)).await;
+        match crowd.disperse(&redis).await {
+            0 => old.ends().await,
+            connected => assert_eq!(connected, Crowd::CLIENTS, "after {delay:?}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_end_with_the_old_process_that_is_killed_or_stay_with_the_new_one() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let address = Address::free(&["--broker", &redis.url()]);
+    for delay in delays(&address).await {
+        let mut old = address.serve().await;
+        let crowd = Crowd::gather(address.address, &redis).await;
+        let mut new = address.start();
+        sleep(delay).await;
+        old.kill();
+        assert!(new.serves().await, "after {delay:?}");
+        sleep(Duration::from_millis(100)).await;
+        let connected = crowd.disperse(&redis).await;
+        assert!(
+            connected == 0 || connected == Crowd::CLIENTS,
+            "{connected} clients after {delay:?}"
+        );
+        ask(address.address).await;
     }
 }
