@@ -241,8 +241,8 @@ soak: interop-peers simulation ## the same with 15 million frames per library (F
 	$(INTEROP) --frames $(or $(FRAMES),15000000) --seconds $(or $(SECONDS_MAX),5400) $(if $(SEED),--seed $(SEED))
 
 .PHONY: simulation
-simulation: ## simulate nodes, brokers, networks and clients that fail, with SEEDS=100000 seeds (minutes)
-	LINERATE_SEEDS=$(or $(SEEDS),100000) scripts/matching-tests linerate-gateway without_being_told
+simulation: ## simulate nodes, brokers, networks and clients that fail, with SEEDS=100000 seeds from FIRST=0 on (ten minutes on two cores)
+	LINERATE_SEEDS=$(or $(SEEDS),100000) LINERATE_FIRST_SEED=$(or $(FIRST),0) scripts/matching-tests linerate-gateway without_being_told
 
 .PHONY: coverage
 coverage: ## measure which lines of linerate-proto and linerate-hub their tests cover

@@ -3,8 +3,8 @@
 //! The hub, the node, the sessions and the protocols are real; the network, the broker, the clients
 //! and the clock are simulated. A seed determines everything that happens. Each client records what
 //! it receives: every publication must arrive exactly once and in order, or the client must have
-//! been told that it missed some. `LINERATE_SEEDS=100000` runs more seeds; `LINERATE_SEED=7` runs a
-//! single one, which a failure prints.
+//! been told that it missed some. `LINERATE_SEEDS=100000` runs more seeds, from
+//! `LINERATE_FIRST_SEED` on; `LINERATE_SEED=7` runs a single one, which a failure prints.
 //!
 //! | module | contents |
 //! | --- | --- |
@@ -55,6 +55,9 @@ const FAILED: [u64; 10] = [73, 85, 1042, 2398, 2463, 3710, 4891, 5407, 5659, 614
 /// The number of failures after which no more seeds are run.
 const FAILURES_MAX: usize = 10;
 
+/// A long run says where it is each time it has come this far.
+const PROGRESS: u64 = 10_000;
+
 /// Channels of each kind. Rings are small, so that a client falls behind if it does not read for a
 /// while.
 const CONFIG: &str = r#"
@@ -101,7 +104,11 @@ fn variable(name: &str) -> Option<u64> {
 fn seeds() -> impl Iterator<Item = u64> + Send {
     let (failed, seeds) = match variable("LINERATE_SEED") {
         Some(seed) => (&[][..], seed..seed + 1),
-        None => (&FAILED[..], 0..variable("LINERATE_SEEDS").unwrap_or(SEEDS)),
+        None => {
+            let first = variable("LINERATE_FIRST_SEED").unwrap_or(0);
+            let count = variable("LINERATE_SEEDS").unwrap_or(SEEDS);
+            (&FAILED[..], first..first.saturating_add(count))
+        }
     };
     failed.iter().copied().chain(seeds)
 }
@@ -124,7 +131,7 @@ fn simulate_two_masters(seed: u64, environment: &Arc<SessionEnvironment>) -> See
 
 /// Runs all seeds on all cores, and returns what was seen. A seed that fails does not keep others
 /// from being run, so that a long run finds more than one.
-fn run_all(run: impl Fn(u64, &Arc<SessionEnvironment>) -> Seen + Sync) -> Seen {
+fn run_all(name: &str, run: impl Fn(u64, &Arc<SessionEnvironment>) -> Seen + Sync) -> Seen {
     let total = Mutex::new(Seen::default());
     let seeds = Mutex::new(seeds());
     let failed = Mutex::new(Vec::new());
@@ -137,6 +144,9 @@ fn run_all(run: impl Fn(u64, &Arc<SessionEnvironment>) -> Seen + Sync) -> Seen {
                     let Some(seed) = seeds.lock().next() else {
                         return;
                     };
+                    if seed % PROGRESS == 0 {
+                        println!("{name}: at seed {seed}");
+                    }
                     match catch_unwind(AssertUnwindSafe(|| run(seed, &environment))) {
                         Ok(seen) => *total.lock() += seen,
                         Err(_) => failed.lock().push(seed),
@@ -152,7 +162,7 @@ fn run_all(run: impl Fn(u64, &Arc<SessionEnvironment>) -> Seen + Sync) -> Seen {
 
 #[test]
 fn whatever_fails_nothing_is_lost_doubled_or_out_of_order_without_being_told() {
-    let seen = run_all(simulate);
+    let seen = run_all("whatever fails", simulate);
     println!("{seen:?}");
     let is_one = variable("LINERATE_SEED").is_some();
     assert!(
@@ -163,7 +173,7 @@ fn whatever_fails_nothing_is_lost_doubled_or_out_of_order_without_being_told() {
 
 #[test]
 fn clients_that_move_between_two_masters_see_nothing_twice_without_being_told() {
-    run_all(simulate_two_masters);
+    run_all("two masters", simulate_two_masters);
 }
 
 /// `docs/gateway/cost.md` is computed with these assumptions.
