@@ -4,7 +4,6 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use super::portable::is_default;
 use crate::config::ClientOptions;
 
 /// If a deadline is noticed this much too late, the process was suspended, and the client's answer
@@ -52,6 +51,11 @@ pub(super) struct PortableDeadlines {
     pub(super) expiry: Option<Duration>,
     #[serde(skip_serializing_if = "is_default")]
     pub(super) subscription_expiry: Option<Duration>,
+}
+
+/// Returns whether a field is left out when it is written.
+pub(super) fn is_default<T: Default + PartialEq>(field: &T) -> bool {
+    *field == T::default()
 }
 
 impl Deadlines {

@@ -16,7 +16,8 @@ use serde::{
 
 use super::{
     Context, FixedSession, Identity, Member, Session, Settings, Stage, Subscription,
-    deadlines::PortableDeadlines, scope, tags,
+    deadlines::{PortableDeadlines, is_default},
+    scope, tags,
 };
 use crate::{
     auth::TokenId,
@@ -433,11 +434,6 @@ fn few<'de, D: Deserializer<'de>, T: Deserialize<'de>>(list: D) -> Result<Vec<T>
     }
 
     list.deserialize_seq(Few(PhantomData))
-}
-
-/// Returns whether a field is left out.
-pub(super) fn is_default<T: Default + PartialEq>(field: &T) -> bool {
-    *field == T::default()
 }
 
 fn left(now: Instant, at: Instant) -> Duration {
