@@ -101,7 +101,7 @@ impl Pair {
 }
 
 /// Starts NATS with JetStream; `None` if it is not installed.
-fn start_nats() -> Option<ServerProcess> {
+pub(crate) fn start_nats() -> Option<ServerProcess> {
     let port = free_port();
     ServerProcess::start("nats-server", port, |folder| {
         let store = format!("--store_dir={}", folder.display());

@@ -1,7 +1,8 @@
-//! Clients of a server with Redis move to the process that takes over, and miss nothing.
+//! Clients of a server with Redis or NATS move to the process that takes over, and miss nothing.
 
 use std::{
     net::SocketAddr,
+    ops::RangeInclusive,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -20,7 +21,10 @@ use tokio::{
 };
 
 use super::{Deploys, ended};
-use crate::support::{PATIENCE, Server};
+use crate::{
+    brokers::start_nats,
+    support::{PATIENCE, Server},
+};
 
 /// How a client speaks to the server.
 #[derive(Clone, Copy, Debug)]
@@ -115,16 +119,22 @@ impl Follower {
 /// Clients of each kind, and what is published to them.
 pub(super) struct Crowd {
     followers: Vec<JoinHandle<bool>>,
-    until: Arc<AtomicU64>,
     is_over: Arc<AtomicBool>,
-    publisher: JoinHandle<u64>,
+    publisher: JoinHandle<()>,
+}
+
+/// The port of a server at which numbers are published, without knowledge of linerate.
+#[derive(Clone, Copy)]
+pub(super) enum Source {
+    Nats(u16),
+    Redis(u16),
 }
 
 impl Crowd {
     /// The number of clients.
     pub(super) const CLIENTS: usize = 18;
 
-    pub(super) async fn gather(address: SocketAddr, redis: &RedisServer) -> Self {
+    pub(super) async fn gather(address: SocketAddr, source: Source) -> Self {
         let until = Arc::new(AtomicU64::new(u64::MAX));
         let mut followers = Vec::new();
         for number in 0..Self::CLIENTS {
@@ -135,20 +145,16 @@ impl Crowd {
         let is_over = Arc::new(AtomicBool::new(false));
         Self {
             followers,
-            until,
-            publisher: publish(redis.port(), is_over.clone()),
+            publisher: tokio::spawn(source.publish(is_over.clone(), until)),
             is_over,
         }
     }
 
     /// Stops publishing. Returns how many clients have stayed connected; they have received
     /// everything once, and in order.
-    pub(super) async fn disperse(self, redis: &RedisServer) -> usize {
+    pub(super) async fn disperse(self) -> usize {
         self.is_over.store(true, Ordering::Relaxed);
-        let last = self.publisher.await.unwrap();
-        self.until.store(last, Ordering::Relaxed);
-        // Wakes those that have all.
-        redis.cli(&["PUBLISH", "demo:news", &format!("\"{}\"", last + 1)]);
+        self.publisher.await.unwrap();
         let mut connected = 0;
         for follower in self.followers {
             let is_connected = follower.await.expect("nothing is missing or repeated");
@@ -174,27 +180,50 @@ fn numbers(kind: Kind, message: &[u8]) -> Vec<u64> {
     parts.filter_map(|part| part.parse().ok()).collect()
 }
 
-/// Publishes numbers with plain `PUBLISH`, about a thousand a second, until it is told to stop.
-/// Returns the last one.
-fn publish(redis: u16, is_over: Arc<AtomicBool>) -> JoinHandle<u64> {
-    tokio::spawn(async move {
-        let mut redis = TcpStream::connect(("127.0.0.1", redis)).await.unwrap();
+impl Source {
+    /// Returns what introduces a publisher, if anything.
+    const fn greeting(self) -> &'static str {
+        match self {
+            Self::Nats(_) => "CONNECT {\"verbose\":false}\r\n",
+            Self::Redis(_) => "",
+        }
+    }
+
+    /// Returns the commands that publish numbers. They are answered.
+    fn commands(self, numbers: RangeInclusive<u64>) -> String {
+        match self {
+            Self::Nats(_) => {
+                let publish = |number| format!("PUB demo:news 9\r\n\"{number}\"\r\n");
+                numbers.map(publish).collect::<String>() + "PING\r\n"
+            }
+            Self::Redis(_) => {
+                let publish = |number| format!("PUBLISH demo:news '\"{number}\"'\r\n");
+                numbers.map(publish).collect()
+            }
+        }
+    }
+
+    /// Publishes numbers, about a thousand a second, until it is told to stop. Stores the last one,
+    /// and publishes some more, so that everybody notices.
+    async fn publish(self, is_over: Arc<AtomicBool>, last: Arc<AtomicU64>) {
+        let (Self::Nats(port) | Self::Redis(port)) = self;
+        let mut server = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        server.write_all(self.greeting().as_bytes()).await.unwrap();
         let mut number = 1_000_000;
         let mut replies = [0; 4_096];
-        loop {
-            let mut commands = Vec::new();
-            for _ in 0..5 {
-                number += 1;
-                commands.extend(format!("PUBLISH demo:news '\"{number}\"'\r\n").into_bytes());
+        let mut is_last = false;
+        while !is_last {
+            is_last = is_over.load(Ordering::Relaxed);
+            if is_last {
+                last.store(number, Ordering::Relaxed);
             }
-            redis.write_all(&commands).await.unwrap();
-            assert!(redis.read(&mut replies).await.unwrap() > 0);
-            if is_over.load(Ordering::Relaxed) {
-                return number;
-            }
+            let commands = self.commands(number + 1..=number + 5);
+            number += 5;
+            server.write_all(commands.as_bytes()).await.unwrap();
+            assert!(server.read(&mut replies).await.unwrap() > 0);
             sleep(Duration::from_millis(5)).await;
         }
-    })
+    }
 }
 
 /// Replaces the running server. Returns the log of the old one.
@@ -211,24 +240,34 @@ async fn take_turns(deploys: &Deploys, running: &mut Server, more: &[&str]) -> S
     log
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn during_ten_takeovers_no_client_notices_anything() {
-    let Some(redis) = RedisServer::start() else {
-        return;
-    };
-    let broker = format!("redis://127.0.0.1:{}", redis.port());
+async fn no_client_notices_ten_takeovers(broker: &str, source: Source) {
     let deploys = Deploys::new();
-    let more = ["--broker", &broker, "--set", "compression.enabled=true"];
+    let more = ["--broker", broker, "--set", "compression.enabled=true"];
     let mut running = deploys.start(&more);
-    let crowd = Crowd::gather(running.address, &redis).await;
+    let crowd = Crowd::gather(running.address, source).await;
     for _ in 0..10 {
         sleep(Duration::from_millis(200)).await;
         let log = take_turns(&deploys, &mut running, &more).await;
         assert!(log.contains("takeover: clients are on the way"), "{log}");
         assert!(log.contains("clients=18"), "{log}");
     }
-    assert_eq!(crowd.disperse(&redis).await, Crowd::CLIENTS);
+    assert_eq!(crowd.disperse().await, Crowd::CLIENTS);
     running.stop_and_read_log();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_client_notices_ten_takeovers_with_redis() {
+    if let Some(redis) = RedisServer::start() {
+        no_client_notices_ten_takeovers(&redis.url(), Source::Redis(redis.port())).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_client_notices_ten_takeovers_with_nats() {
+    if let Some(nats) = start_nats() {
+        let broker = format!("nats://{}", nats.address());
+        no_client_notices_ten_takeovers(&broker, Source::Nats(nats.port())).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -13,7 +13,10 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{Deploys, ask, clients::Crowd};
+use super::{
+    Deploys, ask,
+    clients::{Crowd, Source},
+};
 use crate::support::PATIENCE;
 
 /// A server, and whether it has said that it serves; killed on drop.
@@ -155,12 +158,12 @@ async fn clients_stay_with_the_old_process_or_end_with_the_new_one_that_is_kille
     let address = Address::free(&["--broker", &redis.url()]);
     for delay in delays(&address).await {
         let mut old = address.serve().await;
-        let crowd = Crowd::gather(address.address, &redis).await;
+        let crowd = Crowd::gather(address.address, Source::Redis(redis.port())).await;
         let mut new = address.start();
         sleep(delay).await;
         new.kill();
         sleep(Duration::from_millis(100)).await;
-        match crowd.disperse(&redis).await {
+        match crowd.disperse().await {
             0 => old.ends().await,
             connected => assert_eq!(connected, Crowd::CLIENTS, "after {delay:?}"),
         }
@@ -175,13 +178,13 @@ async fn clients_end_with_the_old_process_that_is_killed_or_stay_with_the_new_on
     let address = Address::free(&["--broker", &redis.url()]);
     for delay in delays(&address).await {
         let mut old = address.serve().await;
-        let crowd = Crowd::gather(address.address, &redis).await;
+        let crowd = Crowd::gather(address.address, Source::Redis(redis.port())).await;
         let mut new = address.start();
         sleep(delay).await;
         old.kill();
         assert!(new.serves().await, "after {delay:?}");
         sleep(Duration::from_millis(100)).await;
-        let connected = crowd.disperse(&redis).await;
+        let connected = crowd.disperse().await;
         assert!(
             connected == 0 || connected == Crowd::CLIENTS,
             "{connected} clients after {delay:?}"
