@@ -275,7 +275,7 @@ async fn during_takeovers_everybody_stays_present() {
     let Some(redis) = RedisServer::start() else {
         return;
     };
-    let broker = format!("redis://127.0.0.1:{}", redis.port());
+    let broker = redis.url();
     let deploys = Deploys::new();
     let more = ["--broker", &broker];
     let mut running = deploys.start(&more);

@@ -101,6 +101,16 @@ impl Address {
         assert!(process.serves().await);
         process
     }
+
+    /// Begins a takeover of a server with clients. Returns the old process, the new one, and the
+    /// clients, after `delay`.
+    async fn move_crowd(&self, redis: &RedisServer, delay: Duration) -> (Process, Process, Crowd) {
+        let old = self.serve().await;
+        let crowd = Crowd::gather(self.address, Source::Redis(redis.port())).await;
+        let new = self.start();
+        sleep(delay).await;
+        (old, new, crowd)
+    }
 }
 
 /// Returns times from the start of a process to beyond the end of a takeover.
@@ -157,10 +167,7 @@ async fn clients_stay_with_the_old_process_or_end_with_the_new_one_that_is_kille
     };
     let address = Address::free(&["--broker", &redis.url()]);
     for delay in delays(&address).await {
-        let mut old = address.serve().await;
-        let crowd = Crowd::gather(address.address, Source::Redis(redis.port())).await;
-        let mut new = address.start();
-        sleep(delay).await;
+        let (mut old, mut new, crowd) = address.move_crowd(&redis, delay).await;
         new.kill();
         sleep(Duration::from_millis(100)).await;
         match crowd.disperse().await {
@@ -177,10 +184,7 @@ async fn clients_end_with_the_old_process_that_is_killed_or_stay_with_the_new_on
     };
     let address = Address::free(&["--broker", &redis.url()]);
     for delay in delays(&address).await {
-        let mut old = address.serve().await;
-        let crowd = Crowd::gather(address.address, Source::Redis(redis.port())).await;
-        let mut new = address.start();
-        sleep(delay).await;
+        let (mut old, mut new, crowd) = address.move_crowd(&redis, delay).await;
         old.kill();
         assert!(new.serves().await, "after {delay:?}");
         sleep(Duration::from_millis(100)).await;
