@@ -29,6 +29,15 @@ pub(crate) enum Readiness {
 }
 
 impl Client {
+    /// Adds a subscription. There is no spare capacity for a second one, because most clients have
+    /// one.
+    pub(crate) fn add(&mut self, subscription: u32) {
+        if self.subscriptions.is_empty() {
+            self.subscriptions.reserve_exact(1);
+        }
+        self.subscriptions.push(subscription);
+    }
+
     /// Adds a subscription to the end of the queue unless it is already queued.
     pub(crate) fn enqueue(&mut self, index: u32, subscriptions: &mut Arena<Subscription>) {
         if std::mem::replace(&mut subscriptions[index].is_queued, true) {

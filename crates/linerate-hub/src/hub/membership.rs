@@ -71,9 +71,7 @@ impl<B: Clone> Hub<B> {
         self.delivery
             .meters
             .joined(self.channels.groups[group].meter);
-        self.members.clients[client_index]
-            .subscriptions
-            .push(key.index);
+        self.members.clients[client_index].add(key.index);
         Ok(SubscriptionId(key))
     }
 
@@ -96,18 +94,25 @@ impl<B: Clone> Hub<B> {
         };
         let group = &self.channels.groups[subscription.group];
         let class = &self.channels.streams[group.channel].classes[group.class];
-        let seen = history.into_iter().filter(|found| class.sees(found));
-        arrival.replay.extend(seen);
+        let mut seen = history
+            .into_iter()
+            .filter(|found| class.sees(found))
+            .peekable();
+        if seen.peek().is_none() {
+            return;
+        }
+        let backlog = arrival.backlog.get_or_insert_default();
+        backlog.replay.extend(seen);
         if let Some(conflate) = &group.kind.conflate {
-            let count = arrival.replay.len() as u64;
+            let count = backlog.replay.len() as u64;
             let span = Span {
                 from: 0,
                 limit: count,
                 bytes_max: usize::MAX,
             };
-            let selection = conflate::select((0..).zip(&arrival.replay), span, conflate);
-            arrival.conflated += count - selection.publications.len() as u64;
-            arrival.replay = selection.publications.into();
+            let selection = conflate::select((0..).zip(&backlog.replay), span, conflate);
+            backlog.conflated += count - selection.publications.len() as u64;
+            backlog.replay = selection.publications.into();
         }
     }
 

@@ -46,41 +46,38 @@ pub enum Start {
 }
 
 /// What is delivered before the live publications of a subscription, and what is skipped.
+///
+/// Subscribers of a channel in which nothing is published keep it, so it is small.
 #[derive(Debug)]
 pub(crate) struct Arrival {
-    /// The number in the ring of the first publication after the subscription began.
-    pub(crate) joined: u64,
+    /// The number in the ring of the first publication after the subscription began, or of the next
+    /// one to check.
+    pub(crate) ring_number: u64,
     /// The newest position that was seen live before the subscription began.
     pub(crate) joined_after: Option<StreamPosition>,
+    /// The position that the subscriber already knows. Live publications up to it are skipped.
+    pub(crate) known: Option<StreamPosition>,
+    pub(crate) backlog: Option<Box<Backlog>>,
+}
+
+/// What a subscription gets before anything else.
+#[derive(Debug, Default)]
+pub(crate) struct Backlog {
     /// History that is still to be delivered.
     pub(crate) replay: VecDeque<Publication>,
     /// How many publications of the history were left out because newer ones replaced them.
     pub(crate) conflated: u64,
-    /// The live publications to skip because the subscriber already knows them.
-    pub(crate) skip: Option<Skip>,
-    /// A gap that is to be reported.
+    /// A gap that is to be reported after the history.
     pub(crate) gap: Option<Gap>,
 }
 
-/// Skips publications up to a position, which the subscriber already knows.
-#[derive(Debug)]
-pub(crate) struct Skip {
-    pub(crate) position: StreamPosition,
-    /// The number in the ring of the next publication to check.
-    pub(crate) ring_number: u64,
-    /// The newest position that was seen live before the subscription began.
-    pub(crate) joined_after: Option<StreamPosition>,
-}
-
 impl Arrival {
-    pub(crate) fn new(joined: u64, joined_after: Option<StreamPosition>) -> Self {
+    pub(crate) fn new(ring_number: u64, joined_after: Option<StreamPosition>) -> Self {
         Self {
-            joined,
+            ring_number,
             joined_after,
-            replay: VecDeque::new(),
-            conflated: 0,
-            skip: None,
-            gap: None,
+            known: None,
+            backlog: None,
         }
     }
 
@@ -88,15 +85,9 @@ impl Arrival {
     /// lost since the subscription was made.
     pub(crate) fn start(&mut self, start: Start, missed: u64) {
         match start {
-            Start::After(position) => {
-                self.skip = Some(Skip {
-                    position,
-                    ring_number: self.joined,
-                    joined_after: self.joined_after.take(),
-                });
-            }
+            Start::After(position) => self.known = Some(position),
             Start::Live if missed > 0 => {
-                self.gap = Some(Gap {
+                self.backlog.get_or_insert_default().gap = Some(Gap {
                     missed: Some(missed),
                     cause: GapCause::RingEvicted,
                 });
@@ -106,6 +97,18 @@ impl Arrival {
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        self.replay.is_empty() && self.skip.is_none() && self.gap.is_none()
+        let backlog = self.backlog.as_ref();
+        let is_delivered = |backlog: &Backlog| backlog.replay.is_empty() && backlog.gap.is_none();
+        self.known.is_none() && backlog.is_none_or(|backlog| is_delivered(backlog))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Arrival;
+
+    #[test]
+    fn a_subscriber_who_waits_for_the_first_publication_needs_little_memory() {
+        assert_eq!(size_of::<Arrival>(), 64);
     }
 }

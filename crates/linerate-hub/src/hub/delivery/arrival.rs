@@ -9,7 +9,7 @@ use crate::{
         block::Block,
         ring::{Ring, weight},
         stream::Stream,
-        subscription::{Skip, State},
+        subscription::{Arrival, State},
     },
 };
 
@@ -36,7 +36,12 @@ impl<B: Clone> Delivery<B> {
             return Some(self.give(source, now, index, block));
         }
         let arrival = source.members.subscriptions[index].arrival.as_mut()?;
-        let gap = arrival.gap.take().or_else(|| self.settle(source, index))?;
+        let gap = arrival
+            .backlog
+            .as_mut()
+            .and_then(|backlog| backlog.gap.take());
+        arrival.backlog.take_if(|backlog| backlog.replay.is_empty());
+        let gap = gap.or_else(|| self.settle(source, index))?;
         Some(self.tell(source, index, gap))
     }
 
@@ -47,7 +52,7 @@ impl<B: Clone> Delivery<B> {
         index: u32,
     ) -> Option<Block<B>> {
         let subscription = &mut source.members.subscriptions[index];
-        let arrival = subscription.arrival.as_mut()?;
+        let backlog = subscription.arrival.as_mut()?.backlog.as_mut()?;
         let group = &source.channels.groups[subscription.group];
         let mut bytes = 0;
         let fits = |publication: &&Publication| {
@@ -55,12 +60,12 @@ impl<B: Clone> Delivery<B> {
             bytes += weight(publication).max(1);
             is_first || bytes <= group.kind.batch_bytes_max
         };
-        let count = arrival.replay.iter().take_while(fits).count();
+        let count = backlog.replay.iter().take_while(fits).count();
         if count == 0 || subscription.state != State::Live {
             return None;
         }
-        let publications: Vec<Publication> = arrival.replay.drain(..count).collect();
-        let conflated = std::mem::take(&mut arrival.conflated);
+        let publications: Vec<Publication> = backlog.replay.drain(..count).collect();
+        let conflated = std::mem::take(&mut backlog.conflated);
         let stream = &source.channels.streams[group.channel];
         let channel = (stream.id, &stream.name);
         let encoding = group.kind.encoding;
@@ -81,13 +86,13 @@ impl<B: Clone> Delivery<B> {
     fn settle(&mut self, source: &mut Source<'_, B>, index: u32) -> Option<Gap> {
         let subscription = &mut source.members.subscriptions[index];
         let arrival = subscription.arrival.as_mut()?;
-        let skip = arrival.skip.as_mut()?;
+        let known = arrival.known.as_ref()?;
         let group = &source.channels.groups[subscription.group];
         let stream = &source.channels.streams[group.channel];
         let class = &stream.classes[group.class];
         let has_lost = class.base() > subscription.cursor;
-        let live_start = skip.live_start(stream, has_lost);
-        skip.ring_number = live_start.ring_number;
+        let live_start = arrival.live_start(known, stream, has_lost);
+        arrival.ring_number = live_start.ring_number;
         let is_covered = |ring_at, cause| {
             let is_of_stream = matches!(cause, GapCause::EpochChanged | GapCause::OffsetHole);
             ring_at <= live_start.ring_number && (live_start.is_found || is_of_stream)
@@ -101,7 +106,7 @@ impl<B: Clone> Delivery<B> {
         let cursor = class.number_from(live_start.ring_number);
         subscription.cursor = subscription.cursor.max(cursor);
         if live_start.is_found {
-            arrival.skip = None;
+            arrival.known = None;
         }
         if arrival.is_over() {
             subscription.arrival = None;
@@ -110,12 +115,11 @@ impl<B: Clone> Delivery<B> {
     }
 }
 
-impl Skip {
-    /// Finds the first publication after the position. `has_lost` is true if the ring has lost
-    /// matching publications that were not checked.
-    fn live_start(&self, stream: &Stream, has_lost: bool) -> LiveStart {
+impl Arrival {
+    /// Finds the first publication after the known position. `has_lost` is true if the ring has
+    /// lost matching publications that were not checked.
+    fn live_start(&self, known: &StreamPosition, stream: &Stream, has_lost: bool) -> LiveStart {
         let (ring, newest) = (&stream.ring, stream.position.as_ref());
-        let known = &self.position;
         let is_current = newest.is_some_and(|newest| newest.epoch == known.epoch);
         let mut ring_number = self.ring_number.max(ring.base());
         while let Some(publication) = ring.at(ring_number) {
@@ -129,8 +133,11 @@ impl Skip {
                     ring_number += 1;
                     continue;
                 }
-                Some(at) if has_lost => self.hole(at.offset, GapCause::RingEvicted),
-                Some(at) => self.hole(self.first_behind(at.offset, stream), GapCause::OffsetHole),
+                Some(at) if has_lost => hole(known, at.offset, GapCause::RingEvicted),
+                Some(at) => {
+                    let first = self.first_behind(known, at.offset, stream);
+                    hole(known, first, GapCause::OffsetHole)
+                }
             };
             return LiveStart {
                 ring_number,
@@ -148,11 +155,10 @@ impl Skip {
     /// Returns the offset at which the stream continues after the position, as far as it was seen
     /// live. No publication between that offset and `offset` matches, and holes between them are
     /// marked.
-    fn first_behind(&self, offset: u64, stream: &Stream) -> u64 {
+    fn first_behind(&self, known: &StreamPosition, offset: u64, stream: &Stream) -> u64 {
         if self.ring_number >= stream.ring.base() {
             return offset;
         }
-        let known = &self.position;
         let is_same = |position: &&StreamPosition| position.epoch == known.epoch;
         let after = self.joined_after.as_ref().filter(is_same);
         let after = after.map(|position| position.offset + 1);
@@ -161,14 +167,15 @@ impl Skip {
         first.map_or(offset, |first| first.clamp(known.offset + 1, offset))
     }
 
-    fn hole(&self, offset: u64, cause: GapCause) -> Option<Gap> {
-        let missed = Some(offset - self.position.offset - 1).filter(|missed| *missed > 0);
-        missed.map(|_| Gap { missed, cause })
-    }
-
     /// Returns a gap if the ring has lost publications that were not checked.
     fn evicted(&self, missed: Option<u64>, ring: &Ring) -> Option<Gap> {
         let cause = GapCause::RingEvicted;
         (self.ring_number < ring.base()).then_some(Gap { missed, cause })
     }
+}
+
+/// Returns the gap between a known position and the offset at which the stream continues.
+fn hole(known: &StreamPosition, offset: u64, cause: GapCause) -> Option<Gap> {
+    let missed = Some(offset - known.offset - 1).filter(|missed| *missed > 0);
+    missed.map(|_| Gap { missed, cause })
 }
