@@ -34,8 +34,8 @@ impl From<&ClientInfo> for InfoJson {
             RawValue::from_string(text.to_owned()).ok()
         };
         Self {
-            user: info.user.clone(),
-            client: info.client.clone(),
+            user: info.user.to_string(),
+            client: info.client.to_string(),
             connection: raw(&info.connection),
             channel: raw(&info.channel),
         }
@@ -46,8 +46,8 @@ impl From<InfoJson> for ClientInfo {
     fn from(info: InfoJson) -> Self {
         let bytes = |json: Box<RawValue>| Bytes::from(String::from(Box::<str>::from(json)));
         Self {
-            user: info.user,
-            client: info.client,
+            user: info.user.into(),
+            client: info.client.into(),
             connection: info.connection.map(bytes),
             channel: info.channel.map(bytes),
         }
@@ -76,8 +76,8 @@ mod tests {
     #[test]
     fn a_client_survives_the_round_trip() {
         let info = ClientInfo {
-            user: "a\"b".to_owned(),
-            client: "c".to_owned(),
+            user: "a\"b".into(),
+            client: "c".into(),
             connection: Some("{\"x\": [1, 2]}".into()),
             channel: None,
         };

@@ -2,6 +2,7 @@
 //!
 //! | module | responsibility |
 //! | --- | --- |
+//! | `activity` | commands that wait, and output
 //! | `budget` | limits the rate of commands |
 //! | `commands` | handles each command |
 //! | `deadlines` | pings, and the expiry of tokens |
@@ -19,6 +20,7 @@
 //!
 //! A session never blocks or awaits: a transport drives it.
 
+mod activity;
 mod budget;
 mod commands;
 mod deadlines;
@@ -36,14 +38,14 @@ mod scope;
 mod tags;
 mod work;
 
-use std::{collections::VecDeque, mem, sync::Arc, time::Instant};
+use std::{sync::Arc, time::Instant};
 
 use bytes::Bytes;
 use linerate_hub::{ChannelName, ClientId};
 
 use crate::auth::TokenId;
 use crate::channel_map::ChannelMap;
-use crate::node::Connection;
+use crate::node::{Connection, Worker};
 use crate::protocol::{
     codes::{ClientError, Disconnect, Unsubscribe},
     command::{Command, Request},
@@ -51,6 +53,7 @@ use crate::protocol::{
     dialect::Commands,
     reply::{Answer, Push, Reply, ServerMessage},
 };
+use activity::{Activity, Job, OpenCommand, Pending};
 use budget::{Budget, Verdict};
 use deadlines::{Deadlines, Due};
 pub(crate) use environment::{SessionEnvironment, Settings};
@@ -59,7 +62,6 @@ pub(crate) use gate::{Gate, Refusal};
 pub(crate) use identity::{Identity, Member};
 pub(crate) use outlet::{Event, SessionOutlet};
 pub(crate) use portable::{PortableSession, RestoreError};
-use work::SUBSCRIBES_AT_ONCE;
 pub(crate) use work::{Completion, Context, Work};
 
 /// Commands that may wait for earlier ones to complete. At this limit, the session reads no further
@@ -75,18 +77,15 @@ pub(crate) struct Session {
     context: Context,
     commands: &'static Commands,
     /// Identifies the session to `/emulation`; empty if commands and replies share one connection.
-    name: String,
+    name: Box<str>,
     stage: Stage,
-    waiting: VecDeque<Job>,
-    /// What each outstanding operation is for, in the order in which the operations were started.
-    pending: VecDeque<Pending>,
+    activity: Activity,
     subscriptions: ChannelMap<Subscription>,
     budget: Budget,
     deadlines: Deadlines,
     /// The part of the ping interval after which the first ping is sent.
     ping_part: f32,
-    output: Vec<ServerMessage>,
-    end: Option<Disconnect>,
+    end: Option<Box<Disconnect>>,
 }
 
 #[derive(Debug)]
@@ -99,64 +98,46 @@ enum Stage {
     Fresh,
 }
 
-/// A job that waits for its turn.
-#[derive(Debug)]
-enum Job {
-    /// A command, and when it arrived.
-    Command(Box<Command>, Instant),
-    /// A subscription that the application requests for the client.
-    Subscribe {
-        channel: ChannelName,
-        info: Option<Bytes>,
-    },
-}
-
-/// What an outstanding operation is for, with the channel if it is a subscription.
-#[derive(Clone, Debug)]
-enum Pending {
-    Command(OpenCommand, Option<ChannelName>),
-    /// A subscription that the server initiated.
-    Push(ChannelName),
-}
-
-impl Job {
-    fn is_subscribe(&self) -> bool {
-        match self {
-            Self::Command(command, _) => matches!(command.request, Request::Subscribe(_)),
-            Self::Subscribe { .. } => true,
-        }
-    }
-}
-
-impl Pending {
-    fn channel(&self) -> Option<&ChannelName> {
-        match self {
-            Self::Command(_, channel) => channel.as_ref(),
-            Self::Push(channel) => Some(channel),
-        }
-    }
-}
-
-/// A command that has not been answered yet.
-#[derive(Clone, Copy, Debug)]
-struct OpenCommand {
-    id: u32,
-    method: &'static str,
-    since: Instant,
-}
-
 /// The session's state for one subscription.
 #[derive(Clone, Debug)]
 pub(crate) struct Subscription {
-    /// When the subscription expires unless its token is refreshed.
-    expiry: Option<Instant>,
     ends_with_gap: bool,
     /// True if the server made the subscription; the client can then renew it only by reconnecting.
     is_of_server: bool,
-    /// Information about the token of the subscription, if there was one.
+    /// What the token says; `None` if there was none.
+    terms: Option<Box<Terms>>,
+}
+
+/// What the token of a subscription says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Terms {
+    /// When the subscription expires unless its token is refreshed.
+    expiry: Option<Instant>,
+    /// Information about the token.
     token: Option<TokenId>,
     /// The information about this client that other subscribers of the channel see.
     info: Option<Bytes>,
+}
+
+impl Terms {
+    /// Returns the terms, or `None` if there are none.
+    fn boxed(self) -> Option<Box<Self>> {
+        (self != Self::default()).then(|| Box::new(self))
+    }
+}
+
+impl Subscription {
+    fn expiry(&self) -> Option<Instant> {
+        self.terms.as_ref()?.expiry
+    }
+
+    fn token(&self) -> Option<&TokenId> {
+        self.terms.as_ref()?.token.as_ref()
+    }
+
+    fn info(&self) -> Option<&Bytes> {
+        self.terms.as_ref()?.info.as_ref()
+    }
 }
 
 impl Session {
@@ -165,7 +146,7 @@ impl Session {
     pub(crate) fn new(
         context: Context,
         commands: &'static Commands,
-        name: String,
+        name: &str,
         now: Instant,
         ping_part: f32,
     ) -> Self {
@@ -174,15 +155,13 @@ impl Session {
         context.outlet.hold();
         Self {
             commands,
-            name,
+            name: name.into(),
             stage: Stage::Fresh,
-            waiting: VecDeque::new(),
-            pending: VecDeque::new(),
+            activity: Activity::default(),
             subscriptions: ChannelMap::default(),
             budget: Budget::new(options.commands_per_second_max, now),
             deadlines: Deadlines::new(options, now),
             ping_part,
-            output: Vec::new(),
             end: None,
             context,
         }
@@ -204,7 +183,7 @@ impl Session {
     /// Handles the result of the oldest outstanding operation. The resulting output must be sent at
     /// once.
     pub(crate) fn handle_completion(&mut self, now: Instant, completion: Completion) {
-        let Some(pending) = self.pending.pop_front() else {
+        let Some(pending) = self.activity.complete() else {
             return;
         };
         self.finish(now, pending, completion);
@@ -216,11 +195,12 @@ impl Session {
             match due {
                 Due::Connect => self.end(Disconnect::STALE),
                 Due::Expiry => self.end(Disconnect::EXPIRED),
-                Due::Ping => self.output.push(ServerMessage::Ping),
+                Due::Ping => self.activity.say(ServerMessage::Ping),
                 Due::Pong => self.end(Disconnect::NO_PONG),
             }
         }
-        let is_over = |subscription: &Subscription| subscription.expiry.is_some_and(|at| at <= now);
+        let is_over =
+            |subscription: &Subscription| subscription.expiry().is_some_and(|at| at <= now);
         let over = self.subscriptions.iter();
         let over = over.filter(|(_, subscription)| is_over(subscription));
         let over: Vec<ChannelName> = over.map(|(channel, _)| channel.clone()).collect();
@@ -233,8 +213,8 @@ impl Session {
     /// results to [`handle_completion`](Self::handle_completion) in the order in which
     /// this method returned the operations.
     pub(crate) fn poll_work(&mut self, now: Instant) -> Option<Work> {
-        while self.may_begin() {
-            let (pending, work) = match self.waiting.pop_front()? {
+        while self.end.is_none() {
+            let (pending, work) = match self.activity.next()? {
                 Job::Command(command, since) => {
                     let asked = OpenCommand {
                         id: command.id,
@@ -253,7 +233,7 @@ impl Session {
                 }
             };
             if let Some(work) = work {
-                self.pending.push_back(pending);
+                self.activity.begin(pending);
                 return Some(work);
             }
         }
@@ -262,7 +242,7 @@ impl Session {
 
     /// Removes and returns the pending output.
     pub(crate) fn take_output(&mut self) -> Vec<ServerMessage> {
-        mem::take(&mut self.output)
+        self.activity.take_output()
     }
 
     /// Ends the session. Only the first call has an effect.
@@ -270,25 +250,25 @@ impl Session {
         if self.end.is_none() {
             let metrics = self.context.gate.shared.metrics();
             metrics.count_disconnect(disconnect.code.into());
-            self.end = Some(disconnect);
+            self.end = Some(Box::new(disconnect));
         }
     }
 
     /// Returns the reason why the session has ended, or `None` while it is running.
-    pub(crate) const fn ended(&self) -> Option<&Disconnect> {
-        self.end.as_ref()
+    pub(crate) fn ended(&self) -> Option<&Disconnect> {
+        self.end.as_deref()
     }
 
     /// Returns when to call [`handle_timeout`](Self::handle_timeout).
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let subscriptions = self.subscriptions.values();
-        let expiries = subscriptions.filter_map(|subscription| subscription.expiry);
+        let expiries = subscriptions.filter_map(Subscription::expiry);
         expiries.chain(self.deadlines.next()).min()
     }
 
     /// Returns whether the session accepts another frame.
     pub(crate) fn wants_input(&self) -> bool {
-        self.waiting.len() < WAITING_MAX
+        self.activity.waiting_count() < WAITING_MAX
     }
 
     /// Returns the client's ID at the worker, once the client is connected.
@@ -299,27 +279,24 @@ impl Session {
         }
     }
 
+    /// Returns the worker of the client.
+    pub(crate) const fn worker(&self) -> &Arc<Worker> {
+        &self.context.gate.worker
+    }
+
+    /// Returns the encoding of commands and replies.
+    pub(crate) const fn commands(&self) -> &'static Commands {
+        self.commands
+    }
+
     /// Returns the description of the client.
     pub(crate) fn connection(&self) -> &Connection {
         &self.context.connection
     }
 
-    /// Returns whether the next job may begin. Several subscriptions are made concurrently; every
-    /// other job waits until all earlier ones have completed.
-    fn may_begin(&self) -> bool {
-        if self.end.is_some() {
-            return false;
-        }
-        let subscribes = self.pending.iter().all(|one| one.channel().is_some());
-        let next = self.waiting.front();
-        let is_subscribe = next.is_some_and(Job::is_subscribe);
-        let is_among = self.pending.len() < SUBSCRIBES_AT_ONCE && subscribes && is_subscribe;
-        self.pending.is_empty() || is_among
-    }
-
     /// Returns whether the client is subscribed to a channel, or is about to be.
     fn has(&self, channel: &ChannelName) -> bool {
-        let mut pending = self.pending.iter();
+        let mut pending = self.activity.pending();
         self.subscriptions.contains_key(channel)
             || pending.any(|one| one.channel() == Some(channel))
     }
@@ -327,7 +304,7 @@ impl Session {
     /// Returns the number of channels that the client is subscribed to, including pending
     /// subscriptions.
     fn channels(&self) -> usize {
-        self.subscriptions.len() + self.pending.iter().filter_map(Pending::channel).count()
+        self.subscriptions.len() + self.activity.pending().filter_map(Pending::channel).count()
     }
 
     fn take(&mut self, now: Instant, command: Command) {
@@ -336,7 +313,8 @@ impl Session {
             Verdict::Refused => self.refuse_excess(&command),
             Verdict::Granted if matches!(command.request, Request::Pong) => self.deadlines.pong(),
             Verdict::Granted => {
-                self.waiting.push_back(Job::Command(Box::new(command), now));
+                let job = Job::Command(Box::new(command), now);
+                self.activity.add(job);
             }
         }
     }
@@ -348,13 +326,14 @@ impl Session {
     }
 
     fn reply(&mut self, id: u32, result: Result<Answer, ClientError>) {
-        self.output.push(ServerMessage::Reply(Reply { id, result }));
+        let reply = Reply { id, result };
+        self.activity.say(ServerMessage::Reply(reply));
     }
 
     /// Ends a subscription, if it exists, and tells the client the reason.
     fn unsubscribe(&mut self, channel: &ChannelName, unsubscribe: Unsubscribe) {
         if self.leave(channel) {
-            self.output.push(ServerMessage::Push(Push::Unsubscribe {
+            self.activity.say(ServerMessage::Push(Push::Unsubscribe {
                 channel: channel.clone(),
                 unsubscribe,
             }));
@@ -364,7 +343,6 @@ impl Session {
     /// Ends a subscription. Returns `false` if there was none.
     fn leave(&mut self, channel: &ChannelName) -> bool {
         let was_there = self.subscriptions.remove(channel).is_some();
-        self.context.outlet.forget_channel_id(channel);
         if let Some(client) = self.client() {
             self.context.gate.worker.unsubscribe(client, channel);
         }

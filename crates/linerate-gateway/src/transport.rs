@@ -37,7 +37,7 @@ use linerate::{Counters, Options, handshake::Scheme};
 use linerate_budget::Account;
 
 use crate::{
-    node::{Connection, Worker},
+    node::{Connection, Worker, new_client},
     protocol::Dialect,
     server::{ConnectionGuard, Peer},
     session::{Gate, Refusal, SessionEnvironment, Settings},
@@ -121,12 +121,11 @@ impl Admitted {
     fn connection(&self, dialect: &Dialect) -> Arc<Connection> {
         let (protocol, transport) = dialect.name();
         Arc::new(Connection {
-            client: uuid::Uuid::new_v4().to_string(),
-            user: String::new(),
+            who: new_client(),
             protocol,
             transport,
             peer: self.peer.map(|peer| peer.address),
-            agent: self.agent.clone(),
+            agent: self.endpoints.worker.agent(&self.agent),
             since: SystemTime::now(),
         })
     }

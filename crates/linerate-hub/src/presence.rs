@@ -58,7 +58,7 @@ impl Presence {
     /// Adds a client, or replaces its information; returns whether it is new in the channel.
     pub fn join(&mut self, channel: ChannelName, info: Arc<ClientInfo>) -> bool {
         let members = self.channels.entry(channel).or_default();
-        *members.users.entry_ref(info.user.as_str()).or_default() += 1;
+        *members.users.entry_ref(&*info.user).or_default() += 1;
         match members.clients.replace(Member(info)) {
             Some(Member(before)) => {
                 members.forget_user(&before.user);
@@ -140,8 +140,8 @@ mod tests {
 
     fn info(user: &str, client: &str) -> Arc<ClientInfo> {
         Arc::new(ClientInfo {
-            user: user.to_owned(),
-            client: client.to_owned(),
+            user: user.into(),
+            client: client.into(),
             ..ClientInfo::default()
         })
     }

@@ -35,9 +35,9 @@ struct Inner {
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ClientInfo {
     /// The user ID; empty if anonymous.
-    pub user: String,
+    pub user: Arc<str>,
     /// The client ID of the connection, unique in the cluster.
-    pub client: String,
+    pub client: Arc<str>,
     /// Information about the connection from its token, as JSON.
     pub connection: Option<Bytes>,
     /// Information about the subscription from its token, as JSON.

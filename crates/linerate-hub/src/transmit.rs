@@ -24,6 +24,8 @@ pub enum Transmit<B = Bytes> {
         subscription: SubscriptionId,
         /// The channel.
         channel: ChannelName,
+        /// The number of the channel; see [`Batch::channel_id`](crate::Batch::channel_id).
+        channel_id: u32,
         /// The cause, and the number of missing publications if it is known.
         gap: Gap,
     },

@@ -190,8 +190,8 @@ fn encode_info(info: &ClientInfo) -> Value {
         text.map(|text| text.into_owned())
     };
     json!({
-        "user": info.user,
-        "client": info.client,
+        "user": &*info.user,
+        "client": &*info.client,
         "connection": text(&info.connection),
         "channel": text(&info.channel),
     })
@@ -200,8 +200,8 @@ fn encode_info(info: &ClientInfo) -> Value {
 fn decode_info(info: &Value) -> ClientInfo {
     let text = |name: &str| info[name].as_str().map(str::to_owned);
     ClientInfo {
-        user: text("user").unwrap_or_default(),
-        client: text("client").unwrap_or_default(),
+        user: text("user").unwrap_or_default().into(),
+        client: text("client").unwrap_or_default().into(),
         connection: text("connection").map(Bytes::from),
         channel: text("channel").map(Bytes::from),
     }
@@ -254,8 +254,8 @@ mod tests {
     fn publisher_and_tags_survive_the_round_trip() {
         let mut one = publish(b"\0\xff\r\n");
         one.info = Some(ClientInfo {
-            user: "zoë\r\n".to_owned(),
-            client: "c\"1".to_owned(),
+            user: "zoë\r\n".into(),
+            client: "c\"1".into(),
             connection: Some(Bytes::from_static(b"{\n\"a\": 1}")),
             channel: None,
         });

@@ -123,8 +123,8 @@ mod tests {
     #[test]
     fn meta_survives_the_round_trip() {
         let info = ClientInfo {
-            user: "a\"b".to_owned(),
-            client: "c".to_owned(),
+            user: "a\"b".into(),
+            client: "c".into(),
             connection: Some(Bytes::from_static(b"{\"x\": [1, 2]}")),
             channel: Some(Bytes::from_static(b"null")),
         };

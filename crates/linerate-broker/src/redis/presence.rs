@@ -147,9 +147,9 @@ impl RedisState {
             true => "set",
             false => "remove",
         });
-        call.arg(&info.client).arg(entry(&info.client, &name));
+        call.arg(&*info.client).arg(entry(&info.client, &name));
         if change.is_present {
-            call.arg(&info.user).arg(presence::encode(info));
+            call.arg(&*info.user).arg(presence::encode(info));
         }
         let call = async |mut connection| call.invoke_async::<bool>(&mut connection).await;
         match self.commands.run(call).await? {

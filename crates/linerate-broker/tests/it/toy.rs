@@ -339,7 +339,7 @@ impl Broker for Toy {
                 return Err(BrokerError::LeaseEnded);
             }
             for change in changes {
-                let key = (change.channel.clone(), change.info.client.clone());
+                let key = (change.channel.clone(), change.info.client.to_string());
                 let entry = (self.node.clone(), change.info.clone());
                 match change.is_present {
                     true => _ = state.present.insert(key, entry),

@@ -78,8 +78,8 @@ fn connections(shard: &Shard, asked: &ConnectionQuery) -> view::Connections {
     for (id, client) in &shard.clients {
         let connection = &client.connection;
         let channel = asked.channel.as_deref();
-        if is_asked_for(&asked.user, &connection.user)
-            && is_asked_for(&asked.client, &connection.client)
+        if is_asked_for(&asked.user, connection.user())
+            && is_asked_for(&asked.client, connection.client())
             && channel.is_none_or(|channel| client.channels.contains_key(channel))
         {
             let lag = shard.hub.lag(now, *id).unwrap_or_default();
@@ -109,12 +109,12 @@ fn connection(shard: &Shard, now: Instant, id: ClientId) -> Option<view::Connect
     let connection = &client.connection;
     let channels = client.channels.keys().take(CHANNELS_MAX);
     Some(view::Connection {
-        client: connection.client.clone(),
-        user: connection.user.clone(),
+        client: connection.client().to_owned(),
+        user: connection.user().to_owned(),
         protocol: connection.protocol.to_owned(),
         transport: connection.transport.to_owned(),
         peer: connection.peer.map(|peer| peer.to_string()),
-        agent: connection.agent.clone(),
+        agent: connection.agent.to_string(),
         connected_at_ms: milliseconds(connection.since),
         lag_ms: lag.oldest.map_or(0, |oldest| oldest.as_millis() as u64),
         pending_bytes: lag.bytes + client.outlet.pending_bytes() as u64,

@@ -26,7 +26,9 @@ use tokio::sync::{Notify, mpsc};
 use super::{AdminState, Administrator, bad_request, channel_name, milliseconds, query, view};
 use crate::{
     api::Refusal,
-    node::{Connection, Notice, Outlet, Recovery, StartPosition, Subscribe, Trail, Worker},
+    node::{
+        Connection, Notice, Outlet, Recovery, StartPosition, Subscribe, Trail, Worker, new_client,
+    },
     protocol::{Block, Transmit},
 };
 
@@ -161,12 +163,11 @@ impl Tail {
             over: Notify::new(),
         });
         let connection = Connection {
-            client: uuid::Uuid::new_v4().to_string(),
-            user: String::new(),
+            who: new_client(),
             protocol: "tail",
             transport: "admin",
             peer: None,
-            agent: "linerate admin".to_owned(),
+            agent: worker.agent("linerate admin"),
             since: SystemTime::now(),
         };
         let tail = Self {

@@ -154,7 +154,7 @@ async fn presence(node: &Arc<Node>, request: request::Channel) -> Answer {
     let channel = present(node, &request.channel)?;
     let people = node.all_nodes.presence(&channel).await?;
     let people = people.iter();
-    let presence = people.map(|info| (info.client.clone(), ClientReply::from(info)));
+    let presence = people.map(|info| (info.client.to_string(), ClientReply::from(info)));
     Ok(Outcome::Presence {
         presence: presence.collect(),
     })

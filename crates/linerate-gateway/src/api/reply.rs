@@ -274,8 +274,8 @@ impl From<&Publication> for PublicationReply {
 impl From<&ClientInfo> for ClientReply {
     fn from(info: &ClientInfo) -> Self {
         Self {
-            user: info.user.clone(),
-            client: info.client.clone(),
+            user: info.user.to_string(),
+            client: info.client.to_string(),
             conn_info: info.connection.as_deref().and_then(json),
             chan_info: info.channel.as_deref().and_then(json),
         }

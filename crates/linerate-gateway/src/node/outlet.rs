@@ -1,6 +1,6 @@
 //! The interface of the node to a connection.
 
-use std::{fmt, net::IpAddr, time::SystemTime};
+use std::{fmt, net::IpAddr, sync::Arc, time::SystemTime};
 
 use linerate_hub::{ChannelName, ClientInfo};
 
@@ -91,10 +91,8 @@ pub(crate) enum Notice {
 /// A description of a connected client, for the server API and the admin page.
 #[derive(Clone, Debug)]
 pub(crate) struct Connection {
-    /// The ID of the client, unique in the cluster.
-    pub client: String,
-    /// The user; empty if anonymous.
-    pub user: String,
+    /// The client and its user.
+    pub who: Arc<ClientInfo>,
     /// The client protocol, such as `centrifuge-json`.
     pub protocol: &'static str,
     /// The transport, such as `websocket`.
@@ -102,13 +100,32 @@ pub(crate) struct Connection {
     /// The address of the client; if it connected through trusted proxies, the one that they
     /// report.
     pub peer: Option<IpAddr>,
-    /// The name of the client's software, as reported by the client.
-    pub agent: String,
+    /// The name of the client's software, as reported by the client; from
+    /// [`Worker::agent`](super::Worker::agent).
+    pub agent: Arc<str>,
     /// When the connection was opened.
     pub since: SystemTime,
 }
 
+/// Returns a new client without a user.
+pub(crate) fn new_client() -> Arc<ClientInfo> {
+    Arc::new(ClientInfo {
+        client: uuid::Uuid::new_v4().to_string().into(),
+        ..ClientInfo::default()
+    })
+}
+
 impl Connection {
+    /// Returns the ID of the client, unique in the cluster.
+    pub(crate) fn client(&self) -> &str {
+        &self.who.client
+    }
+
+    /// Returns the user; empty if anonymous.
+    pub(crate) fn user(&self) -> &str {
+        &self.who.user
+    }
+
     /// Returns the protocol and transport of the client.
     pub(crate) const fn dialect(&self) -> DialectName {
         (self.protocol, self.transport)

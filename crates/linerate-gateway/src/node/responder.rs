@@ -82,7 +82,7 @@ impl Shard {
                 return 0;
             };
             let connection = &client.connection;
-            if !whom.matches(&connection.user, &connection.client) {
+            if !whom.matches(connection.user(), connection.client()) {
                 continue;
             }
             let notices = ask.notices(client.channels.keys());

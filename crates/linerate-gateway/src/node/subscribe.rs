@@ -191,12 +191,17 @@ impl Worker {
                 .subscriptions
                 .share(footprint(channel, None)),
         };
-        known.channels.insert(channel.clone(), member);
+        // All subscribers of the channel share its name.
+        let name = match shard.channels.get_key_value(channel) {
+            Some((name, _)) => name.clone(),
+            None => {
+                shard.channels.insert(channel.clone(), Default::default());
+                self.node.dispatcher.routes.add(channel, self.index);
+                channel.clone()
+            }
+        };
+        known.channels.insert(name, member);
         self.node.counts.subscribed();
-        if !shard.channels.contains_key(channel) {
-            shard.channels.insert(channel.clone(), Default::default());
-            self.node.dispatcher.routes.add(channel, self.index);
-        }
         Ok(subscription)
     }
 

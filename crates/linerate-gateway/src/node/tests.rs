@@ -269,7 +269,7 @@ impl Broker for Seat {
             }
             let mut present = self.bus.present.lock();
             for change in changes {
-                let key = (change.channel.clone(), change.info.client.clone());
+                let key = (change.channel.clone(), change.info.client.to_string());
                 let entry = (self.node.clone(), change.info.clone());
                 match change.is_present {
                     true => _ = present.insert(key, entry),
@@ -510,12 +510,15 @@ impl Memo {
 pub(crate) fn connect(worker: &Worker, user: &str, client: &str) -> (ClientId, Arc<Memo>) {
     let memo = Arc::new(Memo::default());
     let connection = Connection {
-        client: client.to_owned(),
-        user: user.to_owned(),
+        who: Arc::new(ClientInfo {
+            user: user.into(),
+            client: client.into(),
+            ..ClientInfo::default()
+        }),
         protocol: "lines",
         transport: "memory",
         peer: None,
-        agent: String::new(),
+        agent: "".into(),
         since: SystemTime::now(),
     };
     (worker.connect(connection, memo.clone()), memo)
@@ -541,8 +544,8 @@ pub(crate) fn subscription(name: &str) -> Subscribe {
 pub(crate) fn present(name: &str, user: &str, client: &str) -> Subscribe {
     Subscribe {
         presence: Some(Arc::new(ClientInfo {
-            user: user.to_owned(),
-            client: client.to_owned(),
+            user: user.into(),
+            client: client.into(),
             connection: None,
             channel: None,
         })),

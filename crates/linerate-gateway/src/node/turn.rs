@@ -78,7 +78,7 @@ impl Worker {
         let (concerned, changes) = revocations.concerned_since(*seen);
         let clients = &self.shard().clients;
         let meant = clients.values();
-        for client in meant.filter(|client| concerned.has(&client.connection.user)) {
+        for client in meant.filter(|client| concerned.has(client.connection.user())) {
             client.outlet.notify(Notice::Revoked);
         }
         *seen = changes;

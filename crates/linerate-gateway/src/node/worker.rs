@@ -15,6 +15,7 @@ use super::{
     inbox::Inbox,
     outlet::{Connection, Notice, Outlet},
     shard::{Client, Shard},
+    shared_texts::SharedTexts,
     subscription::Delivery,
 };
 use crate::{channel_map::ChannelMap, protocol::codes::Disconnect};
@@ -30,6 +31,7 @@ pub(crate) struct Worker {
     /// True while the worker waits for something to do.
     pub(super) is_idle: AtomicBool,
     accounts: Accounts,
+    agents: Mutex<SharedTexts>,
     shard: Mutex<Shard>,
 }
 
@@ -48,6 +50,7 @@ impl Worker {
             index,
             is_idle: AtomicBool::new(false),
             accounts,
+            agents: Mutex::default(),
             shard: Mutex::new(Shard::new(index, hub)),
         }
     }
@@ -78,7 +81,7 @@ impl Worker {
         };
         let connection = &client.connection;
         let counts = &self.node.counts;
-        counts.client_came(&connection.user, connection.dialect());
+        counts.client_came(connection.user(), connection.dialect());
         if shard.turns_away {
             client
                 .outlet
@@ -110,7 +113,7 @@ impl Worker {
         }
         drop(shard);
         let (counts, connection) = (&self.node.counts, &gone.connection);
-        counts.client_left(&connection.user, connection.dialect());
+        counts.client_left(connection.user(), connection.dialect());
         counts.unsubscribed(gone.channels.len());
         for (channel, member) in gone.channels {
             self.node.presence.left(channel, member);
@@ -178,6 +181,26 @@ impl Worker {
     pub(crate) fn writable(&self, client: ClientId) {
         self.shard().hub.handle_writable(client);
         self.inbox.wake();
+    }
+
+    /// Returns the name of a client's software. Clients with the same software share it.
+    pub(crate) fn agent(&self, name: &str) -> Arc<str> {
+        self.agents.lock().share(name)
+    }
+
+    /// Returns the name of a channel as its subscribers on this worker share it.
+    pub(crate) fn shared_name(&self, channel: &ChannelName) -> ChannelName {
+        let shard = self.shard();
+        let known = shard.channels.get_key_value(channel);
+        known.map_or(channel, |(name, _)| name).clone()
+    }
+
+    /// Returns the channels that a client is subscribed to.
+    pub(crate) fn channels_of(&self, client: ClientId) -> Vec<ChannelName> {
+        let shard = self.shard();
+        let known = shard.clients.get(&client);
+        let channels = known.into_iter().flat_map(|client| client.channels.keys());
+        channels.cloned().collect()
     }
 
     /// Returns the memory accounts for this worker's clients.

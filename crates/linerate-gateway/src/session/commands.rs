@@ -64,7 +64,7 @@ impl Session {
         match step {
             Ok(Step::Wait(work)) => return (channel, Some(work)),
             // Queue the error so that it follows the answers to earlier commands.
-            Err(Refusal::Error(error)) if !self.pending.is_empty() => {
+            Err(Refusal::Error(error)) if self.activity.pending().next().is_some() => {
                 let refused = std::future::ready(Completion::Answered(Err(error)));
                 return (None, Some(Box::pin(refused)));
             }
@@ -105,7 +105,7 @@ impl Session {
                 let subscribed =
                     standing.map(|standing| self.subscribed(&channel, standing, is_of_server));
                 if let (Pending::Push(_), Ok(subscribed)) = (&pending, &subscribed) {
-                    self.output.push(ServerMessage::Push(Push::Subscribe {
+                    self.activity.say(ServerMessage::Push(Push::Subscribe {
                         channel,
                         subscribed: subscribed.clone(),
                     }));
@@ -141,7 +141,7 @@ impl Session {
         self.stage = Stage::Connecting;
         if !connect.name.is_empty() {
             let connection = Arc::make_mut(&mut self.context.connection);
-            connection.agent = agent(&connect);
+            connection.agent = self.context.gate.worker.agent(&agent(&connect));
         }
         let context = self.context.clone();
         wait(async move { Completion::Connected(context.connect(connect).await) })
@@ -170,7 +170,7 @@ impl Session {
             Request::Refresh { token } => wait(async move {
                 let claims = context.gate.authenticate(&token).await;
                 Completion::Refreshed(match claims {
-                    Ok(Some(claims)) if claims.user == identity.user => Ok(claims),
+                    Ok(Some(claims)) if claims.user == identity.user() => Ok(claims),
                     Ok(_) => Err(Refusal::Disconnect(Disconnect::INVALID_TOKEN)),
                     Err(refusal) => Err(refusal),
                 })
@@ -240,10 +240,10 @@ impl Session {
             return Err(ClientError::BAD_REQUEST.with_message(message.into()).into());
         }
         let known = self.subscriptions.get(&channel);
-        let info = identity.to_info(known.and_then(|known| known.info.clone()));
+        let info = identity.to_info(known.and_then(|known| known.info().cloned()));
         let publish = Publish {
             payload: data,
-            info: Some(info),
+            info: Some(Arc::unwrap_or_clone(info)),
             tags: Vec::new(),
             idempotency_key: None,
             options: options.stream(),
@@ -311,12 +311,12 @@ impl Session {
         let settings = self.context.gate.shared.settings_full();
         let options = &settings.config.client;
         let mut connected = Connected {
-            client: identity.client.clone(),
+            client: identity.who.client.to_string(),
             version: VERSION.into(),
             ttl: identity.ttl,
             ping_interval: Some(options.ping_interval),
             wants_pong: true,
-            session: self.name.clone(),
+            session: self.name.to_string(),
             node: self.context.gate.worker.node().status.id().into(),
             ..Connected::default()
         };
@@ -345,7 +345,8 @@ impl Session {
             is_of_server,
             ..subscription
         };
-        self.subscriptions.insert(channel.clone(), subscription);
+        let name = self.context.gate.worker.shared_name(channel);
+        self.subscriptions.insert(name, subscription);
         subscribed
     }
 
@@ -359,7 +360,7 @@ impl Session {
         let expiry = end_of(now, ttl, settings.config.client.refresh_grace);
         self.deadlines.set_expiry(expiry);
         Ok(Answer::Refresh(Refreshed {
-            client: identity.client.clone(),
+            client: identity.who.client.to_string(),
             version: VERSION.into(),
             ttl,
         }))
@@ -375,8 +376,9 @@ impl Session {
         let ttl = claims.expires_at.map(until);
         if let Some(subscription) = self.subscriptions.get_mut(channel) {
             let grace = settings.config.client.refresh_grace;
-            subscription.expiry = end_of(now, ttl, grace);
-            subscription.token.clone_from(&claims.token);
+            let terms = subscription.terms.get_or_insert_default();
+            terms.expiry = end_of(now, ttl, grace);
+            terms.token.clone_from(&claims.token);
         }
         Answer::SubRefresh { ttl }
     }

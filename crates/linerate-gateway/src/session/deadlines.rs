@@ -16,11 +16,13 @@ const GRACE: Duration = Duration::from_secs(2);
 /// The deadlines of a session.
 #[derive(Debug)]
 pub(super) struct Deadlines {
-    ping_interval: Duration,
-    pong_timeout: Duration,
-    connect: Option<Instant>,
+    /// In milliseconds, like the next one.
+    ping_interval: u32,
+    pong_timeout: u32,
+    /// When the client must have connected or, once it has, have answered the last ping.
+    answer: Option<Instant>,
+    /// `None` until the client has connected.
     ping: Option<Instant>,
-    pong: Option<Instant>,
     expiry: Option<Instant>,
 }
 
@@ -61,11 +63,10 @@ pub(super) fn is_default<T: Default + PartialEq>(field: &T) -> bool {
 impl Deadlines {
     pub(super) fn new(options: &ClientOptions, now: Instant) -> Self {
         Self {
-            ping_interval: options.ping_interval,
-            pong_timeout: options.pong_timeout,
-            connect: Some(now + options.connect_timeout),
+            ping_interval: milliseconds(options.ping_interval),
+            pong_timeout: milliseconds(options.pong_timeout),
+            answer: Some(now + options.connect_timeout),
             ping: None,
-            pong: None,
             expiry: None,
         }
     }
@@ -73,8 +74,9 @@ impl Deadlines {
     /// Marks the client as connected. The first ping is sent after `part` of the interval, clamped
     /// to 0.1 to 1, so that clients that connected together are not pinged together.
     pub(super) fn connected(&mut self, now: Instant, part: f32) {
-        self.connect = None;
-        self.ping = Some(now + self.ping_interval.mul_f32(part.clamp(0.1, 1.0)));
+        self.answer = None;
+        let interval = Duration::from_millis(self.ping_interval.into());
+        self.ping = Some(now + interval.mul_f32(part.clamp(0.1, 1.0)));
     }
 
     /// Sets when the session expires unless its token is refreshed.
@@ -84,22 +86,28 @@ impl Deadlines {
 
     /// Records the client's answer to a ping.
     pub(super) fn pong(&mut self) {
-        self.pong = None;
+        if self.ping.is_some() {
+            self.answer = None;
+        }
     }
 
     /// Returns the next deadline.
     pub(super) fn next(&self) -> Option<Instant> {
-        let all = [self.connect, self.ping, self.pong, self.expiry];
+        let all = [self.answer, self.ping, self.expiry];
         all.into_iter().flatten().min()
     }
 
     /// Returns the time left until each deadline.
     pub(super) fn export(&self, now: Instant) -> PortableDeadlines {
         let left = |at: Option<Instant>| at.map(|at| at.saturating_duration_since(now));
+        let (connect, pong) = match self.ping {
+            None => (self.answer, None),
+            Some(_) => (None, self.answer),
+        };
         PortableDeadlines {
-            connect: left(self.connect),
+            connect: left(connect),
             ping: left(self.ping),
-            pong: left(self.pong),
+            pong: left(pong),
             expiry: left(self.expiry),
             subscription_expiry: None,
         }
@@ -108,36 +116,41 @@ impl Deadlines {
     /// Continues the deadlines of another process.
     pub(super) fn restore(&mut self, now: Instant, left: PortableDeadlines) {
         let at = |left: Option<Duration>| now.checked_add(left?);
-        self.connect = at(left.connect);
+        self.answer = at(left.connect.or(left.pong));
         self.ping = at(left.ping);
-        self.pong = at(left.pong);
         self.expiry = at(left.expiry);
     }
 
     /// Returns a deadline that has passed and clears it. A ping schedules the next one.
     pub(super) fn poll(&mut self, now: Instant) -> Option<Due> {
-        for answer in [&mut self.connect, &mut self.pong].into_iter().flatten() {
-            if now.saturating_duration_since(*answer) > LATE {
-                *answer = now + GRACE;
-            }
+        if let Some(answer) = &mut self.answer
+            && now.saturating_duration_since(*answer) > LATE
+        {
+            *answer = now + GRACE;
         }
         let is_due = |at: &mut Option<Instant>| at.take_if(|at| *at <= now).is_some();
-        if is_due(&mut self.connect) {
-            return Some(Due::Connect);
-        }
-        if is_due(&mut self.pong) {
-            return Some(Due::Pong);
+        if is_due(&mut self.answer) {
+            return Some(match self.ping {
+                None => Due::Connect,
+                Some(_) => Due::Pong,
+            });
         }
         if is_due(&mut self.expiry) {
             return Some(Due::Expiry);
         }
         if is_due(&mut self.ping) {
-            self.ping = Some(now + self.ping_interval);
-            self.pong.get_or_insert(now + self.pong_timeout);
+            let after = |milliseconds: u32| now + Duration::from_millis(milliseconds.into());
+            self.ping = Some(after(self.ping_interval));
+            self.answer.get_or_insert(after(self.pong_timeout));
             return Some(Due::Ping);
         }
         None
     }
+}
+
+/// Returns a duration in milliseconds, at most 49 days.
+fn milliseconds(duration: Duration) -> u32 {
+    u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)
 }
 
 /// Returns the time left until `seconds` since the Unix epoch; zero if that time has passed.

@@ -53,7 +53,7 @@ impl Session {
             } => self.refresh(now, expires, is_expired),
             Notice::Revoked => self.end_revoked(),
             Notice::Subscribe { channel, info } => {
-                self.waiting.push_back(Job::Subscribe { channel, info });
+                self.activity.add(Job::Subscribe { channel, info });
             }
             Notice::Unsubscribe { channel, why } => self.unsubscribe(&channel, why),
         }
@@ -99,14 +99,13 @@ impl Session {
         let Stage::Connected { identity, .. } = &self.stage else {
             return;
         };
-        let (gate, user) = (&self.context.gate, &identity.user);
-        let is_revoked =
-            |token: &Option<TokenId>| gate.check_revoked(user, token.as_ref()).is_err();
-        if is_revoked(&identity.token) {
+        let (gate, user) = (&self.context.gate, identity.user());
+        let is_revoked = |token: Option<&TokenId>| gate.check_revoked(user, token).is_err();
+        if is_revoked(identity.token.as_ref()) {
             return self.end(Disconnect::TOKEN_REVOKED);
         }
         let known = self.subscriptions.iter();
-        let revoked = known.filter(|(_, subscription)| is_revoked(&subscription.token));
+        let revoked = known.filter(|(_, subscription)| is_revoked(subscription.token()));
         let revoked: Vec<_> = revoked.map(|(channel, _)| channel.clone()).collect();
         for channel in revoked {
             self.unsubscribe(&channel, Unsubscribe::TOKEN_REVOKED);
@@ -114,7 +113,7 @@ impl Session {
     }
 
     fn push(&mut self, push: Push) {
-        self.output.push(ServerMessage::Push(push));
+        self.activity.say(ServerMessage::Push(push));
     }
 
     fn refresh(&mut self, now: Instant, expires: Option<SystemTime>, is_expired: bool) {

@@ -1,8 +1,8 @@
 //! Sessions whose subscriptions are part of the request URL, for clients that send no commands.
 
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
-use linerate_hub::{ChannelName, ClientId};
+use linerate_hub::{ChannelName, ClientId, ClientInfo};
 
 use super::{Context, Event, Gate, Identity, Member, Refusal, deadlines::until};
 use crate::{
@@ -33,10 +33,15 @@ pub(crate) struct AuthorizedRequest {
 pub(crate) struct FixedSession {
     pub(super) context: Context,
     pub(super) member: Member,
-    pub(super) user: String,
+    /// `None` for most clients.
+    pub(super) particulars: Option<Box<Particulars>>,
+}
+
+/// What few of these sessions have.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Particulars {
     /// Information about the tokens that opened the session.
     pub(super) tokens: Vec<TokenId>,
-    pub(super) channels: Vec<ChannelName>,
     pub(super) expiry: Option<Instant>,
     /// When the first subscription token expires. This ends the session, because the client cannot
     /// present a newer token.
@@ -53,7 +58,7 @@ impl FixedRequest {
     pub(crate) async fn grant(
         mut self,
         gate: &Gate,
-        client: &str,
+        client: &Arc<ClientInfo>,
     ) -> Result<AuthorizedRequest, Refusal> {
         let claims = gate.authenticate(&self.token).await?;
         let identity = Identity::new(client, claims.as_ref());
@@ -149,6 +154,13 @@ fn check_count(gate: &Gate, channels: usize) -> Result<(), ClientError> {
     Err(ClientError::LIMIT_EXCEEDED.with_message(message))
 }
 
+impl Particulars {
+    /// Returns the particulars, or `None` if there are none.
+    pub(super) fn boxed(self) -> Option<Box<Self>> {
+        (self != Self::default()).then(|| Box::new(self))
+    }
+}
+
 impl FixedSession {
     /// Subscribes the client. Data is held back until the outlet is released.
     ///
@@ -169,12 +181,11 @@ impl FixedSession {
             .cloned()
             .chain(claims)
             .collect();
-        let user = granted.identity.user.clone();
         // From here on, the worker reports revocations.
         for token in &tokens {
             context
                 .gate
-                .check_revoked(&user, Some(token))
+                .check_revoked(granted.identity.user(), Some(token))
                 .map_err(Refusal::of_connection)?;
         }
         let is_after = |(channel, wanted, _): &FixedSubscription| {
@@ -185,25 +196,24 @@ impl FixedSession {
         let standings =
             context.subscribe_all(&granted.identity, member.id(), granted.subscriptions);
         let standings = standings.await?;
-        let mut channels = Vec::with_capacity(standings.len());
         let mut unrecovered = Vec::new();
         for (channel, standing) in standings {
             let recovery = standing.subscribed.recovery;
             let is_recovered = recovery.map_or(!after.contains(&channel), |one| one.is_recovered);
             if !is_recovered {
-                unrecovered.push(channel.clone());
+                unrecovered.push(channel);
             }
-            channels.push(channel);
         }
-        Ok(Self {
-            context,
-            member,
-            user,
+        let particulars = Particulars {
             tokens,
-            channels,
             expiry: granted.expiry,
             subscription_expiry: granted.subscription_expiry,
             unrecovered,
+        };
+        Ok(Self {
+            context,
+            member,
+            particulars: particulars.boxed(),
         })
     }
 
@@ -223,16 +233,18 @@ impl FixedSession {
 
     /// Returns the reason to end the session if a deadline has passed.
     pub(crate) fn handle_timeout(&self, now: Instant) -> Option<Disconnect> {
+        let particulars = self.particulars.as_ref()?;
         let is_over = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        if is_over(self.expiry) {
+        if is_over(particulars.expiry) {
             return Some(Disconnect::EXPIRED);
         }
-        is_over(self.subscription_expiry).then_some(Disconnect::SUBSCRIPTION_EXPIRED)
+        is_over(particulars.subscription_expiry).then_some(Disconnect::SUBSCRIPTION_EXPIRED)
     }
 
     /// Returns when to call [`handle_timeout`](Self::handle_timeout).
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        let both = [self.expiry, self.subscription_expiry];
+        let particulars = self.particulars.as_ref()?;
+        let both = [particulars.expiry, particulars.subscription_expiry];
         both.into_iter().flatten().min()
     }
 
@@ -246,17 +258,24 @@ impl FixedSession {
         &self.context.connection
     }
 
+    /// Returns what authenticates and authorizes clients of this kind.
+    pub(crate) const fn gate(&self) -> &Gate {
+        &self.context.gate
+    }
+
     /// Returns the channels in which the client missed publications before it reconnected.
     pub(crate) fn unrecovered(&self) -> &[ChannelName] {
-        &self.unrecovered
+        let particulars = self.particulars.as_deref();
+        particulars.map_or(&[], |particulars| &particulars.unrecovered)
     }
 
     fn handle_notice(&mut self, notice: Notice) -> Option<Disconnect> {
         match notice {
             Notice::Disconnect(disconnect) => return Some(disconnect),
             Notice::Revoked => {
-                let (gate, user) = (&self.context.gate, &self.user);
-                let mut tokens = self.tokens.iter();
+                let (gate, user) = (&self.context.gate, self.context.connection.user());
+                let particulars = self.particulars.iter();
+                let mut tokens = particulars.flat_map(|particulars| &particulars.tokens);
                 if tokens.any(|token| gate.check_revoked(user, Some(token)).is_err()) {
                     return Some(Disconnect::TOKEN_REVOKED);
                 }
@@ -270,15 +289,14 @@ impl FixedSession {
                 }
                 let left = expires.map(|at| at.duration_since(std::time::SystemTime::now()));
                 let left = left.map(|left| left.unwrap_or_default());
-                self.expiry = left.and_then(|left| now().checked_add(left));
+                let expiry = left.and_then(|left| now().checked_add(left));
+                let particulars = self.particulars.get_or_insert_default();
+                particulars.expiry = expiry;
             }
             Notice::Unsubscribe { channel, .. } => {
-                self.context
-                    .gate
-                    .worker
-                    .unsubscribe(self.member.id(), &channel);
-                self.channels.retain(|other| *other != channel);
-                if self.channels.is_empty() {
+                let (worker, id) = (&self.context.gate.worker, self.member.id());
+                worker.unsubscribe(id, &channel);
+                if worker.channels_of(id).is_empty() {
                     return Some(Disconnect::FORCE_NO_RECONNECT);
                 }
             }

@@ -93,7 +93,7 @@ impl Gate {
     pub(super) fn check_user(&self, identity: &Identity) -> Result<(), Refusal> {
         let settings = self.shared.settings();
         let connections_max = settings.config.server.connections_per_user_max as u64;
-        let connections = self.worker.node().counts.connections_of(&identity.user);
+        let connections = self.worker.node().counts.connections_of(identity.user());
         if identity.is_anonymous() || connections <= connections_max {
             return Ok(());
         }
@@ -111,8 +111,8 @@ impl Gate {
     ) -> Result<SubscriptionClaims, Refusal> {
         let settings = self.shared.settings_full();
         let subscriber = Subscriber {
-            user: &identity.user,
-            client: &identity.client,
+            user: identity.user(),
+            client: &identity.who.client,
             channel,
         };
         let authenticator = &settings.authenticator;
@@ -121,7 +121,7 @@ impl Gate {
             .knowing_revocations(claims.await)
             .await
             .and_then(|claims| {
-                self.check_revoked(&identity.user, claims.token.as_ref())?;
+                self.check_revoked(identity.user(), claims.token.as_ref())?;
                 Ok(claims)
             });
         let metrics = self.shared.metrics();
@@ -136,7 +136,7 @@ impl Gate {
         token: &str,
     ) -> Result<(ChannelName, SubscriptionClaims), Refusal> {
         let settings = self.shared.settings_full();
-        let Identity { user, client, .. } = identity;
+        let (user, client) = (identity.user(), &*identity.who.client);
         let authenticator = &settings.authenticator;
         let claims = authenticator.subscription_of(token, user, client, SystemTime::now());
         let claims = self

@@ -15,14 +15,10 @@ use crate::{
 };
 
 /// The identity of a client.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Identity {
-    /// The ID of the connection, unique in the cluster.
-    pub(crate) client: String,
-    /// The user; empty if anonymous.
-    pub(crate) user: String,
-    /// The information about the connection that other clients see, as JSON.
-    pub(crate) info: Option<Bytes>,
+    /// The client, as others see it outside of channels.
+    pub(crate) who: Arc<ClientInfo>,
     /// How long the token was still valid when it was presented; `None` if it never expires.
     pub(crate) ttl: Option<Duration>,
     /// Information about the token; `None` if there was none.
@@ -37,29 +33,41 @@ pub(crate) struct Member {
 }
 
 impl Identity {
-    /// Creates an identity from the claims of a token; without claims, the client is anonymous.
-    pub(crate) fn new(client: &str, claims: Option<&ConnectionClaims>) -> Self {
+    /// Creates an identity from the claims of a token; without claims, the client stays anonymous.
+    pub(crate) fn new(anonymous: &Arc<ClientInfo>, claims: Option<&ConnectionClaims>) -> Self {
+        let named = |claims: &ConnectionClaims| {
+            Arc::new(ClientInfo {
+                user: claims.user.as_str().into(),
+                client: anonymous.client.clone(),
+                connection: claims.info.clone(),
+                channel: None,
+            })
+        };
         Self {
-            client: client.to_owned(),
-            user: claims.map_or(String::new(), |claims| claims.user.clone()),
-            info: claims.and_then(|claims| claims.info.clone()),
+            who: claims.map_or_else(|| anonymous.clone(), named),
             token: claims.map(|claims| claims.token.clone()),
             ttl: claims.and_then(|claims| claims.expires_at).map(until),
         }
     }
 
+    /// Returns the user; empty if anonymous.
+    pub(crate) fn user(&self) -> &str {
+        &self.who.user
+    }
+
     /// Returns whether the client has no user.
     pub(crate) fn is_anonymous(&self) -> bool {
-        self.user.is_empty()
+        self.user().is_empty()
     }
 
     /// Returns the information about this client that others see in a channel.
-    pub(crate) fn to_info(&self, channel: Option<Bytes>) -> ClientInfo {
-        ClientInfo {
-            user: self.user.clone(),
-            client: self.client.clone(),
-            connection: self.info.clone(),
-            channel,
+    pub(crate) fn to_info(&self, channel: Option<Bytes>) -> Arc<ClientInfo> {
+        match channel {
+            None => self.who.clone(),
+            channel => Arc::new(ClientInfo {
+                channel,
+                ..ClientInfo::clone(&self.who)
+            }),
         }
     }
 }

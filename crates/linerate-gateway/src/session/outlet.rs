@@ -9,12 +9,6 @@ pub(crate) trait SessionOutlet: Outlet {
     /// Holds data back until the transport releases it, once the client has been told that it is
     /// connected.
     fn hold(&self);
-
-    /// Stores the ID of a channel, if gaps are reported by ID.
-    fn set_channel_id(&self, channel: &ChannelName, id: u32);
-
-    /// Forgets the ID of a channel.
-    fn forget_channel_id(&self, channel: &ChannelName);
 }
 
 /// An event for the session to handle.

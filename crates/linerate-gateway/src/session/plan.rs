@@ -94,7 +94,7 @@ impl Requester<'_> {
             from,
             trail,
             recovery: self.recovery(options),
-            presence: has_presence.then(|| Arc::new(self.identity.to_info(info.clone()))),
+            presence: has_presence.then(|| self.identity.to_info(info.clone())),
             is_announced: has_presence && has_join_leave,
             follows: has_join_leave && wanted.with_join_leave,
             channel,

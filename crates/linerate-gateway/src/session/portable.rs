@@ -8,15 +8,18 @@ use std::{
 };
 
 use bytes::Bytes;
-use linerate_hub::{ChannelName, ClientId, Conflate, JsonPointer, SlowPolicy, SubscriptionOptions};
+use linerate_hub::{
+    ChannelName, ClientId, ClientInfo, Conflate, JsonPointer, SlowPolicy, SubscriptionOptions,
+};
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{SeqAccess, Visitor},
 };
 
 use super::{
-    Context, FixedSession, Identity, Member, Session, Settings, Stage, Subscription,
+    Context, FixedSession, Identity, Member, Session, Settings, Stage, Subscription, Terms,
     deadlines::{PortableDeadlines, is_default},
+    fixed::Particulars,
     scope, tags,
 };
 use crate::{
@@ -123,9 +126,7 @@ pub(crate) enum RestoreError {
 impl Session {
     /// Returns whether the session waits for nothing but its client, so that it can be exported.
     pub(crate) fn is_settled(&self) -> bool {
-        self.waiting.is_empty()
-            && self.pending.is_empty()
-            && self.output.is_empty()
+        self.activity.is_none()
             && self.end.is_none()
             && self.name.is_empty()
             && !matches!(self.stage, Stage::Connecting)
@@ -145,11 +146,11 @@ impl Session {
                 let delivery = self.context.gate.worker.delivery(member.id(), channel)?;
                 Some(PortableSubscription {
                     channel: channel.as_str().to_owned(),
-                    expires_in: subscription.expiry.map(|at| left(now, at)),
+                    expires_in: subscription.expiry().map(|at| left(now, at)),
                     ends_with_gap: subscription.ends_with_gap,
                     is_of_server: subscription.is_of_server,
-                    token: subscription.token.clone(),
-                    info: subscription.info.as_ref().map(text),
+                    token: subscription.token().cloned(),
+                    info: subscription.info().map(text),
                     delivery: PortableDelivery::of(&delivery),
                 })
             });
@@ -168,22 +169,24 @@ impl Session {
         now: Instant,
         portable: PortableSession,
     ) -> Result<Self, RestoreError> {
-        let mut session = Self::new(context, commands, String::new(), now, 1.0);
+        let mut session = Self::new(context, commands, "", now, 1.0);
         session.deadlines.restore(now, portable.deadlines);
         let Some(identity) = portable.identity else {
             return Ok(session);
         };
-        let identity = Arc::new(identity.restore(&session.context.connection.client));
+        let identity = Arc::new(identity.restore(&session.context.connection.who));
         let member = session.context.rejoin();
         for known in portable.subscriptions {
             let channel = session.context.restore(member.id(), &known).await?;
-            session.context.number(&channel);
-            let subscription = Subscription {
+            let terms = Terms {
                 expiry: known.expires_in.and_then(|left| now.checked_add(left)),
-                ends_with_gap: known.ends_with_gap,
-                is_of_server: known.is_of_server,
                 token: known.token,
                 info: known.info.map(Bytes::from),
+            };
+            let subscription = Subscription {
+                ends_with_gap: known.ends_with_gap,
+                is_of_server: known.is_of_server,
+                terms: terms.boxed(),
             };
             session.subscriptions.insert(channel, subscription);
         }
@@ -195,12 +198,10 @@ impl Session {
 impl FixedSession {
     /// Returns what another process needs to continue the session.
     pub(crate) fn export(&self, now: Instant) -> PortableSession {
-        let subscriptions = self.channels.iter().filter_map(|channel| {
-            let delivery = self
-                .context
-                .gate
-                .worker
-                .delivery(self.member.id(), channel)?;
+        let (worker, id) = (&self.context.gate.worker, self.member.id());
+        let channels = worker.channels_of(id);
+        let subscriptions = channels.iter().filter_map(|channel| {
+            let delivery = worker.delivery(id, channel)?;
             Some(PortableSubscription {
                 channel: channel.as_str().to_owned(),
                 expires_in: None,
@@ -211,19 +212,21 @@ impl FixedSession {
                 delivery: PortableDelivery::of(&delivery),
             })
         });
-        PortableSession {
+        let mut session = PortableSession {
             identity: Some(PortableIdentity {
-                user: self.user.clone(),
+                user: self.context.connection.user().to_owned(),
                 ..PortableIdentity::default()
             }),
-            tokens: self.tokens.clone(),
-            deadlines: PortableDeadlines {
-                expiry: self.expiry.map(|at| left(now, at)),
-                subscription_expiry: self.subscription_expiry.map(|at| left(now, at)),
-                ..PortableDeadlines::default()
-            },
             subscriptions: subscriptions.collect(),
+            ..PortableSession::default()
+        };
+        if let Some(particulars) = &self.particulars {
+            let left = |at: Option<Instant>| at.map(|at| left(now, at));
+            session.tokens.clone_from(&particulars.tokens);
+            session.deadlines.expiry = left(particulars.expiry);
+            session.deadlines.subscription_expiry = left(particulars.subscription_expiry);
         }
+        session
     }
 
     /// Continues a session of another process.
@@ -235,24 +238,26 @@ impl FixedSession {
         now: Instant,
         portable: PortableSession,
     ) -> Result<Self, RestoreError> {
-        let identity = portable.identity.ok_or(RestoreError::NoIdentity)?;
+        if portable.identity.is_none() {
+            return Err(RestoreError::NoIdentity);
+        }
         context.outlet.hold();
         let member = context.rejoin();
-        let mut channels = Vec::with_capacity(portable.subscriptions.len());
         for known in portable.subscriptions {
-            channels.push(context.restore(member.id(), &known).await?);
+            context.restore(member.id(), &known).await?;
         }
         let at = |left: Option<Duration>| left.and_then(|left| now.checked_add(left));
         let deadlines = portable.deadlines;
-        Ok(Self {
-            context,
-            member,
-            user: identity.user,
+        let particulars = Particulars {
             tokens: portable.tokens,
-            channels,
             expiry: at(deadlines.expiry),
             subscription_expiry: at(deadlines.subscription_expiry),
             unrecovered: Vec::new(),
+        };
+        Ok(Self {
+            context,
+            member,
+            particulars: particulars.boxed(),
         })
     }
 }
@@ -339,17 +344,25 @@ impl Context {
 impl PortableIdentity {
     fn of(identity: &Identity) -> Self {
         Self {
-            user: identity.user.clone(),
-            info: identity.info.as_ref().map(text),
+            user: identity.user().to_owned(),
+            info: identity.who.connection.as_ref().map(text),
             token: identity.token.clone(),
         }
     }
 
-    fn restore(self, client: &str) -> Identity {
+    fn restore(self, known: &Arc<ClientInfo>) -> Identity {
+        let info = self.info.map(Bytes::from);
+        let who = match info {
+            None if *known.user == self.user => known.clone(),
+            connection => Arc::new(ClientInfo {
+                user: self.user.into(),
+                client: known.client.clone(),
+                connection,
+                channel: None,
+            }),
+        };
         Identity {
-            client: client.to_owned(),
-            user: self.user,
-            info: self.info.map(Bytes::from),
+            who,
             ttl: None,
             token: self.token,
         }

@@ -8,7 +8,7 @@ use linerate_broker::{BrokerError, HistoryRequest, Publish};
 use linerate_hub::{ChannelName, ClientId, SubscribeError as HubError};
 
 use super::{
-    Gate, Identity, Member, Refusal, SessionOutlet, Subscription, deadlines::until,
+    Gate, Identity, Member, Refusal, SessionOutlet, Subscription, Terms, deadlines::until,
     identity::end_of,
 };
 use crate::{
@@ -59,7 +59,7 @@ pub(crate) struct ActiveSubscription {
 /// A prepared subscription, which becomes active when its turn comes.
 #[derive(Debug)]
 pub(crate) struct Candidate {
-    user: String,
+    user: Arc<str>,
     prepared: Prepared,
     claims: Option<SubscriptionClaims>,
     ends_with_gap: bool,
@@ -84,11 +84,11 @@ impl Context {
     pub(super) async fn connect(mut self, connect: Connect) -> Result<ConnectedClient, Refusal> {
         let claims = self.gate.authenticate(&connect.token).await;
         let claims = claims.map_err(Refusal::wanting_another_token)?;
-        let identity = Arc::new(Identity::new(&self.connection.client, claims.as_ref()));
+        let identity = Arc::new(Identity::new(&self.connection.who, claims.as_ref()));
         let member = self.join(&identity)?;
         // From here on, the worker reports revocations.
         self.gate
-            .check_revoked(&identity.user, identity.token.as_ref())
+            .check_revoked(identity.user(), identity.token.as_ref())
             .map_err(Refusal::of_connection)
             .map_err(Refusal::wanting_another_token)?;
         let subscriptions = claims.into_iter().flat_map(|claims| claims.subscriptions);
@@ -108,9 +108,8 @@ impl Context {
 
     /// Registers the client with the worker, unless its user has too many connections.
     pub(crate) fn join(&mut self, identity: &Identity) -> Result<Member, Refusal> {
-        if self.connection.user != identity.user {
-            let connection = Arc::make_mut(&mut self.connection);
-            connection.user.clone_from(&identity.user);
+        if !Arc::ptr_eq(&self.connection.who, &identity.who) {
+            Arc::make_mut(&mut self.connection).who = identity.who.clone();
         }
         let (worker, outlet) = (&self.gate.worker, self.outlet.clone());
         let id = worker.connect(self.connection.clone(), outlet);
@@ -186,7 +185,7 @@ impl Context {
         let ends_with_gap = plan.subscribe.options.positioned;
         let prepared = self.gate.worker.prepare(id, plan.subscribe).await?;
         Ok(Candidate {
-            user: identity.user.clone(),
+            user: identity.who.user.clone(),
             prepared,
             claims,
             ends_with_gap,
@@ -207,9 +206,7 @@ impl Context {
         if !self.gate.dialect.has_channel_ids() {
             return None;
         }
-        let id = self.gate.worker.shard().hub.channel_id(channel.as_str())?;
-        self.outlet.set_channel_id(channel, id);
-        Some(id)
+        self.gate.worker.shard().hub.channel_id(channel.as_str())
     }
 
     pub(super) async fn publish(
@@ -316,11 +313,14 @@ impl Candidate {
         let grace = shared.settings().config.client.refresh_grace;
         Ok(ActiveSubscription {
             subscription: Subscription {
-                expiry: end_of(now(), ttl, grace),
                 ends_with_gap: self.ends_with_gap,
                 is_of_server: false,
-                token,
-                info: self.info,
+                terms: Terms {
+                    expiry: end_of(now(), ttl, grace),
+                    token,
+                    info: self.info,
+                }
+                .boxed(),
             },
             subscribed: Subscribed {
                 ttl,

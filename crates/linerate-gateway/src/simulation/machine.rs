@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use linerate_broker::Publish;
-use linerate_hub::ChannelName;
+use linerate_hub::{ChannelName, ClientInfo};
 use tokio::{
     runtime::{Builder, Runtime},
     sync::mpsc,
@@ -158,12 +158,14 @@ impl Machine {
         let worker = self.workers[worker].clone();
         let (protocol, transport) = dialect.name();
         let connection = Connection {
-            client,
-            user: String::new(),
+            who: Arc::new(ClientInfo {
+                client: client.into(),
+                ..ClientInfo::default()
+            }),
             protocol,
             transport,
             peer: None,
-            agent: String::new(),
+            agent: "".into(),
             since: SystemTime::UNIX_EPOCH,
         };
         let backlogs = &worker.accounts().backlogs;
@@ -179,8 +181,8 @@ impl Machine {
             outlet: outlet.clone(),
             connection: Arc::new(connection),
         };
-        let session = Session::new(context, commands, String::new(), clock::now(), 0.5);
-        let runtime = SessionRuntime::new(session, worker, outlet, commands);
+        let session = Session::new(context, commands, "", clock::now(), 0.5);
+        let runtime = SessionRuntime::new(session, outlet);
         let (sender, input) = mpsc::unbounded_channel();
         tokio::spawn(Box::new(runtime).run(Commands(input)));
         self.is_due = true;

@@ -185,8 +185,8 @@ fn start(
         outlet: outlet.clone(),
         connection,
     };
-    let session = Session::new(context, commands, name, now(), rand::random());
-    let runtime = SessionRuntime::new(session, worker, outlet, commands);
+    let session = Session::new(context, commands, &name, now(), rand::random());
+    let runtime = SessionRuntime::new(session, outlet);
     (Box::new(runtime), admitted.guard)
 }
 

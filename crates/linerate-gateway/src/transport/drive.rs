@@ -20,8 +20,8 @@ use super::{
 };
 use crate::{
     clock::now,
-    node::{Emulation, WaitingClient, Worker},
-    protocol::{codes::Disconnect, dialect::Commands},
+    node::{Emulation, WaitingClient},
+    protocol::codes::Disconnect,
     session::{Completion, Session, Work},
 };
 
@@ -50,9 +50,7 @@ pub(crate) struct StreamInput {
 #[derive(Debug)]
 pub(crate) struct SessionRuntime {
     session: Session,
-    worker: Arc<Worker>,
     outlet: Arc<ClientOutlet>,
-    commands: &'static Commands,
     /// The outstanding operations; `None` while there are none, which is nearly always.
     works: Option<Box<FuturesOrdered<Work>>>,
     /// `None` once the worker has registered the client.
@@ -69,19 +67,12 @@ enum Step {
 }
 
 impl SessionRuntime {
-    /// Prepares a session of `worker` that answers to `outlet`.
-    pub(crate) fn new(
-        session: Session,
-        worker: Arc<Worker>,
-        outlet: Arc<ClientOutlet>,
-        commands: &'static Commands,
-    ) -> Self {
-        let waiting = worker.expect(&outlet);
+    /// Prepares a session that answers to `outlet`.
+    pub(crate) fn new(session: Session, outlet: Arc<ClientOutlet>) -> Self {
+        let waiting = session.worker().expect(&outlet);
         Self {
             session,
-            worker,
             outlet,
-            commands,
             works: None,
             waiting: Some(waiting),
             is_released: false,
@@ -89,25 +80,19 @@ impl SessionRuntime {
     }
 
     /// Continues a session of another process.
-    pub(super) fn restored(
-        session: Session,
-        worker: Arc<Worker>,
-        outlet: Arc<ClientOutlet>,
-        commands: &'static Commands,
-    ) -> Self {
+    pub(super) fn restored(session: Session, outlet: Arc<ClientOutlet>) -> Self {
         let client = session.client();
+        let waiting = client.is_none().then(|| session.worker().expect(&outlet));
         let runtime = Self {
-            waiting: client.is_none().then(|| worker.expect(&outlet)),
+            waiting,
             is_released: client.is_some(),
             session,
-            worker,
             outlet,
-            commands,
             works: None,
         };
         if let Some(client) = client {
             runtime.outlet.release();
-            runtime.worker.writable(client);
+            runtime.session.worker().writable(client);
         }
         runtime
     }
@@ -249,7 +234,7 @@ impl SessionRuntime {
             self.is_released = true;
             self.waiting = None;
             self.outlet.release();
-            self.worker.writable(client);
+            self.session.worker().writable(client);
         }
         None
     }
@@ -263,7 +248,7 @@ impl SessionRuntime {
     /// Resumes delivery.
     fn resume(&self) {
         if let Some(client) = self.session.client() {
-            self.worker.writable(client);
+            self.session.worker().writable(client);
         }
     }
 
@@ -274,7 +259,7 @@ impl SessionRuntime {
             return;
         }
         let mut bytes = Vec::new();
-        match self.commands.encode(&messages, &mut bytes) {
+        match self.session.commands().encode(&messages, &mut bytes) {
             Ok(()) => self.outlet.send(bytes.into()),
             Err(_) => self.session.end(Disconnect::INAPPROPRIATE_PROTOCOL),
         }

@@ -149,8 +149,6 @@ struct Request {
     granted: AuthorizedRequest,
     gap_notice: GapNotice,
     control_bytes_max: usize,
-    ping: &'static [u8],
-    ping_interval: Duration,
 }
 
 impl Request {
@@ -169,15 +167,13 @@ impl Request {
         };
         let connection = admitted.connection(dialect);
         let gate = admitted.endpoints.gate(dialect);
-        let granted = request.grant(&gate, &connection.client).await;
+        let granted = request.grant(&gate, &connection.who).await;
         let granted = granted.map_err(IntoResponse::into_response)?;
         let client = &admitted.settings.config.client;
         Ok(Self {
             granted,
             gap_notice,
             control_bytes_max: client.queue_bytes_max,
-            ping: fixed.ping,
-            ping_interval: client.ping_interval,
             gate,
             connection,
         })
@@ -189,7 +185,7 @@ impl Request {
         let outlet = ClientOutlet::new(wire, self.gap_notice, self.control_bytes_max, backlogs);
         let outlet = Arc::new(outlet);
         let context = Context {
-            gate: self.gate.clone(),
+            gate: self.gate,
             outlet: outlet.clone(),
             connection: self.connection,
         };
@@ -197,9 +193,6 @@ impl Request {
         Ok(Box::new(RunningSession {
             session: FixedSession::start(context, self.granted).await?,
             outlet,
-            ping: self.ping,
-            ping_interval: self.ping_interval,
-            worker: self.gate.worker,
         }))
     }
 }

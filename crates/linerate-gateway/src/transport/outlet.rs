@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::{collections::VecDeque, fmt, mem, task::Poll};
+use std::{collections::VecDeque, fmt, mem, sync::OnceLock, task::Poll};
 
 use bytes::Bytes;
 use linerate_budget::{Account, Share};
@@ -13,7 +13,6 @@ use tokio::sync::Notify;
 
 use super::wire::Wire;
 use crate::{
-    channel_map::ChannelMap,
     node::{Notice, Outlet},
     protocol::{Block, Transmit, codes::Disconnect, dialect::GapNotice},
     session::{Event, SessionOutlet},
@@ -38,18 +37,14 @@ pub(crate) struct ClientOutlet {
     /// The account that replies and pushes are charged to.
     backlogs: Account,
     state: Mutex<State>,
-    changed: Notify,
+    /// Wakes the session if it is a task.
+    changed: OnceLock<Box<Notify>>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    control: VecDeque<Bytes>,
-    control_bytes: usize,
-    /// The part of the account that the queued replies and pushes use.
-    share: Share,
-    events: VecDeque<Event>,
-    /// The IDs of channels, for protocols that report gaps by ID.
-    channel_ids: ChannelMap<u32>,
+    /// `None` while nothing waits, as for nearly all clients.
+    waiting: Option<Box<Waiting>>,
     /// True while data is held back because the client must receive something else first.
     is_held: bool,
     /// True if the worker or the session waits for room.
@@ -57,6 +52,16 @@ struct State {
     /// True if the client reads more slowly than it is sent data.
     is_slow: bool,
     is_closed: bool,
+}
+
+/// What waits for the socket or for the session.
+#[derive(Debug)]
+struct Waiting {
+    control: VecDeque<Bytes>,
+    control_bytes: usize,
+    /// The part of the account that the queued replies and pushes use.
+    share: Share,
+    events: VecDeque<Event>,
 }
 
 impl ClientOutlet {
@@ -68,17 +73,13 @@ impl ClientOutlet {
         control_bytes_max: usize,
         backlogs: &Account,
     ) -> Self {
-        let state = State {
-            share: backlogs.share(0),
-            ..State::default()
-        };
         Self {
             wire: Box::new(wire),
             gap_notice,
             control_bytes_max,
             backlogs: backlogs.clone(),
-            state: Mutex::new(state),
-            changed: Notify::new(),
+            state: Mutex::default(),
+            changed: OnceLock::new(),
         }
     }
 
@@ -88,18 +89,16 @@ impl ClientOutlet {
         if bytes.is_empty() || state.is_closed {
             return;
         }
-        if state.control.is_empty() && self.wire.room() > 0 {
+        if !state.has_control() && self.wire.room() > 0 {
             self.wire.send(&Block::new(self.counted(bytes), 1));
             return self.wire.flush();
         }
         // Accept one message beyond the limit, so that a single long reply does not make the client
         // slow.
-        if state.control_bytes > self.control_bytes_max {
+        if state.control_bytes() > self.control_bytes_max {
             state.is_slow = true;
         } else {
-            state.control_bytes += bytes.len();
-            state.control.push_back(bytes);
-            state.count();
+            state.waiting(&self.backlogs).push_control(bytes);
         }
         state.is_full = true;
         self.wake();
@@ -115,21 +114,19 @@ impl ClientOutlet {
         }
         let mut state = self.state.lock();
         state.is_closed = true;
-        state.control = VecDeque::new();
-        state.control_bytes = 0;
-        state.count();
+        if let Some(waiting) = &mut state.waiting {
+            waiting.take_control();
+        }
+        state.tidy();
         self.wire.close(disconnect);
     }
 
-    /// Tells the client of a gap if its protocol allows it.
-    pub(crate) fn tell_gap(&self, channel: &ChannelName, gap: Gap) {
+    /// Tells the client of a gap in a channel, which has this number in the hub, if its protocol
+    /// allows it.
+    pub(crate) fn tell_gap(&self, (id, channel): (u32, &ChannelName), gap: Gap) {
         let mut notice = Vec::new();
         match self.gap_notice {
-            GapNotice::ById(append) => {
-                if let Some(id) = self.state.lock().channel_ids.get(channel) {
-                    append(*id, gap, &mut notice);
-                }
-            }
+            GapNotice::ById(append) => append(id, gap, &mut notice),
             GapNotice::ByName(append) | GapNotice::OnRequest(append) => {
                 append(channel, gap, &mut notice);
             }
@@ -148,13 +145,15 @@ impl ClientOutlet {
 
     /// Waits until events have arrived or the room has run out.
     pub(crate) async fn changed(&self) {
-        self.changed.notified().await;
+        self.changed.get_or_init(Default::default).notified().await;
     }
 
     /// Removes and returns the queued events.
     pub(crate) fn take_events(&self) -> VecDeque<Event> {
         let mut state = self.state.lock();
-        let mut events = mem::take(&mut state.events);
+        let waiting = state.waiting.as_mut();
+        let mut events = waiting.map_or_else(VecDeque::new, |it| mem::take(&mut it.events));
+        state.tidy();
         if mem::take(&mut state.is_slow) {
             events.push_front(Event::Slow);
         }
@@ -163,7 +162,7 @@ impl ClientOutlet {
 
     /// Returns whether replies or pushes are queued.
     pub(crate) fn has_waiting(&self) -> bool {
-        !self.state.lock().control.is_empty()
+        self.state.lock().has_control()
     }
 
     /// Returns whether the caller must wait for [`room`](Self::room).
@@ -205,18 +204,19 @@ impl ClientOutlet {
     /// Sends queued replies, whether or not the wire has room.
     pub(crate) fn send_all_waiting(&self) {
         let mut state = self.state.lock();
-        for bytes in mem::take(&mut state.control) {
-            self.wire.send(&Block::new(self.counted(bytes), 1));
+        if let Some(waiting) = &mut state.waiting {
+            for bytes in waiting.take_control() {
+                self.wire.send(&Block::new(self.counted(bytes), 1));
+            }
         }
-        state.control_bytes = 0;
-        state.count();
+        state.tidy();
         self.wire.flush();
     }
 
     /// Returns whether no event waits for the session, and the stream has not ended.
     pub(crate) fn is_quiet(&self) -> bool {
         let state = self.state.lock();
-        state.events.is_empty() && !state.is_slow && !state.is_closed
+        !state.has_events() && !state.is_slow && !state.is_closed
     }
 
     /// Returns whether the client is told of gaps.
@@ -227,16 +227,16 @@ impl ClientOutlet {
     /// Sends queued replies while there is room. Returns whether the queue is empty.
     fn send_waiting(&self) -> bool {
         let mut state = self.state.lock();
-        while self.wire.room() > 0 {
-            let Some(bytes) = state.control.pop_front() else {
-                break;
-            };
-            state.control_bytes -= bytes.len();
-            self.wire.send(&Block::new(self.counted(bytes), 1));
+        if let Some(waiting) = &mut state.waiting {
+            while self.wire.room() > 0
+                && let Some(bytes) = waiting.pop_control()
+            {
+                self.wire.send(&Block::new(self.counted(bytes), 1));
+            }
         }
-        state.count();
+        state.tidy();
         self.wire.flush();
-        state.control.is_empty()
+        !state.has_control()
     }
 
     /// Counts a reply or push until the wire has released it. The wire copies small ones and counts
@@ -251,10 +251,10 @@ impl ClientOutlet {
 
     fn push(&self, event: Event) {
         let mut state = self.state.lock();
-        if state.events.len() < EVENTS_MAX {
-            state.events.push_back(event);
-        } else {
-            state.is_slow = true;
+        let events = &mut state.waiting(&self.backlogs).events;
+        match events.len() < EVENTS_MAX {
+            true => events.push_back(event),
+            false => state.is_slow = true,
         }
         self.wake();
     }
@@ -262,7 +262,7 @@ impl ClientOutlet {
     /// Wakes what runs the session.
     fn wake(&self) {
         if !self.wire.wake_session() {
-            self.changed.notify_one();
+            self.changed.get_or_init(Default::default).notify_one();
         }
     }
 }
@@ -280,9 +280,60 @@ impl AsRef<[u8]> for AccountedBytes {
 }
 
 impl State {
-    /// Updates the share of the queued replies and pushes.
-    fn count(&mut self) {
+    /// Returns where something can wait; replies and pushes are charged to `backlogs`.
+    fn waiting(&mut self, backlogs: &Account) -> &mut Waiting {
+        self.waiting.get_or_insert_with(|| {
+            Box::new(Waiting {
+                control: VecDeque::new(),
+                control_bytes: 0,
+                share: backlogs.share(0),
+                events: VecDeque::new(),
+            })
+        })
+    }
+
+    fn has_control(&self) -> bool {
+        let waiting = self.waiting.as_ref();
+        waiting.is_some_and(|waiting| !waiting.control.is_empty())
+    }
+
+    fn has_events(&self) -> bool {
+        let waiting = self.waiting.as_ref();
+        waiting.is_some_and(|waiting| !waiting.events.is_empty())
+    }
+
+    fn control_bytes(&self) -> usize {
+        let waiting = self.waiting.as_ref();
+        waiting.map_or(0, |waiting| waiting.control_bytes)
+    }
+
+    /// Frees memory if nothing waits any more, and updates the account otherwise.
+    fn tidy(&mut self) {
+        if !self.has_control() && !self.has_events() {
+            self.waiting = None;
+        }
+        if let Some(waiting) = &mut self.waiting {
+            waiting.share.set(waiting.control_bytes as u64);
+        }
+    }
+}
+
+impl Waiting {
+    fn push_control(&mut self, bytes: Bytes) {
+        self.control_bytes += bytes.len();
+        self.control.push_back(bytes);
         self.share.set(self.control_bytes as u64);
+    }
+
+    fn pop_control(&mut self) -> Option<Bytes> {
+        let bytes = self.control.pop_front()?;
+        self.control_bytes -= bytes.len();
+        Some(bytes)
+    }
+
+    fn take_control(&mut self) -> VecDeque<Bytes> {
+        self.control_bytes = 0;
+        mem::take(&mut self.control)
     }
 }
 
@@ -292,7 +343,7 @@ impl Outlet for ClientOutlet {
         if state.is_held {
             return false;
         }
-        let has_room = state.control.is_empty() && self.wire.room() > 0;
+        let has_room = !state.has_control() && self.wire.room() > 0;
         if !has_room && !state.is_full {
             state.is_full = true;
             self.wake();
@@ -303,9 +354,14 @@ impl Outlet for ClientOutlet {
     fn transmit(&self, transmit: Transmit) {
         match transmit {
             Transmit::Block { block, .. } => self.wire.send(&block),
-            Transmit::Gap { channel, gap, .. } => {
+            Transmit::Gap {
+                channel,
+                channel_id,
+                gap,
+                ..
+            } => {
                 // Sent in its place among the data.
-                self.tell_gap(&channel, gap);
+                self.tell_gap((channel_id, &channel), gap);
                 self.push(Event::Gap(channel));
             }
             Transmit::Slow { .. } => self.push(Event::Slow),
@@ -323,7 +379,7 @@ impl Outlet for ClientOutlet {
     }
 
     fn pending_bytes(&self) -> usize {
-        self.wire.queued_bytes() + self.state.lock().control_bytes
+        self.wire.queued_bytes() + self.state.lock().control_bytes()
     }
 
     fn received_bytes(&self) -> usize {
@@ -334,16 +390,6 @@ impl Outlet for ClientOutlet {
 impl SessionOutlet for ClientOutlet {
     fn hold(&self) {
         self.state.lock().is_held = true;
-    }
-
-    fn set_channel_id(&self, channel: &ChannelName, id: u32) {
-        if matches!(self.gap_notice, GapNotice::ById(_)) {
-            self.state.lock().channel_ids.insert(channel.clone(), id);
-        }
-    }
-
-    fn forget_channel_id(&self, channel: &ChannelName) {
-        self.state.lock().channel_ids.remove(channel);
     }
 }
 

@@ -2,13 +2,15 @@
 
 use std::{
     net::IpAddr,
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
+use linerate_hub::ClientInfo;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    node::Connection,
+    node::{Connection, Worker},
     protocol::{self, Dialect},
     session::PortableSession,
 };
@@ -48,12 +50,12 @@ impl PortableConnection {
     pub(super) fn of(connection: &Connection) -> Self {
         let since = connection.since.duration_since(SystemTime::UNIX_EPOCH);
         Self {
-            client: connection.client.clone(),
-            user: connection.user.clone(),
+            client: connection.client().to_owned(),
+            user: connection.user().to_owned(),
             protocol: connection.protocol.to_owned(),
             transport: connection.transport.to_owned(),
             peer: connection.peer,
-            agent: connection.agent.clone(),
+            agent: connection.agent.to_string(),
             since: since.unwrap_or_default(),
         }
     }
@@ -64,17 +66,20 @@ impl PortableConnection {
         protocol::dialects().find(|dialect| dialect.name() == name)
     }
 
-    /// Returns the description of a client that uses `dialect`.
-    pub(super) fn restore(self, dialect: &Dialect) -> Connection {
+    /// Returns the description of a client of `worker` that uses `dialect`.
+    pub(super) fn restore(self, worker: &Worker, dialect: &Dialect) -> Connection {
         let (protocol, transport) = dialect.name();
         let since = SystemTime::UNIX_EPOCH.checked_add(self.since);
         Connection {
-            client: self.client,
-            user: self.user,
+            who: Arc::new(ClientInfo {
+                user: self.user.into(),
+                client: self.client.into(),
+                ..ClientInfo::default()
+            }),
             protocol,
             transport,
             peer: self.peer,
-            agent: self.agent,
+            agent: worker.agent(&self.agent),
             since: since.unwrap_or(SystemTime::UNIX_EPOCH),
         }
     }

@@ -15,15 +15,16 @@ use super::{
     ClientOutlet,
     portable::{PortableClient, PortableConnection},
 };
-use crate::{clock::now, node::Worker, protocol::codes::Disconnect, session::FixedSession};
+use crate::{
+    clock::now,
+    protocol::{codes::Disconnect, dialect::SessionKind},
+    session::FixedSession,
+};
 
 /// A running fixed session with everything it needs.
 pub(super) struct RunningSession {
     pub(super) session: FixedSession,
-    pub(super) worker: Arc<Worker>,
     pub(super) outlet: Arc<ClientOutlet>,
-    pub(super) ping: &'static [u8],
-    pub(super) ping_interval: Duration,
 }
 
 impl RunningSession {
@@ -34,7 +35,8 @@ impl RunningSession {
         mut gone: Pin<&mut impl Future<Output = Option<Disconnect>>>,
     ) {
         self.begin();
-        let mut next_ping = now() + self.ping_interval;
+        let ping_interval = self.ping_interval();
+        let mut next_ping = now() + ping_interval;
         let mut alarm = pin!(sleep_until(next_ping.into()));
         // Tracks whether there was room since the last ping. A client that reads nothing between
         // two pings is considered gone, because event streams have no answer to pings.
@@ -56,17 +58,17 @@ impl RunningSession {
                 has_room = self.outlet.room(), if self.outlet.is_full() => {
                     had_room = true;
                     if has_room {
-                        self.worker.writable(self.session.client());
+                        self.resume_delivery();
                     }
                     None
                 }
                 () = alarm.as_mut() => {
                     let mut over = self.session.handle_timeout(now());
                     if due == next_ping {
-                        next_ping = now() + self.ping_interval;
+                        next_ping = now() + ping_interval;
                         over = over.or((!had_room).then_some(Disconnect::WRITE_ERROR));
                         had_room = !self.outlet.is_full();
-                        self.outlet.send(Bytes::from_static(self.ping));
+                        self.outlet.send(Bytes::from_static(self.ping()));
                     }
                     over
                 }
@@ -82,7 +84,7 @@ impl RunningSession {
     pub(super) fn handle_changed(&mut self) -> Option<Disconnect> {
         let over = self.handle_events();
         if over.is_none() && self.outlet.is_full() && self.outlet.take_room() {
-            self.worker.writable(self.session.client());
+            self.resume_delivery();
         }
         over
     }
@@ -104,25 +106,29 @@ impl RunningSession {
 
     /// Reports what the client missed before it reconnected, and releases data.
     pub(super) fn begin(&self) {
-        if !self.ping.is_empty() {
+        if !self.ping().is_empty() {
             // Sends the response head at once and shows proxies that the stream is alive.
-            self.outlet.send(Bytes::from_static(self.ping));
+            self.outlet.send(Bytes::from_static(self.ping()));
         }
+        let worker = &self.session.gate().worker;
         for channel in self.session.unrecovered() {
             let gap = Gap {
                 missed: None,
                 cause: GapCause::EpochChanged,
             };
-            self.outlet.tell_gap(channel, gap);
+            let number = worker.shard().hub.channel_id(channel.as_str());
+            if let Some(number) = number {
+                self.outlet.tell_gap((number, channel), gap);
+            }
         }
         self.outlet.release();
-        self.worker.writable(self.session.client());
+        worker.writable(self.session.client());
     }
 
     /// Continues a session of another process.
     pub(super) fn resume(&self) {
         self.outlet.release();
-        self.worker.writable(self.session.client());
+        self.resume_delivery();
     }
 
     /// Returns what another process needs to continue the session.
@@ -132,6 +138,24 @@ impl RunningSession {
             wants_gaps: self.outlet.tells_gaps(),
             session: self.session.export(now),
         }
+    }
+
+    fn resume_delivery(&self) {
+        let worker = &self.session.gate().worker;
+        worker.writable(self.session.client());
+    }
+
+    /// Returns the bytes that keep the stream alive; empty on a WebSocket.
+    fn ping(&self) -> &'static [u8] {
+        match &self.session.gate().dialect.session {
+            SessionKind::Fixed(fixed) => fixed.ping,
+            SessionKind::Commands(_) => &[],
+        }
+    }
+
+    fn ping_interval(&self) -> Duration {
+        let settings = self.session.gate().shared.settings();
+        settings.config.client.ping_interval
     }
 
     fn handle_events(&mut self) -> Option<Disconnect> {

@@ -90,9 +90,11 @@ impl<B: Clone> Delivery<B> {
             subscription.state = State::Ended;
         }
         let channel = source.channels.groups[subscription.group].channel;
+        let stream = &source.channels.streams[channel];
         Transmit::Gap {
             subscription: SubscriptionId(source.members.subscriptions.key(index)),
-            channel: source.channels.streams[channel].name.clone(),
+            channel: stream.name.clone(),
+            channel_id: stream.id,
             gap,
         }
     }

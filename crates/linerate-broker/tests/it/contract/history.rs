@@ -219,8 +219,8 @@ pub(crate) async fn who_published_and_tags_survive_in_durable_channels(service: 
     let node = Node::of(service).await;
     node.subscribe("durable", DURABLE).await;
     let info = ClientInfo {
-        user: "ada".to_owned(),
-        client: "c-1".to_owned(),
+        user: "ada".into(),
+        client: "c-1".into(),
         connection: Some(Bytes::from_static(b"{\"name\":\"Ada\"}")),
         channel: None,
     };

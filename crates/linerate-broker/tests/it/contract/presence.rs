@@ -13,8 +13,8 @@ const BYTES_MAX: usize = 100_000;
 
 fn info(user: &str, client: &str) -> ClientInfo {
     ClientInfo {
-        user: user.to_owned(),
-        client: client.to_owned(),
+        user: user.into(),
+        client: client.into(),
         connection: Some("{\"name\":\"Ada L\"}".into()),
         channel: None,
     }

@@ -172,8 +172,8 @@ impl From<&ClientInfo> for ClientRecord {
     fn from(info: &ClientInfo) -> Self {
         let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
         Self {
-            user: info.user.clone(),
-            client: info.client.clone(),
+            user: info.user.to_string(),
+            client: info.client.to_string(),
             connection: info.connection.as_ref().map(text),
             channel: info.channel.as_ref().map(text),
         }
@@ -183,8 +183,8 @@ impl From<&ClientInfo> for ClientRecord {
 impl From<ClientRecord> for ClientInfo {
     fn from(person: ClientRecord) -> Self {
         Self {
-            user: person.user,
-            client: person.client,
+            user: person.user.into(),
+            client: person.client.into(),
             connection: person.connection.map(Bytes::from),
             channel: person.channel.map(Bytes::from),
         }
@@ -225,8 +225,8 @@ mod tests {
     #[test]
     fn a_person_keeps_what_the_tokens_said() {
         let info = ClientInfo {
-            user: "42".to_owned(),
-            client: "c".to_owned(),
+            user: "42".into(),
+            client: "c".into(),
             connection: Some("{\"name\":\"Ada\"}".into()),
             channel: None,
         };
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn a_client_or_all_of_a_user_are_meant() {
         let mut whom = ConnectionSelector {
-            user: "42".to_owned(),
+            user: "42".into(),
             ..ConnectionSelector::default()
         };
         assert!(whom.matches("42", "a"));

@@ -84,7 +84,7 @@ async fn who_comes_and_goes_is_told_on_all_nodes() {
     let Notice::Join { info, .. } = watching.notice().await else {
         panic!("expected its own join");
     };
-    assert_eq!(info.client, "1");
+    assert_eq!(&*info.client, "1");
     let (other, _) = connect(&pair.workers[1], "bob", "2");
     pair.workers[1]
         .subscribe(other, present("room", "bob", "2"))
@@ -98,7 +98,7 @@ async fn who_comes_and_goes_is_told_on_all_nodes() {
     let Notice::Leave { info, .. } = watching.notice().await else {
         panic!("expected a leave");
     };
-    assert_eq!(info.client, "2");
+    assert_eq!(&*info.client, "2");
 }
 
 #[tokio::test]
@@ -400,7 +400,10 @@ async fn settle(pair: &Pair) {
 
 async fn clients_in_room(node: &Node) -> Vec<String> {
     let clients = node.all_nodes.presence(&channel("room")).await.unwrap();
-    clients.into_iter().map(|info| info.client).collect()
+    clients
+        .into_iter()
+        .map(|info| info.client.to_string())
+        .collect()
 }
 
 #[tokio::test(start_paused = true)]

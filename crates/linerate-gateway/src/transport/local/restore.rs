@@ -58,7 +58,7 @@ impl LocalClients {
                 dialect,
             },
             outlet: outlet.clone(),
-            connection: Arc::new(description.restore(dialect)),
+            connection: Arc::new(description.restore(&self.worker, dialect)),
         };
         let options = ConnectionOptions::new(&settings, accounts, dialect.has_commands());
         let imported = self.table.borrow_mut().import(key, connection, &options);
@@ -66,25 +66,21 @@ impl LocalClients {
             return tracing::warn!(%error, "connection lost in a takeover");
         }
         self.counters.add_connection();
-        let worker = self.worker.clone();
         let restored: Result<Running, RestoreError> = match &dialect.session {
             SessionKind::Commands(commands) => {
                 let session = Session::restore(context, commands, now(), session).await;
                 session.map(|session| {
                     let outlet = outlet.clone();
-                    let runtime = SessionRuntime::restored(session, worker, outlet, commands);
+                    let runtime = SessionRuntime::restored(session, outlet);
                     Running::Commands(Box::new(runtime))
                 })
             }
-            SessionKind::Fixed(fixed) => {
+            SessionKind::Fixed(_) => {
                 let session = FixedSession::restore(context, now(), session).await;
                 session.map(|session| {
                     let running = RunningSession {
                         session,
-                        worker,
                         outlet: outlet.clone(),
-                        ping: fixed.ping,
-                        ping_interval: settings.config.client.ping_interval,
                     };
                     running.resume();
                     Running::Fixed(Box::new(running))

@@ -52,7 +52,7 @@ impl From<&Answer> for schema::Reply {
             Answer::Presence(clients) => {
                 let presence = clients
                     .iter()
-                    .map(|info| (info.client.clone(), info.into()));
+                    .map(|info| (info.client.to_string(), info.into()));
                 wire.presence = Some(schema::PresenceResult {
                     presence: presence.collect(),
                 });
@@ -217,8 +217,8 @@ impl From<&Publication> for schema::Publication {
 impl From<&ClientInfo> for schema::ClientInfo {
     fn from(info: &ClientInfo) -> Self {
         Self {
-            user: info.user.clone(),
-            client: info.client.clone(),
+            user: info.user.to_string(),
+            client: info.client.to_string(),
             conn_info: info.connection.clone().unwrap_or_default(),
             chan_info: info.channel.clone().unwrap_or_default(),
         }
