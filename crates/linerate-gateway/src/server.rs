@@ -58,6 +58,7 @@ use crate::config::ServerOptions;
 
 pub(crate) use admission::CONNECTION_BYTES;
 pub use admission::ConnectionGuard;
+pub(crate) use admission::ConnectionPlace;
 pub(crate) use admission::{Admission, LimitReached};
 pub(crate) use connection::{HANDSHAKE_TIMEOUT, HEAD_TIMEOUT};
 pub(crate) use hosts::Hosts;

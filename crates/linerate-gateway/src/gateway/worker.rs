@@ -62,9 +62,11 @@ impl<R: Fn(Router) -> Router> WorkerService<R> {
             frontend.clone(),
             shared,
         ));
-        let serving = listeners
-            .into_iter()
-            .map(|listener| frontend.clone().serve(listener, routes.clone()));
+        // Waking a task takes no system call, unlike the future that the runtime blocks on.
+        let serving = listeners.into_iter().map(|listener| {
+            let served = tokio::spawn(frontend.clone().serve(listener, routes.clone()));
+            async { served.await.map_err(io::Error::other)? }
+        });
         let serving = try_join_all(serving);
         let turns = tokio::spawn(async move { worker.run().await });
         let local = tokio::spawn(async move { local.run().await });

@@ -55,6 +55,14 @@ pub struct ConnectionGuard {
     stream: Option<Arc<Stream>>,
 }
 
+/// What a [`ConnectionGuard`] holds, without the time to close.
+#[derive(Debug)]
+pub(crate) struct ConnectionPlace {
+    _slot: Arc<(ConnectionSlot, mpsc::Sender<Infallible>)>,
+    _address: Option<Arc<AddressSlot>>,
+    _stream: Option<Arc<Stream>>,
+}
+
 /// A request that shares a connection with others. It uses the slot of the connection until its
 /// response turns out to be a stream or a WebSocket.
 #[derive(Debug)]
@@ -305,6 +313,15 @@ impl ConnectionGuard {
         // If another task was faster, it has set equivalent slots.
         _ = stream.slots.set((slot, address));
         Ok(())
+    }
+
+    /// Returns what the guard holds, for a session that is told when to close.
+    pub(crate) fn into_place(self) -> ConnectionPlace {
+        ConnectionPlace {
+            _slot: self.slot,
+            _address: self._address,
+            _stream: self.stream,
+        }
     }
 
     /// Waits for the time to close, which is chosen at random within the drain window.

@@ -7,7 +7,10 @@ use linerate_hub::ClientId;
 use super::super::{
     ClientOutlet, drive::SessionRuntime, portable::PortableClient, running::RunningSession,
 };
-use crate::{protocol::codes::Disconnect, server::ConnectionGuard};
+use crate::{
+    protocol::codes::Disconnect,
+    server::{ConnectionGuard, ConnectionPlace},
+};
 
 /// A session that is not run in a task of its own.
 pub(in crate::transport) enum Running {
@@ -22,7 +25,7 @@ pub(super) struct LocalSession {
     pub(super) running: Running,
     /// The deadline of the session.
     due: Option<Instant>,
-    _guard: Option<ConnectionGuard>,
+    _place: Option<ConnectionPlace>,
 }
 
 /// The sessions of the clients, by their keys.
@@ -142,7 +145,7 @@ impl Sessions {
         let session = LocalSession {
             running,
             due: None,
-            _guard: guard,
+            _place: guard.map(ConnectionGuard::into_place),
         };
         self.put_back(key, session);
     }
