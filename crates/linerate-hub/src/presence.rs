@@ -7,7 +7,7 @@ use std::{
 };
 
 use foldhash::fast::RandomState;
-use hashbrown::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet, hash_map::Entry};
 
 use crate::{ChannelName, ClientInfo};
 
@@ -34,8 +34,16 @@ pub struct Presence {
     channels: HashMap<ChannelName, Members, RandomState>,
 }
 
+/// The clients of a channel, of which there is at least one. Most channels have one client on a
+/// node if there are many channels and nodes.
+#[derive(Debug)]
+enum Members {
+    One(Arc<ClientInfo>),
+    Many(Box<Crowd>),
+}
+
 #[derive(Debug, Default)]
-struct Members {
+struct Crowd {
     clients: HashSet<Member, RandomState>,
     /// The number of clients of each user.
     users: HashMap<String, usize, RandomState>,
@@ -57,32 +65,37 @@ pub struct Counts {
 impl Presence {
     /// Adds a client, or replaces its information; returns whether it is new in the channel.
     pub fn join(&mut self, channel: ChannelName, info: Arc<ClientInfo>) -> bool {
-        let members = self.channels.entry(channel).or_default();
-        *members.users.entry_ref(&*info.user).or_default() += 1;
-        match members.clients.replace(Member(info)) {
-            Some(Member(before)) => {
-                members.forget_user(&before.user);
-                false
+        match self.channels.entry(channel) {
+            Entry::Vacant(entry) => {
+                entry.insert(Members::One(info));
+                true
             }
-            None => true,
+            Entry::Occupied(mut entry) => entry.get_mut().join(info),
         }
     }
 
     /// Removes a client and returns its information, or `None` if it was not present.
     pub fn leave(&mut self, channel: &str, client: &str) -> Option<Arc<ClientInfo>> {
-        let members = self.channels.get_mut(channel)?;
-        let Member(info) = members.clients.take(client)?;
-        members.forget_user(&info.user);
-        if members.clients.is_empty() {
-            self.channels.remove(channel);
+        match self.channels.get_mut(channel)? {
+            Members::One(info) if *info.client != *client => None,
+            Members::One(_) => match self.channels.remove(channel)? {
+                Members::One(info) => Some(info),
+                Members::Many(_) => None,
+            },
+            members @ Members::Many(_) => members.leave(client),
         }
-        Some(info)
     }
 
     /// Returns the clients in a channel in no particular order.
     pub fn members(&self, channel: &str) -> impl Iterator<Item = &ClientInfo> {
-        let members = self.channels.get(channel).into_iter();
-        members.flat_map(|members| members.clients.iter().map(|Member(info)| &**info))
+        let (one, crowd) = match self.channels.get(channel) {
+            None => (None, None),
+            Some(Members::One(info)) => (Some(info), None),
+            Some(Members::Many(crowd)) => (None, Some(crowd)),
+        };
+        let crowd = crowd.into_iter().flat_map(|crowd| &crowd.clients);
+        let infos = one.into_iter().chain(crowd.map(|Member(info)| info));
+        infos.map(|info| &**info)
     }
 
     /// Returns the channels in which clients are present, in no particular order.
@@ -92,11 +105,17 @@ impl Presence {
 
     /// Returns the numbers of clients and users in a channel.
     pub fn counts(&self, channel: &str) -> Counts {
-        let members = self.channels.get(channel);
-        members.map_or_else(Counts::default, |members| Counts {
-            clients: members.clients.len(),
-            users: members.users.len(),
-        })
+        match self.channels.get(channel) {
+            None => Counts::default(),
+            Some(Members::One(_)) => Counts {
+                clients: 1,
+                users: 1,
+            },
+            Some(Members::Many(crowd)) => Counts {
+                clients: crowd.clients.len(),
+                users: crowd.users.len(),
+            },
+        }
     }
 }
 
@@ -121,6 +140,58 @@ impl PartialEq for Member {
 impl Eq for Member {}
 
 impl Members {
+    /// Adds a client, or replaces its information; returns whether it is new.
+    fn join(&mut self, info: Arc<ClientInfo>) -> bool {
+        match self {
+            Self::One(known) if known.client == info.client => {
+                *known = info;
+                false
+            }
+            Self::One(known) => {
+                let mut crowd = Box::<Crowd>::default();
+                crowd.join(known.clone());
+                crowd.join(info);
+                *self = Self::Many(crowd);
+                true
+            }
+            Self::Many(crowd) => crowd.join(info),
+        }
+    }
+
+    /// Removes one of several clients, and returns its information.
+    fn leave(&mut self, client: &str) -> Option<Arc<ClientInfo>> {
+        let Self::Many(crowd) = self else {
+            return None;
+        };
+        let info = crowd.leave(client)?;
+        if crowd.clients.len() == 1 {
+            let last = crowd.clients.drain().next();
+            if let Some(Member(last)) = last {
+                *self = Self::One(last);
+            }
+        }
+        Some(info)
+    }
+}
+
+impl Crowd {
+    fn join(&mut self, info: Arc<ClientInfo>) -> bool {
+        *self.users.entry_ref(&*info.user).or_default() += 1;
+        match self.clients.replace(Member(info)) {
+            Some(Member(before)) => {
+                self.forget_user(&before.user);
+                false
+            }
+            None => true,
+        }
+    }
+
+    fn leave(&mut self, client: &str) -> Option<Arc<ClientInfo>> {
+        let Member(info) = self.clients.take(client)?;
+        self.forget_user(&info.user);
+        Some(info)
+    }
+
     fn forget_user(&mut self, user: &str) {
         if let Some(clients) = self.users.get_mut(user) {
             *clients -= 1;
@@ -133,7 +204,12 @@ impl Members {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::{
+        collections::{BTreeMap, BTreeSet},
+        sync::Arc,
+    };
+
+    use linerate_testkit::Rng;
 
     use super::{Counts, Presence};
     use crate::{ChannelName, ClientInfo};
@@ -194,5 +270,33 @@ mod tests {
         assert_eq!(presence.leave("a", "2"), None);
         assert_eq!(presence.counts("a"), Counts::default());
         assert!(presence.channels.is_empty());
+    }
+
+    #[test]
+    fn it_is_a_map_of_clients() {
+        let mut rng = Rng::new(1);
+        let (mut presence, mut model) = (Presence::default(), BTreeMap::new());
+        for _ in 0..20_000 {
+            let client = rng.below(4);
+            let user = format!("user {}", rng.below(3));
+            if rng.below(2) == 0 {
+                let left = presence.leave("a", &client.to_string());
+                assert_eq!(left, model.remove(&client));
+            } else {
+                let (channel, info) = (ChannelName::new("a"), info(&user, &client.to_string()));
+                let is_new = presence.join(channel.unwrap(), info.clone());
+                assert_eq!(is_new, model.insert(client, info).is_none());
+            }
+            let users: BTreeSet<_> = model.values().map(|info| &info.user).collect();
+            let counts = Counts {
+                clients: model.len(),
+                users: users.len(),
+            };
+            assert_eq!(presence.counts("a"), counts);
+            let mut members: Vec<_> = presence.members("a").collect();
+            members.sort_by(|one, other| one.client.cmp(&other.client));
+            assert!(members.into_iter().eq(model.values().map(|info| &**info)));
+            assert_eq!(presence.channels().count(), usize::from(!model.is_empty()));
+        }
     }
 }

@@ -289,7 +289,7 @@ impl Shard {
             let Some(channel) = self.channels.get(&moved.channel) else {
                 continue;
             };
-            for follower in &channel.followers {
+            for follower in channel.followers.iter().flat_map(|all| all.iter()) {
                 if let Some(client) = self.clients.get(follower) {
                     client.outlet.notify(notice(moved));
                 }

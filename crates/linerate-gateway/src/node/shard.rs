@@ -54,8 +54,8 @@ pub(crate) struct Member {
 pub(crate) struct Channel {
     /// Keeps the channel subscribed at the broker; `None` until the broker has answered.
     pub(crate) hold: Option<InterestGuard>,
-    /// The clients that are told who joins and leaves.
-    pub(crate) followers: HashSet<ClientId, RandomState>,
+    /// The clients that are told who joins and leaves; `None` until the first of them subscribes.
+    pub(crate) followers: Option<Box<HashSet<ClientId, RandomState>>>,
 }
 
 impl Shard {
@@ -72,8 +72,9 @@ impl Shard {
 
     /// Stops telling a client who joins and leaves a channel.
     pub(super) fn unfollow(&mut self, client: ClientId, channel: &ChannelName) {
-        if let Some(channel) = self.channels.get_mut(channel) {
-            channel.followers.remove(&client);
+        let channel = self.channels.get_mut(channel);
+        if let Some(followers) = channel.and_then(|channel| channel.followers.as_mut()) {
+            followers.remove(&client);
         }
     }
 }

@@ -257,7 +257,7 @@ impl Worker {
         member.share.set(footprint);
         local.hold.get_or_insert(hold);
         if subscribe.follows {
-            local.followers.insert(client);
+            local.followers.get_or_insert_default().insert(client);
         }
         let now = now();
         let start = match recovered.newest {

@@ -145,7 +145,10 @@ impl Worker {
     pub(crate) fn delivery(&self, client: ClientId, channel: &ChannelName) -> Option<Delivery> {
         let shard = self.shard();
         let member = shard.clients.get(&client)?.channels.get(channel)?;
-        let followers = shard.channels.get(channel).map(|local| &local.followers);
+        let followers = shard
+            .channels
+            .get(channel)
+            .and_then(|local| local.followers.as_ref());
         Some(Delivery {
             options: shard.hub.subscription_options(client, channel)?,
             presence: member.presence.clone(),

@@ -10,30 +10,41 @@ use crate::{Publication, hub::class::Class};
 pub(crate) struct Matcher {
     /// Classes that accept any payload.
     others: Vec<usize>,
-    payloads: FilterSet,
+    /// `None` if no class has a filter, as in most channels.
+    payloads: Option<Box<FilterSet>>,
 }
 
 impl Matcher {
     /// Adds the class at `place`.
     pub(crate) fn add(&mut self, place: usize, class: &Class) {
         match class.filter().and_then(|filter| filter.payload()) {
-            Some(payload) => self.payloads.insert(place, payload.clone()),
-            None => self.others.push(place),
+            Some(payload) => {
+                let payloads = self.payloads.get_or_insert_default();
+                payloads.insert(place, payload.clone());
+            }
+            None => {
+                if self.others.is_empty() {
+                    self.others.reserve_exact(1);
+                }
+                self.others.push(place);
+            }
         }
     }
 
     /// Removes the class at `place`.
     pub(crate) fn remove(&mut self, place: usize) {
-        self.payloads.remove(place);
+        if let Some(payloads) = &mut self.payloads {
+            payloads.remove(place);
+        }
         self.others.retain(|other| *other != place);
     }
 
     /// Returns how many bytes of a payload are read to evaluate all filters, in addition to the
     /// scan.
     pub(crate) fn searched_bytes(&self, publication: &Publication) -> usize {
-        self.payloads
-            .searches()
-            .saturating_mul(publication.payload().len())
+        let payloads = self.payloads.as_ref();
+        let searches = payloads.map_or(0, |payloads| payloads.searches());
+        searches.saturating_mul(publication.payload().len())
     }
 
     /// Evaluates filters until `is_over` returns true; returns whether all of them are evaluated.
@@ -43,8 +54,8 @@ impl Matcher {
         known: &mut Evaluated,
         is_over: impl FnMut() -> bool,
     ) -> bool {
-        self.payloads
-            .evaluate(publication.payload(), known, is_over)
+        let payloads = self.payloads.as_ref();
+        payloads.is_none_or(|payloads| payloads.evaluate(publication.payload(), known, is_over))
     }
 
     /// Calls `visit` with the place of each class that sees `publication`, and the class. Evaluates
@@ -63,8 +74,9 @@ impl Matcher {
             }
         };
         self.others.iter().copied().for_each(&mut visit);
-        self.payloads
-            .visit_evaluated(publication.payload(), known, visit);
+        if let Some(payloads) = &self.payloads {
+            payloads.visit_evaluated(publication.payload(), known, visit);
+        }
     }
 }
 
