@@ -13,14 +13,15 @@ use slab::Slab;
 
 use super::super::{
     DATA_BYTES_MAX,
-    wire::{Compression, Farewell, close_frame},
+    wire::{Compression, close_frame},
 };
+use super::chunks;
 #[cfg(unix)]
 use super::moved::{MovedConnection, UNREAD_BYTES_MAX};
 use crate::{
     node::Accounts,
-    protocol::{Block, codes::Disconnect},
-    server::adoption,
+    protocol::{Block, codes::Disconnect, dialect::Transport},
+    server::{Detached, adoption},
     session::Settings,
 };
 
@@ -46,7 +47,7 @@ pub(super) struct Table {
 struct Link {
     /// `None` until the connection is open.
     connection: Option<ConnectionId>,
-    farewell: Farewell,
+    transport: &'static Transport,
     compression: Option<Box<Compression>>,
     /// True if the client is in the list of changed ones.
     is_changed: bool,
@@ -70,10 +71,10 @@ impl Table {
     }
 
     /// Adds a client whose connection is not open yet; returns its key.
-    pub(super) fn add(&mut self, farewell: Farewell) -> usize {
+    pub(super) fn add(&mut self, transport: &'static Transport) -> usize {
         self.links.insert(Link {
             connection: None,
-            farewell,
+            transport,
             compression: None,
             is_changed: false,
             is_paused: false,
@@ -85,7 +86,7 @@ impl Table {
         self.links.remove(key);
     }
 
-    /// Opens the connection of a client.
+    /// Opens the WebSocket of a client.
     ///
     /// # Errors
     /// If the kernel refuses to watch the socket.
@@ -103,6 +104,24 @@ impl Table {
         }
         let id = self.reactor.adopt(adoption, options.messages)?;
         self.links[key].compression = self.compression(id, options).map(Box::new);
+        self.connect(key, id);
+        Ok(())
+    }
+
+    /// Opens the stream of a client with the head of the response.
+    ///
+    /// # Errors
+    /// If the socket cannot leave the runtime, or the kernel refuses to watch it.
+    pub(super) fn open_stream(&mut self, key: usize, detached: Detached) -> io::Result<()> {
+        let socket = detached.socket.into_std()?;
+        let id = match detached.tls {
+            Some(tls) => self.reactor.adopt_tls_stream(socket, tls)?,
+            None => self.reactor.adopt_stream(socket)?,
+        };
+        if let Some(mut stream) = self.reactor.stream(id) {
+            // Written with the first chunk, or at the next turn.
+            stream.send(&detached.head);
+        }
         self.connect(key, id);
         Ok(())
     }
@@ -214,8 +233,17 @@ impl Table {
     /// Sends a block.
     pub(super) fn send(&mut self, key: usize, block: &Block) {
         let link = &mut self.links[key];
-        let connection = link.connection.and_then(|id| self.reactor.connection(id));
-        let Some(mut connection) = connection else {
+        let Some(id) = link.connection else {
+            return;
+        };
+        if let Transport::Stream(_) = link.transport {
+            if let Some(mut stream) = self.reactor.stream(id) {
+                chunks::send(&mut stream, block.bytes());
+                self.messages_sent += block.messages();
+            }
+            return;
+        }
+        let Some(mut connection) = self.reactor.connection(id) else {
             return;
         };
         let frames = match &mut link.compression {
@@ -243,18 +271,47 @@ impl Table {
 
     /// Writes what was sent to a client.
     pub(super) fn flush(&mut self, key: usize) {
-        let id = self.links[key].connection;
-        if let Some(connection) = id.and_then(|id| self.reactor.connection(id)) {
-            connection.flush();
+        let link = &self.links[key];
+        if let Some(id) = link.connection {
+            match link.transport {
+                Transport::Stream(_) => {
+                    if let Some(stream) = self.reactor.stream(id) {
+                        stream.flush();
+                    }
+                }
+                Transport::WebSocket(_) => {
+                    if let Some(connection) = self.reactor.connection(id) {
+                        connection.flush();
+                    }
+                }
+            }
         }
         self.count_memory();
     }
 
-    /// Discards what waits for a client.
+    /// Discards what waits for a client. Chunks cannot be left out of a stream, which therefore ends
+    /// if anything waits.
     pub(super) fn discard(&mut self, key: usize) {
-        let id = self.links[key].connection;
-        if let Some(mut connection) = id.and_then(|id| self.reactor.connection(id)) {
-            connection.discard_unsent();
+        self.flush(key);
+        let link = &self.links[key];
+        let Some(id) = link.connection else {
+            return;
+        };
+        match link.transport {
+            Transport::Stream(_) => {
+                let status = self.reactor.status(id);
+                if status.is_some_and(|status| status.backlog_bytes > 0)
+                    && let Some(mut stream) = self.reactor.stream(id)
+                {
+                    stream.reset();
+                    stream.flush();
+                }
+            }
+            Transport::WebSocket(_) => {
+                if let Some(mut connection) = self.reactor.connection(id) {
+                    connection.discard_unsent();
+                }
+            }
         }
     }
 
@@ -270,17 +327,33 @@ impl Table {
         }
     }
 
-    /// Starts the closing handshake with a client.
+    /// Starts the closing handshake with a client, or ends its stream.
     pub(super) fn close(&mut self, key: usize, disconnect: &Disconnect) {
         // The answer has to be read.
         self.set_reading(key, true);
         let link = &self.links[key];
-        let (code, reason) = close_frame(link.farewell, disconnect);
-        let id = link.connection;
-        if let Some(mut connection) = id.and_then(|id| self.reactor.connection(id)) {
-            // This can fail only because of the length of the reason, which has been truncated.
-            _ = connection.close(code, &reason);
-            connection.flush();
+        let Some(id) = link.connection else {
+            return;
+        };
+        match link.transport {
+            Transport::Stream(transport) => {
+                if let Some(mut stream) = self.reactor.stream(id) {
+                    if let Some(last) = (transport.farewell)(disconnect) {
+                        chunks::send(&mut stream, &last);
+                    }
+                    chunks::end(&mut stream);
+                    stream.flush();
+                }
+            }
+            Transport::WebSocket(transport) => {
+                let (code, reason) = close_frame(transport.farewell, disconnect);
+                if let Some(mut connection) = self.reactor.connection(id) {
+                    // This can fail only because of the length of the reason, which has been
+                    // truncated.
+                    _ = connection.close(code, &reason);
+                    connection.flush();
+                }
+            }
         }
     }
 
