@@ -55,8 +55,8 @@ impl LocalMessages {
     }
 }
 
-/// The server side of WebSockets, and of streaming HTTP responses, on a thread that has an event loop already, for example that of an
-/// async runtime.
+/// The server side of WebSockets, and of streaming HTTP responses, on a thread that has an event
+/// loop already, for example that of an async runtime.
 ///
 /// There are no callbacks. The owner adopts sockets whose requests have been answered, and then, on
 /// one thread, does this again and again:

@@ -225,3 +225,66 @@ impl fmt::Debug for Detacher {
         f.debug_struct("Detacher").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+        sync::oneshot,
+    };
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_stream_is_taken_away_after_all_earlier_output() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut client = TcpStream::connect(address).await.unwrap();
+        let mut stream = Detachable::new(listener.accept().await.unwrap().0);
+        let detacher = stream.detacher();
+        stream.write_all(b"earlier ").await.unwrap();
+        let mut response = Response::new(Body::empty());
+        let headers = response.headers_mut();
+        headers.insert("x-first", "1".parse().unwrap());
+        headers.insert(header::CONTENT_LENGTH, 0.into());
+        let (sender, receiver) = oneshot::channel();
+        continue_with(&mut response, |detached| sender.send(detached).unwrap());
+        let mut applied = std::pin::pin!(detacher.apply(response));
+        assert!(applied.as_mut().now_or_never().is_none());
+        stream.flush().await.unwrap();
+        assert!(applied.await.headers().is_empty());
+        // The HTTP server ends, and nothing that it writes arrives.
+        stream.write_all(b"late").await.unwrap();
+        stream.flush().await.unwrap();
+        assert_eq!(stream.read(&mut [0; 9]).await.unwrap(), 0);
+        stream.shutdown().await.unwrap();
+        assert!(stream.into_inner().is_none());
+        let mut detached = receiver.await.unwrap();
+        let head = std::str::from_utf8(&detached.head).unwrap();
+        let start = "HTTP/1.1 200 OK\r\nx-first: 1\r\ntransfer-encoding: chunked\r\n\
+                     connection: close\r\ndate: ";
+        assert!(head.starts_with(start), "{head}");
+        assert!(head.ends_with(" GMT\r\n\r\n"), "{head}");
+        detached.socket.write_all(b"now").await.unwrap();
+        drop(detached);
+        let mut received = Vec::new();
+        client.read_to_end(&mut received).await.unwrap();
+        assert_eq!(received, b"earlier now");
+    }
+
+    #[tokio::test]
+    async fn other_responses_are_left_to_the_http_server() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let stream = Detachable::new(TcpStream::connect(address).await.unwrap());
+        let mut response = Response::new(Body::empty());
+        response
+            .headers_mut()
+            .insert("x-first", "1".parse().unwrap());
+        let response = stream.detacher().apply(response).await;
+        assert!(response.headers().contains_key("x-first"));
+        assert!(stream.into_inner().is_some());
+    }
+}

@@ -60,14 +60,18 @@ impl<'a> LocalStream<'a> {
         }
     }
 
-    /// Resets the connection. What was sent and is not written yet is discarded.
-    pub fn reset(&mut self) {
+    /// Discards output that the kernel has not accepted. If there is any, the connection is reset,
+    /// because the peer would otherwise take what follows for it.
+    pub fn discard_unsent(&mut self) {
         let (core, connection) = self.parts();
+        // Writing nothing would fail if the stream to the peer was ended.
         if !core.io.is_flushed() {
             core.io.flush(connection, &[], &[]);
         }
-        socket::reset_on_close(&connection.socket);
-        connection.lost = true;
+        if !connection.backlog.is_empty() {
+            socket::reset_on_close(&connection.socket);
+            connection.lost = true;
+        }
     }
 
     /// Writes the output.

@@ -56,7 +56,8 @@ impl LocalClients {
         self.pace.set(Pace::Settling);
     }
 
-    /// Returns whether all sessions of clients on WebSockets are at rest. Replies that wait for room no longer do.
+    /// Returns whether the sessions of all clients on WebSockets are at rest. Their replies that
+    /// wait for room no longer do.
     pub(crate) fn are_settled(&self) -> bool {
         let keys = self.movable();
         let sessions = self.sessions.borrow();

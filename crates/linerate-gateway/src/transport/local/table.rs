@@ -6,7 +6,7 @@ use linerate::{Config, Deflate, Traffic, axum::StreamUpgrade};
 use linerate_budget::{Account, Share};
 #[cfg(unix)]
 use linerate_proto::portable::Version;
-use linerate_reactor::{ConnectionId, LocalMessages, LocalReactor};
+use linerate_reactor::{ConnectionId, LocalConnection, LocalMessages, LocalReactor, LocalStream};
 #[cfg(unix)]
 use linerate_reactor::{Exported, ImportError, ImportOptions};
 use slab::Slab;
@@ -20,7 +20,11 @@ use super::chunks;
 use super::moved::{MovedConnection, UNREAD_BYTES_MAX};
 use crate::{
     node::Accounts,
-    protocol::{Block, codes::Disconnect, dialect::Transport},
+    protocol::{
+        Block,
+        codes::Disconnect,
+        dialect::{StreamTransport, Transport, WebSocketTransport},
+    },
     server::{Detached, adoption},
     session::Settings,
 };
@@ -53,6 +57,12 @@ struct Link {
     is_changed: bool,
     /// True while no input is read.
     is_paused: bool,
+}
+
+/// The open connection of a client.
+enum Output<'a> {
+    Stream(LocalStream<'a>, &'static StreamTransport),
+    WebSocket(LocalConnection<'a>, &'static WebSocketTransport),
 }
 
 impl Table {
@@ -233,18 +243,14 @@ impl Table {
     /// Sends a block.
     pub(super) fn send(&mut self, key: usize, block: &Block) {
         let link = &mut self.links[key];
-        let Some(id) = link.connection else {
-            return;
-        };
-        if let Transport::Stream(_) = link.transport {
-            if let Some(mut stream) = self.reactor.stream(id) {
+        let mut connection = match output(&mut self.reactor, link) {
+            Some(Output::Stream(mut stream, _)) => {
                 chunks::send(&mut stream, block.bytes());
                 self.messages_sent += block.messages();
+                return;
             }
-            return;
-        }
-        let Some(mut connection) = self.reactor.connection(id) else {
-            return;
+            Some(Output::WebSocket(connection, _)) => connection,
+            None => return,
         };
         let frames = match &mut link.compression {
             Some(compression) => compression.frames(block),
@@ -271,47 +277,24 @@ impl Table {
 
     /// Writes what was sent to a client.
     pub(super) fn flush(&mut self, key: usize) {
-        let link = &self.links[key];
-        if let Some(id) = link.connection {
-            match link.transport {
-                Transport::Stream(_) => {
-                    if let Some(stream) = self.reactor.stream(id) {
-                        stream.flush();
-                    }
-                }
-                Transport::WebSocket(_) => {
-                    if let Some(connection) = self.reactor.connection(id) {
-                        connection.flush();
-                    }
-                }
-            }
+        match output(&mut self.reactor, &self.links[key]) {
+            Some(Output::Stream(stream, _)) => stream.flush(),
+            Some(Output::WebSocket(connection, _)) => connection.flush(),
+            None => {}
         }
         self.count_memory();
     }
 
-    /// Discards what waits for a client. Chunks cannot be left out of a stream, which therefore ends
+    /// Discards what waits for a client. No chunk can be left out of a stream, which therefore ends
     /// if anything waits.
     pub(super) fn discard(&mut self, key: usize) {
-        self.flush(key);
-        let link = &self.links[key];
-        let Some(id) = link.connection else {
-            return;
-        };
-        match link.transport {
-            Transport::Stream(_) => {
-                let status = self.reactor.status(id);
-                if status.is_some_and(|status| status.backlog_bytes > 0)
-                    && let Some(mut stream) = self.reactor.stream(id)
-                {
-                    stream.reset();
-                    stream.flush();
-                }
+        match output(&mut self.reactor, &self.links[key]) {
+            Some(Output::Stream(mut stream, _)) => {
+                stream.discard_unsent();
+                stream.flush();
             }
-            Transport::WebSocket(_) => {
-                if let Some(mut connection) = self.reactor.connection(id) {
-                    connection.discard_unsent();
-                }
-            }
+            Some(Output::WebSocket(mut connection, _)) => connection.discard_unsent(),
+            None => {}
         }
     }
 
@@ -331,29 +314,21 @@ impl Table {
     pub(super) fn close(&mut self, key: usize, disconnect: &Disconnect) {
         // The answer has to be read.
         self.set_reading(key, true);
-        let link = &self.links[key];
-        let Some(id) = link.connection else {
-            return;
-        };
-        match link.transport {
-            Transport::Stream(transport) => {
-                if let Some(mut stream) = self.reactor.stream(id) {
-                    if let Some(last) = (transport.farewell)(disconnect) {
-                        chunks::send(&mut stream, &last);
-                    }
-                    chunks::end(&mut stream);
-                    stream.flush();
+        match output(&mut self.reactor, &self.links[key]) {
+            Some(Output::Stream(mut stream, transport)) => {
+                if let Some(last) = (transport.farewell)(disconnect) {
+                    chunks::send(&mut stream, &last);
                 }
+                chunks::end(&mut stream);
+                stream.flush();
             }
-            Transport::WebSocket(transport) => {
+            Some(Output::WebSocket(mut connection, transport)) => {
                 let (code, reason) = close_frame(transport.farewell, disconnect);
-                if let Some(mut connection) = self.reactor.connection(id) {
-                    // This can fail only because of the length of the reason, which has been
-                    // truncated.
-                    _ = connection.close(code, &reason);
-                    connection.flush();
-                }
+                // This can fail only because of the length of the reason, which has been truncated.
+                _ = connection.close(code, &reason);
+                connection.flush();
             }
+            None => {}
         }
     }
 
@@ -415,6 +390,15 @@ impl Table {
             messages_sent: std::mem::take(&mut self.messages_sent),
         }
     }
+}
+
+/// Returns the connection of a client, if it is open.
+fn output<'a>(reactor: &'a mut LocalReactor, link: &Link) -> Option<Output<'a>> {
+    let id = link.connection?;
+    Some(match link.transport {
+        Transport::Stream(transport) => Output::Stream(reactor.stream(id)?, transport),
+        Transport::WebSocket(transport) => Output::WebSocket(reactor.connection(id)?, transport),
+    })
 }
 
 /// The options of a connection.

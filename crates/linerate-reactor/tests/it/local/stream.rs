@@ -166,12 +166,18 @@ fn a_reader_that_does_not_close_has_the_close_timeout(driver: DriverKind) {
     assert_eq!(received, b"last");
 }
 
-fn a_reset_discards_what_waits(driver: DriverKind) {
+fn a_stream_whose_output_is_discarded_ends(driver: DriverKind) {
     let mut owner = Owner::quiet(driver);
     let (id, mut client) = stream(&mut owner);
+    // Nothing waits.
+    let mut stream = owner.reactor.stream(id).unwrap();
+    stream.send(b"one");
+    stream.discard_unsent();
+    stream.flush();
+    assert!(owner.reactor.status(id).unwrap().is_open);
     fill(&mut owner, id);
     let mut stream = owner.reactor.stream(id).unwrap();
-    stream.reset();
+    stream.discard_unsent();
     stream.flush();
     assert!(is_closed(&owner.next(), id));
     assert!(owner.reactor.stream(id).is_none());
@@ -191,5 +197,5 @@ on_each_driver! {
     a_reader_that_closes_its_side_is_gone_even_if_output_waits,
     a_reader_that_never_reads_ends_after_the_write_timeout,
     a_reader_that_does_not_close_has_the_close_timeout,
-    a_reset_discards_what_waits,
+    a_stream_whose_output_is_discarded_ends,
 }
