@@ -361,8 +361,8 @@ impl Gateway {
         &self.parts.node.budget
     }
 
-    /// Returns the counters of the traffic of all WebSockets, to which the application's own may be
-    /// added.
+    /// Returns the counters of the traffic of all WebSockets, and of streaming responses over
+    /// HTTP/1.1, to which the application's own may be added.
     pub const fn counters(&self) -> &Arc<Counters> {
         &self.parts.counters
     }

@@ -5,6 +5,7 @@
 //! | `accept` | accepts connections at a limited rate, even when file descriptors run out |
 //! | `admission` | limits on connections, in total and per address |
 //! | `connection` | a single connection: proxy header, TLS, HTTP version, shutdown |
+//! | `detach` | connections that leave the HTTP server while a response is streamed |
 //! | `hosts` | host names that the server accepts |
 //! | `http2` | requests and WebSockets on HTTP/2 streams |
 //! | `listener` | listening sockets, and those that another process has bound |
@@ -24,6 +25,7 @@
 mod accept;
 mod admission;
 mod connection;
+mod detach;
 #[cfg(fuzzing)]
 pub(crate) mod fuzzing;
 mod guarded_body;
@@ -61,6 +63,7 @@ pub use admission::ConnectionGuard;
 pub(crate) use admission::ConnectionPlace;
 pub(crate) use admission::{Admission, LimitReached};
 pub(crate) use connection::{HANDSHAKE_TIMEOUT, HEAD_TIMEOUT};
+pub(crate) use detach::{Detached, Detacher, continue_with};
 pub(crate) use hosts::Hosts;
 pub(crate) use hosts::names_this_machine;
 pub(crate) use listener::{Endpoint, EndpointKind};

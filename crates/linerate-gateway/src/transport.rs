@@ -30,7 +30,7 @@ use std::{sync::Arc, time::SystemTime};
 
 use axum::{
     extract::FromRequestParts,
-    http::{StatusCode, Version, request::Parts},
+    http::{Method, StatusCode, Version, request::Parts},
     response::{IntoResponse, Response},
 };
 use linerate::{Counters, Options, handshake::Scheme};
@@ -39,7 +39,7 @@ use linerate_budget::Account;
 use crate::{
     node::{Connection, Worker, new_client},
     protocol::Dialect,
-    server::{ConnectionGuard, Peer},
+    server::{ConnectionGuard, Detacher, Peer},
     session::{Gate, Refusal, SessionEnvironment, Settings},
 };
 pub(crate) use local::LocalClients;
@@ -90,6 +90,8 @@ pub(crate) struct Admitted {
     guard: Option<ConnectionGuard>,
     /// True if a WebSocket has a connection of its own, which the reactor can continue.
     is_upgrade: bool,
+    /// True if the reactor can continue the connection to stream the response.
+    may_detach: bool,
 }
 
 impl Admitted {
@@ -155,6 +157,10 @@ impl FromRequestParts<Endpoints> for Admitted {
             cors: cors::Cors::of(&parts.headers),
             guard: parts.extensions.get::<ConnectionGuard>().cloned(),
             is_upgrade: parts.version == Version::HTTP_11,
+            // HTTP/1.0 has no chunks, and the response to HEAD no body.
+            may_detach: parts.version == Version::HTTP_11
+                && parts.method != Method::HEAD
+                && parts.extensions.get::<Detacher>().is_some(),
         })
     }
 }

@@ -89,6 +89,12 @@ pub(crate) enum Stage {
         /// When the client's time to read the response is over.
         due: Tick,
     },
+    /// Output is sent as it is, and input is ignored.
+    Streaming {
+        /// When the peer's time to read the end of the stream is over; 0 while the stream has not
+        /// been ended.
+        due: Tick,
+    },
 }
 
 /// An opening handshake in progress.
@@ -141,9 +147,18 @@ impl Connection {
         self.engine.endpoint().0
     }
 
-    /// Returns whether the WebSocket is open in both directions.
+    /// Returns whether the WebSocket is open in both directions, or the stream has not been ended.
     pub(crate) fn is_open(&self) -> bool {
-        matches!(self.stage, Stage::Open { .. }) && self.engine.state() == State::Open
+        match self.stage {
+            Stage::Open { .. } => self.engine.state() == State::Open,
+            Stage::Streaming { due } => due == 0,
+            Stage::Connecting(_) | Stage::Opening(_) | Stage::Refused { .. } => false,
+        }
+    }
+
+    /// Returns whether output is sent as it is, without frames.
+    pub(crate) const fn is_stream(&self) -> bool {
+        matches!(self.stage, Stage::Streaming { .. })
     }
 
     /// Returns whether the engine's deadlines apply. A peer whose input is not read cannot prove

@@ -17,7 +17,11 @@ use self::{deadlines::Deadlines, events::Events, io::Io};
 use crate::{
     adoption::Answer,
     commands::{Commands, ConnectionHandle},
-    connection::{Connection, endpoint::RuntimeRole, id::ConnectionId},
+    connection::{
+        Connection,
+        endpoint::RuntimeRole,
+        id::{ConnectionId, Slot},
+    },
     mailbox::Mailbox,
     outbound::{
         destination::Destination,
@@ -141,6 +145,14 @@ impl Core {
         };
         self.dialer.push(pending, self.now);
         Ok(())
+    }
+
+    /// Returns the ID of a connection of this worker.
+    pub(crate) const fn id(&self, slot: Slot) -> ConnectionId {
+        ConnectionId {
+            worker: self.number,
+            slot,
+        }
     }
 
     /// Returns a handle to a connection, unless it belongs to another worker.

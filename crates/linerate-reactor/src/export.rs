@@ -66,6 +66,9 @@ pub enum ExportError {
     /// The engine cannot be exported now.
     #[error(transparent)]
     Engine(#[from] portable::ExportError),
+    /// The connection is a stream.
+    #[error("connection is a stream, which cannot be exported")]
+    Stream,
     /// The connection is encrypted, and its secrets cannot be exported. This does not happen with
     /// a server's connections.
     #[error("connection is encrypted, and its secrets cannot be exported")]

@@ -123,7 +123,7 @@ pub use linerate_proto::{
     handshake, portable,
     url::UrlError,
 };
-pub use local::{LocalConnection, LocalMessages, LocalReactor, LocalStatus};
+pub use local::{LocalConnection, LocalMessages, LocalReactor, LocalStatus, LocalStream};
 pub use options::Options;
 pub use outbound::{
     destination::{Destination, DestinationError},

@@ -2,6 +2,7 @@
 
 mod collect;
 mod connection;
+mod stream;
 
 #[cfg(unix)]
 use std::os::fd::RawFd;
@@ -11,7 +12,12 @@ use std::{collections::HashMap, fmt, io, time::Duration};
 use linerate_proto::portable::Version;
 
 use self::collect::{Collector, Discarder};
-pub use self::connection::{LocalConnection, LocalStatus};
+pub use self::{
+    connection::{LocalConnection, LocalStatus},
+    stream::LocalStream,
+};
+#[cfg(unix)]
+use crate::export::{ExportError, Exported, ImportError, ImportOptions};
 use crate::{
     adoption::Adoption,
     connection::{
@@ -21,15 +27,12 @@ use crate::{
     core::{events::LocalEvent, io::traffic::Traffic},
     driver::kind::DriverKind,
     options::Options,
+    platform::Socket,
     reactor::Reactor,
     route::{Route, pages::Pages, routes::Routes},
+    tls::adopted::TlsConnection,
     topics::options::TopicRules,
-    worker::Worker,
-};
-#[cfg(unix)]
-use crate::{
-    export::{ExportError, Exported, ImportError, ImportOptions},
-    platform::Socket,
+    worker::{Worker, service::Service},
 };
 
 /// What becomes of the messages of a connection.
@@ -52,8 +55,8 @@ impl LocalMessages {
     }
 }
 
-/// The server side of WebSockets on a thread that has an event loop already, for example that of an
-/// async runtime.
+/// The server side of WebSockets, and of streaming HTTP responses, on a thread that has an event
+/// loop already, for example that of an async runtime.
 ///
 /// There are no callbacks. The owner adopts sockets whose requests have been answered, and then, on
 /// one thread, does this again and again:
@@ -62,7 +65,7 @@ impl LocalMessages {
 ///    [`poll_timeout`](Self::poll_timeout) has passed;
 /// 2. call [`turn`](Self::turn), which handles what is ready and never blocks;
 /// 3. take the [events](Self::poll_event);
-/// 4. send on any [`connection`](Self::connection).
+/// 4. send on any [`connection`](Self::connection) or [`stream`](Self::stream).
 ///
 /// The owner limits the number of connections; [`Options::connections_max`] does not apply.
 ///
@@ -140,6 +143,48 @@ impl LocalReactor {
         service.parts.core.reactor.count_accepted();
         let slot = service.adopt_on(Some(messages.route()), adoption.answered())?;
         Ok(ConnectionId { worker: 0, slot })
+    }
+
+    /// Continues a connection on which another server has read a request, and streams the response:
+    /// what is sent on the [`stream`](Self::stream) is written as it is, the head included. What
+    /// the peer sends is read and ignored. The stream ends when the peer closes its side of the
+    /// connection.
+    ///
+    /// ```
+    /// use std::{io, net::TcpStream};
+    ///
+    /// use linerate_reactor::{ConnectionId, LocalReactor};
+    ///
+    /// /// Begins a response of unknown length.
+    /// fn respond(reactor: &mut LocalReactor, socket: TcpStream) -> io::Result<ConnectionId> {
+    ///     let id = reactor.adopt_stream(socket)?;
+    ///     if let Some(mut stream) = reactor.stream(id) {
+    ///         stream.send(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nhello");
+    ///         stream.flush();
+    ///     }
+    ///     Ok(id)
+    /// }
+    /// # _ = respond;
+    /// ```
+    ///
+    /// # Errors
+    /// If the driver cannot watch the socket, which is then closed.
+    pub fn adopt_stream(&mut self, socket: impl Into<Socket>) -> io::Result<ConnectionId> {
+        self.adopt_any_stream(socket.into(), None)
+    }
+
+    /// Like [`adopt_stream`](Self::adopt_stream), for a connection that is encrypted. What the
+    /// other server has not sent is sent before anything else.
+    ///
+    /// # Errors
+    /// If the driver cannot watch the socket, which is then closed.
+    #[cfg(feature = "rustls")]
+    pub fn adopt_tls_stream(
+        &mut self,
+        socket: impl Into<Socket>,
+        tls: TlsConnection,
+    ) -> io::Result<ConnectionId> {
+        self.adopt_any_stream(socket.into(), Some(tls))
     }
 
     /// Takes a connection out of the reactor, so that another process can continue it without its
@@ -252,18 +297,19 @@ impl LocalReactor {
         self.worker.service.parts.core.events.pop()
     }
 
-    /// Returns a connection, unless it has ended.
+    /// Returns a WebSocket, unless it has ended.
     pub fn connection(&mut self, id: ConnectionId) -> Option<LocalConnection<'_>> {
-        if self.corked != Some(id.slot) {
-            self.uncork();
-        }
-        let service = &mut self.worker.service;
-        let key = service.connections.find(id.slot.token())?;
-        self.corked = Some(id.slot);
+        let (service, key) = self.cork(id, false)?;
         Some(LocalConnection::new(service, key))
     }
 
-    /// Returns the state of a connection, unless it has ended.
+    /// Returns a [stream](Self::adopt_stream), unless it has ended.
+    pub fn stream(&mut self, id: ConnectionId) -> Option<LocalStream<'_>> {
+        let (service, key) = self.cork(id, true)?;
+        Some(LocalStream::new(service, key))
+    }
+
+    /// Returns the state of a WebSocket or stream, unless it has ended.
     pub fn status(&self, id: ConnectionId) -> Option<LocalStatus> {
         let service = &self.worker.service;
         let key = service.connections.find(id.slot.token())?;
@@ -323,6 +369,33 @@ impl LocalReactor {
     /// Returns what has been received and sent since this was last called.
     pub fn take_traffic(&mut self) -> Traffic {
         std::mem::take(&mut self.worker.service.parts.core.io.traffic)
+    }
+
+    fn adopt_any_stream(
+        &mut self,
+        socket: Socket,
+        tls: Option<TlsConnection>,
+    ) -> io::Result<ConnectionId> {
+        self.uncork();
+        let service = &mut self.worker.service;
+        service.parts.core.begin_turn();
+        service.parts.core.reactor.count_accepted();
+        let slot = service.adopt_stream(socket, tls)?;
+        Ok(ConnectionId { worker: 0, slot })
+    }
+
+    /// Prepares the cork for a WebSocket or a stream; returns its key, unless it has ended.
+    fn cork(&mut self, id: ConnectionId, is_stream: bool) -> Option<(&mut Service, usize)> {
+        if self.corked != Some(id.slot) {
+            self.uncork();
+        }
+        let service = &mut self.worker.service;
+        let key = service.connections.find(id.slot.token())?;
+        if service.connections[key].is_stream() != is_stream {
+            return None;
+        }
+        self.corked = Some(id.slot);
+        Some((service, key))
     }
 
     /// Writes the output in the cork.

@@ -3,13 +3,18 @@
 //!
 //! A command names its node and session, so any node can accept it. Sticky sessions are not needed.
 
-use std::sync::Arc;
+use std::{
+    collections::VecDeque,
+    future::poll_fn,
+    mem,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+};
 
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
-use tokio::sync::mpsc;
 
 /// The maximum number of command bodies queued for a session.
 const COMMANDS_MAX: usize = 64;
@@ -18,14 +23,21 @@ const COMMANDS_MAX: usize = 64;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Emulations(Arc<Mutex<Sessions>>);
 
-type Sessions = HashMap<String, mpsc::Sender<Bytes>, RandomState>;
+type Sessions = HashMap<String, Arc<Mutex<Queue>>, RandomState>;
 
 /// The receiver of a session's commands, for the lifetime of the session.
 #[derive(Debug)]
 pub(crate) struct Emulation {
     emulations: Emulations,
     session: String,
-    commands: mpsc::Receiver<Bytes>,
+    queue: Arc<Mutex<Queue>>,
+}
+
+/// The commands that wait for a session.
+#[derive(Debug, Default)]
+struct Queue {
+    commands: VecDeque<Bytes>,
+    receiver: Option<Waker>,
 }
 
 /// Why a command did not reach its session.
@@ -43,30 +55,55 @@ pub(crate) enum EmulateError {
 impl Emulations {
     /// Starts receiving commands for `session`, whose name must be unguessable.
     pub(crate) fn open(&self, session: &str) -> Emulation {
-        let (sender, commands) = mpsc::channel(COMMANDS_MAX);
-        self.0.lock().insert(session.to_owned(), sender);
+        let queue = Arc::<Mutex<Queue>>::default();
+        self.0.lock().insert(session.to_owned(), queue.clone());
         Emulation {
             emulations: self.clone(),
             session: session.to_owned(),
-            commands,
+            queue,
         }
     }
 
     /// Delivers a command to a session on this node.
     pub(crate) fn deliver(&self, session: &str, data: Bytes) -> Result<(), EmulateError> {
-        let sender = self.0.lock().get(session).cloned();
-        match sender.map(|sender| sender.try_send(data)) {
-            Some(Ok(())) => Ok(()),
-            Some(Err(mpsc::error::TrySendError::Full(_))) => Err(EmulateError::Busy),
-            Some(Err(mpsc::error::TrySendError::Closed(_))) | None => Err(EmulateError::Unknown),
+        let queue = self.0.lock().get(session).cloned();
+        let queue = queue.ok_or(EmulateError::Unknown)?;
+        let mut queue = queue.lock();
+        if queue.commands.len() >= COMMANDS_MAX {
+            return Err(EmulateError::Busy);
         }
+        queue.commands.push_back(data);
+        let receiver = queue.receiver.take();
+        drop(queue);
+        if let Some(receiver) = receiver {
+            receiver.wake();
+        }
+        Ok(())
     }
 }
 
 impl Emulation {
     /// Waits for the next body of commands. Cancel-safe.
-    pub(crate) async fn recv(&mut self) -> Option<Bytes> {
-        self.commands.recv().await
+    pub(crate) async fn recv(&mut self) -> Bytes {
+        poll_fn(|cx| self.poll_recv(cx)).await
+    }
+
+    /// Returns the next body of commands once there is one.
+    pub(crate) fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Bytes> {
+        let mut queue = self.queue.lock();
+        match queue.commands.pop_front() {
+            Some(commands) => {
+                if queue.commands.is_empty() {
+                    // Most sessions send commands only when they begin.
+                    mem::take(&mut queue.commands);
+                }
+                Poll::Ready(commands)
+            }
+            None => {
+                queue.receiver = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
     }
 }
 
@@ -85,7 +122,7 @@ mod tests {
         let emulations = Emulations::default();
         let mut session = emulations.open("s");
         emulations.deliver("s", "a".into()).unwrap();
-        assert_eq!(session.recv().await.unwrap(), "a");
+        assert_eq!(session.recv().await, "a");
         assert_eq!(
             emulations.deliver("t", "a".into()),
             Err(EmulateError::Unknown)

@@ -55,6 +55,11 @@ impl Block {
         &self.bytes
     }
 
+    /// Returns the number of messages.
+    pub(crate) const fn messages(&self) -> u64 {
+        self.messages
+    }
+
     /// Returns the bytes as WebSocket frames.
     pub(crate) fn frames(&self) -> Frames {
         Frames::danger_from_framed(self.bytes.clone(), self.messages)

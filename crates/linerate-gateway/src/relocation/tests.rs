@@ -198,9 +198,10 @@ impl Counter {
                     };
                     lines.map(data).collect()
                 }
-                // Each publication is `=` with five digits.
+                // Each publication is `=` with five digits, after its length. The number of
+                // publications in a block may be the code of `=` too.
                 Kind::Native => text
-                    .split('=')
+                    .split("\x06=")
                     .skip(1)
                     .map(|part| part[..5].parse().unwrap())
                     .collect(),

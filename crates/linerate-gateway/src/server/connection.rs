@@ -13,13 +13,14 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use linerate::axum::speaks_http2;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::{
-    io::{AsyncRead, AsyncWrite},
     net::TcpStream,
     time::{Instant, sleep, sleep_until, timeout},
 };
 
 use super::{
-    Certificate, ConnectionGuard, Frontend, HEAD_BYTES_MAX, LimitReached, REQUESTS_TIMEOUT, http2,
+    Certificate, ConnectionGuard, Frontend, HEAD_BYTES_MAX, LimitReached, REQUESTS_TIMEOUT,
+    detach::{Detachable, OfSocket},
+    http2,
     pending_connection::PendingConnection,
     proxy,
     refusal::refuse,
@@ -149,10 +150,7 @@ async fn goodbye(origin: &Origin, opened: Instant) {
 
 /// Serves the requests of a connection. Each kind is boxed, because a future is as large as the
 /// largest of the futures that it may wait for, and event streams keep theirs.
-async fn serve_either<S>(origin: Origin, stream: S, app: Router, is_http2: bool)
-where
-    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-{
+async fn serve_either(origin: Origin, stream: impl OfSocket, app: Router, is_http2: bool) {
     if !is_http2 {
         return Box::pin(serve(origin, stream, app)).await;
     }
@@ -161,11 +159,11 @@ where
     }
 }
 
-/// Serves the requests of an HTTP/1.1 connection until it ends or becomes a WebSocket.
-async fn serve<S>(origin: Origin, stream: S, app: Router)
-where
-    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-{
+/// Serves the requests of an HTTP/1.1 connection until it ends, becomes a WebSocket, or continues
+/// elsewhere.
+async fn serve(origin: Origin, stream: impl OfSocket, app: Router) {
+    let stream = Detachable::new(stream);
+    let origin = origin.with_detacher(stream.detacher());
     let service = service_fn({
         let origin = origin.clone();
         // Boxed, because hyper keeps a place for it while a response is streamed.

@@ -21,6 +21,7 @@ use tower_service::Service;
 use super::{
     ConnectionGuard, Frontend, LimitReached, Peer,
     admission::AddressSlot,
+    detach::Detacher,
     guarded_body::GuardedBody,
     pending_connection::PendingConnection,
     proxy,
@@ -44,6 +45,8 @@ pub(super) struct Origin {
     is_tls: bool,
     pub(super) guard: ConnectionGuard,
     pending: Arc<PendingConnection>,
+    /// Takes an HTTP/1.1 connection away from the HTTP server.
+    detacher: Option<Detacher>,
     /// True while a response of unknown length is being sent.
     pub(super) is_streaming: Arc<AtomicBool>,
 }
@@ -94,10 +97,16 @@ where
     }
     request.extensions_mut().insert(peer);
     request.extensions_mut().insert(guard.clone());
+    if let Some(detacher) = &origin.detacher {
+        request.extensions_mut().insert(detacher.clone());
+    }
     // A router is always ready.
     let mut response = app.call(request).await?;
     if held.is_some_and(|held| held.is_refused()) {
         response = without_body(&response);
+    }
+    if let Some(detacher) = &origin.detacher {
+        response = detacher.apply(response).await;
     }
     let is_streaming = response.body().size_hint().exact().is_none();
     origin.is_streaming.store(is_streaming, Ordering::Relaxed);
@@ -140,7 +149,16 @@ impl Origin {
             guard,
             pending,
             frontend,
+            detacher: None,
             is_streaming: Arc::default(),
+        }
+    }
+
+    /// Returns the origin of requests over HTTP/1.1, whose responses may take the connection away.
+    pub(super) fn with_detacher(self, detacher: Detacher) -> Self {
+        Self {
+            detacher: Some(detacher),
+            ..self
         }
     }
 

@@ -175,14 +175,19 @@ impl fmt::Debug for BodyWire {
 impl BodyStream {
     /// Returns the response that streams the body.
     pub(crate) fn into_response(self, content_type: &'static str) -> Response {
-        let headers = [
-            (header::CONTENT_TYPE, content_type),
-            (header::CACHE_CONTROL, "no-store, no-transform"),
-            // Otherwise nginx would buffer the response.
-            (header::HeaderName::from_static("x-accel-buffering"), "no"),
-        ];
-        (headers, Body::from_stream(self)).into_response()
+        head(content_type).map(|_| Body::from_stream(self))
     }
+}
+
+/// Returns the response to a request for a stream, without its body.
+pub(super) fn head(content_type: &'static str) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, content_type),
+        (header::CACHE_CONTROL, "no-store, no-transform"),
+        // Otherwise nginx would buffer the response.
+        (header::HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    (headers, Body::empty()).into_response()
 }
 
 impl Stream for BodyStream {

@@ -13,8 +13,8 @@ use tokio::sync::oneshot;
 
 use super::{
     Admitted, ClientOutlet, DATA_BYTES_MAX, Endpoints,
-    body::body,
-    drive::{SessionRuntime, StreamInput},
+    body::{body, head},
+    drive::{EmulatedRuntime, SessionRuntime, StreamInput},
     local::{ConnectionOptions, Running},
     refusal,
     wire::{WebSocketWire, Wire},
@@ -26,7 +26,7 @@ use crate::{
         Dialect,
         dialect::{Commands, EmulationEndpoint, Opening, StreamTransport, WebSocketTransport},
     },
-    server::ConnectionGuard,
+    server::{ConnectionGuard, continue_with},
     session::{Context, Session, Settings},
 };
 
@@ -42,7 +42,7 @@ pub(super) fn open_websocket(
     // The session sends pings in its own protocol.
     options.config.ping_interval = None;
     if admitted.is_upgrade {
-        return open_local(admitted, dialect, websocket, commands, options, upgrade);
+        return open_local(admitted, dialect, commands, options, upgrade);
     }
     let deflate = options.deflate;
     upgrade
@@ -61,7 +61,6 @@ pub(super) fn open_websocket(
 fn open_local(
     admitted: Admitted,
     dialect: &'static Dialect,
-    websocket: &'static WebSocketTransport,
     commands: &'static Commands,
     options: Options,
     upgrade: WebSocketUpgrade,
@@ -72,7 +71,7 @@ fn open_local(
         .with_options(options)
         .on_stream_upgrade(move |upgrade| {
             let clients = admitted.endpoints.clients.clone();
-            let wire = clients.wire(websocket.farewell);
+            let wire = clients.wire(&dialect.transport);
             let key = wire.key();
             let (runtime, guard) = start(admitted, dialect, commands, wire, String::new());
             clients.open(key, upgrade, &connection, Running::Commands(runtime), guard);
@@ -96,6 +95,9 @@ pub(super) async fn open_stream(
         None => find(commands, opening.query, &admitted.settings),
     };
     match first {
+        Ok(first) if admitted.may_detach => {
+            stream_locally(admitted, dialect, transport, commands, first)
+        }
         Ok(first) => stream(admitted, dialect, transport, commands, &first),
         Err((status, text)) => admitted.cors.allow(refusal(status, &text)),
     }
@@ -140,7 +142,32 @@ async fn forward(
     }
 }
 
-/// Starts a session that answers on a stream, with the first commands already received.
+/// Starts a session that answers on a stream of the reactor, with the first commands already
+/// received.
+fn stream_locally(
+    admitted: Admitted,
+    dialect: &'static Dialect,
+    transport: &'static StreamTransport,
+    commands: &'static Commands,
+    first: Bytes,
+) -> Response {
+    let mut response = admitted.cors.clone().allow(head(transport.content_type));
+    continue_with(&mut response, move |detached| {
+        let name = uuid::Uuid::new_v4().to_string();
+        let emulation = admitted.endpoints.worker.node().emulations.open(&name);
+        let clients = admitted.endpoints.clients.clone();
+        let wire = clients.wire(&dialect.transport);
+        let key = wire.key();
+        let (mut runtime, guard) = start(admitted, dialect, commands, wire, name);
+        runtime.handle_frame(&first);
+        let session = Running::Emulated(Box::new(EmulatedRuntime { runtime, emulation }));
+        clients.open_stream(key, detached, session, guard);
+    });
+    response
+}
+
+/// Starts a session that answers on a stream with its own task, with the first commands already
+/// received.
 fn stream(
     admitted: Admitted,
     dialect: &'static Dialect,

@@ -58,6 +58,12 @@ pub(crate) struct SessionRuntime {
     is_released: bool,
 }
 
+/// A session on the reactor whose stream is one-way: its commands arrive in separate requests.
+pub(super) struct EmulatedRuntime {
+    pub(super) runtime: Box<SessionRuntime>,
+    pub(super) emulation: Emulation,
+}
+
 enum Step {
     Changed,
     Completed(Completion),
@@ -108,7 +114,7 @@ impl SessionRuntime {
     }
 
     /// Returns the output side of the client.
-    pub(super) fn outlet(&self) -> &ClientOutlet {
+    pub(super) const fn outlet(&self) -> &Arc<ClientOutlet> {
         &self.outlet
     }
 
@@ -266,6 +272,28 @@ impl SessionRuntime {
     }
 }
 
+impl EmulatedRuntime {
+    /// Handles the commands that have arrived, and everything else that
+    /// [`SessionRuntime::handle_changed`] handles. Returns the reason to disconnect the client, if
+    /// it has to be disconnected.
+    pub(super) fn handle_changed(&mut self, waker: impl Fn() -> Waker) -> Option<Disconnect> {
+        loop {
+            if let Some(disconnect) = self.runtime.handle_changed(&waker) {
+                return Some(disconnect);
+            }
+            if !self.runtime.wants_input() {
+                return None;
+            }
+            let waker = waker();
+            let frame = self.emulation.poll_recv(&mut Context::from_waker(&waker));
+            match frame {
+                Poll::Ready(frame) => self.runtime.handle_frame(&frame),
+                Poll::Pending => return None,
+            }
+        }
+    }
+}
+
 impl CommandFrame {
     fn as_bytes(&self) -> &[u8] {
         match self {
@@ -290,7 +318,7 @@ impl Input for Receiver {
 impl Input for StreamInput {
     async fn next(&mut self) -> Option<CommandFrame> {
         tokio::select! {
-            bytes = self.emulation.recv() => bytes.map(CommandFrame::Bytes),
+            bytes = self.emulation.recv() => Some(CommandFrame::Bytes(bytes)),
             _ = &mut self.gone => None,
         }
     }

@@ -11,10 +11,10 @@ use tokio::{sync::oneshot, time::timeout};
 
 use super::{
     Admitted, ClientOutlet, DATA_BYTES_MAX,
-    body::body,
+    body::{body, head},
     local::{ConnectionOptions, Running},
     refusal,
-    running::{RunningSession, late},
+    running::{PingedSession, RunningSession, late},
     wire::{PendingWire, WebSocketWire, Wire},
 };
 use crate::{
@@ -24,6 +24,7 @@ use crate::{
         codes::Disconnect,
         dialect::{Fixed, GapNotice, Opening, StreamTransport, WebSocketTransport},
     },
+    server::continue_with,
     session::{AuthorizedRequest, Context, FixedSession, Gate, Refusal},
 };
 
@@ -47,7 +48,7 @@ pub(super) async fn open_websocket(
         Err(refused) => return refused,
     };
     if admitted.is_upgrade {
-        return open_local(admitted, websocket, options, request, upgrade).await;
+        return open_local(admitted, dialect, options, request, upgrade).await;
     }
     // Subscribe before the upgrade, so that an open connection misses nothing.
     let wire = PendingWire::default();
@@ -71,7 +72,7 @@ pub(super) async fn open_websocket(
 /// Serves a client on a WebSocket whose connection becomes one of the reactor.
 async fn open_local(
     admitted: Admitted,
-    websocket: &'static WebSocketTransport,
+    dialect: &'static Dialect,
     options: Options,
     request: Request,
     upgrade: WebSocketUpgrade,
@@ -79,7 +80,7 @@ async fn open_local(
     let clients = admitted.endpoints.clients.clone();
     let accounts = admitted.endpoints.worker.accounts();
     let connection = ConnectionOptions::new(&admitted.settings, accounts, false);
-    let wire = clients.wire(websocket.farewell);
+    let wire = clients.wire(&dialect.transport);
     let key = wire.key();
     // Subscribe before the upgrade, so that an open connection misses nothing.
     let running = match request.start(wire).await {
@@ -108,6 +109,9 @@ pub(super) async fn open_stream(
         Ok(request) => request,
         Err(refused) => return cors.allow(refused),
     };
+    if admitted.may_detach {
+        return open_local_stream(admitted, dialect, transport, request).await;
+    }
     let (still_there, gone) = oneshot::channel::<Infallible>();
     let (wire, stream) = body(DATA_BYTES_MAX, transport.farewell, still_there);
     let rounds = match request.start(wire).await {
@@ -124,6 +128,29 @@ pub(super) async fn open_stream(
         drop(guard);
     });
     cors.allow(stream.into_response(transport.content_type))
+}
+
+/// Serves a client on a stream of the reactor.
+async fn open_local_stream(
+    admitted: Admitted,
+    dialect: &'static Dialect,
+    transport: &'static StreamTransport,
+    request: Request,
+) -> Response {
+    let clients = admitted.endpoints.clients.clone();
+    let wire = clients.wire(&dialect.transport);
+    let key = wire.key();
+    let running = match request.start(wire).await {
+        Ok(running) => running,
+        Err(refused) => return admitted.cors.allow(refused.into_response()),
+    };
+    let guard = admitted.guard;
+    let mut response = admitted.cors.allow(head(transport.content_type));
+    continue_with(&mut response, move |detached| {
+        let session = Running::Pinged(Box::new(PingedSession::new(*running)));
+        clients.open_stream(key, detached, session, guard);
+    });
+    response
 }
 
 /// Discards the client's messages until it disconnects or takes too long to send one. The time

@@ -4,6 +4,7 @@
 //! events, and so do the outlets; one task of the worker hands them to the sessions.
 
 mod alarm;
+mod chunks;
 #[cfg(unix)]
 mod moved;
 #[cfg(unix)]
@@ -27,10 +28,14 @@ use linerate_reactor::{ConnectionId, LocalEvent, LocalReactor, Options};
 use send_wrapper::SendWrapper;
 use tokio::{task::yield_now, time::timeout};
 
-use super::{DATA_BYTES_MAX, running::late, wire::Farewell};
+use super::{DATA_BYTES_MAX, running::late};
 use crate::{
-    clock::now, config::ClientOptions, node::Worker, platform::Readable,
-    protocol::codes::Disconnect, server::ConnectionGuard,
+    clock::now,
+    config::ClientOptions,
+    node::Worker,
+    platform::Readable,
+    protocol::{codes::Disconnect, dialect::Transport},
+    server::{ConnectionGuard, Detached},
 };
 use alarm::Alarm;
 #[cfg(unix)]
@@ -89,14 +94,14 @@ impl LocalClients {
     }
 
     /// Returns the wire of a client whose connection is not open yet.
-    pub(super) fn wire(self: &Arc<Self>, farewell: Farewell) -> LocalWire {
+    pub(super) fn wire(self: &Arc<Self>, transport: &'static Transport) -> LocalWire {
         LocalWire {
-            key: self.table.borrow_mut().add(farewell),
+            key: self.table.borrow_mut().add(transport),
             clients: self.clone(),
         }
     }
 
-    /// Opens the connection of a client, whose session has been started with the wire of this key.
+    /// Opens the WebSocket of a client, whose session has been started with the wire of this key.
     pub(super) fn open(
         &self,
         key: usize,
@@ -106,15 +111,19 @@ impl LocalClients {
         guard: Option<ConnectionGuard>,
     ) {
         let opened = self.table.borrow_mut().open(key, upgrade, options);
-        if let Err(error) = opened {
-            return tracing::warn!(%error, "connection not continued");
-        }
-        self.counters.add_connection();
-        if let Running::Fixed(session) = &running {
-            session.begin();
-        }
-        self.sessions.borrow_mut().insert(key, running, guard);
-        self.wake(key);
+        self.begin(key, opened, running, guard);
+    }
+
+    /// Opens the stream of a client, whose session has been started with the wire of this key.
+    pub(super) fn open_stream(
+        &self,
+        key: usize,
+        detached: Detached,
+        running: Running,
+        guard: Option<ConnectionGuard>,
+    ) {
+        let opened = self.table.borrow_mut().open_stream(key, detached);
+        self.begin(key, opened, running, guard);
     }
 
     /// Runs the sessions. Spawn it on the worker's thread.
@@ -140,6 +149,23 @@ impl LocalClients {
                 Some(time) => timeout(time, something).await.unwrap_or(Ok(()))?,
             }
         }
+    }
+
+    /// Serves a client whose connection was opened.
+    fn begin(
+        &self,
+        key: usize,
+        opened: io::Result<()>,
+        running: Running,
+        guard: Option<ConnectionGuard>,
+    ) {
+        if let Err(error) = opened {
+            return tracing::warn!(%error, "connection not continued");
+        }
+        self.counters.add_connection();
+        running.begin();
+        self.sessions.borrow_mut().insert(key, running, guard);
+        self.wake(key);
     }
 
     /// Wakes the session of a client.

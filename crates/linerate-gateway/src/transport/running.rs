@@ -27,6 +27,20 @@ pub(super) struct RunningSession {
     pub(super) outlet: Arc<ClientOutlet>,
 }
 
+/// A running session on the reactor whose client is sent pings.
+pub(super) struct PingedSession {
+    pub(super) running: RunningSession,
+    pings: Pings,
+}
+
+/// The pings of an event stream, which has no answer to them.
+struct Pings {
+    next: Instant,
+    /// True if there was room since the last ping. A client that reads nothing between two pings is
+    /// considered gone.
+    had_room: bool,
+}
+
 impl RunningSession {
     /// Serves the client until it has to be disconnected, or until `gone` completes: with `None` if
     /// the client has disconnected, or with the reason to disconnect it.
@@ -35,15 +49,11 @@ impl RunningSession {
         mut gone: Pin<&mut impl Future<Output = Option<Disconnect>>>,
     ) {
         self.begin();
-        let ping_interval = self.ping_interval();
-        let mut next_ping = now() + ping_interval;
-        let mut alarm = pin!(sleep_until(next_ping.into()));
-        // Tracks whether there was room since the last ping. A client that reads nothing between
-        // two pings is considered gone, because event streams have no answer to pings.
-        let mut had_room = true;
+        let mut pings = Pings::new(&self);
+        let mut alarm = pin!(sleep_until(pings.next.into()));
         loop {
             let timeout = self.session.poll_timeout();
-            let due = timeout.map_or(next_ping, |at| at.min(next_ping));
+            let due = timeout.map_or(pings.next, |at| at.min(pings.next));
             if alarm.deadline().into_std() != due {
                 alarm.as_mut().reset(due.into());
             }
@@ -56,21 +66,15 @@ impl RunningSession {
                 },
                 () = self.outlet.changed() => self.handle_events(),
                 has_room = self.outlet.room(), if self.outlet.is_full() => {
-                    had_room = true;
+                    pings.had_room = true;
                     if has_room {
                         self.resume_delivery();
                     }
                     None
                 }
                 () = alarm.as_mut() => {
-                    let mut over = self.session.handle_timeout(now());
-                    if due == next_ping {
-                        next_ping = now() + ping_interval;
-                        over = over.or((!had_room).then_some(Disconnect::WRITE_ERROR));
-                        had_room = !self.outlet.is_full();
-                        self.outlet.send(Bytes::from_static(self.ping()));
-                    }
-                    over
+                    let over = self.session.handle_timeout(now());
+                    over.or_else(|| pings.handle_timeout(now(), &self))
                 }
             };
             if let Some(disconnect) = over {
@@ -83,10 +87,19 @@ impl RunningSession {
     /// reason to disconnect the client, if it has to be disconnected.
     pub(super) fn handle_changed(&mut self) -> Option<Disconnect> {
         let over = self.handle_events();
-        if over.is_none() && self.outlet.is_full() && self.outlet.take_room() {
-            self.resume_delivery();
+        if over.is_none() {
+            self.take_room();
         }
         over
+    }
+
+    /// Resumes delivery if it waits for room, and there is room again. Returns whether it did so.
+    fn take_room(&self) -> bool {
+        let has_room = self.outlet.is_full() && self.outlet.take_room();
+        if has_room {
+            self.resume_delivery();
+        }
+        has_room
     }
 
     /// Returns the reason to disconnect the client if a deadline has passed.
@@ -97,11 +110,6 @@ impl RunningSession {
     /// Returns when to call [`handle_timeout`](Self::handle_timeout).
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         self.session.poll_timeout()
-    }
-
-    /// Disconnects the client.
-    pub(super) fn close(&self, disconnect: &Disconnect) {
-        self.outlet.close(disconnect);
     }
 
     /// Reports what the client missed before it reconnected, and releases data.
@@ -161,6 +169,63 @@ impl RunningSession {
     fn handle_events(&mut self) -> Option<Disconnect> {
         let mut events = self.outlet.take_events().into_iter();
         events.find_map(|event| self.session.handle_event(event))
+    }
+}
+
+impl PingedSession {
+    /// Prepares the pings of a session that begins now.
+    pub(super) fn new(running: RunningSession) -> Self {
+        Self {
+            pings: Pings::new(&running),
+            running,
+        }
+    }
+
+    /// Like [`RunningSession::handle_changed`].
+    pub(super) fn handle_changed(&mut self) -> Option<Disconnect> {
+        let over = self.running.handle_events();
+        if over.is_none() {
+            self.pings.had_room |= self.running.take_room();
+        }
+        over
+    }
+
+    /// Sends a ping if one is due. Returns the reason to disconnect the client if another deadline
+    /// has passed, or the client reads nothing.
+    pub(super) fn handle_timeout(&mut self, now: Instant) -> Option<Disconnect> {
+        let over = self.running.handle_timeout(now);
+        over.or_else(|| {
+            // The reactor tells only when everything was written.
+            self.pings.had_room |= self.running.take_room();
+            self.pings.handle_timeout(now, &self.running)
+        })
+    }
+
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout).
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        let timeout = self.running.poll_timeout();
+        Some(timeout.map_or(self.pings.next, |at| at.min(self.pings.next)))
+    }
+}
+
+impl Pings {
+    fn new(session: &RunningSession) -> Self {
+        Self {
+            next: now() + session.ping_interval(),
+            had_room: true,
+        }
+    }
+
+    /// Sends a ping if one is due. Returns the reason to disconnect the client if it has read
+    /// nothing since the last ping.
+    fn handle_timeout(&mut self, now: Instant, session: &RunningSession) -> Option<Disconnect> {
+        if now < self.next {
+            return None;
+        }
+        self.next = now + session.ping_interval();
+        let has_read = std::mem::replace(&mut self.had_room, !session.outlet.is_full());
+        session.outlet.send(Bytes::from_static(session.ping()));
+        (!has_read).then_some(Disconnect::WRITE_ERROR)
     }
 }
 

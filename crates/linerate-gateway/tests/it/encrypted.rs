@@ -309,3 +309,30 @@ async fn floods_at_the_moment_of_the_upgrade_leave_nothing_behind() {
     assert_eq!(gateway.info().subscriptions, 0);
     assert_eq!(other.ask(r#"{"id":9,"ping":{}}"#).await["id"], 9);
 }
+
+#[tokio::test]
+async fn an_event_stream_is_encrypted_and_its_end_is_announced() {
+    let gateway = Gateway::encrypted("").await;
+    for version in [&TLS12, &TLS13] {
+        let config = Arc::new(gateway.client_config(version));
+        let mut client = Encrypted::connect(&gateway, config).await;
+        let host = format!("Host: {}\r\n\r\n", gateway.address);
+        // What follows the request is ignored.
+        let requests = format!("GET /sse?channel=a HTTP/1.1\r\n{host}GET / HTTP/1.1\r\n{host}");
+        client.send(requests.as_bytes()).await;
+        client.until(b"\r\n3\r\n:\n\n\r\n").await;
+        gateway.publish("a", "one").await;
+        client.until(b"data: one\n\n\r\n").await;
+        let long = "x".repeat(100_000);
+        gateway.publish("a", &long).await;
+        client.until(b"x\n\n\r\n").await;
+        // An event is text, so that this ends the stream.
+        gateway.publish_bytes("a", b"\xFF").await;
+        let all = String::from_utf8(client.rest().await.unwrap()).unwrap();
+        assert!(all.starts_with("HTTP/1.1 200 OK\r\n"), "{all}");
+        assert!(all.contains(&long));
+        assert!(all.contains("\"code\":3506"));
+        assert!(all.ends_with("\n\n\r\n0\r\n\r\n"));
+        left(&gateway, 0).await;
+    }
+}

@@ -39,8 +39,19 @@ pub(crate) async fn request(
 }
 
 impl Answer {
-    async fn read(mut stream: TcpStream) -> Self {
-        let mut raw = Vec::new();
+    /// Reads the head of a response.
+    pub(crate) async fn read(stream: TcpStream) -> Self {
+        Self::read_after(stream, Vec::new()).await
+    }
+
+    /// Reads the head of the response that follows one with a known length, on the same connection.
+    pub(crate) async fn next(mut self) -> Self {
+        let length = self.length();
+        self.fill(length).await;
+        Self::read_after(self.stream, self.raw.split_off(length)).await
+    }
+
+    async fn read_after(mut stream: TcpStream, mut raw: Vec<u8>) -> Self {
         let end = loop {
             if let Some(end) = find(&raw, b"\r\n\r\n") {
                 break end;
@@ -84,14 +95,26 @@ impl Answer {
 
     /// Returns the text of a response with a known length.
     pub(crate) async fn text(mut self) -> String {
+        self.fill(self.length()).await;
+        String::from_utf8(self.raw).unwrap()
+    }
+
+    /// Sends more on the connection of the request.
+    pub(crate) async fn send(&mut self, bytes: &[u8]) {
+        in_time(self.stream.write_all(bytes)).await.unwrap();
+    }
+
+    fn length(&self) -> usize {
         let length = self.head.to_ascii_lowercase();
         let length = length.split("content-length: ").nth(1).unwrap_or("0");
-        let length: usize = length.split('\r').next().unwrap().parse().unwrap();
+        length.split('\r').next().unwrap().parse().unwrap()
+    }
+
+    async fn fill(&mut self, length: usize) {
         while self.raw.len() < length {
             let read = in_time(self.stream.read_buf(&mut self.raw)).await.unwrap();
             assert!(read > 0, "truncated response");
         }
-        String::from_utf8(self.raw).unwrap()
     }
 
     /// Reads a chunk; returns `false` at the end.

@@ -6,6 +6,7 @@ mod bombs;
 mod centrifuge;
 mod compression;
 mod encrypted;
+mod event_streams;
 mod fixed;
 mod gaps;
 mod http;

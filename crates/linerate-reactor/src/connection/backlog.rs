@@ -110,23 +110,24 @@ impl Backlog {
         queue.push(Segment::of_burst(burst, frames, done, droppable, pool));
     }
 
-    /// Adds shared frames without the first `done` bytes, which have been written. Adds them by
+    /// Adds shared bytes without the first `done` ones, which have been written. Adds them by
     /// reference if that pays and does not keep a large block of memory for a small part of it, and
-    /// copied otherwise.
-    pub(crate) fn append_frames(
+    /// copied otherwise. If they are whole frames, they may be dropped later.
+    pub(crate) fn append_bytes(
         &mut self,
-        frames: &Bytes,
+        bytes: &Bytes,
         done: usize,
+        are_frames: bool,
         pool: &mut Pool,
         queues: &mut Queues,
     ) {
-        if done < frames.len() {
-            let segment = Segment::of_frames(frames, done, pool);
+        if done < bytes.len() {
+            let segment = Segment::of_bytes(bytes, done, are_frames, pool);
             self.queue(queues).push(segment);
         }
     }
 
-    /// Drops all [shared frames](Self::append_frames) of which nothing has been written.
+    /// Drops all [shared frames](Self::append_bytes) of which nothing has been written.
     pub(crate) fn drop_frames(&mut self, pool: &mut Pool, queues: &mut Queues) {
         let Some(queue) = &mut self.0 else {
             return;

@@ -63,7 +63,8 @@ fn next_deadline(connection: &Connection) -> Option<Tick> {
         Stage::Open { .. } if connection.engine_has_deadline() => {
             connection.engine.poll_timeout().map(tick_after)
         }
-        Stage::Open { .. } => None,
+        Stage::Streaming { due } if *due != 0 => Some(*due),
+        Stage::Open { .. } | Stage::Streaming { .. } => None,
     };
     stall.into_iter().chain(message).chain(stage).min()
 }

@@ -17,7 +17,7 @@ pub enum LocalEvent {
     Closed {
         /// The connection.
         connection: ConnectionId,
-        /// How it ended.
+        /// How it ended. A stream ends like a WebSocket without a Close frame.
         closed: Closed,
     },
     /// The whole backlog has been written.

@@ -101,19 +101,21 @@ impl Io {
         self.limit_backlog(connection);
     }
 
-    /// Writes the output followed by `frames`. Frames that the kernel does not accept wait in their
-    /// shared memory.
-    pub(crate) fn flush_frames(&mut self, connection: &mut Connection, frames: &Bytes) {
+    /// Writes the output followed by `bytes`, which are whole frames unless the connection is a
+    /// stream. What the kernel does not accept of them waits in the shared memory.
+    pub(crate) fn flush_shared(&mut self, connection: &mut Connection, bytes: &Bytes) {
         if connection.tls.is_some() {
-            self.flush_sealed(connection, &[], frames);
+            self.flush_sealed(connection, &[], bytes);
         } else {
             let before = self.cork.len();
-            let sent = self.write(connection, &[], frames);
-            if sent < before + frames.len() && !connection.lost {
+            let sent = self.write(connection, &[], bytes);
+            if sent < before + bytes.len() && !connection.lost {
                 self.keep(connection, &[], &[], sent.min(before));
                 let done = sent.saturating_sub(before);
+                let are_frames = !connection.is_stream();
                 let Memory { pool, queues, .. } = &mut self.memory;
-                connection.backlog.append_frames(frames, done, pool, queues);
+                let backlog = &mut connection.backlog;
+                backlog.append_bytes(bytes, done, are_frames, pool, queues);
             }
             self.cork.clear();
         }

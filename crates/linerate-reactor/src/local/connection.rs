@@ -14,9 +14,9 @@ use crate::{
     worker::service::Service,
 };
 
-/// Shared frames of this many bytes or more are written without a copy. Shorter ones are copied
+/// Shared bytes of this many bytes or more are written without a copy. Shorter ones are copied
 /// into the cork buffer, because that costs less than one more slice for the kernel.
-const COPIED_BYTES_MAX: usize = 4 << 10;
+pub(super) const COPIED_BYTES_MAX: usize = 4 << 10;
 
 /// The cork buffer is flushed when it holds this many bytes.
 const CORK_BYTES_MAX: usize = 32 << 10;
@@ -78,7 +78,7 @@ impl<'a> LocalConnection<'a> {
             core.io.cork.bytes.extend_from_slice(frames);
             limit_cork(&mut core.io, connection);
         } else {
-            core.io.flush_frames(connection, frames);
+            core.io.flush_shared(connection, frames);
         }
         Ok(())
     }
@@ -167,7 +167,7 @@ impl fmt::Debug for LocalConnection<'_> {
     }
 }
 
-fn limit_cork(io: &mut Io, connection: &mut Connection) {
+pub(super) fn limit_cork(io: &mut Io, connection: &mut Connection) {
     if io.cork.bytes.len() >= CORK_BYTES_MAX {
         io.flush(connection, &[], &[]);
     }

@@ -74,7 +74,8 @@ impl Routes {
         input: &mut [u8],
     ) -> usize {
         let Stage::Open { route, data } = connection.stage else {
-            // Anything that a client sends after a refused request is ignored.
+            // Anything that a client sends after a refused request is ignored, as is what the
+            // reader of a stream sends.
             return input.len();
         };
         let done = self.handler(route).input(data, core, connection, input);

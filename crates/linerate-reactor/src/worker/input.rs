@@ -135,7 +135,7 @@ impl Input {
         let mut done = 0;
         if connection.held.is_empty() && !connection.is_stopped() {
             done = match connection.stage {
-                Stage::Open { .. } | Stage::Refused { .. } => 0,
+                Stage::Open { .. } | Stage::Refused { .. } | Stage::Streaming { .. } => 0,
                 Stage::Connecting(_) => request::handle_input(core, routes, connection, input),
                 Stage::Opening(_) => handshakes.handle_input(core, routes, connection, input),
             };

@@ -39,8 +39,10 @@ impl Service {
         if !core.io.is_flushed() {
             core.io.flush(connection, &[], &[]);
         }
-        let Stage::Open { route, .. } = connection.stage else {
-            return Err(ExportError::Ended);
+        let route = match connection.stage {
+            Stage::Open { route, .. } => route,
+            Stage::Streaming { .. } => return Err(ExportError::Stream),
+            _ => return Err(ExportError::Ended),
         };
         // The owner of the reactor has not paused an input that waits only until it takes messages.
         let is_paused = connection.paused && !core.events.is_stopped(connection.slot);

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     adoption::Adoption,
     connection::{Connection, Stage, id::Slot},
-    core::Core,
+    core::{Core, events::LocalEvent},
     driver::{
         event::{Event, EventKind, Interest},
         socket,
@@ -94,23 +94,8 @@ impl Service {
     /// # Errors
     /// If the connection cannot be watched, or the reactor is shutting down.
     pub(crate) fn adopt_on(&mut self, route: Option<u16>, adoption: Adoption) -> io::Result<Slot> {
-        let core = &mut self.parts.core;
-        let added = socket::prepare(&adoption.socket).and_then(|()| {
-            if core.is_shutting_down {
-                return Err(io::ErrorKind::NotConnected.into());
-            }
-            let (socket, stage) = (adoption.socket, Handshakes::begin(core));
-            self.connections
-                .add(core, socket, stage, Role::Server, Interest::READ)
-                .map_err(|(_, error)| error)
-        });
-        let key = match added {
-            Ok(key) => key,
-            Err(error) => {
-                core.reactor.count_closed();
-                return Err(error);
-            }
-        };
+        let stage = Handshakes::begin(&self.parts.core);
+        let key = self.add_adopted(adoption.socket, stage)?;
         let Parts {
             core,
             routes,
@@ -119,14 +104,10 @@ impl Service {
         let connection = &mut self.connections[key];
         let (slot, request) = (connection.slot, &adoption.request);
         let (mut input, mut outcome) = (adoption.input, Outcome::Continues);
-        if let Some(adopted) = adoption.tls.map(TlsConnection::into_adopted) {
-            input.extend_from_slice(&adopted.plaintext);
-            outcome = adopted.outcome;
-            connection.tls = Some(adopted.tls);
-            if !adopted.unsent.is_empty() {
-                core.io.sealed.push(adopted.unsent);
-                core.io.flush(connection, &[], &[]);
-            }
+        if let Some(tls) = adoption.tls {
+            let plaintext;
+            (plaintext, outcome) = continue_tls(core, connection, tls);
+            input.extend_from_slice(&plaintext);
         }
         match (adoption.answer, route) {
             (None, route) => handshakes.answer(core, routes, connection, route, request),
@@ -142,6 +123,49 @@ impl Service {
         }
         self.settle(key);
         Ok(slot)
+    }
+
+    /// Takes over a connection on which another server has read a request, to stream the response.
+    /// Returns the slot of the connection, which may have ended already.
+    ///
+    /// # Errors
+    /// If the connection cannot be watched, or the reactor is shutting down.
+    pub(crate) fn adopt_stream(
+        &mut self,
+        socket: Socket,
+        tls: Option<TlsConnection>,
+    ) -> io::Result<Slot> {
+        let key = self.add_adopted(socket, Stage::Streaming { due: 0 })?;
+        let connection = &mut self.connections[key];
+        let slot = connection.slot;
+        if let Some(tls) = tls {
+            let (_, outcome) = continue_tls(&mut self.parts.core, connection, tls);
+            self.input
+                .handle_adopted(&mut self.parts, connection, &mut [], outcome);
+            if let Some(tls) = &mut connection.tls {
+                tls.forget_handshake();
+            }
+        }
+        self.settle(key);
+        Ok(slot)
+    }
+
+    /// Adds a connection that another server has accepted and that has been counted; returns its
+    /// key.
+    fn add_adopted(&mut self, socket: Socket, stage: Stage) -> io::Result<usize> {
+        let core = &mut self.parts.core;
+        let added = socket::prepare(&socket).and_then(|()| {
+            if core.is_shutting_down {
+                return Err(io::ErrorKind::NotConnected.into());
+            }
+            self.connections
+                .add(core, socket, stage, Role::Server, Interest::READ)
+                .map_err(|(_, error)| error)
+        });
+        if added.is_err() {
+            core.reactor.count_closed();
+        }
+        added
     }
 
     /// Returns access to the parts that opening outbound connections needs.
@@ -268,7 +292,7 @@ impl Service {
                     connection.paused = false;
                 }
                 Stage::Connecting(_) => request::cancel(connection, ConnectError::ShutDown),
-                Stage::Opening(_) => connection.lost = true,
+                Stage::Opening(_) | Stage::Streaming { .. } => connection.lost = true,
                 Stage::Refused { .. } => {}
             }
             self.settle(key);
@@ -371,7 +395,7 @@ impl Service {
             Stage::Opening(opening) if core.now >= opening.due => {
                 handshakes.refuse_late(core, connection);
             }
-            Stage::Refused { due } if now >= *due => {
+            Stage::Refused { due } | Stage::Streaming { due } if *due != 0 && now >= *due => {
                 // A slow reader of a page gets the rest from the kernel.
                 socket::limit_unsent(&connection.socket, core.reactor.options.write_timeout);
                 connection.lost = true;
@@ -407,6 +431,13 @@ impl Service {
                 core.reactor.count_closed();
             }
             Stage::Refused { .. } => handshakes.end_refusal(),
+            Stage::Streaming { .. } => {
+                core.events.push(LocalEvent::Closed {
+                    connection: core.id(connection.slot),
+                    closed: connection.engine.handle_eof(),
+                });
+                core.reactor.count_closed();
+            }
             Stage::Opening(_) => core.reactor.count_closed(),
             Stage::Connecting(_) => {}
         }
@@ -425,5 +456,26 @@ fn end_congestion(Parts { core, routes, .. }: &mut Parts, connection: &mut Conne
     if std::mem::take(&mut connection.congestion_reported) {
         core.mailbox().record_congested(connection.slot, false);
     }
-    routes.drain(core, connection);
+    match connection.stage {
+        Stage::Streaming { .. } => core.events.push(LocalEvent::Drained {
+            connection: core.id(connection.slot),
+        }),
+        _ => routes.drain(core, connection),
+    }
+}
+
+/// Continues the TLS connection that another server has begun. Returns the plaintext that it has
+/// not read, and how the stream from the peer continues after it.
+fn continue_tls(
+    core: &mut Core,
+    connection: &mut Connection,
+    tls: TlsConnection,
+) -> (Vec<u8>, Outcome) {
+    let adopted = tls.into_adopted();
+    connection.tls = Some(adopted.tls);
+    if !adopted.unsent.is_empty() {
+        core.io.sealed.push(adopted.unsent);
+        core.io.flush(connection, &[], &[]);
+    }
+    (adopted.plaintext, adopted.outcome)
 }

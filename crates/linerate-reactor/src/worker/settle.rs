@@ -53,7 +53,10 @@ pub(super) fn settle(input: &mut Input, parts: &mut Parts, connection: &mut Conn
     }
     core.io.memory.used.charge(connection);
     let is_timed = set_message_due(core, connection);
-    let is_closing = is_open && connection.engine.is_output_over();
+    let is_closing = match connection.stage {
+        Stage::Open { .. } => connection.engine.is_output_over(),
+        _ => ends_output(connection),
+    };
     if connection.alarm == 0 || wanted.write || is_timed || is_closing {
         core.deadlines.schedule(connection);
     }
@@ -93,7 +96,8 @@ fn is_over(connection: &Connection) -> bool {
                 && connection.engine.state() == State::Closed
                 && connection.role() == Role::Server
         }
-        Stage::Connecting(_) | Stage::Opening(_) => connection.ended,
+        // The reader of a stream that has closed its side is gone: no HTTP client does so before.
+        Stage::Connecting(_) | Stage::Opening(_) | Stage::Streaming { .. } => connection.ended,
         Stage::Refused { .. } => connection.ended && written,
     }
 }
@@ -105,5 +109,6 @@ fn ends_output(connection: &Connection) -> bool {
         Stage::Open { .. } => connection.engine.ends_stream(),
         Stage::Connecting(_) | Stage::Opening(_) => false,
         Stage::Refused { .. } => true,
+        Stage::Streaming { due } => due != 0,
     }
 }

@@ -46,6 +46,8 @@ pub(super) fn fail(
             let cause = cause.unwrap_or_else(|| io::ErrorKind::InvalidData.into());
             request::cancel(connection, ConnectError::Tls(cause));
         }
-        Stage::Open { .. } | Stage::Refused { .. } => connection.lost = true,
+        Stage::Open { .. } | Stage::Refused { .. } | Stage::Streaming { .. } => {
+            connection.lost = true;
+        }
     }
 }

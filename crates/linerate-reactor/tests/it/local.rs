@@ -1,7 +1,5 @@
 //! A reactor that is a part of the event loop of tokio.
 
-mod export;
-
 use std::{
     os::{
         fd::{AsRawFd, RawFd},
@@ -25,6 +23,25 @@ use tokio::{
 };
 
 use crate::support::{PATIENCE, REQUEST, Raw, masked, unmasked};
+
+macro_rules! on_each_driver {
+    ($($(#[$attribute:meta])* $test:ident,)*) => {
+        mod by_default {
+            use linerate_reactor::DriverKind;
+
+            $($(#[$attribute])* #[test] fn $test() { super::$test(DriverKind::default()); })*
+        }
+
+        mod portable {
+            use linerate_reactor::DriverKind;
+
+            $($(#[$attribute])* #[test] fn $test() { super::$test(DriverKind::Portable); })*
+        }
+    };
+}
+
+mod export;
+mod stream;
 
 /// A thread with a runtime, of which a reactor is a part.
 struct Owner {
@@ -353,22 +370,6 @@ fn messages_are_compressed_as_agreed(driver: DriverKind) {
         assert_eq!(first, 0xc1);
         assert!(payload.len() < 50, "{}", payload.len());
     }
-}
-
-macro_rules! on_each_driver {
-    ($($(#[$attribute:meta])* $test:ident,)*) => {
-        mod by_default {
-            use linerate_reactor::DriverKind;
-
-            $($(#[$attribute])* #[test] fn $test() { super::$test(DriverKind::default()); })*
-        }
-
-        mod portable {
-            use linerate_reactor::DriverKind;
-
-            $($(#[$attribute])* #[test] fn $test() { super::$test(DriverKind::Portable); })*
-        }
-    };
 }
 
 on_each_driver! {

@@ -3,14 +3,16 @@
 use std::{net::SocketAddr, time::Duration};
 
 use linerate::{Client, CloseCode, Deflate, WebSocket};
+use linerate_testkit::PATIENCE;
 use serde_json::{Value, json};
 use socket2::{Domain, Socket, Type};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
+    time::timeout,
 };
 
-use super::{Cluster, next, relocate};
+use super::{Cluster, fail_to_relocate, next, relocate};
 
 /// A client that speaks Centrifuge's protocol in JSON.
 struct Json(WebSocket);
@@ -286,4 +288,50 @@ async fn encrypted_clients_move_with_their_keys() {
     }
     client.expect_nothing().await;
     client.0.close(CloseCode::NORMAL, "").await.unwrap();
+}
+
+/// Streams stay where they are, and neither hold up the move nor miss anything.
+#[tokio::test]
+async fn streaming_responses_stay() {
+    let cluster = Cluster::new();
+    let (old, address) = cluster.start(1).await;
+    let mut client = Json::connect(address).await;
+    let connect = "cf_connect=%7B%22id%22:1,%22connect%22:%7B%7D%7D";
+    let targets = ["/sse?channel=demo:a", &format!("/connection/sse?{connect}")];
+    let mut streams = Vec::new();
+    for target in targets {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let request = format!("GET {target} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        // A comment, or the reply to `connect`.
+        read_until(&mut stream, "\n\n").await;
+        streams.push(stream);
+    }
+    for failing in [true, false] {
+        let (new, _) = cluster.start(1).await;
+        let moved = match failing {
+            true => fail_to_relocate(&old, &new).await,
+            false => relocate(&old, &new).await,
+        };
+        assert_eq!(moved, 1);
+        cluster.publish("demo:a", &format!("\"{failing}\"")).await;
+        let event = format!("data: \"{failing}\"\n\n");
+        read_until(&mut streams[0], &event).await;
+        if !failing {
+            client.expect_nothing().await;
+            assert_eq!(old.info().clients, 2);
+        }
+    }
+}
+
+/// Reads until the text has arrived.
+async fn read_until(stream: &mut TcpStream, text: &str) {
+    let mut received = Vec::new();
+    let arrives = async {
+        while !String::from_utf8_lossy(&received).contains(text) {
+            let bytes = stream.read_buf(&mut received).await.unwrap();
+            assert!(bytes > 0, "the stream ends: {}", received.escape_ascii());
+        }
+    };
+    timeout(PATIENCE, arrives).await.expect("in time");
 }

@@ -46,9 +46,9 @@ pub(crate) struct MovedClient {
 }
 
 impl LocalClients {
-    /// Returns the number of clients.
+    /// Returns the number of clients that another process can continue: those on WebSockets.
     pub(crate) fn count(&self) -> usize {
-        self.sessions.borrow().keys().len()
+        self.movable().len()
     }
 
     /// Stops reading from the clients, so that their sessions come to rest.
@@ -56,22 +56,20 @@ impl LocalClients {
         self.pace.set(Pace::Settling);
     }
 
-    /// Returns whether all sessions are at rest. Replies that wait for room no longer do.
+    /// Returns whether the sessions of all clients on WebSockets are at rest. Their replies that
+    /// wait for room no longer do.
     pub(crate) fn are_settled(&self) -> bool {
+        let keys = self.movable();
         let sessions = self.sessions.borrow();
         let mut are_settled = true;
-        for running in sessions
-            .keys()
-            .into_iter()
-            .filter_map(|key| sessions.get(key))
-        {
+        for running in keys.into_iter().filter_map(|key| sessions.get(key)) {
             running.outlet().send_all_waiting();
             are_settled &= running.is_settled();
         }
         are_settled
     }
 
-    /// Takes the connections of all clients that are at rest out of the reactor, with everything
+    /// Takes the WebSockets of all clients that are at rest out of the reactor, with everything
     /// that the worker has for them, and passes each to `pack`, with its [`PortableClient`] as
     /// JSON. Before this, the worker must have absorbed what has arrived from the broker, and
     /// nothing may arrive until [`take_back`](Self::take_back) or
@@ -80,7 +78,7 @@ impl LocalClients {
     /// [`PortableClient`]: super::super::portable::PortableClient
     pub(crate) fn suspend(&self, version: Version, mut pack: impl FnMut(&[u8], &MovedConnection)) {
         self.worker.release_all();
-        let keys = self.sessions.borrow().keys();
+        let keys = self.movable();
         let mut session = Vec::new();
         for key in keys {
             session.clear();
@@ -90,6 +88,14 @@ impl LocalClients {
             }
         }
         self.pause();
+    }
+
+    /// Returns the keys of the clients that another process can continue.
+    fn movable(&self) -> Vec<usize> {
+        let sessions = self.sessions.borrow();
+        let mut keys = sessions.keys();
+        keys.retain(|key| sessions.get(*key).is_some_and(Running::is_movable));
+        keys
     }
 
     /// Takes a connection out, and appends its session to `session`.

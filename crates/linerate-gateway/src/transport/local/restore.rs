@@ -33,11 +33,11 @@ impl LocalClients {
         let Some(dialect) = client.connection.dialect() else {
             return tracing::warn!("client of an unknown protocol lost in a takeover");
         };
-        let Transport::WebSocket(websocket) = &dialect.transport else {
+        if let Transport::Stream(_) = dialect.transport {
             return tracing::warn!("client that has no WebSocket lost in a takeover");
-        };
+        }
         let settings = environment.settings_full();
-        let wire = self.wire(websocket.farewell);
+        let wire = self.wire(&dialect.transport);
         let key = wire.key();
         let gaps = match dialect.gaps {
             GapNotice::OnRequest(_) if !client.wants_gaps => GapNotice::None,

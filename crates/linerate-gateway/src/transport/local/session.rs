@@ -1,11 +1,14 @@
 //! The sessions of clients on the reactor.
 
-use std::{collections::BTreeSet, task::Waker, time::Instant};
+use std::{collections::BTreeSet, sync::Arc, task::Waker, time::Instant};
 
 use linerate_hub::ClientId;
 
 use super::super::{
-    ClientOutlet, drive::SessionRuntime, portable::PortableClient, running::RunningSession,
+    ClientOutlet,
+    drive::{EmulatedRuntime, SessionRuntime},
+    portable::PortableClient,
+    running::{PingedSession, RunningSession},
 };
 use crate::{
     protocol::codes::Disconnect,
@@ -14,10 +17,20 @@ use crate::{
 
 /// A session that is not run in a task of its own.
 pub(in crate::transport) enum Running {
-    /// Of a client that sends commands.
+    /// Of a client that sends commands on its WebSocket.
     Commands(Box<SessionRuntime>),
-    /// Of a client whose subscriptions are in the URL.
+    /// Of a client on a stream that sends commands in separate requests.
+    Emulated(Box<EmulatedRuntime>),
+    /// Of a client on a WebSocket whose subscriptions are in the URL.
     Fixed(Box<RunningSession>),
+    /// Of a client on a stream whose subscriptions are in the URL.
+    Pinged(Box<PingedSession>),
+}
+
+/// What the sessions on WebSockets and on streams have in common.
+enum Shared<'a> {
+    Commands(&'a SessionRuntime),
+    Fixed(&'a RunningSession),
 }
 
 /// The session of a client, with its place in the order of deadlines.
@@ -37,13 +50,23 @@ pub(super) struct Sessions {
 }
 
 impl Running {
-    /// Handles what has happened to the outlet and to operations of the session. What `waker`
-    /// returns is woken when an operation continues. Returns the reason to disconnect the client,
-    /// if it has to be disconnected.
+    /// Starts to deliver, unless the client has to send commands first.
+    pub(super) fn begin(&self) {
+        if let Shared::Fixed(session) = self.shared() {
+            session.begin();
+        }
+    }
+
+    /// Handles what has happened to the outlet and to operations of the session, and commands that
+    /// have arrived in separate requests. What `waker` returns is woken when an operation continues
+    /// or such commands arrive. Returns the reason to disconnect the client, if it has to be
+    /// disconnected.
     pub(super) fn handle_changed(&mut self, waker: impl Fn() -> Waker) -> Option<Disconnect> {
         match self {
             Self::Commands(session) => session.handle_changed(waker),
+            Self::Emulated(session) => session.handle_changed(waker),
             Self::Fixed(session) => session.handle_changed(),
+            Self::Pinged(session) => session.handle_changed(),
         }
     }
 
@@ -51,8 +74,8 @@ impl Running {
     pub(super) fn handle_message(&mut self, payload: &[u8]) {
         match self {
             Self::Commands(session) => session.handle_frame(payload),
-            // The messages of these clients are discarded.
-            Self::Fixed(_) => {}
+            // Messages on the connections of these clients are discarded.
+            Self::Emulated(_) | Self::Fixed(_) | Self::Pinged(_) => {}
         }
     }
 
@@ -64,12 +87,12 @@ impl Running {
         waker: impl Fn() -> Waker,
     ) -> Option<Disconnect> {
         match self {
-            Self::Commands(session) => {
-                session.handle_timeout(now);
-                session.handle_changed(waker)
-            }
-            Self::Fixed(session) => session.handle_timeout(now),
+            Self::Commands(session) => session.handle_timeout(now),
+            Self::Emulated(session) => session.runtime.handle_timeout(now),
+            Self::Fixed(session) => return session.handle_timeout(now),
+            Self::Pinged(session) => return session.handle_timeout(now),
         }
+        self.handle_changed(waker)
     }
 
     /// Ends the session for a reason that only the transport knows. Returns this reason.
@@ -80,59 +103,75 @@ impl Running {
         disconnect
     }
 
-    /// Returns when to call [`handle_timeout`](Self::handle_timeout).
-    fn poll_timeout(&self) -> Option<Instant> {
-        match self {
-            Self::Commands(session) => session.poll_timeout(),
-            Self::Fixed(session) => session.poll_timeout(),
-        }
-    }
-
     /// Returns whether the session accepts another message.
     pub(super) fn wants_input(&self) -> bool {
         match self {
             Self::Commands(session) => session.wants_input(),
-            Self::Fixed(_) => true,
+            Self::Emulated(_) | Self::Fixed(_) | Self::Pinged(_) => true,
         }
+    }
+
+    /// Returns whether another process can continue the session.
+    pub(super) const fn is_movable(&self) -> bool {
+        matches!(self, Self::Commands(_) | Self::Fixed(_))
     }
 
     /// Returns whether the session waits for nothing but its client.
     pub(super) fn is_settled(&self) -> bool {
-        match self {
-            Self::Commands(session) => session.is_settled(),
-            Self::Fixed(session) => session.outlet.is_quiet(),
+        match self.shared() {
+            Shared::Commands(session) => session.is_settled(),
+            Shared::Fixed(session) => session.outlet.is_quiet(),
         }
     }
 
     /// Returns the client's ID at the worker, once the client is connected.
     pub(super) fn client(&self) -> Option<ClientId> {
-        match self {
-            Self::Commands(session) => session.client(),
-            Self::Fixed(session) => Some(session.session.client()),
+        match self.shared() {
+            Shared::Commands(session) => session.client(),
+            Shared::Fixed(session) => Some(session.session.client()),
         }
     }
 
     /// Returns the output side of the client.
-    pub(super) fn outlet(&self) -> &ClientOutlet {
-        match self {
-            Self::Commands(session) => session.outlet(),
-            Self::Fixed(session) => &session.outlet,
+    pub(super) fn outlet(&self) -> &Arc<ClientOutlet> {
+        match self.shared() {
+            Shared::Commands(session) => session.outlet(),
+            Shared::Fixed(session) => &session.outlet,
         }
     }
 
     /// Returns what another process needs to continue the session.
     pub(super) fn export(&self, now: Instant) -> PortableClient {
-        match self {
-            Self::Commands(session) => session.export(now),
-            Self::Fixed(session) => session.export(now),
+        match self.shared() {
+            Shared::Commands(session) => session.export(now),
+            Shared::Fixed(session) => session.export(now),
         }
     }
 
-    /// Disconnects the client.
-    pub(super) fn close(&self, disconnect: &Disconnect) {
+    /// Ends the session, and then disconnects the client: it is no longer subscribed when it learns
+    /// of this.
+    pub(super) fn close(self, disconnect: &Disconnect) {
+        let outlet = self.outlet().clone();
+        drop(self);
+        outlet.close(disconnect);
+    }
+
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout).
+    fn poll_timeout(&self) -> Option<Instant> {
         match self {
-            Self::Commands(session) => session.close(disconnect),
-            Self::Fixed(session) => session.close(disconnect),
+            Self::Commands(session) => session.poll_timeout(),
+            Self::Emulated(session) => session.runtime.poll_timeout(),
+            Self::Fixed(session) => session.poll_timeout(),
+            Self::Pinged(session) => session.poll_timeout(),
+        }
+    }
+
+    fn shared(&self) -> Shared<'_> {
+        match self {
+            Self::Commands(session) => Shared::Commands(session),
+            Self::Emulated(session) => Shared::Commands(&session.runtime),
+            Self::Fixed(session) => Shared::Fixed(session),
+            Self::Pinged(session) => Shared::Fixed(&session.running),
         }
     }
 }

@@ -6,21 +6,26 @@ use linerate::{Config, Deflate, Traffic, axum::StreamUpgrade};
 use linerate_budget::{Account, Share};
 #[cfg(unix)]
 use linerate_proto::portable::Version;
-use linerate_reactor::{ConnectionId, LocalMessages, LocalReactor};
+use linerate_reactor::{ConnectionId, LocalConnection, LocalMessages, LocalReactor, LocalStream};
 #[cfg(unix)]
 use linerate_reactor::{Exported, ImportError, ImportOptions};
 use slab::Slab;
 
 use super::super::{
     DATA_BYTES_MAX,
-    wire::{Compression, Farewell, close_frame},
+    wire::{Compression, close_frame},
 };
+use super::chunks;
 #[cfg(unix)]
 use super::moved::{MovedConnection, UNREAD_BYTES_MAX};
 use crate::{
     node::Accounts,
-    protocol::{Block, codes::Disconnect},
-    server::adoption,
+    protocol::{
+        Block,
+        codes::Disconnect,
+        dialect::{StreamTransport, Transport, WebSocketTransport},
+    },
+    server::{Detached, adoption},
     session::Settings,
 };
 
@@ -46,12 +51,18 @@ pub(super) struct Table {
 struct Link {
     /// `None` until the connection is open.
     connection: Option<ConnectionId>,
-    farewell: Farewell,
+    transport: &'static Transport,
     compression: Option<Box<Compression>>,
     /// True if the client is in the list of changed ones.
     is_changed: bool,
     /// True while no input is read.
     is_paused: bool,
+}
+
+/// The open connection of a client.
+enum Output<'a> {
+    Stream(LocalStream<'a>, &'static StreamTransport),
+    WebSocket(LocalConnection<'a>, &'static WebSocketTransport),
 }
 
 impl Table {
@@ -70,10 +81,10 @@ impl Table {
     }
 
     /// Adds a client whose connection is not open yet; returns its key.
-    pub(super) fn add(&mut self, farewell: Farewell) -> usize {
+    pub(super) fn add(&mut self, transport: &'static Transport) -> usize {
         self.links.insert(Link {
             connection: None,
-            farewell,
+            transport,
             compression: None,
             is_changed: false,
             is_paused: false,
@@ -85,7 +96,7 @@ impl Table {
         self.links.remove(key);
     }
 
-    /// Opens the connection of a client.
+    /// Opens the WebSocket of a client.
     ///
     /// # Errors
     /// If the kernel refuses to watch the socket.
@@ -103,6 +114,24 @@ impl Table {
         }
         let id = self.reactor.adopt(adoption, options.messages)?;
         self.links[key].compression = self.compression(id, options).map(Box::new);
+        self.connect(key, id);
+        Ok(())
+    }
+
+    /// Opens the stream of a client with the head of the response.
+    ///
+    /// # Errors
+    /// If the socket cannot leave the runtime, or the kernel refuses to watch it.
+    pub(super) fn open_stream(&mut self, key: usize, detached: Detached) -> io::Result<()> {
+        let socket = detached.socket.into_std()?;
+        let id = match detached.tls {
+            Some(tls) => self.reactor.adopt_tls_stream(socket, tls)?,
+            None => self.reactor.adopt_stream(socket)?,
+        };
+        if let Some(mut stream) = self.reactor.stream(id) {
+            // Written with the first chunk, or at the next turn.
+            stream.send(&detached.head);
+        }
         self.connect(key, id);
         Ok(())
     }
@@ -214,9 +243,14 @@ impl Table {
     /// Sends a block.
     pub(super) fn send(&mut self, key: usize, block: &Block) {
         let link = &mut self.links[key];
-        let connection = link.connection.and_then(|id| self.reactor.connection(id));
-        let Some(mut connection) = connection else {
-            return;
+        let mut connection = match output(&mut self.reactor, link) {
+            Some(Output::Stream(mut stream, _)) => {
+                chunks::send(&mut stream, block.bytes());
+                self.messages_sent += block.messages();
+                return;
+            }
+            Some(Output::WebSocket(connection, _)) => connection,
+            None => return,
         };
         let frames = match &mut link.compression {
             Some(compression) => compression.frames(block),
@@ -243,18 +277,24 @@ impl Table {
 
     /// Writes what was sent to a client.
     pub(super) fn flush(&mut self, key: usize) {
-        let id = self.links[key].connection;
-        if let Some(connection) = id.and_then(|id| self.reactor.connection(id)) {
-            connection.flush();
+        match output(&mut self.reactor, &self.links[key]) {
+            Some(Output::Stream(stream, _)) => stream.flush(),
+            Some(Output::WebSocket(connection, _)) => connection.flush(),
+            None => {}
         }
         self.count_memory();
     }
 
-    /// Discards what waits for a client.
+    /// Discards what waits for a client. No chunk can be left out of a stream, which therefore ends
+    /// if anything waits.
     pub(super) fn discard(&mut self, key: usize) {
-        let id = self.links[key].connection;
-        if let Some(mut connection) = id.and_then(|id| self.reactor.connection(id)) {
-            connection.discard_unsent();
+        match output(&mut self.reactor, &self.links[key]) {
+            Some(Output::Stream(mut stream, _)) => {
+                stream.discard_unsent();
+                stream.flush();
+            }
+            Some(Output::WebSocket(mut connection, _)) => connection.discard_unsent(),
+            None => {}
         }
     }
 
@@ -270,17 +310,25 @@ impl Table {
         }
     }
 
-    /// Starts the closing handshake with a client.
+    /// Starts the closing handshake with a client, or ends its stream.
     pub(super) fn close(&mut self, key: usize, disconnect: &Disconnect) {
         // The answer has to be read.
         self.set_reading(key, true);
-        let link = &self.links[key];
-        let (code, reason) = close_frame(link.farewell, disconnect);
-        let id = link.connection;
-        if let Some(mut connection) = id.and_then(|id| self.reactor.connection(id)) {
-            // This can fail only because of the length of the reason, which has been truncated.
-            _ = connection.close(code, &reason);
-            connection.flush();
+        match output(&mut self.reactor, &self.links[key]) {
+            Some(Output::Stream(mut stream, transport)) => {
+                if let Some(last) = (transport.farewell)(disconnect) {
+                    chunks::send(&mut stream, &last);
+                }
+                chunks::end(&mut stream);
+                stream.flush();
+            }
+            Some(Output::WebSocket(mut connection, transport)) => {
+                let (code, reason) = close_frame(transport.farewell, disconnect);
+                // This can fail only because of the length of the reason, which has been truncated.
+                _ = connection.close(code, &reason);
+                connection.flush();
+            }
+            None => {}
         }
     }
 
@@ -342,6 +390,15 @@ impl Table {
             messages_sent: std::mem::take(&mut self.messages_sent),
         }
     }
+}
+
+/// Returns the connection of a client, if it is open.
+fn output<'a>(reactor: &'a mut LocalReactor, link: &Link) -> Option<Output<'a>> {
+    let id = link.connection?;
+    Some(match link.transport {
+        Transport::Stream(transport) => Output::Stream(reactor.stream(id)?, transport),
+        Transport::WebSocket(transport) => Output::WebSocket(reactor.connection(id)?, transport),
+    })
 }
 
 /// The options of a connection.

@@ -9,7 +9,8 @@ use std::{
 use super::{super::wire::Wire, LocalClients};
 use crate::protocol::{Block, codes::Disconnect};
 
-/// The sending half of a WebSocket on the reactor. It has no room until the connection is open.
+/// The sending half of a WebSocket or stream on the reactor. It has no room until the connection is
+/// open.
 pub(crate) struct LocalWire {
     pub(super) clients: Arc<LocalClients>,
     pub(super) key: usize,

@@ -110,6 +110,16 @@ impl Encrypted {
         }
     }
 
+    /// Reads until these bytes have arrived; consumes nothing.
+    pub(super) async fn until(&mut self, what: &[u8]) {
+        in_time(async {
+            while !self.received.windows(what.len()).any(|at| at == what) {
+                self.receive_more().await;
+            }
+        })
+        .await;
+    }
+
     /// Reads one frame: its first byte and its payload.
     pub(super) async fn frame(&mut self) -> (u8, Vec<u8>) {
         loop {

@@ -34,7 +34,7 @@ pub(super) struct Segment {
 #[derive(Debug)]
 enum Memory {
     Burst(Arc<Burst>),
-    Frames(Bytes),
+    Shared(Bytes),
     Owned(Vec<u8>),
 }
 
@@ -42,7 +42,7 @@ impl Memory {
     fn capacity(&self) -> usize {
         match self {
             Self::Burst(burst) => burst.capacity(),
-            Self::Frames(frames) => frames.len(),
+            Self::Shared(bytes) => bytes.len(),
             Self::Owned(memory) => memory.capacity(),
         }
     }
@@ -50,7 +50,7 @@ impl Memory {
     fn slice(&self, range: Range<usize>) -> &[u8] {
         match self {
             Self::Burst(burst) => burst.slice(range),
-            Self::Frames(frames) => &frames[range],
+            Self::Shared(bytes) => &bytes[range],
             Self::Owned(memory) => &memory[range],
         }
     }
@@ -106,13 +106,13 @@ impl Segment {
         segment.in_least_memory(pool)
     }
 
-    /// Returns a segment with shared frames without the first `done` bytes, which must not be all
-    /// of them.
-    pub(super) fn of_frames(frames: &Bytes, done: usize, pool: &mut Pool) -> Self {
+    /// Returns a segment with shared bytes without the first `done` ones, which must not be all of
+    /// them.
+    pub(super) fn of_bytes(bytes: &Bytes, done: usize, are_frames: bool, pool: &mut Pool) -> Self {
         let segment = Self {
-            memory: Memory::Frames(frames.clone()),
-            range: done..frames.len(),
-            next_frame: Some(0),
+            memory: Memory::Shared(bytes.clone()),
+            range: done..bytes.len(),
+            next_frame: are_frames.then_some(0),
             droppable: false,
         };
         segment.in_least_memory(pool)
@@ -195,7 +195,7 @@ impl Segment {
     /// Returns the memory that belongs to this segment only, in bytes.
     pub(super) const fn owned_bytes(&self) -> usize {
         match &self.memory {
-            Memory::Burst(_) | Memory::Frames(_) => 0,
+            Memory::Burst(_) | Memory::Shared(_) => 0,
             Memory::Owned(memory) => memory.capacity(),
         }
     }

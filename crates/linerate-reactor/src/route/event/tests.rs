@@ -270,7 +270,9 @@ fn output_moves_after_any_number_of_its_bytes() {
     let shared = Bytes::from(Frame::new(2, &[9; 5_000]).to_bytes());
     let Memory { pool, queues, .. } = &mut old.memory;
     connection.backlog.append(b"\x82\x01x", pool, queues);
-    connection.backlog.append_frames(&shared, 0, pool, queues);
+    connection
+        .backlog
+        .append_bytes(&shared, 0, true, pool, queues);
     (connection.backlog).append_shared(&burst, frames, 0, true, pool, queues);
     let content = |connection: &Connection| {
         let mut slices = [IoSlice::new(&[]); SLICES_MAX];

@@ -424,6 +424,42 @@ fn output_that_waits_is_discarded_together_with_its_connection() {
     }
 }
 
+/// Input is decrypted, because it may contain the end of the stream, and then ignored.
+#[test]
+fn a_stream_is_encrypted_and_ends_with_a_close_alert() {
+    let front = Front::new();
+    let mut reactor = LocalReactor::new(Options::default()).unwrap();
+    let mut pair = front.pair();
+    let mut wire = pair.client.stream.encrypt(REQUEST.as_bytes());
+    pair.tls.handle_input(&mut wire);
+    pair.tls.write(&[IoSlice::new(b"before ")]).unwrap();
+    let id = reactor.adopt_tls_stream(pair.socket, pair.tls).unwrap();
+    let mut client = pair.client;
+    client
+        .stream
+        .write_all(b"GET /next HTTP/1.1\r\n\r\n")
+        .unwrap();
+    let long = vec![b'x'; 20_000];
+    let mut stream = reactor.stream(id).unwrap();
+    stream.send(b"short ");
+    stream.send_shared(&long.clone().into());
+    stream.end();
+    stream.flush();
+    reactor.turn().unwrap();
+    let mut received = Vec::new();
+    // Without an alert that ends the stream, this would be an error.
+    client.stream.read_to_end(&mut received).unwrap();
+    assert_eq!(received, [b"before short ", &long[..]].concat());
+    drop(client);
+    while reactor.connections() > 0 {
+        reactor.turn().unwrap();
+    }
+    assert!(matches!(
+        reactor.poll_event(),
+        Some(LocalEvent::Closed { .. })
+    ));
+}
+
 /// A client that never reads cannot make the server encrypt without limit: the backlog counts
 /// records, and the connection ends after the write timeout.
 #[test]

@@ -1,0 +1,96 @@
+//! A stream of a local reactor, as its owner uses it.
+
+use std::fmt;
+
+use bytes::Bytes;
+
+use super::connection::{COPIED_BYTES_MAX, limit_cork};
+use crate::{
+    connection::{Connection, Stage},
+    core::Core,
+    driver::socket,
+    wheel::tick_after,
+    worker::service::Service,
+};
+
+/// A stream of a [`LocalReactor`](super::LocalReactor): sends bytes, and ends.
+///
+/// Output is corked: it is written by [`flush`](Self::flush), when another connection is used, or
+/// at the next turn.
+pub struct LocalStream<'a> {
+    service: &'a mut Service,
+    key: usize,
+}
+
+impl<'a> LocalStream<'a> {
+    pub(super) const fn new(service: &'a mut Service, key: usize) -> Self {
+        Self { service, key }
+    }
+
+    /// Sends a copy of `bytes`. Has no effect once the stream has been [ended](Self::end).
+    pub fn send(&mut self, bytes: &[u8]) {
+        let (core, connection) = self.parts();
+        if connection.is_open() {
+            core.io.cork.bytes.extend_from_slice(bytes);
+            limit_cork(&mut core.io, connection);
+        }
+    }
+
+    /// Sends `bytes`. Long ones are not copied: what the kernel does not accept waits in the shared
+    /// memory. Has no effect once the stream has been [ended](Self::end).
+    pub fn send_shared(&mut self, bytes: &Bytes) {
+        let (core, connection) = self.parts();
+        if bytes.len() < COPIED_BYTES_MAX {
+            self.send(bytes);
+        } else if connection.is_open() {
+            core.io.flush_shared(connection, bytes);
+        }
+    }
+
+    /// Ends the stream after everything that was sent. The peer has
+    /// [`Config::close_timeout`](crate::Config::close_timeout) to read it and to close the
+    /// connection.
+    pub fn end(&mut self) {
+        let (core, connection) = self.parts();
+        if connection.is_open() {
+            let due = core.now + core.reactor.config.close_timeout;
+            connection.stage = Stage::Streaming {
+                due: tick_after(due),
+            };
+        }
+    }
+
+    /// Discards output that the kernel has not accepted. If there is any, the connection is reset,
+    /// because the peer would otherwise take what follows for it.
+    pub fn discard_unsent(&mut self) {
+        let (core, connection) = self.parts();
+        // Writing nothing would fail if the stream to the peer was ended.
+        if !core.io.is_flushed() {
+            core.io.flush(connection, &[], &[]);
+        }
+        if !connection.backlog.is_empty() {
+            socket::reset_on_close(&connection.socket);
+            connection.lost = true;
+        }
+    }
+
+    /// Writes the output.
+    pub fn flush(self) {
+        self.service.settle(self.key);
+    }
+
+    fn parts(&mut self) -> (&mut Core, &mut Connection) {
+        let Service {
+            parts, connections, ..
+        } = &mut *self.service;
+        (&mut parts.core, &mut connections[self.key])
+    }
+}
+
+impl fmt::Debug for LocalStream<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalStream")
+            .field("key", &self.key)
+            .finish_non_exhaustive()
+    }
+}
