@@ -18,6 +18,7 @@
 //! ```
 
 mod connections;
+mod detachable;
 mod service;
 mod upgraded;
 
@@ -50,6 +51,7 @@ use crate::{
 };
 
 pub use connections::Connections;
+pub use detachable::{Detachable, Detacher};
 pub use linerate_h2::{RequestBody, serve_http2, speaks_http2};
 pub use service::{ResponseFuture, WebSocketService};
 pub use upgraded::{StreamUpgrade, UpgradedStream};

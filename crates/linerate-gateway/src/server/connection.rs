@@ -10,7 +10,7 @@ use std::{
 use axum::Router;
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use linerate::axum::speaks_http2;
+use linerate::axum::{Detachable, speaks_http2};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::{
     net::TcpStream,
@@ -19,7 +19,7 @@ use tokio::{
 
 use super::{
     Certificate, ConnectionGuard, Frontend, HEAD_BYTES_MAX, LimitReached, REQUESTS_TIMEOUT,
-    detach::{Detachable, OfSocket},
+    detach::{Detacher, OfSocket},
     http2,
     pending_connection::PendingConnection,
     proxy,
@@ -163,7 +163,7 @@ async fn serve_either(origin: Origin, stream: impl OfSocket, app: Router, is_htt
 /// elsewhere.
 async fn serve(origin: Origin, stream: impl OfSocket, app: Router) {
     let stream = Detachable::new(stream);
-    let origin = origin.with_detacher(stream.detacher());
+    let origin = origin.with_detacher(Detacher::of(&stream));
     let service = service_fn({
         let origin = origin.clone();
         // Boxed, because hyper keeps a place for it while a response is streamed.

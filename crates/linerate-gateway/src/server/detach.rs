@@ -3,27 +3,21 @@
 use std::{
     fmt,
     future::poll_fn,
-    io::{self, IoSlice},
-    pin::Pin,
     sync::Arc,
-    task::{Context, Poll, Waker, ready},
+    task::{Context, Poll},
     time::SystemTime,
 };
 
 use axum::{body::Body, http::header, response::Response};
+use linerate::axum::{self as detachable, Detachable};
 use linerate_reactor::TlsConnection;
 use parking_lot::Mutex;
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
+    io::{AsyncRead, AsyncWrite},
     net::TcpStream,
 };
 
 use super::tls::TlsStream;
-
-/// The stream of a connection, which can be taken away from the HTTP server. The server then sees
-/// the end of the stream, and what it writes is discarded.
-#[derive(Debug)]
-pub(super) struct Detachable<S>(Arc<Mutex<Shared<S>>>);
 
 /// Takes the stream of a connection away from the HTTP server; an extension of its requests.
 #[derive(Clone)]
@@ -44,16 +38,6 @@ pub(crate) struct Detached {
 struct Continuation(Arc<Mutex<Option<Continue>>>);
 
 type Continue = Box<dyn FnOnce(Detached) + Send>;
-
-#[derive(Debug)]
-struct Shared<S> {
-    /// `None` once it was taken away.
-    stream: Option<S>,
-    /// True if the HTTP server may have output that is not written.
-    is_writing: bool,
-    /// What waits for the output to be written.
-    waiting: Option<Waker>,
-}
 
 trait Detach: Send + Sync {
     /// Takes the stream away once everything before it was written; returns `None` if it already
@@ -89,6 +73,11 @@ pub(crate) fn continue_with(response: &mut Response, take: impl FnOnce(Detached)
 }
 
 impl Detacher {
+    /// Returns what takes this stream away.
+    pub(super) fn of(stream: &Detachable<impl OfSocket>) -> Self {
+        Self(Arc::new(stream.detacher()))
+    }
+
     /// Takes the connection away from the HTTP server if the response has asked for it, after all
     /// earlier responses. Returns the response with which the server ends.
     pub(super) async fn apply(&self, mut response: Response) -> Response {
@@ -124,99 +113,12 @@ fn head(response: &Response) -> Vec<u8> {
     head
 }
 
-impl<S: OfSocket> Detachable<S> {
-    pub(super) fn new(stream: S) -> Self {
-        Self(Arc::new(Mutex::new(Shared {
-            stream: Some(stream),
-            is_writing: false,
-            waiting: None,
-        })))
-    }
-
-    /// Returns what takes the stream away from the HTTP server.
-    pub(super) fn detacher(&self) -> Detacher {
-        Detacher(self.0.clone())
-    }
-
-    /// Returns the stream, unless it was taken away.
-    pub(super) fn into_inner(self) -> Option<S> {
-        self.0.lock().stream.take()
-    }
-}
-
-impl<S: OfSocket> Detach for Mutex<Shared<S>> {
+impl<S: OfSocket> Detach for detachable::Detacher<S> {
     fn poll_detach(
         &self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<(TcpStream, Option<TlsConnection>)>> {
-        let mut shared = self.lock();
-        if shared.is_writing {
-            shared.waiting = Some(cx.waker().clone());
-            return Poll::Pending;
-        }
-        // The HTTP server waits for the socket, which will not wake it any more.
-        cx.waker().wake_by_ref();
-        Poll::Ready(shared.stream.take().map(S::into_parts))
-    }
-}
-
-impl<S: OfSocket> AsyncRead for Detachable<S> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match &mut self.0.lock().stream {
-            Some(stream) => Pin::new(stream).poll_read(cx, buffer),
-            None => Poll::Ready(Ok(())),
-        }
-    }
-}
-
-impl<S: OfSocket> AsyncWrite for Detachable<S> {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let mut shared = self.0.lock();
-        let Some(stream) = &mut shared.stream else {
-            return Poll::Ready(Ok(slices.iter().map(|slice| slice.len()).sum()));
-        };
-        let written = Pin::new(stream).poll_write_vectored(cx, slices);
-        shared.is_writing = true;
-        written
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        true
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut shared = self.0.lock();
-        if let Some(stream) = &mut shared.stream {
-            ready!(Pin::new(stream).poll_flush(cx))?;
-        }
-        shared.is_writing = false;
-        if let Some(waiting) = shared.waiting.take() {
-            waiting.wake();
-        }
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.0.lock().stream {
-            Some(stream) => Pin::new(stream).poll_shutdown(cx),
-            None => Poll::Ready(Ok(())),
-        }
+        self.poll_detach(cx).map(|stream| stream.map(S::into_parts))
     }
 }
 
@@ -243,7 +145,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let mut client = TcpStream::connect(address).await.unwrap();
         let mut stream = Detachable::new(listener.accept().await.unwrap().0);
-        let detacher = stream.detacher();
+        let detacher = Detacher::of(&stream);
         stream.write_all(b"earlier ").await.unwrap();
         let mut response = Response::new(Body::empty());
         let headers = response.headers_mut();
@@ -283,7 +185,7 @@ mod tests {
         response
             .headers_mut()
             .insert("x-first", "1".parse().unwrap());
-        let response = stream.detacher().apply(response).await;
+        let response = Detacher::of(&stream).apply(response).await;
         assert!(response.headers().contains_key("x-first"));
         assert!(stream.into_inner().is_some());
     }

@@ -10,7 +10,7 @@ use linerate_proto::deflate::Agreement;
 use linerate_proto::handshake::Request;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{HandshakeRejection, PendingTransport, WebSocketUpgrade, accepting};
+use super::{Detachable, HandshakeRejection, PendingTransport, WebSocketUpgrade, accepting};
 
 /// An upgraded connection: everything needed to continue it as a WebSocket without this library,
 /// for example by an `Adoption` of linerate-reactor.
@@ -27,7 +27,7 @@ pub struct StreamUpgrade {
 }
 
 /// The byte stream of an upgraded connection. Its type is that of the streams that the server
-/// passes to hyper; for `axum::serve`, that of the listener's streams.
+/// passes to hyper, also as [`Detachable`]s; for `axum::serve`, that of the listener's streams.
 pub struct UpgradedStream(pub(super) Upgraded);
 
 impl UpgradedStream {
@@ -35,6 +35,9 @@ impl UpgradedStream {
     ///
     /// # Errors
     /// The stream has another type. It is returned unchanged.
+    ///
+    /// # Panics
+    /// The stream was taken away by its [`Detacher`](super::Detacher).
     pub fn downcast<S>(self) -> std::result::Result<(S, Vec<u8>), Self>
     where
         S: AsyncRead + AsyncWrite + Unpin + 'static,
@@ -44,8 +47,16 @@ impl UpgradedStream {
             Ok(parts) => return Ok((parts.io.into_inner(), parts.read_buf.to_vec())),
             Err(upgraded) => upgraded,
         };
-        let parts = upgraded.downcast::<TokioIo<S>>().map_err(Self)?;
-        Ok((parts.io.into_inner(), parts.read_buf.to_vec()))
+        let upgraded = match upgraded.downcast::<TokioIo<S>>() {
+            Ok(parts) => return Ok((parts.io.into_inner(), parts.read_buf.to_vec())),
+            Err(upgraded) => upgraded,
+        };
+        let parts = upgraded
+            .downcast::<TokioIo<Detachable<S>>>()
+            .map_err(Self)?;
+        let stream = parts.io.into_inner().into_inner();
+        let stream = stream.expect("a connection that is upgraded was not taken away");
+        Ok((stream, parts.read_buf.to_vec()))
     }
 }
 

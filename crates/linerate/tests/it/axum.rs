@@ -1,11 +1,13 @@
 //! Tests the extractor on a real axum server.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{future::poll_fn, net::SocketAddr, time::Duration};
 
 use axum::{Extension, Router, response::Response, routing::any};
+use hyper::server::conn::http1;
+use hyper_util::{rt::TokioIo, service::TowerToHyperService};
 use linerate::{
     Client, CloseCode, Message,
-    axum::{Connections, WebSocketService, WebSocketUpgrade},
+    axum::{Connections, Detachable, WebSocketService, WebSocketUpgrade},
     handshake::{OriginPolicy, Scheme},
 };
 use linerate_testkit::Frame;
@@ -108,6 +110,31 @@ async fn an_upgraded_stream_is_handed_over_with_what_was_read_from_it() {
     let (socket, input) = stream.downcast::<TcpStream>().unwrap();
     assert_eq!(input, frame);
     assert_eq!(socket.local_addr().unwrap(), address);
+    drop(socket);
+    assert_eq!(raw.frame().await, None);
+}
+
+#[tokio::test]
+async fn a_stream_that_could_be_taken_away_is_handed_over_as_itself() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (taken, mut streams) = mpsc::unbounded_channel();
+    let hand_over = move |upgrade: WebSocketUpgrade| async move {
+        upgrade.on_stream_upgrade(move |upgrade| _ = taken.send(upgrade))
+    };
+    let app = Router::new().route("/chat", any(hand_over));
+    let mut raw = Raw::connect(address).await;
+    let stream = Detachable::new(listener.accept().await.unwrap().0);
+    let detacher = stream.detacher();
+    let service = TowerToHyperService::new(app);
+    let server = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+    tokio::spawn(server.with_upgrades());
+    raw.send(REQUEST).await;
+    assert!(raw.head().await.starts_with("HTTP/1.1 101 "));
+    let upgrade = in_time(streams.recv()).await.unwrap();
+    let (socket, _) = upgrade.stream.downcast::<TcpStream>().unwrap();
+    assert_eq!(socket.local_addr().unwrap(), address);
+    assert!(poll_fn(|cx| detacher.poll_detach(cx)).await.is_none());
     drop(socket);
     assert_eq!(raw.frame().await, None);
 }
