@@ -5,7 +5,7 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use hashbrown::HashSet;
 
-/// The smallest number of texts at which those that nobody uses are removed.
+/// The smallest number of texts at which those that no client has any more are removed.
 const SWEPT_MIN: usize = 64;
 
 /// Texts that are stored once, however many clients have them.
@@ -17,8 +17,7 @@ pub(super) struct SharedTexts {
 }
 
 impl SharedTexts {
-    /// Returns a text, which is shared with everybody who has asked for an equal one and still has
-    /// it.
+    /// Returns a text, which is the same for all who ask for an equal one while others have it.
     pub(super) fn share(&mut self, text: &str) -> Arc<str> {
         if let Some(known) = self.texts.get(text) {
             return known.clone();
@@ -49,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_nobody_uses_are_removed() {
+    fn texts_that_no_client_has_are_removed() {
         let mut texts = SharedTexts::default();
         let used: Vec<_> = (0..100)
             .map(|n| texts.share(&format!("used {n}")))
