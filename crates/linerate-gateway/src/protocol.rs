@@ -13,6 +13,7 @@
 //! | module | responsibility |
 //! | --- | --- |
 //! | `block` | encoded publications, shared by all their recipients |
+//! | `chunk` | the chunks of streaming responses |
 //! | `codes` | error, disconnect and unsubscribe codes: one table each |
 //! | `command` | the commands of clients |
 //! | `decode` | limits and errors that the decoders of commands share |
@@ -26,6 +27,7 @@
 
 pub(crate) mod block;
 pub(crate) mod centrifuge;
+pub(crate) mod chunk;
 pub(crate) mod codes;
 pub(crate) mod command;
 pub(crate) mod decode;

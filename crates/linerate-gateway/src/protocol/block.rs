@@ -1,6 +1,9 @@
 //! A block of publications for clients: encoded once, and compressed at most once.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    ops::Range,
+    sync::{Arc, OnceLock},
+};
 
 use bytes::Bytes;
 use linerate::{Deflate, Frames};
@@ -19,6 +22,8 @@ pub(crate) type Transmit = linerate_hub::Transmit<Arc<Block>>;
 #[derive(Debug)]
 pub(crate) struct Block {
     bytes: Bytes,
+    /// The bytes as a chunk of a streaming response, if they were encoded as one.
+    chunk: Option<Bytes>,
     messages: u64,
     compressed: OnceLock<Compressed>,
     /// The block among those of its channel that it may refer back to.
@@ -38,9 +43,19 @@ impl Block {
     pub(crate) fn new(bytes: impl Into<Bytes>, messages: u64) -> Self {
         Self {
             bytes: bytes.into(),
+            chunk: None,
             messages,
             compressed: OnceLock::new(),
             member: None,
+        }
+    }
+
+    /// Creates a block from a chunk of a streaming response, whose payload are the bytes in this
+    /// range.
+    pub(crate) fn of_chunk(chunk: Bytes, payload: Range<usize>, messages: u64) -> Self {
+        Self {
+            chunk: (!payload.is_empty()).then(|| chunk.clone()),
+            ..Self::new(chunk.slice(payload), messages)
         }
     }
 
@@ -53,6 +68,11 @@ impl Block {
     /// Returns the encoded bytes.
     pub(crate) fn bytes(&self) -> &Bytes {
         &self.bytes
+    }
+
+    /// Returns the bytes as a chunk of a streaming response, if they were encoded as one.
+    pub(crate) const fn chunk(&self) -> Option<&Bytes> {
+        self.chunk.as_ref()
     }
 
     /// Returns the number of messages.

@@ -8,6 +8,7 @@ use linerate_hub::{Batch, ChannelName, Encode, Gap, Place, Sequence, Unencodable
 
 use super::{
     block::Block,
+    chunk,
     codes::Disconnect,
     command::Command,
     decode::{DecodeError, Emulation, Limits},
@@ -186,11 +187,20 @@ impl Encode for &'static Dialect {
     type Block = Arc<Block>;
 
     fn encode(&self, batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
-        (self.encode)(batch, out)
+        match self.transport {
+            Transport::Stream(_) => chunk::encode(out, |out| (self.encode)(batch, out)),
+            Transport::WebSocket(_) => (self.encode)(batch, out),
+        }
     }
 
     fn seal(&self, bytes: Bytes, messages: u32, place: Option<Place<'_>>) -> Arc<Block> {
-        let block = Block::new(bytes, messages.into());
+        let block = match self.transport {
+            Transport::Stream(_) => {
+                let payload = chunk::payload(bytes.len());
+                Block::of_chunk(bytes, payload, messages.into())
+            }
+            Transport::WebSocket(_) => Block::new(bytes, messages.into()),
+        };
         Arc::new(match place {
             Some(place) => block.with_place(&place),
             None => block,

@@ -320,7 +320,7 @@ async fn an_event_stream_is_encrypted_and_its_end_is_announced() {
         // What follows the request is ignored.
         let requests = format!("GET /sse?channel=a HTTP/1.1\r\n{host}GET / HTTP/1.1\r\n{host}");
         client.send(requests.as_bytes()).await;
-        client.until(b"\r\n3\r\n:\n\n\r\n").await;
+        client.until(b"3\r\n:\n\n\r\n").await;
         gateway.publish("a", "one").await;
         client.until(b"data: one\n\n\r\n").await;
         let long = "x".repeat(100_000);

@@ -112,17 +112,17 @@ impl Backlog {
 
     /// Adds shared bytes without the first `done` ones, which have been written. Adds them by
     /// reference if that pays and does not keep a large block of memory for a small part of it, and
-    /// copied otherwise. If they are whole frames, they may be dropped later.
+    /// copied otherwise. They are whole frames or, as a unit, count as one, and may be dropped later.
     pub(crate) fn append_bytes(
         &mut self,
         bytes: &Bytes,
         done: usize,
-        are_frames: bool,
+        is_unit: bool,
         pool: &mut Pool,
         queues: &mut Queues,
     ) {
         if done < bytes.len() {
-            let segment = Segment::of_bytes(bytes, done, are_frames, pool);
+            let segment = Segment::of_bytes(bytes, done, is_unit, pool);
             self.queue(queues).push(segment);
         }
     }

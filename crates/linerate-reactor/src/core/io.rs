@@ -112,10 +112,10 @@ impl Io {
             if sent < before + bytes.len() && !connection.lost {
                 self.keep(connection, &[], &[], sent.min(before));
                 let done = sent.saturating_sub(before);
-                let are_frames = !connection.is_stream();
+                let is_unit = connection.is_stream();
                 let Memory { pool, queues, .. } = &mut self.memory;
                 let backlog = &mut connection.backlog;
-                backlog.append_bytes(bytes, done, are_frames, pool, queues);
+                backlog.append_bytes(bytes, done, is_unit, pool, queues);
             }
             self.cork.clear();
         }

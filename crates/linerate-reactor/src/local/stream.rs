@@ -37,7 +37,8 @@ impl<'a> LocalStream<'a> {
     }
 
     /// Sends `bytes`. Long ones are not copied: what the kernel does not accept waits in the shared
-    /// memory. Has no effect once the stream has been [ended](Self::end).
+    /// memory, and can be [discarded](Self::discard_unsent) as long as nothing of them is written.
+    /// Has no effect once the stream has been [ended](Self::end).
     pub fn send_shared(&mut self, bytes: &Bytes) {
         let (core, connection) = self.parts();
         if bytes.len() < COPIED_BYTES_MAX {
@@ -60,18 +61,27 @@ impl<'a> LocalStream<'a> {
         }
     }
 
-    /// Discards output that the kernel has not accepted. If there is any, the connection is reset,
-    /// because the peer would otherwise take what follows for it.
+    /// Discards what was sent by [`send_shared`](Self::send_shared) in long pieces of which nothing
+    /// has been written. Other output remains.
+    ///
+    /// On an encrypted connection, no record can be left out. If output waits there, the connection
+    /// is reset.
     pub fn discard_unsent(&mut self) {
         let (core, connection) = self.parts();
         // Writing nothing would fail if the stream to the peer was ended.
         if !core.io.is_flushed() {
             core.io.flush(connection, &[], &[]);
         }
-        if !connection.backlog.is_empty() {
+        if connection.tls.is_some() && !connection.backlog.is_empty() {
             socket::reset_on_close(&connection.socket);
             connection.lost = true;
+            return;
         }
+        let memory = &mut core.io.memory;
+        connection
+            .backlog
+            .drop_frames(&mut memory.pool, &mut memory.queues);
+        memory.used.charge(connection);
     }
 
     /// Writes the output.

@@ -1,29 +1,35 @@
-//! The chunks of a streaming response (RFC 9112 §7.1).
+//! Sends a streaming response in chunks.
 
-use std::io::Write;
+use std::convert::Infallible;
 
 use bytes::Bytes;
 use linerate_reactor::LocalStream;
 
-/// The maximum size of the line before a chunk: the digits of a `usize`, and CRLF.
-const SIZE_BYTES_MAX: usize = 2 * size_of::<usize>() + 2;
+use crate::protocol::{Block, chunk};
 
-/// Sends `bytes` as a chunk. Nothing is sent if there are none, because an empty chunk is the last.
-pub(super) fn send(stream: &mut LocalStream<'_>, bytes: &Bytes) {
+/// Sends a block. A long one that was encoded as a chunk is not copied, and can be discarded.
+pub(super) fn send(stream: &mut LocalStream<'_>, block: &Block) {
+    match block.chunk() {
+        Some(chunk) => stream.send_shared(chunk),
+        None => send_copy(stream, block.bytes()),
+    }
+}
+
+/// Sends a copy of `bytes`. Nothing is sent if there are none, because an empty chunk is the last.
+pub(super) fn send_copy(stream: &mut LocalStream<'_>, bytes: &Bytes) {
     if bytes.is_empty() {
         return;
     }
-    let mut line = [0; SIZE_BYTES_MAX];
-    let mut unused = &mut line[..];
-    write!(unused, "{:x}\r\n", bytes.len()).expect("the line is long enough");
-    let unused = unused.len();
-    stream.send(&line[..SIZE_BYTES_MAX - unused]);
-    stream.send_shared(bytes);
-    stream.send(b"\r\n");
+    let mut whole = Vec::new();
+    let Ok(()) = chunk::encode(&mut whole, |out| {
+        out.extend_from_slice(bytes);
+        Ok::<(), Infallible>(())
+    });
+    stream.send(&whole);
 }
 
 /// Ends the stream with the last chunk.
 pub(super) fn end(stream: &mut LocalStream<'_>) {
-    stream.send(b"0\r\n\r\n");
+    stream.send(chunk::LAST);
     stream.end();
 }

@@ -245,7 +245,7 @@ impl Table {
         let link = &mut self.links[key];
         let mut connection = match output(&mut self.reactor, link) {
             Some(Output::Stream(mut stream, _)) => {
-                chunks::send(&mut stream, block.bytes());
+                chunks::send(&mut stream, block);
                 self.messages_sent += block.messages();
                 return;
             }
@@ -285,8 +285,7 @@ impl Table {
         self.count_memory();
     }
 
-    /// Discards what waits for a client. No chunk can be left out of a stream, which therefore ends
-    /// if anything waits.
+    /// Discards what waits for a client.
     pub(super) fn discard(&mut self, key: usize) {
         match output(&mut self.reactor, &self.links[key]) {
             Some(Output::Stream(mut stream, _)) => {
@@ -317,7 +316,7 @@ impl Table {
         match output(&mut self.reactor, &self.links[key]) {
             Some(Output::Stream(mut stream, transport)) => {
                 if let Some(last) = (transport.farewell)(disconnect) {
-                    chunks::send(&mut stream, &last);
+                    chunks::send_copy(&mut stream, &last);
                 }
                 chunks::end(&mut stream);
                 stream.flush();

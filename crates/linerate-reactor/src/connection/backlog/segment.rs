@@ -29,6 +29,8 @@ pub(super) struct Segment {
     next_frame: Option<usize>,
     /// True if frames may be dropped to keep the backlog below its limit.
     droppable: bool,
+    /// True if the bytes count as one frame, whatever they contain.
+    is_unit: bool,
 }
 
 #[derive(Debug)]
@@ -64,6 +66,7 @@ impl Segment {
             memory: Memory::Owned(bytes),
             next_frame: None,
             droppable: false,
+            is_unit: false,
         }
     }
 
@@ -102,18 +105,20 @@ impl Segment {
             range: frames.start + done..frames.end,
             next_frame: droppable.then_some(frames.start),
             droppable,
+            is_unit: false,
         };
         segment.in_least_memory(pool)
     }
 
-    /// Returns a segment with shared bytes without the first `done` ones, which must not be all of
-    /// them.
-    pub(super) fn of_bytes(bytes: &Bytes, done: usize, are_frames: bool, pool: &mut Pool) -> Self {
+    /// Returns a segment with shared frames without the first `done` bytes, which must not be all of
+    /// them. If they are a unit, they count as one frame.
+    pub(super) fn of_bytes(bytes: &Bytes, done: usize, is_unit: bool, pool: &mut Pool) -> Self {
         let segment = Self {
             memory: Memory::Shared(bytes.clone()),
             range: done..bytes.len(),
-            next_frame: are_frames.then_some(0),
+            next_frame: Some(0),
             droppable: false,
+            is_unit,
         };
         segment.in_least_memory(pool)
     }
@@ -234,6 +239,9 @@ impl Segment {
 
     /// Returns the end of the frame that begins at `start`.
     fn frame_end(&self, start: usize) -> usize {
+        if self.is_unit {
+            return self.range.end;
+        }
         match Header::decode(self.memory.slice(start..self.range.end)) {
             Ok(Some((header, prefix_bytes))) => {
                 start + prefix_bytes + header.payload_bytes as usize
@@ -254,7 +262,9 @@ impl Segment {
     /// Moves the remaining bytes into memory of their own size.
     fn move_out(&mut self, pool: &mut Pool) {
         let mut copy = Self::copy(self.as_bytes(), pool);
-        copy.next_frame = self.next_frame.map(|next| next - self.range.start);
+        // Other bytes may follow a unit in its own memory, where they would count as a part of it.
+        let next_frame = self.next_frame.filter(|_| !self.is_unit);
+        copy.next_frame = next_frame.map(|next| next - self.range.start);
         copy.droppable = self.droppable;
         std::mem::replace(self, copy).free(pool);
     }
