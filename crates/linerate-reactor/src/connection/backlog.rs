@@ -112,7 +112,8 @@ impl Backlog {
 
     /// Adds shared bytes without the first `done` ones, which have been written. Adds them by
     /// reference if that pays and does not keep a large block of memory for a small part of it, and
-    /// copied otherwise. They are whole frames or, as a unit, count as one, and may be dropped later.
+    /// copied otherwise. They are whole frames or, as a unit, count as one frame. They may be
+    /// dropped later.
     pub(crate) fn append_bytes(
         &mut self,
         bytes: &Bytes,

@@ -110,8 +110,8 @@ impl Segment {
         segment.in_least_memory(pool)
     }
 
-    /// Returns a segment with shared frames without the first `done` bytes, which must not be all of
-    /// them. If they are a unit, they count as one frame.
+    /// Returns a segment with shared frames without the first `done` bytes, which must not be all
+    /// of them. If they are a unit, they count as one frame.
     pub(super) fn of_bytes(bytes: &Bytes, done: usize, is_unit: bool, pool: &mut Pool) -> Self {
         let segment = Self {
             memory: Memory::Shared(bytes.clone()),
