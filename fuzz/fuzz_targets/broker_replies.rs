@@ -53,8 +53,8 @@ fn meta(data: &[u8]) {
     // Claims of tokens are already valid JSON here.
     let is_json = serde_json::from_str::<&serde_json::value::RawValue>(&json).is_ok();
     let info = ClientInfo {
-        client: user.clone(),
-        user,
+        client: user.as_str().into(),
+        user: user.into(),
         connection: is_json.then(|| Bytes::from(json.trim().to_owned())),
         channel: None,
     };
