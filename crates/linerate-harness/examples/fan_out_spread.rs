@@ -7,10 +7,11 @@
 //! for one socket after the other, and nothing else. The subscribers of both are in one process, so
 //! there are at most half as many as it may have open files.
 
+mod gateway;
+
 use std::{
     env,
     error::Error,
-    fs,
     io::{self, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
     path::Path,
@@ -19,37 +20,24 @@ use std::{
     time::{Duration, Instant},
 };
 
-use linerate_harness::{child::ChildProcess, port, process::raise_file_limit};
+use gateway::UPGRADE;
+use linerate_harness::{child::ChildProcess, process::raise_file_limit};
 use rustix::{
     buffer::spare_capacity,
     event::{Timespec, epoll},
 };
 
 const CONFIG: &str = "\
-[server]
-workers = 1
-connections_max = 25000
-connections_per_address_max = 25000
-accepts_per_second_max = 100000
-[client]
-ping_interval_s = 3600
-[auth]
-anonymous = true
-api_key = \"a key for the measurement\"
-[channel]
-allow_subscribe = true
-allow_anonymous = true
+client.ping_interval_s = 3600
+auth.api_key = \"a key for the measurement\"
 ";
-
-const UPGRADE: &str = "GET /raw?channel=news HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n\
-                       Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
-                       Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 
 /// A text frame without its payload, of 250 bytes.
 const HEADER: [u8; 4] = [0x81, 126, 0, 250];
 const FRAME_BYTES: usize = 254;
 
-const LISTEN_MAX: Duration = Duration::from_secs(20);
+/// How long to wait for a delivery.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The pause before each publication, in which everything comes to rest.
 const REST: Duration = Duration::from_millis(200);
@@ -113,13 +101,7 @@ fn serve_bare(subscribers: usize) -> io::Result<()> {
 }
 
 fn measure(program: &Path, count: usize, rounds: usize) -> Result<(), Box<dyn Error>> {
-    let config = env::temp_dir().join(format!("fan-out-spread-{}.toml", std::process::id()));
-    fs::write(&config, CONFIG)?;
-    let mut subjects = [
-        Subject::bare(count)?,
-        Subject::linerate(program, &config, count)?,
-    ];
-    fs::remove_file(config)?;
+    let mut subjects = [Subject::bare(count)?, Subject::linerate(program, count)?];
     for round in 0..rounds + 3 {
         for subject in &mut subjects {
             let (spread, cpu) = subject.publish()?;
@@ -165,18 +147,10 @@ impl Subject {
         Ok(subject)
     }
 
-    fn linerate(program: &Path, config: &Path, count: usize) -> Result<Self, Box<dyn Error>> {
-        let address = SocketAddr::from(([127, 0, 0, 1], port::free()?));
-        let mut server = Command::new(program);
-        server
-            .args(["serve", "--listen", &address.to_string(), "--config"])
-            .arg(config)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let mut server = ChildProcess::spawn(&mut server)?;
-        let listening = server.wait_until_listening(address, LISTEN_MAX);
-        listening.map_err(|error| format!("the server does not listen: {error:?}"))?;
-        let subscribers = Subscribers::connect(address, count, Some(UPGRADE))?;
+    fn linerate(program: &Path, count: usize) -> Result<Self, Box<dyn Error>> {
+        let (server, address) = gateway::start(program, CONFIG, |_| ())?;
+        let request = format!("GET /raw?channel=news HTTP/1.1\r\nHost: localhost\r\n{UPGRADE}\r\n");
+        let subscribers = Subscribers::connect(address, count, Some(&request))?;
         Ok(Self::new("linerate", server, address, subscribers))
     }
 
@@ -252,7 +226,7 @@ impl Subscribers {
         let mut first = None;
         let mut space = [0; FRAME_BYTES];
         let mut events = Vec::with_capacity(1_024);
-        let patience = Timespec::try_from(LISTEN_MAX).map_err(io::Error::other)?;
+        let patience = Timespec::try_from(PATIENCE).map_err(io::Error::other)?;
         loop {
             epoll::wait(&self.poll, spare_capacity(&mut events), Some(&patience))?;
             let now = Instant::now();

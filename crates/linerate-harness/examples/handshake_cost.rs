@@ -6,6 +6,8 @@
 //! ends once the answer has arrived. The bare program answers every request with the same bytes,
 //! and keeps nothing.
 
+mod gateway;
+
 use std::{
     env,
     error::Error,
@@ -18,7 +20,8 @@ use std::{
     time::Duration,
 };
 
-use linerate_harness::{child::ChildProcess, port};
+use gateway::UPGRADE;
+use linerate_harness::child::ChildProcess;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::{
     ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned,
@@ -27,25 +30,8 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
 };
 
-const CONFIG: &str = "\
-[server]
-workers = 1
-accepts_per_second_max = 100000
-[auth]
-anonymous = true
-[channel]
-allow_subscribe = true
-allow_anonymous = true
-";
-
-const REQUEST: &[u8] = b"GET /raw?channel=news HTTP/1.1\r\nHost: localhost\r\n\
-    Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
-    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
-
 const ANSWER: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\
     Upgrade: websocket\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
-
-const LISTEN_MAX: Duration = Duration::from_secs(20);
 
 /// The number of turns that the two servers take.
 const TURNS: usize = 10;
@@ -179,25 +165,11 @@ fn start_linerate(
     program: &Path,
     certificate: Option<&Path>,
 ) -> Result<(ChildProcess, SocketAddr), Box<dyn Error>> {
-    let address = SocketAddr::from(([127, 0, 0, 1], port::free()?));
-    let file = env::temp_dir().join(format!("handshake-cost-{}.toml", std::process::id()));
-    let mut config = CONFIG.to_owned();
-    if let Some(folder) = certificate {
+    let config = certificate.map(|folder| {
         let [certificate, key] = ["certificate.pem", "key.pem"].map(|file| folder.join(file));
-        config += &format!("[server.tls]\ncertificate = {certificate:?}\nkey = {key:?}\n");
-    }
-    fs::write(&file, config)?;
-    let mut server = Command::new(program);
-    server
-        .args(["serve", "--listen", &address.to_string(), "--config"])
-        .arg(&file)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    let mut server = ChildProcess::spawn(&mut server)?;
-    let listening = server.wait_until_listening(address, LISTEN_MAX);
-    listening.map_err(|error| format!("the server does not listen: {error:?}"))?;
-    fs::remove_file(file)?;
-    Ok((server, address))
+        format!("server.tls.certificate = {certificate:?}\nserver.tls.key = {key:?}\n")
+    });
+    gateway::start(program, &config.unwrap_or_default(), |_| ())
 }
 
 impl Kind {
@@ -220,7 +192,8 @@ impl Kind {
 }
 
 fn request(mut stream: impl Read + Write) -> io::Result<Vec<u8>> {
-    stream.write_all(REQUEST)?;
+    let head = "GET /raw?channel=news HTTP/1.1\r\nHost: localhost\r\n";
+    stream.write_all(format!("{head}{UPGRADE}\r\n").as_bytes())?;
     read_head(&mut stream)
 }
 

@@ -8,44 +8,23 @@
 //! Resident memory does not include the kernel's memory for the sockets. With huge pages, it grows
 //! in steps of 2 MiB, so the figure is exact only for many clients.
 
+mod gateway;
+
 use std::{
     env,
     error::Error,
-    fs,
     io::{self, Read, Write},
     net::{SocketAddr, TcpStream},
     path::Path,
-    process::{Command, Stdio},
     thread,
     time::Duration,
 };
 
-use linerate_harness::{
-    child::ChildProcess,
-    port,
-    process::{Process, raise_file_limit},
-};
-
-const CONFIG: &str = "\
-[server]
-workers = 1
-connections_max = 25000
-connections_per_address_max = 25000
-accepts_per_second_max = 100000
-[auth]
-anonymous = true
-[channel]
-allow_subscribe = true
-allow_anonymous = true
-";
+use gateway::UPGRADE;
+use linerate_harness::process::{Process, raise_file_limit};
 
 const AGENT: &str = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) \
                      Chrome/130.0.0.0 Safari/537.36";
-
-const UPGRADE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
-                       Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
-
-const LISTEN_MAX: Duration = Duration::from_secs(20);
 
 /// How a client connects and subscribes.
 struct Kind {
@@ -101,16 +80,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         None => 15_000,
     };
     raise_file_limit()?;
-    let config = env::temp_dir().join(format!("idle-clients-{}.toml", std::process::id()));
-    fs::write(&config, CONFIG)?;
     println!("{clients} clients of each kind; bytes each");
     println!("                  small pages   huge pages");
     for kind in KINDS {
         let [small, huge] = [false, true]
-            .map(|has_huge_pages| kind.measure(program.as_ref(), &config, clients, has_huge_pages));
+            .map(|has_huge_pages| kind.measure(program.as_ref(), clients, has_huge_pages));
         println!("{:<18} {:>10.0} {:>12.0}", kind.name, small?, huge?);
     }
-    fs::remove_file(config)?;
     Ok(())
 }
 
@@ -119,21 +95,13 @@ impl Kind {
     fn measure(
         &self,
         program: &Path,
-        config: &Path,
         clients: usize,
         has_huge_pages: bool,
     ) -> Result<f64, Box<dyn Error>> {
-        let address = SocketAddr::from(([127, 0, 0, 1], port::free()?));
-        let mut server = Command::new(program);
-        server
-            .args(["serve", "--listen", &address.to_string(), "--config"])
-            .arg(config)
-            .env("MIMALLOC_ALLOW_THP", u8::from(has_huge_pages).to_string())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let mut server = ChildProcess::spawn(&mut server)?;
-        let listening = server.wait_until_listening(address, LISTEN_MAX);
-        listening.map_err(|error| format!("the server does not listen: {error:?}"))?;
+        let thp = u8::from(has_huge_pages).to_string();
+        let (server, address) = gateway::start(program, "", |server| {
+            _ = server.env("MIMALLOC_ALLOW_THP", thp);
+        })?;
         let mut open = Vec::new();
         let mut resident = [0; 2];
         for (bytes, count) in resident.iter_mut().zip([clients / 3, clients]) {

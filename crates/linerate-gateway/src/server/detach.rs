@@ -9,7 +9,7 @@ use std::{
 };
 
 use axum::{body::Body, http::header, response::Response};
-use linerate::axum::{self as detachable, Detachable};
+use linerate::axum::{Detachable, Detacher as StreamDetacher};
 use linerate_reactor::TlsConnection;
 use parking_lot::Mutex;
 use tokio::{
@@ -113,7 +113,7 @@ fn head(response: &Response) -> Vec<u8> {
     head
 }
 
-impl<S: OfSocket> Detach for detachable::Detacher<S> {
+impl<S: OfSocket> Detach for StreamDetacher<S> {
     fn poll_detach(
         &self,
         cx: &mut Context<'_>,

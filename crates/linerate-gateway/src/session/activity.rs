@@ -71,7 +71,7 @@ pub(super) struct OpenCommand {
 }
 
 impl Activity {
-    /// Returns whether nothing waits, nothing is pending, and there is no output.
+    /// Returns whether the session does nothing.
     pub(super) fn is_none(&self) -> bool {
         self.0.as_ref().is_none_or(|tasks| tasks.are_none())
     }

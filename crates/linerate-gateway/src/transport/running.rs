@@ -129,11 +129,10 @@ impl RunningSession {
                 self.outlet.tell_gap((number, channel), gap);
             }
         }
-        self.outlet.release();
-        worker.writable(self.session.client());
+        self.resume();
     }
 
-    /// Continues a session of another process.
+    /// Releases data, which is all that a session of another process needs to continue.
     pub(super) fn resume(&self) {
         self.outlet.release();
         self.resume_delivery();

@@ -29,8 +29,7 @@ pub(crate) enum Readiness {
 }
 
 impl Client {
-    /// Adds a subscription. There is no spare capacity for a second one, because most clients have
-    /// one.
+    /// Adds a subscription. The list gets no room for a second one, because most clients have one.
     pub(crate) fn add(&mut self, subscription: u32) {
         if self.subscriptions.is_empty() {
             self.subscriptions.reserve_exact(1);

@@ -112,20 +112,7 @@ impl<'a> LocalConnection<'a> {
     /// discarded and the connection ends without a Close frame.
     pub fn discard_unsent(&mut self) {
         let (core, connection) = self.parts();
-        // Writing nothing would fail if the stream to the peer was ended.
-        if !core.io.is_flushed() {
-            core.io.flush(connection, &[], &[]);
-        }
-        if connection.tls.is_some() && !connection.backlog.is_empty() {
-            socket::reset_on_close(&connection.socket);
-            connection.lost = true;
-            return;
-        }
-        let memory = &mut core.io.memory;
-        connection
-            .backlog
-            .drop_frames(&mut memory.pool, &mut memory.queues);
-        memory.used.charge(connection);
+        discard_unsent(&mut core.io, connection);
     }
 
     /// Pauses the input; see [`Context::pause`](crate::Context::pause).
@@ -171,4 +158,23 @@ pub(super) fn limit_cork(io: &mut Io, connection: &mut Connection) {
     if io.cork.bytes.len() >= CORK_BYTES_MAX {
         io.flush(connection, &[], &[]);
     }
+}
+
+/// Discards shared output of which nothing has been written. An encrypted connection with output
+/// that waits is reset instead.
+pub(super) fn discard_unsent(io: &mut Io, connection: &mut Connection) {
+    // Writing nothing would fail if the stream to the peer was ended.
+    if !io.is_flushed() {
+        io.flush(connection, &[], &[]);
+    }
+    if connection.tls.is_some() && !connection.backlog.is_empty() {
+        socket::reset_on_close(&connection.socket);
+        connection.lost = true;
+        return;
+    }
+    let memory = &mut io.memory;
+    connection
+        .backlog
+        .drop_frames(&mut memory.pool, &mut memory.queues);
+    memory.used.charge(connection);
 }

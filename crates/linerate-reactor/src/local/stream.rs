@@ -4,11 +4,10 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use super::connection::{COPIED_BYTES_MAX, limit_cork};
+use super::connection::{COPIED_BYTES_MAX, discard_unsent, limit_cork};
 use crate::{
     connection::{Connection, Stage},
     core::Core,
-    driver::socket,
     wheel::tick_after,
     worker::service::Service,
 };
@@ -68,20 +67,7 @@ impl<'a> LocalStream<'a> {
     /// is reset.
     pub fn discard_unsent(&mut self) {
         let (core, connection) = self.parts();
-        // Writing nothing would fail if the stream to the peer was ended.
-        if !core.io.is_flushed() {
-            core.io.flush(connection, &[], &[]);
-        }
-        if connection.tls.is_some() && !connection.backlog.is_empty() {
-            socket::reset_on_close(&connection.socket);
-            connection.lost = true;
-            return;
-        }
-        let memory = &mut core.io.memory;
-        connection
-            .backlog
-            .drop_frames(&mut memory.pool, &mut memory.queues);
-        memory.used.charge(connection);
+        discard_unsent(&mut core.io, connection);
     }
 
     /// Writes the output.

@@ -7,7 +7,7 @@ use hyper::server::conn::http1;
 use hyper_util::{rt::TokioIo, service::TowerToHyperService};
 use linerate::{
     Client, CloseCode, Message,
-    axum::{Connections, Detachable, WebSocketService, WebSocketUpgrade},
+    axum::{Connections, Detachable, StreamUpgrade, WebSocketService, WebSocketUpgrade},
     handshake::{OriginPolicy, Scheme},
 };
 use linerate_testkit::Frame;
@@ -89,15 +89,20 @@ async fn h08_frames_in_the_segment_of_the_request_are_kept() {
     assert_eq!(raw.frame().await, Some((0x81, b"one".to_vec())));
 }
 
+/// Returns an application that hands its upgraded streams over, and where they arrive.
+fn handing_over() -> (Router, mpsc::UnboundedReceiver<StreamUpgrade>) {
+    let (taken, streams) = mpsc::unbounded_channel();
+    let hand_over = move |upgrade: WebSocketUpgrade| async move {
+        upgrade.on_stream_upgrade(move |upgrade| _ = taken.send(upgrade))
+    };
+    (Router::new().route("/chat", any(hand_over)), streams)
+}
+
 #[tokio::test]
 async fn an_upgraded_stream_is_handed_over_with_what_was_read_from_it() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let (taken, mut streams) = mpsc::unbounded_channel();
-    let hand_over = move |upgrade: WebSocketUpgrade| async move {
-        upgrade.on_stream_upgrade(move |upgrade| _ = taken.send(upgrade))
-    };
-    let app = Router::new().route("/chat", any(hand_over));
+    let (app, mut streams) = handing_over();
     tokio::spawn(async move { axum::serve(listener, app).await });
     let mut raw = Raw::connect(address).await;
     let frame = b"\x81\x83\0\0\0\0one";
@@ -118,11 +123,7 @@ async fn an_upgraded_stream_is_handed_over_with_what_was_read_from_it() {
 async fn a_stream_that_could_be_taken_away_is_handed_over_as_itself() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let (taken, mut streams) = mpsc::unbounded_channel();
-    let hand_over = move |upgrade: WebSocketUpgrade| async move {
-        upgrade.on_stream_upgrade(move |upgrade| _ = taken.send(upgrade))
-    };
-    let app = Router::new().route("/chat", any(hand_over));
+    let (app, mut streams) = handing_over();
     let mut raw = Raw::connect(address).await;
     let stream = Detachable::new(listener.accept().await.unwrap().0);
     let detacher = stream.detacher();

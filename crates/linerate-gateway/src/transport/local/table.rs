@@ -288,10 +288,7 @@ impl Table {
     /// Discards what waits for a client.
     pub(super) fn discard(&mut self, key: usize) {
         match output(&mut self.reactor, &self.links[key]) {
-            Some(Output::Stream(mut stream, _)) => {
-                stream.discard_unsent();
-                stream.flush();
-            }
+            Some(Output::Stream(mut stream, _)) => stream.discard_unsent(),
             Some(Output::WebSocket(mut connection, _)) => connection.discard_unsent(),
             None => {}
         }
