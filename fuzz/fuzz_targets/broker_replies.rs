@@ -55,7 +55,7 @@ fn meta(data: &[u8]) {
     let info = ClientInfo {
         client: user.as_str().into(),
         user: user.into(),
-        connection: is_json.then(|| Bytes::from(json.trim().to_owned())),
+        connection: is_json.then(|| json.trim().as_bytes().into()),
         channel: None,
     };
     let publication = Publication::build(Bytes::from_static(b"x"))

@@ -1,6 +1,7 @@
 //! What nodes store at the broker about the clients that are present in channels.
 
-use bytes::Bytes;
+use std::sync::Arc;
+
 use linerate_hub::{ChannelName, ClientInfo};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -29,8 +30,8 @@ pub(crate) struct InfoJson {
 
 impl From<&ClientInfo> for InfoJson {
     fn from(info: &ClientInfo) -> Self {
-        let raw = |json: &Option<Bytes>| {
-            let text = std::str::from_utf8(json.as_ref()?).ok()?;
+        let raw = |json: &Option<Arc<[u8]>>| {
+            let text = std::str::from_utf8(json.as_deref()?).ok()?;
             RawValue::from_string(text.to_owned()).ok()
         };
         Self {
@@ -44,7 +45,7 @@ impl From<&ClientInfo> for InfoJson {
 
 impl From<InfoJson> for ClientInfo {
     fn from(info: InfoJson) -> Self {
-        let bytes = |json: Box<RawValue>| Bytes::from(String::from(Box::<str>::from(json)));
+        let bytes = |json: Box<RawValue>| Arc::from(json.get().as_bytes());
         Self {
             user: info.user.into(),
             client: info.client.into(),
@@ -78,7 +79,7 @@ mod tests {
         let info = ClientInfo {
             user: "a\"b".into(),
             client: "c".into(),
-            connection: Some("{\"x\": [1, 2]}".into()),
+            connection: Some((*b"{\"x\": [1, 2]}").into()),
             channel: None,
         };
         assert_eq!(decode(&encode(&info)), Some(info));

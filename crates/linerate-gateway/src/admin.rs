@@ -35,7 +35,7 @@ mod rates;
 mod tail;
 pub(crate) mod view;
 
-use std::{sync::Arc, time::SystemTime};
+use std::sync::Arc;
 
 use axum::{
     Json, Router,
@@ -250,14 +250,6 @@ fn channel_name(name: &str) -> Result<ChannelName, Refusal> {
 
 fn bad_request(message: impl ToString) -> Refusal {
     Refusal::new(StatusCode::BAD_REQUEST, 107, message)
-}
-
-/// Converts a time to milliseconds since 1970.
-fn milliseconds(at: SystemTime) -> u64 {
-    let since = at.duration_since(SystemTime::UNIX_EPOCH);
-    since.map_or(0, |since| {
-        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-    })
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! | `accept` | accepts connections at a limited rate, even when file descriptors run out |
 //! | `admission` | limits on connections, in total and per address |
 //! | `connection` | a single connection: proxy header, TLS, HTTP version, shutdown |
+//! | `connection_guard` | keeps the slots of a connection for as long as something serves it |
 //! | `detach` | connections that leave the HTTP server while a response is streamed |
 //! | `hosts` | host names that the server accepts |
 //! | `http2` | requests and WebSockets on HTTP/2 streams |
@@ -25,6 +26,7 @@
 mod accept;
 mod admission;
 mod connection;
+mod connection_guard;
 mod detach;
 #[cfg(fuzzing)]
 pub(crate) mod fuzzing;
@@ -59,10 +61,10 @@ use tokio::net::TcpListener;
 use crate::config::ServerOptions;
 
 pub(crate) use admission::CONNECTION_BYTES;
-pub use admission::ConnectionGuard;
-pub(crate) use admission::ConnectionPlace;
 pub(crate) use admission::{Admission, LimitReached};
 pub(crate) use connection::{HANDSHAKE_TIMEOUT, HEAD_TIMEOUT};
+pub use connection_guard::ConnectionGuard;
+pub(crate) use connection_guard::ConnectionPlace;
 pub(crate) use detach::{Detached, Detacher, continue_with};
 pub(crate) use hosts::Hosts;
 pub(crate) use hosts::names_this_machine;

@@ -58,7 +58,7 @@ use budget::{Budget, Verdict};
 use deadlines::{Deadlines, Due};
 pub(crate) use environment::{SessionEnvironment, Settings};
 pub(crate) use fixed::{AuthorizedRequest, FixedSession};
-pub(crate) use gate::{Gate, Refusal};
+pub(crate) use gate::{Gate, Gates, Refusal};
 pub(crate) use identity::{Identity, Member};
 pub(crate) use outlet::{Event, SessionOutlet};
 pub(crate) use portable::{PortableSession, RestoreError};
@@ -280,7 +280,7 @@ impl Session {
     }
 
     /// Returns the worker of the client.
-    pub(crate) const fn worker(&self) -> &Arc<Worker> {
+    pub(crate) fn worker(&self) -> &Arc<Worker> {
         &self.context.gate.worker
     }
 

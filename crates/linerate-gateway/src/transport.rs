@@ -37,6 +37,7 @@ use linerate::{Counters, Options, handshake::Scheme};
 use linerate_budget::Account;
 
 use crate::{
+    clock::milliseconds,
     node::{Connection, Worker, new_client},
     protocol::Dialect,
     server::{ConnectionGuard, Detacher, Peer},
@@ -69,12 +70,8 @@ pub(crate) struct Endpoints {
 }
 
 impl Endpoints {
-    fn gate(&self, dialect: &'static Dialect) -> Gate {
-        Gate {
-            worker: self.worker.clone(),
-            shared: self.shared.clone(),
-            dialect,
-        }
+    fn gate(&self, dialect: &'static Dialect) -> Arc<Gate> {
+        self.clients.gate(dialect)
     }
 }
 
@@ -120,15 +117,13 @@ impl Admitted {
     }
 
     /// Returns the description of this client for the node.
-    fn connection(&self, dialect: &Dialect) -> Arc<Connection> {
-        let (protocol, transport) = dialect.name();
+    fn connection(&self, dialect: &'static Dialect) -> Arc<Connection> {
         Arc::new(Connection {
             who: new_client(),
-            protocol,
-            transport,
+            dialect: &dialect.name,
             peer: self.peer.map(|peer| peer.address),
             agent: self.endpoints.worker.agent(&self.agent),
-            since: SystemTime::now(),
+            since_ms: milliseconds(SystemTime::now()),
         })
     }
 }

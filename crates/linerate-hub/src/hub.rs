@@ -21,7 +21,7 @@ mod meter;
 mod portable;
 mod restored;
 mod ring;
-mod room;
+pub(crate) mod room;
 mod stream;
 mod subscription;
 mod tick;

@@ -4,6 +4,12 @@
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct ClientId(pub(crate) Key);
 
+impl ClientId {
+    pub(crate) const fn new(index: u32, generation: u32) -> Self {
+        Self(Key { index, generation })
+    }
+}
+
 /// Identifies a subscription of a hub. It refers to no subscription after that subscription has
 /// ended.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]

@@ -60,6 +60,7 @@
 #![forbid(unsafe_code)]
 
 pub mod channel;
+pub mod client_map;
 pub mod encode;
 pub mod filter;
 pub mod gap;
@@ -74,6 +75,7 @@ pub mod scope;
 pub mod transmit;
 
 pub use channel::ChannelName;
+pub use client_map::ClientMap;
 pub use encode::{Batch, Encode, Place, Sequence, Unencodable};
 pub use filter::Filter;
 pub use gap::{Gap, GapCause};

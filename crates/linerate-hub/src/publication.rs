@@ -8,6 +8,7 @@ use std::{
 use bytes::Bytes;
 use linerate_budget::{Account, Share};
 use serde_json::Value;
+use smol_str::SmolStr;
 
 use crate::{ChannelName, StreamPosition};
 
@@ -35,13 +36,13 @@ struct Inner {
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ClientInfo {
     /// The user ID; empty if anonymous.
-    pub user: Arc<str>,
+    pub user: SmolStr,
     /// The client ID of the connection, unique in the cluster.
-    pub client: Arc<str>,
+    pub client: SmolStr,
     /// Information about the connection from its token, as JSON.
-    pub connection: Option<Bytes>,
+    pub connection: Option<Arc<[u8]>>,
     /// Information about the subscription from its token, as JSON.
-    pub channel: Option<Bytes>,
+    pub channel: Option<Arc<[u8]>>,
 }
 
 /// Memory of a publication in bytes without the data from its publisher: the structure itself and
@@ -52,7 +53,7 @@ impl ClientInfo {
     /// Returns the total size of its strings and JSON texts in bytes.
     pub fn bytes(&self) -> usize {
         let json = [&self.connection, &self.channel];
-        let json = json.into_iter().flatten().map(Bytes::len);
+        let json = json.into_iter().flatten().map(|json| json.len());
         self.user.len() + self.client.len() + json.sum::<usize>()
     }
 }

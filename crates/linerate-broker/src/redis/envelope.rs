@@ -125,8 +125,8 @@ mod tests {
         let info = ClientInfo {
             user: "a\"b".into(),
             client: "c".into(),
-            connection: Some(Bytes::from_static(b"{\"x\": [1, 2]}")),
-            channel: Some(Bytes::from_static(b"null")),
+            connection: Some((*b"{\"x\": [1, 2]}").into()),
+            channel: Some((*b"null").into()),
         };
         let tags = vec![("k".to_owned(), "v\n".to_owned())];
         let bytes = meta(Some(&info), &tags);

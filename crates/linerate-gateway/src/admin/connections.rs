@@ -7,7 +7,7 @@ use http::request::Parts;
 use linerate_hub::ClientId;
 use serde::Deserialize;
 
-use super::{AdminState, Administrator, bad_request, milliseconds, query, view};
+use super::{AdminState, Administrator, bad_request, query, view};
 use crate::{api::Refusal, node::Shard};
 
 /// Maximum number of clients in a reply.
@@ -75,20 +75,20 @@ fn connections(shard: &Shard, asked: &ConnectionQuery) -> view::Connections {
     let now = Instant::now();
     let is_asked_for = |text: &Option<String>, is: &str| text.as_deref().is_none_or(|t| t == is);
     let mut found: Vec<(u64, ClientId)> = Vec::new();
-    for (id, client) in &shard.clients {
+    for (id, client) in shard.clients.iter() {
         let connection = &client.connection;
         let channel = asked.channel.as_deref();
         if is_asked_for(&asked.user, connection.user())
             && is_asked_for(&asked.client, connection.client())
             && channel.is_none_or(|channel| client.channels.contains_key(channel))
         {
-            let lag = shard.hub.lag(now, *id).unwrap_or_default();
+            let lag = shard.hub.lag(now, id).unwrap_or_default();
             let key = match asked.sort {
-                Sort::Age => u64::MAX - milliseconds(connection.since),
+                Sort::Age => u64::MAX - connection.since_ms,
                 Sort::Lag => lag.oldest.map_or(0, |oldest| oldest.as_millis() as u64),
                 Sort::Pending => lag.bytes + client.outlet.pending_bytes() as u64,
             };
-            found.push((key, *id));
+            found.push((key, id));
         }
     }
     let total = found.len();
@@ -107,15 +107,16 @@ fn connection(shard: &Shard, now: Instant, id: ClientId) -> Option<view::Connect
     let client = shard.clients.get(&id)?;
     let lag = shard.hub.lag(now, id).unwrap_or_default();
     let connection = &client.connection;
+    let (protocol, transport) = *connection.dialect;
     let channels = client.channels.keys().take(CHANNELS_MAX);
     Some(view::Connection {
         client: connection.client().to_owned(),
         user: connection.user().to_owned(),
-        protocol: connection.protocol.to_owned(),
-        transport: connection.transport.to_owned(),
+        protocol: protocol.to_owned(),
+        transport: transport.to_owned(),
         peer: connection.peer.map(|peer| peer.to_string()),
         agent: connection.agent.to_string(),
-        connected_at_ms: milliseconds(connection.since),
+        connected_at_ms: connection.since_ms,
         lag_ms: lag.oldest.map_or(0, |oldest| oldest.as_millis() as u64),
         pending_bytes: lag.bytes + client.outlet.pending_bytes() as u64,
         channels: channels.map(ToString::to_string).collect(),

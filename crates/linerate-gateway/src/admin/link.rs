@@ -5,8 +5,11 @@ use std::time::Duration;
 use axum::{Json, extract::State};
 use linerate_broker::{self as broker, GapReason};
 
-use super::{AdminState, Administrator, milliseconds, view};
-use crate::node::{Change, Entry};
+use super::{AdminState, Administrator, view};
+use crate::{
+    clock::milliseconds,
+    node::{Change, Entry},
+};
 
 pub(super) async fn show(
     _: Administrator,

@@ -23,13 +23,14 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, mpsc};
 
-use super::{AdminState, Administrator, bad_request, channel_name, milliseconds, query, view};
+use super::{AdminState, Administrator, bad_request, channel_name, query, view};
 use crate::{
     api::Refusal,
+    clock::milliseconds,
     node::{
         Connection, Notice, Outlet, Recovery, StartPosition, Subscribe, Trail, Worker, new_client,
     },
-    protocol::{Block, Transmit},
+    protocol::{Block, Transmit, dialect::TAIL},
 };
 
 /// Maximum number of publications shown of a block; the others are skipped.
@@ -164,11 +165,10 @@ impl Tail {
         });
         let connection = Connection {
             who: new_client(),
-            protocol: "tail",
-            transport: "admin",
+            dialect: &TAIL,
             peer: None,
             agent: worker.agent("linerate admin"),
-            since: SystemTime::now(),
+            since_ms: milliseconds(SystemTime::now()),
         };
         let tail = Self {
             worker: worker.clone(),

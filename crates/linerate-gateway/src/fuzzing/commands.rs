@@ -22,7 +22,7 @@ pub fn commands(data: &[u8]) {
 
 fn check(dialect: &Dialect, content_type: &'static str, data: &[u8]) {
     let SessionKind::Commands(commands) = &dialect.session else {
-        panic!("{} has no commands", dialect.protocol);
+        panic!("{:?} has no commands", dialect.name);
     };
     match commands.decode(data, &LIMITS) {
         Ok(commands) => {
@@ -44,7 +44,7 @@ fn check(dialect: &Dialect, content_type: &'static str, data: &[u8]) {
 
 /// Each format has its own errors; those of the other format are findings.
 fn is_expected(dialect: &Dialect, error: DecodeError) -> bool {
-    let is_json = dialect.protocol == websocket::JSON.protocol;
+    let is_json = dialect.name == websocket::JSON.name;
     match error {
         DecodeError::Empty
         | DecodeError::MissingId { .. }

@@ -74,7 +74,7 @@ fn check(dialect: &Dialect, channel: &ChannelName, publications: &[Publication])
     assert!(out.starts_with(b"before"));
     let is_json = publications.iter().all(|one| one.line().is_some());
     let is_text = publications.iter().all(Publication::is_text);
-    let needs = match dialect.protocol {
+    let needs = match dialect.name.0 {
         "centrifuge-json" => is_json,
         "sse" => is_text,
         _ => true,
@@ -84,7 +84,7 @@ fn check(dialect: &Dialect, channel: &ChannelName, publications: &[Publication])
         return;
     }
     let out = &out[b"before".len()..];
-    match dialect.name() {
+    match dialect.name {
         ("centrifuge-json", "http_stream") => pushes(&lines(out, "", "\n"), publications),
         ("centrifuge-json", "sse") => pushes(&lines(out, "data: ", "\n\n"), publications),
         ("centrifuge-json", "websocket") => {

@@ -35,8 +35,7 @@ impl<R: Fn(Router) -> Router> WorkerService<R> {
             ..
         } = self.parts;
         let worker = Arc::new(node.worker(index));
-        let options = &shared.settings_full().config.client;
-        let local = LocalClients::new(worker.clone(), options, counters.clone())?;
+        let local = LocalClients::new(worker.clone(), shared.clone(), counters.clone())?;
         let local = Arc::new(local);
         // Nothing is ever sent: the channel closes when the last connection does that another
         // process has accepted.

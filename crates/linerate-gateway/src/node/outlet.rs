@@ -2,6 +2,7 @@
 
 use std::{fmt, net::IpAddr, sync::Arc, time::SystemTime};
 
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use linerate_hub::{ChannelName, ClientInfo};
 
 use crate::protocol::{
@@ -93,24 +94,25 @@ pub(crate) enum Notice {
 pub(crate) struct Connection {
     /// The client and its user.
     pub who: Arc<ClientInfo>,
-    /// The client protocol, such as `centrifuge-json`.
-    pub protocol: &'static str,
-    /// The transport, such as `websocket`.
-    pub transport: &'static str,
+    /// The client protocol and its transport.
+    pub dialect: &'static DialectName,
     /// The address of the client; if it connected through trusted proxies, the one that they
     /// report.
     pub peer: Option<IpAddr>,
     /// The name of the client's software, as reported by the client; from
     /// [`Worker::agent`](super::Worker::agent).
     pub agent: Arc<str>,
-    /// When the connection was opened.
-    pub since: SystemTime,
+    /// When the connection was opened, in milliseconds since 1970.
+    pub since_ms: u64,
 }
 
-/// Returns a new client without a user.
+/// Returns a new client without a user. Its ID is short enough that texts with it need no memory of
+/// their own.
 pub(crate) fn new_client() -> Arc<ClientInfo> {
     Arc::new(ClientInfo {
-        client: uuid::Uuid::new_v4().to_string().into(),
+        client: BASE64_URL_SAFE_NO_PAD
+            .encode(rand::random::<[u8; 16]>())
+            .into(),
         ..ClientInfo::default()
     })
 }
@@ -124,10 +126,5 @@ impl Connection {
     /// Returns the user; empty if anonymous.
     pub(crate) fn user(&self) -> &str {
         &self.who.user
-    }
-
-    /// Returns the protocol and transport of the client.
-    pub(crate) const fn dialect(&self) -> DialectName {
-        (self.protocol, self.transport)
     }
 }

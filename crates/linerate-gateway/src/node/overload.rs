@@ -211,7 +211,7 @@ impl Shard {
         let waiting = self.waiting.newest_first();
         let waiting = waiting.map(|(number, outlet)| self.cost_of_waiting(number, &*outlet));
         let connected = self.clients.iter();
-        let connected = connected.map(|(id, client)| self.cost_of(*id, client, shortage, now));
+        let connected = connected.map(|(id, client)| self.cost_of(id, client, shortage, now));
         let mut costs: Vec<_> = waiting
             .chain(connected)
             .filter(|cost| cost.bytes >= COST_BYTES_MIN)

@@ -5,7 +5,6 @@
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use futures_util::FutureExt;
 use linerate_broker::{Broker, BrokerError, PresenceChange};
 use linerate_hub::{
@@ -243,7 +242,7 @@ fn weight(info: &ClientInfo) -> usize {
     let optional = optional
         .into_iter()
         .flatten()
-        .map(Bytes::len)
+        .map(|json| json.len())
         .sum::<usize>();
     FRAME_BYTES + info.user.len() + info.client.len() + optional
 }

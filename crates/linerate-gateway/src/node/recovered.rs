@@ -95,7 +95,7 @@ pub(crate) fn weight(publication: &Publication) -> usize {
     let info = publication.info().map_or(0, |info| {
         let claims = [&info.connection, &info.channel];
         let claims = claims.into_iter().flatten();
-        let claims: usize = claims.map(bytes::Bytes::len).sum();
+        let claims: usize = claims.map(|json| json.len()).sum();
         info.user.len() + info.client.len() + claims + FIELDS_BYTES
     });
     publication.payload().len() + tags + info + FIELDS_BYTES

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, HashSet};
 use linerate_budget::Share;
-use linerate_hub::{ChannelName, ClientId, ClientInfo, SubscriptionId};
+use linerate_hub::{ChannelName, ClientId, ClientInfo, ClientMap, SubscriptionId};
 
 use super::{
     Hub,
@@ -20,7 +20,7 @@ pub(crate) struct Shard {
     /// The index of the worker in the node, counted from 0.
     pub(crate) index: u16,
     pub(crate) hub: Hub,
-    pub(crate) clients: HashMap<ClientId, Client, RandomState>,
+    pub(crate) clients: ClientMap<Client>,
     pub(crate) channels: HashMap<ChannelName, Channel, RandomState>,
     pub(super) waiting: WaitingClients,
     /// True while draining: new clients are disconnected immediately.
@@ -63,7 +63,7 @@ impl Shard {
         Self {
             index,
             hub,
-            clients: HashMap::default(),
+            clients: ClientMap::default(),
             channels: HashMap::default(),
             waiting: WaitingClients::default(),
             turns_away: false,

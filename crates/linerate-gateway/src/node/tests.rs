@@ -13,7 +13,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -515,11 +515,10 @@ pub(crate) fn connect(worker: &Worker, user: &str, client: &str) -> (ClientId, A
             client: client.into(),
             ..ClientInfo::default()
         }),
-        protocol: "lines",
-        transport: "memory",
+        dialect: &("lines", "memory"),
         peer: None,
         agent: "".into(),
-        since: SystemTime::now(),
+        since_ms: 0,
     };
     (worker.connect(connection, memo.clone()), memo)
 }

@@ -81,7 +81,7 @@ impl Worker {
         };
         let connection = &client.connection;
         let counts = &self.node.counts;
-        counts.client_came(connection.user(), connection.dialect());
+        counts.client_came(connection.user(), *connection.dialect);
         if shard.turns_away {
             client
                 .outlet
@@ -113,7 +113,7 @@ impl Worker {
         }
         drop(shard);
         let (counts, connection) = (&self.node.counts, &gone.connection);
-        counts.client_left(connection.user(), connection.dialect());
+        counts.client_left(connection.user(), *connection.dialect);
         counts.unsubscribed(gone.channels.len());
         for (channel, member) in gone.channels {
             self.node.presence.left(channel, member);

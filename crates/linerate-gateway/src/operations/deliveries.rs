@@ -7,11 +7,8 @@ use linerate_hub::hub::{DELAY_BOUNDS_S, Deliveries, MESSAGES_BOUNDS};
 use super::figure::{Figure, Kind, Labels, Value, buckets};
 use crate::{
     node::Node,
-    protocol::{self, Dialect, dialect::DialectName},
+    protocol::{self, dialect::TAIL},
 };
-
-/// The labels of tails on the admin page; their encoding follows those of the dialects.
-const TAIL: DialectName = ("tail", "admin");
 
 /// Returns the delivery metrics of all hubs together. Histograms are by namespace only, because
 /// each consists of many series.
@@ -86,7 +83,7 @@ fn add<K: Ord>(sums: &mut BTreeMap<K, Deliveries>, key: K, one: &Deliveries) {
 
 fn labels(namespace: Arc<str>, encoding: u8) -> Labels {
     let dialect = protocol::dialects().nth(usize::from(encoding));
-    let (protocol, transport) = dialect.map_or(TAIL, Dialect::name);
+    let (protocol, transport) = dialect.map_or(TAIL, |dialect| dialect.name);
     vec![
         ("namespace", namespace),
         ("protocol", protocol.into()),

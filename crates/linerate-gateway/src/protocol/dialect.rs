@@ -32,8 +32,8 @@ pub(crate) struct Protocol {
 /// subscribers of a dialect.
 #[derive(Debug)]
 pub(crate) struct Dialect {
-    /// The name of the protocol in metrics, in the server API and on the admin page.
-    pub(crate) protocol: &'static str,
+    /// The names in metrics, in the server API and on the admin page.
+    pub(crate) name: DialectName,
     /// The path that clients request. All dialects of a path are on WebSockets, or none is.
     pub(crate) path: &'static str,
     /// Returns whether a request for the path is for this dialect.
@@ -51,7 +51,7 @@ pub(crate) struct Dialect {
     pub(crate) gaps: GapNotice,
 }
 
-/// The names of a client protocol and of its transport, as metrics and the admin page show them.
+/// The names of a client protocol and of its transport, such as `centrifuge-json` and `websocket`.
 pub(crate) type DialectName = (&'static str, &'static str);
 
 /// The parts of a request that select a dialect.
@@ -76,8 +76,6 @@ pub(crate) enum Transport {
 /// How a dialect uses the streaming body of an HTTP response.
 #[derive(Debug)]
 pub(crate) struct StreamTransport {
-    /// The name of the transport in metrics and on the admin page.
-    pub(crate) name: &'static str,
     /// The `Content-Type` of the response.
     pub(crate) content_type: &'static str,
     /// Returns the last bytes of the body when the server ends it.
@@ -156,16 +154,14 @@ pub(crate) struct EmulationEndpoint {
 /// The type of the encoders in the gateway's hubs.
 pub(crate) type Encoder = dyn Encode<Block = Arc<Block>>;
 
-impl Dialect {
-    /// Returns the names of the protocol and of the transport.
-    pub(crate) const fn name(&self) -> DialectName {
-        let transport = match &self.transport {
-            Transport::Stream(stream) => stream.name,
-            Transport::WebSocket(_) => "websocket",
-        };
-        (self.protocol, transport)
-    }
+/// The names of the live view on the admin page, which has no dialect. The number of its encoding
+/// is the next after those of all dialects.
+pub(crate) static TAIL: DialectName = ("tail", "admin");
 
+/// The name of the transport of dialects on WebSockets.
+pub(crate) const WEBSOCKET: &str = "websocket";
+
+impl Dialect {
     /// Returns whether clients send commands.
     pub(crate) const fn has_commands(&self) -> bool {
         matches!(self.session, SessionKind::Commands(_))

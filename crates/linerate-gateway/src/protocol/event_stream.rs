@@ -22,11 +22,10 @@ pub(crate) static PROTOCOL: Protocol = Protocol {
 
 /// One event per publication, with the payload as its data.
 pub(crate) static EVENTS: Dialect = Dialect {
-    protocol: "sse",
+    name: ("sse", "sse"),
     path: "/sse",
     accepts: |_| true,
     transport: Transport::Stream(StreamTransport {
-        name: "sse",
         content_type: "text/event-stream",
         farewell,
     }),

@@ -17,11 +17,10 @@ pub(crate) static PROTOCOL: Protocol = Protocol {
 
 /// Each publication is a line, whose payload must be JSON.
 static LINES: Dialect = Dialect {
-    protocol: "lines",
+    name: ("lines", "http_stream"),
     path: "/lines",
     accepts: |_| true,
     transport: Transport::Stream(StreamTransport {
-        name: "http_stream",
         content_type: "application/x-ndjson",
         farewell,
     }),

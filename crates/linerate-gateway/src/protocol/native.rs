@@ -7,7 +7,10 @@ use linerate_hub::Unencodable;
 
 use super::{
     centrifuge::{json, websocket},
-    dialect::{Commands, Dialect, GapNotice, Protocol, SessionKind, Transport, WebSocketTransport},
+    dialect::{
+        Commands, Dialect, GapNotice, Protocol, SessionKind, Transport, WEBSOCKET,
+        WebSocketTransport,
+    },
     reply::ServerMessage,
 };
 #[cfg(any(fuzzing, test))]
@@ -24,7 +27,7 @@ pub(crate) static PROTOCOL: Protocol = Protocol {
 
 /// Blocks in binary frames, replies in text frames.
 pub(crate) static BLOCKS: Dialect = Dialect {
-    protocol: SUBPROTOCOL,
+    name: (SUBPROTOCOL, WEBSOCKET),
     path: websocket::PATH,
     accepts: |opening| opening.subprotocol == Some(SUBPROTOCOL),
     transport: Transport::WebSocket(WebSocketTransport {

@@ -9,7 +9,9 @@ use linerate_proto::{
 
 use super::{
     codes::Disconnect,
-    dialect::{Dialect, Fixed, GapNotice, Protocol, SessionKind, Transport, WebSocketTransport},
+    dialect::{
+        Dialect, Fixed, GapNotice, Protocol, SessionKind, Transport, WEBSOCKET, WebSocketTransport,
+    },
     gap, query,
 };
 
@@ -23,7 +25,7 @@ pub(crate) static PROTOCOL: Protocol = Protocol {
 
 /// Text frames for payloads that are text, binary frames for others.
 pub(crate) static RAW: Dialect = Dialect {
-    protocol: "raw",
+    name: ("raw", WEBSOCKET),
     path: "/raw",
     accepts: |_| true,
     transport: Transport::WebSocket(WebSocketTransport {

@@ -45,8 +45,8 @@ fn info() -> ClientInfo {
     ClientInfo {
         user: "u".into(),
         client: "x".into(),
-        connection: Some(Bytes::from_static(b"{}")),
-        channel: Some(Bytes::from_static(b"1")),
+        connection: Some((*b"{}").into()),
+        channel: Some((*b"1").into()),
     }
 }
 
@@ -80,7 +80,7 @@ fn encode(
 fn commands(dialect: &'static Dialect) -> &'static Commands {
     match &dialect.session {
         SessionKind::Commands(commands) => commands,
-        SessionKind::Fixed(_) => panic!("{:?} has no commands", dialect.name()),
+        SessionKind::Fixed(_) => panic!("{:?} has no commands", dialect.name),
     }
 }
 

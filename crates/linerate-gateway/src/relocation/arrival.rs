@@ -1,6 +1,6 @@
 //! Clients that come from another process.
 
-use std::{hint::black_box, os::fd::OwnedFd, sync::Arc, time::Duration};
+use std::{hint::black_box, os::fd::OwnedFd, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, future::join_all, stream};
@@ -16,7 +16,6 @@ use super::{
 use crate::{
     node::{InterestGuard, intake::IntakeError, splice::Trail},
     server::ConnectionGuard,
-    session::SessionEnvironment,
 };
 
 /// How long the mark may take through the broker.
@@ -208,7 +207,6 @@ impl Arrival {
         let Relocation {
             fleet,
             intake,
-            environment,
             node,
             ..
         } = self.relocation;
@@ -217,8 +215,7 @@ impl Arrival {
             let workers = fleet.workers();
             let restoring = workers.iter().zip(self.contents).map(|(worker, contents)| {
                 clients += contents.iter().map(|it| it.clients.len()).sum::<usize>();
-                let environment = environment.clone();
-                worker.run(async move |crew| restore(&crew, &environment, contents).await)
+                worker.run(async move |crew| restore(&crew, contents).await)
             });
             for (worker, restored) in workers.iter().zip(join_all(restoring).await) {
                 if restored.is_none() {
@@ -235,7 +232,7 @@ impl Arrival {
     }
 }
 
-async fn restore(crew: &Crew, environment: &Arc<SessionEnvironment>, mut contents: Vec<Contents>) {
+async fn restore(crew: &Crew, mut contents: Vec<Contents>) {
     for (channel, state) in contents.iter_mut().flat_map(|it| it.channels.drain(..)) {
         let restored = crew.worker.shard().hub.restore(channel, state);
         if let Err(error) = restored {
@@ -249,7 +246,7 @@ async fn restore(crew: &Crew, environment: &Arc<SessionEnvironment>, mut content
     for moved in contents.into_iter().flat_map(|it| it.clients) {
         let address = moved.client.address();
         let guard = ConnectionGuard::of_another_process(&crew.frontend, address, open.clone());
-        crew.clients.restore(environment, moved, guard).await;
+        crew.clients.restore(moved, guard).await;
     }
     crew.worker.shard().hub.end_restoring();
     crew.clients.serve_again();

@@ -123,11 +123,10 @@ impl Departure {
 
     /// Continues all clients here. Everything that left must have been dropped.
     pub(crate) async fn take_back(&self) {
-        let environment = self.0.environment.clone();
-        let taken = self.0.fleet.run(move |crew| {
-            let environment = environment.clone();
-            async move { crew.clients.take_back(&environment) }
-        });
+        let taken = self
+            .0
+            .fleet
+            .run(async |crew: Crew| crew.clients.take_back());
         // A worker that has ended has no clients.
         taken.await;
         self.0.intake.resume().await;

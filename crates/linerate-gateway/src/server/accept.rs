@@ -77,9 +77,8 @@ fn welcome(
     app: &Router,
     open: mpsc::Sender<Infallible>,
 ) {
-    match frontend.admission.admit() {
-        Ok(slot) => {
-            let guard = ConnectionGuard::new(slot, open, frontend.stopped.clone());
+    match ConnectionGuard::new(&frontend.admission, open, frontend.stopped.clone()) {
+        Ok(guard) => {
             tokio::spawn(connection::attend(
                 frontend.clone(),
                 stream,

@@ -1,10 +1,9 @@
 //! Limits on connections, in total and per address.
 
 use std::{
-    convert::Infallible,
     net::IpAddr,
     sync::{
-        Arc, OnceLock,
+        Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
 };
@@ -13,11 +12,9 @@ use arc_swap::ArcSwap;
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, hash_map::Entry};
 use ipnet::IpNet;
-use linerate_budget::{Account, Budget, Consumer, Share, State};
+use linerate_budget::{Account, Budget, Consumer, State};
 use parking_lot::Mutex;
-use tokio::sync::mpsc;
 
-use super::{Frontend, stop::Stopped};
 use crate::config::ServerOptions;
 
 /// Counts the connections of all workers and limits their number.
@@ -42,44 +39,6 @@ struct Limits {
     trusted: Vec<IpNet>,
 }
 
-/// The slot of a connection and its time to close during a shutdown. It is shared by all tasks
-/// that serve the connection, and released with the last clone.
-///
-/// It is in the extensions of each request, so that a WebSocket can keep it.
-#[derive(Clone, Debug)]
-pub struct ConnectionGuard {
-    slot: Arc<(ConnectionSlot, mpsc::Sender<Infallible>)>,
-    stopped: Stopped,
-    part: f64,
-    _address: Option<Arc<AddressSlot>>,
-    stream: Option<Arc<Stream>>,
-}
-
-/// What a [`ConnectionGuard`] holds, without the time to close.
-#[derive(Debug)]
-pub(crate) struct ConnectionPlace {
-    _slot: Arc<(ConnectionSlot, mpsc::Sender<Infallible>)>,
-    _address: Option<Arc<AddressSlot>>,
-    _stream: Option<Arc<Stream>>,
-}
-
-/// A request that shares a connection with others. It uses the slot of the connection until its
-/// response turns out to be a stream or a WebSocket.
-#[derive(Debug)]
-struct Stream {
-    /// The address to count; `None` for a trusted proxy, because the client's address, reported by
-    /// the proxy, is counted instead.
-    address: Option<IpAddr>,
-    slots: OnceLock<(ConnectionSlot, Option<AddressSlot>)>,
-}
-
-/// A slot among all connections.
-#[derive(Debug)]
-pub(super) struct ConnectionSlot {
-    admission: Arc<Admission>,
-    _share: Share,
-}
-
 /// Why a connection is refused.
 ///
 /// The list is complete: there is one response for each.
@@ -96,13 +55,6 @@ pub(crate) enum LimitReached {
 /// Estimated memory of an idle connection, in bytes: socket tables, task, session, and everything
 /// too small to be counted separately.
 pub(crate) const CONNECTION_BYTES: u64 = 8 << 10;
-
-/// A slot among the connections from one address.
-#[derive(Debug)]
-pub(super) struct AddressSlot {
-    admission: Arc<Admission>,
-    address: IpAddr,
-}
 
 impl Admission {
     /// Creates the state without connections, for a server whose memory is accounted in `budget`.
@@ -159,8 +111,9 @@ impl Admission {
         limits.trusted.iter().any(|net| net.contains(&address))
     }
 
-    /// Takes a slot among all connections, if one is free and memory is not short.
-    pub(super) fn admit(self: &Arc<Self>) -> Result<ConnectionSlot, LimitReached> {
+    /// Takes a slot among all connections, if one is free and memory is not short. Give it back
+    /// with [`leave`](Self::leave).
+    pub(super) fn enter(&self) -> Result<(), LimitReached> {
         self.accepted.fetch_add(1, Ordering::Relaxed);
         if self.budget.state() != State::Normal {
             self.refused.fetch_add(1, Ordering::Relaxed);
@@ -171,40 +124,30 @@ impl Admission {
         let taken = self
             .open
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
-        match taken {
-            Ok(_) => Ok(ConnectionSlot {
-                admission: self.clone(),
-                _share: self.account.share(CONNECTION_BYTES),
-            }),
-            Err(_) => {
-                self.refused.fetch_add(1, Ordering::Relaxed);
-                Err(LimitReached::Connections)
-            }
+        if taken.is_err() {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            return Err(LimitReached::Connections);
         }
+        self.account.add(CONNECTION_BYTES);
+        Ok(())
     }
 
     /// Takes a slot for a connection that another process has accepted, even if there is none.
-    fn readmit(self: &Arc<Self>) -> ConnectionSlot {
+    pub(super) fn enter_again(&self) {
         self.open.fetch_add(1, Ordering::Relaxed);
-        ConnectionSlot {
-            admission: self.clone(),
-            _share: self.account.share(CONNECTION_BYTES),
-        }
+        self.account.add(CONNECTION_BYTES);
     }
 
-    /// Takes a slot among the connections from one address, even if there is none.
-    fn readmit_address(self: &Arc<Self>, address: IpAddr) -> AddressSlot {
-        let address = address.to_canonical();
-        *self.addresses.lock().entry(address).or_insert(0) += 1;
-        AddressSlot {
-            admission: self.clone(),
-            address,
-        }
+    /// Gives back a slot among all connections.
+    pub(super) fn leave(&self) {
+        self.open.fetch_sub(1, Ordering::Relaxed);
+        self.account.sub(CONNECTION_BYTES);
     }
 
-    /// Takes a slot among the connections from one address, if one is free. Loopback addresses are
-    /// not limited, because they may belong to a proxy that does not report client addresses.
-    pub(super) fn admit_address(self: &Arc<Self>, address: IpAddr) -> Option<AddressSlot> {
+    /// Takes a slot among the connections from one address, if one is free. Give it back with
+    /// [`leave_address`](Self::leave_address). Loopback addresses are not limited, because they may
+    /// belong to a proxy that does not report client addresses.
+    pub(super) fn enter_address(&self, address: IpAddr) -> Result<(), LimitReached> {
         let address = address.to_canonical();
         let max = match address.is_loopback() {
             true => usize::MAX,
@@ -215,14 +158,36 @@ impl Admission {
         if *open >= max {
             drop(addresses);
             self.refused.fetch_add(1, Ordering::Relaxed);
-            return None;
+            return Err(LimitReached::Address);
         }
         *open += 1;
-        drop(addresses);
-        Some(AddressSlot {
-            admission: self.clone(),
-            address,
-        })
+        Ok(())
+    }
+
+    /// Takes a slot among the connections from one address, even if there is none.
+    pub(super) fn enter_address_again(&self, address: IpAddr) {
+        *self
+            .addresses
+            .lock()
+            .entry(address.to_canonical())
+            .or_insert(0) += 1;
+    }
+
+    /// Gives a slot of an address back.
+    pub(super) fn leave_address(&self, address: IpAddr) {
+        let mut addresses = self.addresses.lock();
+        if let Entry::Occupied(mut entry) = addresses.entry(address.to_canonical()) {
+            *entry.get_mut() -= 1;
+            if *entry.get() == 0 {
+                entry.remove();
+            }
+        }
+    }
+
+    /// Returns the number of addresses that have connections.
+    #[cfg(test)]
+    pub(super) fn addresses(&self) -> usize {
+        self.addresses.lock().len()
     }
 }
 
@@ -257,234 +222,55 @@ impl Limits {
     }
 }
 
-impl ConnectionGuard {
-    /// Creates a guard. `open` is dropped with its last clone.
-    pub(super) fn new(
-        slot: ConnectionSlot,
-        open: mpsc::Sender<Infallible>,
-        stopped: Stopped,
-    ) -> Self {
-        Self {
-            slot: Arc::new((slot, open)),
-            stopped,
-            part: rand::random(),
-            _address: None,
-            stream: None,
-        }
-    }
-
-    /// Creates a guard for a connection that another process has accepted.
-    pub(crate) fn of_another_process(
-        frontend: &Frontend,
-        address: Option<IpAddr>,
-        open: mpsc::Sender<Infallible>,
-    ) -> Self {
-        let admission = &frontend.admission;
-        let guard = Self::new(admission.readmit(), open, frontend.stopped.clone());
-        match address {
-            Some(address) => guard.with_address(admission.readmit_address(address)),
-            None => guard,
-        }
-    }
-
-    /// Takes the slots for a session or a streaming response, unless the guard has them already.
-    /// Several HTTP/2 streams share one connection, but each long-lived one costs as much as a
-    /// connection. The slots are released with the last clone of the guard.
-    ///
-    /// # Errors
-    /// Fails if no slot is free, in total or for the address.
-    pub(crate) fn stay(&self) -> Result<(), LimitReached> {
-        let Some(stream) = &self.stream else {
-            return Ok(());
-        };
-        if stream.slots.get().is_some() {
-            return Ok(());
-        }
-        let admission = &self.slot.0.admission;
-        let slot = admission.admit()?;
-        let address = match stream.address {
-            Some(address) => Some(
-                admission
-                    .admit_address(address)
-                    .ok_or(LimitReached::Address)?,
-            ),
-            None => None,
-        };
-        // If another task was faster, it has set equivalent slots.
-        _ = stream.slots.set((slot, address));
-        Ok(())
-    }
-
-    /// Returns what the guard holds, for a session that is told when to close.
-    pub(crate) fn into_place(self) -> ConnectionPlace {
-        ConnectionPlace {
-            _slot: self.slot,
-            _address: self._address,
-            _stream: self.stream,
-        }
-    }
-
-    /// Waits for the time to close, which is chosen at random within the drain window.
-    pub async fn goodbye(&self) {
-        self.stopped.goodbye(self.part).await;
-    }
-
-    /// Returns the guard for a request that shares the connection with others. It has its own time
-    /// to close.
-    pub(super) fn on_stream(&self, address: Option<IpAddr>) -> Self {
-        Self {
-            part: rand::random(),
-            stream: Some(Arc::new(Stream {
-                address,
-                slots: OnceLock::new(),
-            })),
-            ..self.clone()
-        }
-    }
-
-    /// Returns a guard that also holds a slot of an address.
-    pub(super) fn with_address(&self, slot: AddressSlot) -> Self {
-        Self {
-            slot: self.slot.clone(),
-            _address: Some(Arc::new(slot)),
-            ..self.clone()
-        }
-    }
-}
-
-impl Drop for ConnectionSlot {
-    fn drop(&mut self) {
-        self.admission.open.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-impl Drop for AddressSlot {
-    fn drop(&mut self) {
-        if let Entry::Occupied(mut entry) = self.admission.addresses.lock().entry(self.address) {
-            *entry.get_mut() -= 1;
-            if *entry.get() == 0 {
-                entry.remove();
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use linerate_budget::Budget;
-    use tokio::sync::mpsc::{self, error::TryRecvError};
 
-    use super::{Admission, ConnectionGuard, LimitReached};
-    use crate::{
-        config::{Config, ServerOptions},
-        server::Stop,
-    };
+    use super::{Admission, LimitReached};
+    use crate::config::{Config, ServerOptions};
 
-    fn admission(connections_max: usize, per_address_max: usize) -> Arc<Admission> {
+    fn admission(connections_max: usize, per_address_max: usize) -> Admission {
         let options = ServerOptions {
             connections_max,
             connections_per_address_max: per_address_max,
             ..Config::default().server
         };
-        Arc::new(Admission::new(Budget::unbounded(), &options))
-    }
-
-    #[test]
-    fn one_more_than_there_are_places_is_not_admitted() {
-        let admission = admission(2, 1);
-        let (_stop, stopped) = Stop::new();
-        let (open, mut all_gone) = mpsc::channel(1);
-        let guard =
-            || ConnectionGuard::new(admission.admit().unwrap(), open.clone(), stopped.clone());
-        let (first, second) = (guard(), guard());
-        drop(open);
-        assert!(admission.admit().is_err() && !admission.has_room());
-        let websocket = first.clone();
-        drop(first);
-        assert!(admission.admit().is_err(), "the WebSocket keeps the slot");
-        drop(second);
-        assert!(
-            all_gone
-                .try_recv()
-                .is_err_and(|error| error == TryRecvError::Empty)
-        );
-        drop(websocket);
-        assert!(
-            all_gone
-                .try_recv()
-                .is_err_and(|error| error == TryRecvError::Disconnected)
-        );
-        assert!(admission.admit().is_ok());
-        assert_eq!((admission.open(), admission.refused()), (0, 2));
+        Admission::new(Budget::unbounded(), &options)
     }
 
     #[test]
     fn places_of_an_address_are_its_own_and_those_of_this_machine_have_no_bound() {
         let admission = admission(10, 1);
-        let slot = admission.admit_address("192.0.2.1".parse().unwrap());
-        assert!(slot.is_some());
-        let same = "::ffff:192.0.2.1".parse().unwrap();
-        assert!(admission.admit_address(same).is_none());
-        assert!(
-            admission
-                .admit_address("192.0.2.2".parse().unwrap())
-                .is_some()
-        );
-        drop(slot);
-        assert!(admission.admit_address(same).is_some());
-        let near: Vec<_> = (0..5)
-            .map(|_| admission.admit_address("127.0.0.1".parse().unwrap()))
-            .collect();
-        assert!(near.iter().all(Option::is_some));
-        drop(near);
-        assert!(admission.addresses.lock().is_empty());
-    }
-
-    #[test]
-    fn a_stream_that_stays_takes_places_once_and_gives_them_back() {
-        let admission = admission(3, 2);
-        let (_stop, stopped) = Stop::new();
-        let (open, _all_gone) = mpsc::channel(1);
         let address = "192.0.2.1".parse().unwrap();
-        let connection = ConnectionGuard::new(admission.admit().unwrap(), open, stopped)
-            .with_address(admission.admit_address(address).unwrap());
-        assert_eq!(
-            connection.stay(),
-            Ok(()),
-            "a connection already has its slots"
-        );
-        let [first, second] = [(); 2].map(|()| connection.on_stream(Some(address)));
-        assert_eq!(admission.open(), 1, "a request takes none");
-        for _ in 0..3 {
-            assert_eq!(first.clone().stay(), Ok(()));
+        assert_eq!(admission.enter_address(address), Ok(()));
+        let same = "::ffff:192.0.2.1".parse().unwrap();
+        assert_eq!(admission.enter_address(same), Err(LimitReached::Address));
+        let other = "192.0.2.2".parse().unwrap();
+        assert_eq!(admission.enter_address(other), Ok(()));
+        admission.leave_address(other);
+        admission.leave_address(address);
+        assert_eq!(admission.enter_address(same), Ok(()));
+        admission.leave_address(same);
+        let near = "127.0.0.1".parse().unwrap();
+        for _ in 0..5 {
+            assert_eq!(admission.enter_address(near), Ok(()));
         }
-        assert_eq!(admission.open(), 2);
-        assert_eq!(second.stay(), Err(LimitReached::Address));
-        assert_eq!(admission.open(), 2, "the other slot is released");
-        let proxied = connection.on_stream(None);
-        assert_eq!(proxied.stay(), Ok(()));
-        assert_eq!(
-            connection.on_stream(None).stay(),
-            Err(LimitReached::Connections)
-        );
-        drop(first);
-        assert_eq!(second.stay(), Ok(()));
-        drop((connection, second, proxied));
-        assert_eq!(admission.open(), 0);
-        assert!(admission.addresses.lock().is_empty());
+        assert_eq!(admission.addresses(), 1);
+        for _ in 0..5 {
+            admission.leave_address(near);
+        }
+        assert_eq!(admission.addresses(), 0);
     }
 
     #[test]
     fn limits_change_for_those_who_come_later() {
         let admission = admission(1, 1);
-        let slot = admission.admit().unwrap();
+        assert_eq!(admission.enter(), Ok(()));
         admission.set_limits(&ServerOptions {
             connections_max: 2,
             ..Config::default().server
         });
-        assert!(admission.admit().is_ok());
-        drop(slot);
+        assert_eq!(admission.enter(), Ok(()));
+        assert_eq!(admission.enter(), Err(LimitReached::Connections));
     }
 }

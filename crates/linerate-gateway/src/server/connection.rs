@@ -18,7 +18,7 @@ use tokio::{
 };
 
 use super::{
-    Certificate, ConnectionGuard, Frontend, HEAD_BYTES_MAX, LimitReached, REQUESTS_TIMEOUT,
+    Certificate, ConnectionGuard, Frontend, HEAD_BYTES_MAX, REQUESTS_TIMEOUT,
     detach::{Detacher, OfSocket},
     http2,
     pending_connection::PendingConnection,
@@ -70,12 +70,12 @@ async fn attend_fully(
     // A trusted proxy may open any number of connections; the clients that it reports are counted.
     let guard = match frontend.admission.trusts(address) {
         true => guard,
-        false => match frontend.admission.admit_address(address) {
-            Some(slot) => guard.with_address(slot),
-            None => {
+        false => match guard.with_address(address) {
+            Ok(guard) => guard,
+            Err(full) => {
                 tracing::debug!(%address, "connection refused: too many from its address");
                 let is_tls = frontend.certificate.is_some();
-                return refuse(stream, LimitReached::Address, is_tls).await;
+                return refuse(stream, full, is_tls).await;
             }
         },
     };

@@ -20,7 +20,6 @@ use tower_service::Service;
 
 use super::{
     ConnectionGuard, Frontend, LimitReached, Peer,
-    admission::AddressSlot,
     detach::Detacher,
     guarded_body::GuardedBody,
     pending_connection::PendingConnection,
@@ -81,13 +80,15 @@ where
             Body::new(Timed::new(body, held.clone()))
         }
     });
-    let (peer, slot) = match origin.peer(&request) {
-        Ok(found) => found,
-        Err(refused) => return Ok(refused.into_response()),
+    let (peer, forwarded_for) = origin.peer(&request);
+    let guard = origin.guard.clone();
+    let guard = match forwarded_for {
+        Some(address) => guard.with_address(address),
+        None => Ok(guard),
     };
-    let guard = match slot {
-        Some(slot) => origin.guard.with_address(slot),
-        None => origin.guard.clone(),
+    let guard = match guard {
+        Ok(guard) => guard,
+        Err(full) => return Ok(full.into_response()),
     };
     // A WebSocket on an HTTP/2 stream costs as much as one on its own connection.
     if request.method() == Method::CONNECT
@@ -172,8 +173,8 @@ impl Origin {
         }
     }
 
-    /// Returns the peer of a request, and a slot for its address if a proxy has reported it.
-    fn peer(&self, request: &Request<Body>) -> Result<(Peer, Option<AddressSlot>), LimitReached> {
+    /// Returns the peer of a request, and the address of its client if a proxy has reported it.
+    fn peer(&self, request: &Request<Body>) -> (Peer, Option<IpAddr>) {
         let scheme = if self.is_tls {
             Scheme::Https
         } else {
@@ -186,18 +187,12 @@ impl Origin {
             is_near: self.socket.is_loopback() && !admission.trusts(self.socket),
         };
         if !admission.trusts(self.address) {
-            return Ok((peer, None));
+            return (peer, None);
         }
         let headers = request.headers();
         peer.scheme = proxy::forwarded_scheme(headers).unwrap_or(scheme);
         let told = proxy::forwarded_for(headers, |address| admission.trusts(address));
-        let Some(address) = told else {
-            return Ok((peer, None));
-        };
-        peer.address = address;
-        let slot = admission
-            .admit_address(address)
-            .ok_or(LimitReached::Address)?;
-        Ok((peer, Some(slot)))
+        peer.address = told.unwrap_or(peer.address);
+        (peer, told)
     }
 }

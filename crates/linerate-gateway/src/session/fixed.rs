@@ -31,7 +31,9 @@ pub(crate) struct AuthorizedRequest {
 /// A session of a client that sends no commands.
 #[derive(Debug)]
 pub(crate) struct FixedSession {
-    pub(super) context: Context,
+    pub(super) gate: Arc<Gate>,
+    /// The description of the client, which its worker shares.
+    pub(super) connection: Arc<Connection>,
     pub(super) member: Member,
     /// `None` for most clients.
     pub(super) particulars: Option<Box<Particulars>>,
@@ -211,7 +213,8 @@ impl FixedSession {
             unrecovered,
         };
         Ok(Self {
-            context,
+            gate: context.gate,
+            connection: context.connection,
             member,
             particulars: particulars.boxed(),
         })
@@ -255,12 +258,12 @@ impl FixedSession {
 
     /// Returns the description of the client.
     pub(crate) fn connection(&self) -> &Connection {
-        &self.context.connection
+        &self.connection
     }
 
     /// Returns what authenticates and authorizes clients of this kind.
-    pub(crate) const fn gate(&self) -> &Gate {
-        &self.context.gate
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.gate
     }
 
     /// Returns the channels in which the client missed publications before it reconnected.
@@ -273,7 +276,7 @@ impl FixedSession {
         match notice {
             Notice::Disconnect(disconnect) => return Some(disconnect),
             Notice::Revoked => {
-                let (gate, user) = (&self.context.gate, self.context.connection.user());
+                let (gate, user) = (&self.gate, self.connection.user());
                 let particulars = self.particulars.iter();
                 let mut tokens = particulars.flat_map(|particulars| &particulars.tokens);
                 if tokens.any(|token| gate.check_revoked(user, Some(token)).is_err()) {
@@ -294,7 +297,7 @@ impl FixedSession {
                 particulars.expiry = expiry;
             }
             Notice::Unsubscribe { channel, .. } => {
-                let (worker, id) = (&self.context.gate.worker, self.member.id());
+                let (worker, id) = (&self.gate.worker, self.member.id());
                 worker.unsubscribe(id, &channel);
                 if worker.channels_of(id).is_empty() {
                     return Some(Disconnect::FORCE_NO_RECONNECT);

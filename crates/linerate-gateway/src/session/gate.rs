@@ -1,6 +1,6 @@
 //! Authentication of clients and authorization of their subscriptions.
 
-use std::{sync::Arc, time::SystemTime};
+use std::{ptr, sync::Arc, time::SystemTime};
 
 use linerate_hub::ChannelName;
 
@@ -13,7 +13,7 @@ use crate::{
     metrics::TokenKind,
     node::{Worker, seconds_now},
     protocol::{
-        Dialect,
+        self, Dialect,
         codes::{ClientError, Disconnect},
         command,
     },
@@ -34,6 +34,31 @@ pub(crate) struct Gate {
     pub(crate) worker: Arc<Worker>,
     pub(crate) shared: Arc<SessionEnvironment>,
     pub(crate) dialect: &'static Dialect,
+}
+
+/// The gates of one worker, which its clients share.
+#[derive(Debug)]
+pub(crate) struct Gates(Vec<Arc<Gate>>);
+
+impl Gates {
+    /// Returns the gates of a worker.
+    pub(crate) fn new(worker: &Arc<Worker>, shared: &Arc<SessionEnvironment>) -> Self {
+        let gate = |dialect| {
+            Arc::new(Gate {
+                worker: worker.clone(),
+                shared: shared.clone(),
+                dialect,
+            })
+        };
+        Self(protocol::dialects().map(gate).collect())
+    }
+
+    /// Returns the gate of a dialect, which must be one of [`protocol::dialects`].
+    pub(crate) fn of(&self, dialect: &'static Dialect) -> Arc<Gate> {
+        let mut gates = self.0.iter();
+        let known = gates.find(|gate| ptr::eq(gate.dialect, dialect));
+        known.expect("each dialect has a gate").clone()
+    }
 }
 
 impl Gate {

@@ -39,7 +39,7 @@ impl Identity {
             Arc::new(ClientInfo {
                 user: claims.user.as_str().into(),
                 client: anonymous.client.clone(),
-                connection: claims.info.clone(),
+                connection: claims.info.as_deref().map(Arc::from),
                 channel: None,
             })
         };
@@ -64,8 +64,8 @@ impl Identity {
     pub(crate) fn to_info(&self, channel: Option<Bytes>) -> Arc<ClientInfo> {
         match channel {
             None => self.who.clone(),
-            channel => Arc::new(ClientInfo {
-                channel,
+            Some(channel) => Arc::new(ClientInfo {
+                channel: Some((*channel).into()),
                 ..ClientInfo::clone(&self.who)
             }),
         }

@@ -150,7 +150,7 @@ impl Session {
                     ends_with_gap: subscription.ends_with_gap,
                     is_of_server: subscription.is_of_server,
                     token: subscription.token().cloned(),
-                    info: subscription.info().map(text),
+                    info: subscription.info().map(|info| text(info)),
                     delivery: PortableDelivery::of(&delivery),
                 })
             });
@@ -198,7 +198,7 @@ impl Session {
 impl FixedSession {
     /// Returns what another process needs to continue the session.
     pub(crate) fn export(&self, now: Instant) -> PortableSession {
-        let (worker, id) = (&self.context.gate.worker, self.member.id());
+        let (worker, id) = (&self.gate.worker, self.member.id());
         let channels = worker.channels_of(id);
         let subscriptions = channels.iter().filter_map(|channel| {
             let delivery = worker.delivery(id, channel)?;
@@ -214,7 +214,7 @@ impl FixedSession {
         });
         let mut session = PortableSession {
             identity: Some(PortableIdentity {
-                user: self.context.connection.user().to_owned(),
+                user: self.connection.user().to_owned(),
                 ..PortableIdentity::default()
             }),
             subscriptions: subscriptions.collect(),
@@ -255,7 +255,8 @@ impl FixedSession {
             unrecovered: Vec::new(),
         };
         Ok(Self {
-            context,
+            gate: context.gate,
+            connection: context.connection,
             member,
             particulars: particulars.boxed(),
         })
@@ -345,13 +346,13 @@ impl PortableIdentity {
     fn of(identity: &Identity) -> Self {
         Self {
             user: identity.user().to_owned(),
-            info: identity.who.connection.as_ref().map(text),
+            info: identity.who.connection.as_deref().map(text),
             token: identity.token.clone(),
         }
     }
 
     fn restore(self, known: &Arc<ClientInfo>) -> Identity {
-        let info = self.info.map(Bytes::from);
+        let info = self.info.map(|text| text.into_bytes().into());
         let who = match info {
             None if *known.user == self.user => known.clone(),
             connection => Arc::new(ClientInfo {
@@ -454,6 +455,6 @@ fn left(now: Instant, at: Instant) -> Duration {
 }
 
 /// Returns JSON from a token as text.
-fn text(json: &Bytes) -> String {
+fn text(json: &[u8]) -> String {
     String::from_utf8_lossy(json).into_owned()
 }

@@ -5,7 +5,7 @@ use std::{future::Future, pin::Pin, sync::Arc};
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use linerate_broker::{BrokerError, HistoryRequest, Publish};
-use linerate_hub::{ChannelName, ClientId, SubscribeError as HubError};
+use linerate_hub::{ChannelName, ClientId, ClientInfo, SubscribeError as HubError};
 
 use super::{
     Gate, Identity, Member, Refusal, SessionOutlet, Subscription, Terms, deadlines::until,
@@ -59,7 +59,7 @@ pub(crate) struct ActiveSubscription {
 /// A prepared subscription, which becomes active when its turn comes.
 #[derive(Debug)]
 pub(crate) struct Candidate {
-    user: Arc<str>,
+    who: Arc<ClientInfo>,
     prepared: Prepared,
     claims: Option<SubscriptionClaims>,
     ends_with_gap: bool,
@@ -72,7 +72,7 @@ pub(crate) struct Candidate {
 /// What the operations of a session need.
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
-    pub(crate) gate: Gate,
+    pub(crate) gate: Arc<Gate>,
     pub(crate) outlet: Arc<dyn SessionOutlet>,
     /// The description of the client, which its worker shares once the client has joined.
     pub(crate) connection: Arc<Connection>,
@@ -185,7 +185,7 @@ impl Context {
         let ends_with_gap = plan.subscribe.options.positioned;
         let prepared = self.gate.worker.prepare(id, plan.subscribe).await?;
         Ok(Candidate {
-            user: identity.who.user.clone(),
+            who: identity.who.clone(),
             prepared,
             claims,
             ends_with_gap,
@@ -300,7 +300,7 @@ impl Candidate {
     ) -> Result<ActiveSubscription, Refusal> {
         let token = self.claims.as_ref().and_then(|claims| claims.token.clone());
         let gate = &context.gate;
-        gate.check_revoked(&self.user, token.as_ref())
+        gate.check_revoked(&self.who.user, token.as_ref())
             .map_err(Refusal::of_subscription)
             .map_err(Refusal::wanting_another_token)?;
         let shared = &gate.shared;

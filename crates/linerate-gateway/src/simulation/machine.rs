@@ -1,9 +1,6 @@
 //! A simulated process of a node, on a runtime with a clock of its own.
 
-use std::{
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use linerate_broker::Publish;
@@ -25,7 +22,7 @@ use crate::{
     clock,
     node::{Connection, Dispatcher, Node, NodeOptions, Notice, Worker},
     protocol::{self, Dialect, codes::Disconnect, dialect::SessionKind},
-    session::{Context, Gate, Session, SessionEnvironment},
+    session::{Context, Gates, Session, SessionEnvironment},
     transport::{ClientOutlet, SessionRuntime},
 };
 
@@ -156,28 +153,21 @@ impl Machine {
             panic!("the client sends commands");
         };
         let worker = self.workers[worker].clone();
-        let (protocol, transport) = dialect.name();
         let connection = Connection {
             who: Arc::new(ClientInfo {
                 client: client.into(),
                 ..ClientInfo::default()
             }),
-            protocol,
-            transport,
+            dialect: &dialect.name,
             peer: None,
             agent: "".into(),
-            since: SystemTime::UNIX_EPOCH,
+            since_ms: 0,
         };
         let backlogs = &worker.accounts().backlogs;
-        let outlet = ClientOutlet::new(ServerEnd(pipe), dialect.gaps, QUEUE_BYTES, backlogs);
+        let outlet = ClientOutlet::new(ServerEnd(pipe), &dialect.gaps, QUEUE_BYTES, backlogs);
         let outlet = Arc::new(outlet);
-        let gate = Gate {
-            worker: worker.clone(),
-            shared: self.environment.clone(),
-            dialect,
-        };
         let context = Context {
-            gate,
+            gate: Gates::new(&worker, &self.environment).of(dialect),
             outlet: outlet.clone(),
             connection: Arc::new(connection),
         };

@@ -206,7 +206,7 @@ fn start(
     let gate = admitted.endpoints.gate(dialect);
     let worker = gate.worker.clone();
     let backlogs = &worker.accounts().backlogs;
-    let outlet = Arc::new(ClientOutlet::new(wire, dialect.gaps, bytes_max, backlogs));
+    let outlet = Arc::new(ClientOutlet::new(wire, &dialect.gaps, bytes_max, backlogs));
     let context = Context {
         gate,
         outlet: outlet.clone(),

@@ -171,10 +171,10 @@ async fn discard(mut receiver: Receiver, message_timeout: Duration) -> Option<Di
 
 /// An authorized request.
 struct Request {
-    gate: Gate,
+    gate: Arc<Gate>,
     connection: Arc<Connection>,
     granted: AuthorizedRequest,
-    gap_notice: GapNotice,
+    gap_notice: &'static GapNotice,
     control_bytes_max: usize,
 }
 
@@ -188,8 +188,8 @@ impl Request {
     ) -> Result<Self, Response> {
         let request = (fixed.read)(opening.query, opening.headers)
             .map_err(|error| refusal(StatusCode::BAD_REQUEST, &error.to_string()))?;
-        let gap_notice = match dialect.gaps {
-            GapNotice::OnRequest(_) if !request.wants_gaps => GapNotice::None,
+        let gap_notice = match &dialect.gaps {
+            GapNotice::OnRequest(_) if !request.wants_gaps => &GapNotice::None,
             gaps => gaps,
         };
         let connection = admitted.connection(dialect);

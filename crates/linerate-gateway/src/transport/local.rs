@@ -31,11 +31,11 @@ use tokio::{task::yield_now, time::timeout};
 use super::{DATA_BYTES_MAX, running::late};
 use crate::{
     clock::now,
-    config::ClientOptions,
     node::Worker,
     platform::Readable,
-    protocol::{codes::Disconnect, dialect::Transport},
+    protocol::{Dialect, codes::Disconnect, dialect::Transport},
     server::{ConnectionGuard, Detached},
+    session::{Gate, Gates, SessionEnvironment},
 };
 use alarm::Alarm;
 #[cfg(unix)]
@@ -63,6 +63,8 @@ pub(crate) struct LocalClients {
     alarm: Arc<Alarm>,
     counters: Arc<Counters>,
     worker: Arc<Worker>,
+    environment: Arc<SessionEnvironment>,
+    gates: Gates,
 }
 
 impl LocalClients {
@@ -72,13 +74,13 @@ impl LocalClients {
     /// If the process is out of file descriptors.
     pub(crate) fn new(
         worker: Arc<Worker>,
-        options: &ClientOptions,
+        environment: Arc<SessionEnvironment>,
         counters: Arc<Counters>,
     ) -> io::Result<Self> {
         let mut reactor = Options::default();
         reactor.backlog_bytes_max = DATA_BYTES_MAX;
         // A client that reads nothing between two pings is considered gone.
-        reactor.write_timeout = options.ping_interval * 2;
+        reactor.write_timeout = environment.settings().config.client.ping_interval * 2;
         let table = Table::new(LocalReactor::new(reactor)?, worker.accounts());
         Ok(Self {
             table: SendWrapper::new(RefCell::new(table)),
@@ -89,8 +91,15 @@ impl LocalClients {
             suspended: SendWrapper::new(RefCell::default()),
             alarm: Arc::default(),
             counters,
+            gates: Gates::new(&worker, &environment),
             worker,
+            environment,
         })
+    }
+
+    /// Returns what authenticates and authorizes the clients that use a dialect.
+    pub(super) fn gate(&self, dialect: &'static Dialect) -> Arc<Gate> {
+        self.gates.of(dialect)
     }
 
     /// Returns the wire of a client whose connection is not open yet.

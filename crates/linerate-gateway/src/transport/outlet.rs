@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::{collections::VecDeque, fmt, mem, sync::OnceLock, task::Poll};
+use std::{collections::VecDeque, fmt, future::pending, mem, task::Poll};
 
 use bytes::Bytes;
 use linerate_budget::{Account, Share};
@@ -31,20 +31,20 @@ const COPIED_BYTES_MAX: usize = 4 << 10;
 /// here and sent before any further data.
 pub(crate) struct ClientOutlet {
     wire: Box<dyn Wire>,
-    gap_notice: GapNotice,
-    /// The maximum number of bytes of queued replies and pushes.
-    control_bytes_max: usize,
+    gap_notice: &'static GapNotice,
     /// The account that replies and pushes are charged to.
     backlogs: Account,
     state: Mutex<State>,
     /// Wakes the session if it is a task.
-    changed: OnceLock<Box<Notify>>,
+    changed: Option<Box<Notify>>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     /// `None` while nothing waits, as for nearly all clients.
     waiting: Option<Box<Waiting>>,
+    /// The maximum number of bytes of queued replies and pushes.
+    control_bytes_max: u32,
     /// True while data is held back because the client must receive something else first.
     is_held: bool,
     /// True if the worker or the session waits for room.
@@ -69,17 +69,19 @@ impl ClientOutlet {
     /// they are sent.
     pub(crate) fn new(
         wire: impl Wire,
-        gap_notice: GapNotice,
+        gap_notice: &'static GapNotice,
         control_bytes_max: usize,
         backlogs: &Account,
     ) -> Self {
         Self {
+            changed: wire.has_task().then(Box::default),
             wire: Box::new(wire),
             gap_notice,
-            control_bytes_max,
             backlogs: backlogs.clone(),
-            state: Mutex::default(),
-            changed: OnceLock::new(),
+            state: Mutex::new(State {
+                control_bytes_max: control_bytes_max.try_into().unwrap_or(u32::MAX),
+                ..State::default()
+            }),
         }
     }
 
@@ -95,7 +97,7 @@ impl ClientOutlet {
         }
         // Accept one message beyond the limit, so that a single long reply does not make the client
         // slow.
-        if state.control_bytes() > self.control_bytes_max {
+        if state.control_bytes() > state.control_bytes_max as usize {
             state.is_slow = true;
         } else {
             state.waiting(&self.backlogs).push_control(bytes);
@@ -143,9 +145,12 @@ impl ClientOutlet {
         self.state.lock().is_held = false;
     }
 
-    /// Waits until events have arrived or the room has run out.
+    /// Waits until events have arrived or the room has run out. For sessions that are tasks.
     pub(crate) async fn changed(&self) {
-        self.changed.get_or_init(Default::default).notified().await;
+        match &self.changed {
+            Some(changed) => changed.notified().await,
+            None => pending().await,
+        }
     }
 
     /// Removes and returns the queued events.
@@ -261,8 +266,9 @@ impl ClientOutlet {
 
     /// Wakes what runs the session.
     fn wake(&self) {
-        if !self.wire.wake_session() {
-            self.changed.get_or_init(Default::default).notify_one();
+        match &self.changed {
+            Some(changed) => changed.notify_one(),
+            None => self.wire.wake_session(),
         }
     }
 }

@@ -1,10 +1,6 @@
 //! Clients in the form in which one process hands them to another.
 
-use std::{
-    net::IpAddr,
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use linerate_hub::ClientInfo;
 use serde::{Deserialize, Serialize};
@@ -48,39 +44,36 @@ pub(super) struct PortableConnection {
 
 impl PortableConnection {
     pub(super) fn of(connection: &Connection) -> Self {
-        let since = connection.since.duration_since(SystemTime::UNIX_EPOCH);
+        let (protocol, transport) = connection.dialect;
         Self {
             client: connection.client().to_owned(),
             user: connection.user().to_owned(),
-            protocol: connection.protocol.to_owned(),
-            transport: connection.transport.to_owned(),
+            protocol: (*protocol).to_owned(),
+            transport: (*transport).to_owned(),
             peer: connection.peer,
             agent: connection.agent.to_string(),
-            since: since.unwrap_or_default(),
+            since: Duration::from_millis(connection.since_ms),
         }
     }
 
     /// Returns the dialect that the client uses, if this process has it.
     pub(super) fn dialect(&self) -> Option<&'static Dialect> {
         let name = (&*self.protocol, &*self.transport);
-        protocol::dialects().find(|dialect| dialect.name() == name)
+        protocol::dialects().find(|dialect| dialect.name == name)
     }
 
     /// Returns the description of a client of `worker` that uses `dialect`.
-    pub(super) fn restore(self, worker: &Worker, dialect: &Dialect) -> Connection {
-        let (protocol, transport) = dialect.name();
-        let since = SystemTime::UNIX_EPOCH.checked_add(self.since);
+    pub(super) fn restore(self, worker: &Worker, dialect: &'static Dialect) -> Connection {
         Connection {
             who: Arc::new(ClientInfo {
                 user: self.user.into(),
                 client: self.client.into(),
                 ..ClientInfo::default()
             }),
-            protocol,
-            transport,
+            dialect: &dialect.name,
             peer: self.peer,
             agent: worker.agent(&self.agent),
-            since: since.unwrap_or(SystemTime::UNIX_EPOCH),
+            since_ms: self.since.as_millis().try_into().unwrap_or_default(),
         }
     }
 }

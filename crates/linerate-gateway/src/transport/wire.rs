@@ -43,11 +43,13 @@ pub(crate) trait Wire: fmt::Debug + Send + Sync + 'static {
     /// Completes when there is room, or when the client has disconnected.
     fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()>;
 
-    /// Wakes what runs the session, unless it is a task that waits for its outlet. Returns whether
-    /// it did so.
-    fn wake_session(&self) -> bool {
-        false
+    /// Returns whether the session is a task, which waits for its outlet.
+    fn has_task(&self) -> bool {
+        true
     }
+
+    /// Wakes what runs the session if it is not a task.
+    fn wake_session(&self) {}
 
     /// Ends the stream after everything that was sent.
     fn close(&self, disconnect: &Disconnect);

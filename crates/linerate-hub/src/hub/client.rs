@@ -1,19 +1,27 @@
 //! The state of a client: its subscriptions, and whether it can take output.
 
+use smallvec::SmallVec;
+
 use crate::hub::{arena::Arena, subscription::Subscription};
 
 /// A client with its subscriptions.
 #[derive(Debug, Default)]
 pub(crate) struct Client {
-    pub(crate) subscriptions: Vec<u32>,
-    /// The queue of subscriptions that may have output: its first and last entries.
-    first: Option<u32>,
-    last: Option<u32>,
+    pub(crate) subscriptions: SmallVec<[u32; 4]>,
+    /// The subscriptions that may have output, if there are any.
+    queue: Option<Queue>,
     pub(crate) readiness: Readiness,
     /// The subscription that is too slow, if the connection is to be closed for that reason.
     pub(crate) slow: Option<u32>,
     /// True once the client gets no more output.
     pub(crate) is_over: bool,
+}
+
+/// The ends of a queue of subscriptions, each of which knows the next.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Queue {
+    first: u32,
+    last: u32,
 }
 
 /// What the owner of the socket knows of the client's output.
@@ -29,46 +37,39 @@ pub(crate) enum Readiness {
 }
 
 impl Client {
-    /// Adds a subscription. The list gets no room for a second one, because most clients have one.
-    pub(crate) fn add(&mut self, subscription: u32) {
-        if self.subscriptions.is_empty() {
-            self.subscriptions.reserve_exact(1);
-        }
-        self.subscriptions.push(subscription);
-    }
-
     /// Adds a subscription to the end of the queue unless it is already queued.
     pub(crate) fn enqueue(&mut self, index: u32, subscriptions: &mut Arena<Subscription>) {
         if std::mem::replace(&mut subscriptions[index].is_queued, true) {
             return;
         }
-        match self.last {
-            Some(last) => subscriptions[last].next = Some(index),
-            None => self.first = Some(index),
-        }
-        self.last = Some(index);
+        let first = match self.queue {
+            Some(Queue { first, last }) => {
+                subscriptions[last].next = Some(index);
+                first
+            }
+            None => index,
+        };
+        self.queue = Some(Queue { first, last: index });
     }
 
     /// Returns the subscription at the front of the queue.
     pub(crate) fn front(&self) -> Option<u32> {
-        self.first
+        Some(self.queue?.first)
     }
 
     /// Removes and returns the subscription at the front of the queue.
     pub(crate) fn dequeue(&mut self, subscriptions: &mut Arena<Subscription>) -> Option<u32> {
-        let index = self.first?;
-        let subscription = &mut subscriptions[index];
+        let Queue { first, last } = self.queue?;
+        let subscription = &mut subscriptions[first];
         subscription.is_queued = false;
-        self.first = subscription.next.take();
-        if self.first.is_none() {
-            self.last = None;
-        }
-        Some(index)
+        let next = subscription.next.take();
+        self.queue = next.map(|next| Queue { first: next, last });
+        Some(first)
     }
 
     /// Moves the subscription at the front of the queue to its end.
     pub(crate) fn rotate(&mut self, subscriptions: &mut Arena<Subscription>) {
-        if self.first == self.last {
+        if self.queue.is_none_or(|queue| queue.first == queue.last) {
             return;
         }
         if let Some(index) = self.dequeue(subscriptions) {
@@ -85,8 +86,7 @@ impl Client {
         if !subscriptions[index].is_queued {
             return;
         }
-        let mut waiting = self.first.take();
-        self.last = None;
+        let mut waiting = self.queue.take().map(|queue| queue.first);
         while let Some(other) = waiting {
             waiting = subscriptions[other].next.take();
             subscriptions[other].is_queued = false;

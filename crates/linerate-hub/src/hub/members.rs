@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use smallvec::SmallVec;
+
 use crate::{
     ChannelName, ClientId,
     hub::{
@@ -37,7 +39,7 @@ impl Members {
     }
 
     /// Removes a client and returns the indices of its subscriptions, which still exist.
-    pub(crate) fn disconnect(&mut self, client: u32) -> Vec<u32> {
+    pub(crate) fn disconnect(&mut self, client: u32) -> SmallVec<[u32; 4]> {
         let client = self.clients.remove(client);
         let room = room::reduced(self.ready.capacity(), self.clients.len());
         if let Some(room) = room {

@@ -71,7 +71,8 @@ impl<B: Clone> Hub<B> {
         self.delivery
             .meters
             .joined(self.channels.groups[group].meter);
-        self.members.clients[client_index].add(key.index);
+        let subscriptions = &mut self.members.clients[client_index].subscriptions;
+        subscriptions.push(key.index);
         Ok(SubscriptionId(key))
     }
 

@@ -221,7 +221,7 @@ pub(crate) async fn who_published_and_tags_survive_in_durable_channels(service: 
     let info = ClientInfo {
         user: "ada".into(),
         client: "c-1".into(),
-        connection: Some(Bytes::from_static(b"{\"name\":\"Ada\"}")),
+        connection: Some((*b"{\"name\":\"Ada\"}").into()),
         channel: None,
     };
     let tags = vec![("level".to_owned(), "error\n\"".to_owned())];

@@ -15,7 +15,7 @@ fn info(user: &str, client: &str) -> ClientInfo {
     ClientInfo {
         user: user.into(),
         client: client.into(),
-        connection: Some("{\"name\":\"Ada L\"}".into()),
+        connection: Some((*b"{\"name\":\"Ada L\"}").into()),
         channel: None,
     }
 }

@@ -170,23 +170,24 @@ impl ConnectionSelector {
 
 impl From<&ClientInfo> for ClientRecord {
     fn from(info: &ClientInfo) -> Self {
-        let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Self {
             user: info.user.to_string(),
             client: info.client.to_string(),
-            connection: info.connection.as_ref().map(text),
-            channel: info.channel.as_ref().map(text),
+            connection: info.connection.as_deref().map(text),
+            channel: info.channel.as_deref().map(text),
         }
     }
 }
 
 impl From<ClientRecord> for ClientInfo {
     fn from(person: ClientRecord) -> Self {
+        let bytes = |text: String| text.into_bytes().into();
         Self {
             user: person.user.into(),
             client: person.client.into(),
-            connection: person.connection.map(Bytes::from),
-            channel: person.channel.map(Bytes::from),
+            connection: person.connection.map(bytes),
+            channel: person.channel.map(bytes),
         }
     }
 }
@@ -227,7 +228,7 @@ mod tests {
         let info = ClientInfo {
             user: "42".into(),
             client: "c".into(),
-            connection: Some("{\"name\":\"Ada\"}".into()),
+            connection: Some((*b"{\"name\":\"Ada\"}").into()),
             channel: None,
         };
         assert_eq!(ClientInfo::from(ClientRecord::from(&info)), info);

@@ -18,11 +18,10 @@ const HTTP_STREAM_PATH: &str = "/connection/http_stream";
 
 /// Server-sent events for `EventSource`, in JSON.
 pub(crate) static EVENTS: Dialect = Dialect {
-    protocol: super::JSON,
+    name: (super::JSON, "sse"),
     path: "/connection/sse",
     accepts: |_| true,
     transport: Transport::Stream(StreamTransport {
-        name: "sse",
         content_type: "text/event-stream",
         farewell: |disconnect| farewell(write_events, disconnect),
     }),
@@ -38,11 +37,10 @@ pub(crate) static EVENTS: Dialect = Dialect {
 
 /// Lines of JSON.
 pub(crate) static JSON: Dialect = Dialect {
-    protocol: super::JSON,
+    name: (super::JSON, HTTP_STREAM),
     path: HTTP_STREAM_PATH,
     accepts: |_| true,
     transport: Transport::Stream(StreamTransport {
-        name: HTTP_STREAM,
         content_type: "application/json",
         farewell: |disconnect| farewell(write_lines, disconnect),
     }),
@@ -58,11 +56,10 @@ pub(crate) static JSON: Dialect = Dialect {
 
 /// Protobuf messages, each preceded by its length.
 pub(crate) static PROTOBUF: Dialect = Dialect {
-    protocol: super::PROTOBUF,
+    name: (super::PROTOBUF, HTTP_STREAM),
     path: HTTP_STREAM_PATH,
     accepts: |opening| is_protobuf(opening.headers),
     transport: Transport::Stream(StreamTransport {
-        name: HTTP_STREAM,
         content_type: "application/octet-stream",
         farewell: |disconnect| farewell(write_protobuf, disconnect),
     }),

@@ -7,7 +7,9 @@ use linerate_proto::{Opcode, frame::OpenFrame};
 
 use super::{json, protobuf};
 use crate::protocol::{
-    dialect::{Commands, Dialect, GapNotice, SessionKind, Transport, WebSocketTransport},
+    dialect::{
+        Commands, Dialect, GapNotice, SessionKind, Transport, WEBSOCKET, WebSocketTransport,
+    },
     pieces::Frames,
     reply::ServerMessage,
 };
@@ -16,7 +18,7 @@ pub(in crate::protocol) const PATH: &str = "/connection/websocket";
 
 /// JSON in text frames, one line per command, reply or push. Used without a subprotocol as well.
 pub(crate) static JSON: Dialect = Dialect {
-    protocol: super::JSON,
+    name: (super::JSON, WEBSOCKET),
     path: PATH,
     accepts: |_| true,
     transport: Transport::WebSocket(WebSocketTransport {
@@ -35,7 +37,7 @@ pub(crate) static JSON: Dialect = Dialect {
 
 /// Protobuf in binary frames, each message preceded by its length.
 pub(crate) static PROTOBUF: Dialect = Dialect {
-    protocol: super::PROTOBUF,
+    name: (super::PROTOBUF, WEBSOCKET),
     path: PATH,
     accepts: |opening| opening.subprotocol == Some(super::PROTOBUF) || asks_protobuf(opening.query),
     transport: Transport::WebSocket(WebSocketTransport {

@@ -93,7 +93,7 @@ fn a_payload_that_is_no_json_has_no_place_in_centrifuge_json() {
             encode(dialect, "c", &publications),
             Err(Unencodable),
             "{:?}",
-            dialect.name()
+            dialect.name
         );
     }
     assert!(encode(&PROTOBUF, "c", &publications).is_ok());

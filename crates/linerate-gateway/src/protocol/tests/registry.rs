@@ -6,20 +6,22 @@ use linerate_hub::EncodingId;
 
 use crate::protocol::{
     PROTOCOLS,
-    dialect::{SessionKind, Transport},
+    dialect::{SessionKind, Transport, WEBSOCKET},
     dialects, encoders, encoding_id,
 };
 
 #[test]
 fn every_dialect_has_its_own_name_and_encoding() {
-    let names: HashSet<_> = dialects().map(|dialect| dialect.name()).collect();
+    let names: HashSet<_> = dialects().map(|dialect| dialect.name).collect();
     assert_eq!(names.len(), dialects().count());
     for (index, dialect) in (0..).zip(dialects()) {
+        let is_websocket = matches!(dialect.transport, Transport::WebSocket(_));
+        assert_eq!(dialect.name.1 == WEBSOCKET, is_websocket);
         assert_eq!(
             encoding_id(dialect),
             EncodingId(index),
             "{:?}",
-            dialect.name()
+            dialect.name
         );
     }
     assert_eq!(encoders().len(), dialects().count());
@@ -53,7 +55,7 @@ fn every_stream_can_be_requested() {
 #[test]
 fn the_documentation_names_every_path_and_subprotocol() {
     let text = include_str!("../../../../../docs/gateway/protocols.md");
-    for dialect in dialects().filter(|dialect| dialect.protocol != "lines") {
+    for dialect in dialects().filter(|dialect| dialect.name.0 != "lines") {
         assert!(text.contains(dialect.path), "{}", dialect.path);
         if let Transport::WebSocket(websocket) = &dialect.transport
             && let Some(subprotocol) = websocket.subprotocol

@@ -255,13 +255,8 @@ fn each_transport_packs_messages_its_way() {
         ),
     ];
     for (dialect, expected) in cases {
-        assert_eq!(
-            encoded(dialect, &messages),
-            expected,
-            "{:?}",
-            dialect.name()
-        );
-        assert_eq!(encoded(dialect, &[]), b"", "{:?}", dialect.name());
+        assert_eq!(encoded(dialect, &messages), expected, "{:?}", dialect.name);
+        assert_eq!(encoded(dialect, &[]), b"", "{:?}", dialect.name);
     }
 }
 

@@ -10,7 +10,7 @@ use super::{
     super::portable::PortableClient, LocalClients, moved::MovedConnection, session::Running,
     table::ConnectionOptions,
 };
-use crate::{clock::now, session::SessionEnvironment};
+use crate::clock::now;
 
 /// A client is handed no more after this many bytes, and is then not handed over, because that
 /// would take long. A single publication may be larger.
@@ -143,8 +143,8 @@ impl LocalClients {
     }
 
     /// Continues all clients here, because no other process has taken them over.
-    pub(crate) fn take_back(&self, environment: &SessionEnvironment) {
-        let settings = environment.settings_full();
+    pub(crate) fn take_back(&self) {
+        let settings = self.environment.settings_full();
         let [with_commands, without] = [true, false].map(|has_commands| {
             ConnectionOptions::new(&settings, self.worker.accounts(), has_commands)
         });

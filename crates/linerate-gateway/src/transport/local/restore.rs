@@ -17,18 +17,13 @@ use crate::{
         dialect::{GapNotice, SessionKind, Transport},
     },
     server::ConnectionGuard,
-    session::{Context, FixedSession, Gate, RestoreError, Session, SessionEnvironment},
+    session::{Context, FixedSession, RestoreError, Session},
 };
 
 impl LocalClients {
     /// Continues a client of another process. Nothing is read and nothing is published until this
     /// is complete for all clients. A client that cannot be continued is asked to connect again.
-    pub(crate) async fn restore(
-        self: &Arc<Self>,
-        environment: &Arc<SessionEnvironment>,
-        moved: MovedClient,
-        guard: ConnectionGuard,
-    ) {
+    pub(crate) async fn restore(self: &Arc<Self>, moved: MovedClient, guard: ConnectionGuard) {
         let MovedClient { client, connection } = moved;
         let Some(dialect) = client.connection.dialect() else {
             return tracing::warn!("client of an unknown protocol lost in a takeover");
@@ -36,11 +31,11 @@ impl LocalClients {
         if let Transport::Stream(_) = dialect.transport {
             return tracing::warn!("client that has no WebSocket lost in a takeover");
         }
-        let settings = environment.settings_full();
+        let settings = self.environment.settings_full();
         let wire = self.wire(&dialect.transport);
         let key = wire.key();
-        let gaps = match dialect.gaps {
-            GapNotice::OnRequest(_) if !client.wants_gaps => GapNotice::None,
+        let gaps = match &dialect.gaps {
+            GapNotice::OnRequest(_) if !client.wants_gaps => &GapNotice::None,
             gaps => gaps,
         };
         let accounts = self.worker.accounts();
@@ -52,11 +47,7 @@ impl LocalClients {
             ..
         } = client;
         let context = Context {
-            gate: Gate {
-                worker: self.worker.clone(),
-                shared: environment.clone(),
-                dialect,
-            },
+            gate: self.gate(dialect),
             outlet: outlet.clone(),
             connection: Arc::new(description.restore(&self.worker, dialect)),
         };

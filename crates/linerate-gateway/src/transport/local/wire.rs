@@ -58,9 +58,12 @@ impl Wire for LocalWire {
         }
     }
 
-    fn wake_session(&self) -> bool {
+    fn has_task(&self) -> bool {
+        false
+    }
+
+    fn wake_session(&self) {
         self.clients.wake(self.key);
-        true
     }
 
     fn close(&self, disconnect: &Disconnect) {

@@ -129,7 +129,7 @@ fn gap() -> Transmit {
 #[test]
 fn replies_that_wait_for_room_go_before_any_further_data() {
     let pipe = Pipe::with_room(3);
-    let outlet = ClientOutlet::new(pipe.clone(), GapNotice::None, 100, &Account::default());
+    let outlet = ClientOutlet::new(pipe.clone(), &GapNotice::None, 100, &Account::default());
     assert!(outlet.has_room());
     outlet.transmit(block("data"));
     outlet.flush();
@@ -158,7 +158,7 @@ fn replies_that_wait_for_room_go_before_any_further_data() {
 
 #[test]
 fn the_session_is_told_once_that_there_is_no_room() {
-    let outlet = ClientOutlet::new(Pipe::default(), GapNotice::None, 100, &Account::default());
+    let outlet = ClientOutlet::new(Pipe::default(), &GapNotice::None, 100, &Account::default());
     assert_eq!(outlet.changed().now_or_never(), None);
     assert!(!outlet.has_room());
     assert!(!outlet.has_room());
@@ -171,7 +171,7 @@ fn the_session_is_told_once_that_there_is_no_room() {
 fn data_is_held_until_it_is_released() {
     let outlet = ClientOutlet::new(
         Pipe::with_room(10),
-        GapNotice::None,
+        &GapNotice::None,
         100,
         &Account::default(),
     );
@@ -184,7 +184,7 @@ fn data_is_held_until_it_is_released() {
 
 #[test]
 fn replies_beyond_the_bound_make_a_client_slow() {
-    let outlet = ClientOutlet::new(Pipe::default(), GapNotice::None, 10, &Account::default());
+    let outlet = ClientOutlet::new(Pipe::default(), &GapNotice::None, 10, &Account::default());
     outlet.send("12345".into());
     outlet.send("a long one is taken".into());
     assert!(outlet.take_events().is_empty());
@@ -196,7 +196,12 @@ fn replies_beyond_the_bound_make_a_client_slow() {
 
 #[test]
 fn events_beyond_the_bound_make_a_client_slow() {
-    let outlet = ClientOutlet::new(Pipe::with_room(1), GapNotice::None, 10, &Account::default());
+    let outlet = ClientOutlet::new(
+        Pipe::with_room(1),
+        &GapNotice::None,
+        10,
+        &Account::default(),
+    );
     for _ in 0..=EVENTS_MAX {
         outlet.notify(Notice::Disconnect(Disconnect::SHUTDOWN));
     }
@@ -209,8 +214,8 @@ fn events_beyond_the_bound_make_a_client_slow() {
 #[test]
 fn a_gap_is_told_in_its_place_if_the_protocol_can() {
     for (notice, expected) in [
-        (GapNotice::None, "onetwo"),
-        (BLOCKS.gaps, "one\u{2}\u{5}\u{7}\u{4}\u{4}\u{5}\0two"),
+        (&GapNotice::None, "onetwo"),
+        (&BLOCKS.gaps, "one\u{2}\u{5}\u{7}\u{4}\u{4}\u{5}\0two"),
     ] {
         let pipe = Pipe::with_room(1_000);
         let outlet = ClientOutlet::new(pipe.clone(), notice, 100, &Account::default());
@@ -232,7 +237,7 @@ fn a_gap_is_told_in_its_place_if_the_protocol_can() {
 #[test]
 fn what_waits_is_sent_at_the_end_if_there_is_room() {
     let pipe = Pipe::default();
-    let outlet = ClientOutlet::new(pipe.clone(), GapNotice::None, 100, &Account::default());
+    let outlet = ClientOutlet::new(pipe.clone(), &GapNotice::None, 100, &Account::default());
     outlet.send("reply".into());
     pipe.give(10);
     outlet.close(&Disconnect::SHUTDOWN);
@@ -261,7 +266,7 @@ fn nobody_waits_for_a_client_that_is_gone() {
         }
         fn close(&self, _: &Disconnect) {}
     }
-    let outlet = ClientOutlet::new(Gone, GapNotice::None, 100, &Account::default());
+    let outlet = ClientOutlet::new(Gone, &GapNotice::None, 100, &Account::default());
     outlet.send("reply".into());
     assert!(outlet.is_full());
     assert_eq!(outlet.room().now_or_never(), Some(false));
@@ -272,7 +277,7 @@ fn nobody_waits_for_a_client_that_is_gone() {
 async fn a_reply_counts_until_the_wire_has_let_it_go() {
     let account = Budget::new(1 << 20).account(Consumer::Backlogs);
     let (wire, mut stream) = body(10_000, |_| None, ());
-    let outlet = ClientOutlet::new(wire, GapNotice::None, 100_000, &account);
+    let outlet = ClientOutlet::new(wire, &GapNotice::None, 100_000, &account);
     // The second reply is queued outside the wire, which is then full.
     for _ in 0..2 {
         outlet.send(vec![b'x'; 10_000].into());

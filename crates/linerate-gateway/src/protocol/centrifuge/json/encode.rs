@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use bytes::Bytes;
 use linerate_hub::{ClientInfo, Publication, Unencodable};
 
 use super::write::{Object, scalar};
@@ -270,11 +271,14 @@ fn publications(publications: &[Publication], binary: Binary, object: &mut Objec
 fn info_members(info: &ClientInfo, mut object: Object<'_>) -> Result {
     object.scalar("user", &*info.user);
     object.scalar("client", &*info.client);
-    if let Some(connection) = &info.connection {
-        json(connection, object.member("conn_info"))?;
-    }
-    if let Some(channel) = &info.channel {
-        json(channel, object.member("chan_info"))?;
+    let claims = [
+        ("conn_info", &info.connection),
+        ("chan_info", &info.channel),
+    ];
+    for (name, claim) in claims {
+        if let Some(claim) = claim {
+            json(&Bytes::copy_from_slice(claim), object.member(name))?;
+        }
     }
     object.close();
     Ok(())
@@ -295,7 +299,7 @@ fn expiry_members(ttl: Option<Duration>, object: &mut Object<'_>) {
 }
 
 /// Appends a value that is already JSON, on one line.
-fn json(value: &bytes::Bytes, out: &mut Vec<u8>) -> Result {
+fn json(value: &Bytes, out: &mut Vec<u8>) -> Result {
     let value = Publication::new(value.clone());
     out.extend_from_slice(value.line().ok_or(Unencodable)?);
     Ok(())

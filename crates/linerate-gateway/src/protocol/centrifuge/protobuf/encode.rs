@@ -1,7 +1,8 @@
 //! Encodes replies and pushes as Protobuf.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use linerate_hub::{ClientInfo, Publication};
 use prost::Message;
 
@@ -216,11 +217,15 @@ impl From<&Publication> for schema::Publication {
 
 impl From<&ClientInfo> for schema::ClientInfo {
     fn from(info: &ClientInfo) -> Self {
+        let bytes = |json: &Option<Arc<[u8]>>| {
+            let json = json.as_deref().map(Bytes::copy_from_slice);
+            json.unwrap_or_default()
+        };
         Self {
             user: info.user.to_string(),
             client: info.client.to_string(),
-            conn_info: info.connection.clone().unwrap_or_default(),
-            chan_info: info.channel.clone().unwrap_or_default(),
+            conn_info: bytes(&info.connection),
+            chan_info: bytes(&info.channel),
         }
     }
 }
