@@ -4,7 +4,7 @@
 //! subscription fail: a publication that is not JSON, or lacks a field that the expression uses,
 //! does not match.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use hashbrown::HashMap;
 use linerate_filter::{Limits, ParseError};
@@ -19,19 +19,31 @@ use crate::config::FilterOptions;
 #[error("invalid filter, {0}")]
 pub(crate) struct FilterError(ParseError);
 
-/// Compiles filters and caches them by their text.
+/// The smallest number of entries at which those of unused filters are removed.
+const SWEPT_MIN: usize = 64;
+
+/// Compiles filters. Subscribers with the same expression share one, which the hub then evaluates
+/// once for all of them.
 #[derive(Debug)]
 pub(crate) struct Filters {
     options: FilterOptions,
-    compiled: Mutex<HashMap<String, Arc<dyn Filter>, foldhash::fast::RandomState>>,
+    shared: Mutex<Shared>,
+}
+
+/// Compiled filters by their text, as long as they are in use.
+#[derive(Debug, Default)]
+struct Shared {
+    filters: HashMap<String, Weak<dyn Filter>, foldhash::fast::RandomState>,
+    /// The number of filters that were in use when the entries of others were last removed.
+    used: usize,
 }
 
 impl Filters {
-    /// Creates an empty cache that compiles within these limits.
+    /// Compiles filters within these limits.
     pub(crate) fn new(options: FilterOptions) -> Self {
         Self {
             options,
-            compiled: Mutex::default(),
+            shared: Mutex::default(),
         }
     }
 
@@ -42,20 +54,30 @@ impl Filters {
     pub(crate) fn compile(&self, text: &str) -> Result<Arc<dyn Filter>, FilterError> {
         let text = text.trim();
         let limits = Limits::new(self.options.expression_bytes_max, self.options.nodes_max);
-        let mut all = self.compiled.lock();
-        if let Some(known) = all.get(text) {
-            return Ok(known.clone());
+        let mut shared = self.shared.lock();
+        if let Some(known) = shared.filters.get(text).and_then(Weak::upgrade) {
+            return Ok(known);
         }
         // Compiling takes microseconds, so that other workers can wait for the lock.
         let compiled = linerate_filter::Filter::new(text, &limits).map_err(FilterError)?;
         let compiled: Arc<dyn Filter> = Arc::new(Arc::new(compiled));
-        if all.len() >= self.options.cache_max {
-            all.retain(|_, filter| Arc::strong_count(filter) > 1);
-        }
-        if all.len() < self.options.cache_max {
-            all.insert(text.to_owned(), compiled.clone());
+        shared.tidy(self.options.cache_max);
+        if shared.filters.len() < self.options.cache_max {
+            let weak = Arc::downgrade(&compiled);
+            shared.filters.insert(text.to_owned(), weak);
         }
         Ok(compiled)
+    }
+}
+
+impl Shared {
+    /// Removes the entries of unused filters, if they may be most of them.
+    fn tidy(&mut self, filters_max: usize) {
+        if self.filters.len() < SWEPT_MIN.max(2 * self.used).min(filters_max) {
+            return;
+        }
+        self.filters.retain(|_, filter| filter.strong_count() > 0);
+        self.used = self.filters.len();
     }
 }
 
@@ -65,7 +87,20 @@ mod tests {
     use crate::config::Config;
 
     #[test]
-    fn the_same_text_is_the_same_filter_and_the_cache_is_bounded() {
+    fn unused_filters_are_not_kept() {
+        let filters = Filters::new(Config::default().filter);
+        let compile = |number| filters.compile(&format!("a == {number}")).unwrap();
+        let used: Vec<_> = (0..100).map(compile).collect();
+        for number in 100..10_000 {
+            drop(compile(number));
+            assert!(filters.shared.lock().filters.len() <= 2 * used.len());
+        }
+        let is_same = |(number, filter)| Arc::ptr_eq(&compile(number), filter);
+        assert!((0..).zip(&used).all(is_same));
+    }
+
+    #[test]
+    fn the_same_text_is_the_same_filter_and_their_number_is_bounded() {
         let filters = Filters::new(FilterOptions {
             cache_max: 2,
             ..Config::default().filter
@@ -75,7 +110,7 @@ mod tests {
         for number in 0..10 {
             drop(filters.compile(&format!("b == {number}")).unwrap());
         }
-        assert!(filters.compiled.lock().len() <= 2);
+        assert!(filters.shared.lock().filters.len() <= 2);
         let again = filters.compile("a == 1").unwrap();
         assert!(Arc::ptr_eq(&first, &again), "one that is in use stays");
     }

@@ -34,6 +34,15 @@ pub fn free_buffers() {
     pool::free();
 }
 
+/// Frees the buffers that this thread keeps for reuse and has not needed since the last call.
+///
+/// Call this regularly, such as every few seconds, on threads that live long. After a burst of
+/// large messages, a few unused buffers can keep an allocator from returning much larger areas to
+/// the system.
+pub fn free_unused_buffers() {
+    pool::free_unused();
+}
+
 /// The memory of a connection that has been counted so far, in steps.
 #[derive(Debug, Default, Eq, PartialEq)]
 pub(crate) struct Counted {

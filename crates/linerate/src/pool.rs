@@ -7,8 +7,10 @@ use std::cell::RefCell;
 
 mod large;
 mod recycled;
+mod shelf;
 
 pub(crate) use recycled::{Recycle, Recycled, Spare};
+use shelf::Shelf;
 
 /// The size of a read in bytes: large enough for many small messages, small enough to stay in the
 /// cache.
@@ -80,16 +82,16 @@ impl ReadSize {
 
 thread_local! {
     /// Unused read buffers of each size.
-    static READ: RefCell<[Vec<Vec<u8>>; 2]> = const { RefCell::new([const { Vec::new() }; 2]) };
-    static FREE: RefCell<[Vec<Vec<u8>>; CLASSES]> =
-        const { RefCell::new([const { Vec::new() }; CLASSES]) };
+    static READ: RefCell<[Shelf; 2]> = const { RefCell::new([const { Shelf::new() }; 2]) };
+    static FREE: RefCell<[Shelf; CLASSES]> =
+        const { RefCell::new([const { Shelf::new() }; CLASSES]) };
 }
 
 /// Calls `f` with the thread's read buffer of this size, which has arbitrary content.
 ///
 /// `f` may keep the buffer by taking it out; the thread then gets another one.
 pub(crate) fn with_read_buffer<T>(size: ReadSize, f: impl FnOnce(&mut Vec<u8>) -> T) -> T {
-    let recycled = READ.try_with(|read| read.borrow_mut()[size as usize].pop());
+    let recycled = READ.try_with(|read| read.borrow_mut()[size as usize].take());
     let mut buffer = recycled
         .ok()
         .flatten()
@@ -105,10 +107,7 @@ pub(crate) fn give_input(buffer: Vec<u8>) {
         return give(buffer);
     };
     _ = READ.try_with(|read| {
-        let read = &mut read.borrow_mut()[size as usize];
-        if read.len() < size.buffers_max() {
-            read.push(buffer);
-        }
+        read.borrow_mut()[size as usize].give(buffer, size.buffers_max());
     });
 }
 
@@ -128,7 +127,7 @@ pub(crate) fn take_recycled(bytes: usize) -> Option<Vec<u8>> {
         Some(capacity) if capacity < BYTES_MAX => class_of(capacity),
         _ => return large::take(bytes),
     };
-    let recycled = FREE.try_with(|free| free.borrow_mut()[class].pop());
+    let recycled = FREE.try_with(|free| free.borrow_mut()[class].take());
     recycled.ok().flatten()
 }
 
@@ -141,10 +140,7 @@ pub(crate) fn give(mut buffer: Vec<u8>) {
         BYTES_MAX.. => return large::give(buffer),
     };
     _ = FREE.try_with(|free| {
-        let kept = &mut free.borrow_mut()[class];
-        if kept.len() < CLASS_BYTES_MAX / (BYTES_MIN << class) {
-            kept.push(buffer);
-        }
+        free.borrow_mut()[class].give(buffer, CLASS_BYTES_MAX / (BYTES_MIN << class));
     });
 }
 
@@ -153,6 +149,12 @@ pub(crate) fn free() {
     _ = READ.try_with(|read| read.take());
     _ = FREE.try_with(|free| free.take());
     large::free();
+}
+
+/// Frees the buffers in this thread's pools that were not needed since the last call.
+pub(crate) fn free_unused() {
+    _ = READ.try_with(|read| read.borrow_mut().iter_mut().for_each(Shelf::free_unused));
+    _ = FREE.try_with(|free| free.borrow_mut().iter_mut().for_each(Shelf::free_unused));
 }
 
 /// Makes room for `additional` more bytes. A buffer that has to grow is replaced by a larger one
@@ -210,7 +212,7 @@ mod tests {
             give(Vec::with_capacity(256));
             give(Vec::with_capacity(4_096));
         }
-        let kept: usize = FREE.with_borrow(|free| free.iter().flatten().map(Vec::capacity).sum());
+        let kept: usize = FREE.with_borrow(|free| free.iter().map(Shelf::bytes).sum());
         assert!(kept <= 2 * CLASS_BYTES_MAX, "{kept} bytes");
     }
 
@@ -220,7 +222,7 @@ mod tests {
         give_input(vec![0; READ_BYTES]);
         free();
         assert!(take_recycled(4_096).is_none());
-        assert!(READ.with_borrow(|read| read.iter().all(Vec::is_empty)));
+        assert!(READ.with_borrow(|read| read.iter().all(|shelf| shelf.bytes() == 0)));
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub struct FilterOptions {
     /// Maximum number of operators, functions, constants and fields in an expression; a list of
     /// constants counts as one.
     pub nodes_max: usize,
-    /// Maximum number of compiled expressions kept for later subscribers with the same expression.
+    /// Maximum number of compiled expressions that subscribers with the same expression share.
     pub cache_max: usize,
     /// Maximum number of distinct filters of a channel, on each worker.
     pub channel_filters_max: usize,

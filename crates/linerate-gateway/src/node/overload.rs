@@ -80,6 +80,9 @@ enum Key {
     Waiting(u64),
 }
 
+/// How often workers free the buffers that they have not needed in the meantime.
+const TIDIED_EVERY: Duration = Duration::from_secs(2);
+
 /// Keeps a node within its memory budget.
 #[derive(Debug)]
 pub(super) struct Overload {
@@ -94,6 +97,7 @@ impl Overload {
         let mut watch = self.budget.watch();
         let mut report = Report::default();
         let mut short_since = None;
+        let mut tidied = now();
         loop {
             let pause = match short_since {
                 None => IDLE_LOOK,
@@ -104,6 +108,11 @@ impl Overload {
             let (state, now) = (self.budget.state(), now());
             if let Some(changes) = report.due(state, now) {
                 self.tell_state(state, changes);
+            }
+            if now - tidied >= TIDIED_EVERY {
+                tidied = now;
+                let free = linerate::memory::free_unused_buffers;
+                self.inboxes.run(move |_| free()).await;
             }
             if state == State::Normal {
                 short_since = None;

@@ -17,9 +17,9 @@ use crate::{
 /// The memory that all uploads together may use in bytes, the default of `logs.memory_bytes_max`.
 const BUDGET: u64 = 1 << 30;
 
-/// Memory that is used in addition, in bytes: threads, stacks, and what the allocator has not
-/// released yet.
-const CONSTANT: u64 = 64 << 20;
+/// Memory that is used in addition, in bytes: large buffers that wait to be used again (64 MiB),
+/// threads, stacks, and what the allocator has not released yet.
+const CONSTANT: u64 = 128 << 20;
 
 /// The maximum memory of one upload, in bytes: its lines, columns and names.
 const ONE_UPLOAD: u64 = (256 + 40 + 80) << 20;

@@ -23,7 +23,7 @@ use super::BYTES_MAX;
 const KEPT_BYTES_MAX: usize = 64 << 20;
 
 /// How long an unused buffer is kept, at least; it is freed after at most twice that time.
-const KEPT_FOR: Duration = Duration::from_secs(5);
+const KEPT_FOR: Duration = Duration::from_secs(3);
 
 static POOL: Mutex<LargePool> = Mutex::new(LargePool {
     buffers: VecDeque::new(),
