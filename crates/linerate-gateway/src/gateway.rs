@@ -203,7 +203,8 @@ impl Gateway {
     /// Prepares everything for a takeover, and receives the listeners.
     async fn join(config: Config, joining: &mut Joining) -> Result<Self, BindError> {
         let workers = Workers::new(config.server.workers).map_err(BindError::Workers)?;
-        let elsewhere = |kind, address| joining.endpoint(kind, address);
+        let timeout = config.server.dead_peer_timeout;
+        let elsewhere = |kind, address| joining.endpoint(kind, address, timeout);
         let endpoints = Endpoints::bind(&config.server, workers.count(), elsewhere)?;
         let mut gateway = Self::assemble_with_broker(config, workers, endpoints, Phase::Paused)?;
         gateway.wait_for_broker().await?;

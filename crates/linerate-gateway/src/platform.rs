@@ -14,6 +14,9 @@ use tokio::io::{Interest, unix::AsyncFd};
 /// workers accept from the same listener.
 pub(crate) const HAS_SHARED_PORTS: bool = cfg!(target_os = "linux");
 
+/// True if connections have the options of the listener that accepted them.
+pub(crate) const HAS_INHERITED_OPTIONS: bool = cfg!(target_os = "linux");
+
 /// Waits until a [`LocalReactor`] has something to handle.
 #[cfg(unix)]
 #[derive(Debug)]

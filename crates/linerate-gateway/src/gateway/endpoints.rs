@@ -1,6 +1,9 @@
 //! The addresses of a gateway.
 
-use std::net::{SocketAddr, TcpListener};
+use std::{
+    net::{SocketAddr, TcpListener},
+    time::Duration,
+};
 
 use super::BindError;
 use crate::{
@@ -30,7 +33,7 @@ impl Endpoints {
         let endpoints = [clients].into_iter().chain(operations);
         let endpoints = endpoints.map(|(kind, address)| match elsewhere(kind, address) {
             Some(endpoint) => Ok(endpoint),
-            None => bind(kind, address, workers),
+            None => bind(kind, address, workers, options.dead_peer_timeout),
         });
         endpoints.collect::<Result<_, _>>().map(Self)
     }
@@ -42,7 +45,8 @@ impl Endpoints {
     pub(super) fn bind_missing(&mut self, workers: u16) -> Result<(), BindError> {
         for endpoint in &mut self.0 {
             if endpoint.sockets.is_empty() {
-                *endpoint = bind(endpoint.kind, endpoint.configured, workers)?;
+                let timeout = endpoint.dead_peer_timeout;
+                *endpoint = bind(endpoint.kind, endpoint.configured, workers, timeout)?;
             }
         }
         Ok(())
@@ -76,10 +80,16 @@ impl Endpoints {
     }
 }
 
-fn bind(kind: EndpointKind, address: SocketAddr, workers: u16) -> Result<Endpoint, BindError> {
+fn bind(
+    kind: EndpointKind,
+    address: SocketAddr,
+    workers: u16,
+    dead_peer_timeout: Duration,
+) -> Result<Endpoint, BindError> {
     let count = match kind {
         EndpointKind::Clients => usize::from(workers),
         EndpointKind::Operations => 1,
     };
-    Endpoint::bind(kind, address, count).map_err(|source| BindError::listen(address, source))
+    Endpoint::bind(kind, address, count, dead_peer_timeout)
+        .map_err(|source| BindError::listen(address, source))
 }

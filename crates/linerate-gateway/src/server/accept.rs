@@ -3,6 +3,7 @@
 use std::{
     convert::Infallible,
     io,
+    net::SocketAddr,
     pin::pin,
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
@@ -45,9 +46,9 @@ pub(super) async fn serve(
                 accepted = listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, _)) => {
-                    if let Some(stream) = frontend.spares.spare(stream) {
-                        welcome(&frontend, stream, &app, open.clone());
+                Ok(accepted) => {
+                    if let Some(accepted) = frontend.spares.spare(accepted) {
+                        welcome(&frontend, accepted, &app, open.clone());
                     }
                 }
                 Err(error) => wait_out(error, &listener, &frontend.spares).await?,
@@ -73,7 +74,7 @@ pub(super) async fn serve(
 
 fn welcome(
     frontend: &Arc<Frontend>,
-    stream: TcpStream,
+    (stream, peer): (TcpStream, SocketAddr),
     app: &Router,
     open: mpsc::Sender<Infallible>,
 ) {
@@ -81,7 +82,7 @@ fn welcome(
         Ok(guard) => {
             tokio::spawn(connection::attend(
                 frontend.clone(),
-                stream,
+                (stream, peer),
                 app.clone(),
                 guard,
             ));

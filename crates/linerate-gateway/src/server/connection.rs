@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    net::IpAddr,
+    net::{IpAddr, SocketAddr},
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
@@ -11,7 +11,7 @@ use axum::Router;
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use linerate::axum::{Detachable, speaks_http2};
-use socket2::{SockRef, TcpKeepalive};
+use socket2::SockRef;
 use tokio::{
     net::TcpStream,
     time::{Instant, sleep, sleep_until, timeout},
@@ -20,7 +20,7 @@ use tokio::{
 use super::{
     Certificate, ConnectionGuard, Frontend, HEAD_BYTES_MAX, REQUESTS_TIMEOUT,
     detach::{Detacher, OfSocket},
-    http2,
+    http2, listener,
     pending_connection::PendingConnection,
     proxy,
     refusal::refuse,
@@ -43,25 +43,25 @@ const FIRST_REQUEST_TIME: Duration = Duration::from_secs(1);
 /// first request.
 pub(super) async fn attend(
     frontend: Arc<Frontend>,
-    stream: TcpStream,
+    (stream, peer): (TcpStream, SocketAddr),
     app: Router,
     guard: ConnectionGuard,
 ) {
     let pending = PendingConnection::register(frontend.admission.budget());
     tokio::select! {
-        () = attend_fully(frontend, stream, app, guard, pending.clone()) => {}
+        () = attend_fully(frontend, (stream, peer), app, guard, pending.clone()) => {}
         () = pending.ended() => tracing::debug!("connection closed: memory is short"),
     }
 }
 
 async fn attend_fully(
     frontend: Arc<Frontend>,
-    mut stream: TcpStream,
+    (mut stream, peer): (TcpStream, SocketAddr),
     app: Router,
     guard: ConnectionGuard,
     pending: Arc<PendingConnection>,
 ) {
-    let prepared = timeout(HANDSHAKE_TIMEOUT, prepare(&frontend, &mut stream)).await;
+    let prepared = timeout(HANDSHAKE_TIMEOUT, prepare(&frontend, &mut stream, peer)).await;
     let (socket, address) = match prepared {
         Ok(Ok(addresses)) => addresses,
         Ok(Err(error)) => return tracing::debug!(%error, "connection failed"),
@@ -103,16 +103,16 @@ async fn serve_tls(origin: Origin, stream: TcpStream, app: Router, certificate: 
     }
 }
 
-/// Configures the socket and returns its peer's address and the client's address.
-async fn prepare(frontend: &Frontend, stream: &mut TcpStream) -> io::Result<(IpAddr, IpAddr)> {
-    stream.set_nodelay(true)?;
-    let socket = SockRef::from(&*stream);
-    let timeout = frontend.dead_peer_timeout;
-    let (time, interval) = probes(timeout);
-    let keepalive = TcpKeepalive::new().with_time(time).with_interval(interval);
-    socket.set_tcp_keepalive(&keepalive)?;
-    platform::set_unacknowledged_timeout(&socket, timeout)?;
-    let address = stream.peer_addr()?.ip().to_canonical();
+/// Prepares the socket of `peer`, and returns its address and that of the client.
+async fn prepare(
+    frontend: &Frontend,
+    stream: &mut TcpStream,
+    peer: SocketAddr,
+) -> io::Result<(IpAddr, IpAddr)> {
+    if !platform::HAS_INHERITED_OPTIONS {
+        listener::set_options(&SockRef::from(&*stream), frontend.dead_peer_timeout)?;
+    }
+    let address = peer.ip().to_canonical();
     if !frontend.has_proxy_header || !frontend.admission.trusts(address) {
         return Ok((address, address));
     }
@@ -121,14 +121,6 @@ async fn prepare(frontend: &Frontend, stream: &mut TcpStream) -> io::Result<(IpA
         address,
         told.map_or(address, |told| told.ip().to_canonical()),
     ))
-}
-
-/// Returns after which silence an idle peer is probed, and how often: three times before it has
-/// been silent for `timeout`. At that time, the kernel closes the connection if the last probe is
-/// unanswered, however many it has sent.
-const fn probes(timeout: Duration) -> (Duration, Duration) {
-    let interval = Duration::from_secs(timeout.as_secs() / 9);
-    (timeout.saturating_sub(interval.saturating_mul(3)), interval)
 }
 
 /// Detects the HTTP version of a connection without ALPN.
@@ -200,21 +192,5 @@ async fn serve(origin: Origin, stream: impl OfSocket, app: Router) {
 fn note(result: Result<(), hyper::Error>) {
     if let Err(error) = result {
         tracing::debug!(%error, "connection failed");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::probes;
-
-    #[test]
-    fn a_single_lost_probe_does_not_end_an_idle_connection() {
-        for timeout in [9, 45, 36_000].map(Duration::from_secs) {
-            let (time, interval) = probes(timeout);
-            assert_eq!(time + 3 * interval, timeout);
-            assert!(interval >= Duration::from_secs(1) && time >= timeout / 2);
-        }
     }
 }

@@ -3,11 +3,10 @@
 use std::{
     fmt, io,
     net::{SocketAddr, TcpListener},
+    time::Duration,
 };
 
-#[cfg(target_os = "linux")]
-use socket2::SockRef;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
 use crate::platform;
 
@@ -23,6 +22,8 @@ pub(crate) struct Endpoint {
     pub configured: SocketAddr,
     /// The address, with the actual port.
     pub address: SocketAddr,
+    /// How long a peer may be silent, for the options of the sockets.
+    pub dead_peer_timeout: Duration,
     /// The sockets. The kernel distributes connections over them.
     pub sockets: Vec<TcpListener>,
 }
@@ -50,8 +51,10 @@ impl Endpoint {
         kind: EndpointKind,
         configured: SocketAddr,
         count: usize,
+        dead_peer_timeout: Duration,
     ) -> io::Result<Self> {
         probe(configured)?;
+        let bind = |address| bind(address, dead_peer_timeout);
         let first = bind(configured)?;
         let address = first.local_addr()?;
         let mut sockets = vec![first];
@@ -66,6 +69,7 @@ impl Endpoint {
             kind,
             configured,
             address,
+            dead_peer_timeout,
             sockets,
         })
     }
@@ -104,6 +108,7 @@ impl Endpoint {
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
         socket.set_nonblocking(true)?;
+        set_options(&options, self.dead_peer_timeout)?;
         self.sockets.push(socket);
         Ok(())
     }
@@ -118,9 +123,31 @@ impl fmt::Display for EndpointKind {
     }
 }
 
-fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+/// Sets the options of a connection, or of a listener whose connections
+/// [inherit](platform::HAS_INHERITED_OPTIONS) them: they are closed when the peer has been silent,
+/// or has not acknowledged anything, for `dead_peer_timeout`.
+pub(super) fn set_options(socket: &SockRef<'_>, dead_peer_timeout: Duration) -> io::Result<()> {
+    socket.set_tcp_nodelay(true)?;
+    let (time, interval) = probes(dead_peer_timeout);
+    let keepalive = TcpKeepalive::new().with_time(time).with_interval(interval);
+    socket.set_tcp_keepalive(&keepalive)?;
+    platform::set_unacknowledged_timeout(socket, dead_peer_timeout)
+}
+
+/// Returns after which silence an idle peer is probed, and how often: three times before it has
+/// been silent for `timeout`. At that time, the kernel closes the connection if the last probe is
+/// unanswered, however many it has sent.
+const fn probes(timeout: Duration) -> (Duration, Duration) {
+    let interval = Duration::from_secs(timeout.as_secs() / 9);
+    (timeout.saturating_sub(interval.saturating_mul(3)), interval)
+}
+
+fn bind(address: SocketAddr, dead_peer_timeout: Duration) -> io::Result<TcpListener> {
     let socket = socket(address)?;
     platform::share_port(&socket)?;
+    if platform::HAS_INHERITED_OPTIONS {
+        set_options(&SockRef::from(&socket), dead_peer_timeout)?;
+    }
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     socket.set_nonblocking(true)?;
@@ -141,14 +168,58 @@ fn socket(address: SocketAddr) -> io::Result<Socket> {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use std::net::{TcpListener, TcpStream};
+    use std::{
+        net::{TcpListener, TcpStream},
+        time::Duration,
+    };
 
-    use super::{Endpoint, EndpointKind};
+    use socket2::SockRef;
+
+    use super::{Endpoint, EndpointKind, probes};
+
+    const TIMEOUT: Duration = Duration::from_secs(45);
+
+    #[test]
+    fn a_single_lost_probe_does_not_end_an_idle_connection() {
+        for timeout in [9, 45, 36_000].map(Duration::from_secs) {
+            let (time, interval) = probes(timeout);
+            assert_eq!(time + 3 * interval, timeout);
+            assert!(interval >= Duration::from_secs(1) && time >= timeout / 2);
+        }
+    }
+
+    #[test]
+    fn connections_have_the_options_of_their_listener() {
+        let any = "127.0.0.1:0".parse().unwrap();
+        let bound = Endpoint::bind(EndpointKind::Clients, any, 1, TIMEOUT).unwrap();
+        let of_another_process = TcpListener::bind(any).unwrap();
+        let mut adopted = Endpoint {
+            address: of_another_process.local_addr().unwrap(),
+            sockets: Vec::new(),
+            kind: bound.kind,
+            configured: bound.configured,
+            dead_peer_timeout: TIMEOUT,
+        };
+        adopted.adopt(of_another_process).unwrap();
+        for (address, listener) in [
+            (bound.address, &bound.sockets[0]),
+            (adopted.address, &adopted.sockets[0]),
+        ] {
+            listener.set_nonblocking(false).unwrap();
+            let _client = TcpStream::connect(address).unwrap();
+            let (accepted, _) = listener.accept().unwrap();
+            let options = SockRef::from(&accepted);
+            assert!(options.tcp_nodelay().unwrap() && options.keepalive().unwrap());
+            assert_eq!(options.tcp_user_timeout().unwrap(), Some(TIMEOUT));
+            assert_eq!(options.tcp_keepalive_time().unwrap(), TIMEOUT * 2 / 3);
+            assert_eq!(options.tcp_keepalive_interval().unwrap(), TIMEOUT / 9);
+        }
+    }
 
     #[test]
     fn only_sockets_that_listen_on_the_address_are_adopted() {
         let any = "127.0.0.1:0".parse().unwrap();
-        let mut endpoint = Endpoint::bind(EndpointKind::Clients, any, 2).unwrap();
+        let mut endpoint = Endpoint::bind(EndpointKind::Clients, any, 2, TIMEOUT).unwrap();
         let same = endpoint.sockets[0].try_clone().unwrap();
         endpoint.adopt(same).unwrap();
         assert_eq!(endpoint.sockets.len(), 3);

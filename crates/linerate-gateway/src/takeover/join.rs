@@ -112,6 +112,7 @@ impl Joining {
         &mut self,
         kind: EndpointKind,
         configured: SocketAddr,
+        dead_peer_timeout: Duration,
     ) -> Option<Endpoint> {
         let offers = (0..).zip(self.machine.offers());
         let mut fitting = offers.filter(|(index, offer)| {
@@ -126,6 +127,7 @@ impl Joining {
             kind,
             configured,
             address,
+            dead_peer_timeout,
             sockets: Vec::new(),
         })
     }

@@ -45,10 +45,15 @@ impl TlsStream {
         let mut stream = Self { socket, tls };
         loop {
             let opened = stream.tls.is_open();
+            if let Ok(true) = opened {
+                // Session tickets wait for the first answer. The HTTP server flushes before it
+                // waits for a request, so that a client which waits for the end of the handshake
+                // gets it.
+                return Ok(stream);
+            }
             stream.flush().await?;
             match opened {
-                Ok(true) => return Ok(stream),
-                Ok(false) => poll_fn(|cx| stream.poll_receive(cx)).await?,
+                Ok(_) => poll_fn(|cx| stream.poll_receive(cx)).await?,
                 Err(error) => {
                     // If the client is gone, there is nothing more to do.
                     _ = stream.socket.shutdown().await;
