@@ -103,18 +103,22 @@ fn import_session(
     let (receiving, sending) = secrets.split_at(secrets.len() / 2);
     let schedule = Schedule::from_secrets(suite, receiving, sending);
     let schedule = schedule.ok_or(invalid("secrets", secrets.len() as u64))?;
-    let any = suites().find_map(|suite| match suite {
-        SupportedCipherSuite::Tls12(_) => None,
-        SupportedCipherSuite::Tls13(suite) => Some(suite),
-    });
-    let keys = schedule.receiving_keys(any).and_then(|receiving| {
-        let sending = schedule.sending_keys(any)?;
-        Ok((receiving, sending))
-    });
-    let (receiving, sending) = keys.map_err(|_| invalid("cipher suite", number.into()))?;
+    // The keys of TLS 1.3 are derived when the first record needs them: when many clients move at
+    // once, the others do not wait for that.
+    let mut sealer = Sealer::without_keys(sent);
+    let mut opener = Opener::without_keys(received);
+    if let SupportedCipherSuite::Tls12(_) = suite {
+        let any = suites().find_map(|suite| match suite {
+            SupportedCipherSuite::Tls12(_) => None,
+            SupportedCipherSuite::Tls13(suite) => Some(suite),
+        });
+        let unsupported = |_| invalid("cipher suite", number.into());
+        opener.set_keys(suite, schedule.receiving_keys(any).map_err(unsupported)?);
+        sealer.set_keys(suite, schedule.sending_keys(any).map_err(unsupported)?);
+    }
     Ok(Session {
-        sealer: Sealer::new(suite, sent, sending),
-        opener: Opener::new(suite, received, receiving),
+        sealer,
+        opener,
         secrets: Secrets::Server(schedule),
         details: None,
         idle_records,

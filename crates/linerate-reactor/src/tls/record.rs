@@ -8,7 +8,7 @@ use rustls::{
     },
 };
 
-use super::outcome::Failed;
+use super::{outcome::Failed, schedule::KeyAndIv};
 use crate::memory::pool::Pool;
 
 /// The length of a record's header: its type, a version, its length.
@@ -74,26 +74,41 @@ pub(super) fn join(
 
 /// Encrypts the records that we send.
 pub(super) struct Sealer {
-    cipher: Box<dyn MessageEncrypter>,
+    /// `None` until the first record of an imported session.
+    cipher: Option<Box<dyn MessageEncrypter>>,
     sequence: u64,
 }
 
 impl Sealer {
     /// Starts with the record of the given sequence number.
-    pub(super) fn new(
-        suite: SupportedCipherSuite,
-        sequence: u64,
-        (key, iv): (AeadKey, Iv),
-    ) -> Self {
-        let cipher = match suite {
+    pub(super) fn new(suite: SupportedCipherSuite, sequence: u64, keys: KeyAndIv) -> Self {
+        let mut sealer = Self::without_keys(sequence);
+        sealer.set_keys(suite, keys);
+        sealer
+    }
+
+    /// Starts with the record of the given sequence number, for which [keys](Self::set_keys) are
+    /// needed first.
+    pub(super) const fn without_keys(sequence: u64) -> Self {
+        Self {
+            cipher: None,
+            sequence,
+        }
+    }
+
+    pub(super) fn set_keys(&mut self, suite: SupportedCipherSuite, (key, iv): KeyAndIv) {
+        self.cipher = Some(match suite {
             SupportedCipherSuite::Tls12(suite) => {
                 let fixed = suite.aead_alg.key_block_shape().fixed_iv_len;
                 let (fixed, explicit) = iv.as_ref().split_at(fixed);
                 suite.aead_alg.encrypter(key, fixed, explicit)
             }
             SupportedCipherSuite::Tls13(suite) => suite.aead_alg.encrypter(key, iv),
-        };
-        Self { cipher, sequence }
+        });
+    }
+
+    pub(super) const fn has_keys(&self) -> bool {
+        self.cipher.is_some()
     }
 
     /// Returns how many records have been encrypted.
@@ -112,7 +127,8 @@ impl Sealer {
             version: ProtocolVersion::TLSv1_2,
             payload,
         };
-        let record = self.cipher.encrypt(plain, self.sequence);
+        let cipher = self.cipher.as_mut().ok_or_else(Failed::default)?;
+        let record = cipher.encrypt(plain, self.sequence);
         self.sequence += 1;
         record.map_or(Err(Failed::default()), |record| Ok(record.encode()))
     }
@@ -120,25 +136,40 @@ impl Sealer {
 
 /// Decrypts the records that the peer sends.
 pub(super) struct Opener {
-    cipher: Box<dyn MessageDecrypter>,
+    /// `None` until the first record of an imported session.
+    cipher: Option<Box<dyn MessageDecrypter>>,
     sequence: u64,
 }
 
 impl Opener {
     /// Starts with the record of the given sequence number.
-    pub(super) fn new(
-        suite: SupportedCipherSuite,
-        sequence: u64,
-        (key, iv): (AeadKey, Iv),
-    ) -> Self {
-        let cipher = match suite {
+    pub(super) fn new(suite: SupportedCipherSuite, sequence: u64, keys: KeyAndIv) -> Self {
+        let mut opener = Self::without_keys(sequence);
+        opener.set_keys(suite, keys);
+        opener
+    }
+
+    /// Starts with the record of the given sequence number, for which [keys](Self::set_keys) are
+    /// needed first.
+    pub(super) const fn without_keys(sequence: u64) -> Self {
+        Self {
+            cipher: None,
+            sequence,
+        }
+    }
+
+    pub(super) fn set_keys(&mut self, suite: SupportedCipherSuite, (key, iv): KeyAndIv) {
+        self.cipher = Some(match suite {
             SupportedCipherSuite::Tls12(suite) => {
                 let fixed = suite.aead_alg.key_block_shape().fixed_iv_len;
                 suite.aead_alg.decrypter(key, &iv.as_ref()[..fixed])
             }
             SupportedCipherSuite::Tls13(suite) => suite.aead_alg.decrypter(key, iv),
-        };
-        Self { cipher, sequence }
+        });
+    }
+
+    pub(super) const fn has_keys(&self) -> bool {
+        self.cipher.is_some()
     }
 
     /// Returns how many records have been decrypted.
@@ -155,7 +186,8 @@ impl Opener {
         let (header, payload) = record.split_at_mut(HEADER_BYTES);
         let version = ProtocolVersion::from(u16::from_be_bytes([header[1], header[2]]));
         let message = InboundOpaqueMessage::new(header[0].into(), version, payload);
-        let plain = self.cipher.decrypt(message, self.sequence)?;
+        let cipher = self.cipher.as_mut().ok_or(rustls::Error::DecryptError)?;
+        let plain = cipher.decrypt(message, self.sequence)?;
         self.sequence += 1;
         Ok((plain.typ, plain.payload))
     }

@@ -134,7 +134,7 @@ impl Session {
             while !rest.is_empty() {
                 self.spare_keys(sealed)?;
                 let (filled, behind) = rest.split_at(FILLED_BYTES_MAX);
-                sealed.push(self.sealer.seal(ContentType::ApplicationData, filled)?);
+                sealed.push(self.sealer()?.seal(ContentType::ApplicationData, filled)?);
                 rest = behind;
             }
         }
@@ -150,7 +150,9 @@ impl Session {
         let message = [level, alert.0];
         let payload = OutboundChunks::Single(&message);
         // If the alert cannot be encrypted, the end of the stream must suffice.
-        sealed.extend(self.sealer.seal(ContentType::Alert, payload));
+        if let Ok(sealer) = self.sealer() {
+            sealed.extend(sealer.seal(ContentType::Alert, payload));
+        }
     }
 
     /// Returns what the handshake has negotiated.
@@ -171,9 +173,8 @@ impl Session {
     #[cfg(test)]
     pub(super) fn seal_as(&mut self, kind: ContentType, content: &[u8]) -> Vec<u8> {
         let payload = OutboundChunks::Single(content);
-        self.sealer
-            .seal(kind, payload)
-            .expect("keys are not worn out")
+        let sealer = self.sealer().expect("keys can be derived");
+        sealer.seal(kind, payload).expect("keys are not worn out")
     }
 
     fn open_record(&mut self, record: &mut [u8], sealed: &mut Sealed) -> Result<Content, Failed> {
@@ -183,6 +184,10 @@ impl Session {
             return Err(Failed::telling(AlertDescription::UnexpectedMessage));
         }
         let address = record.as_ptr().addr();
+        if !self.opener.has_keys() {
+            let keys = self.secrets.receiving_keys()?;
+            self.opener.set_keys(self.secrets.suite(), keys);
+        }
         let (kind, content) = self.opener.open(record).map_err(alert_for)?;
         let start = content
             .as_ptr()
@@ -288,6 +293,15 @@ impl Session {
         Ok(())
     }
 
+    /// Returns what encrypts our records, with keys.
+    fn sealer(&mut self) -> Result<&mut Sealer, Failed> {
+        if !self.sealer.has_keys() {
+            let keys = self.secrets.sending_keys()?;
+            self.sealer.set_keys(self.secrets.suite(), keys);
+        }
+        Ok(&mut self.sealer)
+    }
+
     /// Replaces our keys before they have protected more records than is safe.
     fn spare_keys(&mut self, sealed: &mut Sealed) -> Result<(), Failed> {
         let suite = self.secrets.suite();
@@ -307,7 +321,7 @@ impl Session {
 
     pub(super) fn change_keys(&mut self, sealed: &mut Sealed) -> Result<(), Failed> {
         let message = OutboundChunks::Single(&KEY_UPDATE);
-        sealed.push(self.sealer.seal(ContentType::Handshake, message)?);
+        sealed.push(self.sealer()?.seal(ContentType::Handshake, message)?);
         let keys = self.secrets.next_sending()?;
         self.sealer = Sealer::new(self.secrets.suite(), 0, keys);
         Ok(())
@@ -326,6 +340,22 @@ impl Session {
 }
 
 impl Secrets {
+    /// Returns the keys of the peer's records.
+    fn receiving_keys(&self) -> Result<KeyAndIv, Failed> {
+        match self {
+            Self::Client(_) => Err(Failed::default()),
+            Self::Server(schedule) => schedule.receiving_keys(None),
+        }
+    }
+
+    /// Returns the keys of our records.
+    fn sending_keys(&self) -> Result<KeyAndIv, Failed> {
+        match self {
+            Self::Client(_) => Err(Failed::default()),
+            Self::Server(schedule) => schedule.sending_keys(None),
+        }
+    }
+
     /// Replaces the secret of the peer's records; returns the new keys.
     fn next_receiving(&mut self) -> Result<KeyAndIv, Failed> {
         match self {
