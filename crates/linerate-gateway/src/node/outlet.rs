@@ -106,8 +106,8 @@ pub(crate) struct Connection {
     pub since_ms: u64,
 }
 
-/// Returns a new client without a user. Its ID is short enough that texts with it need no memory of
-/// their own.
+/// Returns a new client without a user. Its ID is short enough to be stored in place, without an
+/// allocation.
 pub(crate) fn new_client() -> Arc<ClientInfo> {
     Arc::new(ClientInfo {
         client: BASE64_URL_SAFE_NO_PAD
