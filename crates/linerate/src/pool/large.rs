@@ -195,9 +195,9 @@ mod tests {
         let buffer = pool.take(1).unwrap();
         pool.give(buffer, begin + Duration::from_secs(8)).unwrap();
         let at = |seconds| begin + Duration::from_secs(seconds);
-        assert!(pool.take_old(at(5)).is_empty());
-        assert_eq!(capacities(&pool.take_old(at(6))), [2 * MIB]);
-        assert_eq!(capacities(&pool.take_old(at(13))), [8 * MIB, MIB]);
+        assert!(pool.take_old(at(3)).is_empty());
+        assert_eq!(capacities(&pool.take_old(at(4))), [2 * MIB]);
+        assert_eq!(capacities(&pool.take_old(at(11))), [8 * MIB, MIB]);
         assert_eq!(pool.bytes, 0);
     }
 }
