@@ -105,7 +105,7 @@ impl Default for LogsOptions {
             tail: Vec::new(),
             tails_bytes_max: 512 << 20,
             geoip: None,
-            resume: Duration::from_secs(8),
+            resume: Duration::from_secs(7),
         }
     }
 }
