@@ -51,6 +51,7 @@ impl Joining {
         &mut self,
         _: EndpointKind,
         _: std::net::SocketAddr,
+        _: std::time::Duration,
     ) -> Option<Endpoint> {
         match self.0 {}
     }
