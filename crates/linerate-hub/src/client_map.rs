@@ -57,7 +57,7 @@ impl<V> ClientMap<V> {
         self.len
     }
 
-    /// Returns whether there are no clients.
+    /// Returns whether the map is empty.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }

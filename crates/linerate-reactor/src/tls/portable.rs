@@ -113,8 +113,10 @@ fn import_session(
             SupportedCipherSuite::Tls13(suite) => Some(suite),
         });
         let unsupported = |_| invalid("cipher suite", number.into());
-        opener.set_keys(suite, schedule.receiving_keys(any).map_err(unsupported)?);
-        sealer.set_keys(suite, schedule.sending_keys(any).map_err(unsupported)?);
+        let keys = schedule.receiving_keys(any).map_err(unsupported)?;
+        opener = Opener::new(suite, received, keys);
+        let keys = schedule.sending_keys(any).map_err(unsupported)?;
+        sealer = Sealer::new(suite, sent, keys);
     }
     Ok(Session {
         sealer,

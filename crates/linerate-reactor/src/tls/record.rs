@@ -8,7 +8,7 @@ use rustls::{
     },
 };
 
-use super::{outcome::Failed, schedule::KeyAndIv};
+use super::outcome::Failed;
 use crate::memory::pool::Pool;
 
 /// The length of a record's header: its type, a version, its length.
@@ -72,23 +72,22 @@ pub(super) fn join(
     }
 }
 
-/// Encrypts the records that we send.
-pub(super) struct Sealer {
+/// Protects the records of one direction.
+pub(super) struct Records<C: ?Sized> {
     /// `None` until the first record of an imported session.
-    cipher: Option<Box<dyn MessageEncrypter>>,
+    cipher: Option<Box<C>>,
     sequence: u64,
 }
 
-impl Sealer {
-    /// Starts with the record of the given sequence number.
-    pub(super) fn new(suite: SupportedCipherSuite, sequence: u64, keys: KeyAndIv) -> Self {
-        let mut sealer = Self::without_keys(sequence);
-        sealer.set_keys(suite, keys);
-        sealer
-    }
+/// Encrypts the records that we send.
+pub(super) type Sealer = Records<dyn MessageEncrypter>;
 
-    /// Starts with the record of the given sequence number, for which [keys](Self::set_keys) are
-    /// needed first.
+/// Decrypts the records that the peer sends.
+pub(super) type Opener = Records<dyn MessageDecrypter>;
+
+impl<C: ?Sized> Records<C> {
+    /// Starts with the record of the given sequence number, before which keys are needed.
+    #[cfg(unix)]
     pub(super) const fn without_keys(sequence: u64) -> Self {
         Self {
             cipher: None,
@@ -96,24 +95,35 @@ impl Sealer {
         }
     }
 
-    pub(super) fn set_keys(&mut self, suite: SupportedCipherSuite, (key, iv): KeyAndIv) {
-        self.cipher = Some(match suite {
+    pub(super) const fn has_keys(&self) -> bool {
+        self.cipher.is_some()
+    }
+
+    /// Returns the number of records so far.
+    pub(super) const fn sequence(&self) -> u64 {
+        self.sequence
+    }
+}
+
+impl Sealer {
+    /// Starts with the record of the given sequence number.
+    pub(super) fn new(
+        suite: SupportedCipherSuite,
+        sequence: u64,
+        (key, iv): (AeadKey, Iv),
+    ) -> Self {
+        let cipher = match suite {
             SupportedCipherSuite::Tls12(suite) => {
                 let fixed = suite.aead_alg.key_block_shape().fixed_iv_len;
                 let (fixed, explicit) = iv.as_ref().split_at(fixed);
                 suite.aead_alg.encrypter(key, fixed, explicit)
             }
             SupportedCipherSuite::Tls13(suite) => suite.aead_alg.encrypter(key, iv),
-        });
-    }
-
-    pub(super) const fn has_keys(&self) -> bool {
-        self.cipher.is_some()
-    }
-
-    /// Returns how many records have been encrypted.
-    pub(super) const fn sequence(&self) -> u64 {
-        self.sequence
+        };
+        Self {
+            cipher: Some(cipher),
+            sequence,
+        }
     }
 
     /// Returns a record with at most [`FILLED_BYTES_MAX`] bytes of plaintext.
@@ -134,48 +144,24 @@ impl Sealer {
     }
 }
 
-/// Decrypts the records that the peer sends.
-pub(super) struct Opener {
-    /// `None` until the first record of an imported session.
-    cipher: Option<Box<dyn MessageDecrypter>>,
-    sequence: u64,
-}
-
 impl Opener {
     /// Starts with the record of the given sequence number.
-    pub(super) fn new(suite: SupportedCipherSuite, sequence: u64, keys: KeyAndIv) -> Self {
-        let mut opener = Self::without_keys(sequence);
-        opener.set_keys(suite, keys);
-        opener
-    }
-
-    /// Starts with the record of the given sequence number, for which [keys](Self::set_keys) are
-    /// needed first.
-    pub(super) const fn without_keys(sequence: u64) -> Self {
-        Self {
-            cipher: None,
-            sequence,
-        }
-    }
-
-    pub(super) fn set_keys(&mut self, suite: SupportedCipherSuite, (key, iv): KeyAndIv) {
-        self.cipher = Some(match suite {
+    pub(super) fn new(
+        suite: SupportedCipherSuite,
+        sequence: u64,
+        (key, iv): (AeadKey, Iv),
+    ) -> Self {
+        let cipher = match suite {
             SupportedCipherSuite::Tls12(suite) => {
                 let fixed = suite.aead_alg.key_block_shape().fixed_iv_len;
                 suite.aead_alg.decrypter(key, &iv.as_ref()[..fixed])
             }
             SupportedCipherSuite::Tls13(suite) => suite.aead_alg.decrypter(key, iv),
-        });
-    }
-
-    pub(super) const fn has_keys(&self) -> bool {
-        self.cipher.is_some()
-    }
-
-    /// Returns how many records have been decrypted.
-    #[cfg(unix)]
-    pub(super) const fn sequence(&self) -> u64 {
-        self.sequence
+        };
+        Self {
+            cipher: Some(cipher),
+            sequence,
+        }
     }
 
     /// Decrypts a record in place; returns its content type and its content.

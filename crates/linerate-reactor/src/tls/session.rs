@@ -186,7 +186,7 @@ impl Session {
         let address = record.as_ptr().addr();
         if !self.opener.has_keys() {
             let keys = self.secrets.receiving_keys()?;
-            self.opener.set_keys(self.secrets.suite(), keys);
+            self.opener = Opener::new(self.secrets.suite(), self.opener.sequence(), keys);
         }
         let (kind, content) = self.opener.open(record).map_err(alert_for)?;
         let start = content
@@ -297,7 +297,7 @@ impl Session {
     fn sealer(&mut self) -> Result<&mut Sealer, Failed> {
         if !self.sealer.has_keys() {
             let keys = self.secrets.sending_keys()?;
-            self.sealer.set_keys(self.secrets.suite(), keys);
+            self.sealer = Sealer::new(self.secrets.suite(), self.sealer.sequence(), keys);
         }
         Ok(&mut self.sealer)
     }
