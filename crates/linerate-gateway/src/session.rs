@@ -3,16 +3,19 @@
 //! | module | responsibility |
 //! | --- | --- |
 //! | `activity` | commands that wait, and output
+//! | `asking` | asks backends on behalf of a client |
 //! | `budget` | limits the rate of commands |
 //! | `commands` | handles each command |
 //! | `deadlines` | pings, and the expiry of tokens |
 //! | `events` | handles events from the node and the worker |
+//! | `expiry` | what happens when a connection or subscription expires |
 //! | `fixed` | sessions described by the URL of a request: raw WebSockets and event streams |
 //! | `gate` | authenticates clients and authorizes subscriptions |
 //! | `identity` | the identity of a client |
 //! | `outlet` | what a session does with the output side of its client |
 //! | `plan` | checks a subscription request and decides how to serve it |
 //! | `portable` | sessions that another process continues |
+//! | `renewals` | the attempts to renew what has expired |
 //! | `scope` | the channels whose publications reach a pattern subscriber |
 //! | `shared` | the configuration in the form that sessions need |
 //! | `tags` | filters on the tags of publications |
@@ -21,11 +24,13 @@
 //! A session never blocks or awaits: a transport drives it.
 
 mod activity;
+mod asking;
 mod budget;
 mod commands;
 mod deadlines;
 mod environment;
 mod events;
+mod expiry;
 mod fixed;
 #[cfg(fuzzing)]
 pub(crate) mod fuzzing;
@@ -34,6 +39,7 @@ mod identity;
 mod outlet;
 mod plan;
 mod portable;
+mod renewals;
 mod scope;
 mod tags;
 mod work;
@@ -47,21 +53,24 @@ use crate::auth::TokenId;
 use crate::channel_map::ChannelMap;
 use crate::node::{Connection, Worker};
 use crate::protocol::{
-    codes::{ClientError, Disconnect, Unsubscribe},
+    codes::{ClientError, Disconnect, Refusal, Unsubscribe},
     command::{Command, Request},
     decode::Limits,
     dialect::Commands,
     reply::{Answer, Push, Reply, ServerMessage},
 };
 use activity::{Activity, Job, OpenCommand, Pending};
+pub(crate) use asking::Visitor;
 use budget::{Budget, Verdict};
 use deadlines::{Deadlines, Due};
+pub use environment::SettingsError;
 pub(crate) use environment::{SessionEnvironment, Settings};
 pub(crate) use fixed::{AuthorizedRequest, FixedSession};
-pub(crate) use gate::{Gate, Gates, Refusal};
+pub(crate) use gate::{Gate, Gates};
 pub(crate) use identity::{Identity, Member};
 pub(crate) use outlet::{Event, SessionOutlet};
 pub(crate) use portable::{PortableSession, RestoreError};
+use renewals::Renewals;
 pub(crate) use work::{Completion, Context, Work};
 
 /// Commands that may wait for earlier ones to complete. At this limit, the session reads no further
@@ -85,6 +94,7 @@ pub(crate) struct Session {
     deadlines: Deadlines,
     /// The part of the ping interval after which the first ping is sent.
     ping_part: f32,
+    renewals: Renewals,
     end: Option<Box<Disconnect>>,
 }
 
@@ -117,6 +127,7 @@ pub(crate) struct Terms {
     token: Option<TokenId>,
     /// The information about this client that other subscribers of the channel see.
     info: Option<Bytes>,
+    renewals: Renewals,
 }
 
 impl Terms {
@@ -162,6 +173,7 @@ impl Session {
             budget: Budget::new(options.commands_per_second_max, now),
             deadlines: Deadlines::new(options, now),
             ping_part,
+            renewals: Renewals::default(),
             end: None,
             context,
         }
@@ -194,7 +206,7 @@ impl Session {
         while let Some(due) = self.deadlines.poll(now) {
             match due {
                 Due::Connect => self.end(Disconnect::STALE),
-                Due::Expiry => self.end(Disconnect::EXPIRED),
+                Due::Expiry => self.expire(now),
                 Due::Ping => self.activity.say(ServerMessage::Ping),
                 Due::Pong => self.end(Disconnect::NO_PONG),
             }
@@ -205,7 +217,7 @@ impl Session {
         let over = over.filter(|(_, subscription)| is_over(subscription));
         let over: Vec<ChannelName> = over.map(|(channel, _)| channel.clone()).collect();
         for channel in over {
-            self.unsubscribe(&channel, Unsubscribe::EXPIRED);
+            self.expire_subscription(now, &channel);
         }
     }
 
@@ -226,6 +238,10 @@ impl Session {
                         self.count(now, asked);
                     }
                     (Pending::Command(asked, channel), work)
+                }
+                Job::Renew(channel) => {
+                    let work = self.begin_renewal(channel.clone());
+                    (Pending::Renewal, work)
                 }
                 Job::Subscribe { channel, info } => {
                     let work = self.begin_server_subscribe(channel.clone(), info);

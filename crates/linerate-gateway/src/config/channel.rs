@@ -67,6 +67,14 @@ pub struct ChannelOptions {
     pub allow_conflate_override: bool,
     /// True if clients may subscribe to patterns, in the syntax of the broker.
     pub allow_pattern: bool,
+    /// The backend that decides whether a client without a token for the channel may subscribe.
+    pub subscribe_backend: Option<String>,
+    /// The backend that decides whether a subscription that expires may continue.
+    pub sub_refresh_backend: Option<String>,
+    /// The backend that decides whether a client may publish, and what.
+    pub publish_backend: Option<String>,
+    /// The backend that answers calls of methods whose names begin like the namespace.
+    pub rpc_backend: Option<String>,
 }
 
 /// How gaps are reported to clients of Centrifuge's protocol whose subscription has no position.
@@ -136,6 +144,16 @@ impl ChannelOptions {
     /// Returns whether an anonymous client, or one with a user, may use what is open to clients.
     pub(crate) const fn is_open_to(&self, is_anonymous: bool) -> bool {
         self.allow_anonymous || !is_anonymous
+    }
+
+    /// Returns the keys that refer to backends, with their values.
+    pub(super) const fn backends(&self) -> [(&'static str, &Option<String>); 4] {
+        [
+            ("subscribe_backend", &self.subscribe_backend),
+            ("sub_refresh_backend", &self.sub_refresh_backend),
+            ("publish_backend", &self.publish_backend),
+            ("rpc_backend", &self.rpc_backend),
+        ]
     }
 
     /// Returns whether clients of Centrifuge's protocol can miss publications without being

@@ -49,6 +49,11 @@ pub(crate) enum Answer {
     },
     /// The broker has accepted the publication.
     Publish,
+    /// What a method of the application returned; empty for nothing.
+    Rpc {
+        /// The value, byte for byte.
+        data: Bytes,
+    },
     /// The connection's new token was accepted.
     Refresh(Refreshed),
     /// The subscription's new token was accepted.

@@ -5,11 +5,13 @@ use std::{collections::VecDeque, time::Instant};
 use bytes::Bytes;
 use linerate_hub::ChannelName;
 
-use super::work::SUBSCRIBES_AT_ONCE;
 use crate::protocol::{
     command::{Command, Request},
     reply::ServerMessage,
 };
+
+/// The maximum number of subscriptions that a client makes concurrently.
+pub(super) const SUBSCRIBES_AT_ONCE: usize = 64;
 
 /// What a session is doing. It takes no memory while the session does nothing, as most sessions do
 /// most of the time.
@@ -29,6 +31,8 @@ struct Tasks {
 pub(super) enum Job {
     /// A command, and when it arrived.
     Command(Box<Command>, Instant),
+    /// Asking a backend to renew the subscription to a channel, or the connection.
+    Renew(Option<ChannelName>),
     /// A subscription that the application requests for the client.
     Subscribe {
         channel: ChannelName,
@@ -42,12 +46,15 @@ pub(super) enum Pending {
     Command(OpenCommand, Option<ChannelName>),
     /// A subscription that the server initiated.
     Push(ChannelName),
+    /// The renewal of the connection or of a subscription.
+    Renewal,
 }
 
 impl Job {
     pub(super) fn is_subscribe(&self) -> bool {
         match self {
             Self::Command(command, _) => matches!(command.request, Request::Subscribe(_)),
+            Self::Renew(_) => false,
             Self::Subscribe { .. } => true,
         }
     }
@@ -58,6 +65,7 @@ impl Pending {
         match self {
             Self::Command(_, channel) => channel.as_ref(),
             Self::Push(channel) => Some(channel),
+            Self::Renewal => None,
         }
     }
 }

@@ -20,10 +20,13 @@ use super::{
     Context, FixedSession, Identity, Member, Session, Settings, Stage, Subscription, Terms,
     deadlines::{PortableDeadlines, is_default},
     fixed::Particulars,
+    identity::Credentials,
+    renewals::Renewals,
     scope, tags,
 };
 use crate::{
     auth::TokenId,
+    backend::PortableHeaders,
     node::{ClientRecord, Delivery, Recovery, StartPosition, Subscribe, SubscribeError, Trail},
     protocol::{self, command::TagsFilter, dialect::Commands},
 };
@@ -37,6 +40,9 @@ pub(crate) struct PortableSession {
     /// Information about the tokens in the URL of a client that sends no commands.
     #[serde(default, skip_serializing_if = "is_default")]
     tokens: Vec<TokenId>,
+    /// The headers that are forwarded to backends.
+    #[serde(default, skip_serializing_if = "is_default")]
+    headers: PortableHeaders,
     deadlines: PortableDeadlines,
     #[serde(default, deserialize_with = "few", skip_serializing_if = "is_default")]
     subscriptions: Vec<PortableSubscription>,
@@ -49,6 +55,9 @@ struct PortableIdentity {
     info: Option<String>,
     #[serde(default, skip_serializing_if = "is_default")]
     token: Option<TokenId>,
+    /// What only servers know about the client.
+    #[serde(default, skip_serializing_if = "is_default")]
+    meta: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -137,6 +146,12 @@ impl Session {
     pub(crate) fn export(&self, now: Instant) -> PortableSession {
         let mut session = PortableSession {
             deadlines: self.deadlines.export(now),
+            headers: self
+                .context
+                .headers
+                .as_ref()
+                .map(|headers| headers.export())
+                .unwrap_or_default(),
             ..PortableSession::default()
         };
         if let Stage::Connected { identity, member } = &self.stage {
@@ -169,6 +184,9 @@ impl Session {
         now: Instant,
         portable: PortableSession,
     ) -> Result<Self, RestoreError> {
+        let account = &context.gate.worker.accounts().messages;
+        let headers = portable.headers.restore(account).map(Arc::new);
+        let context = Context { headers, ..context };
         let mut session = Self::new(context, commands, "", now, 1.0);
         session.deadlines.restore(now, portable.deadlines);
         let Some(identity) = portable.identity else {
@@ -182,6 +200,7 @@ impl Session {
                 expiry: known.expires_in.and_then(|left| now.checked_add(left)),
                 token: known.token,
                 info: known.info.map(Bytes::from),
+                renewals: Renewals::default(),
             };
             let subscription = Subscription {
                 ends_with_gap: known.ends_with_gap,
@@ -347,7 +366,8 @@ impl PortableIdentity {
         Self {
             user: identity.user().to_owned(),
             info: identity.who.connection.as_deref().map(text),
-            token: identity.token.clone(),
+            token: identity.token().cloned(),
+            meta: identity.meta().map(|meta| text(meta)),
         }
     }
 
@@ -362,11 +382,15 @@ impl PortableIdentity {
                 channel: None,
             }),
         };
-        Identity {
-            who,
-            ttl: None,
-            token: self.token,
-        }
+        let meta = self.meta.map(Bytes::from);
+        let credentials = self.token.map(|token| {
+            Box::new(Credentials {
+                ttl: None,
+                token,
+                meta,
+            })
+        });
+        Identity { who, credentials }
     }
 }
 

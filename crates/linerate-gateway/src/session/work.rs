@@ -1,6 +1,6 @@
 //! Asynchronous operations of a session: they wait for tokens, the broker and other nodes.
 
-use std::{future::Future, pin::Pin, sync::Arc};
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -8,11 +8,12 @@ use linerate_broker::{BrokerError, HistoryRequest, Publish};
 use linerate_hub::{ChannelName, ClientId, ClientInfo, SubscribeError as HubError};
 
 use super::{
-    Gate, Identity, Member, Refusal, SessionOutlet, Subscription, Terms, deadlines::until,
-    identity::end_of,
+    Gate, Identity, Member, Refusal, SessionOutlet, Subscription, Terms,
+    activity::SUBSCRIBES_AT_ONCE, deadlines::until, identity::end_of, renewals::Renewals,
 };
 use crate::{
     auth::{ConnectionClaims, SubscriptionClaims},
+    backend::{Admitted, Backend, ForwardedHeaders, Question, Renewal},
     clock::now,
     node::{Connection, Prepared, SubscribeError, Trail, fitting, weight},
     protocol::{
@@ -22,9 +23,6 @@ use crate::{
     },
 };
 
-/// The maximum number of subscriptions that a client makes concurrently.
-pub(super) const SUBSCRIBES_AT_ONCE: usize = 64;
-
 /// An operation that a session waits for. It owns everything it needs, so the session can continue
 /// in the meantime.
 pub(crate) type Work = Pin<Box<dyn Future<Output = Completion> + Send>>;
@@ -33,9 +31,13 @@ pub(crate) type Work = Pin<Box<dyn Future<Output = Completion> + Send>>;
 #[derive(Debug)]
 pub(crate) enum Completion {
     /// An answer that does not change the session.
-    Answered(Result<Answer, ClientError>),
+    Answered(Result<Answer, Refusal>),
     Connected(Result<ConnectedClient, Refusal>),
     Refreshed(Result<ConnectionClaims, Refusal>),
+    /// What a backend says about the connection, or about the subscription to a channel.
+    Renewed(Option<ChannelName>, Result<Renewal, Refusal>),
+    /// A message of the client was passed on.
+    Sent(Result<(), Refusal>),
     SubRefreshed(ChannelName, Result<SubscriptionClaims, Refusal>),
     Subscribed(ChannelName, Result<Box<Candidate>, Refusal>),
 }
@@ -47,6 +49,8 @@ pub(crate) struct ConnectedClient {
     pub(super) identity: Arc<Identity>,
     pub(super) member: Member,
     pub(super) standings: Vec<(ChannelName, ActiveSubscription)>,
+    /// Data for the client.
+    pub(super) data: Option<Bytes>,
 }
 
 /// An active subscription.
@@ -76,19 +80,25 @@ pub(crate) struct Context {
     pub(crate) outlet: Arc<dyn SessionOutlet>,
     /// The description of the client, which its worker shares once the client has joined.
     pub(crate) connection: Arc<Connection>,
+    /// The headers that are forwarded to backends.
+    pub(crate) headers: Option<Arc<ForwardedHeaders>>,
 }
 
 impl Context {
     /// Authenticates the client, registers it with the worker, and makes the subscriptions that its
     /// token names.
     pub(super) async fn connect(mut self, connect: Connect) -> Result<ConnectedClient, Refusal> {
-        let claims = self.gate.authenticate(&connect.token).await;
-        let claims = claims.map_err(Refusal::wanting_another_token)?;
+        let admitted = self.visitor().authenticate(&connect).await;
+        let admitted = admitted.map_err(Refusal::wanting_another_token)?;
+        let (claims, data) = match admitted {
+            Some(Admitted { claims, data }) => (Some(claims), data),
+            None => (None, None),
+        };
         let identity = Arc::new(Identity::new(&self.connection.who, claims.as_ref()));
         let member = self.join(&identity)?;
         // From here on, the worker reports revocations.
         self.gate
-            .check_revoked(identity.user(), identity.token.as_ref())
+            .check_revoked(identity.user(), identity.token())
             .map_err(Refusal::of_connection)
             .map_err(Refusal::wanting_another_token)?;
         let subscriptions = claims.into_iter().flat_map(|claims| claims.subscriptions);
@@ -103,6 +113,7 @@ impl Context {
             identity,
             member,
             standings,
+            data,
         })
     }
 
@@ -157,14 +168,9 @@ impl Context {
         channel: ChannelName,
         wanted: command::Subscribe,
     ) -> Result<Box<Candidate>, Refusal> {
-        let gate = &self.gate;
-        let claims = match wanted.token.as_str() {
-            "" => None,
-            token => {
-                let claims = gate.judge_subscription(&identity, &channel, token).await;
-                Some(claims.map_err(Refusal::wanting_another_token)?)
-            }
-        };
+        let visitor = self.visitor();
+        let claims = visitor.judge_subscription(&identity, &channel, &wanted);
+        let claims = claims.await?;
         let candidate = self.prepare(&identity, id, channel, &wanted, claims);
         candidate.await.map(Box::new)
     }
@@ -209,11 +215,24 @@ impl Context {
         self.gate.worker.shard().hub.channel_id(channel.as_str())
     }
 
+    /// Publishes, after asking the backend if there is one.
     pub(super) async fn publish(
         self,
         channel: ChannelName,
-        publish: Publish,
-    ) -> Result<Answer, ClientError> {
+        mut publish: Publish,
+        asking: Option<(Arc<Backend>, Arc<Identity>)>,
+    ) -> Result<Answer, Refusal> {
+        if let Some((backend, identity)) = asking {
+            let visitor = self.visitor();
+            let asked = visitor.publish(backend, &identity, &channel, &publish.payload);
+            let published = asked.await?;
+            if let Some(data) = published.data {
+                publish.payload = data;
+            }
+            if published.skip_history {
+                publish.options.size_max = 0;
+            }
+        }
         let published = self
             .gate
             .worker
@@ -225,11 +244,40 @@ impl Context {
         Ok(Answer::Publish)
     }
 
+    /// Calls a method of the application.
+    pub(super) async fn rpc(
+        self,
+        backend: Arc<Backend>,
+        identity: Arc<Identity>,
+        (method, data): (String, Bytes),
+    ) -> Result<Answer, Refusal> {
+        let question = Question::Rpc {
+            method: &method,
+            data: &data,
+        };
+        let data = self.visitor().call(backend, &identity, &question).await?;
+        Ok(Answer::Rpc { data })
+    }
+
+    /// Passes a message to the application.
+    pub(super) async fn send(
+        self,
+        backend: Arc<Backend>,
+        identity: Arc<Identity>,
+        data: Bytes,
+    ) -> Result<(), Refusal> {
+        let question = Question::Send { data: &data };
+        self.visitor()
+            .call(backend, &identity, &question)
+            .await
+            .map(drop)
+    }
+
     pub(super) async fn history(
         self,
         channel: ChannelName,
         wanted: command::History,
-    ) -> Result<Answer, ClientError> {
+    ) -> Result<Answer, Refusal> {
         let stream = self.gate.shared.settings().channel(&channel).stream();
         let since = wanted.since.map(|since| Trail::split(&since).0);
         let since_epoch = since.as_ref().map(|since| since.epoch.clone());
@@ -250,7 +298,7 @@ impl Context {
             !epoch.as_str().is_empty() && epoch != history.newest.epoch
         };
         if since_epoch.is_some_and(is_other) {
-            return Err(ClientError::UNRECOVERABLE_POSITION);
+            return Err(ClientError::UNRECOVERABLE_POSITION.into());
         }
         // Return at least one publication, so that a client that pages through the history makes
         // progress.
@@ -262,14 +310,14 @@ impl Context {
         }))
     }
 
-    pub(super) async fn presence(self, channel: ChannelName) -> Result<Answer, ClientError> {
+    pub(super) async fn presence(self, channel: ChannelName) -> Result<Answer, Refusal> {
         match self.gate.worker.node().all_nodes.presence(&channel).await {
             Ok(people) => Ok(Answer::Presence(people)),
-            Err(error) => Err(of_broker(error)),
+            Err(error) => Err(of_broker(error).into()),
         }
     }
 
-    pub(super) async fn presence_stats(self, channel: ChannelName) -> Result<Answer, ClientError> {
+    pub(super) async fn presence_stats(self, channel: ChannelName) -> Result<Answer, Refusal> {
         let stats = self
             .gate
             .worker
@@ -310,7 +358,13 @@ impl Candidate {
         }
         let expires_at = self.claims.as_ref().and_then(|claims| claims.expires_at);
         let ttl = expires_at.map(until);
-        let grace = shared.settings().config.client.refresh_grace;
+        // A backend is asked as soon as the subscription expires, and the client does not learn of
+        // it.
+        let is_renewed = gate.renewing_backend(Some(channel)).is_some();
+        let grace = match is_renewed {
+            true => Duration::ZERO,
+            false => shared.settings().config.client.refresh_grace,
+        };
         Ok(ActiveSubscription {
             subscription: Subscription {
                 ends_with_gap: self.ends_with_gap,
@@ -319,11 +373,12 @@ impl Candidate {
                     expiry: end_of(now(), ttl, grace),
                     token,
                     info: self.info,
+                    renewals: Renewals::default(),
                 }
                 .boxed(),
             },
             subscribed: Subscribed {
-                ttl,
+                ttl: ttl.filter(|_| !is_renewed),
                 position: subscribed.position,
                 is_recoverable: self.is_recoverable,
                 is_positioned: self.is_positioned,

@@ -211,6 +211,7 @@ fn start(
         gate,
         outlet: outlet.clone(),
         connection,
+        headers: admitted.headers,
     };
     let session = Session::new(context, commands, &name, now(), rand::random());
     let runtime = SessionRuntime::new(session, outlet);

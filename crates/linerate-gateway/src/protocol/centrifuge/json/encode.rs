@@ -184,6 +184,13 @@ fn answer_member(answer: &Answer, binary: Binary, object: &mut Object<'_>) -> Re
             expiry_members(refreshed.ttl, &mut member);
             member.close();
         }
+        Answer::Rpc { data } => {
+            let mut member = object.object("rpc");
+            if !data.is_empty() {
+                payload(data, binary, &mut member)?;
+            }
+            member.close();
+        }
         Answer::SubRefresh { ttl } => {
             let mut member = object.object("sub_refresh");
             expiry_members(*ttl, &mut member);
@@ -296,6 +303,17 @@ fn expiry_members(ttl: Option<Duration>, object: &mut Object<'_>) {
         object.scalar("expires", true);
         object.scalar("ttl", whole_seconds(ttl));
     }
+}
+
+/// Appends a payload: as it is if it is JSON, on one line.
+fn payload(payload: &Bytes, binary: Binary, object: &mut Object<'_>) -> Result {
+    let value = Publication::new(payload.clone());
+    match (value.line(), binary) {
+        (Some(line), _) => object.member("data").extend_from_slice(line),
+        (None, Binary::Base64) => object.scalar("b64data", STANDARD.encode(payload)),
+        (None, Binary::Refuse) => return Err(Unencodable),
+    }
+    Ok(())
 }
 
 /// Appends a value that is already JSON, on one line.

@@ -74,6 +74,9 @@ impl From<&Answer> for schema::Reply {
                     ttl,
                 });
             }
+            Answer::Rpc { data } => {
+                wire.rpc = Some(schema::RpcResult { data: data.clone() });
+            }
             Answer::SubRefresh { ttl } => {
                 let (expires, ttl) = expiry(*ttl);
                 wire.sub_refresh = Some(schema::SubRefreshResult { expires, ttl });

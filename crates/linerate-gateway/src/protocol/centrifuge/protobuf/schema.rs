@@ -78,10 +78,18 @@ pub(super) struct Reply {
     pub(super) history: Option<HistoryResult>,
     #[prost(message, optional, tag = "12")]
     pub(super) ping: Option<Empty>,
+    #[prost(message, optional, tag = "13")]
+    pub(super) rpc: Option<RpcResult>,
     #[prost(message, optional, tag = "14")]
     pub(super) refresh: Option<RefreshResult>,
     #[prost(message, optional, tag = "15")]
     pub(super) sub_refresh: Option<SubRefreshResult>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct RpcResult {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub(super) data: Bytes,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
