@@ -1,6 +1,7 @@
 // Runs the same tests over every transport, each file against its own server.
 
 import { after, afterEach, before, describe, test } from "node:test";
+import { startBackend } from "./backend.mjs";
 import { missing, startBroker } from "./brokers.mjs";
 import { Journal } from "./journal.mjs";
 import { startServer } from "./server.mjs";
@@ -30,7 +31,24 @@ export function overEveryTransport(tests, environment) {
   });
 }
 
-/** Like the above, but with two nodes on one broker: `bench.server` and `bench.other`. */
+/**
+ * Like the above, with a backend that the server asks: `answer` is as in `startBackend`, and `toml`
+ * is added to the configuration, where `app` is the name of the backend.
+ */
+export function overEveryTransportWithBackend({ answer, environment, toml = "" }, tests) {
+  declare(tests, async () => {
+    const backend = await startBackend(answer);
+    const added = `${toml}\n[[backend]]\nname = "app"\nurl = "${backend.url}"\n`;
+    const server = await startServer(environment, added);
+    const stop = async () => {
+      await server.stop();
+      await backend.stop();
+    };
+    return { nodes: [server], stop };
+  });
+}
+
+/** Like the first, but with two nodes on one broker: `bench.server` and `bench.other`. */
 export function overEveryTransportOnTwoNodes(broker, tests) {
   describe(broker.name, { skip: missing(broker) }, () => {
     declare(tests, async () => {
