@@ -27,7 +27,7 @@ pub(crate) use answer::{Admitted, Published, Renewal, Verdict};
 pub(crate) use call::Backend;
 pub(crate) use error::AskError;
 pub use error::BackendSetupError;
-pub(crate) use headers::{ForwardedHeaders, Forwarding, PortableHeaders};
+pub(crate) use headers::{ForwardedHeaders, Forwarding, HEADERS_BYTES_MAX, PortableHeaders};
 use question::Event;
 pub(crate) use question::{Asker, Question};
 

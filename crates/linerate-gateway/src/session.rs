@@ -60,6 +60,7 @@ use crate::protocol::{
     reply::{Answer, Push, Reply, ServerMessage},
 };
 use activity::{Activity, Job, OpenCommand, Pending};
+pub(crate) use activity::{WAITING_BYTES_MAX, WAITING_MAX};
 pub(crate) use asking::Visitor;
 use budget::{Budget, Verdict};
 use deadlines::{Deadlines, Due};
@@ -72,10 +73,6 @@ pub(crate) use outlet::{Event, SessionOutlet};
 pub(crate) use portable::{PortableSession, RestoreError};
 use renewals::Renewals;
 pub(crate) use work::{Completion, Context, Work};
-
-/// Commands that may wait for earlier ones to complete. At this limit, the session reads no further
-/// input.
-pub(crate) const WAITING_MAX: usize = 64;
 
 /// The version string that the server reports to clients.
 pub(crate) const VERSION: &str = concat!("linerate ", env!("CARGO_PKG_VERSION"));
@@ -198,6 +195,9 @@ impl Session {
         let Some(pending) = self.activity.complete() else {
             return;
         };
+        if let Pending::Command(asked, _) = &pending {
+            self.activity.release(asked.bytes);
+        }
         self.finish(now, pending, completion);
     }
 
@@ -232,9 +232,11 @@ impl Session {
                         id: command.id,
                         method: command.request.name(),
                         since,
+                        bytes: command.memory_bytes() as u64,
                     };
                     let (channel, work) = self.begin(*command);
                     if work.is_none() {
+                        self.activity.release(asked.bytes);
                         self.count(now, asked);
                     }
                     (Pending::Command(asked, channel), work)
@@ -258,6 +260,7 @@ impl Session {
 
     /// Removes and returns the pending output.
     pub(crate) fn take_output(&mut self) -> Vec<ServerMessage> {
+        self.note_memory();
         self.activity.take_output()
     }
 
@@ -284,7 +287,7 @@ impl Session {
 
     /// Returns whether the session accepts another frame.
     pub(crate) fn wants_input(&self) -> bool {
-        self.activity.waiting_count() < WAITING_MAX
+        self.activity.has_room()
     }
 
     /// Returns the client's ID at the worker, once the client is connected.
@@ -329,9 +332,18 @@ impl Session {
             Verdict::Refused => self.refuse_excess(&command),
             Verdict::Granted if matches!(command.request, Request::Pong) => self.deadlines.pong(),
             Verdict::Granted => {
-                let job = Job::Command(Box::new(command), now);
-                self.activity.add(job);
+                let account = &self.context.gate.worker.accounts().messages;
+                let bytes = command.memory_bytes() as u64;
+                self.activity.charge(bytes, account);
+                self.activity.add(Job::Command(Box::new(command), now));
             }
+        }
+    }
+
+    /// Tells the outlet how much memory the commands take that wait or are executed.
+    fn note_memory(&mut self) {
+        if let Some(bytes) = self.activity.changed_bytes() {
+            self.context.outlet.keep_commands(bytes as usize);
         }
     }
 

@@ -171,7 +171,9 @@ pub(crate) fn data(body: &[u8]) -> Result<Verdict<Bytes>, AskError> {
 }
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<Document<T>, AskError> {
-    serde_json::from_slice(body).map_err(|error| AskError::Invalid(error.to_string()))
+    // The parser does not look into texts that it skips.
+    let text = std::str::from_utf8(body).map_err(|error| AskError::Invalid(error.to_string()))?;
+    serde_json::from_str(text).map_err(|error| AskError::Invalid(error.to_string()))
 }
 
 impl<T> Document<T> {
@@ -292,6 +294,7 @@ mod tests {
         assert_eq!(invalid(data(b"{}")), reason);
         for body in [
             &b""[..],
+            b"{\"result\":{},\"a\":\"\xff\"}",
             b"<html>",
             b"[]",
             b"{\"result\":7}",

@@ -1,12 +1,10 @@
 //! `connect` and `refresh`.
 
-use std::time::Duration;
-
 use linerate::Client;
 use linerate_gateway::config::Secret;
 use serde_json::json;
 
-use super::support::{Answer, Backend};
+use super::support::{Answer, Backend, until};
 use crate::{
     http::request,
     support::{API_KEY, Gateway, Json, config, error, message, seconds_from_now},
@@ -130,15 +128,7 @@ async fn backend_renews_connections_without_their_clients() {
     let mut client = Json::open(&gateway).await;
     let reply = client.ask(r#"{"id":1,"connect":{}}"#).await;
     assert!(reply["connect"]["expires"].is_null(), "{reply}");
-    while backend
-        .asked()
-        .iter()
-        .filter(|one| one.event == "refresh")
-        .count()
-        == 0
-    {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    backend.until_asked("refresh").await;
     backend.returns("refresh", json!({"expired": true}));
     assert_eq!(client.closed(3_005).await, "connection expired");
     let asked = backend.asked();
@@ -182,7 +172,5 @@ async fn a_revoked_user_is_asked_for_again() {
         let reply = client.ask(r#"{"id":1,"connect":{}}"#).await;
         reply["connect"].is_object()
     };
-    while !reconnected().await {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    until(reconnected).await;
 }

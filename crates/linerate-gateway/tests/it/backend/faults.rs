@@ -1,17 +1,18 @@
 //! Backends that are deaf, slow or wrong: clients are refused, and others do not notice.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use linerate_gateway::config::Loader;
 use serde_json::json;
+use tokio::sync::Semaphore;
 
 use super::{
-    support::{Answer, Backend},
+    support::{Answer, Backend, until},
     tls::Server,
 };
 use crate::{
     http::request,
-    support::{Gateway, Json, config, error},
+    support::{Gateway, Json, config, error, in_time},
 };
 
 const OPTIONS: &str = "[[namespace]]\nname = \"chat\"\nsubscribe_backend = \"subscribe\"\n";
@@ -36,9 +37,7 @@ async fn a_deaf_backend_refuses_its_clients_and_stalls_nobody_else() {
     asking
         .send(r#"{"id":2,"subscribe":{"channel":"chat:1"}}"#)
         .await;
-    while backend.asked().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    backend.until_asked("subscribe").await;
     gateway.publish("news", "7").await;
     assert_eq!(other.next().await["push"]["pub"]["data"], 7);
     assert_eq!(error(&asking.next().await), (100, "internal server error"));
@@ -49,10 +48,7 @@ async fn a_deaf_backend_refuses_its_clients_and_stalls_nobody_else() {
     assert_eq!(backend.asked().len(), 2);
     assert_eq!(subscribe(&mut asking).await.0, 100);
     assert!(backend.asked().is_empty(), "it is not asked for a while");
-    let metrics = request(gateway.address, "GET /metrics", "", b"")
-        .await
-        .text()
-        .await;
+    let metrics = metrics(&gateway).await;
     for line in [
         "linerate_backend_paused{backend=\"subscribe\"} 1",
         "linerate_backend_requests{backend=\"subscribe\"} 0",
@@ -74,21 +70,54 @@ async fn a_client_that_gives_up_leaves_nothing_behind() {
     client
         .send(r#"{"id":2,"subscribe":{"channel":"chat:1"}}"#)
         .await;
-    while backend.asked().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    backend.until_asked("subscribe").await;
     drop(client);
     let none = "linerate_backend_requests{backend=\"subscribe\"} 0";
-    loop {
-        let metrics = request(gateway.address, "GET /metrics", "", b"")
-            .await
-            .text()
-            .await;
-        if metrics.contains(none) {
-            break;
+    until(async || metrics(&gateway).await.contains(none)).await;
+}
+
+#[tokio::test]
+async fn commands_that_wait_count_towards_the_budget_and_are_limited() {
+    let backend = Backend::start().await;
+    let may_answer = Arc::new(Semaphore::new(0));
+    backend.answers("rpc", Answer::Held(may_answer.clone()));
+    let options = "[channel]\nrpc_backend = \"rpc\"\n";
+    let more = "timeout_ms = 60_000";
+    let gateway = backend.gateway(&["rpc"], more, options).await;
+    let mut client = Json::connect(&gateway).await;
+    let data = "x".repeat(60_000);
+    let sends = tokio::spawn(async move {
+        for id in 2..100 {
+            let command = json!({"id": id, "rpc": {"method": "x", "data": data}});
+            client.send(&command.to_string()).await;
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        for id in 2..100 {
+            assert_eq!(client.next().await["id"], id);
+        }
+    });
+    // The commands, what has been read of the next messages, and the question: far from the six
+    // megabytes that the client sends.
+    let (few, many) = (256 << 10, 1 << 20);
+    until(async || messages_bytes(&gateway).await >= few).await;
+    for _ in 0..20 {
+        let used = messages_bytes(&gateway).await;
+        assert!(used < many, "{used} bytes");
     }
+    may_answer.add_permits(100);
+    in_time(sends).await.unwrap();
+}
+
+async fn metrics(gateway: &Gateway) -> String {
+    let answer = request(gateway.address, "GET /metrics", "", b"").await;
+    answer.text().await
+}
+
+/// Returns how much of the budget messages use.
+async fn messages_bytes(gateway: &Gateway) -> u64 {
+    let metrics = metrics(gateway).await;
+    let name = "linerate_memory_used_bytes{consumer=\"messages\"} ";
+    let value = metrics.lines().find_map(|line| line.strip_prefix(name));
+    value.unwrap().parse::<f64>().unwrap() as u64
 }
 
 #[tokio::test]

@@ -1,7 +1,5 @@
 //! `subscribe` and `sub_refresh`.
 
-use std::time::Duration;
-
 use linerate::Client;
 use serde_json::json;
 
@@ -117,9 +115,7 @@ async fn backend_renews_subscriptions_without_their_clients() {
     let mut client = ann(&gateway).await;
     let reply = client.subscribe("chat:1").await;
     assert!(reply["subscribe"]["expires"].is_null(), "{reply}");
-    while backend.asked().iter().all(|one| one.event != "sub_refresh") {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    backend.until_asked("sub_refresh").await;
     gateway.publish("chat:1", "7").await;
     assert_eq!(client.next().await["push"]["pub"]["data"], 7);
     backend.returns("sub_refresh", json!({"expired": true}));

@@ -1,6 +1,6 @@
 //! A backend whose answers are set by a test, and which remembers what it was asked.
 
-use std::{collections::HashMap, net::SocketAddr, sync::Arc};
+use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -12,9 +12,9 @@ use axum::{
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::Semaphore, time::sleep};
 
-use crate::support::{Gateway, config};
+use crate::support::{Gateway, config, in_time};
 
 /// A backend with a path for each name and kind of question.
 #[derive(Clone, Debug)]
@@ -32,6 +32,8 @@ struct Inner {
 /// What a backend answers.
 #[derive(Clone, Debug)]
 pub(super) enum Answer {
+    /// An empty result, once there is a permit.
+    Held(Arc<Semaphore>),
     Json(Value),
     Nothing,
     Status(u16),
@@ -91,12 +93,30 @@ impl Backend {
         std::mem::take(&mut self.inner.lock().asked)
     }
 
+    /// Waits until the backend with this name is asked, and returns what was asked since the last
+    /// call.
+    pub(super) async fn until_asked(&self, name: &str) -> Vec<Asked> {
+        let is_asked = |inner: &Inner| inner.asked.iter().any(|one| one.name == name);
+        until(async || is_asked(&self.inner.lock())).await;
+        self.asked()
+    }
+
     /// Returns the only question since the last call.
     pub(super) fn only(&self) -> Asked {
         let mut asked = self.asked();
         assert_eq!(asked.len(), 1, "{asked:?}");
         asked.remove(0)
     }
+}
+
+/// Waits until something is true.
+pub(super) async fn until(mut is_true: impl AsyncFnMut() -> bool) {
+    in_time(async {
+        while !is_true().await {
+            sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
 }
 
 async fn answer(
@@ -116,6 +136,10 @@ async fn answer(
         inner.answers.get(&name).cloned()
     };
     match answer.unwrap_or(Answer::Status(404)) {
+        Answer::Held(permits) => {
+            permits.acquire().await.unwrap().forget();
+            "{\"result\":{}}".into_response()
+        }
         Answer::Json(json) => json.to_string().into_response(),
         Answer::Nothing => std::future::pending().await,
         Answer::Status(status) => StatusCode::from_u16(status).unwrap().into_response(),
