@@ -11,7 +11,7 @@
 //! | `question` | encodes questions |
 //!
 //! Questions and answers are JSON with the field names of Centrifugo's proxies. What cannot be
-//! answered is refused: a backend that is deaf, slow or wrong never lets anybody in.
+//! answered is refused: a backend that is deaf, slow or wrong admits no client.
 
 pub(crate) mod answer;
 mod breaker;

@@ -13,8 +13,8 @@ use hyper_util::{
 };
 use rustls::ClientConfig;
 
-/// Time after which a connection that nobody uses is closed. Servers often close them after 60 s or
-/// more, and a request on a connection that is being closed would fail.
+/// Time after which an idle connection is closed. Servers often close them after 60 s or more, and a
+/// request on a connection that is being closed would fail.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Sends HTTP requests. Its connections belong to the runtime on which they were opened.
@@ -56,7 +56,8 @@ impl HttpClient {
         Self(client)
     }
 
-    /// Sends a request for JSON and returns the body of the response. Redirections are not followed.
+    /// Sends a request for JSON and returns the body of the response. Redirections are not
+    /// followed.
     pub(crate) async fn send(
         &self,
         mut request: Request<Body>,

@@ -35,7 +35,7 @@ pub(crate) struct Published {
     pub(crate) skip_history: bool,
 }
 
-/// Whether a connection or subscription that expires continues.
+/// The decision on a connection or subscription that expires.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Renewal {
     Ended,
@@ -109,8 +109,8 @@ struct DataResult {
     skip_history: bool,
 }
 
-/// Decodes the answer to `connect`. Without a result, the backend does not know the client. `now` is
-/// in seconds since 1970.
+/// Decodes the answer to `connect`. Without a result, the backend does not know the client. `now`
+/// is in seconds since 1970.
 pub(crate) fn connect(body: &[u8], now: u64) -> Result<Verdict<Option<Admitted>>, AskError> {
     let document: Document<ConnectResult> = parse(body)?;
     if document.result.is_none() && document.error.is_none() && document.disconnect.is_none() {

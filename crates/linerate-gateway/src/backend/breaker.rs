@@ -1,4 +1,4 @@
-//! A circuit breaker: stops asking a backend that does not answer, and finds out when it does again.
+//! A circuit breaker: stops asking a backend that does not answer, until it answers again.
 
 use std::time::{Duration, Instant};
 

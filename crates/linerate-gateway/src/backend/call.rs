@@ -64,7 +64,8 @@ impl Backend {
         })
     }
 
-    /// Returns whether the backend would be the same with these options. Files are read anew.
+    /// Returns whether the backend would be the same with these options. If there are files, they
+    /// may have changed.
     pub(super) fn still_has(&self, options: &BackendOptions) -> bool {
         let has_files = options.tls_authorities.is_some()
             || options.tls_certificate.is_some()

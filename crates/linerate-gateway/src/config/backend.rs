@@ -35,7 +35,7 @@ pub struct BackendOptions {
     pub retries_max: u32,
     /// Maximum number of requests that this node sends to the backend at the same time.
     pub concurrent_requests_max: usize,
-    /// Maximum number of requests that wait while so many are sent.
+    /// Maximum number of requests that wait because `concurrent_requests_max` are being sent.
     pub waiting_requests_max: usize,
     /// Maximum size of an answer, in bytes.
     pub answer_bytes_max: usize,

@@ -124,8 +124,8 @@ impl Activity {
         }
     }
 
-    /// Returns the memory of the commands that are kept, if it is so different from what this method
-    /// returned before that the outlet has to know.
+    /// Returns the memory of the commands that are kept, if it differs so much from what this
+    /// method returned before that the outlet has to know.
     pub(super) fn changed_bytes(&mut self) -> Option<u64> {
         let tasks = self.0.as_mut()?;
         let bytes = tasks.commands.bytes();
