@@ -13,8 +13,8 @@ use hyper_util::{
 };
 use rustls::ClientConfig;
 
-/// Time after which an idle connection is closed. Servers often close them after 60 s or more, and a
-/// request on a connection that is being closed would fail.
+/// Time after which an idle connection is closed. Servers often close them after 60 s or more, and
+/// a request on a connection that is being closed would fail.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Sends HTTP requests. Its connections belong to the runtime on which they were opened.
