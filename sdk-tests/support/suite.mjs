@@ -4,6 +4,7 @@ import { after, afterEach, before, describe, test } from "node:test";
 import { startBackend } from "./backend.mjs";
 import { missing, startBroker } from "./brokers.mjs";
 import { Journal } from "./journal.mjs";
+import { startProxy } from "./proxy.mjs";
 import { startServer } from "./server.mjs";
 import { connectionToken } from "./tokens.mjs";
 import { TRANSPORTS } from "./transports.mjs";
@@ -63,6 +64,16 @@ export function overEveryTransportOnTwoNodes(broker, tests) {
       return { nodes, stop };
     });
   });
+}
+
+/** Runs `run` behind a separate network, with a client that has `options`. */
+export async function behindProxy(bench, run, options) {
+  const proxy = await startProxy(bench.server.url);
+  try {
+    await run(proxy, await bench.connected({ url: proxy.url, ...options }));
+  } finally {
+    proxy.stop();
+  }
 }
 
 function declare(tests, start) {

@@ -35,7 +35,7 @@ pub use auth::{AuthOptions, TokenOptions};
 pub use backend::BackendOptions;
 pub(crate) use backend::EVENT;
 pub use broker::BrokerOptions;
-pub use channel::{ChannelOptions, Conflation, Gaps, SlowPolicy};
+pub use channel::{ChannelOptions, Conflation, Gaps, RecoveryMode, SlowPolicy};
 pub use client::ClientOptions;
 pub use compression::CompressionOptions;
 pub use error::{ConfigError, Source};

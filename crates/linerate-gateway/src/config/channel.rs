@@ -38,6 +38,8 @@ pub struct ChannelOptions {
     pub durable: bool,
     /// True if a subscriber that reconnects receives what it missed.
     pub recover: bool,
+    /// What such a subscriber receives.
+    pub recovery: RecoveryMode,
     /// True if subscriptions have a position. They end when there is a gap, so that the client
     /// subscribes again and recovers.
     pub positioned: bool,
@@ -86,6 +88,17 @@ pub enum Gaps {
     Silent,
     /// The subscription ends with a code that makes SDKs subscribe again.
     Told,
+}
+
+/// What a subscriber receives that recovers.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RecoveryMode {
+    /// The newest publication, unless it has it.
+    Cache,
+    /// Everything that it missed.
+    Stream,
 }
 
 /// Which queued publications a newer one replaces.
@@ -175,6 +188,9 @@ impl ChannelOptions {
         if self.recover && self.history_size == 0 {
             let because = "requires history_size; otherwise there is nothing to recover from";
             check.refuse("recover", true, because);
+        }
+        if self.recovery == RecoveryMode::Cache && self.history_size == 0 {
+            check.refuse("recovery", "cache", "requires history_size");
         }
         if self.durable && self.history_size == 0 {
             check.refuse("durable", true, "requires history_size");

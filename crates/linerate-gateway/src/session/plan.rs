@@ -7,7 +7,7 @@ use linerate_hub::{ChannelName, Conflate, Filter, JsonPointer, SlowPolicy, Subsc
 use super::{Identity, Settings, scope, tags};
 use crate::{
     auth::SubscriptionClaims,
-    config::{self, ChannelOptions, Conflation, Gaps},
+    config::{self, ChannelOptions, Conflation, Gaps, RecoveryMode},
     node::{self, Node, Recovery},
     protocol::{self, Dialect, codes::ClientError, command::Subscribe},
 };
@@ -76,7 +76,10 @@ impl Requester<'_> {
                 if options.durable {
                     trail = named;
                 }
-                node::StartPosition::After(since)
+                match options.recovery {
+                    RecoveryMode::Cache => node::StartPosition::Cached(since),
+                    RecoveryMode::Stream => node::StartPosition::After(since),
+                }
             }
             _ if is_positioned || is_recoverable => node::StartPosition::Newest,
             _ => node::StartPosition::Live,

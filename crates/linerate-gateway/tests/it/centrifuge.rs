@@ -108,6 +108,46 @@ async fn history_presence_and_stats_answer_subscribers() {
 }
 
 #[tokio::test]
+async fn a_client_gets_the_newest_publication_of_a_cache_unless_it_has_it() {
+    let gateway = Gateway::open("[[namespace]]\nname = \"state\"\nrecovery = \"cache\"\n").await;
+    let mut client = Json::connect(&gateway).await;
+    let first = client
+        .ask(r#"{"id":2,"subscribe":{"channel":"state:a","recover":true}}"#)
+        .await;
+    assert!(first["subscribe"]["recovered"].is_null(), "{first}");
+    for number in 1..=3 {
+        gateway.publish("state:a", &number.to_string()).await;
+        client.next().await;
+    }
+    let mut late = Json::connect(&gateway).await;
+    let reply = late
+        .ask(r#"{"id":2,"subscribe":{"channel":"state:a","recover":true}}"#)
+        .await;
+    let reply = &reply["subscribe"];
+    assert_eq!(reply["recovered"], true, "{reply}");
+    assert_eq!(reply["publications"], json!([{"data": 3, "offset": 3}]));
+    let epoch = reply["epoch"].as_str().unwrap();
+    let mut back = Json::connect(&gateway).await;
+    for (id, offset, expected) in [
+        (2, 3, json!(null)),
+        (3, 1, json!([{"data": 3, "offset": 3}])),
+    ] {
+        let reply = back
+            .ask(&format!(
+                r#"{{"id":{id},"subscribe":{{"channel":"state:a","recover":true,"epoch":"{epoch}","offset":{offset}}}}}"#
+            ))
+            .await;
+        assert_eq!(reply["subscribe"]["recovered"], true, "{reply}");
+        assert_eq!(reply["subscribe"]["publications"], expected, "{reply}");
+        let unsubscribe = format!(
+            r#"{{"id":{},"unsubscribe":{{"channel":"state:a"}}}}"#,
+            id + 10
+        );
+        back.ask(&unsubscribe).await;
+    }
+}
+
+#[tokio::test]
 async fn a_client_that_comes_back_gets_what_it_missed() {
     let gateway = Gateway::open("").await;
     let mut client = Json::connect(&gateway).await;

@@ -66,6 +66,43 @@ async fn what_was_missed_is_streamed() {
 }
 
 #[tokio::test]
+async fn a_cache_holds_the_newest_publication_for_who_has_not_got_it() {
+    let (node, worker) = node_in_memory();
+    for number in 1..=3 {
+        publish(&node, "news", &number.to_string()).await;
+    }
+    let mut seen = StreamPosition {
+        epoch: Epoch::new(""),
+        offset: 0,
+    };
+    for expected in [&["3"][..], &[]] {
+        let (client, memo) = connect(&worker, "", "c");
+        let mut wanted = subscription("news");
+        wanted.from = StartPosition::Cached(seen);
+        let subscribed = worker.subscribe(client, wanted).await.unwrap();
+        assert!(subscribed.is_recovered);
+        let newest = subscribed.publications.iter();
+        let newest: Vec<_> = newest.map(|found| found.payload().clone()).collect();
+        assert_eq!(newest, expected);
+        seen = subscribed.position.unwrap();
+        assert_eq!(seen.offset, 3);
+        assert!(memo.payloads(0).await.is_empty());
+        worker.disconnect(client);
+    }
+    let (client, memo) = connect(&worker, "", "c");
+    let mut wanted = subscription("news");
+    wanted.from = StartPosition::Cached(seen);
+    wanted.recovery = Recovery::Stream {
+        publications_max: 10,
+    };
+    publish(&node, "news", "4").await;
+    publish(&node, "news", "5").await;
+    assert!(worker.subscribe(client, wanted).await.unwrap().is_recovered);
+    publish(&node, "news", "6").await;
+    assert_eq!(memo.payloads(2).await, ["5", "6"]);
+}
+
+#[tokio::test]
 async fn what_cannot_be_recovered_is_said_to_be_so() {
     let (node, worker) = node_in_memory();
     publish(&node, "news", "1").await;
