@@ -63,6 +63,7 @@ pub mod channel;
 pub mod client_map;
 pub mod encode;
 pub mod filter;
+pub mod fossil;
 pub mod gap;
 pub mod hub;
 pub mod id;
