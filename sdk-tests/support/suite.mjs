@@ -76,6 +76,12 @@ export async function behindProxy(bench, run, options) {
   }
 }
 
+/** Publishes more than sockets and rings can buffer. */
+export async function flood(bench, channel) {
+  const filler = "x".repeat(200_000);
+  await bench.server.publish(channel, ...Array(120).fill(filler));
+}
+
 function declare(tests, start) {
   let started;
   before(async () => (started = await start()));

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { Journal } from "../support/journal.mjs";
-import { behindProxy, overEveryTransport } from "../support/suite.mjs";
+import { behindProxy, flood, overEveryTransport } from "../support/suite.mjs";
 
 /** A stalled client cannot answer pings either. Replies are short. */
 const ENVIRONMENT = {
@@ -143,9 +143,3 @@ overEveryTransport(
   },
   ENVIRONMENT,
 );
-
-/** Publishes more than sockets and rings can buffer. */
-async function flood(bench, channel) {
-  const filler = "x".repeat(200_000);
-  await bench.server.publish(channel, ...Array(120).fill(filler));
-}

@@ -77,7 +77,7 @@ pub mod transmit;
 
 pub use channel::ChannelName;
 pub use client_map::ClientMap;
-pub use encode::{Batch, Encode, Place, Sequence, Unencodable};
+pub use encode::{Batch, Encode, Payloads, Place, Sequence, Unencodable};
 pub use filter::Filter;
 pub use gap::{Gap, GapCause};
 pub use hub::{Hub, Start, SubscribeError};

@@ -67,6 +67,8 @@ pub struct ChannelOptions {
     pub allow_batch_override: bool,
     /// True if subscribers may choose how publications are conflated.
     pub allow_conflate_override: bool,
+    /// True if subscribers may receive publications as differences from those before them.
+    pub allow_delta: bool,
     /// True if clients may subscribe to patterns, in the syntax of the broker.
     pub allow_pattern: bool,
     /// The backend that decides whether a client without a token for the channel may subscribe.

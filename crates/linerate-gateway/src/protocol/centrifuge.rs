@@ -19,6 +19,9 @@ const JSON: &str = "centrifuge-json";
 /// The name of the protocol in Protobuf, which is also its WebSocket subprotocol.
 const PROTOBUF: &str = "centrifuge-protobuf";
 
+/// The name of the deltas that clients can ask for.
+const FOSSIL: &str = "fossil";
+
 pub(crate) static PROTOCOL: Protocol = Protocol {
     dialects: &[
         &websocket::PROTOBUF,

@@ -164,6 +164,8 @@ pub(crate) struct Subscribe {
     pub is_recoverable: bool,
     /// True if the client wants to be told when others join or leave.
     pub with_join_leave: bool,
+    /// True if the client can apply deltas in Fossil's format.
+    pub with_deltas: bool,
     /// Selects publications by their tags.
     pub tags_filter: Option<TagsFilter>,
     /// Selects publications by an expression over their payload. An extension of linerate, not part

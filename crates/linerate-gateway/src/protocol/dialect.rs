@@ -111,6 +111,8 @@ pub(crate) struct Commands {
     /// # Errors
     /// The dialect cannot represent a payload. What was appended is not used then.
     pub(crate) write: fn(&[ServerMessage], &mut Vec<u8>) -> Result<(), Unencodable>,
+    /// True if clients may ask for deltas, and [`Dialect::encode`] knows them.
+    pub(crate) has_deltas: bool,
     /// The parameter with the first commands, if a stream can be requested with `GET`.
     pub(crate) first_in_query: Option<&'static str>,
     /// True if a stream can be requested with `POST` and the first commands as the body.
@@ -171,6 +173,11 @@ impl Dialect {
     /// need not end.
     pub(crate) const fn reports_gaps(&self) -> bool {
         !matches!(self.gaps, GapNotice::None)
+    }
+
+    /// Returns whether clients may ask for deltas.
+    pub(crate) const fn has_deltas(&self) -> bool {
+        matches!(&self.session, SessionKind::Commands(commands) if commands.has_deltas)
     }
 
     /// Returns whether the reply to `subscribe` gives the channel an ID.

@@ -37,6 +37,7 @@ pub(crate) static BLOCKS: Dialect = Dialect {
     session: SessionKind::Commands(Commands {
         read: json::decode,
         write,
+        has_deltas: false,
         first_in_query: None,
         first_in_body: false,
     }),

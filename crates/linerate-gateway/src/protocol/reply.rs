@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use linerate_hub::{ChannelName, ClientInfo, Publication, StreamPosition};
+use linerate_hub::{ChannelName, ClientInfo, Payloads, Publication, StreamPosition};
 
 use super::codes::{ClientError, Disconnect, Unsubscribe};
 
@@ -142,8 +142,20 @@ pub(crate) struct Subscribed {
     pub data: Option<Bytes>,
     /// The result of the recovery, if one was requested.
     pub recovery: Option<Recovery>,
+    /// True if publications, also those in this reply, may be deltas from those before them.
+    pub with_deltas: bool,
     /// The ID of the channel in native blocks.
     pub channel_id: Option<u32>,
+}
+
+impl Subscribed {
+    /// Returns how the payloads in the reply are written.
+    pub(super) const fn payloads(&self) -> Payloads<'_> {
+        match self.with_deltas {
+            true => Payloads::Deltas { previous: None },
+            false => Payloads::Full,
+        }
+    }
 }
 
 /// The result of a recovery.

@@ -92,6 +92,7 @@ impl Requester<'_> {
                 scope,
                 // The channels of a pattern may have different options and different readers.
                 is_sequenced: options.compression_takeover && !is_pattern,
+                with_deltas: self.with_deltas(options, wanted) && !is_pattern,
                 ..delivery
             },
             from,
@@ -125,6 +126,13 @@ impl Requester<'_> {
             return Err(ClientError::PERMISSION_DENIED.with_message(message.into()));
         }
         Ok(())
+    }
+
+    /// Returns whether a subscriber receives deltas. SDKs cannot combine them with a filter.
+    fn with_deltas(&self, options: &ChannelOptions, wanted: &Subscribe) -> bool {
+        let has_filter = wanted.filter.is_some() || wanted.tags_filter.is_some();
+        let is_possible = wanted.with_deltas && self.dialect.has_deltas();
+        options.allow_delta && is_possible && !has_filter
     }
 
     fn recovery(&self, options: &ChannelOptions) -> Recovery {

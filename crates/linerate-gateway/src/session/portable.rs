@@ -76,8 +76,10 @@ struct PortableSubscription {
     delivery: PortableDelivery,
 }
 
-/// How publications are delivered to a subscriber.
+/// How publications are delivered to a subscriber. A process that does not know a field cannot
+/// continue the session, because the client would not understand what it gets.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
 struct PortableDelivery {
     #[serde(default, skip_serializing_if = "is_default")]
     filter: Option<String>,
@@ -95,6 +97,8 @@ struct PortableDelivery {
     is_positioned: bool,
     #[serde(default, skip_serializing_if = "is_default")]
     is_sequenced: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    with_deltas: bool,
     #[serde(default, skip_serializing_if = "is_default")]
     presence: Option<ClientRecord>,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -356,6 +360,7 @@ impl Context {
             slow: delivery.slow.into(),
             positioned: delivery.is_positioned,
             is_sequenced: delivery.is_sequenced,
+            with_deltas: delivery.with_deltas,
             ..SubscriptionOptions::new(protocol::encoding_id(self.gate.dialect))
         })
     }
@@ -412,6 +417,7 @@ impl PortableDelivery {
             slow: options.slow.into(),
             is_positioned: options.positioned,
             is_sequenced: options.is_sequenced,
+            with_deltas: options.with_deltas,
             presence: delivery.presence.as_deref().map(ClientRecord::from),
             is_announced: delivery.is_announced,
             follows: delivery.follows,
@@ -481,4 +487,21 @@ fn left(now: Instant, at: Instant) -> Duration {
 /// Returns JSON from a token as text.
 fn text(json: &[u8]) -> String {
     String::from_utf8_lossy(json).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{PortableDelivery, PortableSlowPolicy};
+
+    #[test]
+    fn a_delivery_that_is_not_known_here_is_refused() {
+        let mut delivery = json!({"batch_bytes_max": 1, "slow": "disconnect", "with_deltas": true});
+        let known: PortableDelivery = serde_json::from_value(delivery.clone()).unwrap();
+        assert_eq!(known.slow, PortableSlowPolicy::Disconnect);
+        assert!(known.with_deltas);
+        delivery["of_the_future"] = json!(true);
+        assert!(serde_json::from_value::<PortableDelivery>(delivery).is_err());
+    }
 }

@@ -70,6 +70,7 @@ pub(crate) struct Candidate {
     is_positioned: bool,
     is_recoverable: bool,
     was_recovering: bool,
+    with_deltas: bool,
     info: Option<Bytes>,
 }
 
@@ -189,6 +190,7 @@ impl Context {
             .gate
             .plan(&settings, identity, channel, wanted, claims.as_ref())?;
         let ends_with_gap = plan.subscribe.options.positioned;
+        let with_deltas = plan.subscribe.options.with_deltas;
         let prepared = self.gate.worker.prepare(id, plan.subscribe).await?;
         Ok(Candidate {
             who: identity.who.clone(),
@@ -198,6 +200,7 @@ impl Context {
             is_positioned: plan.is_positioned,
             is_recoverable: plan.is_recoverable,
             was_recovering: plan.is_recoverable && wanted.recover.is_some(),
+            with_deltas,
             info: plan.info,
         })
     }
@@ -387,6 +390,7 @@ impl Candidate {
                     is_recovered: subscribed.is_recovered,
                     publications: subscribed.publications,
                 }),
+                with_deltas: self.with_deltas,
                 channel_id: context.number(channel),
             },
         })

@@ -148,6 +148,44 @@ async fn a_client_gets_the_newest_publication_of_a_cache_unless_it_has_it() {
 }
 
 #[tokio::test]
+async fn deltas_are_for_those_who_ask_where_they_are_allowed() {
+    let gateway = Gateway::open(
+        "[[namespace]]\nname = \"delta\"\nallow_delta = true\n[[namespace]]\nname = \"whole\"\n",
+    )
+    .await;
+    for (channel, rest, expected) in [
+        ("delta:a", r#","delta":"fossil""#, json!(true)),
+        ("delta:b", "", json!(null)),
+        ("delta:c", r#","delta":"other""#, json!(null)),
+        ("whole:a", r#","delta":"fossil""#, json!(null)),
+        // SDKs refuse to combine them.
+        (
+            "delta:d",
+            r#","delta":"fossil","filter":"n > 0""#,
+            json!(null),
+        ),
+        (
+            "delta:e",
+            r#","delta":"fossil","tf":{"key":"k","cmp":"ex"}"#,
+            json!(null),
+        ),
+    ] {
+        let mut client = Json::connect(&gateway).await;
+        let command = format!(r#"{{"id":2,"subscribe":{{"channel":"{channel}"{rest}}}}}"#);
+        let reply = client.ask(&command).await;
+        assert_eq!(reply["subscribe"]["delta"], expected, "{command}: {reply}");
+        if channel == "delta:e" {
+            continue;
+        }
+        gateway.publish(channel, r#"{"n":1}"#).await;
+        let data = &client.next().await["push"]["pub"]["data"];
+        let whole = json!({"n": 1});
+        let text = json!(r#"{"n":1}"#);
+        assert_eq!(*data, if expected == true { text } else { whole });
+    }
+}
+
+#[tokio::test]
 async fn a_client_that_comes_back_gets_what_it_missed() {
     let gateway = Gateway::open("").await;
     let mut client = Json::connect(&gateway).await;

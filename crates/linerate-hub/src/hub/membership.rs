@@ -60,6 +60,7 @@ impl<B: Clone> Hub<B> {
             marks_seen: class.marks.head(),
             state: State::Joining,
             is_positioned: options.positioned,
+            has_previous: false,
             is_queued: false,
             next: None,
             arrival: Some(Box::new(Arrival::new(
@@ -134,7 +135,7 @@ impl<B: Clone> Hub<B> {
         let class = &self.channels.streams[group.channel].classes[group.class];
         let late_before = group.late_before(class);
         let missed = late_before.saturating_sub(subscription.cursor);
-        subscription.cursor = subscription.cursor.max(late_before);
+        subscription.skip_to(late_before);
         group.slowest = group.slowest.min(subscription.cursor);
         if let Some(arrival) = &mut subscription.arrival {
             arrival.start(start, missed);

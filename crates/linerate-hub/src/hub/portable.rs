@@ -96,6 +96,7 @@ impl<B: Clone> Hub<B> {
             slow: kind.slow,
             positioned: subscription.is_positioned,
             is_sequenced: kind.is_sequenced,
+            with_deltas: kind.with_deltas,
             label: kind.label,
         })
     }

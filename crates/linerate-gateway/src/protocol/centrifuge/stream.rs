@@ -28,6 +28,7 @@ pub(crate) static EVENTS: Dialect = Dialect {
     session: SessionKind::Commands(Commands {
         read: json::decode,
         write: write_events,
+        has_deltas: true,
         first_in_query: Some("cf_connect"),
         first_in_body: true,
     }),
@@ -47,6 +48,7 @@ pub(crate) static JSON: Dialect = Dialect {
     session: SessionKind::Commands(Commands {
         read: json::decode,
         write: write_lines,
+        has_deltas: true,
         first_in_query: None,
         first_in_body: true,
     }),
@@ -66,6 +68,7 @@ pub(crate) static PROTOBUF: Dialect = Dialect {
     session: SessionKind::Commands(Commands {
         read: protobuf::decode,
         write: write_protobuf,
+        has_deltas: true,
         first_in_query: None,
         first_in_body: true,
     }),
@@ -131,17 +134,19 @@ fn write_protobuf(messages: &[ServerMessage], out: &mut Vec<u8>) -> Written {
 
 fn encode_json(batch: &Batch<'_>, before: &[u8], behind: &[u8], out: &mut Vec<u8>) -> Written {
     let channel = json::text(batch.channel.as_str());
-    for publication in batch.publications {
+    for (publication, delta) in batch.payloads.of(batch.publications) {
         out.extend_from_slice(before);
-        json::publication_push(&channel, publication, out)?;
+        let data = (batch.payloads, delta.as_ref());
+        json::publication_push(&channel, publication, data, out)?;
         out.extend_from_slice(behind);
     }
     Ok(())
 }
 
 fn encode_protobuf(batch: &Batch<'_>, out: &mut Vec<u8>) -> Written {
-    for publication in batch.publications {
-        protobuf::publication_push(batch.channel.as_str(), publication, out);
+    for (publication, delta) in batch.payloads.of(batch.publications) {
+        let channel = batch.channel.as_str();
+        protobuf::publication_push(channel, publication, delta.as_ref(), out);
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, time::Duration};
 
 use linerate::{Client, CloseCode, Deflate, WebSocket};
+use linerate_hub::fossil;
 use linerate_testkit::PATIENCE;
 use serde_json::{Value, json};
 use socket2::{Domain, Socket, Type};
@@ -109,6 +110,39 @@ async fn the_options_of_subscriptions_stay() {
         cluster.publish("a", &json!({"n": n}).to_string()).await;
     }
     assert_eq!(filtered.next().await["push"]["pub"]["data"]["n"], 2);
+}
+
+#[tokio::test]
+async fn deltas_begin_again_with_a_whole_payload() {
+    let toml = "[channel]\nallow_delta = true";
+    let cluster = Cluster::new();
+    let (mut gateway, address) = cluster.start_with(1, toml).await;
+    let mut client = Json::connect(address).await;
+    let subscribe = json!({"channel": "a", "delta": "fossil"});
+    let reply = client.ask(&json!({"id": 2, "subscribe": subscribe})).await;
+    assert_eq!(reply["subscribe"]["delta"], true, "{reply}");
+    let mut payload = Vec::new();
+    for is_moved in [false, true, true] {
+        if is_moved {
+            // The new configuration does not allow deltas, but the client expects them.
+            let (new, _) = cluster.start(1).await;
+            assert_eq!(relocate(&gateway, &new).await, 1);
+            gateway = new;
+        }
+        for n in 0..3 {
+            let published = format!(r#"{{"text":"a text of some length","n":{n}}}"#);
+            cluster.publish("a", &published).await;
+            let push = client.next().await;
+            let publication = &push["push"]["pub"];
+            let data = publication["data"].as_str().unwrap().as_bytes();
+            assert_eq!(publication["delta"] == true, n > 0, "{push}");
+            payload = match n {
+                0 => data.to_vec(),
+                _ => fossil::apply(&payload, data, 100).unwrap(),
+            };
+            assert_eq!(String::from_utf8_lossy(&payload), published);
+        }
+    }
 }
 
 #[tokio::test]

@@ -132,6 +132,8 @@ pub(super) struct Publication {
     pub(super) offset: u64,
     #[prost(btree_map = "string, string", tag = "7")]
     pub(super) tags: BTreeMap<String, String>,
+    #[prost(bool, tag = "8")]
+    pub(super) delta: bool,
     #[prost(string, tag = "10")]
     pub(super) channel: String,
 }
@@ -238,6 +240,8 @@ pub(super) struct SubscribeRequest {
     pub(super) recoverable: bool,
     #[prost(bool, tag = "11")]
     pub(super) join_leave: bool,
+    #[prost(string, tag = "12")]
+    pub(super) delta: String,
     #[prost(message, optional, tag = "13")]
     pub(super) tags_filter: Option<FilterNode>,
     #[prost(int32, tag = "15")]
@@ -266,6 +270,8 @@ pub(super) struct SubscribeResult {
     pub(super) data: Bytes,
     #[prost(bool, tag = "12")]
     pub(super) was_recovering: bool,
+    #[prost(bool, tag = "13")]
+    pub(super) delta: bool,
     #[prost(int64, tag = "14")]
     pub(super) id: i64,
 }
