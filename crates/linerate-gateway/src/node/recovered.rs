@@ -64,6 +64,9 @@ impl Recovered {
         if matches!(subscribe.recovery, Recovery::Reply { .. }) {
             let sees = |found: &Publication| subscribe.options.sees(found);
             recovered.streamed.retain(sees);
+            if let Some(conflate) = &subscribe.options.conflate {
+                recovered.streamed = conflate.newest(&recovered.streamed);
+            }
             recovered.fill_reply(reply_bytes_max);
         }
         recovered

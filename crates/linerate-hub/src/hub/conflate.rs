@@ -28,6 +28,34 @@ pub(crate) struct Selection {
     pub(crate) to: u64,
 }
 
+impl Conflate {
+    /// Returns the publications that none of the others replaces. The argument and the result are
+    /// in the order of publication.
+    ///
+    /// ```
+    /// use linerate_hub::{Conflate, JsonPointer, Publication};
+    ///
+    /// let payloads = [r#"{"k":"a","n":1}"#, r#"{"k":"b","n":2}"#, r#"{"k":"a","n":3}"#];
+    /// let publications = payloads.map(|payload| Publication::new(payload.into()));
+    /// let by_key = Conflate::LatestPerKey(JsonPointer::new("/k")?);
+    /// let newest = by_key.newest(&publications);
+    /// let newest: Vec<_> = newest.iter().map(Publication::payload).collect();
+    /// assert_eq!(newest, payloads[1..]);
+    /// # Ok::<(), linerate_hub::pointer::JsonPointerError>(())
+    /// ```
+    pub fn newest<'a>(
+        &self,
+        publications: impl IntoIterator<Item = &'a Publication>,
+    ) -> Vec<Publication> {
+        let span = Span {
+            from: 0,
+            limit: u64::MAX,
+            bytes_max: usize::MAX,
+        };
+        select((0..).zip(publications), span, self).publications
+    }
+}
+
 /// Selects from `publications`, which are in the order of their numbers, as many as fit into a
 /// block.
 pub(crate) fn select<'a>(

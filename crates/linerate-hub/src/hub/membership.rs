@@ -8,7 +8,6 @@ use crate::{
     hub::{
         Deliveries, Hub, Lag, MemoryUse, Totals,
         admission::Admission,
-        conflate::{self, Span},
         group::Kind,
         subscription::{Arrival, State, Subscription},
     },
@@ -106,15 +105,9 @@ impl<B: Clone> Hub<B> {
         let backlog = arrival.backlog.get_or_insert_default();
         backlog.replay.extend(seen);
         if let Some(conflate) = &group.kind.conflate {
-            let count = backlog.replay.len() as u64;
-            let span = Span {
-                from: 0,
-                limit: count,
-                bytes_max: usize::MAX,
-            };
-            let selection = conflate::select((0..).zip(&backlog.replay), span, conflate);
-            backlog.conflated += count - selection.publications.len() as u64;
-            backlog.replay = selection.publications.into();
+            let newest = conflate.newest(&backlog.replay);
+            backlog.conflated += (backlog.replay.len() - newest.len()) as u64;
+            backlog.replay = newest.into();
         }
     }
 

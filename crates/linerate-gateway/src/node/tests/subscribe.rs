@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use linerate_broker::HistoryRequest;
-use linerate_hub::{Epoch, StreamPosition};
+use linerate_hub::{Conflate, Epoch, JsonPointer, Publication, StreamPosition};
 use tokio::sync::Notify;
 
 use super::{Bus, PLAIN, channel, connect, node_in_memory, node_on, publish, subscription, until};
@@ -45,6 +45,36 @@ async fn what_was_missed_is_in_the_reply() {
     assert_eq!(subscribed.position.unwrap().offset, 6);
     publish(&node, "news", "7").await;
     assert_eq!(memo.payloads(1).await, ["7"]);
+}
+
+#[tokio::test]
+async fn what_was_missed_and_replaced_is_not_in_the_reply() {
+    let (node, worker) = node_in_memory();
+    publish(&node, "news", "0").await;
+    let seen = newest(&node).await;
+    for payload in [r#"{"k":1}"#, r#"{"k":2}"#, r#"{"k":1}"#, r#"{"k":3}"#] {
+        publish(&node, "news", payload).await;
+    }
+    let by_key = Conflate::LatestPerKey(JsonPointer::new("/k").unwrap());
+    for (conflate, reply_bytes_max, replied, streamed) in [
+        (Conflate::Latest, 1_000, &[5][..], 0),
+        (by_key.clone(), 1_000, &[3, 4, 5], 0),
+        // What does not fit into the reply follows it.
+        (by_key, 100, &[3], 2),
+    ] {
+        let (client, memo) = connect(&worker, "", "c");
+        let mut wanted = subscription("news");
+        wanted.options.conflate = Some(conflate);
+        wanted.from = StartPosition::After(seen.clone());
+        let prepared = worker.prepare(client, wanted).await.unwrap();
+        let subscribed = prepared.finish(reply_bytes_max).unwrap();
+        assert!(subscribed.is_recovered);
+        let offsets = subscribed.publications.iter().map(Publication::offset);
+        assert_eq!(offsets.collect::<Vec<_>>(), replied);
+        let payloads = [r#"{"k":1}"#, r#"{"k":3}"#];
+        assert_eq!(memo.payloads(streamed).await, payloads[..streamed]);
+        worker.disconnect(client);
+    }
 }
 
 #[tokio::test]
