@@ -63,6 +63,9 @@ pub struct Batch<'a> {
     pub conflated: u64,
     /// How the subscribers receive the payloads.
     pub payloads: Payloads<'a>,
+    /// True if the subscribers know the channel by its number; see
+    /// [`SubscriptionOptions::with_channel_id`](crate::SubscriptionOptions::with_channel_id).
+    pub with_channel_id: bool,
 }
 
 /// How subscribers receive the payloads of publications. There are no other ways, so encodings can
@@ -96,11 +99,6 @@ impl<'a> Payloads<'a> {
             let delta = before.and_then(|before| publication.delta_from(before));
             (publication, delta)
         })
-    }
-
-    /// Returns whether the first publication may be a delta.
-    pub(crate) const fn has_previous(&self) -> bool {
-        matches!(self, Self::Deltas { previous: Some(_) })
     }
 }
 

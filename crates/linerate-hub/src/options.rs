@@ -108,6 +108,9 @@ pub struct SubscriptionOptions {
     /// True if the encoding may replace payloads by their differences from the payload before. A
     /// channel with such subscriptions keeps its newest publication for this.
     pub with_deltas: bool,
+    /// True if the encoding may name the channel by its [number](crate::Batch::channel_id), which
+    /// the subscriber knows.
+    pub with_channel_id: bool,
     /// The label under which its [deliveries](crate::Hub::deliveries) are counted.
     pub label: u16,
 }
@@ -130,6 +133,7 @@ impl SubscriptionOptions {
             positioned: false,
             is_sequenced: false,
             with_deltas: false,
+            with_channel_id: false,
             label: 0,
         }
     }

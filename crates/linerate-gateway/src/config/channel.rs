@@ -69,6 +69,8 @@ pub struct ChannelOptions {
     pub allow_conflate_override: bool,
     /// True if subscribers may receive publications as differences from those before them.
     pub allow_delta: bool,
+    /// True if subscribers may receive pushes with an ID in place of the channel's name.
+    pub allow_channel_compaction: bool,
     /// True if clients may subscribe to patterns, in the syntax of the broker.
     pub allow_pattern: bool,
     /// The backend that decides whether a client without a token for the channel may subscribe.

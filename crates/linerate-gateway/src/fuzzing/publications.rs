@@ -75,6 +75,7 @@ fn check(dialect: &Dialect, channel: &ChannelName, publications: &[Publication])
         publications,
         conflated: 0,
         payloads: Payloads::Full,
+        with_channel_id: false,
     };
     let mut out = b"before".to_vec();
     let encoded = (dialect.encode)(&batch, &mut out);
@@ -130,6 +131,7 @@ fn check_deltas(
         publications,
         conflated: 0,
         payloads: Payloads::Deltas { previous },
+        with_channel_id: false,
     };
     let mut out = Vec::new();
     let is_encoded = (dialect.encode)(&batch, &mut out).is_ok();

@@ -166,6 +166,8 @@ pub(crate) struct Subscribe {
     pub with_join_leave: bool,
     /// True if the client can apply deltas in Fossil's format.
     pub with_deltas: bool,
+    /// True if the client knows channels by the IDs that replies give them.
+    pub with_channel_id: bool,
     /// Selects publications by their tags.
     pub tags_filter: Option<TagsFilter>,
     /// Selects publications by an expression over their payload. An extension of linerate, not part

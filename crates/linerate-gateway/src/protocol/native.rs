@@ -38,6 +38,7 @@ pub(crate) static BLOCKS: Dialect = Dialect {
         read: json::decode,
         write,
         has_deltas: false,
+        has_compaction: false,
         first_in_query: None,
         first_in_body: false,
     }),

@@ -81,6 +81,7 @@ fn encode_as(
         publications,
         conflated: 0,
         payloads,
+        with_channel_id: false,
     };
     let mut out = Vec::new();
     (dialect.encode)(&batch, &mut out)?;

@@ -93,6 +93,9 @@ impl Requester<'_> {
                 // The channels of a pattern may have different options and different readers.
                 is_sequenced: options.compression_takeover && !is_pattern,
                 with_deltas: self.with_deltas(options, wanted) && !is_pattern,
+                with_channel_id: options.allow_channel_compaction
+                    && wanted.with_channel_id
+                    && self.dialect.has_compaction(),
                 ..delivery
             },
             from,

@@ -100,6 +100,8 @@ struct PortableDelivery {
     #[serde(default, skip_serializing_if = "is_default")]
     with_deltas: bool,
     #[serde(default, skip_serializing_if = "is_default")]
+    with_channel_id: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
     presence: Option<ClientRecord>,
     #[serde(default, skip_serializing_if = "is_default")]
     is_announced: bool,
@@ -361,6 +363,7 @@ impl Context {
             positioned: delivery.is_positioned,
             is_sequenced: delivery.is_sequenced,
             with_deltas: delivery.with_deltas,
+            with_channel_id: delivery.with_channel_id,
             ..SubscriptionOptions::new(protocol::encoding_id(self.gate.dialect))
         })
     }
@@ -418,6 +421,7 @@ impl PortableDelivery {
             is_positioned: options.positioned,
             is_sequenced: options.is_sequenced,
             with_deltas: options.with_deltas,
+            with_channel_id: options.with_channel_id,
             presence: delivery.presence.as_deref().map(ClientRecord::from),
             is_announced: delivery.is_announced,
             follows: delivery.follows,

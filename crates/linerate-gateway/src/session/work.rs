@@ -17,6 +17,7 @@ use crate::{
     clock::now,
     node::{Connection, Prepared, SubscribeError, Trail, fitting, weight},
     protocol::{
+        centrifuge::compact_id,
         codes::ClientError,
         command::{self, Connect},
         reply::{Answer, HistoryPage, Recovery, Subscribed},
@@ -71,6 +72,7 @@ pub(crate) struct Candidate {
     is_recoverable: bool,
     was_recovering: bool,
     with_deltas: bool,
+    with_channel_id: bool,
     info: Option<Bytes>,
 }
 
@@ -191,6 +193,7 @@ impl Context {
             .plan(&settings, identity, channel, wanted, claims.as_ref())?;
         let ends_with_gap = plan.subscribe.options.positioned;
         let with_deltas = plan.subscribe.options.with_deltas;
+        let with_channel_id = plan.subscribe.options.with_channel_id;
         let prepared = self.gate.worker.prepare(id, plan.subscribe).await?;
         Ok(Candidate {
             who: identity.who.clone(),
@@ -201,6 +204,7 @@ impl Context {
             is_recoverable: plan.is_recoverable,
             was_recovering: plan.is_recoverable && wanted.recover.is_some(),
             with_deltas,
+            with_channel_id,
             info: plan.info,
         })
     }
@@ -210,12 +214,15 @@ impl Context {
         self.gate.shared.settings().config.client.reply_bytes_max
     }
 
-    /// Returns the channel's ID, or `None` if the dialect has no IDs of channels.
-    pub(super) fn number(&self, channel: &ChannelName) -> Option<u32> {
-        if !self.gate.dialect.has_channel_ids() {
+    /// Returns the channel's ID if the client needs it: because the dialect has no names of
+    /// channels, or because the client has asked for it.
+    fn number(&self, channel: &ChannelName, is_compact: bool) -> Option<u32> {
+        let has_channel_ids = self.gate.dialect.has_channel_ids();
+        if !has_channel_ids && !is_compact {
             return None;
         }
-        self.gate.worker.shard().hub.channel_id(channel.as_str())
+        let id = self.gate.worker.shard().hub.channel_id(channel.as_str())?;
+        Some(if has_channel_ids { id } else { compact_id(id) })
     }
 
     /// Publishes, after asking the backend if there is one.
@@ -391,7 +398,7 @@ impl Candidate {
                     publications: subscribed.publications,
                 }),
                 with_deltas: self.with_deltas,
-                channel_id: context.number(channel),
+                channel_id: context.number(channel, self.with_channel_id),
             },
         })
     }

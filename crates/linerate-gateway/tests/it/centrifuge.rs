@@ -186,6 +186,30 @@ async fn deltas_are_for_those_who_ask_where_they_are_allowed() {
 }
 
 #[tokio::test]
+async fn channels_have_ids_for_those_who_ask_where_they_are_allowed() {
+    let gateway = Gateway::open(
+        "[[namespace]]\nname = \"compact\"\nallow_channel_compaction = true\n[[namespace]]\nname = \"named\"\n",
+    )
+    .await;
+    for (channel, flag, is_compact) in [
+        ("compact:a", 1, true),
+        ("compact:b", 3, true),
+        ("compact:c", 2, false),
+        ("named:a", 1, false),
+    ] {
+        let mut client = Json::connect(&gateway).await;
+        let command = format!(r#"{{"id":2,"subscribe":{{"channel":"{channel}","flag":{flag}}}}}"#);
+        let reply = client.ask(&command).await;
+        let id = &reply["subscribe"]["id"];
+        assert_eq!(id.as_u64().is_some_and(|id| id > 0), is_compact, "{reply}");
+        gateway.publish(channel, "1").await;
+        let push = &client.next().await["push"];
+        assert_eq!(push["id"], *id, "{push}");
+        assert_eq!(push["channel"].is_null(), is_compact, "{push}");
+    }
+}
+
+#[tokio::test]
 async fn a_client_that_comes_back_gets_what_it_missed() {
     let gateway = Gateway::open("").await;
     let mut client = Json::connect(&gateway).await;

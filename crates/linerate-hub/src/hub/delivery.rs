@@ -225,8 +225,7 @@ impl<B: Clone> Delivery<B> {
         };
         let before = group.before(from, class, &stream.ring);
         let previous = before.filter(|_| subscription.has_previous);
-        let payloads = group.kind.payloads(previous);
-        if let Some(block) = group.blocks.find(from, payloads.has_previous()) {
+        if let Some(block) = group.blocks.find(from, previous.is_some()) {
             return block.clone();
         }
         // Most members can use a delta where one can be made, so others are not of the sequence.
@@ -240,11 +239,9 @@ impl<B: Clone> Delivery<B> {
             conflate,
             overflow: group.overflow.as_deref(),
             sequence: group.sequence.as_ref().filter(|_| is_shared && is_usual),
-            payloads,
+            previous,
         };
-        let block = self
-            .freezer
-            .freeze(now, stream, class, group.kind.encoding, range);
+        let block = self.freezer.freeze(now, stream, class, &group.kind, range);
         if let Some(encoded) = &block.encoded {
             self.totals.frozen_blocks += 1;
             self.totals.frozen_bytes += encoded.bytes as u64;

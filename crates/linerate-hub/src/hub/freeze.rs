@@ -6,11 +6,12 @@ use bytes::Bytes;
 use linerate_budget::{Account, Share};
 
 use crate::{
-    Batch, ChannelName, Conflate, Encode, EncodingId, Payloads, Place, Publication, Sequence,
+    Batch, Conflate, Encode, EncodingId, Place, Publication, Sequence,
     hub::{
         block::{Block, Encoded},
         class::Class,
         conflate::{self, Selection, Span, overflow::Overflow},
+        group::Kind,
         stream::Stream,
     },
 };
@@ -51,7 +52,8 @@ pub(crate) struct Range<'a> {
     pub(crate) overflow: Option<&'a Overflow>,
     /// The sequence that the block belongs to.
     pub(crate) sequence: Option<&'a Sequence>,
-    pub(crate) payloads: Payloads<'a>,
+    /// The publication before the range, if it may begin with a delta.
+    pub(crate) previous: Option<&'a Publication>,
 }
 
 impl<'a> Range<'a> {
@@ -88,11 +90,10 @@ impl<B> Freezer<B> {
         now: Instant,
         stream: &Stream,
         class: &Class,
-        encoding: EncodingId,
+        kind: &Kind,
         range: Range<'_>,
     ) -> Block<B> {
         let (ring, span) = (&stream.ring, range.span);
-        let channel = (stream.id, &stream.name);
         let first = class.ring_number(span.from.max(class.base()), ring);
         let published = ring.published(first).unwrap_or(now);
         if let Some(conflate) = range.conflate {
@@ -101,26 +102,26 @@ impl<B> Freezer<B> {
                 lost.flat_map(|overflow| overflow.iter(span.from, class.base().min(span.limit)));
             let held = class.iter(ring, span.from, span.limit);
             let selection = conflate::select(lost.chain(held), span, conflate);
-            return self.freeze_selection(channel, encoding, (range, selection), published);
+            return self.freeze_selection((stream, kind), (range, selection), published);
         }
         let to = class.fit(ring, span.from, span.limit, span.bytes_max);
         let place = range.place(to);
         let slice = class.is_all().then(|| ring.slice(span.from, to)).flatten();
         let encoded = match slice {
             Some(publications) => {
-                let batch = batch(channel, publications, range.payloads);
-                self.encode(encoding, &batch, place)
+                let batch = kind.batch(stream, publications, range.previous);
+                self.encode(kind.encoding, &batch, place)
             }
             None => {
                 let scattered = class.iter(ring, span.from, to).map(|(_, found)| found);
-                self.encode_scattered(channel, encoding, scattered, (range, place))
+                self.encode_scattered((stream, kind), scattered, (range, place))
             }
         };
         Block {
             from: span.from,
             to,
             published,
-            has_previous: range.payloads.has_previous(),
+            has_previous: range.previous.is_some(),
             has_last: true,
             encoded,
             messages: (to - span.from) as u32,
@@ -180,8 +181,7 @@ impl<B> Freezer<B> {
 
     fn freeze_selection(
         &mut self,
-        channel: (u32, &ChannelName),
-        encoding: EncodingId,
+        (stream, kind): (&Stream, &Kind),
         (range, selection): (Range<'_>, Selection),
         published: Instant,
     ) -> Block<B> {
@@ -189,14 +189,14 @@ impl<B> Freezer<B> {
         let conflated = selection.to - range.span.from - messages as u64;
         let batch = Batch {
             conflated,
-            ..batch(channel, &selection.publications, range.payloads)
+            ..kind.batch(stream, &selection.publications, range.previous)
         };
-        let encoded = self.encode(encoding, &batch, range.place(selection.to));
+        let encoded = self.encode(kind.encoding, &batch, range.place(selection.to));
         Block {
             from: range.span.from,
             to: selection.to,
             published,
-            has_previous: range.payloads.has_previous(),
+            has_previous: range.previous.is_some(),
             has_last: selection.last.is_some_and(|last| last + 1 == selection.to),
             encoded,
             messages: messages as u32,
@@ -206,32 +206,17 @@ impl<B> Freezer<B> {
 
     fn encode_scattered<'p>(
         &mut self,
-        channel: (u32, &ChannelName),
-        encoding: EncodingId,
+        (stream, kind): (&Stream, &Kind),
         scattered: impl Iterator<Item = &'p Publication>,
         (range, place): (Range<'_>, Option<Place<'_>>),
     ) -> Option<Encoded<B>> {
         let mut publications = std::mem::take(&mut self.publications);
         publications.extend(scattered.cloned());
-        let batch = batch(channel, &publications, range.payloads);
-        let encoded = self.encode(encoding, &batch, place);
+        let batch = kind.batch(stream, &publications, range.previous);
+        let encoded = self.encode(kind.encoding, &batch, place);
         publications.clear();
         publications.shrink_to(KEPT_PUBLICATIONS_MAX);
         self.publications = publications;
         encoded
-    }
-}
-
-fn batch<'a>(
-    (channel_id, channel): (u32, &'a ChannelName),
-    publications: &'a [Publication],
-    payloads: Payloads<'a>,
-) -> Batch<'a> {
-    Batch {
-        channel,
-        channel_id,
-        publications,
-        conflated: 0,
-        payloads,
     }
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    Conflate, EncodingId, Payloads, Publication, Sequence, SlowPolicy, SubscriptionOptions,
+    Batch, Conflate, EncodingId, Payloads, Publication, Sequence, SlowPolicy, SubscriptionOptions,
     hub::{
         arena::Arena, block::Blocks, class::Class, conflate::overflow::Overflow, ring::Ring, room,
         stream::Stream, subscription::Subscription,
@@ -52,6 +52,7 @@ pub(crate) struct Kind {
     pub(crate) slow: SlowPolicy,
     pub(crate) is_sequenced: bool,
     pub(crate) with_deltas: bool,
+    pub(crate) with_channel_id: bool,
 }
 
 impl Kind {
@@ -65,14 +66,27 @@ impl Kind {
             slow: options.slow,
             is_sequenced: options.is_sequenced,
             with_deltas: options.with_deltas,
+            with_channel_id: options.with_channel_id,
         }
     }
 
-    /// Returns how members receive payloads that follow `previous`.
-    pub(crate) const fn payloads<'a>(&self, previous: Option<&'a Publication>) -> Payloads<'a> {
-        match self.with_deltas {
-            true => Payloads::Deltas { previous },
-            false => Payloads::Full,
+    /// Returns publications as members receive them after `previous`.
+    pub(crate) const fn batch<'a>(
+        &self,
+        stream: &'a Stream,
+        publications: &'a [Publication],
+        previous: Option<&'a Publication>,
+    ) -> Batch<'a> {
+        Batch {
+            channel: &stream.name,
+            channel_id: stream.id,
+            publications,
+            conflated: 0,
+            payloads: match self.with_deltas {
+                true => Payloads::Deltas { previous },
+                false => Payloads::Full,
+            },
+            with_channel_id: self.with_channel_id,
         }
     }
 }

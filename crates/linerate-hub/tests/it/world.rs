@@ -18,7 +18,7 @@ use linerate_hub::{
 pub(crate) const TEXT: EncodingId = EncodingId(0);
 
 /// Encodes payloads with a `;` after each; `!` cannot be encoded. What each may be a delta from is
-/// before it, followed by `>`.
+/// before it, followed by `>`. A channel that is known by its number precedes them.
 #[derive(Debug)]
 pub(crate) struct Text;
 
@@ -26,6 +26,9 @@ impl Encode for Text {
     type Block = Bytes;
 
     fn encode(&self, batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
+        if batch.with_channel_id {
+            out.extend_from_slice(format!("{}:", batch.channel_id).as_bytes());
+        }
         let (with_deltas, mut previous) = match batch.payloads {
             Payloads::Deltas { previous } => (true, previous),
             Payloads::Full => (false, None),

@@ -29,6 +29,7 @@ pub(crate) static EVENTS: Dialect = Dialect {
         read: json::decode,
         write: write_events,
         has_deltas: true,
+        has_compaction: true,
         first_in_query: Some("cf_connect"),
         first_in_body: true,
     }),
@@ -49,6 +50,7 @@ pub(crate) static JSON: Dialect = Dialect {
         read: json::decode,
         write: write_lines,
         has_deltas: true,
+        has_compaction: true,
         first_in_query: None,
         first_in_body: true,
     }),
@@ -69,6 +71,9 @@ pub(crate) static PROTOBUF: Dialect = Dialect {
         read: protobuf::decode,
         write: write_protobuf,
         has_deltas: true,
+        // The npm package `centrifuge` 5.8.0 asks for IDs, but cannot find a subscription by an ID
+        // from Protobuf.
+        has_compaction: false,
         first_in_query: None,
         first_in_body: true,
     }),
@@ -133,7 +138,7 @@ fn write_protobuf(messages: &[ServerMessage], out: &mut Vec<u8>) -> Written {
 }
 
 fn encode_json(batch: &Batch<'_>, before: &[u8], behind: &[u8], out: &mut Vec<u8>) -> Written {
-    let channel = json::text(batch.channel.as_str());
+    let channel = json::channel_member(batch);
     for (publication, delta) in batch.payloads.of(batch.publications) {
         out.extend_from_slice(before);
         let data = (batch.payloads, delta.as_ref());

@@ -29,6 +29,7 @@ pub(crate) static JSON: Dialect = Dialect {
         read: json::decode,
         write: |messages, out| append_text(messages, json::Binary::Refuse, out),
         has_deltas: true,
+        has_compaction: true,
         first_in_query: None,
         first_in_body: false,
     }),
@@ -49,6 +50,9 @@ pub(crate) static PROTOBUF: Dialect = Dialect {
         read: protobuf::decode,
         write: append_binary,
         has_deltas: true,
+        // The npm package `centrifuge` 5.8.0 asks for IDs, but cannot find a subscription by an ID
+        // from Protobuf.
+        has_compaction: false,
         first_in_query: None,
         first_in_body: false,
     }),
@@ -88,7 +92,7 @@ fn append_binary(messages: &[ServerMessage], out: &mut Vec<u8>) -> Result<(), Un
 }
 
 fn encode_json(batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
-    let channel = json::text(batch.channel.as_str());
+    let channel = json::channel_member(batch);
     let mut frames = Frames::open(out, Opcode::Text, b"\n");
     for (publication, delta) in batch.payloads.of(batch.publications) {
         let data = (batch.payloads, delta.as_ref());

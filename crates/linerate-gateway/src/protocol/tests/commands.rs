@@ -86,6 +86,7 @@ fn subscribe_brings_all_its_options() {
         is_recoverable: true,
         with_join_leave: true,
         with_deltas: true,
+        with_channel_id: true,
         tags_filter: Some(TagsFilter {
             operation: "and".into(),
             nodes: vec![r#in, eq],

@@ -126,6 +126,7 @@ fn the_examples_of_the_documentation_are_what_is_written() {
             publications,
             conflated,
             payloads: Payloads::Full,
+            with_channel_id: false,
         };
         (BLOCKS.encode)(&batch, &mut out).unwrap();
         out

@@ -41,6 +41,7 @@ fn encoded(dialect: &Dialect, publications: &[Publication]) -> Option<Vec<u8>> {
         publications,
         conflated: 0,
         payloads: Payloads::Full,
+        with_channel_id: false,
     };
     let mut out = Vec::new();
     (dialect.encode)(&batch, &mut out).ok().map(|()| out)

@@ -146,6 +146,32 @@ async fn deltas_begin_again_with_a_whole_payload() {
 }
 
 #[tokio::test]
+async fn channels_keep_their_ids() {
+    let toml = "[channel]\nallow_channel_compaction = true";
+    let cluster = Cluster::new();
+    let (mut gateway, address) = cluster.start_with(1, toml).await;
+    let mut client = Json::connect(address).await;
+    let mut ids = Vec::new();
+    for (id, channel) in [(2, "a"), (3, "b")] {
+        let subscribe = json!({"channel": channel, "flag": 1});
+        let reply = client.ask(&json!({"id": id, "subscribe": subscribe})).await;
+        ids.push((channel, reply["subscribe"]["id"].as_u64().unwrap()));
+    }
+    assert_ne!(ids[0].1, ids[1].1);
+    for _ in 0..2 {
+        for (channel, id) in &ids {
+            cluster.publish(channel, "1").await;
+            let push = client.next().await;
+            assert_eq!(push["push"]["id"], *id, "{push}");
+            assert!(push["push"]["channel"].is_null(), "{push}");
+        }
+        let (new, _) = cluster.start_with(1, toml).await;
+        assert_eq!(relocate(&gateway, &new).await, 1);
+        gateway = new;
+    }
+}
+
+#[tokio::test]
 async fn nobody_is_told_that_clients_leave_or_join() {
     let presence = "[channel]\npresence = true\njoin_leave = true\nallow_presence = true";
     let cluster = Cluster::new();

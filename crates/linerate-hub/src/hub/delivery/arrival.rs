@@ -68,11 +68,8 @@ impl<B: Clone> Delivery<B> {
         let conflated = std::mem::take(&mut backlog.conflated);
         let stream = &source.channels.streams[group.channel];
         let batch = Batch {
-            channel: &stream.name,
-            channel_id: stream.id,
-            publications: &publications,
             conflated,
-            payloads: group.kind.payloads(None),
+            ..group.kind.batch(stream, &publications, None)
         };
         let encoded = self.freezer.encode(group.kind.encoding, &batch, None);
         Some(Block {

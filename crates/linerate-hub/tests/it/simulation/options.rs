@@ -103,6 +103,7 @@ pub(crate) fn any_options(random: &mut Random, is_conflating: bool) -> Subscript
         positioned: random.once_in(4),
         is_sequenced: false,
         with_deltas: random.once_in(2),
+        with_channel_id: false,
         label: random.below(3) as u16,
     }
 }

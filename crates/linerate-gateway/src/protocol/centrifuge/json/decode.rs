@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::protocol::{
-    centrifuge::FOSSIL,
+    centrifuge::{CHANNEL_COMPACTION, FOSSIL},
     command::{Command, Connect, History, Request, Subscribe, TagsFilter},
     decode::{DecodeError, Emulation, Limits},
 };
@@ -224,6 +224,8 @@ struct WireSubscribe<'a> {
     join_leave: bool,
     #[serde(default)]
     delta: String,
+    #[serde(default)]
+    flag: i64,
     tf: Option<WireTagsFilter>,
     #[serde(default, rename = "type")]
     kind: i32,
@@ -248,6 +250,7 @@ impl From<WireSubscribe<'_>> for Subscribe {
             is_recoverable: wire.recoverable,
             with_join_leave: wire.join_leave,
             with_deltas: wire.delta == FOSSIL,
+            with_channel_id: wire.flag & CHANNEL_COMPACTION != 0,
             tags_filter: wire.tf.map(Into::into),
             filter: wire.filter,
             batch_interval: interval.map(Duration::from_millis),

@@ -1,13 +1,14 @@
 //! Encodes replies and pushes as JSON.
 
-use std::time::Duration;
+use std::{io::Write, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use linerate_hub::{ClientInfo, Payloads, Publication, Unencodable};
+use linerate_hub::{Batch, ClientInfo, Payloads, Publication, Unencodable};
 
 use super::write::{Object, scalar};
 use crate::protocol::{
+    centrifuge::compact_id,
     codes::{ClientError, Unsubscribe},
     reply::{
         Answer, Connected, HistoryPage, Push, Reply, ServerMessage, Subscribed, whole_seconds,
@@ -66,15 +67,28 @@ pub(in crate::protocol) fn message(
     Ok(())
 }
 
-/// Appends the push of a publication, without a line end. `channel` is already JSON. The delta, if
-/// there is one, replaces the payload.
+/// Returns the member of pushes that names the channel of a batch.
+pub(in crate::protocol) fn channel_member(batch: &Batch<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    match batch.with_channel_id {
+        true => _ = write!(out, "\"id\":{}", compact_id(batch.channel_id)),
+        false => {
+            out.extend_from_slice(b"\"channel\":");
+            scalar(&mut out, batch.channel.as_str());
+        }
+    }
+    out
+}
+
+/// Appends the push of a publication, without a line end. `channel` is from [`channel_member`]. The
+/// delta, if there is one, replaces the payload.
 pub(in crate::protocol) fn publication_push(
     channel: &[u8],
     publication: &Publication,
     (payloads, delta): (Payloads<'_>, Option<&Bytes>),
     out: &mut Vec<u8>,
 ) -> Result {
-    out.extend_from_slice(b"{\"push\":{\"channel\":");
+    out.extend_from_slice(b"{\"push\":{");
     out.extend_from_slice(channel);
     out.extend_from_slice(b",\"pub\":");
     let data = Data::of(payloads, delta, Binary::Refuse);

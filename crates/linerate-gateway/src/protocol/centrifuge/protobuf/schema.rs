@@ -244,6 +244,8 @@ pub(super) struct SubscribeRequest {
     pub(super) delta: String,
     #[prost(message, optional, tag = "13")]
     pub(super) tags_filter: Option<FilterNode>,
+    #[prost(int64, tag = "14")]
+    pub(super) flag: i64,
     #[prost(int32, tag = "15")]
     pub(super) kind: i32,
 }
