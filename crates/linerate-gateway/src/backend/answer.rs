@@ -44,10 +44,9 @@ pub(crate) enum Renewal {
 }
 
 #[derive(Deserialize)]
-#[serde(bound = "T: DeserializeOwned")]
-struct Document<T> {
-    #[serde(default)]
-    result: Option<T>,
+struct Document<'a> {
+    #[serde(borrow, default)]
+    result: Option<&'a RawValue>,
     #[serde(default)]
     error: Option<WireError>,
     #[serde(default)]
@@ -112,11 +111,11 @@ struct DataResult {
 /// Decodes the answer to `connect`. Without a result, the backend does not know the client. `now`
 /// is in seconds since 1970.
 pub(crate) fn connect(body: &[u8], now: u64) -> Result<Verdict<Option<Admitted>>, AskError> {
-    let document: Document<ConnectResult> = parse(body)?;
+    let document = Document::parse(body)?;
     if document.result.is_none() && document.error.is_none() && document.disconnect.is_none() {
         return Ok(Ok(None));
     }
-    document.verdict(|result| {
+    document.verdict(|result: ConnectResult| {
         let about = result.about.into_subscription(None).ok()?;
         Some(Some(Admitted {
             claims: ConnectionClaims {
@@ -138,7 +137,7 @@ pub(crate) fn connect(body: &[u8], now: u64) -> Result<Verdict<Option<Admitted>>
 
 /// Decodes the answer to `subscribe`.
 pub(crate) fn subscribe(body: &[u8]) -> Result<Verdict<SubscriptionClaims>, AskError> {
-    parse::<SubscribeResult>(body)?.verdict(|result| {
+    Document::parse(body)?.verdict(|result: SubscribeResult| {
         let expires_at = Seconds::expiry(result.expire_at);
         result.about.into_subscription(expires_at).ok()
     })
@@ -146,7 +145,7 @@ pub(crate) fn subscribe(body: &[u8]) -> Result<Verdict<SubscriptionClaims>, AskE
 
 /// Decodes the answer to `refresh` or `sub_refresh`.
 pub(crate) fn renewal(body: &[u8]) -> Result<Verdict<Renewal>, AskError> {
-    parse::<RefreshResult>(body)?.verdict(|result| {
+    Document::parse(body)?.verdict(|result: RefreshResult| {
         Some(match result.expired {
             true => Renewal::Ended,
             false => Renewal::Until(Seconds::expiry(result.expire_at)),
@@ -156,7 +155,7 @@ pub(crate) fn renewal(body: &[u8]) -> Result<Verdict<Renewal>, AskError> {
 
 /// Decodes the answer to `publish`.
 pub(crate) fn publish(body: &[u8]) -> Result<Verdict<Published>, AskError> {
-    parse::<DataResult>(body)?.verdict(|result| {
+    Document::parse(body)?.verdict(|result: DataResult| {
         let skip_history = result.skip_history;
         Some(Published {
             data: result.into_data()?,
@@ -167,18 +166,23 @@ pub(crate) fn publish(body: &[u8]) -> Result<Verdict<Published>, AskError> {
 
 /// Decodes the answer to `rpc` or `send`: the value that is returned.
 pub(crate) fn data(body: &[u8]) -> Result<Verdict<Bytes>, AskError> {
-    parse::<DataResult>(body)?.verdict(|result| Some(result.into_data()?.unwrap_or_default()))
+    Document::parse(body)?
+        .verdict(|result: DataResult| Some(result.into_data()?.unwrap_or_default()))
 }
 
-fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<Document<T>, AskError> {
-    // The parser does not look into texts that it skips.
-    let text = std::str::from_utf8(body).map_err(|error| AskError::Invalid(error.to_string()))?;
-    serde_json::from_str(text).map_err(|error| AskError::Invalid(error.to_string()))
-}
+impl<'a> Document<'a> {
+    fn parse(body: &'a [u8]) -> Result<Self, AskError> {
+        // The parser does not look into texts that it skips.
+        let text =
+            std::str::from_utf8(body).map_err(|error| AskError::Invalid(error.to_string()))?;
+        object(text)
+    }
 
-impl<T> Document<T> {
     /// Returns the result, as far as `convert` can use it, or the refusal.
-    fn verdict<R>(self, convert: impl FnOnce(T) -> Option<R>) -> Result<Verdict<R>, AskError> {
+    fn verdict<T: DeserializeOwned, R>(
+        self,
+        convert: impl FnOnce(T) -> Option<R>,
+    ) -> Result<Verdict<R>, AskError> {
         let invalid = |reason: &str| Err(AskError::Invalid(reason.to_owned()));
         if let Some(WireDisconnect { code, reason }) = self.disconnect {
             if !DISCONNECT_CODES.contains(&code) {
@@ -209,11 +213,19 @@ impl<T> Document<T> {
         let Some(result) = self.result else {
             return invalid("it has no result, error or disconnect");
         };
-        match convert(result) {
+        match convert(object(result.get())?) {
             Some(result) => Ok(Ok(result)),
             None => invalid("result has invalid base64, or too many or invalid channels"),
         }
     }
+}
+
+/// Parses an object. The parser alone takes an array for an object as well.
+fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, AskError> {
+    if !text.trim_start().starts_with('{') {
+        return Err(AskError::Invalid("it is not an object".to_owned()));
+    }
+    serde_json::from_str(text).map_err(|error| AskError::Invalid(error.to_string()))
 }
 
 impl DataResult {
@@ -297,6 +309,8 @@ mod tests {
             b"{\"result\":{},\"a\":\"\xff\"}",
             b"<html>",
             b"[]",
+            b"[{}]",
+            b"{\"result\":[]}",
             b"{\"result\":7}",
             b"{\"result\":{}",
         ] {

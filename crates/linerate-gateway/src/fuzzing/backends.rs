@@ -59,6 +59,10 @@ fn answers(body: &[u8]) {
         check(answer::data(body).map(allowed)),
     ];
     if allows.contains(&true) {
+        assert!(
+            body.trim_ascii_start().starts_with(b"{"),
+            "an answer is an object"
+        );
         let document: Answer = serde_json::from_slice(body).expect("an answer is JSON");
         assert!(document.result.is_some());
         assert!(document.error.is_none() && document.disconnect.is_none());
