@@ -205,6 +205,8 @@ impl Session {
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         while let Some(due) = self.deadlines.poll(now) {
             match due {
+                // A backend or the broker may take longer.
+                Due::Connect if matches!(self.stage, Stage::Connecting) => {}
                 Due::Connect => self.end(Disconnect::STALE),
                 Due::Expiry => self.expire(now),
                 Due::Ping => self.activity.say(ServerMessage::Ping),

@@ -318,6 +318,10 @@ impl Session {
         result: Result<ConnectedClient, Refusal>,
     ) -> Result<Connected, Refusal> {
         self.stage = Stage::Fresh;
+        let settings = self.context.gate.shared.settings_full();
+        let options = &settings.config.client;
+        // If the client was refused, it has as much time again for another command.
+        self.deadlines.expect_connect(now + options.connect_timeout);
         let ConnectedClient {
             connection,
             identity,
@@ -326,8 +330,6 @@ impl Session {
             data,
         } = result?;
         self.context.connection = connection;
-        let settings = self.context.gate.shared.settings_full();
-        let options = &settings.config.client;
         let is_renewed = self.context.gate.renewing_backend(None).is_some();
         let mut connected = Connected {
             client: identity.who.client.to_string(),

@@ -71,6 +71,11 @@ impl Deadlines {
         }
     }
 
+    /// Sets when the client must have sent its connect command.
+    pub(super) fn expect_connect(&mut self, at: Instant) {
+        self.answer = Some(at);
+    }
+
     /// Marks the client as connected. The first ping is sent after `part` of the interval, clamped
     /// to 0.1 to 1, so that clients that connected together are not pinged together.
     pub(super) fn connected(&mut self, now: Instant, part: f32) {

@@ -1,8 +1,11 @@
 //! `connect` and `refresh`.
 
+use std::sync::Arc;
+
 use linerate::Client;
 use linerate_gateway::config::Secret;
 use serde_json::json;
+use tokio::sync::Semaphore;
 
 use super::support::{Answer, Backend, until};
 use crate::{
@@ -56,6 +59,30 @@ async fn clients_whom_the_backend_refuses_are_told_as_it_says() {
     backend.answers("connect", Answer::Json(banned));
     client.send(r#"{"id":2,"connect":{}}"#).await;
     assert_eq!(client.closed(4_501).await, "banned");
+}
+
+#[tokio::test]
+async fn a_client_may_wait_for_the_backend_longer_than_for_its_own_command() {
+    let backend = Backend::start().await;
+    let may_answer = Arc::new(Semaphore::new(0));
+    backend.answers("connect", Answer::Held(may_answer.clone()));
+    let toml = format!("{CONNECT}connect_timeout_s = 1\n");
+    let more = "timeout_ms = 60_000\n";
+    let gateway = backend.gateway(&["connect"], more, &toml).await;
+    let mut client = Json::open(&gateway).await;
+    client.send(r#"{"id":1,"connect":{}}"#).await;
+    let mut silent = Json::open(&gateway).await;
+    assert_eq!(silent.closed(3_502).await, "stale");
+    may_answer.add_permits(1);
+    assert!(client.next().await["connect"].is_object());
+    let refused = json!({"error": {"code": 1000, "message": "not now"}});
+    backend.answers("connect", Answer::Json(refused));
+    let mut refused = Json::open(&gateway).await;
+    assert_eq!(
+        error(&refused.ask(r#"{"id":1,"connect":{}}"#).await).0,
+        1_000
+    );
+    assert_eq!(refused.closed(3_502).await, "stale");
 }
 
 #[tokio::test]
