@@ -20,6 +20,7 @@ mod load;
 mod log;
 mod memory;
 mod namespaces;
+mod protocols;
 mod secret;
 mod section;
 mod server;
@@ -42,6 +43,7 @@ pub use load::Loader;
 pub use log::{LogFormat, LogOptions};
 pub use namespaces::Namespace;
 pub(crate) use namespaces::Namespaces;
+pub use protocols::ProtocolOptions;
 pub use secret::Secret;
 pub use section::Section;
 pub use server::{DrainOptions, ServerOptions, TlsOptions};
@@ -90,6 +92,8 @@ pub struct Config {
     /// The channel namespaces.
     #[serde(default, rename = "namespace")]
     pub namespaces: Vec<Namespace>,
+    /// The client protocols that the server speaks.
+    pub protocols: ProtocolOptions,
     /// Listening addresses, connection limits and TLS.
     pub server: ServerOptions,
     /// The values that are set in the sections of the application.

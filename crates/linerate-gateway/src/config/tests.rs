@@ -35,6 +35,7 @@ fn every_key_is_documented() {
         "[filter]",
         "[history]",
         "[log]",
+        "[protocols]",
         "[server]",
         "[server.drain]",
         "[server.tls]",

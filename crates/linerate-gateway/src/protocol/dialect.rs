@@ -16,6 +16,7 @@ use super::{
     query::{FixedRequest, QueryError},
     reply::ServerMessage,
 };
+use crate::config::ProtocolOptions;
 
 /// A client protocol: a module in this folder and a line in [`PROTOCOLS`](super::PROTOCOLS).
 /// `docs/internals/adding-a-protocol.md` shows how to add one.
@@ -24,8 +25,18 @@ pub(crate) struct Protocol {
     /// The dialects of the protocol. If several have the same path, the first that accepts a
     /// request serves it.
     pub(crate) dialects: &'static [&'static Dialect],
+    /// The setting that makes the protocol available.
+    pub(crate) switch: Switch,
     /// Where clients of one-way streams send their commands, if they send any.
     pub(crate) emulation: Option<EmulationEndpoint>,
+}
+
+/// A setting in `[protocols]` that makes a client protocol available.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Switch {
+    /// The key with its section.
+    pub(crate) key: &'static str,
+    pub(crate) is_on: fn(&ProtocolOptions) -> bool,
 }
 
 /// A client protocol in one format on one transport. The hub encodes publications once for all

@@ -19,3 +19,4 @@ mod silence;
 mod start;
 mod streams;
 mod support;
+mod switches;
