@@ -13,6 +13,7 @@
 //! | `outlet` | what a session does with the output side of its client |
 //! | `plan` | checks a subscription request and decides how to serve it |
 //! | `portable` | sessions that another process continues |
+//! | `pusher` | what only Pusher clients request |
 //! | `scope` | the channels whose publications reach a pattern subscriber |
 //! | `shared` | the configuration in the form that sessions need |
 //! | `tags` | filters on the tags of publications |
@@ -34,6 +35,7 @@ mod identity;
 mod outlet;
 mod plan;
 mod portable;
+mod pusher;
 mod scope;
 mod tags;
 mod work;
@@ -48,7 +50,7 @@ use crate::channel_map::ChannelMap;
 use crate::node::{Connection, Worker};
 use crate::protocol::{
     codes::{ClientError, Disconnect, Unsubscribe},
-    command::{Command, Request},
+    command::{Command, Connect, Request},
     decode::Limits,
     dialect::Commands,
     reply::{Answer, Push, Reply, ServerMessage},
@@ -62,6 +64,7 @@ pub(crate) use gate::{Gate, Gates, Refusal};
 pub(crate) use identity::{Identity, Member};
 pub(crate) use outlet::{Event, SessionOutlet};
 pub(crate) use portable::{PortableSession, RestoreError};
+use pusher::PusherState;
 pub(crate) use work::{Completion, Context, Work};
 
 /// Commands that may wait for earlier ones to complete. At this limit, the session reads no further
@@ -86,6 +89,8 @@ pub(crate) struct Session {
     /// The part of the ping interval after which the first ping is sent.
     ping_part: f32,
     end: Option<Box<Disconnect>>,
+    /// `None` for clients of other protocols.
+    pusher: Option<Box<PusherState>>,
 }
 
 #[derive(Debug)]
@@ -163,7 +168,21 @@ impl Session {
             deadlines: Deadlines::new(options, now),
             ping_part,
             end: None,
+            pusher: None,
             context,
+        }
+    }
+
+    /// Begins with the command that the request for the connection stands for, or ends the session
+    /// for the reason why there is none.
+    pub(crate) fn open(&mut self, now: Instant, connect: Result<Connect, Disconnect>) {
+        match connect {
+            Ok(connect) => {
+                let request = Request::Connect(connect);
+                let command = Box::new(Command { id: 0, request });
+                self.activity.add(Job::Command(command, now));
+            }
+            Err(disconnect) => self.end(disconnect),
         }
     }
 
@@ -343,6 +362,9 @@ impl Session {
     /// Ends a subscription. Returns `false` if there was none.
     fn leave(&mut self, channel: &ChannelName) -> bool {
         let was_there = self.subscriptions.remove(channel).is_some();
+        if let Some(pusher) = &mut self.pusher {
+            pusher.leave(channel);
+        }
         if let Some(client) = self.client() {
             self.context.gate.worker.unsubscribe(client, channel);
         }

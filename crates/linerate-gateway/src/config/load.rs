@@ -23,7 +23,7 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 /// The prefix of our environment variables.
 const PREFIX: &str = "LINERATE_";
 /// The tables of the gateway whose keys an environment variable can set.
-const TABLES: [&str; 13] = [
+const TABLES: [&str; 14] = [
     "auth",
     "auth.token",
     "broker",
@@ -34,6 +34,7 @@ const TABLES: [&str; 13] = [
     "history",
     "log",
     "protocols",
+    "pusher",
     "server",
     "server.drain",
     "server.tls",

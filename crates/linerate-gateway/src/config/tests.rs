@@ -36,6 +36,7 @@ fn every_key_is_documented() {
         "[history]",
         "[log]",
         "[protocols]",
+        "[pusher]",
         "[server]",
         "[server.drain]",
         "[server.tls]",

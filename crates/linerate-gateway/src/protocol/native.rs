@@ -37,10 +37,12 @@ pub(crate) static BLOCKS: Dialect = Dialect {
     transport: Transport::WebSocket(WebSocketTransport {
         subprotocol: Some(SUBPROTOCOL),
         farewell: Clone::clone,
+        has_exceptions: false,
     }),
     session: SessionKind::Commands(Commands {
         read: json::decode,
         write,
+        connects: None,
         first_in_query: None,
         first_in_body: false,
     }),

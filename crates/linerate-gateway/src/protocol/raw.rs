@@ -36,6 +36,7 @@ pub(crate) static RAW: Dialect = Dialect {
     transport: Transport::WebSocket(WebSocketTransport {
         subprotocol: None,
         farewell,
+        has_exceptions: false,
     }),
     session: SessionKind::Fixed(Fixed {
         read: query::read,

@@ -6,7 +6,7 @@ use arc_swap::{ArcSwap, Guard};
 use linerate_hub::{ChannelName, channel::ChannelNameError};
 
 use crate::{
-    auth::{Attempts, AuthSetupError, Authenticator, KeyRefusal, Origins},
+    auth::{Attempts, AuthSetupError, Authenticator, KeyRefusal, Origins, PusherApp},
     clock::now,
     config::{ChannelOptions, Config, Namespaces},
     filter::Filters,
@@ -38,6 +38,8 @@ pub(crate) struct Settings {
     pub origins: Origins,
     /// Compiles the filters of subscribers.
     pub filters: Filters,
+    /// Verifies the signatures of the Pusher app; `None` if its protocol is switched off.
+    pub pusher: Option<PusherApp>,
 }
 
 impl SessionEnvironment {
@@ -109,7 +111,12 @@ impl Settings {
             None => Authenticator::new(&config.auth)?,
             Some(previous) => Authenticator::renew(&config.auth, &previous.authenticator)?,
         };
+        let pusher = match config.protocols.pusher {
+            true => PusherApp::read(&config.pusher)?,
+            false => None,
+        };
         Ok(Self {
+            pusher,
             namespaces: Namespaces::new(&config),
             origins: Origins::new(&config.server.origins)?,
             filters: Filters::new(config.filter.clone()),

@@ -1,5 +1,7 @@
 //! Asynchronous operations of a session: they wait for tokens, the broker and other nodes.
 
+mod pusher;
+
 use std::{future::Future, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
@@ -9,7 +11,7 @@ use linerate_hub::{ChannelName, ClientId, ClientInfo, SubscribeError as HubError
 
 use super::{
     Gate, Identity, Member, Refusal, SessionOutlet, Subscription, Terms, deadlines::until,
-    identity::end_of,
+    identity::end_of, plan::Plan,
 };
 use crate::{
     auth::{ConnectionClaims, SubscriptionClaims},
@@ -21,6 +23,8 @@ use crate::{
         reply::{Answer, HistoryPage, Recovery, Subscribed},
     },
 };
+
+pub(crate) use pusher::{PusherCandidate, PusherCompletion};
 
 /// The maximum number of subscriptions that a client makes concurrently.
 pub(super) const SUBSCRIBES_AT_ONCE: usize = 64;
@@ -35,6 +39,7 @@ pub(crate) enum Completion {
     /// An answer that does not change the session.
     Answered(Result<Answer, ClientError>),
     Connected(Result<ConnectedClient, Refusal>),
+    Pusher(PusherCompletion),
     Refreshed(Result<ConnectionClaims, Refusal>),
     SubRefreshed(ChannelName, Result<SubscriptionClaims, Refusal>),
     Subscribed(ChannelName, Result<Box<Candidate>, Refusal>),
@@ -86,6 +91,7 @@ impl Context {
         let claims = claims.map_err(Refusal::wanting_another_token)?;
         let identity = Arc::new(Identity::new(&self.connection.who, claims.as_ref()));
         let member = self.join(&identity)?;
+        self.gate.check_app()?;
         // From here on, the worker reports revocations.
         self.gate
             .check_revoked(identity.user(), identity.token.as_ref())
@@ -182,6 +188,22 @@ impl Context {
         let plan = self
             .gate
             .plan(&settings, identity, channel, wanted, claims.as_ref())?;
+        let was_recovering = plan.is_recoverable && wanted.recover.is_some();
+        let candidate = self.prepare_plan(identity, id, plan, claims).await?;
+        Ok(Candidate {
+            was_recovering,
+            ..candidate
+        })
+    }
+
+    /// Prepares a subscription that does not recover, as planned.
+    pub(super) async fn prepare_plan(
+        &self,
+        identity: &Identity,
+        id: ClientId,
+        plan: Plan,
+        claims: Option<SubscriptionClaims>,
+    ) -> Result<Candidate, Refusal> {
         let ends_with_gap = plan.subscribe.options.positioned;
         let prepared = self.gate.worker.prepare(id, plan.subscribe).await?;
         Ok(Candidate {
@@ -191,7 +213,7 @@ impl Context {
             ends_with_gap,
             is_positioned: plan.is_positioned,
             is_recoverable: plan.is_recoverable,
-            was_recovering: plan.is_recoverable && wanted.recover.is_some(),
+            was_recovering: false,
             info: plan.info,
         })
     }

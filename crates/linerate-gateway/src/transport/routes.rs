@@ -6,7 +6,7 @@ use axum::{
     Router,
     body::Body,
     extract::{RawQuery, State},
-    http::{HeaderMap, StatusCode},
+    http::{HeaderMap, StatusCode, Uri},
     response::{IntoResponse, Response},
     routing::{MethodRouter, any, post},
 };
@@ -61,8 +61,8 @@ pub(crate) fn routes(
 fn methods(path: &'static str) -> MethodRouter<Endpoints> {
     let is_websocket = |dialect: &Dialect| matches!(dialect.transport, Transport::WebSocket(_));
     if offered(path).any(|(_, dialect)| is_websocket(dialect)) {
-        return any(move |admitted, query, headers, upgrade| {
-            open_websocket(path, admitted, query, headers, upgrade)
+        return any(move |admitted, url, headers, upgrade| {
+            open_websocket(path, admitted, url, headers, upgrade)
         });
     }
     let mut methods = MethodRouter::new();
@@ -145,7 +145,7 @@ fn takes_post(dialect: &Dialect) -> bool {
 async fn open_websocket(
     path: &'static str,
     admitted: Admitted,
-    RawQuery(query): RawQuery,
+    url: Uri,
     headers: HeaderMap,
     upgrade: WebSocketUpgrade,
 ) -> Response {
@@ -160,7 +160,8 @@ async fn open_websocket(
         upgrade = upgrade.with_subprotocols(&[subprotocol]);
     }
     let opening = Opening {
-        query: query.as_deref().unwrap_or_default(),
+        path: url.path(),
+        query: url.query().unwrap_or_default(),
         headers: &headers,
         subprotocol,
     };
@@ -173,7 +174,10 @@ async fn open_websocket(
     };
     match &dialect.session {
         SessionKind::Commands(commands) => {
-            commands::open_websocket(admitted, dialect, websocket, commands, upgrade)
+            let connect = commands.connects.as_ref();
+            let connect =
+                connect.map(|request| (request.read)(&opening, &admitted.settings.config));
+            commands::open_websocket(admitted, dialect, websocket, (commands, connect), upgrade)
         }
         SessionKind::Fixed(fixed) => {
             fixed::open_websocket(admitted, dialect, websocket, fixed, opening, upgrade).await
@@ -215,6 +219,7 @@ async fn open_stream(
     body: Option<Body>,
 ) -> Response {
     let opening = Opening {
+        path,
         query: query.as_deref().unwrap_or_default(),
         headers: &headers,
         subprotocol: None,

@@ -13,6 +13,7 @@ mod http;
 mod native;
 mod patterns;
 mod pressure;
+mod pusher;
 mod refusals;
 mod revocations;
 mod silence;

@@ -4,7 +4,7 @@ mod decode;
 mod encode;
 mod write;
 
-pub(in crate::protocol) use decode::decode;
 pub(super) use decode::decode_emulation;
+pub(in crate::protocol) use decode::{decode, depth_of};
 pub(in crate::protocol) use encode::{Binary, extras, message, publication_push};
 pub(in crate::protocol) use write::text;

@@ -28,6 +28,7 @@ pub(crate) static EVENTS: Dialect = Dialect {
     session: SessionKind::Commands(Commands {
         read: json::decode,
         write: write_events,
+        connects: None,
         first_in_query: Some("cf_connect"),
         first_in_body: true,
     }),
@@ -47,6 +48,7 @@ pub(crate) static JSON: Dialect = Dialect {
     session: SessionKind::Commands(Commands {
         read: json::decode,
         write: write_lines,
+        connects: None,
         first_in_query: None,
         first_in_body: true,
     }),
@@ -66,6 +68,7 @@ pub(crate) static PROTOBUF: Dialect = Dialect {
     session: SessionKind::Commands(Commands {
         read: protobuf::decode,
         write: write_protobuf,
+        connects: None,
         first_in_query: None,
         first_in_body: true,
     }),

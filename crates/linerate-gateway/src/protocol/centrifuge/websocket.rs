@@ -24,10 +24,12 @@ pub(crate) static JSON: Dialect = Dialect {
     transport: Transport::WebSocket(WebSocketTransport {
         subprotocol: Some(super::JSON),
         farewell: Clone::clone,
+        has_exceptions: false,
     }),
     session: SessionKind::Commands(Commands {
         read: json::decode,
         write: |messages, out| append_text(messages, json::Binary::Refuse, out),
+        connects: None,
         first_in_query: None,
         first_in_body: false,
     }),
@@ -43,10 +45,12 @@ pub(crate) static PROTOBUF: Dialect = Dialect {
     transport: Transport::WebSocket(WebSocketTransport {
         subprotocol: Some(super::PROTOBUF),
         farewell: Clone::clone,
+        has_exceptions: false,
     }),
     session: SessionKind::Commands(Commands {
         read: protobuf::decode,
         write: append_binary,
+        connects: None,
         first_in_query: None,
         first_in_body: false,
     }),
