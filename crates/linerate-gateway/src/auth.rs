@@ -33,7 +33,7 @@ pub(crate) use claims::{ConnectionClaims, SubscriptionClaims};
 pub use error::AuthSetupError;
 pub(crate) use error::TokenError;
 pub(crate) use origins::Origins;
-pub(crate) use pusher::PusherApp;
+pub(crate) use pusher::{PusherApp, hex};
 pub(crate) use revocations::{Revocation, RevocationError, Revocations, Target, TokenId};
 pub use token::{TokenMaker, TokenMakerError};
 

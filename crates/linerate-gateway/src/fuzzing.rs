@@ -4,6 +4,7 @@
 mod api;
 mod commands;
 mod publications;
+mod pusher;
 mod requests;
 mod tag_filters;
 mod takeover;
@@ -11,6 +12,7 @@ mod takeover;
 pub use api::api;
 pub use commands::commands;
 pub use publications::publications;
+pub use pusher::pusher;
 pub use requests::requests;
 pub use tag_filters::tag_filters;
 pub use takeover::takeover;

@@ -45,7 +45,7 @@ impl PusherApp {
 
     /// Returns whether `signature` is the HMAC-SHA256 of `text`, in lower-case hexadecimal. The
     /// time taken does not depend on how much of it is right.
-    fn is_signature(&self, signature: &str, text: &[u8]) -> bool {
+    pub(crate) fn is_signature(&self, signature: &str, text: &[u8]) -> bool {
         let right = hex(hmac::sign(&self.secret, text).as_ref());
         right.as_bytes().ct_eq(signature.as_bytes()).into()
     }
@@ -60,7 +60,7 @@ impl fmt::Debug for PusherApp {
 }
 
 /// Returns bytes in lower-case hexadecimal.
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         for digit in [byte >> 4, byte & 15] {
             text.extend(char::from_digit(digit.into(), 16));

@@ -1,5 +1,6 @@
 //! Tests of the protocol of Pusher.
 
+mod api;
 mod cache;
 mod channels;
 mod client;

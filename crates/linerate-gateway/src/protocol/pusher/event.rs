@@ -27,6 +27,11 @@ pub(crate) fn tags(name: &str, except: Option<&str>) -> Vec<(String, String)> {
     [name].into_iter().chain(except).collect()
 }
 
+/// Returns whether only the server sends events with this name.
+pub(crate) fn is_reserved(name: &str) -> bool {
+    name.starts_with("pusher:") || name.starts_with("pusher_internal:")
+}
+
 /// Appends an event for each publication, in its own frame.
 pub(super) fn encode(batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
     batch

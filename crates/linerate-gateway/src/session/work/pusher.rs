@@ -64,7 +64,7 @@ impl Context {
         let (candidate, stream) = self.candidate(&identity, id, &channel, kind).await?;
         let clients = match kind.access {
             PusherAccess::Presence => {
-                // Before the list is read, so that nobody is missed who joins later.
+                // Before the list is read, so that no client is missed that joins later.
                 self.gate.worker.follow(id, &channel);
                 let clients = self.gate.worker.node().all_nodes.presence(&channel).await;
                 Some(clients.map_err(of_broker)?)
