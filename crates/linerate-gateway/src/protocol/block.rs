@@ -79,9 +79,16 @@ impl Block {
 
     /// Returns what a client receives instead of this block, which may be an empty block; `None` if
     /// the client receives this block.
+    #[inline]
     pub(crate) fn for_client(&self, client: &str) -> Option<Self> {
-        let exceptions = self.exceptions.as_ref()?.iter();
-        let own = exceptions.filter(|exception| *exception.client == *client);
+        let exceptions = self.exceptions.as_deref()?;
+        self.without(exceptions, client)
+    }
+
+    fn without(&self, exceptions: &[Exception], client: &str) -> Option<Self> {
+        let own = exceptions
+            .iter()
+            .filter(|exception| *exception.client == *client);
         let frames: Vec<_> = own.map(|exception| exception.frame.clone()).collect();
         let messages = self.messages.saturating_sub(frames.len() as u64);
         let mut rest = Vec::new();

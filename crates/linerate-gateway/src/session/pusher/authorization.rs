@@ -34,6 +34,11 @@ pub(super) enum Unauthorized {
     /// What others see of the user is too long.
     #[error("user_info has {bytes} bytes; at most {INFO_BYTES_MAX} are allowed")]
     Info { bytes: usize },
+    /// The name has characters that the names of such channels cannot have.
+    #[error(
+        "name of a channel with a signature has other characters than A-Z a-z 0-9 _ - = @ , . ;"
+    )]
+    Name,
     /// The client is not signed in as the user of the channel.
     #[error("connection is not signed in as the user of this channel")]
     OtherUser,
@@ -85,6 +90,12 @@ impl Asked {
     }
 
     fn check_signature(&self, app: &PusherApp, socket: &str) -> Result<(), Unauthorized> {
+        // A colon could otherwise be in the name, or between the name and `channel_data`, and the
+        // signature for one channel would be valid for another.
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_-=@,.;".contains(&byte);
+        if !self.channel.bytes().all(is_allowed) {
+            return Err(Unauthorized::Name);
+        }
         let mut parts = vec![socket, &self.channel];
         parts.extend(self.channel_data.as_deref());
         match app.authorizes(&self.auth, ":", &parts) {

@@ -68,6 +68,25 @@ async fn a_private_channel_needs_a_signature() {
 }
 
 #[tokio::test]
+async fn the_signature_for_a_channel_is_not_valid_for_another() {
+    let gateway = Gateway::open(APP).await;
+    let mut client = Pusher::connect(&gateway).await;
+    let signature = auth(&format!("{}:private-room:7", client.socket_id));
+    client.ask("private-room:7", &signature, None).await;
+    client.subscription_error("private-room:7", 401).await;
+    let data = r#"{"user_id":"7"}"#;
+    let signature = auth(&format!("{}:presence-room:{data}", client.socket_id));
+    let name = format!("presence-room:{data}");
+    client.ask(&name, &signature, None).await;
+    client.subscription_error(&name, 401).await;
+    let user = auth(&format!("{}::user::{data}", client.socket_id));
+    for channel in ["private-user", "presence-user"] {
+        client.ask(channel, &user, Some(data)).await;
+        client.subscription_error(channel, 401).await;
+    }
+}
+
+#[tokio::test]
 async fn clients_of_other_protocols_need_a_token_for_private_channels() {
     let gateway = Gateway::open(APP).await;
     let mut client = Json::connect(&gateway).await;
