@@ -37,6 +37,7 @@ use crate::{
     server::Peer,
 };
 pub(crate) use error::PusherError;
+use signature::Signature;
 
 /// What every path begins with.
 const PREFIX: &str = "/apps/";
@@ -70,11 +71,8 @@ async fn answer(api: &Api, request: Request) -> Result<Value, PusherError> {
     let app = settings.pusher.as_ref().ok_or(PusherError::SwitchedOff)?;
     let (head, body) = request.into_parts();
     let path = path_of(&head.uri, app).ok_or(PusherError::UnknownApp)?;
-    let bytes_max = settings.config.server.request_bytes_max;
-    let body = to_bytes(body, bytes_max).await;
-    let body = body.map_err(|_| PusherError::Body { bytes_max })?;
     let query = head.uri.query().unwrap_or_default();
-    let signature = signature::Signature::read(query, &body, app, seconds_now())?;
+    let signature = Signature::read(query, app, seconds_now())?;
     let address = head.extensions.get::<Peer>().map(|peer| peer.address);
     let is_right = || signature.is_of(app, &head.method, head.uri.path());
     let judged = api.shared.judge_key("pusher_secret", address, is_right);
@@ -82,6 +80,10 @@ async fn answer(api: &Api, request: Request) -> Result<Value, PusherError> {
         KeyRefusal::Limited(wait) => PusherError::Limited(wait),
         KeyRefusal::Wrong => PusherError::Signature,
     })?;
+    let bytes_max = settings.config.server.request_bytes_max;
+    let body = to_bytes(body, bytes_max).await;
+    let body = body.map_err(|_| PusherError::Body { bytes_max })?;
+    signature.check_body(&body)?;
     let signed = Signed {
         method: &head.method,
         path,

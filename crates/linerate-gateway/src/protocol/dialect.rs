@@ -122,8 +122,8 @@ pub(crate) enum SessionKind {
 pub(crate) struct Commands {
     /// Decodes the commands in a WebSocket message or in the body of a request.
     pub(crate) read: fn(&[u8], &Limits) -> Result<Vec<Command>, DecodeError>,
-    /// Appends replies and pushes, of which there is at least one: one WebSocket frame that
-    /// contains all of them, header included, or a piece of a body.
+    /// Appends replies and pushes, of which there is at least one: as WebSocket frames, headers
+    /// included, or as a piece of a body.
     ///
     /// # Errors
     /// The dialect cannot represent a payload. What was appended is not used then.

@@ -121,8 +121,9 @@ impl Session {
         }
     }
 
-    /// Returns whether a client that joined or left a channel must not be reported: it is another
-    /// connection of a user who is present, or the list of users is not complete yet.
+    /// Returns whether a client that joined or left a channel must not be reported: it is this
+    /// client or another connection of a user who is present, or the list of users is not complete
+    /// yet.
     pub(super) fn hides_move(
         &mut self,
         channel: &ChannelName,
@@ -130,8 +131,12 @@ impl Session {
         is_present: bool,
     ) -> bool {
         let rosters = self.pusher.as_mut().map(|pusher| &mut pusher.rosters);
-        let roster = rosters.and_then(|rosters| rosters.get_mut(channel));
-        roster.is_some_and(|roster| !roster.moved(info, is_present))
+        let Some(roster) = rosters.and_then(|rosters| rosters.get_mut(channel)) else {
+            return false;
+        };
+        // A client that leaves and returns at once is told of both later.
+        let is_own = info.client == self.context.connection.who.client;
+        is_own || !roster.moved(info, is_present)
     }
 
     fn say_pusher(&mut self, message: PusherMessage) {

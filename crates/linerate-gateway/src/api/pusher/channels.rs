@@ -53,10 +53,23 @@ pub(super) async fn info(
     channel: &ChannelName,
     wanted: Wanted,
 ) -> Result<Map<String, Value>, PusherError> {
+    let count = match wanted.subscriptions {
+        true => subscribers(node, channel).await,
+        false => 0,
+    };
+    info_with(node, channel, wanted, count).await
+}
+
+/// Like [`info`], for a channel whose number of subscribers is known.
+async fn info_with(
+    node: &Arc<Node>,
+    channel: &ChannelName,
+    wanted: Wanted,
+    subscribers: u64,
+) -> Result<Map<String, Value>, PusherError> {
     let mut info = Map::new();
     if wanted.subscriptions {
-        let count = subscribers(node, channel).await;
-        info.insert("subscription_count".to_owned(), count.into());
+        info.insert("subscription_count".to_owned(), subscribers.into());
     }
     if wanted.users && has_users(channel.as_str()) {
         let counts = node.all_nodes.presence_stats(channel).await?;
@@ -92,18 +105,7 @@ pub(super) async fn list(node: &Arc<Node>, query: &str) -> Result<Value, PusherE
             .then_some((channel, count))
     });
     let infos = stream::iter(channels).map(|(channel, count)| async move {
-        let mut info = info(
-            node,
-            &channel,
-            Wanted {
-                subscriptions: false,
-                ..wanted
-            },
-        )
-        .await?;
-        if wanted.subscriptions {
-            info.insert("subscription_count".to_owned(), count.into());
-        }
+        let info = info_with(node, &channel, wanted, count).await?;
         Ok::<_, PusherError>((channel.to_string(), Value::from(info)))
     });
     let infos: Map<String, Value> = infos.buffered(AT_ONCE).try_collect().await?;
@@ -125,8 +127,8 @@ pub(super) async fn one(
     if wanted.users && !has_users(channel.as_str()) {
         return Err(PusherError::NoPresence);
     }
-    let mut info = info(node, &channel, wanted).await?;
     let count = subscribers(node, &channel).await;
+    let mut info = info_with(node, &channel, wanted, count).await?;
     info.insert("occupied".to_owned(), (count > 0).into());
     Ok(info.into())
 }

@@ -62,6 +62,18 @@ async fn a_user_with_several_connections_counts_once() {
 }
 
 #[tokio::test]
+async fn a_user_who_returns_at_once_is_not_told_of_it() {
+    let gateway = Gateway::open(APP).await;
+    let mut ann = Pusher::connect(&gateway).await;
+    for _ in 0..20 {
+        assert_eq!(ann.join(ROOM, "ann").await["count"], 1);
+        ann.unsubscribe(ROOM).await;
+    }
+    assert_eq!(ann.join(ROOM, "ann").await["count"], 1);
+    ann.expect_nothing().await;
+}
+
+#[tokio::test]
 async fn client_events_name_their_user() {
     let gateway = Gateway::open(APP).await;
     let mut clients = [
