@@ -2,6 +2,9 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -16,13 +19,20 @@ const CONFIGURATION = fileURLToPath(new URL("../linerate.toml", import.meta.url)
 /** As in the configuration. */
 const API_KEY = "the key of the sdk tests";
 
-/** Starts `linerate serve` on a free port; `environment` changes its configuration. */
-export async function startServer(environment = {}) {
-  const child = spawn(BINARY, ["serve", "--config", CONFIGURATION], {
+/**
+ * Starts `linerate serve` on a free port; `environment` changes its configuration, and `toml` is
+ * added to it.
+ */
+export async function startServer(environment = {}, toml = "") {
+  const directory = await mkdtemp(join(tmpdir(), "linerate-sdk-"));
+  const configuration = join(directory, "linerate.toml");
+  await writeFile(configuration, (await readFile(CONFIGURATION, "utf8")) + toml);
+  const child = spawn(BINARY, ["serve", "--config", configuration], {
     stdio: ["ignore", "pipe", "inherit"],
     env: { ...process.env, ...environment },
   });
   const exited = once(child, "exit");
+  exited.then(() => rm(directory, { recursive: true, force: true }));
   const ended = exited.then(([code]) => Promise.reject(new Error(`${BINARY} exited with ${code}`)));
   ended.catch(() => {});
   const url = await within(Promise.race([addressFrom(child.stdout), ended]), "an address");

@@ -1,8 +1,10 @@
 // Runs the same tests over every transport, each file against its own server.
 
 import { after, afterEach, before, describe, test } from "node:test";
+import { startBackend } from "./backend.mjs";
 import { missing, startBroker } from "./brokers.mjs";
 import { Journal } from "./journal.mjs";
+import { startProxy } from "./proxy.mjs";
 import { startServer } from "./server.mjs";
 import { connectionToken } from "./tokens.mjs";
 import { TRANSPORTS } from "./transports.mjs";
@@ -30,7 +32,24 @@ export function overEveryTransport(tests, environment) {
   });
 }
 
-/** Like the above, but with two nodes on one broker: `bench.server` and `bench.other`. */
+/**
+ * Like the above, with a backend that the server asks: `answer` is as in `startBackend`, and `toml`
+ * is added to the configuration, where `app` is the name of the backend.
+ */
+export function overEveryTransportWithBackend({ answer, environment, toml = "" }, tests) {
+  declare(tests, async () => {
+    const backend = await startBackend(answer);
+    const added = `${toml}\n[[backend]]\nname = "app"\nurl = "${backend.url}"\n`;
+    const server = await startServer(environment, added);
+    const stop = async () => {
+      await server.stop();
+      await backend.stop();
+    };
+    return { nodes: [server], stop };
+  });
+}
+
+/** Like the first, but with two nodes on one broker: `bench.server` and `bench.other`. */
 export function overEveryTransportOnTwoNodes(broker, tests) {
   describe(broker.name, { skip: missing(broker) }, () => {
     declare(tests, async () => {
@@ -45,6 +64,22 @@ export function overEveryTransportOnTwoNodes(broker, tests) {
       return { nodes, stop };
     });
   });
+}
+
+/** Runs `run` behind a separate network, with a client that has `options`. */
+export async function behindProxy(bench, run, options) {
+  const proxy = await startProxy(bench.server.url);
+  try {
+    await run(proxy, await bench.connected({ url: proxy.url, ...options }));
+  } finally {
+    proxy.stop();
+  }
+}
+
+/** Publishes more than sockets and rings can buffer. */
+export async function flood(bench, channel) {
+  const filler = "x".repeat(200_000);
+  await bench.server.publish(channel, ...Array(120).fill(filler));
 }
 
 function declare(tests, start) {

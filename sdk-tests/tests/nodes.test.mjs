@@ -55,6 +55,44 @@ const TESTS = {
     }
   },
 
+  async "deltas and channel IDs are of the node that a client is at"(bench) {
+    const proxy = await startProxy(bench.server.url);
+    try {
+      const { client, journal: journalOfClient } = await bench.connected({ url: proxy.url });
+      const channel = bench.channel("shared-delta");
+      const options = { delta: "fossil" };
+      const { subscription, journal } = await bench.subscribed(client, channel, options);
+      const state = (number) => ({ text: "a text of some length", number });
+      await bench.server.publish(channel, ...[1, 2].map(state));
+      await bench.other.publish(channel, state(3));
+      assert.deepEqual(await bench.payloads(journal, 3), [1, 2, 3].map(state));
+      proxy.cut();
+      await journalOfClient.next("connecting");
+      await bench.server.publish(channel, ...[4, 5].map(state));
+      proxy.lead(bench.other.url);
+      proxy.mend();
+      assert.equal((await journal.next("subscribed")).recovered, true);
+      await bench.server.publish(channel, ...[6, 7].map(state));
+      assert.deepEqual(await bench.payloads(journal, 4), [4, 5, 6, 7].map(state));
+      const { numFullPayloads, numDeltaPayloads } = subscription.deltaStats();
+      assert.deepEqual([numFullPayloads, numDeltaPayloads], [3, 4]);
+    } finally {
+      proxy.stop();
+    }
+  },
+
+  async "a cache is the same on both nodes"(bench) {
+    const channel = bench.channel("shared-state");
+    await bench.server.publish(channel, 1, 2);
+    await bench.other.publish(channel, 3);
+    for (const connect of [() => bench.connected(), () => elsewhere(bench)]) {
+      const { client } = await connect();
+      const { journal, context } = await bench.subscribed(client, channel, { since: {} });
+      assert.equal(context.recovered, true);
+      assert.deepEqual(await bench.payloads(journal, 1), [3]);
+    }
+  },
+
   async "history is the same on both nodes"(bench) {
     const channel = bench.channel("shared");
     await bench.server.publish(channel, 1, 2);

@@ -2,18 +2,7 @@
 
 import assert from "node:assert/strict";
 import { Journal } from "../support/journal.mjs";
-import { startProxy } from "../support/proxy.mjs";
-import { overEveryTransport } from "../support/suite.mjs";
-
-/** Runs `run` behind a separate network, with a client that has `options`. */
-async function behindProxy(bench, run, options) {
-  const proxy = await startProxy(bench.server.url);
-  try {
-    await run(proxy, await bench.connected({ url: proxy.url, ...options }));
-  } finally {
-    proxy.stop();
-  }
-}
+import { behindProxy, flood, overEveryTransport } from "../support/suite.mjs";
 
 /** A stalled client cannot answer pings either. Replies are short. */
 const ENVIRONMENT = {
@@ -154,9 +143,3 @@ overEveryTransport(
   },
   ENVIRONMENT,
 );
-
-/** Publishes more than sockets and rings can buffer. */
-async function flood(bench, channel) {
-  const filler = "x".repeat(200_000);
-  await bench.server.publish(channel, ...Array(120).fill(filler));
-}

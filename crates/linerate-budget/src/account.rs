@@ -122,6 +122,11 @@ impl Share {
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
+
+    /// Returns the account.
+    pub fn account(&self) -> &Account {
+        &self.account
+    }
 }
 
 impl Drop for Share {
@@ -158,6 +163,8 @@ mod tests {
         assert_eq!((share.bytes(), account.bytes()), (3 * MIB, 3 * MIB));
         let used = budget.used(Consumer::Blocks);
         assert!((3 * MIB..4 * MIB).contains(&used), "{used}");
+        drop(share.account().share(MIB));
+        assert_eq!(account.bytes(), 3 * MIB);
         share.set(40 * MIB);
         share.set(20 * MIB);
         assert!((20 * MIB..21 * MIB).contains(&budget.used(Consumer::Blocks)));

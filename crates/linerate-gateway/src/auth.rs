@@ -29,7 +29,9 @@ use crate::config::{AuthOptions, TokenOptions};
 pub(crate) use access_key::AccessKey;
 pub use attempts::KeyRefusal;
 pub(crate) use attempts::{Attempts, WRONG_KEYS_MAX, WRONG_KEYS_WINDOW};
-pub(crate) use claims::{ConnectionClaims, SubscriptionClaims};
+pub(crate) use claims::{
+    CommonClaims, ConnectionClaims, Seconds, SubscriptionClaims, subscriptions,
+};
 pub use error::AuthSetupError;
 pub(crate) use error::TokenError;
 pub(crate) use origins::Origins;

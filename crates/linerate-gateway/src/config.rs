@@ -6,6 +6,7 @@
 //! config default` prints it.
 
 mod auth;
+mod backend;
 mod broker;
 mod channel;
 mod check;
@@ -34,8 +35,10 @@ use std::{collections::BTreeMap, sync::LazyLock};
 use serde::Deserialize;
 
 pub use auth::{AuthOptions, TokenOptions};
+pub use backend::BackendOptions;
+pub(crate) use backend::EVENT;
 pub use broker::BrokerOptions;
-pub use channel::{ChannelOptions, Conflation, Gaps, SlowPolicy};
+pub use channel::{ChannelOptions, Conflation, Gaps, RecoveryMode, SlowPolicy};
 pub use client::ClientOptions;
 pub use compression::CompressionOptions;
 pub use error::{ConfigError, Source};
@@ -79,6 +82,9 @@ static DEFAULTS: LazyLock<Table> =
 pub struct Config {
     /// Who may connect, publish and administer.
     pub auth: AuthOptions,
+    /// The backends of the application.
+    #[serde(default, rename = "backend")]
+    pub backends: Vec<BackendOptions>,
     /// The message broker that carries publications.
     pub broker: BrokerOptions,
     /// The options of channels without a namespace, and the defaults for all namespaces.
@@ -109,15 +115,21 @@ pub struct Config {
 
 impl Config {
     /// Returns whether the server is open. An open server asks for no keys: `[auth]` configures
-    /// none, and either only this machine can connect or `auth.anonymous` allows it explicitly.
+    /// none, no backend decides who may connect, and either only this machine can connect or
+    /// `auth.anonymous` allows it explicitly.
     ///
     /// On an open server, `open.toml` in this directory provides the channel defaults, and the
     /// server API accepts requests from this machine without a key.
     pub fn is_open(&self) -> bool {
-        !self.auth.has_keys() && (self.auth.anonymous || self.server.is_local())
+        !self.judges_clients() && (self.auth.anonymous || self.server.is_local())
     }
 
-    /// Returns whether a client may connect without a token.
+    /// Returns whether a key is configured, or a backend that decides who may connect.
+    fn judges_clients(&self) -> bool {
+        self.auth.has_keys() || backend_name(&self.client.connect_backend).is_some()
+    }
+
+    /// Returns whether a client may connect without a token, and without being known to a backend.
     pub(crate) fn allows_anonymous(&self) -> bool {
         self.auth.anonymous || self.is_open()
     }
@@ -172,6 +184,7 @@ impl Config {
     /// Reports values that are out of range or contradict each other.
     fn check(&self, check: &mut Check) {
         check.section("auth", |check| self.auth.check(check));
+        backend::check(self, check);
         check.section("broker", |check| self.broker.check(check));
         check.section("channel", |check| {
             self.channel.check(check);
@@ -189,7 +202,7 @@ impl Config {
             check.refuse("protocols.pusher", true, because);
         }
         check.section("server", |check| self.server.check(check));
-        if !self.server.is_local() && !self.auth.has_keys() && !self.auth.anonymous {
+        if !self.server.is_local() && !self.judges_clients() && !self.auth.anonymous {
             check.refuse(
                 "server.listen",
                 self.server.listen,
@@ -198,6 +211,11 @@ impl Config {
             );
         }
     }
+}
+
+/// Returns the name of a backend that is set; the empty name unsets one.
+pub(crate) fn backend_name(name: &Option<String>) -> Option<&str> {
+    name.as_deref().filter(|name| !name.is_empty())
 }
 
 impl Default for Config {

@@ -2,6 +2,7 @@
 //! them.
 
 mod api;
+mod backends;
 mod commands;
 mod publications;
 mod pusher;
@@ -10,6 +11,7 @@ mod tag_filters;
 mod takeover;
 
 pub use api::api;
+pub use backends::backends;
 pub use commands::commands;
 pub use publications::publications;
 pub use pusher::pusher;

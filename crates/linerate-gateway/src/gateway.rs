@@ -23,7 +23,7 @@ use tokio::{
     net::TcpListener,
     runtime::Handle,
     sync::watch,
-    task::spawn_blocking,
+    task::{JoinSet, spawn_blocking},
     time::{Instant, sleep, timeout},
 };
 
@@ -121,6 +121,8 @@ pub struct Running {
     endpoints: Vec<Endpoint>,
     /// The takeover by this process that is under way.
     joining: Option<Box<Joining>>,
+    /// Waits for a process that takes over, and holds the socket for it.
+    handover: JoinSet<()>,
     successor: watch::Sender<Option<TakenOver>>,
 }
 
@@ -440,6 +442,7 @@ impl Gateway {
             workers: count,
             endpoints: clones,
             joining: None,
+            handover: JoinSet::new(),
             successor: watch::Sender::new(None),
         };
         match takeover {
@@ -556,7 +559,8 @@ impl Running {
             relocation: self.relocation(),
             successor: self.successor.clone(),
         };
-        self.parts.node.spawn_task(handover.run());
+        self.handover
+            .spawn_on(handover.run(), self.parts.node.runtime());
     }
 
     /// Waits until a worker has ended, which happens before a shutdown only if it failed.
@@ -601,8 +605,10 @@ impl Running {
     ///
     /// # Errors
     /// Fails if a worker failed or panicked.
-    pub async fn shut_down(self) -> std::io::Result<()> {
+    pub async fn shut_down(mut self) -> std::io::Result<()> {
         self.guard.stop.enter(Phase::Over);
+        // The socket is removed before this returns.
+        self.handover.shutdown().await;
         self.parts.node.shut_down().await;
         let threads = self.threads;
         spawn_blocking(move || threads.join()).await?

@@ -18,10 +18,12 @@
 //! | `node` | the workers' shards of the hub, dispatch from broker to shards, presence, cluster |
 //! | `server` | listeners, TLS, admission, shutting down |
 //! | `metrics` | counters of events |
+//! | `backend` | the application's backends, which are asked what clients may do |
 //! | `protocol` | the client protocols: raw, event stream, Centrifuge, native |
 //! | `filter` | expressions that select publications |
 //! | `auth` | tokens, origins, API keys |
 //! | `config` | the configuration: file, environment, flags; channel namespaces |
+//! | `http_client` | HTTP requests of our own |
 //! | `limits` | limits by name |
 //! | `clock` | the clock of nodes and sessions |
 //! | `quiet` | log lines that clients cannot flood |
@@ -34,6 +36,7 @@
 mod admin;
 mod api;
 mod auth;
+mod backend;
 mod channel_map;
 mod clock;
 pub mod config;
@@ -41,6 +44,7 @@ mod filter;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod gateway;
+mod http_client;
 mod limits;
 mod log_limiter;
 mod metrics;
@@ -58,8 +62,10 @@ mod takeover;
 mod transport;
 
 pub use auth::{AuthSetupError, KeyRefusal, TokenMaker, TokenMakerError};
+pub use backend::BackendSetupError;
 pub use gateway::{Access, BindError, Gateway, LogsAccess, ReloadError, Running};
 pub use limits::{Limit, Unit};
 pub use node::NodeInfo;
 pub use server::{CertificateError, ConnectionGuard, Peer};
+pub use session::SettingsError;
 pub use takeover::TakeoverError;

@@ -26,6 +26,7 @@ type Labels<const N: usize> = [(&'static str, &'static str); N];
 pub(crate) struct Metrics {
     api_seconds: Durations<[(&'static str, String); 1]>,
     command_seconds: Durations<Labels<1>>,
+    backend_seconds: Durations<([(&'static str, String); 1], Labels<2>)>,
     auth: Family<Labels<2>, Counter>,
     disconnects: Family<[(&'static str, u32); 1], Counter>,
     recoveries: Family<Labels<1>, Counter>,
@@ -133,6 +134,22 @@ impl Metrics {
         histogram.observe(took.as_secs_f64());
     }
 
+    /// Counts a question to a backend, and the time until the answer.
+    pub(crate) fn count_question(
+        &self,
+        backend: &str,
+        event: &'static str,
+        result: &'static str,
+        took: Duration,
+    ) {
+        let labels = (
+            [("backend", backend.to_owned())],
+            [("event", event), ("result", result)],
+        );
+        let histogram = self.backend_seconds.get_or_create(&labels);
+        histogram.observe(took.as_secs_f64());
+    }
+
     /// Counts a request to an existing method of the server API, and the time until the reply.
     pub(crate) fn count_request(&self, method: &str, took: Duration) {
         let labels = [("method", method.to_owned())];
@@ -146,6 +163,8 @@ impl Metrics {
         registry.register("api_seconds", help, self.api_seconds.clone());
         let help = "Time from the arrival of a client's command to the reply";
         registry.register("command_seconds", help, self.command_seconds.clone());
+        let help = "Time that backends took to answer, by backend, event and result";
+        registry.register("backend_seconds", help, self.backend_seconds.clone());
         let help = "Tokens and keys checked, by kind and result";
         registry.register("auth", help, self.auth.clone());
         let help = "Sessions with commands that the server closed, by code; 0 for codes chosen by applications";
@@ -164,6 +183,7 @@ impl Default for Metrics {
         let metrics = Self {
             api_seconds: durations::durations(),
             command_seconds: durations::durations(),
+            backend_seconds: durations::durations(),
             auth: Family::default(),
             disconnects: Family::default(),
             recoveries: Family::default(),

@@ -322,6 +322,11 @@ impl Node {
         self.runtime.spawn(task)
     }
 
+    /// Returns the runtime for what is not the work of a worker.
+    pub(crate) const fn runtime(&self) -> &Handle {
+        &self.runtime
+    }
+
     pub(crate) fn abort_tasks(&self) {
         let mut tasks = self.tasks.lock();
         for task in tasks.drain(..) {

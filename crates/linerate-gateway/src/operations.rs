@@ -122,6 +122,7 @@ async fn ready(State(operations): State<Arc<Operations>>) -> Response {
 
 async fn metrics(State(operations): State<Arc<Operations>>) -> Response {
     let snapshot = Snapshot::take(&operations.node, &operations.frontend).await;
+    let snapshot = snapshot.with_backends(&operations.shared.settings().backends);
     match snapshot.into_text(operations.shared.metrics()) {
         Ok(text) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),

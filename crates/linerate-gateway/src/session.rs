@@ -3,10 +3,12 @@
 //! | module | responsibility |
 //! | --- | --- |
 //! | `activity` | commands that wait, and output
+//! | `asking` | asks backends on behalf of a client |
 //! | `budget` | limits the rate of commands |
 //! | `commands` | handles each command |
 //! | `deadlines` | pings, and the expiry of tokens |
 //! | `events` | handles events from the node and the worker |
+//! | `expiry` | what happens when a connection or subscription expires |
 //! | `fixed` | sessions described by the URL of a request: raw WebSockets and event streams |
 //! | `gate` | authenticates clients and authorizes subscriptions |
 //! | `identity` | the identity of a client |
@@ -14,6 +16,7 @@
 //! | `plan` | checks a subscription request and decides how to serve it |
 //! | `portable` | sessions that another process continues |
 //! | `pusher` | what only Pusher clients request |
+//! | `renewals` | the attempts to renew what has expired |
 //! | `scope` | the channels whose publications reach a pattern subscriber |
 //! | `shared` | the configuration in the form that sessions need |
 //! | `tags` | filters on the tags of publications |
@@ -22,11 +25,13 @@
 //! A session never blocks or awaits: a transport drives it.
 
 mod activity;
+mod asking;
 mod budget;
 mod commands;
 mod deadlines;
 mod environment;
 mod events;
+mod expiry;
 mod fixed;
 #[cfg(fuzzing)]
 pub(crate) mod fuzzing;
@@ -36,6 +41,7 @@ mod outlet;
 mod plan;
 mod portable;
 mod pusher;
+mod renewals;
 mod scope;
 mod tags;
 mod work;
@@ -49,27 +55,27 @@ use crate::auth::TokenId;
 use crate::channel_map::ChannelMap;
 use crate::node::{Connection, Worker};
 use crate::protocol::{
-    codes::{ClientError, Disconnect, Unsubscribe},
+    codes::{ClientError, Disconnect, Refusal, Unsubscribe},
     command::{Command, Connect, Request},
     decode::Limits,
     dialect::Commands,
     reply::{Answer, Push, Reply, ServerMessage},
 };
 use activity::{Activity, Job, OpenCommand, Pending};
+pub(crate) use activity::{WAITING_BYTES_MAX, WAITING_MAX};
+pub(crate) use asking::Visitor;
 use budget::{Budget, Verdict};
 use deadlines::{Deadlines, Due};
+pub use environment::SettingsError;
 pub(crate) use environment::{SessionEnvironment, Settings};
 pub(crate) use fixed::{AuthorizedRequest, FixedSession};
-pub(crate) use gate::{Gate, Gates, Refusal};
+pub(crate) use gate::{Gate, Gates};
 pub(crate) use identity::{Identity, Member};
 pub(crate) use outlet::{Event, SessionOutlet};
 pub(crate) use portable::{PortableSession, RestoreError};
 use pusher::PusherState;
+use renewals::Renewals;
 pub(crate) use work::{Completion, Context, Work};
-
-/// Commands that may wait for earlier ones to complete. At this limit, the session reads no further
-/// input.
-pub(crate) const WAITING_MAX: usize = 64;
 
 /// The version string that the server reports to clients.
 pub(crate) const VERSION: &str = concat!("linerate ", env!("CARGO_PKG_VERSION"));
@@ -88,6 +94,7 @@ pub(crate) struct Session {
     deadlines: Deadlines,
     /// The part of the ping interval after which the first ping is sent.
     ping_part: f32,
+    renewals: Renewals,
     end: Option<Box<Disconnect>>,
     /// `None` for clients of other protocols.
     pusher: Option<Box<PusherState>>,
@@ -122,6 +129,7 @@ pub(crate) struct Terms {
     token: Option<TokenId>,
     /// The information about this client that other subscribers of the channel see.
     info: Option<Bytes>,
+    renewals: Renewals,
 }
 
 impl Terms {
@@ -167,6 +175,7 @@ impl Session {
             budget: Budget::new(options.commands_per_second_max, now),
             deadlines: Deadlines::new(options, now),
             ping_part,
+            renewals: Renewals::default(),
             end: None,
             pusher: None,
             context,
@@ -205,6 +214,9 @@ impl Session {
         let Some(pending) = self.activity.complete() else {
             return;
         };
+        if let Pending::Command(asked, _) = &pending {
+            self.activity.release(asked.bytes);
+        }
         self.finish(now, pending, completion);
     }
 
@@ -213,7 +225,7 @@ impl Session {
         while let Some(due) = self.deadlines.poll(now) {
             match due {
                 Due::Connect => self.end(Disconnect::STALE),
-                Due::Expiry => self.end(Disconnect::EXPIRED),
+                Due::Expiry => self.expire(now),
                 Due::Ping => self.activity.say(ServerMessage::Ping),
                 Due::Pong => self.end(Disconnect::NO_PONG),
             }
@@ -224,7 +236,7 @@ impl Session {
         let over = over.filter(|(_, subscription)| is_over(subscription));
         let over: Vec<ChannelName> = over.map(|(channel, _)| channel.clone()).collect();
         for channel in over {
-            self.unsubscribe(&channel, Unsubscribe::EXPIRED);
+            self.expire_subscription(now, &channel);
         }
     }
 
@@ -239,12 +251,18 @@ impl Session {
                         id: command.id,
                         method: command.request.name(),
                         since,
+                        bytes: command.memory_bytes() as u64,
                     };
                     let (channel, work) = self.begin(*command);
                     if work.is_none() {
+                        self.activity.release(asked.bytes);
                         self.count(now, asked);
                     }
                     (Pending::Command(asked, channel), work)
+                }
+                Job::Renew(channel) => {
+                    let work = self.begin_renewal(channel.clone());
+                    (Pending::Renewal, work)
                 }
                 Job::Subscribe { channel, info } => {
                     let work = self.begin_server_subscribe(channel.clone(), info);
@@ -261,6 +279,7 @@ impl Session {
 
     /// Removes and returns the pending output.
     pub(crate) fn take_output(&mut self) -> Vec<ServerMessage> {
+        self.note_memory();
         self.activity.take_output()
     }
 
@@ -287,7 +306,7 @@ impl Session {
 
     /// Returns whether the session accepts another frame.
     pub(crate) fn wants_input(&self) -> bool {
-        self.activity.waiting_count() < WAITING_MAX
+        self.activity.has_room()
     }
 
     /// Returns the client's ID at the worker, once the client is connected.
@@ -332,9 +351,18 @@ impl Session {
             Verdict::Refused => self.refuse_excess(&command),
             Verdict::Granted if matches!(command.request, Request::Pong) => self.deadlines.pong(),
             Verdict::Granted => {
-                let job = Job::Command(Box::new(command), now);
-                self.activity.add(job);
+                let account = &self.context.gate.worker.accounts().messages;
+                let bytes = command.memory_bytes() as u64;
+                self.activity.charge(bytes, account);
+                self.activity.add(Job::Command(Box::new(command), now));
             }
+        }
+    }
+
+    /// Tells the outlet how much memory the commands take that wait or are executed.
+    fn note_memory(&mut self) {
+        if let Some(bytes) = self.activity.changed_bytes() {
+            self.context.outlet.keep_commands(bytes as usize);
         }
     }
 

@@ -37,11 +37,12 @@ use linerate::{Counters, Options, handshake::Scheme};
 use linerate_budget::Account;
 
 use crate::{
+    backend::ForwardedHeaders,
     clock::milliseconds,
     node::{Connection, Worker, client_with_id, new_client},
-    protocol::Dialect,
+    protocol::{Dialect, codes::Refusal},
     server::{ConnectionGuard, Detacher, Peer},
-    session::{Gate, Refusal, SessionEnvironment, Settings},
+    session::{Gate, SessionEnvironment, Settings},
 };
 pub(crate) use local::LocalClients;
 #[cfg(unix)]
@@ -82,6 +83,8 @@ pub(crate) struct Admitted {
     settings: Arc<Settings>,
     peer: Option<Peer>,
     agent: String,
+    /// The headers that are forwarded to backends.
+    headers: Option<Arc<ForwardedHeaders>>,
     cors: cors::Cors,
     /// The connection's reservation, held for the lifetime of the session.
     guard: Option<ConnectionGuard>,
@@ -145,6 +148,12 @@ impl FromRequestParts<Endpoints> for Admitted {
         if let Err(denied) = settings.origins.check(&parts.headers, scheme) {
             return Err(refusal(StatusCode::FORBIDDEN, &denied.to_string()));
         }
+        let account = &endpoints.worker.accounts().messages;
+        let headers = settings.backends.forwarding.keep(&parts.headers, account);
+        let headers = headers.map_err(|error| {
+            let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+            refusal(status, &error.to_string())
+        })?;
         let agent = parts.headers.get(http::header::USER_AGENT);
         let agent = agent.and_then(|agent| agent.to_str().ok()).unwrap_or("");
         Ok(Self {
@@ -152,6 +161,7 @@ impl FromRequestParts<Endpoints> for Admitted {
             settings,
             peer,
             agent: agent[..agent.floor_char_boundary(128)].to_owned(),
+            headers: headers.map(Arc::new),
             cors: cors::Cors::of(&parts.headers),
             guard: parts.extensions.get::<ConnectionGuard>().cloned(),
             is_upgrade: parts.version == Version::HTTP_11,

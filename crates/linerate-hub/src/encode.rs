@@ -61,6 +61,45 @@ pub struct Batch<'a> {
     pub publications: &'a [Publication],
     /// How many more publications were left out because newer ones replaced them.
     pub conflated: u64,
+    /// How the subscribers receive the payloads.
+    pub payloads: Payloads<'a>,
+    /// True if the subscribers know the channel by its number; see
+    /// [`SubscriptionOptions::with_channel_id`](crate::SubscriptionOptions::with_channel_id).
+    pub with_channel_id: bool,
+}
+
+/// How subscribers receive the payloads of publications. There are no other ways, so encodings can
+/// match both.
+#[derive(Clone, Copy, Debug)]
+pub enum Payloads<'a> {
+    /// As differences from the payload before, where these are shorter; see
+    /// [`SubscriptionOptions::with_deltas`](crate::SubscriptionOptions::with_deltas).
+    Deltas {
+        /// The publication that all of these subscribers received last. `None` if it is unknown, or
+        /// if it is no longer there.
+        previous: Option<&'a Publication>,
+    },
+    /// In full.
+    Full,
+}
+
+impl<'a> Payloads<'a> {
+    /// Returns each of `publications` with its [delta](Publication::delta_from), if the subscribers
+    /// receive it as one.
+    pub fn of(
+        self,
+        publications: &'a [Publication],
+    ) -> impl Iterator<Item = (&'a Publication, Option<Bytes>)> {
+        let (is_full, mut previous) = match self {
+            Self::Deltas { previous } => (false, previous),
+            Self::Full => (true, None),
+        };
+        publications.iter().map(move |publication| {
+            let before = previous.replace(publication).filter(|_| !is_full);
+            let delta = before.and_then(|before| publication.delta_from(before));
+            (publication, delta)
+        })
+    }
 }
 
 /// A publication cannot be represented in an encoding. For example, a JSON encoding cannot carry a

@@ -63,6 +63,7 @@ pub mod channel;
 pub mod client_map;
 pub mod encode;
 pub mod filter;
+pub mod fossil;
 pub mod gap;
 pub mod hub;
 pub mod id;
@@ -76,7 +77,7 @@ pub mod transmit;
 
 pub use channel::ChannelName;
 pub use client_map::ClientMap;
-pub use encode::{Batch, Encode, Place, Sequence, Unencodable};
+pub use encode::{Batch, Encode, Payloads, Place, Sequence, Unencodable};
 pub use filter::Filter;
 pub use gap::{Gap, GapCause};
 pub use hub::{Hub, Start, SubscribeError};

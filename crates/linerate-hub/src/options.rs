@@ -57,7 +57,8 @@ pub struct EncodingId(pub u8);
 
 /// Limits on what a channel keeps for subscribers that cannot take it yet.
 ///
-/// A channel keeps nothing once all its subscribers have taken everything.
+/// A channel keeps nothing once all its subscribers have taken everything, except for what
+/// [deltas](SubscriptionOptions::with_deltas) need.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ChannelOptions {
     /// Maximum number of publications. The newest publication is always kept. Default: 4,096.
@@ -104,6 +105,12 @@ pub struct SubscriptionOptions {
     pub positioned: bool,
     /// True if blocks are told their [place](crate::Place) among those for the same subscriptions.
     pub is_sequenced: bool,
+    /// True if the encoding may replace payloads by their differences from the payload before. A
+    /// channel with such subscriptions keeps its newest publication for this.
+    pub with_deltas: bool,
+    /// True if the encoding may name the channel by its [number](crate::Batch::channel_id), which
+    /// the subscriber knows.
+    pub with_channel_id: bool,
     /// The label under which its [deliveries](crate::Hub::deliveries) are counted.
     pub label: u16,
 }
@@ -125,6 +132,8 @@ impl SubscriptionOptions {
             slow: SlowPolicy::DropOldest,
             positioned: false,
             is_sequenced: false,
+            with_deltas: false,
+            with_channel_id: false,
             label: 0,
         }
     }

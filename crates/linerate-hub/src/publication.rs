@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    sync::{Arc, OnceLock},
+    sync::{Arc, OnceLock, Weak},
 };
 
 use bytes::Bytes;
@@ -10,7 +10,7 @@ use linerate_budget::{Account, Share};
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use crate::{ChannelName, StreamPosition};
+use crate::{ChannelName, StreamPosition, fossil};
 
 /// A publication: its payload, byte for byte as published, and its position in the stream.
 ///
@@ -29,7 +29,17 @@ struct Inner {
     value: OnceLock<Option<Value>>,
     is_text: OnceLock<bool>,
     line: OnceLock<Option<Bytes>>,
+    delta: OnceLock<Box<Delta>>,
     share: OnceLock<Share>,
+}
+
+/// The difference from another publication. The weak reference keeps the address of that
+/// publication from being used again, but not its payload.
+#[derive(Debug)]
+struct Delta {
+    from: Weak<Inner>,
+    bytes: Option<Bytes>,
+    _share: Option<Share>,
 }
 
 /// Identifies the client that published a message or that is present in a channel.
@@ -75,6 +85,7 @@ impl Publication {
             value: OnceLock::new(),
             is_text: OnceLock::new(),
             line: OnceLock::new(),
+            delta: OnceLock::new(),
             share: OnceLock::new(),
         })
     }
@@ -159,6 +170,29 @@ impl Publication {
         };
         self.0.line.get_or_init(check).as_ref()
     }
+
+    /// Returns the payload as the difference from that of `previous`, in
+    /// [Fossil's format](crate::fossil). Returns `None` if it would not be shorter than the
+    /// payload. If the payload is text, so is the difference.
+    ///
+    /// The difference from the first publication that is asked for is computed once. That is
+    /// usually the one before it in the channel.
+    pub fn delta_from(&self, previous: &Self) -> Option<Bytes> {
+        let create = || fossil::create(&previous.0.payload, &self.0.payload).map(Bytes::from);
+        let known = self.0.delta.get_or_init(|| {
+            let bytes = create();
+            let charged = self.0.share.get().zip(bytes.as_ref());
+            Box::new(Delta {
+                from: Arc::downgrade(&previous.0),
+                _share: charged.map(|(share, bytes)| share.account().share(bytes.len() as u64)),
+                bytes,
+            })
+        });
+        match known.from.as_ptr() == Arc::as_ptr(&previous.0) {
+            true => known.bytes.clone(),
+            false => create(),
+        }
+    }
 }
 
 /// Builds a [`Publication`].
@@ -220,6 +254,36 @@ mod tests {
 
     fn publication(payload: &'static [u8]) -> Publication {
         Publication::new(Bytes::from_static(payload))
+    }
+
+    #[test]
+    fn a_difference_is_computed_once_for_the_first_publication_that_is_asked_for() {
+        let payload = |end: &str| Bytes::from("x".repeat(100) + end);
+        let [one, two, three] = ["1", "2", "3"].map(|end| Publication::new(payload(end)));
+        let delta = three.delta_from(&two).unwrap();
+        assert_eq!(
+            crate::fossil::apply(two.payload(), &delta, 101).as_ref(),
+            Ok(&three.payload().to_vec())
+        );
+        let again = three.delta_from(&two).unwrap();
+        assert_eq!(again.as_ptr(), delta.as_ptr());
+        let other = three.delta_from(&one).unwrap();
+        assert_eq!(other, delta, "the two differ in the same place");
+        assert_ne!(other.as_ptr(), delta.as_ptr());
+        assert_eq!(three.delta_from(&Publication::new("short".into())), None);
+    }
+
+    #[test]
+    fn the_difference_is_charged_like_the_publication() {
+        let budget = Budget::new(1 << 20);
+        let account = budget.account(Consumer::Publications);
+        let [one, two] = ["1", "2"].map(|end| Publication::new(("x".repeat(100) + end).into()));
+        two.charge(&account);
+        let before = account.bytes();
+        let delta = two.delta_from(&one).unwrap();
+        assert_eq!(account.bytes(), before + delta.len() as u64);
+        drop(two);
+        assert_eq!(account.bytes(), 0);
     }
 
     #[test]

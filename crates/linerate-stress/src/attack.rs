@@ -1,6 +1,7 @@
 //! The attackers' process.
 
 pub(crate) mod bomb;
+pub(crate) mod calls;
 pub(crate) mod connect;
 mod dying;
 pub(crate) mod filters;
@@ -44,6 +45,8 @@ pub(crate) type Tally = BTreeMap<String, u64>;
 pub(crate) enum Abuse {
     /// Sending small messages that inflate a thousandfold.
     Bombs,
+    /// Calling methods that are never answered.
+    Calls,
     /// Connecting and resetting the connection at once.
     Churn,
     /// Subscribing with filters that are expensive to evaluate, and publishing data for them to
@@ -119,6 +122,9 @@ impl Abuse {
     fn begin(self, server: SocketAddr, peers: usize, is_twin: bool) -> Result<Box<dyn Attack>> {
         Ok(match self {
             Self::Bombs => Box::new(bomb::Bombs::new(server, peers)?),
+            Self::Calls => Box::new(calls::Calls {
+                peers: Peers::new(server, peers),
+            }),
             Self::Churn | Self::HalfOpen | Self::Silence => {
                 Box::new(connect::Connects::new(self, server, peers))
             }

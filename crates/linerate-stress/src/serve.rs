@@ -1,5 +1,6 @@
 //! Rows about `linerate serve`, with its default limits unless a row changes them.
 
+mod backends;
 mod churn;
 mod files;
 mod filters;
@@ -41,6 +42,7 @@ pub(crate) fn rows() -> Vec<Row> {
     rows.extend(files::rows());
     rows.extend(uploads::rows());
     rows.extend([
+        backends::row(),
         stalled::row(),
         hoard::row(),
         reload::row(),

@@ -1,6 +1,7 @@
 // The client: one connection and its subscriptions.
 
 import type { Backoff } from "./backoff.js";
+import { fromBase64, toBase64 } from "./base64.js";
 import { readBlocks } from "./blocks.js";
 import * as codes from "./codes.js";
 import { Connection, type ConnectionState } from "./connection.js";
@@ -187,8 +188,26 @@ export class Client {
    * accepted it.
    */
   async publish(channel: string, data: unknown): Promise<void> {
-    const payload = data instanceof Uint8Array ? { b64data: base64(data) } : { data };
+    const payload = data instanceof Uint8Array ? { b64data: toBase64(data) } : { data };
     await this.#request("publish", { channel, ...payload });
+  }
+
+  /**
+   * Calls a method of the application with `data`, which must be representable as JSON. Resolves
+   * with what the method returns: a `Uint8Array` if that is not JSON.
+   */
+  async rpc(method: string, data: unknown = null): Promise<unknown> {
+    const result = await this.#request("rpc", { method, data });
+    return result.b64data === undefined ? result.data : fromBase64(result.b64data);
+  }
+
+  /**
+   * Sends `data` to the application, which does not answer; resolves once it is on the way. It is
+   * lost if the connection ends before it arrives.
+   */
+  async send(data: unknown): Promise<void> {
+    await this.#untilConnected();
+    this.#connection.tell({ send: { data } });
   }
 
   /** Returns the clients that are subscribed to `channel`. */
@@ -353,8 +372,4 @@ export class Client {
   #forEach(action: (subscription: Subscription) => void): void {
     [...this.#subscriptions.values()].forEach(action);
   }
-}
-
-function base64(bytes: Uint8Array): string {
-  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
 }

@@ -131,6 +131,13 @@ export class Connection {
     }
   }
 
+  /** Sends a message that has no answer, if there is a connection. */
+  tell(message: object): void {
+    if (this.#state === "connected") {
+      this.#link?.send(JSON.stringify(message));
+    }
+  }
+
   /** Ends the link and opens another one. */
   restart(code: number, reason: string): void {
     this.#handleLost(code, reason);

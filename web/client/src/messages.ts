@@ -105,6 +105,12 @@ export interface HistoryResult {
   offset?: number;
 }
 
+export interface RpcResult {
+  data?: unknown;
+  /** The value in base64, if it is not JSON. */
+  b64data?: string;
+}
+
 export interface ErrorMessage {
   code: number;
   message: string;
@@ -139,6 +145,7 @@ export interface Commands {
     },
     HistoryResult,
   ];
+  rpc: [{ method: string; data: unknown }, RpcResult];
   refresh: [{ token: string }, RefreshResult];
   sub_refresh: [{ channel: string; token: string }, RefreshResult];
 }

@@ -1,5 +1,6 @@
 // Publications, as they arrive in a channel.
 
+import { fromBase64 } from "./base64.js";
 import type { Gap } from "./gap.js";
 import type { ClientInfo, PublicationMessage } from "./messages.js";
 
@@ -55,8 +56,7 @@ export class Publication {
     if (message.b64data === undefined) {
       publication.#value = message.data;
     } else {
-      const decoded = atob(message.b64data);
-      publication.#bytes = Uint8Array.from(decoded, (char) => char.charCodeAt(0));
+      publication.#bytes = fromBase64(message.b64data);
     }
     return publication;
   }

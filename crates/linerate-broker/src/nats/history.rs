@@ -50,7 +50,12 @@ impl Streams {
         let place = self.place(durable).await?;
         let newest = place.position.offset;
         let oldest = first_offset(durable, newest);
+        let limit = request.limit.unwrap_or(usize::MAX);
         let (after, mut is_contiguous) = match &request.since {
+            None if request.is_reverse => {
+                let limit = u64::try_from(limit).unwrap_or(u64::MAX);
+                (newest.saturating_sub(limit).max(oldest - 1), true)
+            }
             None => (oldest - 1, true),
             Some(since) if since.epoch != place.position.epoch => (newest, false),
             Some(since) if since.offset > newest => (newest, false),
@@ -59,7 +64,6 @@ impl Streams {
                 (after, after == since.offset)
             }
         };
-        let limit = request.limit.unwrap_or(usize::MAX);
         let is_empty = after == newest || limit == 0;
         let mut publications = match is_empty {
             true => Vec::new(),

@@ -10,6 +10,7 @@ use fault::{Fault, Row};
 use servers::Kind;
 use stage::{Judged, Outcome, Stage};
 
+mod backend;
 mod certificates;
 mod clock;
 mod event_stream;
@@ -124,6 +125,15 @@ faults! {
     #[ignore = "only in make slow-test and make chaos, because other tests slow its readers down"]
     ReadersStopped: readers_that_stop_are_told_and_others_do_not_suffer_with_redis,
         readers_that_stop_are_told_and_others_do_not_suffer_with_nats;
+    #[ignore = "only in make chaos"]
+    BackendDeaf: clients_of_a_deaf_backend_return_and_recover_with_redis,
+        clients_of_a_deaf_backend_return_and_recover_with_nats;
+    #[ignore = "only in make chaos"]
+    BackendSlow: clients_of_a_slow_backend_return_and_recover_with_redis,
+        clients_of_a_slow_backend_return_and_recover_with_nats;
+    #[ignore = "only in make chaos"]
+    BackendWrong: clients_of_a_wrong_backend_return_and_recover_with_redis,
+        clients_of_a_wrong_backend_return_and_recover_with_nats;
     #[ignore = "only in make chaos"]
     BrokerDiskFull: a_redis_with_a_full_disk_is_told, a_nats_with_a_full_disk_is_told;
     #[ignore = "only in make chaos"]

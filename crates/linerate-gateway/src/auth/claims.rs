@@ -112,7 +112,7 @@ pub(super) struct Claims {
 /// The claims that subscriptions and connections have in common.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct CommonClaims {
+pub(crate) struct CommonClaims {
     info: Option<Value>,
     b64info: Option<String>,
     data: Option<Value>,
@@ -123,7 +123,7 @@ struct CommonClaims {
 
 /// Seconds since 1970. A fraction is allowed (RFC 7519 §2) and truncated.
 #[derive(Clone, Copy, Debug)]
-struct Seconds(i64);
+pub(crate) struct Seconds(i64);
 
 /// One audience, or several (RFC 7519 §4.1.3).
 #[derive(Debug, Deserialize)]
@@ -172,21 +172,9 @@ impl Claims {
         if self.channel.is_some() {
             return Err(TokenError::Channel);
         }
-        if self.channels.len() + self.subs.len() > CHANNELS_MAX {
-            return Err(TokenError::Malformed);
-        }
         let (expires_at, token) = (self.expires_at(), self.shown());
-        let channels = self.channels.into_iter();
-        let mut subs: BTreeMap<String, CommonClaims> = channels
-            .map(|channel| (channel, CommonClaims::default()))
-            .collect();
-        subs.extend(self.subs);
-        let subscriptions = subs.into_iter().map(|(channel, about)| {
-            let channel = ChannelName::new(&channel).map_err(|_| TokenError::Malformed)?;
-            Ok((channel, about.into_subscription(None)?))
-        });
         Ok(ConnectionClaims {
-            subscriptions: subscriptions.collect::<Result<_, _>>()?,
+            subscriptions: subscriptions(self.channels, self.subs)?,
             user: self.sub,
             meta: self.meta.as_ref().map(json),
             expires_at,
@@ -235,8 +223,7 @@ impl Claims {
     /// `exp`, and an `expire_at` of 0 means never.
     fn expires_at(&self) -> Option<u64> {
         match self.expire_at {
-            Some(Seconds(0)) => None,
-            Some(at) => Some(at.to_u64()),
+            Some(_) => Seconds::expiry(self.expire_at),
             None => self.exp.map(Seconds::to_u64),
         }
     }
@@ -250,8 +237,36 @@ impl Claims {
     }
 }
 
+/// Returns the channels that a connection is subscribed to automatically: those in a list, and
+/// those with claims of their own.
+///
+/// # Errors
+/// There are too many, a name is invalid, or base64 is.
+pub(crate) fn subscriptions(
+    channels: Vec<String>,
+    subs: BTreeMap<String, CommonClaims>,
+) -> Result<Vec<(ChannelName, SubscriptionClaims)>, TokenError> {
+    if channels.len() + subs.len() > CHANNELS_MAX {
+        return Err(TokenError::Malformed);
+    }
+    let channels = channels.into_iter();
+    let mut all: BTreeMap<String, CommonClaims> = channels
+        .map(|channel| (channel, CommonClaims::default()))
+        .collect();
+    all.extend(subs);
+    let subscriptions = all.into_iter().map(|(channel, about)| {
+        let channel = ChannelName::new(&channel).map_err(|_| TokenError::Malformed)?;
+        Ok((channel, about.into_subscription(None)?))
+    });
+    subscriptions.collect()
+}
+
 impl CommonClaims {
-    fn into_subscription(self, expires_at: Option<u64>) -> Result<SubscriptionClaims, TokenError> {
+    /// Converts the claims of a subscription that relies on no token of its own.
+    pub(crate) fn into_subscription(
+        self,
+        expires_at: Option<u64>,
+    ) -> Result<SubscriptionClaims, TokenError> {
         Ok(SubscriptionClaims {
             info: self.info()?,
             data: either(self.data.as_ref(), self.b64data.as_deref())?,
@@ -267,6 +282,11 @@ impl CommonClaims {
 }
 
 impl Seconds {
+    /// Returns the end of something that expires then; 0 stands for never.
+    pub(crate) fn expiry(at: Option<Self>) -> Option<u64> {
+        at.filter(|at| at.0 != 0).map(Self::to_u64)
+    }
+
     fn to_u64(self) -> u64 {
         self.0.max(0).cast_unsigned()
     }

@@ -38,6 +38,8 @@ pub struct ChannelOptions {
     pub durable: bool,
     /// True if a subscriber that reconnects receives what it missed.
     pub recover: bool,
+    /// What such a subscriber receives.
+    pub recovery: RecoveryMode,
     /// True if subscriptions have a position. They end when there is a gap, so that the client
     /// subscribes again and recovers.
     pub positioned: bool,
@@ -65,8 +67,20 @@ pub struct ChannelOptions {
     pub allow_batch_override: bool,
     /// True if subscribers may choose how publications are conflated.
     pub allow_conflate_override: bool,
+    /// True if subscribers may receive publications as differences from those before them.
+    pub allow_delta: bool,
+    /// True if subscribers may receive pushes with an ID in place of the channel's name.
+    pub allow_channel_compaction: bool,
     /// True if clients may subscribe to patterns, in the syntax of the broker.
     pub allow_pattern: bool,
+    /// The backend that decides whether a client without a token for the channel may subscribe.
+    pub subscribe_backend: Option<String>,
+    /// The backend that decides whether a subscription that expires may continue.
+    pub sub_refresh_backend: Option<String>,
+    /// The backend that decides whether a client may publish, and what.
+    pub publish_backend: Option<String>,
+    /// The backend that answers calls of methods whose names begin like the namespace.
+    pub rpc_backend: Option<String>,
 }
 
 /// How gaps are reported to clients of Centrifuge's protocol whose subscription has no position.
@@ -78,6 +92,17 @@ pub enum Gaps {
     Silent,
     /// The subscription ends with a code that makes SDKs subscribe again.
     Told,
+}
+
+/// What a subscriber receives that recovers.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RecoveryMode {
+    /// The newest publication, unless it has it.
+    Cache,
+    /// Everything that it missed.
+    Stream,
 }
 
 /// Which queued publications a newer one replaces.
@@ -138,6 +163,16 @@ impl ChannelOptions {
         self.allow_anonymous || !is_anonymous
     }
 
+    /// Returns the keys that refer to backends, with their values.
+    pub(super) const fn backends(&self) -> [(&'static str, &Option<String>); 4] {
+        [
+            ("subscribe_backend", &self.subscribe_backend),
+            ("sub_refresh_backend", &self.sub_refresh_backend),
+            ("publish_backend", &self.publish_backend),
+            ("rpc_backend", &self.rpc_backend),
+        ]
+    }
+
     /// Returns whether clients of Centrifuge's protocol can miss publications without being
     /// notified.
     pub(crate) fn is_silent(&self) -> bool {
@@ -157,6 +192,9 @@ impl ChannelOptions {
         if self.recover && self.history_size == 0 {
             let because = "requires history_size; otherwise there is nothing to recover from";
             check.refuse("recover", true, because);
+        }
+        if self.recovery == RecoveryMode::Cache && self.history_size == 0 {
+            check.refuse("recovery", "cache", "requires history_size");
         }
         if self.durable && self.history_size == 0 {
             check.refuse("durable", true, "requires history_size");

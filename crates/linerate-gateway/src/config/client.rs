@@ -39,9 +39,24 @@ pub struct ClientOptions {
     /// Time that a client has to send a new token after its token expired.
     #[serde(rename = "refresh_grace_s", with = "unit::seconds")]
     pub refresh_grace: Duration,
+    /// The backend that decides whether a client without a token may connect.
+    pub connect_backend: Option<String>,
+    /// The backend that decides whether a connection that expires may continue.
+    pub refresh_backend: Option<String>,
+    /// The backend that receives messages that clients send.
+    pub send_backend: Option<String>,
 }
 
 impl ClientOptions {
+    /// Returns the keys that refer to backends, with their values.
+    pub(super) const fn backends(&self) -> [(&'static str, &Option<String>); 3] {
+        [
+            ("connect_backend", &self.connect_backend),
+            ("refresh_backend", &self.refresh_backend),
+            ("send_backend", &self.send_backend),
+        ]
+    }
+
     pub(super) fn check(&self, check: &mut Check) {
         check.range("message_bytes_max", self.message_bytes_max, 128..=64 << 20);
         check.range("channels_max", self.channels_max, 1..=100_000);

@@ -46,6 +46,14 @@ impl Namespaces {
         self.entry(channel).1
     }
 
+    /// Returns the options of the namespace whose name is the part of a method's name before the
+    /// first `:`; without such a namespace, the defaults.
+    pub(crate) fn options_of_method(&self, method: &str) -> &ChannelOptions {
+        let namespace = method.split_once(':').map(|(namespace, _)| namespace);
+        let named = namespace.and_then(|name| self.named.get(name));
+        named.unwrap_or(&self.default).plain()
+    }
+
     /// Returns the name of the configured namespace of a channel, for metric labels; empty if there
     /// is none.
     pub(crate) fn label(&self, channel: &ChannelName) -> &str {

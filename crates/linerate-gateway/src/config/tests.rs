@@ -310,6 +310,10 @@ fn contradictions_are_refused() {
             "history_size",
         ),
         (
+            "[auth]\napi_key = \"0123456789abcdef\"\n[channel]\nrecovery = \"cache\"",
+            "requires history_size",
+        ),
+        (
             "[auth]\napi_key = \"0123456789abcdef\"\n[channel]\njoin_leave = true",
             "requires presence",
         ),

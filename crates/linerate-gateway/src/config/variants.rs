@@ -38,6 +38,11 @@ impl Variants {
         }
     }
 
+    /// Returns the options of a channel whose name means nothing to Pusher clients.
+    pub(super) const fn plain(&self) -> &ChannelOptions {
+        &self.plain
+    }
+
     /// Returns the options of a channel.
     pub(super) fn of(&self, channel: &ChannelName) -> &ChannelOptions {
         let Some(pusher) = &self.pusher else {

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use linerate_hub::{
-    Batch, ChannelName, Encode, Epoch, Gap, GapCause, Publication, StreamPosition, Unencodable,
+    Batch, ChannelName, Encode, Epoch, Gap, GapCause, Payloads, Publication, StreamPosition,
+    Unencodable, fossil,
 };
 use linerate_proto::{Opcode, frame::Header};
 use serde_json::Value;
@@ -31,6 +32,11 @@ pub fn publications(data: &[u8]) {
     }
     for dialect in protocol::dialects() {
         check(dialect, &channel, &publications);
+        if dialect.has_deltas() {
+            check_deltas(dialect, &channel, &publications, None);
+            let (first, others) = publications.split_at(1);
+            check_deltas(dialect, &channel, others, first.first());
+        }
     }
     check_gap(publications.len() as u64);
 }
@@ -75,6 +81,8 @@ fn check(dialect: &'static Dialect, channel: &ChannelName, publications: &[Publi
         channel_id: 300,
         publications,
         conflated: 0,
+        payloads: Payloads::Full,
+        with_channel_id: false,
     };
     let mut out = b"before".to_vec();
     let encoded = (dialect.encode)(&batch, &mut out);
@@ -164,6 +172,58 @@ fn pusher_events(
             event["event"],
             name.map_or("message", |(_, name)| name.as_str())
         );
+    }
+}
+
+/// Encodes publications for clients that received `previous` and apply deltas to it.
+fn check_deltas(
+    dialect: &Dialect,
+    channel: &ChannelName,
+    publications: &[Publication],
+    previous: Option<&Publication>,
+) {
+    let batch = Batch {
+        channel,
+        channel_id: 300,
+        publications,
+        conflated: 0,
+        payloads: Payloads::Deltas { previous },
+        with_channel_id: false,
+    };
+    let mut out = Vec::new();
+    let is_encoded = (dialect.encode)(&batch, &mut out).is_ok();
+    let mut payload = previous.map_or_else(Vec::new, |previous| previous.payload().to_vec());
+    for (publication, delta) in batch.payloads.of(publications) {
+        if let Some(delta) = delta {
+            assert!(delta.len() < publication.payload().len());
+            let applied = fossil::apply(&payload, &delta, publication.payload().len());
+            assert_eq!(applied.as_ref(), Ok(&publication.payload().to_vec()));
+            assert!(!publication.is_text() || std::str::from_utf8(&delta).is_ok());
+        }
+        payload = publication.payload().to_vec();
+    }
+    let is_json = publications.iter().all(|one| one.line().is_some());
+    assert_eq!(is_encoded, is_json || dialect.name.0 != "centrifuge-json");
+    if dialect.name == ("centrifuge-json", "http_stream") && is_encoded {
+        let previous = previous.map_or_else(Vec::new, |previous| previous.payload().to_vec());
+        check_texts(&lines(&out, "", "\n"), publications, previous);
+    }
+}
+
+/// Each line is a push of one publication whose data is a string: its payload, or a delta from the
+/// one before it.
+fn check_texts(lines: &[&str], publications: &[Publication], mut payload: Vec<u8>) {
+    assert_eq!(lines.len(), publications.len());
+    for (line, publication) in lines.iter().zip(publications) {
+        let push: Value = serde_json::from_str(line).expect("it is JSON");
+        let publication_json = &push["push"]["pub"];
+        let data = publication_json["data"].as_str().expect("it is a string");
+        payload = match publication_json["delta"].as_bool() {
+            Some(true) => fossil::apply(&payload, data.as_bytes(), publication.payload().len())
+                .expect("it is a delta from what the client has"),
+            _ => data.as_bytes().to_vec(),
+        };
+        assert_eq!(payload, publication.payload()[..]);
     }
 }
 

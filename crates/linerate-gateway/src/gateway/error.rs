@@ -6,15 +6,12 @@ use linerate_broker::ConnectError;
 use thiserror::Error;
 use tokio::runtime::TryCurrentError;
 
-use crate::{auth::AuthSetupError, server::CertificateError, takeover::TakeoverError};
+use crate::{server::CertificateError, session::SettingsError, takeover::TakeoverError};
 
 /// The reason why a gateway could not be bound.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BindError {
-    /// A key or an origin is invalid.
-    #[error(transparent)]
-    Auth(#[from] AuthSetupError),
     /// The certificates of the broker's authorities could not be read.
     #[error("cannot read broker.tls_authorities {}", path.display())]
     Authorities {
@@ -46,6 +43,9 @@ pub enum BindError {
     /// There is no tokio runtime.
     #[error("a gateway must be bound within a tokio runtime")]
     NoRuntime(#[from] TryCurrentError),
+    /// A key or an origin is invalid, or a backend cannot be used.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
     /// The process cannot take over from another one, or cannot listen for one that takes over.
     #[error(transparent)]
     Takeover(#[from] TakeoverError),

@@ -4,7 +4,7 @@ use linerate::{Config, Http2Limits, handshake::HandshakeLimits};
 
 use super::Gateway;
 use crate::{
-    auth,
+    auth, backend,
     limits::{Limit, Unit},
     protocol::decode,
     server, session, transport,
@@ -134,6 +134,16 @@ fn commands() -> Vec<Limit> {
             "commands.waiting_max",
             session::WAITING_MAX as u64,
             "Maximum number of queued commands; beyond it, no input is read",
+        ),
+        limit(
+            "commands.waiting_bytes_max",
+            session::WAITING_BYTES_MAX,
+            "Maximum memory of commands that are queued or executed; beyond it, no input is read",
+        ),
+        limit(
+            "backend.forwarded_headers_bytes_max",
+            backend::HEADERS_BYTES_MAX as u64,
+            "Maximum size of the headers of a client that are forwarded to backends",
         ),
         limit(
             "filter.depth_max",

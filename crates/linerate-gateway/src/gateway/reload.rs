@@ -6,7 +6,11 @@ use thiserror::Error;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::Running;
-use crate::{auth::AuthSetupError, config::Config, server::Frontend, session::Settings};
+use crate::{
+    config::Config,
+    server::Frontend,
+    session::{Settings, SettingsError},
+};
 
 /// How often to check whether the certificate has changed.
 const CERTIFICATE_INTERVAL: Duration = Duration::from_secs(5);
@@ -14,15 +18,15 @@ const CERTIFICATE_INTERVAL: Duration = Duration::from_secs(5);
 /// The reason why a changed configuration could not be applied. The current one stays in force.
 #[derive(Debug, Error)]
 #[error(transparent)]
-pub struct ReloadError(#[from] AuthSetupError);
+pub struct ReloadError(#[from] SettingsError);
 
 impl Running {
     /// Applies every change of the configuration that does not need a restart, and reads the
     /// certificate again. Returns the changed keys that take effect only after a restart.
     ///
     /// # Errors
-    /// Fails, without applying anything, if a key or an origin is invalid. A certificate that
-    /// cannot be used is logged, and the current one stays.
+    /// Fails, without applying anything, if a key or an origin is invalid, or a backend cannot be
+    /// used. A certificate that cannot be used is logged, and the current one stays.
     pub fn reload(&self, config: Config) -> Result<Vec<&'static str>, ReloadError> {
         let (frontend, shared) = (&self.parts.frontend, &self.parts.shared);
         let previous = shared.settings_full();

@@ -37,9 +37,9 @@ pub(super) struct Reads {
 #[derive(Clone, Debug)]
 pub(super) struct ReadRequest {
     pub(super) stream: StreamOptions,
-    /// Read what follows this position; `None` to read only the newest position.
+    /// Read what follows this position; `None` to read the newest publications, in reverse order.
     pub(super) since: Option<StreamPosition>,
-    /// The maximum number of publications.
+    /// The maximum number of publications; 0 to read only the newest position.
     pub(super) limit: usize,
 }
 
@@ -187,6 +187,9 @@ impl Batch {
             return None;
         }
         match (&mut self.request.since, &request.since) {
+            // The order differs.
+            (Some(_), None) if request.limit > 0 => return None,
+            (None, Some(_)) if self.request.limit > 0 => return None,
             (_, None) => {}
             (since @ None, Some(wanted)) => {
                 self.offset_max = wanted.offset;
@@ -222,11 +225,8 @@ impl ReadRequest {
     fn history_request(&self, spread: usize) -> HistoryRequest {
         HistoryRequest {
             since: self.since.clone(),
-            limit: Some(match self.since {
-                Some(_) => self.limit.saturating_add(spread),
-                None => 0,
-            }),
-            is_reverse: false,
+            limit: Some(self.limit.saturating_add(spread)),
+            is_reverse: self.since.is_none() && self.limit > 0,
         }
     }
 
@@ -239,6 +239,8 @@ impl ReadRequest {
             is_contiguous: true,
         };
         let Some(since) = &self.since else {
+            let count = read.publications.len().min(self.limit);
+            part.publications = read.publications[..count].to_vec();
             return part;
         };
         part.is_contiguous = since.epoch == read.newest.epoch && since.offset <= read.newest.offset;

@@ -43,8 +43,13 @@ impl Recovered {
             newest: Some(history.newest),
             ..Self::default()
         };
-        let StartPosition::After(since) = &subscribe.from else {
-            return recovered;
+        let since = match &subscribe.from {
+            StartPosition::After(since) => since,
+            StartPosition::Cached(seen) => {
+                recovered.recall(subscribe, seen, history.publications, reply_bytes_max);
+                return recovered;
+            }
+            StartPosition::Live | StartPosition::Newest => return recovered,
         };
         // If part of the same epoch is missing, recover nothing; the client can request the rest
         // itself. If the epoch was replaced, the new epoch holds everything that there is, unless
@@ -59,9 +64,42 @@ impl Recovered {
         if matches!(subscribe.recovery, Recovery::Reply { .. }) {
             let sees = |found: &Publication| subscribe.options.sees(found);
             recovered.streamed.retain(sees);
+            if let Some(conflate) = &subscribe.options.conflate {
+                recovered.streamed = conflate.newest(&recovered.streamed);
+            }
             recovered.fill_reply(reply_bytes_max);
         }
         recovered
+    }
+
+    /// Recovers the newest publication that the subscriber sees, unless it has it. `publications`
+    /// are the newest ones, in reverse order.
+    fn recall(
+        &mut self,
+        subscribe: &Subscribe,
+        seen: &StreamPosition,
+        publications: Vec<Publication>,
+        reply_bytes_max: usize,
+    ) {
+        let Some(newest) = &self.newest else {
+            return;
+        };
+        let is_same_epoch = seen.epoch == newest.epoch;
+        let is_seen = |offset| is_same_epoch && seen.offset >= offset && offset > 0;
+        // The newest publication may have expired, or have been removed.
+        let is_kept = |first: &Publication| first.offset() == newest.offset;
+        if !publications.first().is_some_and(is_kept) {
+            self.is_complete = is_seen(newest.offset);
+            return;
+        }
+        self.is_complete = true;
+        let mut publications = publications.into_iter();
+        let found = publications.find(|publication| subscribe.options.sees(publication));
+        let found = found.filter(|publication| !is_seen(publication.offset()));
+        self.streamed = found.into_iter().collect();
+        if matches!(subscribe.recovery, Recovery::Reply { .. }) {
+            self.fill_reply(reply_bytes_max);
+        }
     }
 
     /// Moves as many publications into the reply as fit.
@@ -103,7 +141,9 @@ pub(crate) fn weight(publication: &Publication) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use linerate_hub::Epoch;
+    use std::sync::Arc;
+
+    use linerate_hub::{Epoch, Filter};
 
     use super::*;
     use crate::node::{Trail, tests::subscription};
@@ -189,6 +229,69 @@ mod tests {
             assert_eq!(recovered.streamed.len(), streamed);
             assert_eq!(recovered.position.unwrap().epoch.as_str(), told);
             assert_eq!(recovered.newest.unwrap().epoch.as_str(), epoch);
+        }
+    }
+
+    /// Recovers from a cache whose newest position has offset 3.
+    fn recall(newest: &[u64], seen: (&str, u64), filter: Option<Arc<dyn Filter>>) -> Recovered {
+        let mut history = of_epoch("e", true);
+        history.publications.reverse();
+        let is_kept = |found: &Publication| newest.contains(&found.offset());
+        history.publications.retain(is_kept);
+        let mut subscribe = Subscribe {
+            from: StartPosition::Cached(StreamPosition {
+                epoch: Epoch::new(seen.0),
+                offset: seen.1,
+            }),
+            ..subscription("a")
+        };
+        subscribe.options.filter = filter;
+        Recovered::new(&subscribe, Some(history), 1_000)
+    }
+
+    fn offsets(recovered: &Recovered) -> Vec<u64> {
+        let publications = recovered.replied.iter().chain(&recovered.streamed);
+        publications.map(Publication::offset).collect()
+    }
+
+    #[test]
+    fn a_cache_gives_out_its_newest_publication_to_who_has_not_got_it() {
+        for (newest, seen, is_complete, expected) in [
+            (&[3][..], ("", 0), true, &[3][..]),
+            (&[3], ("e", 2), true, &[3]),
+            (&[3], ("e", 3), true, &[]),
+            (&[3], ("f", 3), true, &[3]),
+            // The newest publication has expired.
+            (&[], ("e", 3), true, &[]),
+            (&[], ("e", 2), false, &[]),
+            (&[], ("f", 3), false, &[]),
+            (&[], ("e", 0), false, &[]),
+            (&[2], ("e", 1), false, &[]),
+        ] {
+            let recovered = recall(newest, seen, None);
+            assert_eq!(recovered.is_complete, is_complete, "{newest:?} {seen:?}");
+            assert_eq!(offsets(&recovered), expected, "{newest:?} {seen:?}");
+            assert_eq!(recovered.newest.as_ref().unwrap().offset, 3);
+            assert_eq!(recovered.position.unwrap().offset, 3);
+        }
+    }
+
+    #[test]
+    fn a_cache_gives_out_the_newest_publication_that_a_filter_matches() {
+        #[derive(Debug)]
+        struct Second;
+        impl Filter for Second {
+            fn expression(&self) -> &'static str {
+                "second"
+            }
+            fn admits(&self, publication: &Publication) -> bool {
+                publication.offset() == 2
+            }
+        }
+        for (seen, expected) in [(0, &[2][..]), (1, &[2]), (2, &[]), (3, &[])] {
+            let recovered = recall(&[1, 2, 3], ("e", seen), Some(Arc::new(Second)));
+            assert!(recovered.is_complete);
+            assert_eq!(offsets(&recovered), expected, "{seen}");
         }
     }
 

@@ -23,7 +23,8 @@ pub(crate) struct Subscribed {
     /// The position after which the subscription continues, if the channel has positions and they
     /// were requested.
     pub position: Option<StreamPosition>,
-    /// True if everything after [`StartPosition::After`] is delivered.
+    /// True if everything after [`StartPosition::After`] is delivered, or if the client has the
+    /// newest publication with [`StartPosition::Cached`].
     pub is_recovered: bool,
     /// For [`Recovery::Reply`], the missed publications up to `position`, oldest first.
     pub publications: Vec<Publication>,
@@ -207,18 +208,25 @@ impl Worker {
 
     /// Reads what the client missed, or only the newest position of the stream.
     async fn read_history(&self, subscribe: &Subscribe) -> Result<Option<History>, BrokerError> {
-        let since = match &subscribe.from {
-            StartPosition::After(position) => Some(position.clone()),
-            StartPosition::Live => return Ok(None),
-            StartPosition::Newest => None,
-        };
         let (Recovery::Reply { publications_max } | Recovery::Stream { publications_max }) =
             subscribe.recovery;
+        let (since, limit) = match &subscribe.from {
+            // Ask for one more, to detect whether there are more.
+            StartPosition::After(position) => {
+                (Some(position.clone()), publications_max.saturating_add(1))
+            }
+            // The newest publication may be one that the filter rejects.
+            StartPosition::Cached(_) if subscribe.options.filter.is_some() => {
+                (None, publications_max)
+            }
+            StartPosition::Cached(_) => (None, 1),
+            StartPosition::Live => return Ok(None),
+            StartPosition::Newest => (None, 0),
+        };
         let request = ReadRequest {
             stream: subscribe.stream,
             since,
-            // Ask for one more, to detect whether there are more.
-            limit: publications_max.saturating_add(1),
+            limit,
         };
         let history = self
             .node

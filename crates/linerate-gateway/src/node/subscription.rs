@@ -50,6 +50,9 @@ pub(crate) struct Delivery {
 pub(crate) enum StartPosition {
     /// After this position, which the client has seen.
     After(StreamPosition),
+    /// With the newest publication of the stream, unless the client has seen it: this is the last
+    /// position that the client knows, with offset 0 if there is none.
+    Cached(StreamPosition),
     /// With the next publication.
     #[default]
     Live,

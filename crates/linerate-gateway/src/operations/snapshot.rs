@@ -1,6 +1,6 @@
 //! All metrics in the text format that Prometheus reads.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use linerate_broker::LinkState;
 use linerate_budget::{Budget, Consumer};
@@ -17,6 +17,7 @@ use super::{
     process::Process,
 };
 use crate::{
+    backend::{Backend, Backends},
     metrics::{Metrics, PublishDurations},
     node::{Node, Tally},
     server::Frontend,
@@ -65,6 +66,24 @@ impl Snapshot {
         text::encode_registry(&mut text, &process)?;
         text::encode_eof(&mut text)?;
         Ok(text)
+    }
+
+    /// Adds the state of the backends, if there are any.
+    pub(crate) fn with_backends(mut self, backends: &Backends) -> Self {
+        let of_each = |value: fn(&Backend) -> f64| {
+            let all = backends.all().into_iter();
+            all.map(move |backend| (backend.name().to_owned(), value(&backend)))
+        };
+        if of_each(|_| 0.0).next().is_none() {
+            return self;
+        }
+        let help = "Requests to backends that are sent or wait";
+        let requests = of_each(|backend| backend.open_requests() as f64);
+        self.labelled("backend_requests", help, Kind::Gauge, "backend", requests);
+        let help = "1 while a backend is not asked because it does not answer";
+        let paused = of_each(|backend| f64::from(u8::from(backend.is_paused())));
+        self.labelled("backend_paused", help, Kind::Gauge, "backend", paused);
+        self
     }
 
     fn add_frontend(&mut self, frontend: &Frontend) {
@@ -268,7 +287,7 @@ impl Snapshot {
         help: &'static str,
         kind: Kind,
         label: &'static str,
-        values: impl IntoIterator<Item = (&'static str, f64)>,
+        values: impl IntoIterator<Item = (impl Into<Arc<str>>, f64)>,
     ) {
         let values = values.into_iter();
         let values = values

@@ -10,7 +10,8 @@ use super::Snapshot;
 use crate::{
     admin::TailEncoding,
     auth::TokenError,
-    config::{Config, Namespaces},
+    backend::Backends,
+    config::{BackendOptions, Config, Namespaces},
     metrics::{Metrics, TokenKind},
     node::{Dispatcher, Node, NodeOptions},
     protocol,
@@ -56,7 +57,14 @@ async fn text(metrics: &Metrics) -> String {
         stopped,
     )
     .unwrap();
+    let backend = BackendOptions {
+        name: "app".into(),
+        url: "http://localhost/".into(),
+        ..BackendOptions::default()
+    };
+    let backends = Backends::new(&[backend], None).unwrap();
     let snapshot = Snapshot::take(&node, &frontend).await;
+    let snapshot = snapshot.with_backends(&backends);
     snapshot.into_text(metrics).unwrap()
 }
 
@@ -95,6 +103,7 @@ fn used() -> Metrics {
     metrics.count_recovery(true);
     metrics.count_command("publish", Duration::from_millis(3));
     metrics.count_request("info", Duration::from_secs(11));
+    metrics.count_question("app", "subscribe", "ok", Duration::from_millis(3));
     metrics
 }
 
@@ -118,6 +127,7 @@ async fn what_was_counted_is_read() {
         "linerate_command_seconds_count{method=\"publish\"} 1",
         "linerate_api_seconds_bucket{le=\"10.0\",method=\"info\"} 0",
         "linerate_api_seconds_bucket{le=\"+Inf\",method=\"info\"} 1",
+        "linerate_backend_paused{backend=\"app\"} 0.0",
         "# EOF",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");

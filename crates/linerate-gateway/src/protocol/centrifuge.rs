@@ -19,6 +19,17 @@ const JSON: &str = "centrifuge-json";
 /// The name of the protocol in Protobuf, which is also its WebSocket subprotocol.
 const PROTOBUF: &str = "centrifuge-protobuf";
 
+/// The bit of `flag` in a subscribe command for channels that are named by IDs in pushes.
+const CHANNEL_COMPACTION: i64 = 1;
+
+/// The name of the deltas that clients can ask for.
+const FOSSIL: &str = "fossil";
+
+/// Returns the ID that pushes have in place of the name of a channel, which is not 0.
+pub(crate) const fn compact_id(channel_id: u32) -> u32 {
+    channel_id.saturating_add(1)
+}
+
 pub(crate) static PROTOCOL: Protocol = Protocol {
     dialects: &[
         &websocket::PROTOBUF,

@@ -23,6 +23,15 @@ pub(crate) struct Disconnect {
     pub reason: Cow<'static, str>,
 }
 
+/// Why a request is refused, and what happens to the connection.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Refusal {
+    /// The connection is closed.
+    Disconnect(Disconnect),
+    /// The connection stays open.
+    Error(ClientError),
+}
+
 /// Why the server ended a subscription.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Unsubscribe {
@@ -104,6 +113,12 @@ impl fmt::Display for ClientError {
 }
 
 impl std::error::Error for ClientError {}
+
+impl From<ClientError> for Refusal {
+    fn from(error: ClientError) -> Self {
+        Self::Error(error)
+    }
+}
 
 impl Disconnect {
     /// The maximum length of a reason in bytes: a Close frame holds no more (RFC 6455 §5.5).

@@ -21,6 +21,33 @@ pub(crate) struct Command {
     pub request: Request,
 }
 
+impl Command {
+    /// Returns the memory that the command takes, in bytes; small parts are left out.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let of_subscribe = |wanted: &Subscribe| {
+            let texts = [&wanted.channel, &wanted.token].map(String::len);
+            let data = wanted.data.as_ref().map_or(0, Bytes::len);
+            let filter = wanted.filter.as_ref().map_or(0, String::len);
+            size_of::<Subscribe>() + texts.iter().sum::<usize>() + data + filter
+        };
+        let heap = match &self.request {
+            Request::Connect(connect) => {
+                let before = connect.subscriptions.iter().map(of_subscribe);
+                let data = connect.data.as_ref().map_or(0, Bytes::len);
+                connect.token.len() + data + before.sum::<usize>()
+            }
+            Request::Publish { channel, data } => channel.len() + data.len(),
+            Request::Refresh { token } => token.len(),
+            Request::Rpc { method, data } => method.len() + data.len(),
+            Request::Send { data } => data.len(),
+            Request::SubRefresh { channel, token } => channel.len() + token.len(),
+            Request::Subscribe(wanted) => of_subscribe(wanted),
+            _ => 0,
+        };
+        size_of::<Self>() + heap
+    }
+}
+
 /// The requested operation of a command.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -144,6 +171,10 @@ pub(crate) struct Subscribe {
     pub is_recoverable: bool,
     /// True if the client wants to be told when others join or leave.
     pub with_join_leave: bool,
+    /// True if the client can apply deltas in Fossil's format.
+    pub with_deltas: bool,
+    /// True if the client knows channels by the IDs that replies give them.
+    pub with_channel_id: bool,
     /// Selects publications by their tags.
     pub tags_filter: Option<TagsFilter>,
     /// Selects publications by an expression over their payload. An extension of linerate, not part

@@ -130,6 +130,11 @@ pub(crate) struct Commands {
     pub(crate) write: fn(&[ServerMessage], &mut Vec<u8>) -> Result<(), Unencodable>,
     /// How the request for the connection connects a client; `None` if the first command does.
     pub(crate) connects: Option<ConnectingRequest>,
+    /// True if clients may ask for deltas, and [`Dialect::encode`] knows them.
+    pub(crate) has_deltas: bool,
+    /// True if clients may ask for channel IDs in place of names, and [`Dialect::encode`] knows
+    /// them.
+    pub(crate) has_compaction: bool,
     /// The parameter with the first commands, if a stream can be requested with `GET`.
     pub(crate) first_in_query: Option<&'static str>,
     /// True if a stream can be requested with `POST` and the first commands as the body.
@@ -210,6 +215,16 @@ impl Dialect {
     /// need not end.
     pub(crate) const fn reports_gaps(&self) -> bool {
         !matches!(self.gaps, GapNotice::None)
+    }
+
+    /// Returns whether clients may ask for deltas.
+    pub(crate) const fn has_deltas(&self) -> bool {
+        matches!(&self.session, SessionKind::Commands(commands) if commands.has_deltas)
+    }
+
+    /// Returns whether clients may ask for channel IDs in place of names.
+    pub(crate) const fn has_compaction(&self) -> bool {
+        matches!(&self.session, SessionKind::Commands(commands) if commands.has_compaction)
     }
 
     /// Returns whether the reply to `subscribe` gives the channel an ID.

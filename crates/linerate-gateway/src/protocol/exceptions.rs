@@ -129,7 +129,7 @@ fn number(bytes: [u8; NUMBER_BYTES]) -> usize {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use linerate_hub::{Batch, ChannelName, Publication, Unencodable};
+    use linerate_hub::{Batch, ChannelName, Payloads, Publication, Unencodable};
     use linerate_proto::{Opcode, frame};
 
     use super::{Exception, TAG, encode, split};
@@ -147,6 +147,8 @@ mod tests {
             channel_id: 0,
             publications,
             conflated: 0,
+            payloads: Payloads::Full,
+            with_channel_id: false,
         };
         let mut out = Vec::new();
         let append = |batch: &Batch<'_>, out: &mut Vec<u8>| {

@@ -43,6 +43,8 @@ pub(crate) static BLOCKS: Dialect = Dialect {
         read: json::decode,
         write,
         connects: None,
+        has_deltas: false,
+        has_compaction: false,
         first_in_query: None,
         first_in_body: false,
     }),

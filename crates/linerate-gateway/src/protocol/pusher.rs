@@ -50,6 +50,8 @@ pub(crate) static EVENTS: Dialect = Dialect {
             read: opening::read,
             client_id: opening::client_id,
         }),
+        has_deltas: false,
+        has_compaction: false,
         first_in_query: None,
         first_in_body: false,
     }),

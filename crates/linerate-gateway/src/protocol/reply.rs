@@ -5,7 +5,7 @@ mod pusher;
 use std::time::Duration;
 
 use bytes::Bytes;
-use linerate_hub::{ChannelName, ClientInfo, Publication, StreamPosition};
+use linerate_hub::{ChannelName, ClientInfo, Payloads, Publication, StreamPosition};
 
 use super::codes::{ClientError, Disconnect, Unsubscribe};
 pub(crate) use pusher::{PusherMember, PusherMessage, PusherSubscribeError};
@@ -54,6 +54,11 @@ pub(crate) enum Answer {
     },
     /// The broker has accepted the publication.
     Publish,
+    /// What a method of the application returned; empty for nothing.
+    Rpc {
+        /// The value, byte for byte.
+        data: Bytes,
+    },
     /// The connection's new token was accepted.
     Refresh(Refreshed),
     /// The subscription's new token was accepted.
@@ -142,8 +147,20 @@ pub(crate) struct Subscribed {
     pub data: Option<Bytes>,
     /// The result of the recovery, if one was requested.
     pub recovery: Option<Recovery>,
+    /// True if publications, also those in this reply, may be deltas from those before them.
+    pub with_deltas: bool,
     /// The ID of the channel in native blocks.
     pub channel_id: Option<u32>,
+}
+
+impl Subscribed {
+    /// Returns how the payloads in the reply are written.
+    pub(super) const fn payloads(&self) -> Payloads<'_> {
+        match self.with_deltas {
+            true => Payloads::Deltas { previous: None },
+            false => Payloads::Full,
+        }
+    }
 }
 
 /// The result of a recovery.

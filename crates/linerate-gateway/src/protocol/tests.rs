@@ -4,6 +4,7 @@
 
 mod codes;
 mod commands;
+mod deltas;
 mod event_stream;
 mod gaps;
 mod lines;
@@ -16,7 +17,7 @@ mod round_trips;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
 use linerate_hub::{
-    Batch, ChannelName, ClientInfo, Epoch, Publication, StreamPosition, Unencodable,
+    Batch, ChannelName, ClientInfo, Epoch, Payloads, Publication, StreamPosition, Unencodable,
 };
 
 use super::{
@@ -65,11 +66,22 @@ fn encode(
     name: &str,
     publications: &[Publication],
 ) -> Result<Vec<u8>, Unencodable> {
+    encode_as(dialect, name, publications, Payloads::Full)
+}
+
+fn encode_as(
+    dialect: &Dialect,
+    name: &str,
+    publications: &[Publication],
+    payloads: Payloads<'_>,
+) -> Result<Vec<u8>, Unencodable> {
     let batch = Batch {
         channel: &channel(name),
         channel_id: 300,
         publications,
         conflated: 0,
+        payloads,
+        with_channel_id: false,
     };
     let mut out = Vec::new();
     (dialect.encode)(&batch, &mut out)?;

@@ -5,11 +5,25 @@ use std::{collections::VecDeque, time::Instant};
 use bytes::Bytes;
 use linerate_hub::ChannelName;
 
-use super::work::SUBSCRIBES_AT_ONCE;
+use linerate_budget::{Account, Share};
+
 use crate::protocol::{
     command::{Command, Request},
     reply::ServerMessage,
 };
+
+/// The maximum number of subscriptions that a client makes concurrently.
+pub(super) const SUBSCRIBES_AT_ONCE: usize = 64;
+
+/// Commands that may wait for earlier ones to complete. At this limit, the session reads no further
+/// input.
+pub(crate) const WAITING_MAX: usize = 64;
+
+/// The memory at which no further input is read, whatever the number of commands.
+pub(crate) const WAITING_BYTES_MAX: u64 = 256 << 10;
+
+/// Less memory of commands is no reason to close a client.
+const NOTED_BYTES_MIN: u64 = 16 << 10;
 
 /// What a session is doing. It takes no memory while the session does nothing, as most sessions do
 /// most of the time.
@@ -22,6 +36,10 @@ struct Tasks {
     /// What each outstanding operation is for, in the order in which the operations were started.
     pending: VecDeque<Pending>,
     output: Vec<ServerMessage>,
+    /// The part of the account that commands use until they are answered.
+    commands: Share,
+    /// The bytes of them that the outlet was told last.
+    told_bytes: u64,
 }
 
 /// A job that waits for its turn.
@@ -29,6 +47,8 @@ struct Tasks {
 pub(super) enum Job {
     /// A command, and when it arrived.
     Command(Box<Command>, Instant),
+    /// Asking a backend to renew the subscription to a channel, or the connection.
+    Renew(Option<ChannelName>),
     /// A subscription that the application requests for the client.
     Subscribe {
         channel: ChannelName,
@@ -42,6 +62,8 @@ pub(super) enum Pending {
     Command(OpenCommand, Option<ChannelName>),
     /// A subscription that the server initiated.
     Push(ChannelName),
+    /// The renewal of the connection or of a subscription.
+    Renewal,
 }
 
 impl Job {
@@ -51,6 +73,7 @@ impl Job {
                 Request::Pusher(request) => request.subscribed_channel().is_some(),
                 request => matches!(request, Request::Subscribe(_)),
             },
+            Self::Renew(_) => false,
             Self::Subscribe { .. } => true,
         }
     }
@@ -61,6 +84,7 @@ impl Pending {
         match self {
             Self::Command(_, channel) => channel.as_ref(),
             Self::Push(channel) => Some(channel),
+            Self::Renewal => None,
         }
     }
 }
@@ -71,6 +95,8 @@ pub(super) struct OpenCommand {
     pub(super) id: u32,
     pub(super) method: &'static str,
     pub(super) since: Instant,
+    /// The memory that the command takes until it is answered.
+    pub(super) bytes: u64,
 }
 
 impl Activity {
@@ -84,9 +110,37 @@ impl Activity {
         self.tasks().waiting.push_back(job);
     }
 
-    /// Returns the number of jobs that wait.
-    pub(super) fn waiting_count(&self) -> usize {
-        self.0.as_ref().map_or(0, |tasks| tasks.waiting.len())
+    /// Charges a command to `account` until it is [released](Self::release).
+    pub(super) fn charge(&mut self, bytes: u64, account: &Account) {
+        let share = &mut self.tasks().commands;
+        match share.bytes() {
+            0 => *share = account.share(bytes),
+            held => share.set(held + bytes),
+        }
+    }
+
+    /// Gives back what a command that has been answered took.
+    pub(super) fn release(&mut self, bytes: u64) {
+        if let Some(tasks) = &mut self.0 {
+            let held = tasks.commands.bytes();
+            tasks.commands.set(held.saturating_sub(bytes));
+        }
+    }
+
+    /// Returns the memory of the commands that are kept, if it differs so much from what this
+    /// method returned before that the outlet has to know.
+    pub(super) fn changed_bytes(&mut self) -> Option<u64> {
+        let tasks = self.0.as_mut()?;
+        let bytes = tasks.commands.bytes();
+        let noted = if bytes < NOTED_BYTES_MIN { 0 } else { bytes };
+        (std::mem::replace(&mut tasks.told_bytes, noted) != noted).then_some(noted)
+    }
+
+    /// Returns whether there is room for further commands.
+    pub(super) fn has_room(&self) -> bool {
+        self.0.as_ref().is_none_or(|tasks| {
+            tasks.waiting.len() < WAITING_MAX && tasks.commands.bytes() < WAITING_BYTES_MAX
+        })
     }
 
     /// Removes and returns the next job, if it may begin. Several subscriptions are made
@@ -143,6 +197,63 @@ impl Activity {
 
 impl Tasks {
     fn are_none(&self) -> bool {
-        self.waiting.is_empty() && self.pending.is_empty() && self.output.is_empty()
+        self.waiting.is_empty()
+            && self.pending.is_empty()
+            && self.output.is_empty()
+            && self.told_bytes == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_budget::{Budget, Consumer};
+
+    use super::*;
+
+    fn job() -> Job {
+        Job::Renew(None)
+    }
+
+    #[test]
+    fn commands_are_charged_until_they_are_answered() {
+        let account = Budget::new(1 << 30).account(Consumer::Messages);
+        let mut activity = Activity::default();
+        activity.charge(10_000, &account);
+        assert_eq!(activity.changed_bytes(), None, "little is not worth a note");
+        activity.charge(20_000, &account);
+        assert_eq!(
+            (account.bytes(), activity.changed_bytes()),
+            (30_000, Some(30_000))
+        );
+        activity.release(10_000);
+        assert_eq!(
+            (account.bytes(), activity.changed_bytes()),
+            (20_000, Some(20_000))
+        );
+        activity.release(20_000);
+        assert_eq!((account.bytes(), activity.changed_bytes()), (0, Some(0)));
+        activity.take_output();
+        assert!(activity.0.is_none(), "an idle session takes no memory");
+        activity.charge(7, &account);
+        drop(activity);
+        assert_eq!(account.bytes(), 0);
+    }
+
+    #[test]
+    fn commands_that_wait_are_limited_in_number_and_size() {
+        let account = Account::default();
+        let mut activity = Activity::default();
+        for _ in 0..WAITING_MAX {
+            assert!(activity.has_room());
+            activity.add(job());
+        }
+        assert!(!activity.has_room());
+        let mut activity = Activity::default();
+        activity.charge(WAITING_BYTES_MAX - 1, &account);
+        assert!(activity.has_room());
+        activity.charge(1, &account);
+        assert!(!activity.has_room());
+        activity.release(1);
+        assert!(activity.has_room());
     }
 }

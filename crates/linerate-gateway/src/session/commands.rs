@@ -67,7 +67,7 @@ impl Session {
             Ok(Step::Wait(work)) => return (channel, Some(work)),
             // Queue the error so that it follows the answers to earlier commands.
             Err(Refusal::Error(error)) if self.activity.pending().next().is_some() => {
-                let refused = std::future::ready(Completion::Answered(Err(error)));
+                let refused = std::future::ready(Completion::Answered(Err(error.into())));
                 return (None, Some(Box::pin(refused)));
             }
             Ok(Step::Answer(answer)) => self.reply(id, Ok(answer)),
@@ -93,12 +93,16 @@ impl Session {
             self.count(now, asked);
         }
         let answer = match completion {
-            Completion::Answered(result) => result.map_err(Refusal::from),
+            Completion::Answered(result) => result,
             Completion::Connected(result) => self.connected(now, result).map(Answer::Connect),
             Completion::Pusher(completion) => return self.finish_pusher(completion),
             Completion::Refreshed(result) => {
                 result.and_then(|claims| self.refreshed(now, &claims).map_err(Refusal::Disconnect))
             }
+            Completion::Renewed(channel, result) => {
+                return self.renewed(now, channel.as_ref(), result);
+            }
+            Completion::Sent(result) => return self.sent(result),
             Completion::SubRefreshed(channel, result) => {
                 result.map(|claims| self.sub_refreshed(now, &channel, &claims))
             }
@@ -125,7 +129,7 @@ impl Session {
             (Pending::Push(_), Err(refusal)) => {
                 tracing::debug!(?refusal, "client could not be subscribed");
             }
-            (Pending::Push(_), Ok(_)) => {}
+            (Pending::Push(_), Ok(_)) | (Pending::Renewal, _) => {}
         }
     }
 
@@ -173,7 +177,7 @@ impl Session {
                 wait(async move { Completion::Answered(context.presence_stats(channel).await) })
             }
             Request::Publish { channel, data } => {
-                self.begin_publish(context, &identity, &channel, data)
+                self.begin_publish(context, identity, &channel, data)
             }
             Request::Pusher(request) => {
                 let work = self.begin_pusher(context, (identity, id), *request)?;
@@ -209,10 +213,9 @@ impl Session {
                 self.leave(&channel);
                 Ok(Step::Answer(Answer::Unsubscribe))
             }
-            Request::Rpc { .. } | Request::Unknown => {
-                Err(Refusal::Error(ClientError::METHOD_NOT_FOUND))
-            }
-            Request::Send { .. } => Err(Refusal::Disconnect(Disconnect::NOT_AVAILABLE)),
+            Request::Rpc { method, data } => begin_rpc(context, identity, method, data),
+            Request::Send { data } => begin_send(context, identity, data),
+            Request::Unknown => Err(Refusal::Error(ClientError::METHOD_NOT_FOUND)),
             // Pongs never get here: `take` handles them on arrival.
             Request::Connect(_) | Request::Pong => {
                 Err(Refusal::Disconnect(Disconnect::BAD_REQUEST))
@@ -237,14 +240,16 @@ impl Session {
     fn begin_publish(
         &self,
         context: Context,
-        identity: &Identity,
+        identity: Arc<Identity>,
         channel: &str,
         data: Bytes,
     ) -> Result<Step, Refusal> {
         let settings = context.gate.shared.settings_full();
         let channel = settings.channel_name(channel)?;
         let options = settings.channel(&channel);
-        if !options.allow_publish || !options.is_open_to(identity.is_anonymous()) {
+        let backend = settings.backends.find(&options.publish_backend);
+        let is_open = options.allow_publish && options.is_open_to(identity.is_anonymous());
+        if backend.is_none() && !is_open {
             return Err(Refusal::Error(ClientError::PERMISSION_DENIED));
         }
         if context.gate.worker.node().broker.is_pattern(&channel) {
@@ -260,7 +265,19 @@ impl Session {
             idempotency_key: None,
             options: options.stream(),
         };
-        wait(async move { Completion::Answered(context.publish(channel, publish).await) })
+        let asking = backend.map(|backend| (backend, identity));
+        wait(async move { Completion::Answered(context.publish(channel, publish, asking).await) })
+    }
+
+    /// Handles that a message was passed on, or was not; the client does not expect an answer.
+    fn sent(&mut self, result: Result<(), Refusal>) {
+        match result {
+            Ok(()) => {}
+            Err(Refusal::Disconnect(disconnect)) => self.end(disconnect),
+            Err(Refusal::Error(error)) => {
+                tracing::debug!(%error, "message of a client was not passed on");
+            }
+        }
     }
 
     fn begin_history(&self, context: Context, wanted: History) -> Result<Step, Refusal> {
@@ -318,14 +335,18 @@ impl Session {
             identity,
             member,
             standings,
+            data,
         } = result?;
         self.context.connection = connection;
         let settings = self.context.gate.shared.settings_full();
         let options = &settings.config.client;
+        let is_renewed = self.context.gate.renewing_backend(None).is_some();
         let mut connected = Connected {
             client: identity.who.client.to_string(),
             version: VERSION.into(),
-            ttl: identity.ttl,
+            // The client does not learn of it if a backend renews the connection.
+            ttl: identity.ttl().filter(|_| !is_renewed),
+            data,
             ping_interval: Some(options.ping_interval),
             wants_pong: true,
             session: self.name.to_string(),
@@ -333,8 +354,7 @@ impl Session {
             ..Connected::default()
         };
         self.deadlines.connected(now, self.ping_part);
-        let expiry = end_of(now, identity.ttl, options.refresh_grace);
-        self.deadlines.set_expiry(expiry);
+        self.set_expiry(now, identity.ttl());
         self.stage = Stage::Connected { identity, member };
         for (channel, standing) in standings {
             let subscribed = self.subscribed(&channel, standing, true);
@@ -366,13 +386,13 @@ impl Session {
         let Stage::Connected { identity, .. } = &mut self.stage else {
             return Err(Disconnect::BAD_REQUEST);
         };
-        Arc::make_mut(identity).token = Some(claims.token.clone());
-        let settings = self.context.gate.shared.settings();
+        let credentials = &mut Arc::make_mut(identity).credentials;
+        credentials.get_or_insert_default().token = claims.token.clone();
+        let client = identity.who.client.to_string();
         let ttl = claims.expires_at.map(until);
-        let expiry = end_of(now, ttl, settings.config.client.refresh_grace);
-        self.deadlines.set_expiry(expiry);
+        self.set_expiry(now, ttl);
         Ok(Answer::Refresh(Refreshed {
-            client: identity.who.client.to_string(),
+            client,
             version: VERSION.into(),
             ttl,
         }))
@@ -393,6 +413,32 @@ impl Session {
             terms.token.clone_from(&claims.token);
         }
         Answer::SubRefresh { ttl }
+    }
+}
+
+fn begin_rpc(
+    context: Context,
+    identity: Arc<Identity>,
+    method: String,
+    data: Bytes,
+) -> Result<Step, Refusal> {
+    let settings = context.gate.shared.settings_full();
+    let options = settings.namespaces.options_of_method(&method);
+    match settings.backends.find(&options.rpc_backend) {
+        Some(backend) => wait(async move {
+            Completion::Answered(context.rpc(backend, identity, (method, data)).await)
+        }),
+        None => Err(Refusal::Error(ClientError::METHOD_NOT_FOUND)),
+    }
+}
+
+fn begin_send(context: Context, identity: Arc<Identity>, data: Bytes) -> Result<Step, Refusal> {
+    let settings = context.gate.shared.settings_full();
+    match settings.backends.find(&settings.config.client.send_backend) {
+        Some(backend) => {
+            wait(async move { Completion::Sent(context.send(backend, identity, data).await) })
+        }
+        None => Err(Refusal::Disconnect(Disconnect::NOT_AVAILABLE)),
     }
 }
 

@@ -7,6 +7,7 @@ use linerate_hub::{ChannelName, channel::ChannelNameError};
 
 use crate::{
     auth::{Attempts, AuthSetupError, Authenticator, KeyRefusal, Origins, PusherApp},
+    backend::{BackendSetupError, Backends},
     clock::now,
     config::{ChannelOptions, Config, Namespaces},
     filter::Filters,
@@ -34,12 +35,26 @@ pub(crate) struct Settings {
     pub namespaces: Namespaces,
     /// Verifies tokens and keys.
     pub authenticator: Authenticator,
+    /// The application's backends.
+    pub backends: Backends,
     /// Checks the `Origin` of requests.
     pub origins: Origins,
     /// Compiles the filters of subscribers.
     pub filters: Filters,
     /// Verifies the signatures of the Pusher app; `None` if its protocol is switched off.
     pub pusher: Option<PusherApp>,
+}
+
+/// Why a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SettingsError {
+    /// A key or an origin is invalid.
+    #[error(transparent)]
+    Auth(#[from] AuthSetupError),
+    /// A backend cannot be used.
+    #[error(transparent)]
+    Backend(#[from] BackendSetupError),
 }
 
 impl SessionEnvironment {
@@ -102,11 +117,12 @@ impl SessionEnvironment {
 }
 
 impl Settings {
-    /// Reads keys and origins. Fetched keys are kept from `previous`.
+    /// Reads keys and origins, and prepares backends. Fetched keys, and what is known of backends,
+    /// are kept from `previous`.
     ///
     /// # Errors
-    /// A key or an origin is invalid.
-    pub(crate) fn new(config: Config, previous: Option<&Self>) -> Result<Self, AuthSetupError> {
+    /// A key or an origin is invalid, or a backend cannot be used.
+    pub(crate) fn new(config: Config, previous: Option<&Self>) -> Result<Self, SettingsError> {
         let authenticator = match previous {
             None => Authenticator::new(&config.auth)?,
             Some(previous) => Authenticator::renew(&config.auth, &previous.authenticator)?,
@@ -120,6 +136,10 @@ impl Settings {
             namespaces: Namespaces::new(&config),
             origins: Origins::new(&config.server.origins)?,
             filters: Filters::new(config.filter.clone()),
+            backends: Backends::new(
+                &config.backends,
+                previous.map(|previous| &previous.backends),
+            )?,
             authenticator,
             config,
         })

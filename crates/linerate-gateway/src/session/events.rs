@@ -5,7 +5,7 @@ use std::time::{Instant, SystemTime};
 use bytes::Bytes;
 use linerate_hub::ChannelName;
 
-use super::{Completion, Event, Job, Session, Stage, Work, identity::end_of};
+use super::{Completion, Event, Job, Session, Stage, Work};
 use crate::{
     auth::{SubscriptionClaims, TokenId},
     node::Notice,
@@ -103,7 +103,7 @@ impl Session {
         };
         let (gate, user) = (&self.context.gate, identity.user());
         let is_revoked = |token: Option<&TokenId>| gate.check_revoked(user, token).is_err();
-        if is_revoked(identity.token.as_ref()) {
+        if is_revoked(identity.token()) {
             return self.end(Disconnect::TOKEN_REVOKED);
         }
         let known = self.subscriptions.iter();
@@ -123,15 +123,6 @@ impl Session {
             return self.end(Disconnect::EXPIRED);
         }
         let left = |at: SystemTime| at.duration_since(SystemTime::now()).unwrap_or_default();
-        let grace = self
-            .context
-            .gate
-            .shared
-            .settings()
-            .config
-            .client
-            .refresh_grace;
-        self.deadlines
-            .set_expiry(end_of(now, expires.map(left), grace));
+        self.set_expiry(now, expires.map(left));
     }
 }

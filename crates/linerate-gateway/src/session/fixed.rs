@@ -2,16 +2,20 @@
 
 use std::{sync::Arc, time::Instant};
 
-use linerate_hub::{ChannelName, ClientId, ClientInfo};
+use futures_util::{StreamExt, TryStreamExt, stream};
+use linerate_hub::{ChannelName, ClientId};
 
-use super::{Context, Event, Gate, Identity, Member, Refusal, deadlines::until};
+use super::{
+    Context, Event, Gate, Identity, Member, Refusal, Visitor, activity::SUBSCRIBES_AT_ONCE,
+    deadlines::until,
+};
 use crate::{
     auth::{SubscriptionClaims, TokenId},
     clock::now,
     node::{Connection, Notice},
     protocol::{
         codes::{ClientError, Disconnect},
-        command::Subscribe,
+        command::{Connect, Subscribe},
         query::FixedRequest,
     },
 };
@@ -59,11 +63,16 @@ impl FixedRequest {
     /// The client is not authenticated, or a subscription is not allowed.
     pub(crate) async fn grant(
         mut self,
-        gate: &Gate,
-        client: &Arc<ClientInfo>,
+        visitor: Visitor<'_>,
     ) -> Result<AuthorizedRequest, Refusal> {
-        let claims = gate.authenticate(&self.token).await?;
-        let identity = Identity::new(client, claims.as_ref());
+        let gate = visitor.gate;
+        let connect = Connect {
+            token: std::mem::take(&mut self.token),
+            ..Connect::default()
+        };
+        let admitted = visitor.authenticate(&connect).await?;
+        let claims = admitted.map(|admitted| admitted.claims);
+        let identity = Identity::new(&visitor.connection.who, claims.as_ref());
         let mut named = self.judge_channel_tokens(gate, &identity).await?;
         if let Some(claims) = claims {
             named.extend(claims.subscriptions);
@@ -75,6 +84,7 @@ impl FixedRequest {
             };
             self.subscriptions = named.iter().map(subscribe).collect();
         }
+        self.ask_backends(visitor, &identity, &mut named).await?;
         let subscriptions = self.check(gate, &identity, named)?;
         // Clients cannot present a newer token here, so there is no grace period.
         let now = now();
@@ -83,7 +93,7 @@ impl FixedRequest {
             .filter_map(|(.., claims)| claims.as_ref());
         let ends = claims.filter_map(|claims| now.checked_add(until(claims.expires_at?)));
         Ok(AuthorizedRequest {
-            expiry: identity.ttl.and_then(|ttl| now.checked_add(ttl)),
+            expiry: identity.ttl().and_then(|ttl| now.checked_add(ttl)),
             subscription_expiry: ends.min(),
             identity,
             subscriptions,
@@ -110,6 +120,32 @@ impl FixedRequest {
             named.push((channel, claims));
         }
         Ok(named)
+    }
+
+    /// Asks the backends about the channels for which the client has no token.
+    async fn ask_backends(
+        &self,
+        visitor: Visitor<'_>,
+        identity: &Identity,
+        named: &mut Vec<(ChannelName, SubscriptionClaims)>,
+    ) -> Result<(), Refusal> {
+        check_count(visitor.gate, self.subscriptions.len())?;
+        let settings = visitor.gate.shared.settings_full();
+        let mut unnamed = Vec::new();
+        for wanted in &self.subscriptions {
+            let channel = settings.channel_name(&wanted.channel)?;
+            if !named.iter().any(|(name, _)| *name == channel) {
+                unnamed.push((channel, wanted.clone()));
+            }
+        }
+        let ask = async |(channel, wanted): (ChannelName, Subscribe)| {
+            let claims = visitor.judge_subscription(identity, &channel, &wanted);
+            Ok::<_, Refusal>(claims.await?.map(|claims| (channel, claims)))
+        };
+        let asked = stream::iter(unnamed).map(ask);
+        let granted: Vec<_> = asked.buffered(SUBSCRIBES_AT_ONCE).try_collect().await?;
+        named.extend(granted.into_iter().flatten());
+        Ok(())
     }
 
     fn check(
@@ -178,8 +214,8 @@ impl FixedSession {
         let claims = claims.filter_map(|(.., claims)| claims.as_ref()?.token.clone());
         let tokens: Vec<_> = granted
             .identity
-            .token
-            .iter()
+            .token()
+            .into_iter()
             .cloned()
             .chain(claims)
             .collect();

@@ -10,23 +10,15 @@ use super::{
 };
 use crate::{
     auth::{ConnectionClaims, Subscriber, SubscriptionClaims, TokenError, TokenId},
+    backend::Backend,
     metrics::TokenKind,
     node::{Worker, seconds_now},
     protocol::{
         self, Dialect,
-        codes::{ClientError, Disconnect},
+        codes::{ClientError, Disconnect, Refusal},
         command,
     },
 };
-
-/// Why a request is refused, and what happens to the connection.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Refusal {
-    /// The connection is closed.
-    Disconnect(Disconnect),
-    /// The connection stays open.
-    Error(ClientError),
-}
 
 /// Authenticates and authorizes the clients of one worker that use one dialect.
 #[derive(Clone, Debug)]
@@ -177,6 +169,16 @@ impl Gate {
         claims.map_err(Refusal::of_subscription)
     }
 
+    /// Returns the backend that renews connections, or subscriptions to a channel, if there is one.
+    pub(super) fn renewing_backend(&self, channel: Option<&ChannelName>) -> Option<Arc<Backend>> {
+        let settings = self.shared.settings();
+        let name = match channel {
+            None => &settings.config.client.refresh_backend,
+            Some(channel) => &settings.channel(channel).sub_refresh_backend,
+        };
+        settings.backends.find(name)
+    }
+
     /// Checks a subscription request and returns how to serve it.
     pub(crate) fn plan(
         &self,
@@ -231,11 +233,5 @@ impl Refusal {
                 ClientError::PERMISSION_DENIED.with_message(format!("permission denied: {error}"))
             }
         })
-    }
-}
-
-impl From<ClientError> for Refusal {
-    fn from(error: ClientError) -> Self {
-        Self::Error(error)
     }
 }

@@ -19,10 +19,19 @@ use crate::{
 pub(crate) struct Identity {
     /// The client, as others see it outside of channels.
     pub(crate) who: Arc<ClientInfo>,
-    /// How long the token was still valid when it was presented; `None` if it never expires.
+    /// What was vouched for the client; `None` if it is anonymous.
+    pub(crate) credentials: Option<Box<Credentials>>,
+}
+
+/// What a token or a backend has said about a client.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Credentials {
+    /// How long they were still valid when they were presented; `None` if they never expire.
     pub(crate) ttl: Option<Duration>,
-    /// Information about the token; `None` if there was none.
-    pub(crate) token: Option<TokenId>,
+    /// Information about the token; for a backend, when it was asked.
+    pub(crate) token: TokenId,
+    /// What only servers know about the client, as JSON.
+    pub(crate) meta: Option<Bytes>,
 }
 
 /// A client's registration with its worker; dropping it disconnects the client.
@@ -45,9 +54,29 @@ impl Identity {
         };
         Self {
             who: claims.map_or_else(|| anonymous.clone(), named),
-            token: claims.map(|claims| claims.token.clone()),
-            ttl: claims.and_then(|claims| claims.expires_at).map(until),
+            credentials: claims.map(|claims| {
+                Box::new(Credentials {
+                    ttl: claims.expires_at.map(until),
+                    token: claims.token.clone(),
+                    meta: claims.meta.clone(),
+                })
+            }),
         }
+    }
+
+    /// Returns how long the credentials were still valid; `None` if they never expire.
+    pub(crate) fn ttl(&self) -> Option<Duration> {
+        self.credentials.as_ref()?.ttl
+    }
+
+    /// Returns information about the token; `None` if there was none.
+    pub(crate) fn token(&self) -> Option<&TokenId> {
+        Some(&self.credentials.as_ref()?.token)
+    }
+
+    /// Returns what only servers know about the client, as JSON.
+    pub(crate) fn meta(&self) -> Option<&Bytes> {
+        self.credentials.as_ref()?.meta.as_ref()
     }
 
     /// Returns the user; empty if anonymous.

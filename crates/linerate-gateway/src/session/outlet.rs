@@ -9,6 +9,9 @@ pub(crate) trait SessionOutlet: Outlet {
     /// Holds data back until the transport releases it, once the client has been told that it is
     /// connected.
     fn hold(&self);
+
+    /// Notes the memory of commands that the session keeps, so that it counts as the client's.
+    fn keep_commands(&self, bytes: usize);
 }
 
 /// An event for the session to handle.

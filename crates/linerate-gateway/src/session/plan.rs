@@ -7,7 +7,7 @@ use linerate_hub::{ChannelName, Conflate, Filter, JsonPointer, SlowPolicy, Subsc
 use super::{Identity, Settings, scope, tags};
 use crate::{
     auth::SubscriptionClaims,
-    config::{self, ChannelOptions, Conflation, Gaps},
+    config::{self, ChannelOptions, Conflation, Gaps, RecoveryMode},
     node::{self, Node, Recovery},
     protocol::{self, Dialect, codes::ClientError, command::Subscribe},
 };
@@ -76,7 +76,10 @@ impl Requester<'_> {
                 if options.durable {
                     trail = named;
                 }
-                node::StartPosition::After(since)
+                match options.recovery {
+                    RecoveryMode::Cache => node::StartPosition::Cached(since),
+                    RecoveryMode::Stream => node::StartPosition::After(since),
+                }
             }
             _ if is_positioned || is_recoverable => node::StartPosition::Newest,
             _ => node::StartPosition::Live,
@@ -89,6 +92,10 @@ impl Requester<'_> {
                 scope,
                 // The channels of a pattern may have different options and different readers.
                 is_sequenced: options.compression_takeover && !is_pattern,
+                with_deltas: self.with_deltas(options, wanted) && !is_pattern,
+                with_channel_id: options.allow_channel_compaction
+                    && wanted.with_channel_id
+                    && self.dialect.has_compaction(),
                 ..delivery
             },
             from,
@@ -122,6 +129,13 @@ impl Requester<'_> {
             return Err(ClientError::PERMISSION_DENIED.with_message(message.into()));
         }
         Ok(())
+    }
+
+    /// Returns whether a subscriber receives deltas. SDKs cannot combine them with a filter.
+    fn with_deltas(&self, options: &ChannelOptions, wanted: &Subscribe) -> bool {
+        let has_filter = wanted.filter.is_some() || wanted.tags_filter.is_some();
+        let is_possible = wanted.with_deltas && self.dialect.has_deltas();
+        options.allow_delta && is_possible && !has_filter
     }
 
     fn recovery(&self, options: &ChannelOptions) -> Recovery {

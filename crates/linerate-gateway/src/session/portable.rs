@@ -20,10 +20,13 @@ use super::{
     Context, FixedSession, Identity, Member, Session, Settings, Stage, Subscription, Terms,
     deadlines::{PortableDeadlines, is_default},
     fixed::Particulars,
+    identity::Credentials,
+    renewals::Renewals,
     scope, tags,
 };
 use crate::{
     auth::TokenId,
+    backend::PortableHeaders,
     node::{ClientRecord, Delivery, Recovery, StartPosition, Subscribe, SubscribeError, Trail},
     protocol::{self, command::TagsFilter, dialect::Commands},
 };
@@ -37,6 +40,9 @@ pub(crate) struct PortableSession {
     /// Information about the tokens in the URL of a client that sends no commands.
     #[serde(default, skip_serializing_if = "is_default")]
     tokens: Vec<TokenId>,
+    /// The headers that are forwarded to backends.
+    #[serde(default, skip_serializing_if = "is_default")]
+    headers: PortableHeaders,
     deadlines: PortableDeadlines,
     #[serde(default, deserialize_with = "few", skip_serializing_if = "is_default")]
     subscriptions: Vec<PortableSubscription>,
@@ -49,6 +55,9 @@ struct PortableIdentity {
     info: Option<String>,
     #[serde(default, skip_serializing_if = "is_default")]
     token: Option<TokenId>,
+    /// What only servers know about the client.
+    #[serde(default, skip_serializing_if = "is_default")]
+    meta: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -67,8 +76,10 @@ struct PortableSubscription {
     delivery: PortableDelivery,
 }
 
-/// How publications are delivered to a subscriber.
+/// How publications are delivered to a subscriber. A process that does not know a field cannot
+/// continue the session, because the client would not understand what it gets.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
 struct PortableDelivery {
     #[serde(default, skip_serializing_if = "is_default")]
     filter: Option<String>,
@@ -86,6 +97,10 @@ struct PortableDelivery {
     is_positioned: bool,
     #[serde(default, skip_serializing_if = "is_default")]
     is_sequenced: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    with_deltas: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    with_channel_id: bool,
     #[serde(default, skip_serializing_if = "is_default")]
     presence: Option<ClientRecord>,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -141,6 +156,12 @@ impl Session {
     pub(crate) fn export(&self, now: Instant) -> PortableSession {
         let mut session = PortableSession {
             deadlines: self.deadlines.export(now),
+            headers: self
+                .context
+                .headers
+                .as_ref()
+                .map(|headers| headers.export())
+                .unwrap_or_default(),
             ..PortableSession::default()
         };
         if let Stage::Connected { identity, member } = &self.stage {
@@ -173,6 +194,9 @@ impl Session {
         now: Instant,
         portable: PortableSession,
     ) -> Result<Self, RestoreError> {
+        let account = &context.gate.worker.accounts().messages;
+        let headers = portable.headers.restore(account).map(Arc::new);
+        let context = Context { headers, ..context };
         let mut session = Self::new(context, commands, "", now, 1.0);
         session.deadlines.restore(now, portable.deadlines);
         let Some(identity) = portable.identity else {
@@ -186,6 +210,7 @@ impl Session {
                 expiry: known.expires_in.and_then(|left| now.checked_add(left)),
                 token: known.token,
                 info: known.info.map(Bytes::from),
+                renewals: Renewals::default(),
             };
             let subscription = Subscription {
                 ends_with_gap: known.ends_with_gap,
@@ -341,6 +366,8 @@ impl Context {
             slow: delivery.slow.into(),
             positioned: delivery.is_positioned,
             is_sequenced: delivery.is_sequenced,
+            with_deltas: delivery.with_deltas,
+            with_channel_id: delivery.with_channel_id,
             ..SubscriptionOptions::new(protocol::encoding_id(self.gate.dialect))
         })
     }
@@ -351,7 +378,8 @@ impl PortableIdentity {
         Self {
             user: identity.user().to_owned(),
             info: identity.who.connection.as_deref().map(text),
-            token: identity.token.clone(),
+            token: identity.token().cloned(),
+            meta: identity.meta().map(|meta| text(meta)),
         }
     }
 
@@ -366,11 +394,15 @@ impl PortableIdentity {
                 channel: None,
             }),
         };
-        Identity {
-            who,
-            ttl: None,
-            token: self.token,
-        }
+        let meta = self.meta.map(Bytes::from);
+        let credentials = self.token.map(|token| {
+            Box::new(Credentials {
+                ttl: None,
+                token,
+                meta,
+            })
+        });
+        Identity { who, credentials }
     }
 }
 
@@ -392,6 +424,8 @@ impl PortableDelivery {
             slow: options.slow.into(),
             is_positioned: options.positioned,
             is_sequenced: options.is_sequenced,
+            with_deltas: options.with_deltas,
+            with_channel_id: options.with_channel_id,
             presence: delivery.presence.as_deref().map(ClientRecord::from),
             is_announced: delivery.is_announced,
             follows: delivery.follows,
@@ -461,4 +495,21 @@ fn left(now: Instant, at: Instant) -> Duration {
 /// Returns JSON from a token as text.
 fn text(json: &[u8]) -> String {
     String::from_utf8_lossy(json).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{PortableDelivery, PortableSlowPolicy};
+
+    #[test]
+    fn a_delivery_that_is_not_known_here_is_refused() {
+        let mut delivery = json!({"batch_bytes_max": 1, "slow": "disconnect", "with_deltas": true});
+        let known: PortableDelivery = serde_json::from_value(delivery.clone()).unwrap();
+        assert_eq!(known.slow, PortableSlowPolicy::Disconnect);
+        assert!(known.with_deltas);
+        delivery["of_the_future"] = json!(true);
+        assert!(serde_json::from_value::<PortableDelivery>(delivery).is_err());
+    }
 }

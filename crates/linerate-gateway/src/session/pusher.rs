@@ -98,7 +98,10 @@ impl Session {
     pub(super) fn finish_pusher(&mut self, completion: PusherCompletion) {
         match completion {
             PusherCompletion::Published(Ok(())) => {}
-            PusherCompletion::Published(Err(error)) => {
+            PusherCompletion::Published(Err(Refusal::Disconnect(disconnect))) => {
+                self.end(disconnect);
+            }
+            PusherCompletion::Published(Err(Refusal::Error(error))) => {
                 self.say_error(None, error.message.into_owned());
             }
             PusherCompletion::Subscribed(channel, result) => {

@@ -2,7 +2,7 @@
 
 mod pusher;
 
-use std::{future::Future, pin::Pin, sync::Arc};
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -10,14 +10,17 @@ use linerate_broker::{BrokerError, HistoryRequest, Publish};
 use linerate_hub::{ChannelName, ClientId, ClientInfo, SubscribeError as HubError};
 
 use super::{
-    Gate, Identity, Member, Refusal, SessionOutlet, Subscription, Terms, deadlines::until,
-    identity::end_of, plan::Plan,
+    Gate, Identity, Member, Refusal, SessionOutlet, Subscription, Terms,
+    activity::SUBSCRIBES_AT_ONCE, deadlines::until, identity::end_of, plan::Plan,
+    renewals::Renewals,
 };
 use crate::{
     auth::{ConnectionClaims, SubscriptionClaims},
+    backend::{Admitted, Backend, ForwardedHeaders, Question, Renewal},
     clock::now,
     node::{Connection, Prepared, SubscribeError, Trail, fitting, weight},
     protocol::{
+        centrifuge::compact_id,
         codes::ClientError,
         command::{self, Connect},
         reply::{Answer, HistoryPage, Recovery, Subscribed},
@@ -25,9 +28,6 @@ use crate::{
 };
 
 pub(crate) use pusher::{PusherCandidate, PusherCompletion};
-
-/// The maximum number of subscriptions that a client makes concurrently.
-pub(super) const SUBSCRIBES_AT_ONCE: usize = 64;
 
 /// An operation that a session waits for. It owns everything it needs, so the session can continue
 /// in the meantime.
@@ -37,10 +37,14 @@ pub(crate) type Work = Pin<Box<dyn Future<Output = Completion> + Send>>;
 #[derive(Debug)]
 pub(crate) enum Completion {
     /// An answer that does not change the session.
-    Answered(Result<Answer, ClientError>),
+    Answered(Result<Answer, Refusal>),
     Connected(Result<ConnectedClient, Refusal>),
     Pusher(PusherCompletion),
     Refreshed(Result<ConnectionClaims, Refusal>),
+    /// What a backend says about the connection, or about the subscription to a channel.
+    Renewed(Option<ChannelName>, Result<Renewal, Refusal>),
+    /// A message of the client was passed on.
+    Sent(Result<(), Refusal>),
     SubRefreshed(ChannelName, Result<SubscriptionClaims, Refusal>),
     Subscribed(ChannelName, Result<Box<Candidate>, Refusal>),
 }
@@ -52,6 +56,8 @@ pub(crate) struct ConnectedClient {
     pub(super) identity: Arc<Identity>,
     pub(super) member: Member,
     pub(super) standings: Vec<(ChannelName, ActiveSubscription)>,
+    /// Data for the client.
+    pub(super) data: Option<Bytes>,
 }
 
 /// An active subscription.
@@ -71,6 +77,8 @@ pub(crate) struct Candidate {
     is_positioned: bool,
     is_recoverable: bool,
     was_recovering: bool,
+    with_deltas: bool,
+    with_channel_id: bool,
     info: Option<Bytes>,
 }
 
@@ -81,20 +89,26 @@ pub(crate) struct Context {
     pub(crate) outlet: Arc<dyn SessionOutlet>,
     /// The description of the client, which its worker shares once the client has joined.
     pub(crate) connection: Arc<Connection>,
+    /// The headers that are forwarded to backends.
+    pub(crate) headers: Option<Arc<ForwardedHeaders>>,
 }
 
 impl Context {
     /// Authenticates the client, registers it with the worker, and makes the subscriptions that its
     /// token names.
     pub(super) async fn connect(mut self, connect: Connect) -> Result<ConnectedClient, Refusal> {
-        let claims = self.gate.authenticate(&connect.token).await;
-        let claims = claims.map_err(Refusal::wanting_another_token)?;
+        let admitted = self.visitor().authenticate(&connect).await;
+        let admitted = admitted.map_err(Refusal::wanting_another_token)?;
+        let (claims, data) = match admitted {
+            Some(Admitted { claims, data }) => (Some(claims), data),
+            None => (None, None),
+        };
         let identity = Arc::new(Identity::new(&self.connection.who, claims.as_ref()));
         let member = self.join(&identity)?;
         self.gate.check_app()?;
         // From here on, the worker reports revocations.
         self.gate
-            .check_revoked(identity.user(), identity.token.as_ref())
+            .check_revoked(identity.user(), identity.token())
             .map_err(Refusal::of_connection)
             .map_err(Refusal::wanting_another_token)?;
         let subscriptions = claims.into_iter().flat_map(|claims| claims.subscriptions);
@@ -109,6 +123,7 @@ impl Context {
             identity,
             member,
             standings,
+            data,
         })
     }
 
@@ -163,14 +178,9 @@ impl Context {
         channel: ChannelName,
         wanted: command::Subscribe,
     ) -> Result<Box<Candidate>, Refusal> {
-        let gate = &self.gate;
-        let claims = match wanted.token.as_str() {
-            "" => None,
-            token => {
-                let claims = gate.judge_subscription(&identity, &channel, token).await;
-                Some(claims.map_err(Refusal::wanting_another_token)?)
-            }
-        };
+        let visitor = self.visitor();
+        let claims = visitor.judge_subscription(&identity, &channel, &wanted);
+        let claims = claims.await?;
         let candidate = self.prepare(&identity, id, channel, &wanted, claims);
         candidate.await.map(Box::new)
     }
@@ -205,6 +215,8 @@ impl Context {
         claims: Option<SubscriptionClaims>,
     ) -> Result<Candidate, Refusal> {
         let ends_with_gap = plan.subscribe.options.positioned;
+        let with_deltas = plan.subscribe.options.with_deltas;
+        let with_channel_id = plan.subscribe.options.with_channel_id;
         let prepared = self.gate.worker.prepare(id, plan.subscribe).await?;
         Ok(Candidate {
             who: identity.who.clone(),
@@ -214,6 +226,8 @@ impl Context {
             is_positioned: plan.is_positioned,
             is_recoverable: plan.is_recoverable,
             was_recovering: false,
+            with_deltas,
+            with_channel_id,
             info: plan.info,
         })
     }
@@ -223,19 +237,35 @@ impl Context {
         self.gate.shared.settings().config.client.reply_bytes_max
     }
 
-    /// Returns the channel's ID, or `None` if the dialect has no IDs of channels.
-    pub(super) fn number(&self, channel: &ChannelName) -> Option<u32> {
-        if !self.gate.dialect.has_channel_ids() {
+    /// Returns the channel's ID if the client needs it: because the dialect has no names of
+    /// channels, or because the client has asked for it.
+    fn number(&self, channel: &ChannelName, is_compact: bool) -> Option<u32> {
+        let has_channel_ids = self.gate.dialect.has_channel_ids();
+        if !has_channel_ids && !is_compact {
             return None;
         }
-        self.gate.worker.shard().hub.channel_id(channel.as_str())
+        let id = self.gate.worker.shard().hub.channel_id(channel.as_str())?;
+        Some(if has_channel_ids { id } else { compact_id(id) })
     }
 
+    /// Publishes, after asking the backend if there is one.
     pub(super) async fn publish(
         self,
         channel: ChannelName,
-        publish: Publish,
-    ) -> Result<Answer, ClientError> {
+        mut publish: Publish,
+        asking: Option<(Arc<Backend>, Arc<Identity>)>,
+    ) -> Result<Answer, Refusal> {
+        if let Some((backend, identity)) = asking {
+            let visitor = self.visitor();
+            let asked = visitor.publish(backend, &identity, &channel, &publish.payload);
+            let published = asked.await?;
+            if let Some(data) = published.data {
+                publish.payload = data;
+            }
+            if published.skip_history {
+                publish.options.size_max = 0;
+            }
+        }
         let published = self
             .gate
             .worker
@@ -247,11 +277,40 @@ impl Context {
         Ok(Answer::Publish)
     }
 
+    /// Calls a method of the application.
+    pub(super) async fn rpc(
+        self,
+        backend: Arc<Backend>,
+        identity: Arc<Identity>,
+        (method, data): (String, Bytes),
+    ) -> Result<Answer, Refusal> {
+        let question = Question::Rpc {
+            method: &method,
+            data: &data,
+        };
+        let data = self.visitor().call(backend, &identity, &question).await?;
+        Ok(Answer::Rpc { data })
+    }
+
+    /// Passes a message to the application.
+    pub(super) async fn send(
+        self,
+        backend: Arc<Backend>,
+        identity: Arc<Identity>,
+        data: Bytes,
+    ) -> Result<(), Refusal> {
+        let question = Question::Send { data: &data };
+        self.visitor()
+            .call(backend, &identity, &question)
+            .await
+            .map(drop)
+    }
+
     pub(super) async fn history(
         self,
         channel: ChannelName,
         wanted: command::History,
-    ) -> Result<Answer, ClientError> {
+    ) -> Result<Answer, Refusal> {
         let stream = self.gate.shared.settings().channel(&channel).stream();
         let since = wanted.since.map(|since| Trail::split(&since).0);
         let since_epoch = since.as_ref().map(|since| since.epoch.clone());
@@ -272,7 +331,7 @@ impl Context {
             !epoch.as_str().is_empty() && epoch != history.newest.epoch
         };
         if since_epoch.is_some_and(is_other) {
-            return Err(ClientError::UNRECOVERABLE_POSITION);
+            return Err(ClientError::UNRECOVERABLE_POSITION.into());
         }
         // Return at least one publication, so that a client that pages through the history makes
         // progress.
@@ -284,14 +343,14 @@ impl Context {
         }))
     }
 
-    pub(super) async fn presence(self, channel: ChannelName) -> Result<Answer, ClientError> {
+    pub(super) async fn presence(self, channel: ChannelName) -> Result<Answer, Refusal> {
         match self.gate.worker.node().all_nodes.presence(&channel).await {
             Ok(people) => Ok(Answer::Presence(people)),
-            Err(error) => Err(of_broker(error)),
+            Err(error) => Err(of_broker(error).into()),
         }
     }
 
-    pub(super) async fn presence_stats(self, channel: ChannelName) -> Result<Answer, ClientError> {
+    pub(super) async fn presence_stats(self, channel: ChannelName) -> Result<Answer, Refusal> {
         let stats = self
             .gate
             .worker
@@ -332,7 +391,13 @@ impl Candidate {
         }
         let expires_at = self.claims.as_ref().and_then(|claims| claims.expires_at);
         let ttl = expires_at.map(until);
-        let grace = shared.settings().config.client.refresh_grace;
+        // A backend is asked as soon as the subscription expires, and the client does not learn of
+        // it.
+        let is_renewed = gate.renewing_backend(Some(channel)).is_some();
+        let grace = match is_renewed {
+            true => Duration::ZERO,
+            false => shared.settings().config.client.refresh_grace,
+        };
         Ok(ActiveSubscription {
             subscription: Subscription {
                 ends_with_gap: self.ends_with_gap,
@@ -341,11 +406,12 @@ impl Candidate {
                     expiry: end_of(now(), ttl, grace),
                     token,
                     info: self.info,
+                    renewals: Renewals::default(),
                 }
                 .boxed(),
             },
             subscribed: Subscribed {
-                ttl,
+                ttl: ttl.filter(|_| !is_renewed),
                 position: subscribed.position,
                 is_recoverable: self.is_recoverable,
                 is_positioned: self.is_positioned,
@@ -354,7 +420,8 @@ impl Candidate {
                     is_recovered: subscribed.is_recovered,
                     publications: subscribed.publications,
                 }),
-                channel_id: context.number(channel),
+                with_deltas: self.with_deltas,
+                channel_id: context.number(channel, self.with_channel_id),
             },
         })
     }

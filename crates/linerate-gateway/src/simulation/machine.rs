@@ -170,6 +170,7 @@ impl Machine {
             gate: Gates::new(&worker, &self.environment).of(dialect),
             outlet: outlet.clone(),
             connection: Arc::new(connection),
+            headers: None,
         };
         let session = Session::new(context, commands, "", clock::now(), 0.5);
         let runtime = SessionRuntime::new(session, outlet);

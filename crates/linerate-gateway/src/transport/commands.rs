@@ -217,6 +217,7 @@ fn start(
         gate,
         outlet: outlet.clone(),
         connection,
+        headers: admitted.headers,
     };
     let mut session = Session::new(context, commands, &name, now(), rand::random());
     if let Some(connecting) = connecting {

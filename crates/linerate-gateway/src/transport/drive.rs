@@ -53,9 +53,8 @@ pub(crate) struct SessionRuntime {
     outlet: Arc<ClientOutlet>,
     /// The outstanding operations; `None` while there are none, which is nearly always.
     works: Option<Box<FuturesOrdered<Work>>>,
-    /// `None` once the worker has registered the client.
+    /// `None` once the worker has registered the client, and delivers to it.
     waiting: Option<WaitingClient>,
-    is_released: bool,
 }
 
 /// A session on the reactor whose stream is one-way: its commands arrive in separate requests.
@@ -81,7 +80,6 @@ impl SessionRuntime {
             outlet,
             works: None,
             waiting: Some(waiting),
-            is_released: false,
         }
     }
 
@@ -91,7 +89,6 @@ impl SessionRuntime {
         let waiting = client.is_none().then(|| session.worker().expect(&outlet));
         let runtime = Self {
             waiting,
-            is_released: client.is_some(),
             session,
             outlet,
             works: None,
@@ -236,8 +233,9 @@ impl SessionRuntime {
         if let Some(disconnect) = self.session.ended() {
             return Some(disconnect.clone());
         }
-        if let (false, Some(client)) = (self.is_released, self.session.client()) {
-            self.is_released = true;
+        if self.waiting.is_some()
+            && let Some(client) = self.session.client()
+        {
             self.waiting = None;
             self.outlet.release();
             self.session.worker().writable(client);

@@ -21,11 +21,11 @@ use crate::{
     node::Connection,
     protocol::{
         Dialect,
-        codes::Disconnect,
+        codes::{Disconnect, Refusal},
         dialect::{Fixed, GapNotice, Opening, StreamTransport, WebSocketTransport},
     },
     server::continue_with,
-    session::{AuthorizedRequest, Context, FixedSession, Gate, Refusal},
+    session::{AuthorizedRequest, Context, FixedSession, Gate, Visitor},
 };
 
 /// Serves a client on a WebSocket.
@@ -194,7 +194,12 @@ impl Request {
         };
         let connection = admitted.connection(dialect);
         let gate = admitted.endpoints.gate(dialect);
-        let granted = request.grant(&gate, &connection.who).await;
+        let visitor = Visitor {
+            gate: &gate,
+            connection: &connection,
+            headers: admitted.headers.as_deref(),
+        };
+        let granted = request.grant(visitor).await;
         let granted = granted.map_err(IntoResponse::into_response)?;
         let client = &admitted.settings.config.client;
         Ok(Self {
@@ -215,6 +220,7 @@ impl Request {
             gate: self.gate,
             outlet: outlet.clone(),
             connection: self.connection,
+            headers: None,
         };
         // Boxed, so that moving it into a task does not double the size of the task.
         Ok(Box::new(RunningSession {

@@ -62,6 +62,8 @@ struct Waiting {
     /// The part of the account that the queued replies and pushes use.
     share: Share,
     events: VecDeque<Event>,
+    /// The memory of commands that the session keeps.
+    command_bytes: usize,
 }
 
 impl ClientOutlet {
@@ -294,6 +296,7 @@ impl State {
                 control_bytes: 0,
                 share: backlogs.share(0),
                 events: VecDeque::new(),
+                command_bytes: 0,
             })
         })
     }
@@ -308,6 +311,11 @@ impl State {
         waiting.is_some_and(|waiting| !waiting.events.is_empty())
     }
 
+    fn command_bytes(&self) -> usize {
+        let waiting = self.waiting.as_ref();
+        waiting.map_or(0, |waiting| waiting.command_bytes)
+    }
+
     fn control_bytes(&self) -> usize {
         let waiting = self.waiting.as_ref();
         waiting.map_or(0, |waiting| waiting.control_bytes)
@@ -315,7 +323,7 @@ impl State {
 
     /// Frees memory if nothing waits any more, and updates the account otherwise.
     fn tidy(&mut self) {
-        if !self.has_control() && !self.has_events() {
+        if !self.has_control() && !self.has_events() && self.command_bytes() == 0 {
             self.waiting = None;
         }
         if let Some(waiting) = &mut self.waiting {
@@ -389,13 +397,19 @@ impl Outlet for ClientOutlet {
     }
 
     fn received_bytes(&self) -> usize {
-        self.wire.received_bytes()
+        self.wire.received_bytes() + self.state.lock().command_bytes()
     }
 }
 
 impl SessionOutlet for ClientOutlet {
     fn hold(&self) {
         self.state.lock().is_held = true;
+    }
+
+    fn keep_commands(&self, bytes: usize) {
+        let mut state = self.state.lock();
+        state.waiting(&self.backlogs).command_bytes = bytes;
+        state.tidy();
     }
 }
 

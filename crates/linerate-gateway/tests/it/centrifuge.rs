@@ -108,6 +108,108 @@ async fn history_presence_and_stats_answer_subscribers() {
 }
 
 #[tokio::test]
+async fn a_client_gets_the_newest_publication_of_a_cache_unless_it_has_it() {
+    let gateway = Gateway::open("[[namespace]]\nname = \"state\"\nrecovery = \"cache\"\n").await;
+    let mut client = Json::connect(&gateway).await;
+    let first = client
+        .ask(r#"{"id":2,"subscribe":{"channel":"state:a","recover":true}}"#)
+        .await;
+    assert!(first["subscribe"]["recovered"].is_null(), "{first}");
+    for number in 1..=3 {
+        gateway.publish("state:a", &number.to_string()).await;
+        client.next().await;
+    }
+    let mut late = Json::connect(&gateway).await;
+    let reply = late
+        .ask(r#"{"id":2,"subscribe":{"channel":"state:a","recover":true}}"#)
+        .await;
+    let reply = &reply["subscribe"];
+    assert_eq!(reply["recovered"], true, "{reply}");
+    assert_eq!(reply["publications"], json!([{"data": 3, "offset": 3}]));
+    let epoch = reply["epoch"].as_str().unwrap();
+    let mut back = Json::connect(&gateway).await;
+    for (id, offset, expected) in [
+        (2, 3, json!(null)),
+        (3, 1, json!([{"data": 3, "offset": 3}])),
+    ] {
+        let reply = back
+            .ask(&format!(
+                r#"{{"id":{id},"subscribe":{{"channel":"state:a","recover":true,"epoch":"{epoch}","offset":{offset}}}}}"#
+            ))
+            .await;
+        assert_eq!(reply["subscribe"]["recovered"], true, "{reply}");
+        assert_eq!(reply["subscribe"]["publications"], expected, "{reply}");
+        let unsubscribe = format!(
+            r#"{{"id":{},"unsubscribe":{{"channel":"state:a"}}}}"#,
+            id + 10
+        );
+        back.ask(&unsubscribe).await;
+    }
+}
+
+#[tokio::test]
+async fn deltas_are_for_those_who_ask_where_they_are_allowed() {
+    let gateway = Gateway::open(
+        "[[namespace]]\nname = \"delta\"\nallow_delta = true\n[[namespace]]\nname = \"whole\"\n",
+    )
+    .await;
+    for (channel, rest, expected) in [
+        ("delta:a", r#","delta":"fossil""#, json!(true)),
+        ("delta:b", "", json!(null)),
+        ("delta:c", r#","delta":"other""#, json!(null)),
+        ("whole:a", r#","delta":"fossil""#, json!(null)),
+        // SDKs refuse to combine them.
+        (
+            "delta:d",
+            r#","delta":"fossil","filter":"n > 0""#,
+            json!(null),
+        ),
+        (
+            "delta:e",
+            r#","delta":"fossil","tf":{"key":"k","cmp":"ex"}"#,
+            json!(null),
+        ),
+    ] {
+        let mut client = Json::connect(&gateway).await;
+        let command = format!(r#"{{"id":2,"subscribe":{{"channel":"{channel}"{rest}}}}}"#);
+        let reply = client.ask(&command).await;
+        assert_eq!(reply["subscribe"]["delta"], expected, "{command}: {reply}");
+        if channel == "delta:e" {
+            continue;
+        }
+        gateway.publish(channel, r#"{"n":1}"#).await;
+        let data = &client.next().await["push"]["pub"]["data"];
+        let whole = json!({"n": 1});
+        let text = json!(r#"{"n":1}"#);
+        assert_eq!(*data, if expected == true { text } else { whole });
+    }
+}
+
+#[tokio::test]
+async fn channels_have_ids_for_those_who_ask_where_they_are_allowed() {
+    let gateway = Gateway::open(
+        "[[namespace]]\nname = \"compact\"\nallow_channel_compaction = true\n[[namespace]]\nname = \"named\"\n",
+    )
+    .await;
+    for (channel, flag, is_compact) in [
+        ("compact:a", 1, true),
+        ("compact:b", 3, true),
+        ("compact:c", 2, false),
+        ("named:a", 1, false),
+    ] {
+        let mut client = Json::connect(&gateway).await;
+        let command = format!(r#"{{"id":2,"subscribe":{{"channel":"{channel}","flag":{flag}}}}}"#);
+        let reply = client.ask(&command).await;
+        let id = &reply["subscribe"]["id"];
+        assert_eq!(id.as_u64().is_some_and(|id| id > 0), is_compact, "{reply}");
+        gateway.publish(channel, "1").await;
+        let push = &client.next().await["push"];
+        assert_eq!(push["id"], *id, "{push}");
+        assert_eq!(push["channel"].is_null(), is_compact, "{push}");
+    }
+}
+
+#[tokio::test]
 async fn a_client_that_comes_back_gets_what_it_missed() {
     let gateway = Gateway::open("").await;
     let mut client = Json::connect(&gateway).await;

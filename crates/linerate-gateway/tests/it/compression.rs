@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use linerate::{Client, CloseCode, Counters, Deflate, WebSocket};
+use linerate_hub::fossil;
 
 use crate::support::{Gateway, Json, in_time, message};
 
@@ -73,6 +74,36 @@ async fn publications_reach_those_who_compress_and_those_who_do_not() {
         let plain = large.bytes_received() - before.1;
         // Two of the subscribers share these counters.
         assert!(compressed / 2 < plain / 3, "{compressed} / 2 of {plain}");
+    }
+}
+
+#[tokio::test]
+async fn deltas_are_compressed_for_all_whenever_they_have_joined() {
+    let channel = "[channel]\ncompression_takeover = true\nallow_delta = true";
+    let gateway = Gateway::open(&format!("{ON}\nmessage_bytes_min = 64\n{channel}")).await;
+    let (client, _) = client(Some(Deflate::default()));
+    let mut subscribers: Vec<(Json, Vec<u8>)> = Vec::new();
+    for number in 0..12 {
+        if number % 3 == 0 {
+            let mut json = Json::open_as(&gateway, &client).await;
+            json.ask(r#"{"id":1,"connect":{}}"#).await;
+            let subscribe = r#"{"id":2,"subscribe":{"channel":"a","delta":"fossil"}}"#;
+            assert_eq!(json.ask(subscribe).await["subscribe"]["delta"], true);
+            subscribers.push((json, Vec::new()));
+        }
+        let published = publication(number);
+        gateway.publish("a", &published).await;
+        for (json, payload) in &mut subscribers {
+            let push = json.next().await;
+            let data = push["push"]["pub"]["data"].as_str().unwrap().as_bytes();
+            let is_delta = push["push"]["pub"]["delta"] == true;
+            assert_eq!(is_delta, !payload.is_empty(), "{push}");
+            *payload = match is_delta {
+                true => fossil::apply(payload, data, published.len()).unwrap(),
+                false => data.to_vec(),
+            };
+            assert_eq!(*payload, published.as_bytes());
+        }
     }
 }
 

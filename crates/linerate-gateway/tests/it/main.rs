@@ -1,6 +1,7 @@
 //! Tests with a real gateway on its own port, the embedded broker, and clients on real sockets.
 #![allow(clippy::unwrap_used, reason = "a failing test should panic")]
 
+mod backend;
 mod bare;
 mod bombs;
 mod centrifuge;

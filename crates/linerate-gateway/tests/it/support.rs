@@ -28,7 +28,7 @@ use crate::http::request;
 pub(crate) const SECRET: &str = "a secret for tests only";
 
 /// The key for the server API of gateways that require tokens.
-const API_KEY: &str = "a key for tests only";
+pub(crate) const API_KEY: &str = "a key for tests only";
 
 /// A gateway that runs until it is dropped.
 pub(crate) struct Gateway {

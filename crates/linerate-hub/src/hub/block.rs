@@ -13,6 +13,11 @@ pub(crate) struct Block<B> {
     pub(crate) encoded: Option<Encoded<B>>,
     /// When the oldest of its publications arrived.
     pub(crate) published: Instant,
+    /// True if the first publication may be a delta from the one before it, which only those who
+    /// received that can use.
+    pub(crate) has_previous: bool,
+    /// True if the last publication of the range is in the block.
+    pub(crate) has_last: bool,
     /// The number of publications in the block, and how many more newer ones have replaced.
     pub(crate) messages: u32,
     pub(crate) conflated: u64,
@@ -63,13 +68,14 @@ impl<B> Blocks<B> {
         self.bytes
     }
 
-    /// Returns the newest block that begins at `from`.
-    pub(crate) fn find(&self, from: u64) -> Option<&Block<B>> {
-        let last = self.list.back().filter(|block| block.from == from);
-        last.or_else(|| {
+    /// Returns the newest block that begins at `from`, with or without regard to the publication
+    /// before it.
+    pub(crate) fn find(&self, from: u64, has_previous: bool) -> Option<&Block<B>> {
+        let is_it = |block: &&Block<B>| block.from == from && block.has_previous == has_previous;
+        self.list.back().filter(is_it).or_else(|| {
             let place = self.list.partition_point(|block| block.from <= from);
-            let before = self.list.get(place.checked_sub(1)?)?;
-            (before.from == from).then_some(before)
+            let before = self.list.range(..place).rev();
+            before.take_while(|block| block.from == from).find(is_it)
         })
     }
 
@@ -114,6 +120,8 @@ mod tests {
                 bytes: 10,
             }),
             published: Instant::now(),
+            has_previous: false,
+            has_last: true,
             messages: 1,
             conflated: 0,
         }
@@ -154,9 +162,9 @@ mod tests {
     #[test]
     fn the_newest_of_blocks_with_the_same_start_is_found() {
         let blocks = blocks(&[(1, 3), (1, 5), (9, 10)], usize::MAX);
-        assert_eq!(blocks.find(1).unwrap().to, 5);
-        assert_eq!(blocks.find(9).unwrap().to, 10);
-        assert!(blocks.find(2).is_none());
+        assert_eq!(blocks.find(1, false).unwrap().to, 5);
+        assert_eq!(blocks.find(9, false).unwrap().to, 10);
+        assert!(blocks.find(2, false).is_none());
         assert_eq!(blocks.next_after(1), Some(9));
         assert_eq!(blocks.next_after(9), None);
     }

@@ -16,6 +16,7 @@ use crate::{
         memory_use::MemoryUse,
         meter::Meters,
         restored::Restored,
+        ring::{OVERHEAD_BYTES, weight},
         room,
         stream::{ALL, Stream},
         tick::Ticks,
@@ -83,8 +84,12 @@ impl<B> Channels<B> {
         let meter = meters.find_or_add(kind.label, kind.encoding);
         let group = Group::new(stream_index, stream, class_index, (kind, meter));
         stream.ticking += usize::from(group.is_ticking());
+        let class = &mut stream.classes[class_index];
+        if group.kind.with_deltas {
+            class.add_deltas();
+        }
         let index = self.groups.insert(group).index;
-        stream.classes[class_index].groups.push(index);
+        class.groups.push(index);
         index
     }
 
@@ -102,6 +107,9 @@ impl<B> Channels<B> {
         stream.sequences -= usize::from(group.sequence.is_some());
         let class = &mut stream.classes[group.class];
         class.groups.retain(|other| *other != index);
+        if group.kind.with_deltas {
+            class.remove_deltas();
+        }
         if class.groups.is_empty() && group.class != ALL {
             stream.remove_class(group.class);
         }
@@ -125,7 +133,7 @@ impl<B> Channels<B> {
     pub(crate) fn evict(&mut self, index: u32) {
         let stream = &mut self.streams[index];
         while let Some((ring_number, publication)) = stream.ring.evict() {
-            stream.evict(ring_number, |class, number| {
+            stream.evict(ring_number, &publication, |class, number| {
                 for group in &class.groups {
                     self.groups[*group].keep(number, &publication);
                 }
@@ -170,6 +178,11 @@ impl<B> Channels<B> {
         for (_, stream) in self.streams.iter() {
             held.messages += stream.ring.len() as u64;
             held.message_bytes += stream.ring.held_bytes();
+            let classes = stream.classes.iter();
+            for kept in classes.filter_map(|(_, class)| class.kept()) {
+                held.messages += 1;
+                held.message_bytes += (weight(kept) + OVERHEAD_BYTES) as u64;
+            }
         }
         for (_, group) in self.groups.iter() {
             held.block_bytes += group.blocks.bytes() as u64;

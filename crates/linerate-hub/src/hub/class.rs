@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use crate::{
-    Filter, Gap, Publication, Scope, SubscriptionOptions,
+    Filter, Gap, Publication, Scope, SubscriptionOptions, fossil,
     hub::{
         marks::{Mark, Marks},
         ring::{Ring, weight},
@@ -28,10 +28,21 @@ pub(crate) struct Class {
     /// The size in bytes of all publications that ever belonged to the class.
     bytes: u64,
     pub(crate) marks: Marks,
+    /// What groups with deltas need, if there are any.
+    predecessor: Option<Box<Predecessor>>,
     /// The groups that see this class.
     pub(crate) groups: Vec<u32>,
     /// True if something has changed since the last flush.
     pub(crate) is_touched: bool,
+}
+
+/// The last publication of a class that is no longer in the ring.
+#[derive(Debug, Default)]
+struct Predecessor {
+    /// The number of groups with deltas.
+    groups: usize,
+    /// `None` if it was lost before there were such groups, or is too long for a delta.
+    publication: Option<Publication>,
 }
 
 impl Class {
@@ -54,6 +65,7 @@ impl Class {
             head: 0,
             bytes: 0,
             marks: Marks::new(),
+            predecessor: None,
             groups: Vec::new(),
             is_touched: false,
         }
@@ -70,9 +82,13 @@ impl Class {
 
     /// Records that the ring has lost its oldest publication; returns the publication's number in
     /// the class if it belonged to it.
-    pub(crate) fn evict(&mut self, number: u64) -> Option<u64> {
+    pub(crate) fn evict(&mut self, number: u64, publication: &Publication) -> Option<u64> {
         if !self.is_all() {
             self.matched.pop_front_if(|first| *first == number)?;
+        }
+        if let Some(predecessor) = &mut self.predecessor {
+            let is_useful = publication.payload().len() <= fossil::BYTES_MAX;
+            predecessor.publication = is_useful.then(|| publication.clone());
         }
         self.base += 1;
         Some(self.base - 1)
@@ -82,6 +98,20 @@ impl Class {
     pub(crate) fn mark(&mut self, ring_at: u64, gap: Gap) {
         let at = self.head;
         self.marks.push(Mark { at, ring_at, gap });
+    }
+
+    /// Records that a group with deltas was added.
+    pub(crate) fn add_deltas(&mut self) {
+        self.predecessor.get_or_insert_default().groups += 1;
+    }
+
+    /// Records that a group with deltas was removed.
+    pub(crate) fn remove_deltas(&mut self) {
+        if let Some(predecessor) = &mut self.predecessor {
+            predecessor.groups -= 1;
+        }
+        self.predecessor
+            .take_if(|predecessor| predecessor.groups == 0);
     }
 
     /// Releases unneeded memory.
@@ -140,6 +170,22 @@ impl Class {
 
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Returns the publication before the one with this number, if it is still there.
+    pub(crate) fn before<'a>(&'a self, number: u64, ring: &'a Ring) -> Option<&'a Publication> {
+        match number == self.base {
+            true => self.kept(),
+            false => {
+                let before = number.checked_sub(1).filter(|before| *before >= self.base);
+                ring.at(self.ring_number(before?, ring))
+            }
+        }
+    }
+
+    /// Returns the publication that is kept for deltas although the ring has lost it.
+    pub(crate) fn kept(&self) -> Option<&Publication> {
+        self.predecessor.as_ref()?.publication.as_ref()
     }
 
     /// Returns the number in the ring of a publication of the class. For the next publication of

@@ -22,8 +22,38 @@ pub(crate) struct Span {
 #[derive(Debug)]
 pub(crate) struct Selection {
     pub(crate) publications: Vec<Publication>,
+    /// The number of the last of them.
+    pub(crate) last: Option<u64>,
     /// The number up to which publications were considered.
     pub(crate) to: u64,
+}
+
+impl Conflate {
+    /// Returns the publications that none of the others replaces. The argument and the result are
+    /// in the order of publication.
+    ///
+    /// ```
+    /// use linerate_hub::{Conflate, JsonPointer, Publication};
+    ///
+    /// let payloads = [r#"{"k":"a","n":1}"#, r#"{"k":"b","n":2}"#, r#"{"k":"a","n":3}"#];
+    /// let publications = payloads.map(|payload| Publication::new(payload.into()));
+    /// let by_key = Conflate::LatestPerKey(JsonPointer::new("/k")?);
+    /// let newest = by_key.newest(&publications);
+    /// let newest: Vec<_> = newest.iter().map(Publication::payload).collect();
+    /// assert_eq!(newest, payloads[1..]);
+    /// # Ok::<(), linerate_hub::pointer::JsonPointerError>(())
+    /// ```
+    pub fn newest<'a>(
+        &self,
+        publications: impl IntoIterator<Item = &'a Publication>,
+    ) -> Vec<Publication> {
+        let span = Span {
+            from: 0,
+            limit: u64::MAX,
+            bytes_max: usize::MAX,
+        };
+        select((0..).zip(publications), span, self).publications
+    }
 }
 
 /// Selects from `publications`, which are in the order of their numbers, as many as fit into a
@@ -34,14 +64,15 @@ pub(crate) fn select<'a>(
     conflate: &Conflate,
 ) -> Selection {
     match conflate {
-        Conflate::Latest => Selection {
-            publications: publications
-                .last()
-                .map(|(_, last)| last.clone())
-                .into_iter()
-                .collect(),
-            to: span.limit,
-        },
+        Conflate::Latest => {
+            let last = publications.last();
+            let publications = last.map(|(_, last)| last.clone());
+            Selection {
+                publications: publications.into_iter().collect(),
+                last: last.map(|(number, _)| number),
+                to: span.limit,
+            }
+        }
         Conflate::LatestPerKey(pointer) => select_by_key(publications, span, pointer),
     }
 }
@@ -54,7 +85,7 @@ fn select_by_key<'a>(
     let mut places: HashMap<&Value, usize, RandomState> = HashMap::default();
     let mut chosen: Vec<Option<&Publication>> = Vec::new();
     let mut bytes = 0;
-    let mut to = span.limit;
+    let (mut last, mut to) = (None, span.limit);
     for (number, publication) in publications {
         let key = find_key(publication, pointer);
         let place = key.and_then(|key| places.get(key)).copied();
@@ -64,7 +95,7 @@ fn select_by_key<'a>(
             to = number;
             break;
         }
-        bytes = bytes_new;
+        (bytes, last) = (bytes_new, Some(number));
         if let Some(place) = place {
             chosen[place] = None;
         }
@@ -74,7 +105,11 @@ fn select_by_key<'a>(
         chosen.push(Some(publication));
     }
     let publications = chosen.into_iter().flatten().cloned().collect();
-    Selection { publications, to }
+    Selection {
+        publications,
+        last,
+        to,
+    }
 }
 
 /// Returns the key that decides which publications replace each other, if the publication has one.

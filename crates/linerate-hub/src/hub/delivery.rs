@@ -149,7 +149,8 @@ impl<B: Clone> Delivery<B> {
             Next::Publications(end) => {
                 let block = self.block(source, now, index, end);
                 self.totals.conflated += block.conflated;
-                source.members.subscriptions[index].cursor = block.to;
+                let subscription = &mut source.members.subscriptions[index];
+                (subscription.cursor, subscription.has_previous) = (block.to, block.has_last);
                 self.give(source, now, index, block)
             }
             Next::Slow => self.end_client(source, index),
@@ -168,7 +169,7 @@ impl<B: Clone> Delivery<B> {
             // With conflation, the number is unknown: some of the publications would have been
             // replaced anyway.
             let missed = lost_before - subscription.cursor;
-            subscription.cursor = lost_before;
+            subscription.skip_to(lost_before);
             return Some(Next::Gap(Gap {
                 missed: group.kind.conflate.is_none().then_some(missed),
                 cause: GapCause::RingEvicted,
@@ -192,7 +193,7 @@ impl<B: Clone> Delivery<B> {
             return Some(Next::Publications(end));
         }
         if group.kind.slow == SlowPolicy::Disconnect {
-            subscription.cursor = cursor.max(end);
+            subscription.skip_to(end);
         }
         None
     }
@@ -207,15 +208,9 @@ impl<B: Clone> Delivery<B> {
     ) -> Block<B> {
         let subscription = &source.members.subscriptions[index];
         let from = subscription.cursor;
+        self.start_sequence(source.channels, subscription.group);
         let group = &mut source.channels.groups[subscription.group];
         let is_shared = group.len() > 1;
-        if is_shared && group.kind.is_sequenced && group.sequence.is_none() {
-            let stream = &mut source.channels.streams[group.channel];
-            if stream.sequences < SEQUENCES_MAX {
-                group.sequence = self.freezer.sequence(group.kind.encoding);
-                stream.sequences += usize::from(group.sequence.is_some());
-            }
-        }
         let stream = &source.channels.streams[group.channel];
         let class = &stream.classes[group.class];
         let is_behind = from < class.base();
@@ -228,9 +223,13 @@ impl<B: Clone> Delivery<B> {
                 .next_after(from)
                 .map_or(end, |next| next.min(end)),
         };
-        if let Some(block) = group.blocks.find(from) {
+        let before = group.before(from, class, &stream.ring);
+        let previous = before.filter(|_| subscription.has_previous);
+        if let Some(block) = group.blocks.find(from, previous.is_some()) {
             return block.clone();
         }
+        // Most members can use a delta where one can be made, so others are not of the sequence.
+        let is_usual = previous.is_some() || before.is_none();
         let range = Range {
             span: Span {
                 from,
@@ -239,11 +238,10 @@ impl<B: Clone> Delivery<B> {
             },
             conflate,
             overflow: group.overflow.as_deref(),
-            sequence: group.sequence.as_ref().filter(|_| is_shared),
+            sequence: group.sequence.as_ref().filter(|_| is_shared && is_usual),
+            previous,
         };
-        let block = self
-            .freezer
-            .freeze(now, stream, class, group.kind.encoding, range);
+        let block = self.freezer.freeze(now, stream, class, &group.kind, range);
         if let Some(encoded) = &block.encoded {
             self.totals.frozen_blocks += 1;
             self.totals.frozen_bytes += encoded.bytes as u64;
@@ -253,6 +251,17 @@ impl<B: Clone> Delivery<B> {
             group.blocks.insert(block.clone(), bytes_max);
         }
         block
+    }
+
+    /// Starts the sequence of a group whose blocks are shared, if it is to have one.
+    fn start_sequence(&self, channels: &mut Channels<B>, group: u32) {
+        let group = &mut channels.groups[group];
+        let is_missing = group.kind.is_sequenced && group.sequence.is_none();
+        let stream = &mut channels.streams[group.channel];
+        if is_missing && group.len() > 1 && stream.sequences < SEQUENCES_MAX {
+            group.sequence = self.freezer.sequence(group.kind.encoding);
+            stream.sequences += usize::from(group.sequence.is_some());
+        }
     }
 
     fn end_client(&mut self, source: &mut Source<'_, B>, index: u32) -> Transmit<B> {

@@ -6,11 +6,12 @@ use bytes::Bytes;
 use linerate_budget::{Account, Share};
 
 use crate::{
-    Batch, ChannelName, Conflate, Encode, EncodingId, Place, Publication, Sequence,
+    Batch, Conflate, Encode, EncodingId, Place, Publication, Sequence,
     hub::{
         block::{Block, Encoded},
         class::Class,
         conflate::{self, Selection, Span, overflow::Overflow},
+        group::Kind,
         stream::Stream,
     },
 };
@@ -51,6 +52,8 @@ pub(crate) struct Range<'a> {
     pub(crate) overflow: Option<&'a Overflow>,
     /// The sequence that the block belongs to.
     pub(crate) sequence: Option<&'a Sequence>,
+    /// The publication before the range, if it may begin with a delta.
+    pub(crate) previous: Option<&'a Publication>,
 }
 
 impl<'a> Range<'a> {
@@ -87,11 +90,10 @@ impl<B> Freezer<B> {
         now: Instant,
         stream: &Stream,
         class: &Class,
-        encoding: EncodingId,
+        kind: &Kind,
         range: Range<'_>,
     ) -> Block<B> {
         let (ring, span) = (&stream.ring, range.span);
-        let channel = (stream.id, &stream.name);
         let first = class.ring_number(span.from.max(class.base()), ring);
         let published = ring.published(first).unwrap_or(now);
         if let Some(conflate) = range.conflate {
@@ -100,50 +102,45 @@ impl<B> Freezer<B> {
                 lost.flat_map(|overflow| overflow.iter(span.from, class.base().min(span.limit)));
             let held = class.iter(ring, span.from, span.limit);
             let selection = conflate::select(lost.chain(held), span, conflate);
-            let place = range.place(selection.to);
-            let selected = (span, selection, published);
-            return self.freeze_selection(channel, encoding, selected, place);
+            return self.freeze_selection((stream, kind), (range, selection), published);
         }
         let to = class.fit(ring, span.from, span.limit, span.bytes_max);
         let place = range.place(to);
         let slice = class.is_all().then(|| ring.slice(span.from, to)).flatten();
         let encoded = match slice {
-            Some(publications) => self.encode(channel, encoding, publications, 0, place),
+            Some(publications) => {
+                let batch = kind.batch(stream, publications, range.previous);
+                self.encode(kind.encoding, &batch, place)
+            }
             None => {
                 let scattered = class.iter(ring, span.from, to).map(|(_, found)| found);
-                self.encode_scattered(channel, encoding, scattered, place)
+                self.encode_scattered((stream, kind), scattered, (range, place))
             }
         };
         Block {
             from: span.from,
             to,
             published,
+            has_previous: range.previous.is_some(),
+            has_last: true,
             encoded,
             messages: (to - span.from) as u32,
             conflated: 0,
         }
     }
 
-    /// Encodes all of `publications`; returns `None` if one of them cannot be encoded.
+    /// Encodes all of a batch; returns `None` if a publication cannot be encoded.
     pub(crate) fn encode(
         &mut self,
-        (channel_id, channel): (u32, &ChannelName),
         encoding: EncodingId,
-        publications: &[Publication],
-        conflated: u64,
+        batch: &Batch<'_>,
         place: Option<Place<'_>>,
     ) -> Option<Encoded<B>> {
-        let batch = Batch {
-            channel,
-            channel_id,
-            publications,
-            conflated,
-        };
         self.buffer.clear();
         let encode = self.encodings.get(usize::from(encoding.0))?;
-        let result = encode.encode(&batch, &mut self.buffer);
+        let result = encode.encode(batch, &mut self.buffer);
         let encoded = result.ok().map(|()| Encoded {
-            block: encode.seal(self.counted(), publications.len() as u32, place),
+            block: encode.seal(self.counted(), batch.publications.len() as u32, place),
             bytes: self.buffer.len(),
         });
         if self.buffer.capacity() > KEPT_BYTES_MAX {
@@ -184,19 +181,23 @@ impl<B> Freezer<B> {
 
     fn freeze_selection(
         &mut self,
-        channel: (u32, &ChannelName),
-        encoding: EncodingId,
-        (span, selection, published): (Span, Selection, Instant),
-        place: Option<Place<'_>>,
+        (stream, kind): (&Stream, &Kind),
+        (range, selection): (Range<'_>, Selection),
+        published: Instant,
     ) -> Block<B> {
         let messages = selection.publications.len();
-        let conflated = selection.to - span.from - messages as u64;
-        let publications = &selection.publications;
-        let encoded = self.encode(channel, encoding, publications, conflated, place);
+        let conflated = selection.to - range.span.from - messages as u64;
+        let batch = Batch {
+            conflated,
+            ..kind.batch(stream, &selection.publications, range.previous)
+        };
+        let encoded = self.encode(kind.encoding, &batch, range.place(selection.to));
         Block {
-            from: span.from,
+            from: range.span.from,
             to: selection.to,
             published,
+            has_previous: range.previous.is_some(),
+            has_last: selection.last.is_some_and(|last| last + 1 == selection.to),
             encoded,
             messages: messages as u32,
             conflated,
@@ -205,14 +206,14 @@ impl<B> Freezer<B> {
 
     fn encode_scattered<'p>(
         &mut self,
-        channel: (u32, &ChannelName),
-        encoding: EncodingId,
+        (stream, kind): (&Stream, &Kind),
         scattered: impl Iterator<Item = &'p Publication>,
-        place: Option<Place<'_>>,
+        (range, place): (Range<'_>, Option<Place<'_>>),
     ) -> Option<Encoded<B>> {
         let mut publications = std::mem::take(&mut self.publications);
         publications.extend(scattered.cloned());
-        let encoded = self.encode(channel, encoding, &publications, 0, place);
+        let batch = kind.batch(stream, &publications, range.previous);
+        let encoded = self.encode(kind.encoding, &batch, place);
         publications.clear();
         publications.shrink_to(KEPT_PUBLICATIONS_MAX);
         self.publications = publications;

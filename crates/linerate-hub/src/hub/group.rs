@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    Conflate, EncodingId, Publication, Sequence, SlowPolicy, SubscriptionOptions,
+    Batch, Conflate, EncodingId, Payloads, Publication, Sequence, SlowPolicy, SubscriptionOptions,
     hub::{
         arena::Arena, block::Blocks, class::Class, conflate::overflow::Overflow, ring::Ring, room,
         stream::Stream, subscription::Subscription,
@@ -51,6 +51,8 @@ pub(crate) struct Kind {
     pub(crate) conflate: Option<Conflate>,
     pub(crate) slow: SlowPolicy,
     pub(crate) is_sequenced: bool,
+    pub(crate) with_deltas: bool,
+    pub(crate) with_channel_id: bool,
 }
 
 impl Kind {
@@ -63,6 +65,28 @@ impl Kind {
             conflate: options.conflate.clone(),
             slow: options.slow,
             is_sequenced: options.is_sequenced,
+            with_deltas: options.with_deltas,
+            with_channel_id: options.with_channel_id,
+        }
+    }
+
+    /// Returns publications as members receive them after `previous`.
+    pub(crate) const fn batch<'a>(
+        &self,
+        stream: &'a Stream,
+        publications: &'a [Publication],
+        previous: Option<&'a Publication>,
+    ) -> Batch<'a> {
+        Batch {
+            channel: &stream.name,
+            channel_id: stream.id,
+            publications,
+            conflated: 0,
+            payloads: match self.with_deltas {
+                true => Payloads::Deltas { previous },
+                false => Payloads::Full,
+            },
+            with_channel_id: self.with_channel_id,
         }
     }
 }
@@ -199,6 +223,20 @@ impl<B> Group<B> {
     pub(crate) fn lost_before(&self, class: &Class) -> u64 {
         let overflow = self.overflow.as_ref();
         overflow.map_or(class.base(), |overflow| overflow.lost_before())
+    }
+
+    /// Returns the publication before the one with this number, if members receive deltas and it is
+    /// still there.
+    pub(crate) fn before<'a>(
+        &self,
+        number: u64,
+        class: &'a Class,
+        ring: &'a Ring,
+    ) -> Option<&'a Publication> {
+        match self.kind.with_deltas {
+            true => class.before(number, ring),
+            false => None,
+        }
     }
 
     /// Returns whether every publication of a range of the class is replaced or lost.

@@ -8,7 +8,6 @@ use crate::{
     hub::{
         Deliveries, Hub, Lag, MemoryUse, Totals,
         admission::Admission,
-        conflate::{self, Span},
         group::Kind,
         subscription::{Arrival, State, Subscription},
     },
@@ -60,6 +59,7 @@ impl<B: Clone> Hub<B> {
             marks_seen: class.marks.head(),
             state: State::Joining,
             is_positioned: options.positioned,
+            has_previous: false,
             is_queued: false,
             next: None,
             arrival: Some(Box::new(Arrival::new(
@@ -105,15 +105,9 @@ impl<B: Clone> Hub<B> {
         let backlog = arrival.backlog.get_or_insert_default();
         backlog.replay.extend(seen);
         if let Some(conflate) = &group.kind.conflate {
-            let count = backlog.replay.len() as u64;
-            let span = Span {
-                from: 0,
-                limit: count,
-                bytes_max: usize::MAX,
-            };
-            let selection = conflate::select((0..).zip(&backlog.replay), span, conflate);
-            backlog.conflated += count - selection.publications.len() as u64;
-            backlog.replay = selection.publications.into();
+            let newest = conflate.newest(&backlog.replay);
+            backlog.conflated += (backlog.replay.len() - newest.len()) as u64;
+            backlog.replay = newest.into();
         }
     }
 
@@ -134,7 +128,7 @@ impl<B: Clone> Hub<B> {
         let class = &self.channels.streams[group.channel].classes[group.class];
         let late_before = group.late_before(class);
         let missed = late_before.saturating_sub(subscription.cursor);
-        subscription.cursor = subscription.cursor.max(late_before);
+        subscription.skip_to(late_before);
         group.slowest = group.slowest.min(subscription.cursor);
         if let Some(arrival) = &mut subscription.arrival {
             arrival.start(start, missed);

@@ -96,6 +96,8 @@ impl<B: Clone> Hub<B> {
             slow: kind.slow,
             positioned: subscription.is_positioned,
             is_sequenced: kind.is_sequenced,
+            with_deltas: kind.with_deltas,
+            with_channel_id: kind.with_channel_id,
             label: kind.label,
         })
     }

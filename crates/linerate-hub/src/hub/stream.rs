@@ -135,10 +135,15 @@ impl Stream {
 
     /// Removes a publication that the ring no longer holds from its classes. Calls `lost` with each
     /// class and the publication's number there.
-    pub(crate) fn evict(&mut self, ring_number: u64, mut lost: impl FnMut(&Class, u64)) {
+    pub(crate) fn evict(
+        &mut self,
+        ring_number: u64,
+        publication: &Publication,
+        mut lost: impl FnMut(&Class, u64),
+    ) {
         let mut evict = |place: usize| {
             let class = self.classes.get_mut(place)?;
-            let number = class.evict(ring_number)?;
+            let number = class.evict(ring_number, publication)?;
             if !std::mem::replace(&mut class.is_touched, true) {
                 self.touched.push(place);
             }
@@ -174,11 +179,11 @@ impl Stream {
                 class.marks.forget_before(class.marks.head());
             }
         }
-        while let Some((number, _)) = self.ring.pop_before(ring_number) {
-            self.classes[ALL].evict(number);
+        while let Some((number, publication)) = self.ring.pop_before(ring_number) {
+            self.classes[ALL].evict(number, &publication);
             while let Some((_, place)) = self.matches.pop_front_if(|(other, _)| *other == number) {
                 if let Some(class) = self.classes.get_mut(place) {
-                    class.evict(number);
+                    class.evict(number, &publication);
                 }
             }
         }

@@ -17,11 +17,23 @@ pub(crate) struct Subscription {
     pub(crate) marks_seen: u64,
     pub(crate) state: State,
     pub(crate) is_positioned: bool,
+    /// True if what it received last is the publication before its cursor.
+    pub(crate) has_previous: bool,
     /// True if it is in its client's queue; `next` is the subscription after it there.
     pub(crate) is_queued: bool,
     pub(crate) next: Option<u32>,
     /// State that is needed only until the subscription has caught up with the live publications.
     pub(crate) arrival: Option<Box<Arrival>>,
+}
+
+impl Subscription {
+    /// Skips the publications before `number`.
+    pub(crate) fn skip_to(&mut self, number: u64) {
+        if number > self.cursor {
+            self.cursor = number;
+            self.has_previous = false;
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -105,10 +117,11 @@ impl Arrival {
 
 #[cfg(test)]
 mod tests {
-    use super::Arrival;
+    use super::{Arrival, Subscription};
 
     #[test]
     fn a_subscriber_who_waits_for_the_first_publication_needs_little_memory() {
+        assert_eq!(size_of::<Subscription>(), 48);
         assert_eq!(size_of::<Arrival>(), 64);
     }
 }

@@ -21,6 +21,31 @@ fn a_publication_reaches_only_the_subscribers_of_its_channel() {
 }
 
 #[test]
+fn a_channel_is_named_by_its_number_to_those_who_know_it() {
+    let mut world = World::new();
+    let numbered = || SubscriptionOptions {
+        with_channel_id: true,
+        ..text()
+    };
+    let clients = [
+        world.listen("a", numbered()),
+        world.listen("a", text()),
+        world.listen("b", numbered()),
+    ];
+    let [a, b] = ["a", "b"].map(|channel| world.hub.channel_id(channel).unwrap());
+    assert_ne!(a, b);
+    world.publish("a", "1");
+    world.publish("b", "2");
+    world.ready();
+    let expected = [format!("{a}:1;"), "1;".into(), format!("{b}:2;")];
+    for (client, expected) in clients.into_iter().zip(expected) {
+        assert_eq!(world.take(client), [block(&expected)]);
+    }
+    let options = world.hub.subscription_options(clients[0], &name("a"));
+    assert!(options.unwrap().with_channel_id);
+}
+
+#[test]
 fn a_burst_is_one_block() {
     let mut world = World::new();
     let client = world.listen("a", text());

@@ -5,6 +5,7 @@
 mod basics;
 mod conflation;
 mod deliveries;
+mod deltas;
 mod limits;
 mod portable;
 mod recovery;

@@ -17,7 +17,7 @@ const STEPS: u64 = if cfg!(debug_assertions) {
 const STEPS_OF_WORLD: u64 = 10_000;
 
 fn run(seeds: u64, is_conflating: bool) {
-    let mut gaps = 0;
+    let (mut gaps, mut deltas) = (0, 0);
     for world in 0..STEPS / 2 / STEPS_OF_WORLD {
         println!("seed {}", seeds + world);
         let mut simulation = Simulation::new(seeds + world, is_conflating);
@@ -28,11 +28,17 @@ fn run(seeds: u64, is_conflating: bool) {
             }
         }
         simulation.settle();
-        gaps += simulation.end();
+        let (more_gaps, more_deltas) = simulation.end();
+        gaps += more_gaps;
+        deltas += more_deltas;
     }
     assert!(
         gaps > 100,
         "only {gaps} gaps occurred; the simulation does too little"
+    );
+    assert!(
+        deltas > 100,
+        "only {deltas} deltas were possible; the simulation does too little"
     );
 }
 

@@ -11,13 +11,14 @@ use std::{
 use bytes::Bytes;
 use linerate_hub::{
     Batch, ChannelName, ChannelOptions, ClientId, Encode, EncodingId, Epoch, Filter, Gap, Hub,
-    HubOptions, Place, Publication, Sequence, Start, StreamPosition, SubscriptionId,
+    HubOptions, Payloads, Place, Publication, Sequence, Start, StreamPosition, SubscriptionId,
     SubscriptionOptions, Transmit, Unencodable,
 };
 
 pub(crate) const TEXT: EncodingId = EncodingId(0);
 
-/// Encodes payloads with a `;` after each; `!` cannot be encoded.
+/// Encodes payloads with a `;` after each; `!` cannot be encoded. What each may be a delta from is
+/// before it, followed by `>`. A channel that is known by its number precedes them.
 #[derive(Debug)]
 pub(crate) struct Text;
 
@@ -25,9 +26,20 @@ impl Encode for Text {
     type Block = Bytes;
 
     fn encode(&self, batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
+        if batch.with_channel_id {
+            out.extend_from_slice(format!("{}:", batch.channel_id).as_bytes());
+        }
+        let (with_deltas, mut previous) = match batch.payloads {
+            Payloads::Deltas { previous } => (true, previous),
+            Payloads::Full => (false, None),
+        };
         for publication in batch.publications {
             if publication.payload() == "!" {
                 return Err(Unencodable);
+            }
+            if let Some(previous) = previous.replace(publication).filter(|_| with_deltas) {
+                out.extend_from_slice(previous.payload());
+                out.push(b'>');
             }
             out.extend_from_slice(publication.payload());
             out.push(b';');

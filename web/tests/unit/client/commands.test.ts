@@ -24,6 +24,34 @@ test("bytes are published as they are", async () => {
   client.close();
 });
 
+test("a call resolves with what the application returns", async () => {
+  const world = new World();
+  const client = world.client();
+  world.welcome();
+  const sum = client.rpc("sum", [1, 2]);
+  await settled();
+  assert.deepEqual(world.socket.command("rpc")["rpc"], { method: "sum", data: [1, 2] });
+  world.socket.answer("rpc", { data: 3 });
+  assert.equal(await sum, 3);
+  const bytes = client.rpc("bytes");
+  await settled();
+  world.socket.answer("rpc", { b64data: "AP8=" });
+  assert.deepEqual(await bytes, Uint8Array.of(0, 255));
+  const nothing = client.rpc("nothing");
+  await settled();
+  world.socket.answer("rpc", {});
+  assert.equal(await nothing, undefined);
+});
+
+test("a message waits for the connection and has no id", async () => {
+  const world = new World();
+  const client = world.client();
+  const sent = client.send({ typing: true });
+  world.welcome();
+  await sent;
+  assert.deepEqual(world.socket.sent.at(-1), { send: { data: { typing: true } } });
+});
+
 test("a command times out if there is no connection", async () => {
   const world = new World();
   const client = world.client({ requestTimeoutMs: 1_000 });

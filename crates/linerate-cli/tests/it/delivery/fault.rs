@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use super::{servers::Kind, stage::CHANNELS};
+use super::{backend::Behavior, servers::Kind, stage::CHANNELS};
 
 /// A fault. [`Stage::inflict`](super::stage::Stage::inflict) inflicts it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Fault {
+    BackendDeaf,
+    BackendSlow,
+    BackendWrong,
     BrokerDiskFull,
     BrokerEvicting,
     BrokerFull,
@@ -65,6 +68,23 @@ impl Fault {
     /// Returns the properties of this fault.
     pub(crate) fn row(self) -> Row {
         match self {
+            // The node leaves a channel in which it has had no subscriber for a while.
+            Self::BackendDeaf => Row {
+                name: "backend deaf, while clients reconnect",
+                seconds: [4, 15],
+                ..PLAIN
+            },
+            Self::BackendSlow => Row {
+                name: "backend slow, while clients reconnect",
+                seconds: [4, 15],
+                survived_by_remembered: true,
+                ..PLAIN
+            },
+            Self::BackendWrong => Row {
+                name: "backend wrong, while clients reconnect",
+                seconds: [4, 15],
+                ..PLAIN
+            },
             Self::BrokerDiskFull => Row {
                 name: "disk of the broker full",
                 survived_by_durable: [true, false],
@@ -199,6 +219,16 @@ impl Fault {
                 survived_by_durable: [false; 2],
                 ..PLAIN
             },
+        }
+    }
+
+    /// Returns how the backend of the node behaves, if the node has one.
+    pub(crate) fn behavior(self) -> Option<Behavior> {
+        match self {
+            Self::BackendDeaf => Some(Behavior::Deaf),
+            Self::BackendSlow => Some(Behavior::Slow),
+            Self::BackendWrong => Some(Behavior::Wrong),
+            _ => None,
         }
     }
 

@@ -17,7 +17,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{certificates::Certificates, clock::Clock};
+use super::{backend::Backend, certificates::Certificates, clock::Clock};
 use crate::support::{Response, linerate};
 
 /// The key for requests to the server API.
@@ -45,6 +45,8 @@ pub(crate) struct Node {
 /// Deviations from a default node.
 #[derive(Default)]
 pub(crate) struct Special<'a> {
+    /// The backend that is asked who may connect and subscribe.
+    pub(crate) backend: Option<&'a Backend>,
     pub(crate) certificates: Option<&'a Certificates>,
     /// The clock that the node uses.
     pub(crate) clock: Option<&'a Clock>,
@@ -70,6 +72,14 @@ impl Node {
             true => 4 << 20,
             false => 64 << 20,
         };
+        let (ask_connect, ask_subscribe, backend) = match special.backend {
+            Some(backend) => (
+                "[client]\nconnect_backend = \"app\"",
+                "subscribe_backend = \"app\"",
+                backend.toml(),
+            ),
+            None => ("", "", String::new()),
+        };
         let configuration = format!(
             r#"
 [server]
@@ -83,9 +93,11 @@ stream_bytes_max = {stream_bytes_max}
 [auth]
 anonymous = true
 api_key = "{API_KEY}"
+{ask_connect}
 [channel]
 allow_subscribe = true
 allow_anonymous = true
+{ask_subscribe}
 [[namespace]]
 name = "default"
 [[namespace]]
@@ -105,7 +117,7 @@ history_size = 5
 durable = true
 recover = true
 positioned = true
-"#
+{backend}"#
         );
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("linerate.toml"), configuration).unwrap();

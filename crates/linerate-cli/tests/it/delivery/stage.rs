@@ -12,6 +12,7 @@ use tokio::{net::TcpStream, time::sleep};
 use tokio_rustls::TlsConnector;
 
 use super::{
+    backend::{Backend, Behavior},
     certificates::Certificates,
     clock::Clock,
     fault::Fault,
@@ -54,6 +55,7 @@ pub(crate) struct Stage {
     pub(crate) broker: BrokerServer,
     /// The server that replaces the broker.
     heir: Option<BrokerServer>,
+    backend: Option<Backend>,
     certificates: Option<Certificates>,
     clock: Option<Clock>,
     /// The network from publishers and their node to the broker.
@@ -117,13 +119,19 @@ impl Stage {
         };
         let road = Proxy::start(broker.port()).await;
         let link = Proxy::start(broker.port()).await;
+        let backend = match fault.behavior() {
+            Some(_) => Some(Backend::start().await),
+            None => None,
+        };
         let special = node::Special {
+            backend: None,
             clock: clock.as_ref(),
             has_small_broker: is_small,
             certificates: None,
         };
         let unharmed = Node::start(&kind.url(road.port()), &special).await;
         let special = node::Special {
+            backend: backend.as_ref(),
             certificates: certificates.as_ref(),
             ..special
         };
@@ -142,6 +150,7 @@ impl Stage {
             readers: Vec::new(),
             bystanders: Vec::new(),
             sdks: Vec::new(),
+            backend,
             broker,
             certificates,
             clock,
@@ -252,6 +261,16 @@ impl Stage {
         let mut broken = Instant::now();
         let end = broken + outage;
         match self.fault {
+            Fault::BackendDeaf | Fault::BackendSlow | Fault::BackendWrong => {
+                let backend = self.backend.as_ref().expect("a backend");
+                backend.behave(self.fault.behavior().expect("a behavior"));
+                while Instant::now() < end {
+                    self.access.cut();
+                    self.access.mend();
+                    sleep(Duration::from_secs(2)).await;
+                }
+                backend.behave(Behavior::Right);
+            }
             Fault::BrokerDiskFull => {
                 self.broker.fill_disk();
                 broken = Instant::now();

@@ -136,7 +136,7 @@ async fn who_asks_while_something_is_read_shares_the_next_read() {
     let others: Vec<Asked> = (10..=20)
         .map(|offset| library.ask(after(offset), 100))
         .collect();
-    let newest_only = library.ask(None, 100);
+    let newest_only = library.ask(None, 0);
     library.until_waiting(12).await;
     // They cannot share the read in progress, which may have begun before publications that they
     // must not miss.
@@ -195,6 +195,47 @@ async fn a_shared_read_answers_as_one_of_its_own_would() {
             if alone.is_contiguous {
                 assert_eq!(payloads(&shared), payloads(&alone), "{request:?}");
             }
+        }
+        blocker.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn who_wants_the_newest_publications_shares_a_read_with_others_who_do() {
+    let library = Library::new(10, 1_000).await;
+    let blocker = library.ask(None, 0);
+    until("begun", || library.begun() == 1).await;
+    let asked = [1, 3, 0, 2].map(|limit| library.ask(None, limit));
+    library.until_waiting(4).await;
+    library.permits.add_permits(2);
+    let expected: [&[&str]; 4] = [&["10"], &["10", "9", "8"], &[], &["10", "9"]];
+    for (asked, expected) in asked.into_iter().zip(expected) {
+        assert_eq!(payloads(&asked.await.unwrap().unwrap()), expected);
+    }
+    assert_eq!(library.begun(), 2);
+    blocker.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn reads_in_different_orders_are_not_shared() {
+    let library = Library::new(10, 1_000).await;
+    let epoch = library.epoch().await;
+    let after = StreamPosition { epoch, offset: 8 };
+    let ask = |is_newest| match is_newest {
+        true => (library.ask(None, 2), ["10", "9"]),
+        false => (library.ask(Some(after.clone()), 2), ["9", "10"]),
+    };
+    for is_newest_first in [true, false] {
+        let begun = library.begun();
+        let blocker = library.ask(None, 0);
+        until("begun", || library.begun() == begun + 1).await;
+        let waiting = ask(is_newest_first);
+        library.until_waiting(1).await;
+        let alone = ask(!is_newest_first);
+        until("alone", || library.begun() == begun + 2).await;
+        library.permits.add_permits(3);
+        for (asked, expected) in [waiting, alone] {
+            assert_eq!(payloads(&asked.await.unwrap().unwrap()), expected);
         }
         blocker.await.unwrap().unwrap();
     }

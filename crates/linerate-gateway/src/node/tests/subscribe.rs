@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use linerate_broker::HistoryRequest;
-use linerate_hub::{Epoch, StreamPosition};
+use linerate_hub::{Conflate, Epoch, JsonPointer, Publication, StreamPosition};
 use tokio::sync::Notify;
 
 use super::{Bus, PLAIN, channel, connect, node_in_memory, node_on, publish, subscription, until};
@@ -48,6 +48,36 @@ async fn what_was_missed_is_in_the_reply() {
 }
 
 #[tokio::test]
+async fn what_was_missed_and_replaced_is_not_in_the_reply() {
+    let (node, worker) = node_in_memory();
+    publish(&node, "news", "0").await;
+    let seen = newest(&node).await;
+    for payload in [r#"{"k":1}"#, r#"{"k":2}"#, r#"{"k":1}"#, r#"{"k":3}"#] {
+        publish(&node, "news", payload).await;
+    }
+    let by_key = Conflate::LatestPerKey(JsonPointer::new("/k").unwrap());
+    for (conflate, reply_bytes_max, replied, streamed) in [
+        (Conflate::Latest, 1_000, &[5][..], 0),
+        (by_key.clone(), 1_000, &[3, 4, 5], 0),
+        // What does not fit into the reply follows it.
+        (by_key, 100, &[3], 2),
+    ] {
+        let (client, memo) = connect(&worker, "", "c");
+        let mut wanted = subscription("news");
+        wanted.options.conflate = Some(conflate);
+        wanted.from = StartPosition::After(seen.clone());
+        let prepared = worker.prepare(client, wanted).await.unwrap();
+        let subscribed = prepared.finish(reply_bytes_max).unwrap();
+        assert!(subscribed.is_recovered);
+        let offsets = subscribed.publications.iter().map(Publication::offset);
+        assert_eq!(offsets.collect::<Vec<_>>(), replied);
+        let payloads = [r#"{"k":1}"#, r#"{"k":3}"#];
+        assert_eq!(memo.payloads(streamed).await, payloads[..streamed]);
+        worker.disconnect(client);
+    }
+}
+
+#[tokio::test]
 async fn what_was_missed_is_streamed() {
     let (node, worker) = node_in_memory();
     let (client, memo) = connect(&worker, "", "c");
@@ -63,6 +93,43 @@ async fn what_was_missed_is_streamed() {
     assert!(subscribed.is_recovered && subscribed.publications.is_empty());
     publish(&node, "news", "3").await;
     assert_eq!(memo.payloads(2).await, ["2", "3"]);
+}
+
+#[tokio::test]
+async fn a_cache_holds_the_newest_publication_for_who_has_not_got_it() {
+    let (node, worker) = node_in_memory();
+    for number in 1..=3 {
+        publish(&node, "news", &number.to_string()).await;
+    }
+    let mut seen = StreamPosition {
+        epoch: Epoch::new(""),
+        offset: 0,
+    };
+    for expected in [&["3"][..], &[]] {
+        let (client, memo) = connect(&worker, "", "c");
+        let mut wanted = subscription("news");
+        wanted.from = StartPosition::Cached(seen);
+        let subscribed = worker.subscribe(client, wanted).await.unwrap();
+        assert!(subscribed.is_recovered);
+        let newest = subscribed.publications.iter();
+        let newest: Vec<_> = newest.map(|found| found.payload().clone()).collect();
+        assert_eq!(newest, expected);
+        seen = subscribed.position.unwrap();
+        assert_eq!(seen.offset, 3);
+        assert!(memo.payloads(0).await.is_empty());
+        worker.disconnect(client);
+    }
+    let (client, memo) = connect(&worker, "", "c");
+    let mut wanted = subscription("news");
+    wanted.from = StartPosition::Cached(seen);
+    wanted.recovery = Recovery::Stream {
+        publications_max: 10,
+    };
+    publish(&node, "news", "4").await;
+    publish(&node, "news", "5").await;
+    assert!(worker.subscribe(client, wanted).await.unwrap().is_recovered);
+    publish(&node, "news", "6").await;
+    assert_eq!(memo.payloads(2).await, ["5", "6"]);
 }
 
 #[tokio::test]

@@ -6,5 +6,4 @@ mod write;
 
 pub(super) use decode::decode_emulation;
 pub(in crate::protocol) use decode::{decode, depth_of};
-pub(in crate::protocol) use encode::{Binary, extras, message, publication_push};
-pub(in crate::protocol) use write::text;
+pub(in crate::protocol) use encode::{Binary, channel_member, extras, message, publication_push};

@@ -29,6 +29,8 @@ pub(crate) static EVENTS: Dialect = Dialect {
         read: json::decode,
         write: write_events,
         connects: None,
+        has_deltas: true,
+        has_compaction: true,
         first_in_query: Some("cf_connect"),
         first_in_body: true,
     }),
@@ -49,6 +51,8 @@ pub(crate) static JSON: Dialect = Dialect {
         read: json::decode,
         write: write_lines,
         connects: None,
+        has_deltas: true,
+        has_compaction: true,
         first_in_query: None,
         first_in_body: true,
     }),
@@ -69,6 +73,10 @@ pub(crate) static PROTOBUF: Dialect = Dialect {
         read: protobuf::decode,
         write: write_protobuf,
         connects: None,
+        has_deltas: true,
+        // The npm package `centrifuge` 5.8.0 asks for IDs, but cannot find a subscription by an ID
+        // from Protobuf.
+        has_compaction: false,
         first_in_query: None,
         first_in_body: true,
     }),
@@ -133,18 +141,20 @@ fn write_protobuf(messages: &[ServerMessage], out: &mut Vec<u8>) -> Written {
 }
 
 fn encode_json(batch: &Batch<'_>, before: &[u8], behind: &[u8], out: &mut Vec<u8>) -> Written {
-    let channel = json::text(batch.channel.as_str());
-    for publication in batch.publications {
+    let channel = json::channel_member(batch);
+    for (publication, delta) in batch.payloads.of(batch.publications) {
         out.extend_from_slice(before);
-        json::publication_push(&channel, publication, out)?;
+        let data = (batch.payloads, delta.as_ref());
+        json::publication_push(&channel, publication, data, out)?;
         out.extend_from_slice(behind);
     }
     Ok(())
 }
 
 fn encode_protobuf(batch: &Batch<'_>, out: &mut Vec<u8>) -> Written {
-    for publication in batch.publications {
-        protobuf::publication_push(batch.channel.as_str(), publication, out);
+    for (publication, delta) in batch.payloads.of(batch.publications) {
+        let channel = batch.channel.as_str();
+        protobuf::publication_push(channel, publication, delta.as_ref(), out);
     }
     Ok(())
 }

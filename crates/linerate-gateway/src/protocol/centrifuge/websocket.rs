@@ -30,6 +30,8 @@ pub(crate) static JSON: Dialect = Dialect {
         read: json::decode,
         write: |messages, out| append_text(messages, json::Binary::Refuse, out),
         connects: None,
+        has_deltas: true,
+        has_compaction: true,
         first_in_query: None,
         first_in_body: false,
     }),
@@ -51,6 +53,10 @@ pub(crate) static PROTOBUF: Dialect = Dialect {
         read: protobuf::decode,
         write: append_binary,
         connects: None,
+        has_deltas: true,
+        // The npm package `centrifuge` 5.8.0 asks for IDs, but cannot find a subscription by an ID
+        // from Protobuf.
+        has_compaction: false,
         first_in_query: None,
         first_in_body: false,
     }),
@@ -90,10 +96,11 @@ fn append_binary(messages: &[ServerMessage], out: &mut Vec<u8>) -> Result<(), Un
 }
 
 fn encode_json(batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
-    let channel = json::text(batch.channel.as_str());
+    let channel = json::channel_member(batch);
     let mut frames = Frames::open(out, Opcode::Text, b"\n");
-    for publication in batch.publications {
-        frames.piece(|out| json::publication_push(&channel, publication, out))?;
+    for (publication, delta) in batch.payloads.of(batch.publications) {
+        let data = (batch.payloads, delta.as_ref());
+        frames.piece(|out| json::publication_push(&channel, publication, data, out))?;
     }
     frames.close();
     Ok(())
@@ -101,9 +108,10 @@ fn encode_json(batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> 
 
 fn encode_protobuf(batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
     let mut frames = Frames::open(out, Opcode::Binary, b"");
-    for publication in batch.publications {
+    for (publication, delta) in batch.payloads.of(batch.publications) {
         let push = |out: &mut Vec<u8>| {
-            protobuf::publication_push(batch.channel.as_str(), publication, out);
+            let channel = batch.channel.as_str();
+            protobuf::publication_push(channel, publication, delta.as_ref(), out);
             Ok::<(), Infallible>(())
         };
         let Ok(()) = frames.piece(push);

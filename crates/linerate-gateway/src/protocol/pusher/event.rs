@@ -88,7 +88,9 @@ fn sender<'a>(channel: &ChannelName, publication: &'a Publication) -> Option<&'a
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use linerate_hub::{Batch, ChannelName, ClientInfo, Gap, GapCause, Publication, Unencodable};
+    use linerate_hub::{
+        Batch, ChannelName, ClientInfo, Gap, GapCause, Payloads, Publication, Unencodable,
+    };
     use linerate_proto::{Opcode, frame};
 
     use super::{append_gap, encode, tags};
@@ -99,6 +101,8 @@ mod tests {
             channel_id: 0,
             publications,
             conflated: 0,
+            payloads: Payloads::Full,
+            with_channel_id: false,
         };
         let mut out = Vec::new();
         encode(&batch, &mut out)?;

@@ -85,6 +85,8 @@ fn subscribe_brings_all_its_options() {
         is_positioned: true,
         is_recoverable: true,
         with_join_leave: true,
+        with_deltas: true,
+        with_channel_id: true,
         tags_filter: Some(TagsFilter {
             operation: "and".into(),
             nodes: vec![r#in, eq],

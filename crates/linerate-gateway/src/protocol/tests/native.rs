@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use linerate_hub::{Batch, Publication};
+use linerate_hub::{Batch, Payloads, Publication};
 
 use super::{bytes, channel, encode, full, publication, publications::frames};
 use crate::protocol::native::{BLOCKS, Flags};
@@ -125,6 +125,8 @@ fn the_examples_of_the_documentation_are_what_is_written() {
             channel_id: 7,
             publications,
             conflated,
+            payloads: Payloads::Full,
+            with_channel_id: false,
         };
         (BLOCKS.encode)(&batch, &mut out).unwrap();
         out

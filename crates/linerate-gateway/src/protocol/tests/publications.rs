@@ -1,10 +1,10 @@
 //! Publications in each protocol and transport.
 
 use bytes::Bytes;
-use linerate_hub::{Publication, Unencodable};
+use linerate_hub::{Batch, Payloads, Publication, Unencodable};
 use linerate_proto::{Header, Opcode};
 
-use super::{bytes, encode, full, publication};
+use super::{bytes, channel, encode, full, publication};
 use crate::protocol::{
     centrifuge::{
         stream,
@@ -65,6 +65,24 @@ fn centrifuge_json_holds_all_there_is() {
     .unwrap();
     let expected = r#"{"push":{"channel":"a\"\\ü","pub":{"data":1}}}"#;
     assert_eq!(String::from_utf8_lossy(&out[2..]), expected);
+}
+
+#[test]
+fn centrifuge_json_names_channels_by_ids_where_clients_know_them() {
+    for (channel_id, id) in [(0, "1"), (300, "301"), (u32::MAX, "4294967295")] {
+        let batch = Batch {
+            channel: &channel("ticks:AAPL"),
+            channel_id,
+            publications: &[publication(b"1", 46)],
+            conflated: 0,
+            payloads: Payloads::Full,
+            with_channel_id: true,
+        };
+        let mut out = Vec::new();
+        (stream::JSON.encode)(&batch, &mut out).unwrap();
+        let expected = format!(r#"{{"push":{{"id":{id},"pub":{{"data":1,"offset":46}}}}}}"#);
+        assert_eq!(String::from_utf8_lossy(&out), expected + "\n");
+    }
 }
 
 #[test]

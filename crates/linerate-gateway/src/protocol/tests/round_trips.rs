@@ -1,7 +1,7 @@
 //! What is published or sent arrives unchanged, in every encoding.
 
 use bytes::Bytes;
-use linerate_hub::{Batch, Publication};
+use linerate_hub::{Batch, Payloads, Publication};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -40,6 +40,8 @@ fn encoded(dialect: &Dialect, publications: &[Publication]) -> Option<Vec<u8>> {
         channel_id: 70_000,
         publications,
         conflated: 0,
+        payloads: Payloads::Full,
+        with_channel_id: false,
     };
     let mut out = Vec::new();
     (dialect.encode)(&batch, &mut out).ok().map(|()| out)

@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, time::Duration};
 
 use linerate::{Client, CloseCode, Deflate, WebSocket};
+use linerate_hub::fossil;
 use linerate_testkit::PATIENCE;
 use serde_json::{Value, json};
 use socket2::{Domain, Socket, Type};
@@ -109,6 +110,65 @@ async fn the_options_of_subscriptions_stay() {
         cluster.publish("a", &json!({"n": n}).to_string()).await;
     }
     assert_eq!(filtered.next().await["push"]["pub"]["data"]["n"], 2);
+}
+
+#[tokio::test]
+async fn deltas_begin_again_with_a_whole_payload() {
+    let toml = "[channel]\nallow_delta = true";
+    let cluster = Cluster::new();
+    let (mut gateway, address) = cluster.start_with(1, toml).await;
+    let mut client = Json::connect(address).await;
+    let subscribe = json!({"channel": "a", "delta": "fossil"});
+    let reply = client.ask(&json!({"id": 2, "subscribe": subscribe})).await;
+    assert_eq!(reply["subscribe"]["delta"], true, "{reply}");
+    let mut payload = Vec::new();
+    for is_moved in [false, true, true] {
+        if is_moved {
+            // The new configuration does not allow deltas, but the client expects them.
+            let (new, _) = cluster.start(1).await;
+            assert_eq!(relocate(&gateway, &new).await, 1);
+            gateway = new;
+        }
+        for n in 0..3 {
+            let published = format!(r#"{{"text":"a text of some length","n":{n}}}"#);
+            cluster.publish("a", &published).await;
+            let push = client.next().await;
+            let publication = &push["push"]["pub"];
+            let data = publication["data"].as_str().unwrap().as_bytes();
+            assert_eq!(publication["delta"] == true, n > 0, "{push}");
+            payload = match n {
+                0 => data.to_vec(),
+                _ => fossil::apply(&payload, data, 100).unwrap(),
+            };
+            assert_eq!(String::from_utf8_lossy(&payload), published);
+        }
+    }
+}
+
+#[tokio::test]
+async fn channels_keep_their_ids() {
+    let toml = "[channel]\nallow_channel_compaction = true";
+    let cluster = Cluster::new();
+    let (mut gateway, address) = cluster.start_with(1, toml).await;
+    let mut client = Json::connect(address).await;
+    let mut ids = Vec::new();
+    for (id, channel) in [(2, "a"), (3, "b")] {
+        let subscribe = json!({"channel": channel, "flag": 1});
+        let reply = client.ask(&json!({"id": id, "subscribe": subscribe})).await;
+        ids.push((channel, reply["subscribe"]["id"].as_u64().unwrap()));
+    }
+    assert_ne!(ids[0].1, ids[1].1);
+    for _ in 0..2 {
+        for (channel, id) in &ids {
+            cluster.publish(channel, "1").await;
+            let push = client.next().await;
+            assert_eq!(push["push"]["id"], *id, "{push}");
+            assert!(push["push"]["channel"].is_null(), "{push}");
+        }
+        let (new, _) = cluster.start_with(1, toml).await;
+        assert_eq!(relocate(&gateway, &new).await, 1);
+        gateway = new;
+    }
 }
 
 #[tokio::test]

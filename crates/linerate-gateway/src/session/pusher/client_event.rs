@@ -57,7 +57,7 @@ impl Session {
             options: context.gate.shared.settings().channel(&channel).stream(),
         };
         Some(Box::pin(async move {
-            let published = context.publish(channel, publish).await;
+            let published = context.publish(channel, publish, None).await;
             Completion::Pusher(PusherCompletion::Published(published.map(drop)))
         }))
     }

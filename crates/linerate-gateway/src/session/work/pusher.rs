@@ -17,7 +17,7 @@ use crate::{
 /// The result of an operation.
 #[derive(Debug)]
 pub(crate) enum PusherCompletion {
-    Published(Result<(), ClientError>),
+    Published(Result<(), Refusal>),
     Subscribed(ChannelName, Result<Box<PusherCandidate>, Refusal>),
 }
 
@@ -58,8 +58,7 @@ impl Context {
     ) -> Result<PusherCandidate, Refusal> {
         let identity = Identity {
             who: who.clone(),
-            ttl: None,
-            token: None,
+            credentials: None,
         };
         let (candidate, stream) = self.candidate(&identity, id, &channel, kind).await?;
         let clients = match kind.access {

@@ -50,6 +50,7 @@ impl LocalClients {
             gate: self.gate(dialect),
             outlet: outlet.clone(),
             connection: Arc::new(description.restore(&self.worker, dialect)),
+            headers: None,
         };
         let options = ConnectionOptions::new(&settings, accounts, dialect.has_commands());
         let imported = self.table.borrow_mut().import(key, connection, &options);

@@ -291,3 +291,18 @@ async fn a_reply_counts_until_the_wire_has_let_it_go() {
     drop(stream.next().await);
     assert_eq!(account.bytes(), 0);
 }
+
+#[test]
+fn commands_that_the_session_keeps_count_as_received() {
+    let pipe = Pipe::with_room(0);
+    let outlet = ClientOutlet::new(pipe, &GapNotice::None, 100, &Account::default());
+    outlet.keep_commands(30_000);
+    assert_eq!(outlet.received_bytes(), 30_000);
+    outlet.send("reply".into());
+    assert!(outlet.take_events().is_empty());
+    assert_eq!(outlet.received_bytes(), 30_000);
+    outlet.send_all_waiting();
+    outlet.keep_commands(0);
+    assert_eq!(outlet.received_bytes(), 0);
+    assert!(outlet.state.lock().waiting.is_none());
+}

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::{Delivery, Source};
 use crate::{
-    Gap, GapCause, Publication, StreamPosition, Transmit,
+    Batch, Gap, GapCause, Publication, StreamPosition, Transmit,
     hub::{
         block::Block,
         ring::{Ring, weight},
@@ -67,15 +67,17 @@ impl<B: Clone> Delivery<B> {
         let publications: Vec<Publication> = backlog.replay.drain(..count).collect();
         let conflated = std::mem::take(&mut backlog.conflated);
         let stream = &source.channels.streams[group.channel];
-        let channel = (stream.id, &stream.name);
-        let encoding = group.kind.encoding;
-        let encoded = self
-            .freezer
-            .encode(channel, encoding, &publications, conflated, None);
+        let batch = Batch {
+            conflated,
+            ..group.kind.batch(stream, &publications, None)
+        };
+        let encoded = self.freezer.encode(group.kind.encoding, &batch, None);
         Some(Block {
             from: 0,
             to: 0,
             encoded,
+            has_previous: false,
+            has_last: false,
             published: now,
             messages: count as u32,
             conflated,
@@ -104,13 +106,13 @@ impl<B: Clone> Delivery<B> {
             subscription.marks_seen += 1;
         }
         let cursor = class.number_from(live_start.ring_number);
-        subscription.cursor = subscription.cursor.max(cursor);
         if live_start.is_found {
             arrival.known = None;
         }
         if arrival.is_over() {
             subscription.arrival = None;
         }
+        subscription.skip_to(cursor);
         live_start.gap
     }
 }

@@ -4,7 +4,10 @@ use std::collections::HashMap;
 
 use linerate_hub::{Conflate, Gap, GapCause, SlowPolicy, SubscriptionOptions};
 
-use super::channel::{Channel, Item};
+use super::{
+    channel::{Channel, Item},
+    options::NONE,
+};
 
 /// The number of gaps that the hub keeps for a subscriber that is behind.
 const MARKS_MAX: usize = 16;
@@ -26,6 +29,8 @@ pub(crate) struct Checker {
     missed: Option<u64>,
     has_missed: bool,
     last: Option<u64>,
+    /// The publication that the subscriber received last.
+    received: Option<u64>,
     newest_of_key: HashMap<u64, u64>,
     counted: u64,
     pub(crate) is_over: bool,
@@ -55,6 +60,7 @@ impl Checker {
             missed: Some(0),
             has_missed: false,
             last: None,
+            received: None,
             newest_of_key: HashMap::new(),
             counted: 0,
             is_over: false,
@@ -104,6 +110,24 @@ impl Checker {
         self.missed = self.missed.zip(gap.missed).map(|(a, b)| a + b);
         self.has_missed |= gap.cause == GapCause::RingEvicted;
         self.is_over |= self.options.positioned;
+    }
+
+    /// Checks that each publication of a block which may be a delta is one from what the subscriber
+    /// received before it. Returns how many are deltas from an earlier block.
+    pub(crate) fn see_deltas(&mut self, ids: &[u64], before: impl Iterator<Item = u64>) -> u64 {
+        let mut deltas = 0;
+        for (place, (id, before)) in ids.iter().zip(before).enumerate() {
+            match before {
+                NONE => assert!(place == 0 || !self.options.with_deltas),
+                before => {
+                    assert!(self.options.with_deltas);
+                    assert_eq!(Some(before), self.received);
+                    deltas += u64::from(place == 0);
+                }
+            }
+            self.received = Some(*id);
+        }
+        deltas
     }
 
     /// Records a block: the numbers of its publications, and how many were conflated.

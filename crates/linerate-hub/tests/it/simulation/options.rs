@@ -5,14 +5,18 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use linerate_filter::Limits;
 use linerate_hub::{
-    Batch, Conflate, Encode, EncodingId, Filter, JsonPointer, Place, SlowPolicy,
-    SubscriptionOptions, Unencodable,
+    Batch, Conflate, Encode, EncodingId, Filter, JsonPointer, Payloads, Place, Publication,
+    SlowPolicy, SubscriptionOptions, Unencodable,
 };
 
 use super::random::Random;
 use crate::world::Contains;
 
-/// Encodes the numbers and lengths of publications, and how many were conflated.
+/// The number of a publication before the first.
+pub(crate) const NONE: u64 = u64::MAX;
+
+/// Encodes the numbers and lengths of publications, with the number of the publication that each
+/// may be a delta from, and how many were conflated.
 #[derive(Debug)]
 pub(crate) struct Numbers;
 
@@ -21,10 +25,18 @@ impl Encode for Numbers {
 
     fn encode(&self, batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
         out.extend_from_slice(&batch.conflated.to_le_bytes());
+        let mut previous = match batch.payloads {
+            Payloads::Deltas { previous } => previous.map(id),
+            Payloads::Full => None,
+        };
         for publication in batch.publications {
-            let id = publication.value().and_then(|value| value["id"].as_u64());
-            out.extend_from_slice(&id.ok_or(Unencodable)?.to_le_bytes());
-            out.extend_from_slice(&(publication.payload().len() as u64).to_le_bytes());
+            let id = id(publication);
+            let before = previous.replace(id);
+            let before = before.filter(|_| !matches!(batch.payloads, Payloads::Full));
+            let bytes = publication.payload().len() as u64;
+            for number in [id, bytes, before.unwrap_or(NONE)] {
+                out.extend_from_slice(&number.to_le_bytes());
+            }
         }
         Ok(())
     }
@@ -32,6 +44,11 @@ impl Encode for Numbers {
     fn seal(&self, bytes: Bytes, _messages: u32, _place: Option<Place<'_>>) -> Bytes {
         bytes
     }
+}
+
+fn id(publication: &Publication) -> u64 {
+    let value = publication.value().unwrap();
+    value["id"].as_u64().unwrap()
 }
 
 /// Matches publications whose letters equal the text after the `=`.
@@ -85,6 +102,8 @@ pub(crate) fn any_options(random: &mut Random, is_conflating: bool) -> Subscript
         slow: random.one_of(&slow),
         positioned: random.once_in(4),
         is_sequenced: false,
+        with_deltas: random.once_in(2),
+        with_channel_id: false,
         label: random.below(3) as u16,
     }
 }

@@ -39,6 +39,7 @@ pub(crate) struct Simulation {
     channels: Vec<Channel>,
     clients: Vec<Client>,
     next_id: u64,
+    deltas: u64,
 }
 
 impl Simulation {
@@ -70,6 +71,7 @@ impl Simulation {
             channels,
             clients: Vec::new(),
             next_id: 0,
+            deltas: 0,
         }
     }
 
@@ -113,11 +115,23 @@ impl Simulation {
             }
         }
         assert_eq!(self.hub.poll_ready(), None);
-        assert_eq!(self.hub.memory_use(), MemoryUse::default());
+        let held = self.hub.memory_use();
+        assert_eq!(held.block_bytes, 0);
+        assert!(held.messages as usize <= self.predecessors_max());
+        if held.messages == 0 {
+            assert_eq!(held, MemoryUse::default());
+        }
     }
 
-    /// Returns the number of gaps that were reported.
-    pub(crate) fn end(mut self) -> u64 {
+    /// Returns the maximum number of publications that are kept for deltas: one for each filter of
+    /// a channel.
+    fn predecessors_max(&self) -> usize {
+        let with_deltas = self.options.iter().filter(|options| options.with_deltas);
+        with_deltas.count() * self.channels.len()
+    }
+
+    /// Returns the number of gaps that were reported, and of deltas from earlier blocks.
+    pub(crate) fn end(mut self) -> (u64, u64) {
         while !self.clients.is_empty() {
             self.remove(0);
         }
@@ -125,7 +139,8 @@ impl Simulation {
         assert_eq!((self.hub.clients(), self.hub.subscriptions()), (0, 0));
         let deliveries = self.hub.deliveries();
         assert!(deliveries.iter().all(|meter| meter.subscriptions == 0));
-        self.hub.totals().gaps.iter().sum()
+        assert_eq!(self.hub.memory_use(), MemoryUse::default());
+        (self.hub.totals().gaps.iter().sum(), self.deltas)
     }
 
     fn connect(&mut self) {
@@ -340,9 +355,11 @@ impl Simulation {
                         .chunks(8)
                         .map(|chunk| u64::from_le_bytes(chunk.try_into().unwrap()))
                         .collect();
-                    let ids: Vec<u64> = numbers[1..].iter().step_by(2).copied().collect();
-                    let sizes: u64 = numbers[2..].iter().step_by(2).sum();
+                    let of_each = |first: usize| numbers[first..].iter().step_by(3).copied();
+                    let ids: Vec<u64> = of_each(1).collect();
+                    let sizes: u64 = of_each(2).sum();
                     assert_eq!(ids.len(), messages as usize);
+                    self.deltas += checker.see_deltas(&ids, of_each(3));
                     checker.see_block(&ids, numbers[0], sizes as usize, &self.channels[*channel]);
                 }
                 Transmit::Gap {

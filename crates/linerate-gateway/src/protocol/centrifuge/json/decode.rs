@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::protocol::{
+    centrifuge::{CHANNEL_COMPACTION, FOSSIL},
     command::{Command, Connect, History, Request, Subscribe, TagsFilter},
     decode::{DecodeError, Emulation, Limits},
 };
@@ -221,6 +222,10 @@ struct WireSubscribe<'a> {
     recoverable: bool,
     #[serde(default)]
     join_leave: bool,
+    #[serde(default)]
+    delta: String,
+    #[serde(default)]
+    flag: i64,
     tf: Option<WireTagsFilter>,
     #[serde(default, rename = "type")]
     kind: i32,
@@ -244,6 +249,8 @@ impl From<WireSubscribe<'_>> for Subscribe {
             is_positioned: wire.positioned,
             is_recoverable: wire.recoverable,
             with_join_leave: wire.join_leave,
+            with_deltas: wire.delta == FOSSIL,
+            with_channel_id: wire.flag & CHANNEL_COMPACTION != 0,
             tags_filter: wire.tf.map(Into::into),
             filter: wire.filter,
             batch_interval: interval.map(Duration::from_millis),

@@ -1,13 +1,14 @@
 //! Encodes replies and pushes as JSON.
 
-use std::time::Duration;
+use std::{io::Write, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use linerate_hub::{ClientInfo, Publication, Unencodable};
+use linerate_hub::{Batch, ClientInfo, Payloads, Publication, Unencodable};
 
 use super::write::{Object, scalar};
 use crate::protocol::{
+    centrifuge::compact_id,
     codes::{ClientError, Unsubscribe},
     reply::{
         Answer, Connected, HistoryPage, Push, Reply, ServerMessage, Subscribed, whole_seconds,
@@ -21,6 +22,25 @@ pub(in crate::protocol) enum Binary {
     Base64,
     /// Return [`Unencodable`].
     Refuse,
+}
+
+/// How the payload of a publication is written.
+#[derive(Clone, Copy, Debug)]
+enum Data<'a> {
+    /// As a string with the delta, or with the payload if there is none. Once deltas are agreed on,
+    /// clients parse all payloads themselves.
+    Text(Option<&'a Bytes>),
+    /// As a value.
+    Value(Binary),
+}
+
+impl<'a> Data<'a> {
+    const fn of(payloads: Payloads<'_>, delta: Option<&'a Bytes>, binary: Binary) -> Self {
+        match payloads {
+            Payloads::Deltas { .. } => Self::Text(delta),
+            Payloads::Full => Self::Value(binary),
+        }
+    }
 }
 
 type Result = std::result::Result<(), Unencodable>;
@@ -48,16 +68,32 @@ pub(in crate::protocol) fn message(
     Ok(())
 }
 
-/// Appends the push of a publication, without a line end. `channel` is already JSON.
+/// Returns the member of pushes that names the channel of a batch.
+pub(in crate::protocol) fn channel_member(batch: &Batch<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    match batch.with_channel_id {
+        true => _ = write!(out, "\"id\":{}", compact_id(batch.channel_id)),
+        false => {
+            out.extend_from_slice(b"\"channel\":");
+            scalar(&mut out, batch.channel.as_str());
+        }
+    }
+    out
+}
+
+/// Appends the push of a publication, without a line end. `channel` is from [`channel_member`]. The
+/// delta, if there is one, replaces the payload.
 pub(in crate::protocol) fn publication_push(
     channel: &[u8],
     publication: &Publication,
+    (payloads, delta): (Payloads<'_>, Option<&Bytes>),
     out: &mut Vec<u8>,
 ) -> Result {
-    out.extend_from_slice(b"{\"push\":{\"channel\":");
+    out.extend_from_slice(b"{\"push\":{");
     out.extend_from_slice(channel);
     out.extend_from_slice(b",\"pub\":");
-    publication_object(publication, Binary::Refuse, out)?;
+    let data = Data::of(payloads, delta, Binary::Refuse);
+    publication_object(publication, data, out)?;
     out.extend_from_slice(b"}}");
     Ok(())
 }
@@ -78,14 +114,20 @@ pub(in crate::protocol) fn extras(publication: &Publication) -> Vec<u8> {
     }
 }
 
-fn publication_object(publication: &Publication, binary: Binary, out: &mut Vec<u8>) -> Result {
+fn publication_object(publication: &Publication, data: Data<'_>, out: &mut Vec<u8>) -> Result {
     let mut object = Object::open(out);
-    match (publication.line(), binary) {
-        (Some(line), _) => object.member("data").extend_from_slice(line),
-        (None, Binary::Base64) => {
+    match (publication.line(), data) {
+        (Some(_), Data::Text(delta)) => {
+            let text = delta.unwrap_or(publication.payload());
+            let text = std::str::from_utf8(text).map_err(|_| Unencodable)?;
+            scalar(object.member("data"), text);
+            object.scalar("delta", delta.is_some());
+        }
+        (Some(line), Data::Value(_)) => object.member("data").extend_from_slice(line),
+        (None, Data::Value(Binary::Base64)) => {
             object.scalar("b64data", STANDARD.encode(publication.payload()));
         }
-        (None, Binary::Refuse) => return Err(Unencodable),
+        (None, Data::Text(_) | Data::Value(Binary::Refuse)) => return Err(Unencodable),
     }
     object.scalar("offset", publication.offset());
     extra_members(publication, &mut object)?;
@@ -185,6 +227,13 @@ fn answer_member(answer: &Answer, binary: Binary, object: &mut Object<'_>) -> Re
             expiry_members(refreshed.ttl, &mut member);
             member.close();
         }
+        Answer::Rpc { data } => {
+            let mut member = object.object("rpc");
+            if !data.is_empty() {
+                payload(data, binary, &mut member)?;
+            }
+            member.close();
+        }
         Answer::SubRefresh { ttl } => {
             let mut member = object.object("sub_refresh");
             expiry_members(*ttl, &mut member);
@@ -232,8 +281,10 @@ fn subscribed_members(subscribed: &Subscribed, binary: Binary, mut object: Objec
     if let Some(recovery) = &subscribed.recovery {
         object.scalar("was_recovering", true);
         object.scalar("recovered", recovery.is_recovered);
-        publications(&recovery.publications, binary, &mut object)?;
+        let payloads = subscribed.payloads();
+        publications(&recovery.publications, (payloads, binary), &mut object)?;
     }
+    object.scalar("delta", subscribed.with_deltas);
     if let Some(data) = &subscribed.data {
         json(data, object.member("data"))?;
     }
@@ -246,24 +297,30 @@ fn subscribed_members(subscribed: &Subscribed, binary: Binary, mut object: Objec
 }
 
 fn history_members(page: &HistoryPage, binary: Binary, mut object: Object<'_>) -> Result {
-    publications(&page.publications, binary, &mut object)?;
+    let payloads = Payloads::Full;
+    publications(&page.publications, (payloads, binary), &mut object)?;
     object.scalar("epoch", page.newest.epoch.as_str());
     object.scalar("offset", page.newest.offset);
     object.close();
     Ok(())
 }
 
-fn publications(publications: &[Publication], binary: Binary, object: &mut Object<'_>) -> Result {
+fn publications(
+    publications: &[Publication],
+    (payloads, binary): (Payloads<'_>, Binary),
+    object: &mut Object<'_>,
+) -> Result {
     if publications.is_empty() {
         return Ok(());
     }
     let out = object.member("publications");
     out.push(b'[');
-    for (index, publication) in publications.iter().enumerate() {
+    for (index, (publication, delta)) in payloads.of(publications).enumerate() {
         if index > 0 {
             out.push(b',');
         }
-        publication_object(publication, binary, out)?;
+        let data = Data::of(payloads, delta.as_ref(), binary);
+        publication_object(publication, data, out)?;
     }
     out.push(b']');
     Ok(())
@@ -297,6 +354,17 @@ fn expiry_members(ttl: Option<Duration>, object: &mut Object<'_>) {
         object.scalar("expires", true);
         object.scalar("ttl", whole_seconds(ttl));
     }
+}
+
+/// Appends a payload: as it is if it is JSON, on one line.
+fn payload(payload: &Bytes, binary: Binary, object: &mut Object<'_>) -> Result {
+    let value = Publication::new(payload.clone());
+    match (value.line(), binary) {
+        (Some(line), _) => object.member("data").extend_from_slice(line),
+        (None, Binary::Base64) => object.scalar("b64data", STANDARD.encode(payload)),
+        (None, Binary::Refuse) => return Err(Unencodable),
+    }
+    Ok(())
 }
 
 /// Appends a value that is already JSON, on one line.

@@ -58,13 +58,6 @@ impl<'a> Object<'a> {
     }
 }
 
-/// Returns a string as JSON.
-pub(in crate::protocol) fn text(text: &str) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len() + 2);
-    scalar(&mut out, text);
-    out
-}
-
 /// Appends a string or a number.
 pub(super) fn scalar(out: &mut Vec<u8>, value: impl Serialize) {
     serde_json::to_writer(out, &value)

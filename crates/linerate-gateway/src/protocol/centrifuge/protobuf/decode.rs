@@ -6,6 +6,7 @@ use prost::Message;
 
 use super::schema;
 use crate::protocol::{
+    centrifuge::{CHANNEL_COMPACTION, FOSSIL},
     command::{Command, Connect, History, Request, Subscribe, TagsFilter},
     decode::{DecodeError, Emulation, Limits},
 };
@@ -131,6 +132,8 @@ impl From<schema::SubscribeRequest> for Subscribe {
             is_positioned: wire.positioned,
             is_recoverable: wire.recoverable,
             with_join_leave: wire.join_leave,
+            with_deltas: wire.delta == FOSSIL,
+            with_channel_id: wire.flag & CHANNEL_COMPACTION != 0,
             tags_filter: wire.tags_filter.map(Into::into),
             ..Self::default()
         }

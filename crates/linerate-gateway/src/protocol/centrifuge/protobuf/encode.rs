@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use linerate_hub::{ClientInfo, Publication};
+use linerate_hub::{ClientInfo, Payloads, Publication};
 use prost::Message;
 
 use super::schema;
@@ -74,6 +74,9 @@ impl From<&Answer> for schema::Reply {
                     expires,
                     ttl,
                 });
+            }
+            Answer::Rpc { data } => {
+                wire.rpc = Some(schema::RpcResult { data: data.clone() });
             }
             Answer::SubRefresh { ttl } => {
                 let (expires, ttl) = expiry(*ttl);
@@ -168,12 +171,17 @@ impl From<&Subscribed> for schema::SubscribeResult {
             ttl,
             recoverable: subscribed.is_recoverable,
             epoch,
-            publications: publications.iter().map(Into::into).collect(),
+            publications: subscribed
+                .payloads()
+                .of(publications)
+                .map(Into::into)
+                .collect(),
             recovered: recovery.is_some_and(|recovery| recovery.is_recovered),
             offset,
             positioned: subscribed.is_positioned,
             data: subscribed.data.clone().unwrap_or_default(),
             was_recovering: recovery.is_some(),
+            delta: subscribed.with_deltas,
             id: subscribed.channel_id.unwrap_or(0).into(),
         }
     }
@@ -195,17 +203,22 @@ impl From<&Subscribed> for schema::Subscribe {
 impl From<&HistoryPage> for schema::HistoryResult {
     fn from(page: &HistoryPage) -> Self {
         Self {
-            publications: page.publications.iter().map(Into::into).collect(),
+            publications: Payloads::Full
+                .of(&page.publications)
+                .map(Into::into)
+                .collect(),
             epoch: page.newest.epoch.as_str().into(),
             offset: page.newest.offset,
         }
     }
 }
 
-impl From<&Publication> for schema::Publication {
-    fn from(publication: &Publication) -> Self {
+impl From<(&Publication, Option<Bytes>)> for schema::Publication {
+    /// Converts a publication whose payload the delta, if there is one, replaces.
+    fn from((publication, delta): (&Publication, Option<Bytes>)) -> Self {
         Self {
-            data: publication.payload().clone(),
+            delta: delta.is_some(),
+            data: delta.unwrap_or_else(|| publication.payload().clone()),
             info: publication.info().map(Into::into),
             offset: publication.offset(),
             tags: publication.tags().iter().cloned().collect(),

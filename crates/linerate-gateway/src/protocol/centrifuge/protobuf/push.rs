@@ -1,5 +1,6 @@
 //! Writes the push of a publication directly into the output.
 
+use bytes::Bytes;
 use linerate_hub::Publication;
 use prost::{
     Message,
@@ -16,33 +17,37 @@ const PUBLICATION_DATA: u32 = 4;
 const PUBLICATION_INFO: u32 = 5;
 const PUBLICATION_OFFSET: u32 = 6;
 const PUBLICATION_TAGS: u32 = 7;
+const PUBLICATION_DELTA: u32 = 8;
 const PUBLICATION_CHANNEL: u32 = 10;
 const TAG_KEY: u32 = 1;
 const TAG_VALUE: u32 = 2;
 
-/// Appends the push of a publication, preceded by its length.
+/// Appends the push of a publication, preceded by its length. `delta` replaces its payload.
 pub(in crate::protocol) fn publication_push(
     channel: &str,
     publication: &Publication,
+    delta: Option<&Bytes>,
     out: &mut Vec<u8>,
 ) {
     let info = publication.info().map(schema::ClientInfo::from);
-    let publication_bytes = publication_len(publication, info.as_ref());
+    let publication_bytes = publication_len(publication, delta, info.as_ref());
     let push_bytes = default_free_len(PUSH_CHANNEL, channel.len())
         + field_len(PUSH_PUBLICATION, publication_bytes);
     encode_varint(field_len(REPLY_PUSH, push_bytes) as u64, out);
     head(REPLY_PUSH, push_bytes, out);
     bytes(PUSH_CHANNEL, channel.as_bytes(), out);
     head(PUSH_PUBLICATION, publication_bytes, out);
-    append_publication(publication, info.as_ref(), out);
+    append_publication(publication, delta, info.as_ref(), out);
 }
 
 fn append_publication(
     publication: &Publication,
+    delta: Option<&Bytes>,
     info: Option<&schema::ClientInfo>,
     out: &mut Vec<u8>,
 ) {
-    bytes(PUBLICATION_DATA, publication.payload(), out);
+    let data = delta.unwrap_or(publication.payload());
+    bytes(PUBLICATION_DATA, data, out);
     if let Some(info) = info {
         head(PUBLICATION_INFO, info.encoded_len(), out);
         info.encode(out).expect("a Vec grows as needed");
@@ -56,12 +61,22 @@ fn append_publication(
         bytes(TAG_KEY, key.as_bytes(), out);
         bytes(TAG_VALUE, value.as_bytes(), out);
     }
+    if delta.is_some() {
+        encode_key(PUBLICATION_DELTA, WireType::Varint, out);
+        encode_varint(1, out);
+    }
     if let Some(source) = publication.source() {
         bytes(PUBLICATION_CHANNEL, source.as_str().as_bytes(), out);
     }
 }
 
-fn publication_len(publication: &Publication, info: Option<&schema::ClientInfo>) -> usize {
+fn publication_len(
+    publication: &Publication,
+    delta: Option<&Bytes>,
+    info: Option<&schema::ClientInfo>,
+) -> usize {
+    let data = delta.unwrap_or(publication.payload());
+    let delta = delta.map_or(0, |_| key_len(PUBLICATION_DELTA) + encoded_len_varint(1));
     let info = info.map_or(0, |info| field_len(PUBLICATION_INFO, info.encoded_len()));
     let offset = match publication.offset() {
         0 => 0,
@@ -73,7 +88,8 @@ fn publication_len(publication: &Publication, info: Option<&schema::ClientInfo>)
     let source = source.map_or(0, |source| {
         default_free_len(PUBLICATION_CHANNEL, source.as_str().len())
     });
-    default_free_len(PUBLICATION_DATA, publication.payload().len())
+    default_free_len(PUBLICATION_DATA, data.len())
+        + delta
         + info
         + offset
         + tags.sum::<usize>()

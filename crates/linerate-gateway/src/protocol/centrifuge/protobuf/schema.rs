@@ -78,10 +78,18 @@ pub(super) struct Reply {
     pub(super) history: Option<HistoryResult>,
     #[prost(message, optional, tag = "12")]
     pub(super) ping: Option<Empty>,
+    #[prost(message, optional, tag = "13")]
+    pub(super) rpc: Option<RpcResult>,
     #[prost(message, optional, tag = "14")]
     pub(super) refresh: Option<RefreshResult>,
     #[prost(message, optional, tag = "15")]
     pub(super) sub_refresh: Option<SubRefreshResult>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct RpcResult {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub(super) data: Bytes,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -124,6 +132,8 @@ pub(super) struct Publication {
     pub(super) offset: u64,
     #[prost(btree_map = "string, string", tag = "7")]
     pub(super) tags: BTreeMap<String, String>,
+    #[prost(bool, tag = "8")]
+    pub(super) delta: bool,
     #[prost(string, tag = "10")]
     pub(super) channel: String,
 }
@@ -230,8 +240,12 @@ pub(super) struct SubscribeRequest {
     pub(super) recoverable: bool,
     #[prost(bool, tag = "11")]
     pub(super) join_leave: bool,
+    #[prost(string, tag = "12")]
+    pub(super) delta: String,
     #[prost(message, optional, tag = "13")]
     pub(super) tags_filter: Option<FilterNode>,
+    #[prost(int64, tag = "14")]
+    pub(super) flag: i64,
     #[prost(int32, tag = "15")]
     pub(super) kind: i32,
 }
@@ -258,6 +272,8 @@ pub(super) struct SubscribeResult {
     pub(super) data: Bytes,
     #[prost(bool, tag = "12")]
     pub(super) was_recovering: bool,
+    #[prost(bool, tag = "13")]
+    pub(super) delta: bool,
     #[prost(int64, tag = "14")]
     pub(super) id: i64,
 }

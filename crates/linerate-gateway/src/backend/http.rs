@@ -1,0 +1,153 @@
+//! The HTTP client of one backend.
+
+use std::{fs, io, path::Path};
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Uri, header};
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+};
+
+use super::{AskError, BackendSetupError, Event};
+use crate::{
+    config::{BackendOptions, EVENT, Secret},
+    http_client::{HttpClient, HttpError},
+};
+
+/// Maximum size of a file with certificates, in bytes.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Sends requests to one backend.
+#[derive(Debug)]
+pub(super) struct Poster {
+    /// The URL for each kind of question.
+    uris: [Uri; Event::ALL.len()],
+    client: HttpClient,
+    headers: HeaderMap,
+    answer_bytes_max: usize,
+}
+
+impl Poster {
+    pub(super) fn new(options: &BackendOptions) -> Result<Self, BackendSetupError> {
+        let invalid = |key, reason: String| BackendSetupError::Invalid {
+            backend: options.name.clone(),
+            key,
+            reason,
+        };
+        let uri = |event: Event| options.url.replace(EVENT, event.name()).parse::<Uri>();
+        let mut uris = <[Uri; _]>::default();
+        for event in Event::ALL {
+            let uri = uri(event).map_err(|error| invalid("url", error.to_string()))?;
+            uris[event as usize] = uri;
+        }
+        Ok(Self {
+            uris,
+            client: HttpClient::new(tls(options)?, options.concurrent_requests_max),
+            headers: headers(options)?,
+            answer_bytes_max: options.answer_bytes_max,
+        })
+    }
+
+    /// Sends a question with these headers, and returns the body of the response.
+    pub(super) async fn post(
+        &self,
+        event: Event,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Bytes, AskError> {
+        let mut request = Request::new(Body::from(body));
+        *request.method_mut() = http::Method::POST;
+        *request.uri_mut() = self.uris[event as usize].clone();
+        *request.headers_mut() = headers;
+        let all = request.headers_mut();
+        all.extend(self.headers.clone());
+        all.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json"),
+        );
+        let sent = self.client.send(request, self.answer_bytes_max).await;
+        sent.map_err(|error| match error {
+            HttpError::Lost(_) => AskError::Lost(error.to_string()),
+            HttpError::Status(status) => AskError::Status(status),
+            HttpError::TooLarge { bytes_max } => AskError::TooLarge { bytes_max },
+            HttpError::Unsent(_) => AskError::Unsent(error.to_string()),
+        })
+    }
+}
+
+fn headers(options: &BackendOptions) -> Result<HeaderMap, BackendSetupError> {
+    let read = |(name, value): (&String, &Secret)| {
+        let invalid = |reason: String| BackendSetupError::Invalid {
+            backend: options.name.clone(),
+            key: "headers",
+            reason: format!("{name}: {reason}"),
+        };
+        let value = value.read().map_err(|error| invalid(error.to_string()))?;
+        let mut value = HeaderValue::try_from(value).map_err(|error| invalid(error.to_string()))?;
+        value.set_sensitive(true);
+        let name = HeaderName::try_from(name.as_str());
+        let name = name.map_err(|error| invalid(error.to_string()))?;
+        Ok((name, value))
+    };
+    options.headers.iter().map(read).collect()
+}
+
+fn tls(options: &BackendOptions) -> Result<ClientConfig, BackendSetupError> {
+    let invalid = |key, reason: String| BackendSetupError::Invalid {
+        backend: options.name.clone(),
+        key,
+        reason,
+    };
+    let config = match &options.tls_authorities {
+        None => ClientConfig::clone(&linerate::tls::default_client_config()),
+        Some(path) => {
+            let roots = roots(&read_file(options, path)?);
+            let roots = roots.map_err(|reason| invalid("tls_authorities", reason))?;
+            linerate::tls::client_config(roots)
+        }
+    };
+    let (Some(certificate), Some(key)) = (&options.tls_certificate, &options.tls_key) else {
+        return Ok(config);
+    };
+    let chain = certificates(&read_file(options, certificate)?);
+    let chain = chain.map_err(|reason| invalid("tls_certificate", reason))?;
+    let key = PrivateKeyDer::from_pem_slice(&read_file(options, key)?);
+    let key = key.map_err(|error| invalid("tls_key", error.to_string()))?;
+    let config = linerate::tls::with_client_certificate(config, chain, key);
+    config.map_err(|error| invalid("tls_key", error.to_string()))
+}
+
+fn roots(pem: &[u8]) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(pem)? {
+        let added = roots.add(certificate);
+        added.map_err(|error| error.to_string())?;
+    }
+    Ok(roots)
+}
+
+/// Parses certificates, of which there must be at least one.
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let all = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
+    match all {
+        Ok(all) if all.is_empty() => Err("file contains no certificate".into()),
+        Ok(all) => Ok(all),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn read_file(options: &BackendOptions, path: &Path) -> Result<Vec<u8>, BackendSetupError> {
+    let file = |source| BackendSetupError::File {
+        backend: options.name.clone(),
+        path: path.to_owned(),
+        source,
+    };
+    let bytes = fs::metadata(path).map_err(file)?.len();
+    if bytes > FILE_BYTES_MAX {
+        let message = format!("file has {bytes} bytes; at most {FILE_BYTES_MAX} are allowed");
+        return Err(file(io::Error::new(io::ErrorKind::FileTooLarge, message)));
+    }
+    fs::read(path).map_err(file)
+}

@@ -1,0 +1,205 @@
+//! `[[backend]]`: the parts of the application that are asked what clients may do.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    path::PathBuf,
+    time::Duration,
+};
+
+use http::{HeaderName, HeaderValue};
+use serde::Deserialize;
+use url::Url;
+
+use super::{Config, Secret, backend_name, check::Check, unit};
+
+/// Maximum number of backends: each is a label value in metrics.
+const BACKENDS_MAX: usize = 64;
+
+/// What stands for the kind of a question in a URL.
+pub(crate) const EVENT: &str = "{event}";
+
+/// A backend of the application, which answers HTTP requests.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct BackendOptions {
+    /// The name by which options of clients and channels refer to the backend.
+    pub name: String,
+    /// The URL that requests are sent to; `{event}` stands for what is asked.
+    pub url: String,
+    /// Maximum time until the answer is complete, including the time until a connection is free,
+    /// and further attempts.
+    #[serde(rename = "timeout_ms", with = "unit::milliseconds")]
+    pub timeout: Duration,
+    /// Maximum number of further attempts if the backend is unavailable.
+    pub retries_max: u32,
+    /// Maximum number of requests that this node sends to the backend at the same time.
+    pub concurrent_requests_max: usize,
+    /// Maximum number of requests that wait because `concurrent_requests_max` are being sent.
+    pub waiting_requests_max: usize,
+    /// Maximum size of an answer, in bytes.
+    pub answer_bytes_max: usize,
+    /// Number of consecutive requests without an answer after which the backend is not asked for a
+    /// while; 0 never stops asking.
+    pub failures_max: u32,
+    /// How long the backend is not asked then.
+    #[serde(rename = "failure_pause_ms", with = "unit::milliseconds")]
+    pub failure_pause: Duration,
+    /// Headers of a client's opening request that are forwarded.
+    pub forwarded_headers: Vec<String>,
+    /// Headers that each request has.
+    pub headers: BTreeMap<String, Secret>,
+    /// True if payloads may be other than JSON, and are therefore sent as base64.
+    pub binary: bool,
+    /// True if requests contain the `meta` of the client's token or of the answer to `connect`.
+    pub meta: bool,
+    /// A PEM file with the certificate authorities to trust, instead of those of the system.
+    pub tls_authorities: Option<PathBuf>,
+    /// A PEM file with the certificate chain that this server presents.
+    pub tls_certificate: Option<PathBuf>,
+    /// A PEM file with the private key of that certificate.
+    pub tls_key: Option<PathBuf>,
+}
+
+impl Default for BackendOptions {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            url: String::new(),
+            timeout: Duration::from_secs(1),
+            retries_max: 1,
+            concurrent_requests_max: 256,
+            waiting_requests_max: 4_096,
+            answer_bytes_max: 1 << 20,
+            failures_max: 10,
+            failure_pause: Duration::from_secs(1),
+            forwarded_headers: Vec::new(),
+            headers: BTreeMap::new(),
+            binary: false,
+            meta: false,
+            tls_authorities: None,
+            tls_certificate: None,
+            tls_key: None,
+        }
+    }
+}
+
+impl BackendOptions {
+    fn check(&self, check: &mut Check) {
+        let is_label = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        let name = &self.name;
+        if !(1..=64).contains(&name.len()) || !name.bytes().all(is_label) {
+            let because = "must be 1 to 64 letters, digits, hyphens, underscores or dots";
+            check.refuse("name", name, because);
+        }
+        self.check_url(check);
+        let millis = |duration: Duration| duration.as_millis() as u64;
+        check.range("timeout_ms", millis(self.timeout), 10..=60_000);
+        check.range("retries_max", self.retries_max, 0..=10);
+        let concurrent = self.concurrent_requests_max;
+        check.range("concurrent_requests_max", concurrent, 1..=10_000);
+        let waiting = self.waiting_requests_max;
+        check.range("waiting_requests_max", waiting, 0..=1_000_000);
+        check.range("answer_bytes_max", self.answer_bytes_max, 1_024..=64 << 20);
+        check.range("failures_max", self.failures_max, 0..=1_000_000);
+        let pause = millis(self.failure_pause);
+        check.range("failure_pause_ms", pause, 10..=600_000);
+        self.check_headers(check);
+        if self.tls_certificate.is_some() != self.tls_key.is_some() {
+            let (key, path) = match (&self.tls_certificate, &self.tls_key) {
+                (Some(path), _) => ("tls_certificate", path),
+                (None, key) => ("tls_key", key.as_ref().unwrap_or(const { &PathBuf::new() })),
+            };
+            let because = "requires both tls_certificate and tls_key";
+            check.refuse(key, path.display(), because);
+        }
+    }
+
+    fn check_url(&self, check: &mut Check) {
+        let is_usable = |url: &Url| {
+            matches!(url.scheme(), "http" | "https") && url.has_host() && url.fragment().is_none()
+        };
+        match Url::parse(&self.url.replace(EVENT, "connect")) {
+            Ok(url) if !url.username().is_empty() || url.password().is_some() => {
+                let because = "must not contain a user; set an Authorization header in `headers`";
+                check.refuse("url", "(with a user)", because);
+            }
+            Ok(url) if is_usable(&url) => {}
+            _ => check.refuse("url", &self.url, "must be an https:// or http:// URL"),
+        }
+    }
+
+    fn check_headers(&self, check: &mut Check) {
+        check.range("forwarded_headers", self.forwarded_headers.len(), 0..=64);
+        check.range("headers", self.headers.len(), 0..=64);
+        let is_name = |name: &str| HeaderName::try_from(name).is_ok_and(|name| !is_ours(&name));
+        let because = "must be the name of a header that linerate does not set itself";
+        let names = self.forwarded_headers.iter();
+        for name in names.filter(|name| !is_name(name)) {
+            check.refuse("forwarded_headers", name, because);
+        }
+        for (name, value) in &self.headers {
+            if !is_name(name) {
+                check.refuse("headers", name, because);
+            }
+            if !value.is_file() && HeaderValue::try_from(value.expose()).is_err() {
+                check.refuse("headers", name, "has a value that no header can have");
+            }
+        }
+    }
+}
+
+/// Returns whether requests have this header anyway, or must not have it (RFC 9110 §7.6.1).
+fn is_ours(name: &HeaderName) -> bool {
+    const OURS: [&str; 15] = [
+        "accept",
+        "accept-encoding",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "expect",
+        "host",
+        "keep-alive",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "user-agent",
+    ];
+    OURS.contains(&name.as_str())
+}
+
+/// Checks the backends, and that others refer to existing ones.
+pub(super) fn check(config: &Config, check: &mut Check) {
+    check.range("backend", config.backends.len(), 0..=BACKENDS_MAX);
+    let mut names = HashSet::new();
+    for (index, backend) in config.backends.iter().enumerate() {
+        check.section(&format!("backend[{index}]"), |check| {
+            backend.check(check);
+            if !names.insert(backend.name.as_str()) {
+                check.refuse("name", &backend.name, "is used by two backends");
+            }
+        });
+    }
+    let known = |check: &mut Check, references: &[(&str, &Option<String>)]| {
+        for (key, name) in references {
+            if let Some(name) = backend_name(name)
+                && !names.contains(name)
+            {
+                check.refuse(key, name, "is not the name of a [[backend]]");
+            }
+        }
+    };
+    check.section("client", |check| known(check, &config.client.backends()));
+    check.section("channel", |check| known(check, &config.channel.backends()));
+    let inherited = config.channel.backends();
+    for (index, namespace) in config.namespaces.iter().enumerate() {
+        check.section(&format!("namespace[{index}]"), |check| {
+            let own = namespace.options.backends().into_iter();
+            let own = own.filter(|reference| !inherited.contains(reference));
+            known(check, &own.collect::<Vec<_>>());
+        });
+    }
+}

@@ -1,0 +1,8 @@
+//! Backends that are asked what clients may do.
+
+mod connections;
+mod faults;
+mod messages;
+mod subscriptions;
+mod support;
+mod tls;
