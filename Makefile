@@ -185,7 +185,7 @@ $(WASM_BINDGEN):
 sdks: sdk-tests/node_modules/.stamp .cache/sdk-python/.stamp ## install the published SDKs for the tests
 
 .PHONY: sdk-test
-sdk-test: program sdks ## test published SDKs of Centrifugo against the built binary
+sdk-test: program sdks ## test published SDKs of Centrifugo and Pusher against the built binary
 	cd sdk-tests && npm test --silent
 	.cache/sdk-python/bin/python -B -m unittest discover -s sdk-tests/python
 ifeq ($(GO),)

@@ -1,4 +1,4 @@
-//! Any bytes as input from clients of the Centrifuge protocol.
+//! Any bytes as input from clients of the protocols of Centrifuge and Pusher.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

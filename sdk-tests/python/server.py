@@ -28,9 +28,15 @@ class Server:
         self.url = url
 
     @classmethod
-    async def start(cls):
+    async def start(cls, **environment):
+        """Starts the server; `environment` changes its configuration."""
         process = await asyncio.create_subprocess_exec(
-            BINARY, "serve", "--config", CONFIGURATION, stdout=asyncio.subprocess.PIPE
+            BINARY,
+            "serve",
+            "--config",
+            CONFIGURATION,
+            stdout=asyncio.subprocess.PIPE,
+            env={**os.environ, **environment},
         )
         async for line in process.stdout:
             address = re.search(r"http://127\.0\.0\.1:\d+", line.decode())

@@ -142,7 +142,7 @@ impl Nats {
         let subject = subject.map_err(BrokerError::refused)?;
         let Some(key) = &publish.idempotency_key else {
             let link = self.shared.current()?;
-            link.publish(&subject, publish.payload).await?;
+            link.publish(&subject, &publish).await?;
             return Ok(Published::default());
         };
         // Held until the answer is known, so that the second of two concurrent publications waits
@@ -152,7 +152,7 @@ impl Nats {
             return Ok(answer);
         }
         let link = self.shared.current()?;
-        link.publish(&subject, publish.payload).await?;
+        link.publish(&subject, &publish).await?;
         let answer = Published::default();
         keys.insert(Instant::now(), channel, key, answer.clone());
         Ok(answer)

@@ -10,10 +10,12 @@ use linerate_hub::{ClientInfo, Publication, StreamPosition};
 pub struct Publish {
     /// The payload, which is carried unchanged.
     pub payload: Bytes,
-    /// The client that publishes, if a client does. Lost in plain channels of brokers in which they
-    /// carry only payloads.
+    /// The client that publishes, if a client does. Lost in plain channels of brokers, unless
+    /// there are tags.
     pub info: Option<ClientInfo>,
-    /// Tags that the publisher adds. Lost in the same cases as `info`.
+    /// Tags that the publisher adds; lost in subscriptions to patterns of some brokers. In plain
+    /// channels of brokers in which messages are only payloads, such a publication has an envelope
+    /// that other programs see.
     pub tags: Vec<(String, String)>,
     /// Makes the publication idempotent: a second publication with the same key in the same
     /// channel, within the time that the broker remembers keys, is not published and gets the

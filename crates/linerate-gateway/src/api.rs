@@ -10,11 +10,14 @@
 //! Requests that do not reach a method get another status with the same error format: 401 for a
 //! wrong key, 403 if no key is configured, 404 for an unknown method, 413 for a body that is too
 //! long.
+//!
+//! `pusher` is another API, for backends that use the libraries of Pusher.
 
 #[cfg(fuzzing)]
 pub(crate) mod fuzzing;
 pub(crate) mod gate;
 mod method;
+pub(crate) mod pusher;
 pub(crate) mod reply;
 pub(crate) mod request;
 
@@ -40,9 +43,11 @@ use reply::{ApiError, Reply};
 
 /// Returns the routes of the server API.
 pub(crate) fn routes(node: Arc<Node>, shared: Arc<SessionEnvironment>) -> Router {
+    let api = Api { node, shared };
     Router::new()
         .route("/api/{method}", post(handle))
-        .with_state(Api { node, shared })
+        .with_state(api.clone())
+        .merge(pusher::routes(api))
 }
 
 #[derive(Clone, Debug)]

@@ -11,6 +11,7 @@ mod fetch;
 mod jwks;
 mod keys;
 mod origins;
+mod pusher;
 mod revocations;
 mod rsa;
 mod signature;
@@ -34,6 +35,7 @@ pub(crate) use claims::{
 pub use error::AuthSetupError;
 pub(crate) use error::TokenError;
 pub(crate) use origins::Origins;
+pub(crate) use pusher::{PusherApp, hex};
 pub(crate) use revocations::{Revocation, RevocationError, Revocations, Target, TokenId};
 pub use token::{TokenMaker, TokenMakerError};
 

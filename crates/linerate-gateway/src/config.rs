@@ -21,11 +21,14 @@ mod load;
 mod log;
 mod memory;
 mod namespaces;
+mod protocols;
+mod pusher;
 mod secret;
 mod section;
 mod server;
 mod suggest;
 mod unit;
+mod variants;
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -45,6 +48,9 @@ pub use load::Loader;
 pub use log::{LogFormat, LogOptions};
 pub use namespaces::Namespace;
 pub(crate) use namespaces::Namespaces;
+pub use protocols::ProtocolOptions;
+pub use pusher::PusherOptions;
+pub(crate) use pusher::{PusherAccess, PusherKind};
 pub use secret::Secret;
 pub use section::Section;
 pub use server::{DrainOptions, ServerOptions, TlsOptions};
@@ -96,6 +102,10 @@ pub struct Config {
     /// The channel namespaces.
     #[serde(default, rename = "namespace")]
     pub namespaces: Vec<Namespace>,
+    /// The client protocols that the server speaks.
+    pub protocols: ProtocolOptions,
+    /// The app of Pusher clients, and its limits.
+    pub pusher: PusherOptions,
     /// Listening addresses, connection limits and TLS.
     pub server: ServerOptions,
     /// The values that are set in the sections of the application.
@@ -186,6 +196,11 @@ impl Config {
         check.section("history", |check| self.history.check(check));
         check.section("log", |check| self.log.check(check));
         namespaces::check(&self.namespaces, &self.history, check);
+        check.section("pusher", |check| self.pusher.check(check));
+        if self.protocols.pusher && !self.pusher.is_complete() {
+            let because = "requires pusher.app_id, pusher.key and pusher.secret";
+            check.refuse("protocols.pusher", true, because);
+        }
         check.section("server", |check| self.server.check(check));
         if !self.server.is_local() && !self.judges_clients() && !self.auth.anonymous {
             check.refuse(

@@ -195,7 +195,7 @@ impl Default for Metrics {
                 drop(metrics.auth.get_or_create(&labels));
             }
         }
-        for kind in ["admin_key", "api_key", "logs_key"] {
+        for kind in ["admin_key", "api_key", "logs_key", "pusher_secret"] {
             for result in KeyResult::ALL {
                 let labels = [("kind", kind), ("result", result.label())];
                 drop(metrics.auth.get_or_create(&labels));

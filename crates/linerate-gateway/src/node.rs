@@ -79,7 +79,7 @@ use inboxes::Inboxes;
 pub(crate) use interest::InterestGuard;
 use interest::Interests;
 use namespaces::NamespaceTable;
-pub(crate) use outlet::{Connection, Notice, Outlet, new_client};
+pub(crate) use outlet::{Connection, Notice, Outlet, client_with_id, new_client};
 use overload::Overload;
 use presence::Presence;
 use publisher::Publisher;

@@ -6,6 +6,7 @@
 //! | `centrifuge` | the protocol of Centrifuge, in JSON and Protobuf, on WebSockets and HTTP streams |
 //! | `event_stream` | `GET /sse`: each publication is an event |
 //! | `native` | blocks of publications, commands in JSON |
+//! | `pusher` | `/app/KEY`: each publication is an event of Pusher |
 //! | `raw` | `/raw`: each publication is a WebSocket message |
 //!
 //! What they share:
@@ -18,6 +19,7 @@
 //! | `command` | the commands of clients |
 //! | `decode` | limits and errors that the decoders of commands share |
 //! | `dialect` | the parts of a client protocol: routes, sessions, encodings |
+//! | `exceptions` | publications that one client does not receive |
 //! | `gap` | gaps as JSON |
 //! | `lockstep` | blocks that refer back to earlier blocks of their channel |
 //! | `pieces` | frames of several publications |
@@ -33,6 +35,7 @@ pub(crate) mod command;
 pub(crate) mod decode;
 pub(crate) mod dialect;
 pub(crate) mod event_stream;
+mod exceptions;
 mod gap;
 #[cfg(test)]
 mod lines;
@@ -40,6 +43,7 @@ pub(crate) mod lockstep;
 pub(crate) mod native;
 mod pieces;
 pub(crate) mod position;
+pub(crate) mod pusher;
 pub(crate) mod query;
 pub(crate) mod raw;
 pub(crate) mod reply;
@@ -57,6 +61,7 @@ pub(crate) static PROTOCOLS: &[&Protocol] = &[
     &native::PROTOCOL,
     &centrifuge::PROTOCOL,
     &event_stream::PROTOCOL,
+    &pusher::PROTOCOL,
     &raw::PROTOCOL,
     #[cfg(test)]
     &lines::PROTOCOL,

@@ -15,6 +15,7 @@
 //! | `outlet` | what a session does with the output side of its client |
 //! | `plan` | checks a subscription request and decides how to serve it |
 //! | `portable` | sessions that another process continues |
+//! | `pusher` | what only Pusher clients request |
 //! | `renewals` | the attempts to renew what has expired |
 //! | `scope` | the channels whose publications reach a pattern subscriber |
 //! | `shared` | the configuration in the form that sessions need |
@@ -39,6 +40,7 @@ mod identity;
 mod outlet;
 mod plan;
 mod portable;
+mod pusher;
 mod renewals;
 mod scope;
 mod tags;
@@ -54,7 +56,7 @@ use crate::channel_map::ChannelMap;
 use crate::node::{Connection, Worker};
 use crate::protocol::{
     codes::{ClientError, Disconnect, Refusal, Unsubscribe},
-    command::{Command, Request},
+    command::{Command, Connect, Request},
     decode::Limits,
     dialect::Commands,
     reply::{Answer, Push, Reply, ServerMessage},
@@ -71,6 +73,7 @@ pub(crate) use gate::{Gate, Gates};
 pub(crate) use identity::{Identity, Member};
 pub(crate) use outlet::{Event, SessionOutlet};
 pub(crate) use portable::{PortableSession, RestoreError};
+use pusher::PusherState;
 use renewals::Renewals;
 pub(crate) use work::{Completion, Context, Work};
 
@@ -93,6 +96,8 @@ pub(crate) struct Session {
     ping_part: f32,
     renewals: Renewals,
     end: Option<Box<Disconnect>>,
+    /// `None` for clients of other protocols.
+    pusher: Option<Box<PusherState>>,
 }
 
 #[derive(Debug)]
@@ -172,7 +177,21 @@ impl Session {
             ping_part,
             renewals: Renewals::default(),
             end: None,
+            pusher: None,
             context,
+        }
+    }
+
+    /// Begins with the command that the request for the connection stands for, or ends the session
+    /// for the reason why there is none.
+    pub(crate) fn open(&mut self, now: Instant, connect: Result<Connect, Disconnect>) {
+        match connect {
+            Ok(connect) => {
+                let request = Request::Connect(connect);
+                let command = Box::new(Command { id: 0, request });
+                self.activity.add(Job::Command(command, now));
+            }
+            Err(disconnect) => self.end(disconnect),
         }
     }
 
@@ -373,6 +392,9 @@ impl Session {
     /// Ends a subscription. Returns `false` if there was none.
     fn leave(&mut self, channel: &ChannelName) -> bool {
         let was_there = self.subscriptions.remove(channel).is_some();
+        if let Some(pusher) = &mut self.pusher {
+            pusher.leave(channel);
+        }
         if let Some(client) = self.client() {
             self.context.gate.worker.unsubscribe(client, channel);
         }

@@ -39,7 +39,7 @@ use linerate_budget::Account;
 use crate::{
     backend::ForwardedHeaders,
     clock::milliseconds,
-    node::{Connection, Worker, new_client},
+    node::{Connection, Worker, client_with_id, new_client},
     protocol::{Dialect, codes::Refusal},
     server::{ConnectionGuard, Detacher, Peer},
     session::{Gate, SessionEnvironment, Settings},
@@ -122,7 +122,10 @@ impl Admitted {
     /// Returns the description of this client for the node.
     fn connection(&self, dialect: &'static Dialect) -> Arc<Connection> {
         Arc::new(Connection {
-            who: new_client(),
+            who: match dialect.connects() {
+                Some(request) => client_with_id((request.client_id)()),
+                None => new_client(),
+            },
             dialect: &dialect.name,
             peer: self.peer.map(|peer| peer.address),
             agent: self.endpoints.worker.agent(&self.agent),

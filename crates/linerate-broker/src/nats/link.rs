@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use async_nats::{Client, Message, ServerAddr, ServerError, connection::State};
+use async_nats::{Client, HeaderMap, Message, ServerAddr, ServerError, connection::State};
 use bytes::Bytes;
 use foldhash::HashMap;
 use linerate_hub::ChannelName;
@@ -21,12 +21,14 @@ use super::{
     dial::Connector,
     loopback::{LinkEnded, Loopback},
     streams::Streams,
+    wire,
 };
 use crate::{
     broker::{BrokerError, check_payload},
     event::{Event, GapReason},
     lock::lock,
     options::BrokerOptions,
+    request::Publish,
 };
 
 /// The maximum number of bytes that may have arrived and wait for the node. Beyond it, the link is
@@ -137,12 +139,21 @@ impl Link {
     }
 
     /// Publishes in a plain channel. Completes when the server has accepted the message.
-    pub(super) async fn publish(&self, subject: &str, payload: Bytes) -> Result<(), BrokerError> {
+    pub(super) async fn publish(
+        &self,
+        subject: &str,
+        publish: &Publish,
+    ) -> Result<(), BrokerError> {
         let before = lock(&self.signals.refusals)
             .publishing
             .get(subject)
             .copied();
-        self.send(subject, payload).await?;
+        self.send_with(
+            subject,
+            wire::plain_headers(publish),
+            publish.payload.clone(),
+        )
+        .await?;
         self.round_trip().await?;
         match lock(&self.signals.refusals)
             .publishing
@@ -157,8 +168,24 @@ impl Link {
 
     /// Publishes without waiting for the server.
     pub(super) async fn send(&self, subject: &str, payload: Bytes) -> Result<(), BrokerError> {
+        self.send_with(subject, None, payload).await
+    }
+
+    async fn send_with(
+        &self,
+        subject: &str,
+        headers: Option<HeaderMap>,
+        payload: Bytes,
+    ) -> Result<(), BrokerError> {
         check_payload(payload.len(), self.client.max_payload())?;
-        let sent = self.client.publish(subject.to_owned(), payload).await;
+        let subject = subject.to_owned();
+        let sent = match headers {
+            Some(headers) => {
+                let client = &self.client;
+                client.publish_with_headers(subject, headers, payload).await
+            }
+            None => self.client.publish(subject, payload).await,
+        };
         sent.map_err(|error| match error.kind() {
             async_nats::PublishErrorKind::Send => ended(),
             _ => BrokerError::refused(error),

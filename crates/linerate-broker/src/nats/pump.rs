@@ -386,7 +386,7 @@ impl Pump {
             }
             SubscriptionKind::Plain { options, .. } => {
                 let options = *options;
-                let publication = Publication::build(message.payload);
+                let publication = wire::plain(message.payload, message.headers.as_ref());
                 let publication = self.shared.number(now, &channel, options, publication);
                 self.out.push(Event::Publication {
                     channel,

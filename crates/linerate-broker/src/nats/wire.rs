@@ -97,13 +97,7 @@ type Part = (usize, Option<Value>, Vec<(String, String)>);
 pub(super) fn message(head: &Head, publications: &[&Publish]) -> (HeaderMap, Bytes) {
     let mut headers = head.headers();
     if let [publish] = publications {
-        if let Some(info) = &publish.info {
-            insert(&mut headers, INFO, &encode_info(info).to_string());
-        }
-        if !publish.tags.is_empty() {
-            insert(&mut headers, TAGS, &json!(publish.tags).to_string());
-        }
-        return (headers, publish.payload.clone());
+        return (single_headers(publish, headers), publish.payload.clone());
     }
     let part = |publish: &&Publish| {
         let info = publish.info.as_ref().map(encode_info);
@@ -113,6 +107,30 @@ pub(super) fn message(head: &Head, publications: &[&Publish]) -> (HeaderMap, Byt
     insert(&mut headers, PARTS, &json!(parts).to_string());
     let payloads: Vec<&[u8]> = publications.iter().map(|one| &one.payload[..]).collect();
     (headers, payloads.concat().into())
+}
+
+/// Returns the headers of a message in a plain channel; `None` if the publication has no tags.
+pub(super) fn plain_headers(publish: &Publish) -> Option<HeaderMap> {
+    (!publish.tags.is_empty()).then(|| single_headers(publish, HeaderMap::new()))
+}
+
+/// Adds the publisher and the tags of the only publication in a message.
+fn single_headers(publish: &Publish, mut headers: HeaderMap) -> HeaderMap {
+    if let Some(info) = &publish.info {
+        insert(&mut headers, INFO, &encode_info(info).to_string());
+    }
+    if !publish.tags.is_empty() {
+        insert(&mut headers, TAGS, &json!(publish.tags).to_string());
+    }
+    headers
+}
+
+/// Returns the publication in a message of a plain channel.
+pub(super) fn plain(payload: Bytes, headers: Option<&HeaderMap>) -> PublicationBuilder {
+    match headers {
+        Some(headers) => single(payload, headers),
+        None => Publication::build(payload),
+    }
 }
 
 /// Returns the size of a publication in a message with several, in bytes.

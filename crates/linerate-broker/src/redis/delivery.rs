@@ -1,7 +1,7 @@
 //! Converts messages from Redis into events for the node.
 
 use bytes::Bytes;
-use linerate_hub::{ChannelName, Publication, StreamPosition};
+use linerate_hub::{ChannelName, Publication, StreamPosition, publication::PublicationBuilder};
 use tokio::time::Instant;
 
 use super::{
@@ -100,7 +100,7 @@ impl Delivery<'_> {
     }
 
     fn plain(&mut self, channel: &ChannelName, options: StreamOptions, payload: &[u8]) -> Event {
-        let publication = Publication::build(Bytes::copy_from_slice(payload));
+        let publication = of_plain(payload);
         let publication = match self.phase {
             Phase::CatchingUp => publication.finish(),
             Phase::Live => self
@@ -167,7 +167,7 @@ impl Delivery<'_> {
                 let publication = Publication::build(Bytes::copy_from_slice(opened.payload));
                 envelope::with_meta(publication, opened.meta)
             }
-            None => Publication::build(Bytes::copy_from_slice(message.payload)),
+            None => of_plain(message.payload),
         };
         if let Some(source) = self.names.source(message.channel) {
             publication = publication.with_source(source);
@@ -177,6 +177,12 @@ impl Delivery<'_> {
             publication: publication.finish(),
         })
     }
+}
+
+/// Returns a publication that was published without a script.
+fn of_plain(bytes: &[u8]) -> PublicationBuilder {
+    let (meta, payload) = envelope::open_plain(bytes);
+    envelope::with_meta(Publication::build(Bytes::copy_from_slice(payload)), meta)
 }
 
 /// Returns whether a subscriber at `newest` has already received the publication at `position`.

@@ -6,14 +6,26 @@
 //! ```
 //!
 //! `meta` is the publisher and the tags as JSON, or empty.
+//!
+//! A publication in a plain channel is only its payload, unless it has tags. It then has a shorter
+//! envelope:
+//!
+//! ```text
+//! NUL "lr2 " length-of-meta LF meta payload
+//! ```
+
+use std::borrow::Cow;
 
 use linerate_hub::{ClientInfo, Epoch, StreamPosition, publication::PublicationBuilder};
 use serde::{Deserialize, Serialize};
 
-use crate::presence::InfoJson;
+use crate::{presence::InfoJson, request::Publish};
 
 /// A prefix with which no text and no JSON begins.
 const MAGIC: &[u8] = b"\0lr1 ";
+
+/// Such a prefix for plain channels.
+const PLAIN_MAGIC: &[u8] = b"\0lr2 ";
 
 /// The maximum number of bytes of a header without `meta`.
 const HEAD_BYTES_MAX: usize = 256;
@@ -46,6 +58,29 @@ pub(super) fn open(bytes: &[u8]) -> Option<Envelope<'_>> {
         meta,
         payload,
     })
+}
+
+/// Returns what is published in a plain channel: the payload, in an envelope if there are tags.
+pub(super) fn plain(publish: &Publish) -> Cow<'_, [u8]> {
+    if publish.tags.is_empty() {
+        return Cow::Borrowed(&publish.payload);
+    }
+    let meta = meta(publish.info.as_ref(), &publish.tags);
+    let length = format!("{}\n", meta.len());
+    let parts = [PLAIN_MAGIC, length.as_bytes(), &meta, &publish.payload];
+    Cow::Owned(parts.concat())
+}
+
+/// Opens what was published in a plain channel. Returns `meta`, which is empty without an envelope,
+/// and the payload.
+pub(super) fn open_plain(bytes: &[u8]) -> (&[u8], &[u8]) {
+    let opened = || {
+        let rest = bytes.strip_prefix(PLAIN_MAGIC)?;
+        let end = memchr::memchr(b'\n', &rest[..rest.len().min(HEAD_BYTES_MAX)])?;
+        let length = std::str::from_utf8(&rest[..end]).ok()?;
+        rest[end + 1..].split_at_checked(length.parse().ok()?)
+    };
+    opened().unwrap_or((b"", bytes))
 }
 
 /// Encodes the publisher and the tags as `meta`, which is empty if there are neither.
@@ -84,10 +119,13 @@ struct Meta {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use bytes::Bytes;
     use linerate_hub::{ClientInfo, Publication};
 
-    use super::{meta, open, with_meta};
+    use super::{meta, open, open_plain, plain, with_meta};
+    use crate::request::{Publish, StreamOptions};
 
     #[test]
     fn an_envelope_is_opened() {
@@ -118,6 +156,43 @@ mod tests {
         }
         let long = [b"\0lr1 1 ", &vec![b'e'; 1_000][..], b" 0\nx"].concat();
         assert!(open(&long).is_none());
+    }
+
+    #[test]
+    fn tags_make_an_envelope_of_a_plain_publication() {
+        let mut publish = Publish {
+            payload: Bytes::from_static(b"\0lr2 1"),
+            info: None,
+            tags: Vec::new(),
+            idempotency_key: None,
+            options: StreamOptions {
+                is_durable: false,
+                size_max: 0,
+                ttl: Duration::ZERO,
+            },
+        };
+        assert_eq!(*plain(&publish), publish.payload[..]);
+        assert_eq!(
+            open_plain(&publish.payload),
+            (&b""[..], &publish.payload[..])
+        );
+        publish.tags = vec![("k".to_owned(), "v".to_owned())];
+        let sealed = plain(&publish);
+        assert_eq!(*sealed, *b"\0lr2 20\n{\"tags\":[[\"k\",\"v\"]]}\0lr2 1");
+        let (meta, payload) = open_plain(&sealed);
+        assert_eq!(
+            (meta, payload),
+            (&br#"{"tags":[["k","v"]]}"#[..], &publish.payload[..])
+        );
+        for bytes in [
+            &b"\0lr2 9\nx"[..],
+            b"\0lr2 x\nx",
+            b"\0lr2 -1\nx",
+            b"\0lr2 \xff\nx",
+            b"\0lr1 0\nx",
+        ] {
+            assert_eq!(open_plain(bytes), (&b""[..], bytes));
+        }
     }
 
     #[test]

@@ -39,8 +39,10 @@ pub fn replies<'a>(
     (said, None)
 }
 
-/// Opens an envelope and checks that its lengths fit the input.
+/// Opens an envelope of either kind and checks that its lengths fit the input.
 pub fn envelope(bytes: &[u8]) -> Option<Publication> {
+    let (meta, payload) = envelope::open_plain(bytes);
+    assert!(bytes.ends_with(payload) && meta.len() + payload.len() <= bytes.len());
     let opened = envelope::open(bytes)?;
     assert!(opened.payload.len() + opened.meta.len() < bytes.len());
     assert!(bytes.ends_with(opened.payload));

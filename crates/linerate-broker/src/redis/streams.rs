@@ -25,7 +25,7 @@ impl RedisState {
         name: &str,
         publish: &Publish,
     ) -> Result<Published, BrokerError> {
-        let payload = &publish.payload[..];
+        let payload = &*envelope::plain(publish);
         let Some(key) = &publish.idempotency_key else {
             let mut command = ::redis::cmd(self.scripts.word);
             command.arg(name).arg(payload);

@@ -122,6 +122,7 @@ macro_rules! contract {
             history: removing_history_does_not_reset_offsets,
             history: a_durable_publication_says_its_position,
             history: who_published_and_tags_survive_in_durable_channels,
+            history: tags_survive_in_plain_channels,
             history: a_key_publishes_once,
             history: no_name_reaches_what_another_channel_holds,
             history: a_key_and_a_name_do_not_run_into_each_other,

@@ -37,6 +37,11 @@ impl AccessKey {
         Ok(Some(Self(text)))
     }
 
+    /// Returns the key.
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+
     /// Returns whether `presented` is this key. The time taken reveals at most the length of the
     /// key.
     pub(crate) fn matches(&self, presented: &[u8]) -> bool {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use linerate_hub::ChannelName;
 use serde::Deserialize;
 
-use super::{ChannelOptions, Config, HistoryOptions, check::Check};
+use super::{ChannelOptions, Config, HistoryOptions, check::Check, variants::Variants};
 
 /// Maximum number of namespaces: each is a label value in metrics.
 const NAMESPACES_MAX: usize = 256;
@@ -24,19 +24,19 @@ pub struct Namespace {
 /// Looks up the options of channels by name.
 #[derive(Clone, Debug)]
 pub(crate) struct Namespaces {
-    default: ChannelOptions,
-    named: HashMap<String, ChannelOptions>,
+    default: Variants,
+    named: HashMap<String, Variants>,
 }
 
 impl Namespaces {
     /// Creates the lookup table from the channels and namespaces in `config`.
     pub(crate) fn new(config: &Config) -> Self {
+        let variants = |options| Variants::new(options, config);
         let named = config.namespaces.iter();
+        let named = named.map(|one| (one.name.clone(), variants(&one.options)));
         Self {
-            default: config.channel.clone(),
-            named: named
-                .map(|namespace| (namespace.name.clone(), namespace.options.clone()))
-                .collect(),
+            default: variants(&config.channel),
+            named: named.collect(),
         }
     }
 
@@ -51,7 +51,7 @@ impl Namespaces {
     pub(crate) fn options_of_method(&self, method: &str) -> &ChannelOptions {
         let namespace = method.split_once(':').map(|(namespace, _)| namespace);
         let named = namespace.and_then(|name| self.named.get(name));
-        named.unwrap_or(&self.default)
+        named.unwrap_or(&self.default).plain()
     }
 
     /// Returns the name of the configured namespace of a channel, for metric labels; empty if there
@@ -63,7 +63,8 @@ impl Namespaces {
     fn entry(&self, channel: &ChannelName) -> (&str, &ChannelOptions) {
         let namespace = channel.namespace();
         let named = namespace.and_then(|name| self.named.get_key_value(name));
-        named.map_or(("", &self.default), |(name, options)| (name, options))
+        let (name, variants) = named.map_or(("", &self.default), |(name, own)| (name, own));
+        (name, variants.of(channel))
     }
 }
 

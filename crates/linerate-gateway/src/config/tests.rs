@@ -35,6 +35,8 @@ fn every_key_is_documented() {
         "[filter]",
         "[history]",
         "[log]",
+        "[protocols]",
+        "[pusher]",
         "[server]",
         "[server.drain]",
         "[server.tls]",

@@ -43,7 +43,8 @@ pub fn api(data: &[u8]) {
     });
 }
 
-fn node() -> Arc<Node> {
+/// Returns a node with a broker in memory.
+pub(super) fn node() -> Arc<Node> {
     let parts = Dispatcher::new(1);
     let broker = Memory::new(&BrokerOptions::default(), parts.0.clone()).expect("a broker");
     let options = NodeOptions {

@@ -1,4 +1,4 @@
-//! Any bytes as commands from clients of the Centrifuge protocol.
+//! Any bytes as commands from clients of the protocols of Centrifuge and Pusher.
 
 use http::{HeaderMap, HeaderValue, header};
 
@@ -6,7 +6,8 @@ use crate::protocol::{
     centrifuge::{PROTOCOL, websocket},
     command::Request,
     decode::{DecodeError, Limits},
-    dialect::{Dialect, SessionKind},
+    dialect::{Commands, Dialect, SessionKind},
+    pusher,
 };
 
 const LIMITS: Limits = Limits {
@@ -14,16 +15,15 @@ const LIMITS: Limits = Limits {
     depth_max: 8,
 };
 
-/// Decodes `data` in both formats and checks what comes out.
+/// Decodes `data` in all formats and checks what comes out.
 pub fn commands(data: &[u8]) {
     check(&websocket::JSON, "application/json", data);
     check(&websocket::PROTOBUF, "application/octet-stream", data);
+    check_pusher(data);
 }
 
 fn check(dialect: &Dialect, content_type: &'static str, data: &[u8]) {
-    let SessionKind::Commands(commands) = &dialect.session else {
-        panic!("{:?} has no commands", dialect.name);
-    };
+    let commands = commands_of(dialect);
     match commands.decode(data, &LIMITS) {
         Ok(commands) => {
             assert!((1..=LIMITS.commands_max).contains(&commands.len()));
@@ -39,6 +39,30 @@ fn check(dialect: &Dialect, content_type: &'static str, data: &[u8]) {
     let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, content_type)]);
     if let Err(error) = (emulation.read)(&headers, data) {
         assert!(is_expected(dialect, error), "{error}");
+    }
+}
+
+/// A message is one command, which has no ID.
+fn check_pusher(data: &[u8]) {
+    match commands_of(&pusher::EVENTS).decode(data, &LIMITS) {
+        Ok(commands) => {
+            let [command] = &commands[..] else {
+                panic!("{commands:?}");
+            };
+            assert_eq!(command.id, 0);
+            if let Request::Pusher(request) = &command.request {
+                assert!(!request.name().is_empty());
+            }
+        }
+        Err(DecodeError::Json { nth: 1, .. } | DecodeError::TooDeep { nth: 1, .. }) => {}
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn commands_of(dialect: &Dialect) -> &Commands {
+    match &dialect.session {
+        SessionKind::Commands(commands) => commands,
+        SessionKind::Fixed(_) => panic!("{:?} has no commands", dialect.name),
     }
 }
 

@@ -2,18 +2,21 @@
 
 use bytes::Bytes;
 use linerate_hub::{
-    Batch, ChannelName, Epoch, Gap, GapCause, Payloads, Publication, StreamPosition, Unencodable,
-    fossil,
+    Batch, ChannelName, Encode, Epoch, Gap, GapCause, Payloads, Publication, StreamPosition,
+    Unencodable, fossil,
 };
 use linerate_proto::{Opcode, frame::Header};
 use serde_json::Value;
 
 use crate::protocol::{
     self, Dialect,
-    dialect::GapNotice,
+    dialect::{GapNotice, Transport},
     native::{self, Flags},
     position,
 };
+
+/// The client that does not receive some of the publications.
+const CLIENT: &str = "1.2";
 
 /// Encodes publications to the channel that the first line of `data` names. Each begins with its
 /// length and a byte that says which attributes it has.
@@ -60,7 +63,11 @@ fn read(mut rest: &[u8], channel: &ChannelName) -> Vec<Publication> {
         }
         if how & 16 != 0 {
             let value = String::from_utf8_lossy(payload).into_owned();
-            build = build.with_tags(vec![("k".into(), value)]);
+            let mut tags = vec![("event".into(), value)];
+            if length & 1 != 0 {
+                tags.push(("except".into(), CLIENT.into()));
+            }
+            build = build.with_tags(tags);
         }
         publications.push(build.finish());
         rest = behind;
@@ -68,7 +75,7 @@ fn read(mut rest: &[u8], channel: &ChannelName) -> Vec<Publication> {
     publications
 }
 
-fn check(dialect: &Dialect, channel: &ChannelName, publications: &[Publication]) {
+fn check(dialect: &'static Dialect, channel: &ChannelName, publications: &[Publication]) {
     let batch = Batch {
         channel,
         channel_id: 300,
@@ -84,7 +91,7 @@ fn check(dialect: &Dialect, channel: &ChannelName, publications: &[Publication])
     let is_text = publications.iter().all(Publication::is_text);
     let needs = match dialect.name.0 {
         "centrifuge-json" => is_json,
-        "sse" => is_text,
+        "pusher" | "sse" => is_text,
         _ => true,
     };
     assert_eq!(encoded, if needs { Ok(()) } else { Err(Unencodable) });
@@ -113,8 +120,58 @@ fn check(dialect: &Dialect, channel: &ChannelName, publications: &[Publication])
             let published: Vec<Vec<u8>> = published.collect();
             assert_eq!(payloads, published);
         }
+        ("pusher", _) => pusher_events(&frames(out), channel, publications),
         ("sse", _) => events(str(out), publications),
         name => panic!("{name:?} is not checked"),
+    }
+    if let Transport::WebSocket(websocket) = &dialect.transport
+        && websocket.has_exceptions
+    {
+        exceptions(dialect, &batch, out);
+    }
+}
+
+/// A client does not receive the publications that name it, and other clients receive all.
+fn exceptions(dialect: &'static Dialect, batch: &Batch<'_>, expected: &[u8]) {
+    let mut out = Vec::new();
+    dialect
+        .encode(batch, &mut out)
+        .expect("it was encoded before");
+    let block = dialect.seal(out.into(), batch.publications.len() as u32, None);
+    assert_eq!(block.bytes(), expected);
+    assert!(block.for_client("2.1").is_none());
+    let is_own = |one: &Publication| one.tags().iter().any(|(key, _)| key == "except");
+    let own: Vec<_> = batch.publications.iter().map(is_own).collect();
+    let Some(rest) = block.for_client(CLIENT) else {
+        return assert!(!own.contains(&true));
+    };
+    let all = frames(expected).into_iter().zip(own);
+    let others: Vec<_> = all
+        .filter(|(_, is_own)| !is_own)
+        .map(|(frame, _)| frame)
+        .collect();
+    assert_eq!(frames(rest.bytes()), others);
+    assert_eq!(rest.messages(), others.len() as u64);
+}
+
+/// Each frame is an event, whose data is the payload.
+fn pusher_events(
+    frames: &[(Opcode, Vec<u8>)],
+    channel: &ChannelName,
+    publications: &[Publication],
+) {
+    assert_eq!(frames.len(), publications.len());
+    for ((kind, frame), publication) in frames.iter().zip(publications) {
+        assert_eq!(*kind, Opcode::Text);
+        let event: Value = serde_json::from_slice(frame).expect("it is JSON");
+        assert_eq!(event["channel"], channel.as_str());
+        assert_eq!(event["data"].as_str(), Some(str(publication.payload())));
+        let mut tags = publication.tags().iter();
+        let name = tags.find(|(key, _)| key == "event");
+        assert_eq!(
+            event["event"],
+            name.map_or("message", |(_, name)| name.as_str())
+        );
     }
 }
 

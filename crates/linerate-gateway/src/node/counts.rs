@@ -32,6 +32,11 @@ impl Counts {
         self.dialects.lock().clone()
     }
 
+    /// Returns the number of clients that use a protocol and transport.
+    pub(crate) fn clients_of(&self, dialect: DialectName) -> u64 {
+        self.dialects.lock().get(&dialect).copied().unwrap_or(0)
+    }
+
     /// Returns the number of subscriptions.
     pub(crate) fn subscriptions(&self) -> u64 {
         self.subscriptions.load(Ordering::Relaxed)

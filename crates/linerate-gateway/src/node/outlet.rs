@@ -106,6 +106,14 @@ pub(crate) struct Connection {
     pub since_ms: u64,
 }
 
+/// Returns a new client without a user that has this ID.
+pub(crate) fn client_with_id(id: String) -> Arc<ClientInfo> {
+    Arc::new(ClientInfo {
+        client: id.into(),
+        ..ClientInfo::default()
+    })
+}
+
 /// Returns a new client without a user. Its ID is short enough to be stored in place, without an
 /// allocation.
 pub(crate) fn new_client() -> Arc<ClientInfo> {

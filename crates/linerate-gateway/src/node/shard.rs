@@ -13,7 +13,7 @@ use super::{
     outlet::{Connection, Outlet},
     waiting::WaitingClients,
 };
-use crate::channel_map::ChannelMap;
+use crate::{channel_map::ChannelMap, protocol::Transmit};
 
 /// The state of a worker.
 pub(crate) struct Shard {
@@ -56,6 +56,27 @@ pub(crate) struct Channel {
     pub(crate) hold: Option<InterestGuard>,
     /// The clients that are told who joins and leaves; `None` until the first of them subscribes.
     pub(crate) followers: Option<Box<HashSet<ClientId, RandomState>>>,
+}
+
+impl Client {
+    /// Hands a block or another item to the outlet, without what this client must not receive.
+    pub(super) fn transmit(&self, transmit: Transmit) {
+        let own = match &transmit {
+            Transmit::Block { block, .. } => block.for_client(self.connection.client()),
+            _ => None,
+        };
+        match (transmit, own) {
+            (_, Some(own)) if own.bytes().is_empty() => {}
+            (Transmit::Block { subscription, .. }, Some(own)) => {
+                self.outlet.transmit(Transmit::Block {
+                    subscription,
+                    messages: u32::try_from(own.messages()).unwrap_or(u32::MAX),
+                    block: Arc::new(own),
+                });
+            }
+            (transmit, _) => self.outlet.transmit(transmit),
+        }
+    }
 }
 
 impl Shard {

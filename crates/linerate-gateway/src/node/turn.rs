@@ -181,7 +181,7 @@ impl Worker {
                 match shard.hub.poll_transmit(now, client) {
                     Some(transmit) => {
                         handed.count(&transmit);
-                        known.outlet.transmit(transmit);
+                        known.transmit(transmit);
                     }
                     None => break,
                 }
@@ -217,7 +217,7 @@ impl Worker {
                 is_done = true;
                 break;
             };
-            known.outlet.transmit(transmit);
+            known.transmit(transmit);
         }
         known.outlet.flush();
         is_done

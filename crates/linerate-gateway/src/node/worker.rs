@@ -140,6 +140,25 @@ impl Worker {
         ended.is_some()
     }
 
+    /// Tells a client from now on who joins and leaves a channel to which it subscribes.
+    pub(crate) fn follow(&self, client: ClientId, channel: &ChannelName) {
+        if let Some(local) = self.shard().channels.get_mut(channel) {
+            local.followers.get_or_insert_default().insert(client);
+        }
+    }
+
+    /// Replaces the description of a client, whose user may be another one.
+    pub(crate) fn identify(&self, client: ClientId, connection: Arc<Connection>) {
+        let mut shard = self.shard();
+        let Some(known) = shard.clients.get_mut(&client) else {
+            return;
+        };
+        let counts = &self.node.counts;
+        counts.client_left(known.connection.user(), *known.connection.dialect);
+        counts.client_came(connection.user(), *connection.dialect);
+        known.connection = connection;
+    }
+
     /// Returns how publications of a channel are delivered to a client, or `None` if it is not
     /// subscribed.
     pub(crate) fn delivery(&self, client: ClientId, channel: &ChannelName) -> Option<Delivery> {

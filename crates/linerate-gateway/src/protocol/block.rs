@@ -10,7 +10,10 @@ use linerate::{Deflate, Frames};
 use linerate_budget::{Account, Share};
 use linerate_hub::Place;
 
-use super::lockstep::{Follower, Member};
+use super::{
+    exceptions::Exception,
+    lockstep::{Follower, Member},
+};
 
 /// What the gateway's hubs hand to clients.
 pub(crate) type Transmit = linerate_hub::Transmit<Arc<Block>>;
@@ -28,6 +31,8 @@ pub(crate) struct Block {
     compressed: OnceLock<Compressed>,
     /// The block among those of its channel that it may refer back to.
     member: Option<Box<Member>>,
+    /// The frames that one client does not receive; `None` if there are none, as in most blocks.
+    exceptions: Option<Box<[Exception]>>,
 }
 
 #[derive(Debug)]
@@ -47,6 +52,7 @@ impl Block {
             messages,
             compressed: OnceLock::new(),
             member: None,
+            exceptions: None,
         }
     }
 
@@ -63,6 +69,36 @@ impl Block {
     pub(crate) fn with_place(mut self, place: &Place<'_>) -> Self {
         self.member = Member::new(place).map(Box::new);
         self
+    }
+
+    /// Sets the frames that one client does not receive.
+    pub(super) fn with_exceptions(mut self, exceptions: Box<[Exception]>) -> Self {
+        self.exceptions = (!exceptions.is_empty()).then_some(exceptions);
+        self
+    }
+
+    /// Returns what a client receives instead of this block, which may be an empty block; `None` if
+    /// the client receives this block.
+    #[inline]
+    pub(crate) fn for_client(&self, client: &str) -> Option<Self> {
+        let exceptions = self.exceptions.as_deref()?;
+        self.without(exceptions, client)
+    }
+
+    fn without(&self, exceptions: &[Exception], client: &str) -> Option<Self> {
+        let own = exceptions
+            .iter()
+            .filter(|exception| *exception.client == *client);
+        let frames: Vec<_> = own.map(|exception| exception.frame.clone()).collect();
+        let messages = self.messages.saturating_sub(frames.len() as u64);
+        let mut rest = Vec::new();
+        let mut at = 0;
+        for frame in &frames {
+            rest.extend_from_slice(self.bytes.get(at..frame.start).unwrap_or_default());
+            at = frame.end;
+        }
+        rest.extend_from_slice(self.bytes.get(at..).unwrap_or_default());
+        (!frames.is_empty()).then(|| Self::new(rest, messages))
     }
 
     /// Returns the encoded bytes.

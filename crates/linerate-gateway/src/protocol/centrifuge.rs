@@ -11,7 +11,7 @@ pub(super) mod protobuf;
 pub(crate) mod stream;
 pub(crate) mod websocket;
 
-use super::dialect::{EmulationEndpoint, Protocol};
+use super::dialect::{EmulationEndpoint, Protocol, Switch};
 
 /// The name of the protocol in JSON, which is also its WebSocket subprotocol.
 const JSON: &str = "centrifuge-json";
@@ -38,6 +38,10 @@ pub(crate) static PROTOCOL: Protocol = Protocol {
         &stream::JSON,
         &stream::EVENTS,
     ],
+    switch: Switch {
+        key: "protocols.centrifuge",
+        is_on: |protocols| protocols.centrifuge,
+    },
     emulation: Some(EmulationEndpoint {
         path: "/emulation",
         read: stream::read_emulation,

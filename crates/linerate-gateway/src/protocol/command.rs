@@ -2,11 +2,15 @@
 //!
 //! Strings are as the client sent them; only their encoding has been checked.
 
+mod pusher;
+
 use std::time::Duration;
 
 use bytes::Bytes;
 use linerate_hub::StreamPosition;
 use serde::{Deserialize, Serialize};
+
+pub(crate) use pusher::PusherRequest;
 
 /// A command from a client.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,6 +77,8 @@ pub(crate) enum Request {
         /// The payload, byte for byte.
         data: Bytes,
     },
+    /// Requests something that only Pusher clients request. Has no ID.
+    Pusher(Box<PusherRequest>),
     /// Sends a newer token for the connection.
     Refresh {
         /// The token.
@@ -120,6 +126,7 @@ impl Request {
             Self::Presence { .. } => "presence",
             Self::PresenceStats { .. } => "presence_stats",
             Self::Publish { .. } => "publish",
+            Self::Pusher(request) => request.name(),
             Self::Refresh { .. } => "refresh",
             Self::Rpc { .. } => "rpc",
             Self::Send { .. } => "send",

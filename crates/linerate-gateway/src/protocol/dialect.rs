@@ -10,12 +10,14 @@ use super::{
     block::Block,
     chunk,
     codes::Disconnect,
-    command::Command,
+    command::{Command, Connect},
     decode::{DecodeError, Emulation, Limits},
+    exceptions,
     lockstep::Lockstep,
     query::{FixedRequest, QueryError},
     reply::ServerMessage,
 };
+use crate::config::{Config, ProtocolOptions};
 
 /// A client protocol: a module in this folder and a line in [`PROTOCOLS`](super::PROTOCOLS).
 /// `docs/internals/adding-a-protocol.md` shows how to add one.
@@ -24,8 +26,18 @@ pub(crate) struct Protocol {
     /// The dialects of the protocol. If several have the same path, the first that accepts a
     /// request serves it.
     pub(crate) dialects: &'static [&'static Dialect],
+    /// The setting that makes the protocol available.
+    pub(crate) switch: Switch,
     /// Where clients of one-way streams send their commands, if they send any.
     pub(crate) emulation: Option<EmulationEndpoint>,
+}
+
+/// A setting in `[protocols]` that makes a client protocol available.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Switch {
+    /// The key with its section.
+    pub(crate) key: &'static str,
+    pub(crate) is_on: fn(&ProtocolOptions) -> bool,
 }
 
 /// A client protocol in one format on one transport. The hub encodes publications once for all
@@ -57,6 +69,8 @@ pub(crate) type DialectName = (&'static str, &'static str);
 /// The parts of a request that select a dialect.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opening<'a> {
+    /// The path of the URL.
+    pub(crate) path: &'a str,
     /// The query of the URL; empty if there is none.
     pub(crate) query: &'a str,
     pub(crate) headers: &'a HeaderMap,
@@ -89,6 +103,9 @@ pub(crate) struct WebSocketTransport {
     pub(crate) subprotocol: Option<&'static str>,
     /// Returns the code and reason of the Close frame.
     pub(crate) farewell: fn(&Disconnect) -> Disconnect,
+    /// True if a publication with the tag `except` is withheld from the client that it names. Each
+    /// publication is then a frame.
+    pub(crate) has_exceptions: bool,
 }
 
 /// The kind of session that serves a client.
@@ -105,12 +122,14 @@ pub(crate) enum SessionKind {
 pub(crate) struct Commands {
     /// Decodes the commands in a WebSocket message or in the body of a request.
     pub(crate) read: fn(&[u8], &Limits) -> Result<Vec<Command>, DecodeError>,
-    /// Appends replies and pushes, of which there is at least one: one WebSocket frame that
-    /// contains all of them, header included, or a piece of a body.
+    /// Appends replies and pushes, of which there is at least one: as WebSocket frames, headers
+    /// included, or as a piece of a body.
     ///
     /// # Errors
     /// The dialect cannot represent a payload. What was appended is not used then.
     pub(crate) write: fn(&[ServerMessage], &mut Vec<u8>) -> Result<(), Unencodable>,
+    /// How the request for the connection connects a client; `None` if the first command does.
+    pub(crate) connects: Option<ConnectingRequest>,
     /// True if clients may ask for deltas, and [`Dialect::encode`] knows them.
     pub(crate) has_deltas: bool,
     /// True if clients may ask for channel IDs in place of names, and [`Dialect::encode`] knows
@@ -120,6 +139,18 @@ pub(crate) struct Commands {
     pub(crate) first_in_query: Option<&'static str>,
     /// True if a stream can be requested with `POST` and the first commands as the body.
     pub(crate) first_in_body: bool,
+}
+
+/// A request for a connection that also connects the client, so that there is no such command.
+#[derive(Debug)]
+pub(crate) struct ConnectingRequest {
+    /// Checks a request, and returns the command that it stands for.
+    ///
+    /// # Errors
+    /// The client is disconnected for this reason.
+    pub(crate) read: fn(&Opening<'_>, &Config) -> Result<Connect, Disconnect>,
+    /// Returns a new ID for a client, unique in the cluster.
+    pub(crate) client_id: fn() -> String,
 }
 
 /// A fixed subscription.
@@ -172,6 +203,14 @@ impl Dialect {
         matches!(self.session, SessionKind::Commands(_))
     }
 
+    /// Returns how the request for the connection connects a client; `None` if a command does.
+    pub(crate) const fn connects(&self) -> Option<&ConnectingRequest> {
+        match &self.session {
+            SessionKind::Commands(commands) => commands.connects.as_ref(),
+            SessionKind::Fixed(_) => None,
+        }
+    }
+
     /// Returns whether clients are told of gaps among the publications, so that their subscriptions
     /// need not end.
     pub(crate) const fn reports_gaps(&self) -> bool {
@@ -200,6 +239,10 @@ impl Encode for &'static Dialect {
     fn encode(&self, batch: &Batch<'_>, out: &mut Vec<u8>) -> Result<(), Unencodable> {
         match self.transport {
             Transport::Stream(_) => chunk::encode(out, |out| (self.encode)(batch, out)),
+            Transport::WebSocket(WebSocketTransport {
+                has_exceptions: true,
+                ..
+            }) => exceptions::encode(batch, out, self.encode),
             Transport::WebSocket(_) => (self.encode)(batch, out),
         }
     }
@@ -209,6 +252,13 @@ impl Encode for &'static Dialect {
             Transport::Stream(_) => {
                 let payload = chunk::payload(bytes.len());
                 Block::of_chunk(bytes, payload, messages.into())
+            }
+            Transport::WebSocket(WebSocketTransport {
+                has_exceptions: true,
+                ..
+            }) => {
+                let (bytes, exceptions) = exceptions::split(bytes);
+                Block::new(bytes, messages.into()).with_exceptions(exceptions)
             }
             Transport::WebSocket(_) => Block::new(bytes, messages.into()),
         };

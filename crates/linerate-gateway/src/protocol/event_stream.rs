@@ -8,7 +8,9 @@ use serde::Serialize;
 
 use super::{
     codes::Disconnect,
-    dialect::{Dialect, Fixed, GapNotice, Protocol, SessionKind, StreamTransport, Transport},
+    dialect::{
+        Dialect, Fixed, GapNotice, Protocol, SessionKind, StreamTransport, Switch, Transport,
+    },
     gap, position, query,
 };
 
@@ -17,6 +19,10 @@ const RETRY: Duration = Duration::from_secs(1);
 
 pub(crate) static PROTOCOL: Protocol = Protocol {
     dialects: &[&EVENTS],
+    switch: Switch {
+        key: "protocols.sse",
+        is_on: |protocols| protocols.sse,
+    },
     emulation: None,
 };
 

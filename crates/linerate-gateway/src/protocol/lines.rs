@@ -6,12 +6,18 @@ use linerate_hub::{Batch, ChannelName, Gap, Unencodable};
 
 use super::{
     codes::Disconnect,
-    dialect::{Dialect, Fixed, GapNotice, Protocol, SessionKind, StreamTransport, Transport},
+    dialect::{
+        Dialect, Fixed, GapNotice, Protocol, SessionKind, StreamTransport, Switch, Transport,
+    },
     gap, query,
 };
 
 pub(crate) static PROTOCOL: Protocol = Protocol {
     dialects: &[&LINES],
+    switch: Switch {
+        key: "protocols.lines",
+        is_on: |_| true,
+    },
     emulation: None,
 };
 

@@ -8,7 +8,7 @@ use linerate_hub::Unencodable;
 use super::{
     centrifuge::{json, websocket},
     dialect::{
-        Commands, Dialect, GapNotice, Protocol, SessionKind, Transport, WEBSOCKET,
+        Commands, Dialect, GapNotice, Protocol, SessionKind, Switch, Transport, WEBSOCKET,
         WebSocketTransport,
     },
     reply::ServerMessage,
@@ -22,6 +22,10 @@ const SUBPROTOCOL: &str = "linerate.v1";
 
 pub(crate) static PROTOCOL: Protocol = Protocol {
     dialects: &[&BLOCKS],
+    switch: Switch {
+        key: "protocols.native",
+        is_on: |protocols| protocols.native,
+    },
     emulation: None,
 };
 
@@ -33,10 +37,12 @@ pub(crate) static BLOCKS: Dialect = Dialect {
     transport: Transport::WebSocket(WebSocketTransport {
         subprotocol: Some(SUBPROTOCOL),
         farewell: Clone::clone,
+        has_exceptions: false,
     }),
     session: SessionKind::Commands(Commands {
         read: json::decode,
         write,
+        connects: None,
         has_deltas: false,
         has_compaction: false,
         first_in_query: None,

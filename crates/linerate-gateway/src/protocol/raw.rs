@@ -10,7 +10,8 @@ use linerate_proto::{
 use super::{
     codes::Disconnect,
     dialect::{
-        Dialect, Fixed, GapNotice, Protocol, SessionKind, Transport, WEBSOCKET, WebSocketTransport,
+        Dialect, Fixed, GapNotice, Protocol, SessionKind, Switch, Transport, WEBSOCKET,
+        WebSocketTransport,
     },
     gap, query,
 };
@@ -20,6 +21,10 @@ const TRY_AGAIN_LATER: u16 = 1013;
 
 pub(crate) static PROTOCOL: Protocol = Protocol {
     dialects: &[&RAW],
+    switch: Switch {
+        key: "protocols.raw",
+        is_on: |protocols| protocols.raw,
+    },
     emulation: None,
 };
 
@@ -31,6 +36,7 @@ pub(crate) static RAW: Dialect = Dialect {
     transport: Transport::WebSocket(WebSocketTransport {
         subprotocol: None,
         farewell,
+        has_exceptions: false,
     }),
     session: SessionKind::Fixed(Fixed {
         read: query::read,

@@ -1,11 +1,14 @@
 //! Messages to clients, except for publications on the hot path.
 
+mod pusher;
+
 use std::time::Duration;
 
 use bytes::Bytes;
 use linerate_hub::{ChannelName, ClientInfo, Payloads, Publication, StreamPosition};
 
 use super::codes::{ClientError, Disconnect, Unsubscribe};
+pub(crate) use pusher::{PusherMember, PusherMessage, PusherSubscribeError};
 
 /// A message to one client.
 #[derive(Clone, Debug)]
@@ -15,6 +18,8 @@ pub(crate) enum ServerMessage {
     Ping,
     /// Sends something that is not an answer to a command.
     Push(Push),
+    /// Sends something that only Pusher clients get.
+    Pusher(PusherMessage),
     /// Answers a command.
     Reply(Reply),
 }

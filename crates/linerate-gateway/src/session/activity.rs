@@ -69,7 +69,10 @@ pub(super) enum Pending {
 impl Job {
     pub(super) fn is_subscribe(&self) -> bool {
         match self {
-            Self::Command(command, _) => matches!(command.request, Request::Subscribe(_)),
+            Self::Command(command, _) => match &command.request {
+                Request::Pusher(request) => request.subscribed_channel().is_some(),
+                request => matches!(request, Request::Subscribe(_)),
+            },
             Self::Renew(_) => false,
             Self::Subscribe { .. } => true,
         }

@@ -50,7 +50,9 @@ impl Visitor<'_> {
         let backend = settings
             .backends
             .find(&settings.config.client.connect_backend);
-        if let Some(backend) = backend.filter(|_| connect.token.is_empty()) {
+        // What a request has already admitted needs no backend.
+        let is_open = connect.token.is_empty() && self.gate.dialect.connects().is_none();
+        if let Some(backend) = backend.filter(|_| is_open) {
             let nobody = Identity::new(&self.connection.who, None);
             let decode = |body: &[u8]| answer::connect(body, seconds_now());
             let question = Question::Connect(connect);

@@ -25,6 +25,8 @@ use crate::{
 /// The result of starting a command: an immediate answer, or an operation that produces it.
 enum Step {
     Answer(Answer),
+    /// There is nothing to answer.
+    Done,
     Wait(Work),
 }
 
@@ -69,17 +71,20 @@ impl Session {
                 return (None, Some(Box::pin(refused)));
             }
             Ok(Step::Answer(answer)) => self.reply(id, Ok(answer)),
+            Ok(Step::Done) => {}
             Err(refusal) => self.refuse(id, refusal),
         }
         (None, None)
     }
 
     fn asked_channel(&self, request: &Request) -> Option<ChannelName> {
-        let Request::Subscribe(wanted) = request else {
-            return None;
+        let channel = match request {
+            Request::Pusher(request) => request.subscribed_channel()?,
+            Request::Subscribe(wanted) => &wanted.channel,
+            _ => return None,
         };
         let settings = self.context.gate.shared.settings();
-        settings.channel_name(&wanted.channel).ok()
+        settings.channel_name(channel).ok()
     }
 
     /// Completes a command or subscription with the result of its operation.
@@ -90,6 +95,7 @@ impl Session {
         let answer = match completion {
             Completion::Answered(result) => result,
             Completion::Connected(result) => self.connected(now, result).map(Answer::Connect),
+            Completion::Pusher(completion) => return self.finish_pusher(completion),
             Completion::Refreshed(result) => {
                 result.and_then(|claims| self.refreshed(now, &claims).map_err(Refusal::Disconnect))
             }
@@ -129,7 +135,9 @@ impl Session {
 
     /// Refuses a command that exceeds the rate limit.
     pub(super) fn refuse_excess(&mut self, command: &Command) {
-        if command.id > 0 {
+        if let Request::Pusher(request) = &command.request {
+            self.refuse_excess_pusher(request);
+        } else if command.id > 0 {
             self.reply(command.id, Err(ClientError::TOO_MANY_REQUESTS));
         }
     }
@@ -170,6 +178,10 @@ impl Session {
             }
             Request::Publish { channel, data } => {
                 self.begin_publish(context, identity, &channel, data)
+            }
+            Request::Pusher(request) => {
+                let work = self.begin_pusher(context, (identity, id), *request)?;
+                Ok(work.map_or(Step::Done, Step::Wait))
             }
             Request::Refresh { token } => wait(async move {
                 let claims = context.gate.authenticate(&token).await;

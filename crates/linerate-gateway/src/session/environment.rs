@@ -6,7 +6,7 @@ use arc_swap::{ArcSwap, Guard};
 use linerate_hub::{ChannelName, channel::ChannelNameError};
 
 use crate::{
-    auth::{Attempts, AuthSetupError, Authenticator, KeyRefusal, Origins},
+    auth::{Attempts, AuthSetupError, Authenticator, KeyRefusal, Origins, PusherApp},
     backend::{BackendSetupError, Backends},
     clock::now,
     config::{ChannelOptions, Config, Namespaces},
@@ -41,6 +41,8 @@ pub(crate) struct Settings {
     pub origins: Origins,
     /// Compiles the filters of subscribers.
     pub filters: Filters,
+    /// Verifies the signatures of the Pusher app; `None` if its protocol is switched off.
+    pub pusher: Option<PusherApp>,
 }
 
 /// Why a configuration cannot be used.
@@ -125,7 +127,12 @@ impl Settings {
             None => Authenticator::new(&config.auth)?,
             Some(previous) => Authenticator::renew(&config.auth, &previous.authenticator)?,
         };
+        let pusher = match config.protocols.pusher {
+            true => PusherApp::read(&config.pusher)?,
+            false => None,
+        };
         Ok(Self {
+            pusher,
             namespaces: Namespaces::new(&config),
             origins: Origins::new(&config.server.origins)?,
             filters: Filters::new(config.filter.clone()),

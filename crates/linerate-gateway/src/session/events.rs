@@ -45,6 +45,8 @@ impl Session {
     fn handle_notice(&mut self, now: Instant, notice: Notice) {
         match notice {
             Notice::Disconnect(disconnect) => self.end(disconnect),
+            Notice::Join { channel, info } if self.hides_move(&channel, &info, true) => {}
+            Notice::Leave { channel, info } if self.hides_move(&channel, &info, false) => {}
             Notice::Join { channel, info } => self.push(Push::Join { channel, info }),
             Notice::Leave { channel, info } => self.push(Push::Leave { channel, info }),
             Notice::Refresh {

@@ -62,7 +62,8 @@ impl Gate {
     ) -> Result<Option<ConnectionClaims>, Refusal> {
         let settings = self.shared.settings_full();
         if token.is_empty() {
-            return match settings.config.allows_anonymous() {
+            let is_admitted = self.dialect.connects().is_some();
+            return match is_admitted || settings.config.allows_anonymous() {
                 true => Ok(None),
                 false => Err(Refusal::Disconnect(Disconnect::PERMISSION_DENIED)),
             };

@@ -144,6 +144,10 @@ impl Session {
         self.activity.is_none()
             && self.end.is_none()
             && self.name.is_empty()
+            && self
+                .pusher
+                .as_ref()
+                .is_none_or(|pusher| pusher.is_portable())
             && !matches!(self.stage, Stage::Connecting)
     }
 

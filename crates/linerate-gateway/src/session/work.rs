@@ -1,5 +1,7 @@
 //! Asynchronous operations of a session: they wait for tokens, the broker and other nodes.
 
+mod pusher;
+
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
@@ -9,7 +11,8 @@ use linerate_hub::{ChannelName, ClientId, ClientInfo, SubscribeError as HubError
 
 use super::{
     Gate, Identity, Member, Refusal, SessionOutlet, Subscription, Terms,
-    activity::SUBSCRIBES_AT_ONCE, deadlines::until, identity::end_of, renewals::Renewals,
+    activity::SUBSCRIBES_AT_ONCE, deadlines::until, identity::end_of, plan::Plan,
+    renewals::Renewals,
 };
 use crate::{
     auth::{ConnectionClaims, SubscriptionClaims},
@@ -24,6 +27,8 @@ use crate::{
     },
 };
 
+pub(crate) use pusher::{PusherCandidate, PusherCompletion};
+
 /// An operation that a session waits for. It owns everything it needs, so the session can continue
 /// in the meantime.
 pub(crate) type Work = Pin<Box<dyn Future<Output = Completion> + Send>>;
@@ -34,6 +39,7 @@ pub(crate) enum Completion {
     /// An answer that does not change the session.
     Answered(Result<Answer, Refusal>),
     Connected(Result<ConnectedClient, Refusal>),
+    Pusher(PusherCompletion),
     Refreshed(Result<ConnectionClaims, Refusal>),
     /// What a backend says about the connection, or about the subscription to a channel.
     Renewed(Option<ChannelName>, Result<Renewal, Refusal>),
@@ -99,6 +105,7 @@ impl Context {
         };
         let identity = Arc::new(Identity::new(&self.connection.who, claims.as_ref()));
         let member = self.join(&identity)?;
+        self.gate.check_app()?;
         // From here on, the worker reports revocations.
         self.gate
             .check_revoked(identity.user(), identity.token())
@@ -191,6 +198,22 @@ impl Context {
         let plan = self
             .gate
             .plan(&settings, identity, channel, wanted, claims.as_ref())?;
+        let was_recovering = plan.is_recoverable && wanted.recover.is_some();
+        let candidate = self.prepare_plan(identity, id, plan, claims).await?;
+        Ok(Candidate {
+            was_recovering,
+            ..candidate
+        })
+    }
+
+    /// Prepares a subscription that does not recover, as planned.
+    pub(super) async fn prepare_plan(
+        &self,
+        identity: &Identity,
+        id: ClientId,
+        plan: Plan,
+        claims: Option<SubscriptionClaims>,
+    ) -> Result<Candidate, Refusal> {
         let ends_with_gap = plan.subscribe.options.positioned;
         let with_deltas = plan.subscribe.options.with_deltas;
         let with_channel_id = plan.subscribe.options.with_channel_id;
@@ -202,7 +225,7 @@ impl Context {
             ends_with_gap,
             is_positioned: plan.is_positioned,
             is_recoverable: plan.is_recoverable,
-            was_recovering: plan.is_recoverable && wanted.recover.is_some(),
+            was_recovering: false,
             with_deltas,
             with_channel_id,
             info: plan.info,

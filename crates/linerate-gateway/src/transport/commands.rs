@@ -24,18 +24,24 @@ use crate::{
     node::EmulateError,
     protocol::{
         Dialect,
+        codes::Disconnect,
+        command::Connect,
         dialect::{Commands, EmulationEndpoint, Opening, StreamTransport, WebSocketTransport},
     },
     server::{ConnectionGuard, continue_with},
     session::{Context, Session, Settings},
 };
 
-/// Serves a client on a WebSocket.
+/// The command that the request for a connection stands for, or why the client is disconnected.
+type Connecting = Result<Connect, Disconnect>;
+
+/// Serves a client on a WebSocket. With `commands` comes the first command, if the request stands
+/// for it.
 pub(super) fn open_websocket(
     admitted: Admitted,
     dialect: &'static Dialect,
     websocket: &'static WebSocketTransport,
-    commands: &'static Commands,
+    commands: (&'static Commands, Option<Connecting>),
     upgrade: WebSocketUpgrade,
 ) -> Response {
     let mut options = admitted.options();
@@ -61,7 +67,7 @@ pub(super) fn open_websocket(
 fn open_local(
     admitted: Admitted,
     dialect: &'static Dialect,
-    commands: &'static Commands,
+    commands: (&'static Commands, Option<Connecting>),
     options: Options,
     upgrade: WebSocketUpgrade,
 ) -> Response {
@@ -158,7 +164,7 @@ fn stream_locally(
         let clients = admitted.endpoints.clients.clone();
         let wire = clients.wire(&dialect.transport);
         let key = wire.key();
-        let (mut runtime, guard) = start(admitted, dialect, commands, wire, name);
+        let (mut runtime, guard) = start(admitted, dialect, (commands, None), wire, name);
         runtime.handle_frame(&first);
         let session = Running::Emulated(Box::new(EmulatedRuntime { runtime, emulation }));
         clients.open_stream(key, detached, session, guard);
@@ -184,7 +190,7 @@ fn stream(
         emulation: emulations.open(&name),
         gone,
     };
-    let (mut runtime, guard) = start(admitted, dialect, commands, wire, name);
+    let (mut runtime, guard) = start(admitted, dialect, (commands, None), wire, name);
     runtime.handle_frame(first);
     tokio::spawn(async move {
         runtime.run(input).await;
@@ -197,7 +203,7 @@ fn stream(
 fn start(
     admitted: Admitted,
     dialect: &'static Dialect,
-    commands: &'static Commands,
+    (commands, connecting): (&'static Commands, Option<Connecting>),
     wire: impl Wire,
     name: String,
 ) -> (Box<SessionRuntime>, Option<ConnectionGuard>) {
@@ -213,7 +219,10 @@ fn start(
         connection,
         headers: admitted.headers,
     };
-    let session = Session::new(context, commands, &name, now(), rand::random());
+    let mut session = Session::new(context, commands, &name, now(), rand::random());
+    if let Some(connecting) = connecting {
+        session.open(now(), connecting);
+    }
     let runtime = SessionRuntime::new(session, outlet);
     (Box::new(runtime), admitted.guard)
 }

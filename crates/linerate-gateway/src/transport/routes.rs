@@ -6,18 +6,19 @@ use axum::{
     Router,
     body::Body,
     extract::{RawQuery, State},
-    http::{HeaderMap, StatusCode},
-    response::Response,
+    http::{HeaderMap, StatusCode, Uri},
+    response::{IntoResponse, Response},
     routing::{MethodRouter, any, post},
 };
 use linerate::{Counters, axum::WebSocketUpgrade, handshake::OriginPolicy};
 
 use super::{Admitted, Endpoints, LocalClients, commands, cors, fixed, refusal};
 use crate::{
+    config::ProtocolOptions,
     node::Worker,
     protocol::{
         self, Dialect,
-        dialect::{Opening, SessionKind, StreamTransport, Transport, WebSocketTransport},
+        dialect::{Opening, Protocol, SessionKind, Transport},
     },
     session::SessionEnvironment,
 };
@@ -36,9 +37,15 @@ pub(crate) fn routes(
         router = router.route(path, methods(path));
     }
     let emulations = protocol::PROTOCOLS.iter();
-    for endpoint in emulations.filter_map(|protocol| protocol.emulation.as_ref()) {
-        let emulate = move |State(endpoints), admitted, headers, body| {
-            commands::emulate(endpoint, endpoints, admitted, headers, body)
+    let emulations =
+        emulations.filter_map(|protocol| Some((protocol, protocol.emulation.as_ref()?)));
+    for (protocol, endpoint) in emulations {
+        let emulate = async move |State(endpoints), admitted: Admitted, headers, body| {
+            if !(protocol.switch.is_on)(&admitted.settings.config.protocols) {
+                let unserved = Unserved::SwitchedOff(protocol.switch.key);
+                return admitted.cors.allow(unserved.into_response());
+            }
+            commands::emulate(endpoint, endpoints, admitted, headers, body).await
         };
         router = router.route(endpoint.path, post(emulate).options(cors::preflight));
     }
@@ -52,17 +59,18 @@ pub(crate) fn routes(
 
 /// Returns the handlers of the methods that the dialects of a path accept.
 fn methods(path: &'static str) -> MethodRouter<Endpoints> {
-    if websockets(path).next().is_some() {
-        return any(move |admitted, query, headers, upgrade| {
-            open_websocket(path, admitted, query, headers, upgrade)
+    let is_websocket = |dialect: &Dialect| matches!(dialect.transport, Transport::WebSocket(_));
+    if offered(path).any(|(_, dialect)| is_websocket(dialect)) {
+        return any(move |admitted, url, headers, upgrade| {
+            open_websocket(path, admitted, url, headers, upgrade)
         });
     }
     let mut methods = MethodRouter::new();
-    if streams(path).any(|(dialect, _)| takes_get(dialect)) {
+    if streams(path).any(takes_get) {
         methods = methods
             .get(move |admitted, query, headers| open_stream(path, admitted, query, headers, None));
     }
-    if streams(path).any(|(dialect, _)| takes_post(dialect)) {
+    if streams(path).any(takes_post) {
         methods = methods.post(move |admitted, query, headers, body| {
             open_stream(path, admitted, query, headers, Some(body))
         });
@@ -70,26 +78,53 @@ fn methods(path: &'static str) -> MethodRouter<Endpoints> {
     methods.options(cors::preflight)
 }
 
+/// Returns the dialects of a path, with their protocols.
+fn offered(path: &'static str) -> impl Iterator<Item = (&'static Protocol, &'static Dialect)> {
+    let protocols = protocol::PROTOCOLS.iter();
+    let dialects = protocols.flat_map(|protocol| {
+        protocol
+            .dialects
+            .iter()
+            .map(|dialect| (*protocol, *dialect))
+    });
+    dialects.filter(move |(_, dialect)| dialect.path == path)
+}
+
 /// Returns the dialects of a path that are on streams.
-fn streams(
-    path: &'static str,
-) -> impl Iterator<Item = (&'static Dialect, &'static StreamTransport)> {
-    let dialects = protocol::dialects().filter(move |dialect| dialect.path == path);
-    dialects.filter_map(|dialect| match &dialect.transport {
-        Transport::Stream(stream) => Some((dialect, stream)),
-        Transport::WebSocket(_) => None,
+fn streams(path: &'static str) -> impl Iterator<Item = &'static Dialect> {
+    let is_stream = |dialect: &&Dialect| matches!(dialect.transport, Transport::Stream(_));
+    offered(path).map(|(_, dialect)| dialect).filter(is_stream)
+}
+
+/// Returns the subprotocols of a path, with their protocols.
+fn subprotocols(path: &'static str) -> impl Iterator<Item = (&'static Protocol, &'static str)> {
+    offered(path).filter_map(|(protocol, dialect)| match &dialect.transport {
+        Transport::Stream(_) => None,
+        Transport::WebSocket(websocket) => Some((protocol, websocket.subprotocol?)),
     })
 }
 
-/// Returns the dialects of a path that are on WebSockets.
-fn websockets(
+/// Returns the first dialect of a path that accepts a request and is available. `takes_method`
+/// returns whether a dialect accepts the method of the request.
+///
+/// # Errors
+/// No dialect accepts the request, or all that do are switched off.
+fn choose(
     path: &'static str,
-) -> impl Iterator<Item = (&'static Dialect, &'static WebSocketTransport)> {
-    let dialects = protocol::dialects().filter(move |dialect| dialect.path == path);
-    dialects.filter_map(|dialect| match &dialect.transport {
-        Transport::Stream(_) => None,
-        Transport::WebSocket(websocket) => Some((dialect, websocket)),
-    })
+    opening: &Opening<'_>,
+    options: &ProtocolOptions,
+    takes_method: impl Fn(&Dialect) -> bool,
+) -> Result<&'static Dialect, Unserved> {
+    let accepts = |dialect: &Dialect| takes_method(dialect) && (dialect.accepts)(opening);
+    let mut accepting = offered(path)
+        .filter(|(_, dialect)| accepts(dialect))
+        .peekable();
+    let Some((first, _)) = accepting.peek().copied() else {
+        return Err(Unserved::NotAccepted);
+    };
+    let on = accepting.find(|(protocol, _)| (protocol.switch.is_on)(options));
+    on.map(|(_, dialect)| dialect)
+        .ok_or(Unserved::SwitchedOff(first.switch.key))
 }
 
 fn takes_get(dialect: &Dialect) -> bool {
@@ -110,28 +145,39 @@ fn takes_post(dialect: &Dialect) -> bool {
 async fn open_websocket(
     path: &'static str,
     admitted: Admitted,
-    RawQuery(query): RawQuery,
+    url: Uri,
     headers: HeaderMap,
     upgrade: WebSocketUpgrade,
 ) -> Response {
     // `Admitted` has already checked the origin.
     let mut upgrade = upgrade.with_origin_policy(OriginPolicy::DangerAny);
-    let subprotocol = subprotocol(path, &upgrade);
+    let options = &admitted.settings.config.protocols;
+    let subprotocol = match subprotocol(path, &upgrade, options) {
+        Ok(subprotocol) => subprotocol,
+        Err(unserved) => return unserved.into_response(),
+    };
     if let Some(subprotocol) = subprotocol {
         upgrade = upgrade.with_subprotocols(&[subprotocol]);
     }
     let opening = Opening {
-        query: query.as_deref().unwrap_or_default(),
+        path: url.path(),
+        query: url.query().unwrap_or_default(),
         headers: &headers,
         subprotocol,
     };
-    let accepting = websockets(path).find(|(dialect, _)| (dialect.accepts)(&opening));
-    let Some((dialect, websocket)) = accepting else {
-        return not_accepted();
+    let dialect = match choose(path, &opening, options, |_| true) {
+        Ok(dialect) => dialect,
+        Err(unserved) => return unserved.into_response(),
+    };
+    let Transport::WebSocket(websocket) = &dialect.transport else {
+        return Unserved::NotAccepted.into_response();
     };
     match &dialect.session {
         SessionKind::Commands(commands) => {
-            commands::open_websocket(admitted, dialect, websocket, commands, upgrade)
+            let connect = commands.connects.as_ref();
+            let connect =
+                connect.map(|request| (request.read)(&opening, &admitted.settings.config));
+            commands::open_websocket(admitted, dialect, websocket, (commands, connect), upgrade)
         }
         SessionKind::Fixed(fixed) => {
             fixed::open_websocket(admitted, dialect, websocket, fixed, opening, upgrade).await
@@ -139,15 +185,29 @@ async fn open_websocket(
     }
 }
 
-/// Returns the first subprotocol of a path that the client offers.
-fn subprotocol(path: &'static str, upgrade: &WebSocketUpgrade) -> Option<&'static str> {
-    let known = websockets(path).filter_map(|(_, websocket)| websocket.subprotocol);
-    let known: Vec<_> = known.collect();
-    if known.is_empty() {
-        return None;
+/// Returns the first available subprotocol of a path that the client offers.
+///
+/// # Errors
+/// All that the client offers are switched off.
+fn subprotocol(
+    path: &'static str,
+    upgrade: &WebSocketUpgrade,
+    options: &ProtocolOptions,
+) -> Result<Option<&'static str>, Unserved> {
+    let (on, off): (Vec<_>, Vec<_>) =
+        subprotocols(path).partition(|(protocol, _)| (protocol.switch.is_on)(options));
+    let Ok(handshake) = upgrade.request().websocket() else {
+        return Ok(None);
+    };
+    let names: Vec<_> = on.into_iter().map(|(_, name)| name).collect();
+    if let Some(chosen) = handshake.choose_subprotocol(&names) {
+        return Ok(Some(chosen));
     }
-    let handshake = upgrade.request().websocket().ok()?;
-    handshake.choose_subprotocol(&known)
+    let is_offered = |name| handshake.choose_subprotocol(&[name]).is_some();
+    match off.into_iter().find(|(_, name)| is_offered(*name)) {
+        Some((protocol, _)) => Err(Unserved::SwitchedOff(protocol.switch.key)),
+        None => Ok(None),
+    }
 }
 
 /// Serves a client on a stream, whose first commands, if any, are in the query or in `body`.
@@ -159,6 +219,7 @@ async fn open_stream(
     body: Option<Body>,
 ) -> Response {
     let opening = Opening {
+        path,
         query: query.as_deref().unwrap_or_default(),
         headers: &headers,
         subprotocol: None,
@@ -167,10 +228,13 @@ async fn open_stream(
         Some(_) => takes_post,
         None => takes_get,
     };
-    let mut candidates = streams(path).filter(|(dialect, _)| takes_method(dialect));
-    let accepting = candidates.find(|(dialect, _)| (dialect.accepts)(&opening));
-    let Some((dialect, stream)) = accepting else {
-        return admitted.cors.allow(not_accepted());
+    let options = &admitted.settings.config.protocols;
+    let dialect = match choose(path, &opening, options, takes_method) {
+        Ok(dialect) => dialect,
+        Err(unserved) => return admitted.cors.allow(unserved.into_response()),
+    };
+    let Transport::Stream(stream) = &dialect.transport else {
+        return admitted.cors.allow(Unserved::NotAccepted.into_response());
     };
     match &dialect.session {
         SessionKind::Commands(commands) => {
@@ -182,7 +246,25 @@ async fn open_stream(
     }
 }
 
-fn not_accepted() -> Response {
-    let text = "no client protocol of this path accepts the request";
-    refusal(StatusCode::BAD_REQUEST, text)
+/// Why no client protocol of a path serves a request.
+#[derive(Clone, Copy, Debug)]
+enum Unserved {
+    NotAccepted,
+    /// The protocol with this setting is switched off.
+    SwitchedOff(&'static str),
+}
+
+impl IntoResponse for Unserved {
+    fn into_response(self) -> Response {
+        match self {
+            Self::NotAccepted => {
+                let text = "no client protocol of this path accepts the request";
+                refusal(StatusCode::BAD_REQUEST, text)
+            }
+            Self::SwitchedOff(key) => {
+                let text = format!("this client protocol is switched off ({key} = false)");
+                refusal(StatusCode::NOT_FOUND, &text)
+            }
+        }
+    }
 }

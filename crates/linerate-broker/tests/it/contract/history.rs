@@ -241,6 +241,29 @@ pub(crate) async fn who_published_and_tags_survive_in_durable_channels(service: 
     }
 }
 
+pub(crate) async fn tags_survive_in_plain_channels(service: &impl Service) {
+    let node = Node::of(service).await;
+    node.subscribe("plain", PLAIN).await;
+    let tags = vec![("event".to_owned(), "a\n\"".to_owned())];
+    let info = ClientInfo {
+        user: "ada".into(),
+        ..ClientInfo::default()
+    };
+    let full = Publish {
+        info: Some(info.clone()),
+        tags: tags.clone(),
+        ..publish("x", PLAIN)
+    };
+    node.broker.publish(&name("plain"), full).await.unwrap();
+    node.publish("plain", "y", PLAIN).await;
+    let received = node.recorder.publications("plain", 2).await;
+    assert_eq!(received[0].payload(), "x");
+    assert_eq!(received[0].tags(), tags);
+    assert_eq!(received[0].info(), Some(&info));
+    assert_eq!(received[1].payload(), "y");
+    assert!(received[1].tags().is_empty());
+}
+
 pub(crate) async fn a_key_publishes_once(service: &impl Service) {
     let options = BrokerOptions {
         idempotency_ttl: Duration::from_secs(3),

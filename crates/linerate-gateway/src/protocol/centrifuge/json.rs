@@ -4,6 +4,6 @@ mod decode;
 mod encode;
 mod write;
 
-pub(in crate::protocol) use decode::decode;
 pub(super) use decode::decode_emulation;
+pub(in crate::protocol) use decode::{decode, depth_of};
 pub(in crate::protocol) use encode::{Binary, channel_member, extras, message, publication_push};

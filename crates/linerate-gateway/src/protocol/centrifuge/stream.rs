@@ -28,6 +28,7 @@ pub(crate) static EVENTS: Dialect = Dialect {
     session: SessionKind::Commands(Commands {
         read: json::decode,
         write: write_events,
+        connects: None,
         has_deltas: true,
         has_compaction: true,
         first_in_query: Some("cf_connect"),
@@ -49,6 +50,7 @@ pub(crate) static JSON: Dialect = Dialect {
     session: SessionKind::Commands(Commands {
         read: json::decode,
         write: write_lines,
+        connects: None,
         has_deltas: true,
         has_compaction: true,
         first_in_query: None,
@@ -70,6 +72,7 @@ pub(crate) static PROTOBUF: Dialect = Dialect {
     session: SessionKind::Commands(Commands {
         read: protobuf::decode,
         write: write_protobuf,
+        connects: None,
         has_deltas: true,
         // The npm package `centrifuge` 5.8.0 asks for IDs, but cannot find a subscription by an ID
         // from Protobuf.

@@ -24,10 +24,12 @@ pub(crate) static JSON: Dialect = Dialect {
     transport: Transport::WebSocket(WebSocketTransport {
         subprotocol: Some(super::JSON),
         farewell: Clone::clone,
+        has_exceptions: false,
     }),
     session: SessionKind::Commands(Commands {
         read: json::decode,
         write: |messages, out| append_text(messages, json::Binary::Refuse, out),
+        connects: None,
         has_deltas: true,
         has_compaction: true,
         first_in_query: None,
@@ -45,10 +47,12 @@ pub(crate) static PROTOBUF: Dialect = Dialect {
     transport: Transport::WebSocket(WebSocketTransport {
         subprotocol: Some(super::PROTOBUF),
         farewell: Clone::clone,
+        has_exceptions: false,
     }),
     session: SessionKind::Commands(Commands {
         read: protobuf::decode,
         write: append_binary,
+        connects: None,
         has_deltas: true,
         // The npm package `centrifuge` 5.8.0 asks for IDs, but cannot find a subscription by an ID
         // from Protobuf.

@@ -70,7 +70,7 @@ fn malformed(nth: usize, error: &serde_json::Error) -> DecodeError {
 }
 
 /// Returns the maximum number of arrays and objects open at once, ignoring whether brackets match.
-fn depth_of(json: &[u8]) -> usize {
+pub(in crate::protocol) fn depth_of(json: &[u8]) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
     let mut is_string = false;
     let mut bytes = json.iter();

@@ -1,0 +1,21 @@
+//! Tests of the protocol of Pusher.
+
+mod api;
+mod cache;
+mod channels;
+mod client;
+mod client_events;
+mod connections;
+mod presence;
+mod users;
+
+/// The app, with client events, on a server where clients may subscribe to public channels.
+const APP: &str = "
+[protocols]
+pusher = true
+[pusher]
+app_id = \"7\"
+key = \"app-key\"
+secret = \"the secret of the app\"
+client_events = true
+";
