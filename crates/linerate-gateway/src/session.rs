@@ -50,6 +50,7 @@ use std::{sync::Arc, time::Instant};
 
 use bytes::Bytes;
 use linerate_hub::{ChannelName, ClientId};
+use uuid::Uuid;
 
 use crate::auth::TokenId;
 use crate::channel_map::ChannelMap;
@@ -85,8 +86,8 @@ pub(crate) const VERSION: &str = concat!("linerate ", env!("CARGO_PKG_VERSION"))
 pub(crate) struct Session {
     context: Context,
     commands: &'static Commands,
-    /// Identifies the session to `/emulation`; empty if commands and replies share one connection.
-    name: Box<str>,
+    /// Identifies the session to `/emulation`; `None` if commands and replies share one connection.
+    name: Option<Box<Uuid>>,
     stage: Stage,
     activity: Activity,
     subscriptions: ChannelMap<Subscription>,
@@ -159,7 +160,7 @@ impl Session {
     pub(crate) fn new(
         context: Context,
         commands: &'static Commands,
-        name: &str,
+        name: Option<Uuid>,
         now: Instant,
         ping_part: f32,
     ) -> Self {
@@ -168,7 +169,7 @@ impl Session {
         context.outlet.hold();
         Self {
             commands,
-            name: name.into(),
+            name: name.map(Box::new),
             stage: Stage::Fresh,
             activity: Activity::default(),
             subscriptions: ChannelMap::default(),

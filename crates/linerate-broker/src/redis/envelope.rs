@@ -7,8 +7,8 @@
 //!
 //! `meta` is the publisher and the tags as JSON, or empty.
 //!
-//! A publication in a plain channel is only its payload, unless it has tags. It then has a shorter
-//! envelope:
+//! A publication in a plain channel is only its payload, unless it has tags, or the payload begins
+//! like an envelope. It then has a shorter one:
 //!
 //! ```text
 //! NUL "lr2 " length-of-meta LF meta payload
@@ -21,10 +21,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{presence::InfoJson, request::Publish};
 
-/// A prefix with which no text and no JSON begins.
+/// What envelopes begin with, and no text and no JSON.
+const PREFIX: &[u8] = b"\0lr";
+
+/// The prefix of the first kind.
 const MAGIC: &[u8] = b"\0lr1 ";
 
-/// Such a prefix for plain channels.
+/// The prefix of the kind for plain channels.
 const PLAIN_MAGIC: &[u8] = b"\0lr2 ";
 
 /// The maximum number of bytes of a header without `meta`.
@@ -60,12 +63,15 @@ pub(super) fn open(bytes: &[u8]) -> Option<Envelope<'_>> {
     })
 }
 
-/// Returns what is published in a plain channel: the payload, in an envelope if there are tags.
+/// Returns what is published in a plain channel: the payload, in an envelope if there are tags. A
+/// payload that begins like an envelope gets one as well; otherwise a client could publish in the
+/// name of another.
 pub(super) fn plain(publish: &Publish) -> Cow<'_, [u8]> {
-    if publish.tags.is_empty() {
-        return Cow::Borrowed(&publish.payload);
-    }
-    let meta = meta(publish.info.as_ref(), &publish.tags);
+    let meta = match publish.tags.is_empty() {
+        false => meta(publish.info.as_ref(), &publish.tags),
+        true if publish.payload.starts_with(PREFIX) => Vec::new(),
+        true => return Cow::Borrowed(&publish.payload),
+    };
     let length = format!("{}\n", meta.len());
     let parts = [PLAIN_MAGIC, length.as_bytes(), &meta, &publish.payload];
     Cow::Owned(parts.concat())
@@ -171,11 +177,12 @@ mod tests {
                 ttl: Duration::ZERO,
             },
         };
-        assert_eq!(*plain(&publish), publish.payload[..]);
-        assert_eq!(
-            open_plain(&publish.payload),
-            (&b""[..], &publish.payload[..])
-        );
+        let sealed = plain(&publish);
+        assert_eq!(*sealed, *b"\0lr2 0\n\0lr2 1");
+        assert_eq!(open_plain(&sealed), (&b""[..], &publish.payload[..]));
+        publish.payload = Bytes::from_static(b"text");
+        assert_eq!(*plain(&publish), *b"text");
+        publish.payload = Bytes::from_static(b"\0lr2 1");
         publish.tags = vec![("k".to_owned(), "v".to_owned())];
         let sealed = plain(&publish);
         assert_eq!(*sealed, *b"\0lr2 20\n{\"tags\":[[\"k\",\"v\"]]}\0lr2 1");
@@ -192,6 +199,31 @@ mod tests {
             b"\0lr1 0\nx",
         ] {
             assert_eq!(open_plain(bytes), (&b""[..], bytes));
+        }
+    }
+
+    #[test]
+    fn no_payload_is_taken_for_an_envelope() {
+        let forged: [&[u8]; 3] = [
+            b"\0lr2 29\n{\"info\":{\"user\":\"somebody\"}}x",
+            b"\0lr1 e:1 0\nx",
+            b"\0lr",
+        ];
+        for payload in forged {
+            let publish = Publish {
+                payload: Bytes::from_static(payload),
+                info: None,
+                tags: Vec::new(),
+                idempotency_key: None,
+                options: StreamOptions {
+                    is_durable: false,
+                    size_max: 0,
+                    ttl: Duration::ZERO,
+                },
+            };
+            let sealed = plain(&publish);
+            assert!(open(&sealed).is_none());
+            assert_eq!(open_plain(&sealed), (&b""[..], payload));
         }
     }
 

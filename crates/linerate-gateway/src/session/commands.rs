@@ -351,7 +351,10 @@ impl Session {
             data,
             ping_interval: Some(options.ping_interval),
             wants_pong: true,
-            session: self.name.to_string(),
+            session: self
+                .name
+                .as_ref()
+                .map_or_else(String::new, ToString::to_string),
             node: self.context.gate.worker.node().status.id().into(),
             ..Connected::default()
         };

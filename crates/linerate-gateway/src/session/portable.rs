@@ -143,7 +143,7 @@ impl Session {
     pub(crate) fn is_settled(&self) -> bool {
         self.activity.is_none()
             && self.end.is_none()
-            && self.name.is_empty()
+            && self.name.is_none()
             && self
                 .pusher
                 .as_ref()
@@ -197,7 +197,7 @@ impl Session {
         let account = &context.gate.worker.accounts().messages;
         let headers = portable.headers.restore(account).map(Arc::new);
         let context = Context { headers, ..context };
-        let mut session = Self::new(context, commands, "", now, 1.0);
+        let mut session = Self::new(context, commands, None, now, 1.0);
         session.deadlines.restore(now, portable.deadlines);
         let Some(identity) = portable.identity else {
             return Ok(session);

@@ -64,7 +64,7 @@ impl Session {
                 event,
                 channel,
                 data,
-            } => Ok(self.begin_client_event(context, (&identity, id), (event, &channel, data))),
+            } => Ok(self.begin_client_event(context, (identity, id), (event, &channel, data))),
             PusherRequest::SignIn { auth, user_data } => {
                 self.sign_in(&identity, id, &auth, user_data)?;
                 Ok(None)

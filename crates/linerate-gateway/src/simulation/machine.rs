@@ -172,7 +172,7 @@ impl Machine {
             connection: Arc::new(connection),
             headers: None,
         };
-        let session = Session::new(context, commands, "", clock::now(), 0.5);
+        let session = Session::new(context, commands, None, clock::now(), 0.5);
         let runtime = SessionRuntime::new(session, outlet);
         let (sender, input) = mpsc::unbounded_channel();
         tokio::spawn(Box::new(runtime).run(Commands(input)));

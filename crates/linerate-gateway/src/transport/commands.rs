@@ -10,6 +10,7 @@ use axum::{
 use bytes::Bytes;
 use linerate::{Options, axum::WebSocketUpgrade};
 use tokio::sync::oneshot;
+use uuid::Uuid;
 
 use super::{
     Admitted, ClientOutlet, DATA_BYTES_MAX, Endpoints,
@@ -57,7 +58,7 @@ pub(super) fn open_websocket(
             let (sender, receiver) = ws.split();
             let compressed = admitted.compressed();
             let wire = WebSocketWire::new(sender, websocket.farewell, deflate, compressed);
-            let (runtime, _guard) = start(admitted, dialect, commands, wire, String::new());
+            let (runtime, _guard) = start(admitted, dialect, commands, wire, None);
             runtime.run(receiver).await;
             Ok(())
         })
@@ -79,7 +80,7 @@ fn open_local(
             let clients = admitted.endpoints.clients.clone();
             let wire = clients.wire(&dialect.transport);
             let key = wire.key();
-            let (runtime, guard) = start(admitted, dialect, commands, wire, String::new());
+            let (runtime, guard) = start(admitted, dialect, commands, wire, None);
             clients.open(key, upgrade, &connection, Running::Commands(runtime), guard);
         })
 }
@@ -159,12 +160,17 @@ fn stream_locally(
 ) -> Response {
     let mut response = admitted.cors.clone().allow(head(transport.content_type));
     continue_with(&mut response, move |detached| {
-        let name = uuid::Uuid::new_v4().to_string();
-        let emulation = admitted.endpoints.worker.node().emulations.open(&name);
+        let name = Uuid::new_v4();
+        let emulation = admitted
+            .endpoints
+            .worker
+            .node()
+            .emulations
+            .open(&name.to_string());
         let clients = admitted.endpoints.clients.clone();
         let wire = clients.wire(&dialect.transport);
         let key = wire.key();
-        let (mut runtime, guard) = start(admitted, dialect, (commands, None), wire, name);
+        let (mut runtime, guard) = start(admitted, dialect, (commands, None), wire, Some(name));
         runtime.handle_frame(&first);
         let session = Running::Emulated(Box::new(EmulatedRuntime { runtime, emulation }));
         clients.open_stream(key, detached, session, guard);
@@ -181,16 +187,16 @@ fn stream(
     commands: &'static Commands,
     first: &[u8],
 ) -> Response {
-    let name = uuid::Uuid::new_v4().to_string();
+    let name = Uuid::new_v4();
     let (still_there, gone) = oneshot::channel::<()>();
     let (wire, stream) = body(DATA_BYTES_MAX, transport.farewell, still_there);
     let cors = admitted.cors.clone();
     let emulations = &admitted.endpoints.worker.node().emulations;
     let input = StreamInput {
-        emulation: emulations.open(&name),
+        emulation: emulations.open(&name.to_string()),
         gone,
     };
-    let (mut runtime, guard) = start(admitted, dialect, (commands, None), wire, name);
+    let (mut runtime, guard) = start(admitted, dialect, (commands, None), wire, Some(name));
     runtime.handle_frame(first);
     tokio::spawn(async move {
         runtime.run(input).await;
@@ -205,7 +211,7 @@ fn start(
     dialect: &'static Dialect,
     (commands, connecting): (&'static Commands, Option<Connecting>),
     wire: impl Wire,
-    name: String,
+    name: Option<Uuid>,
 ) -> (Box<SessionRuntime>, Option<ConnectionGuard>) {
     let connection = admitted.connection(dialect);
     let bytes_max = admitted.settings.config.client.queue_bytes_max;
@@ -219,7 +225,7 @@ fn start(
         connection,
         headers: admitted.headers,
     };
-    let mut session = Session::new(context, commands, &name, now(), rand::random());
+    let mut session = Session::new(context, commands, name, now(), rand::random());
     if let Some(connecting) = connecting {
         session.open(now(), connecting);
     }

@@ -4,5 +4,5 @@ mod connections;
 mod faults;
 mod messages;
 mod subscriptions;
-mod support;
+pub(crate) mod support;
 mod tls;

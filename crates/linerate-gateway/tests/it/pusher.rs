@@ -1,6 +1,7 @@
 //! Tests of the protocol of Pusher.
 
 mod api;
+mod backends;
 mod cache;
 mod channels;
 mod client;

@@ -1,5 +1,7 @@
 //! Events that clients publish in private and presence channels.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use linerate_broker::Publish;
 use linerate_hub::{ChannelName, ClientId, ClientInfo};
@@ -37,7 +39,7 @@ impl Session {
     pub(super) fn begin_client_event(
         &mut self,
         context: Context,
-        (identity, id): (&Identity, ClientId),
+        (identity, id): (Arc<Identity>, ClientId),
         (event, channel, data): (String, &str, Bytes),
     ) -> Option<Work> {
         let channel = match self.check_client_event(&event, channel, data.len()) {
@@ -48,16 +50,20 @@ impl Session {
                 return None;
             }
         };
-        let info = sender(&context, identity, id, &channel);
+        let settings = context.gate.shared.settings_full();
+        let options = settings.channel(&channel);
+        let info = sender(&context, &identity, id, &channel);
         let publish = Publish {
             payload: data,
             tags: pusher::tags(&event, Some(&info.client)),
             info: Some(info),
             idempotency_key: None,
-            options: context.gate.shared.settings().channel(&channel).stream(),
+            options: options.stream(),
         };
+        let backend = settings.backends.find(&options.publish_backend);
+        let asking = backend.map(|backend| (backend, identity));
         Some(Box::pin(async move {
-            let published = context.publish(channel, publish, None).await;
+            let published = context.publish(channel, publish, asking).await;
             Completion::Pusher(PusherCompletion::Published(published.map(drop)))
         }))
     }

@@ -90,11 +90,20 @@ impl Context {
         kind: PusherKind,
     ) -> Result<(Candidate, StreamOptions), Refusal> {
         let settings = self.gate.shared.settings_full();
-        let claims = kind.is_guarded().then(SubscriptionClaims::default);
         let wanted = command::Subscribe {
             channel: channel.to_string(),
             with_join_leave: kind.access == PusherAccess::Presence,
             ..command::Subscribe::default()
+        };
+        // A signature has already granted what is guarded.
+        let claims = match kind.is_guarded() {
+            true => Some(SubscriptionClaims::default()),
+            false => {
+                let visitor = self.visitor();
+                visitor
+                    .judge_subscription(identity, channel, &wanted)
+                    .await?
+            }
         };
         let mut plan = self.gate.plan(
             &settings,

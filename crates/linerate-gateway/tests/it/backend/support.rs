@@ -18,7 +18,7 @@ use crate::support::{Gateway, config, in_time};
 
 /// A backend with a path for each name and kind of question.
 #[derive(Clone, Debug)]
-pub(super) struct Backend {
+pub(crate) struct Backend {
     address: SocketAddr,
     inner: Arc<Mutex<Inner>>,
 }
@@ -31,7 +31,7 @@ struct Inner {
 
 /// What a backend answers.
 #[derive(Clone, Debug)]
-pub(super) enum Answer {
+pub(crate) enum Answer {
     /// An empty result, once there is a permit.
     Held(Arc<Semaphore>),
     Json(Value),
@@ -42,15 +42,15 @@ pub(super) enum Answer {
 
 /// What a backend was asked.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
-    pub(super) name: String,
-    pub(super) event: String,
-    pub(super) headers: HeaderMap,
-    pub(super) body: Value,
+pub(crate) struct Asked {
+    pub(crate) name: String,
+    pub(crate) event: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Value,
 }
 
 impl Backend {
-    pub(super) async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let backend = Self {
             address: listener.local_addr().unwrap(),
@@ -65,44 +65,48 @@ impl Backend {
 
     /// Starts a gateway that asks this backend about these events. `toml` begins with keys of
     /// `[client]`, and `more` is added to each backend.
-    pub(super) async fn gateway(&self, events: &[&str], more: &str, toml: &str) -> Gateway {
+    pub(crate) async fn gateway(&self, events: &[&str], more: &str, toml: &str) -> Gateway {
         Gateway::start(config(&self.toml(events, more, toml))).await
     }
 
-    pub(super) fn toml(&self, events: &[&str], more: &str, toml: &str) -> String {
+    pub(crate) fn toml(&self, events: &[&str], more: &str, toml: &str) -> String {
+        format!("[client]\n{toml}\n{}", self.backends(events, more))
+    }
+
+    /// Returns the configuration of a backend for each of these events.
+    pub(crate) fn backends(&self, events: &[&str], more: &str) -> String {
         let backends = events.iter().map(|event| {
             let url = format!("http://{}/{event}/{{event}}", self.address);
             format!("[[backend]]\nname = \"{event}\"\nurl = \"{url}\"\n{more}\n")
         });
-        let backends: String = backends.collect();
-        format!("[client]\n{toml}\n{backends}")
+        backends.collect()
     }
 
     /// Sets the result that answers a kind of question.
-    pub(super) fn returns(&self, event: &str, result: Value) {
+    pub(crate) fn returns(&self, event: &str, result: Value) {
         self.answers(event, Answer::Json(json!({ "result": result })));
     }
 
-    pub(super) fn answers(&self, event: &str, answer: Answer) {
+    pub(crate) fn answers(&self, event: &str, answer: Answer) {
         let mut inner = self.inner.lock();
         inner.answers.insert(event.to_owned(), answer);
     }
 
     /// Returns what was asked since the last call.
-    pub(super) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<Asked> {
         std::mem::take(&mut self.inner.lock().asked)
     }
 
     /// Waits until the backend with this name is asked, and returns what was asked since the last
     /// call.
-    pub(super) async fn until_asked(&self, name: &str) -> Vec<Asked> {
+    pub(crate) async fn until_asked(&self, name: &str) -> Vec<Asked> {
         let is_asked = |inner: &Inner| inner.asked.iter().any(|one| one.name == name);
         until(async || is_asked(&self.inner.lock())).await;
         self.asked()
     }
 
     /// Returns the only question since the last call.
-    pub(super) fn only(&self) -> Asked {
+    pub(crate) fn only(&self) -> Asked {
         let mut asked = self.asked();
         assert_eq!(asked.len(), 1, "{asked:?}");
         asked.remove(0)
@@ -110,7 +114,7 @@ impl Backend {
 }
 
 /// Waits until something is true.
-pub(super) async fn until(mut is_true: impl AsyncFnMut() -> bool) {
+pub(crate) async fn until(mut is_true: impl AsyncFnMut() -> bool) {
     in_time(async {
         while !is_true().await {
             sleep(Duration::from_millis(10)).await;
