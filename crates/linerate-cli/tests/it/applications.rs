@@ -7,7 +7,7 @@ use linerate_testkit::server::RedisServer;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use crate::support::{PATIENCE, Server, close_code};
+use crate::support::{PATIENCE, Server, close_code, until};
 
 /// Connects as an SDK does; returns the connection and its client ID.
 async fn connect(server: &Server) -> (WebSocket, String) {
@@ -91,23 +91,32 @@ async fn an_application_steers_connections_on_all_workers() {
     }
 }
 
+/// Waits until two nodes know each other and receive from the broker; before that, they lose
+/// messages to each other.
+async fn meet(nodes: [&Server; 2]) {
+    for node in nodes {
+        until(node, "/ready", |text| text.starts_with("200")).await;
+        let met = async {
+            while node.api("info", json!({})).await["nodes"]
+                .as_array()
+                .unwrap()
+                .len()
+                < 2
+            {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(PATIENCE, met).await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn an_application_steers_connections_on_other_nodes() {
     let Some(redis) = RedisServer::start() else {
         return;
     };
     let [asked, serving] = [0, 1].map(|_| Server::start_with(&["--broker", &redis.url()]));
-    let meeting = async {
-        while asked.api("info", json!({})).await["nodes"]
-            .as_array()
-            .unwrap()
-            .len()
-            < 2
-        {
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
-    };
-    timeout(PATIENCE, meeting).await.unwrap();
+    meet([&asked, &serving]).await;
     let (mut ws, client) = connect(&serving).await;
     steer(&asked, &mut ws, &client).await;
 }
@@ -119,20 +128,10 @@ async fn commands_by_http_find_their_stream_on_another_node() {
         return;
     };
     let [first, second] = [0, 1].map(|_| Server::start_with(&["--broker", &redis.url()]));
+    meet([&first, &second]).await;
     let body = r#"{"id":1,"connect":{}}"#;
     let (mut stream, hello) = open_stream(&first, body).await;
     let (session, node) = (&hello["connect"]["session"], &hello["connect"]["node"]);
-    let meeting = async {
-        while second.api("info", json!({})).await["nodes"]
-            .as_array()
-            .unwrap()
-            .len()
-            < 2
-        {
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
-    };
-    timeout(PATIENCE, meeting).await.unwrap();
     let command = json!({"id": 2, "subscribe": {"channel": "demo:room"}}).to_string();
     let emulated = json!({"session": session, "node": node, "data": command}).to_string();
     assert_eq!(second.post("/emulation", &emulated).await.status / 100, 2);

@@ -151,7 +151,7 @@ impl BackendOptions {
 
 /// Returns whether requests have this header anyway, or must not have it (RFC 9110 §7.6.1).
 fn is_ours(name: &HeaderName) -> bool {
-    const OURS: [&str; 15] = [
+    const OURS: [&str; 16] = [
         "accept",
         "accept-encoding",
         "connection",
@@ -167,6 +167,7 @@ fn is_ours(name: &HeaderName) -> bool {
         "transfer-encoding",
         "upgrade",
         "user-agent",
+        "x-forwarded-for",
     ];
     OURS.contains(&name.as_str())
 }
@@ -201,5 +202,75 @@ pub(super) fn check(config: &Config, check: &mut Check) {
             let own = own.filter(|reference| !inherited.contains(reference));
             known(check, &own.collect::<Vec<_>>());
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Loader;
+
+    fn error(backend: &str) -> String {
+        let text = format!("[[backend]]\nname = \"app\"\n{backend}\n");
+        let loader = Loader::new().with_text("test.toml", &text);
+        loader.load().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn backends_that_cannot_work_are_refused() {
+        let url = "url = \"http://localhost/\"\n";
+        for (backend, message) in [
+            ("", "backend[0].url =  must be an https:// or http:// URL"),
+            (
+                "url = \"ftp://localhost/\"",
+                "must be an https:// or http:// URL",
+            ),
+            (
+                "url = \"http://me:secret@localhost/\"",
+                "backend[0].url = (with a user) must not contain a user",
+            ),
+            (
+                &format!("{url}forwarded_headers = [\"X-Forwarded-For\"]"),
+                "backend[0].forwarded_headers = X-Forwarded-For must be the name of a header",
+            ),
+            (
+                &format!("{url}headers = {{ Host = \"x\" }}"),
+                "backend[0].headers = Host must be the name of a header",
+            ),
+            (
+                &format!("{url}headers = {{ A = \"x\\ny\" }}"),
+                "backend[0].headers = A has a value that no header can have",
+            ),
+            (
+                &format!("{url}tls_key = \"/key.pem\""),
+                "backend[0].tls_key = /key.pem requires both tls_certificate and tls_key",
+            ),
+            (
+                &format!("{url}timeout_ms = 0"),
+                "backend[0].timeout_ms = 0 must be between 10 and 60000",
+            ),
+            (
+                &format!("{url}[[backend]]\nname = \"app\"\n{url}"),
+                "backend[1].name = app is used by two backends",
+            ),
+            (
+                &format!("{url}[[backend]]\nname = \"a b\"\n{url}"),
+                "backend[1].name = a b must be 1 to 64 letters",
+            ),
+            (
+                &format!("{url}[client]\nsend_backend = \"ap\""),
+                "client.send_backend = ap is not the name of a [[backend]]",
+            ),
+        ] {
+            let error = error(backend);
+            assert!(error.contains(message), "{backend}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_empty_name_unsets_what_a_namespace_inherits() {
+        let text = "[channel]\nrpc_backend = \"app\"\n[[namespace]]\nname = \"a\"\n\
+                    rpc_backend = \"\"\n[[backend]]\nname = \"app\"\nurl = \"http://localhost/\"\n";
+        let loader = Loader::new().with_text("test.toml", text);
+        assert!(loader.load().is_ok());
     }
 }
