@@ -12,8 +12,8 @@ use crate::{
     outcome::{Bounds, Finding, Outcome},
 };
 
-/// The number of clients that call. With many more, the row would measure what it costs to receive
-/// so many large messages at once.
+/// The number of clients that call. With 100, the row would measure what it costs to receive their
+/// messages at once.
 const PEERS: usize = 20;
 
 /// The memory that each may cost, in bytes: the commands that wait, the question that is asked, and
