@@ -24,6 +24,7 @@
 //! | `auth` | tokens, origins, API keys |
 //! | `config` | the configuration: file, environment, flags; channel namespaces |
 //! | `http_client` | HTTP requests of our own |
+//! | `pem_file` | files with certificates and keys |
 //! | `limits` | limits by name |
 //! | `clock` | the clock of nodes and sessions |
 //! | `quiet` | log lines that clients cannot flood |
@@ -50,6 +51,7 @@ mod log_limiter;
 mod metrics;
 mod node;
 mod operations;
+mod pem_file;
 mod platform;
 mod protocol;
 mod relocation;

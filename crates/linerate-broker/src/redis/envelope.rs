@@ -164,10 +164,10 @@ mod tests {
         assert!(open(&long).is_none());
     }
 
-    #[test]
-    fn tags_make_an_envelope_of_a_plain_publication() {
-        let mut publish = Publish {
-            payload: Bytes::from_static(b"\0lr2 1"),
+    /// Returns a publication without tags in a plain channel.
+    fn bare(payload: &'static [u8]) -> Publish {
+        Publish {
+            payload: Bytes::from_static(payload),
             info: None,
             tags: Vec::new(),
             idempotency_key: None,
@@ -176,7 +176,12 @@ mod tests {
                 size_max: 0,
                 ttl: Duration::ZERO,
             },
-        };
+        }
+    }
+
+    #[test]
+    fn tags_make_an_envelope_of_a_plain_publication() {
+        let mut publish = bare(b"\0lr2 1");
         let sealed = plain(&publish);
         assert_eq!(*sealed, *b"\0lr2 0\n\0lr2 1");
         assert_eq!(open_plain(&sealed), (&b""[..], &publish.payload[..]));
@@ -210,18 +215,7 @@ mod tests {
             b"\0lr",
         ];
         for payload in forged {
-            let publish = Publish {
-                payload: Bytes::from_static(payload),
-                info: None,
-                tags: Vec::new(),
-                idempotency_key: None,
-                options: StreamOptions {
-                    is_durable: false,
-                    size_max: 0,
-                    ttl: Duration::ZERO,
-                },
-            };
-            let sealed = plain(&publish);
+            let sealed = plain(&bare(payload)).into_owned();
             assert!(open(&sealed).is_none());
             assert_eq!(open_plain(&sealed), (&b""[..], payload));
         }

@@ -93,7 +93,7 @@ impl Permit<'_> {
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
         if self.is_probe {
-            // Nobody knows the result, so that the next request is to find out.
+            // The result is unknown, so that the next request has to find out.
             let until = now();
             *self.breaker.state.lock() = State::Open { until };
         }

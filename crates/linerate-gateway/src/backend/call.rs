@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use linerate_budget::Account;
 use tokio::{
     runtime::Handle,
-    sync::Semaphore,
+    sync::{Semaphore, SemaphorePermit},
     task::JoinSet,
     time::{sleep, timeout},
 };
@@ -22,7 +22,11 @@ use super::{
     AskError, Asker, BackendSetupError, Event, Question, Verdict, breaker::Breaker,
     headers::names_of, http::Poster,
 };
-use crate::{clock::now, config::BackendOptions, log_limiter::LogLimiter};
+use crate::{
+    clock::now,
+    config::{BackendOptions, Secret},
+    log_limiter::LogLimiter,
+};
 
 /// The pause before another attempt, on average.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
@@ -69,7 +73,7 @@ impl Backend {
     pub(super) fn still_has(&self, options: &BackendOptions) -> bool {
         let has_files = options.tls_authorities.is_some()
             || options.tls_certificate.is_some()
-            || options.headers.values().any(crate::config::Secret::is_file);
+            || options.headers.values().any(Secret::is_file);
         self.options == *options && !has_files
     }
 
@@ -160,7 +164,7 @@ impl Backend {
     }
 
     /// Waits until another request may be sent.
-    async fn slot(&self) -> Result<tokio::sync::SemaphorePermit<'_>, AskError> {
+    async fn slot(&self) -> Result<SemaphorePermit<'_>, AskError> {
         if let Ok(slot) = self.slots.try_acquire() {
             return Ok(slot);
         }

@@ -1,23 +1,21 @@
 //! The HTTP client of one backend.
 
-use std::{fs, io, path::Path};
+use std::path::Path;
 
 use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Uri, header};
 use rustls::{
     ClientConfig, RootCertStore,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    pki_types::{PrivateKeyDer, pem::PemObject},
 };
 
 use super::{AskError, BackendSetupError, Event};
 use crate::{
     config::{BackendOptions, EVENT, Secret},
     http_client::{HttpClient, HttpError},
+    pem_file::{self, certificates},
 };
-
-/// Maximum size of a file with certificates, in bytes.
-const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// Sends requests to one backend.
 #[derive(Debug)]
@@ -128,26 +126,10 @@ fn roots(pem: &[u8]) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// Parses certificates, of which there must be at least one.
-fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
-    let all = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
-    match all {
-        Ok(all) if all.is_empty() => Err("file contains no certificate".into()),
-        Ok(all) => Ok(all),
-        Err(error) => Err(error.to_string()),
-    }
-}
-
 fn read_file(options: &BackendOptions, path: &Path) -> Result<Vec<u8>, BackendSetupError> {
-    let file = |source| BackendSetupError::File {
+    pem_file::read(path).map_err(|source| BackendSetupError::File {
         backend: options.name.clone(),
         path: path.to_owned(),
         source,
-    };
-    let bytes = fs::metadata(path).map_err(file)?.len();
-    if bytes > FILE_BYTES_MAX {
-        let message = format!("file has {bytes} bytes; at most {FILE_BYTES_MAX} are allowed");
-        return Err(file(io::Error::new(io::ErrorKind::FileTooLarge, message)));
-    }
-    fs::read(path).map_err(file)
+    })
 }

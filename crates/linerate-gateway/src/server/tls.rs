@@ -14,16 +14,13 @@ use linerate_reactor::TlsAcceptor;
 use parking_lot::Mutex;
 use rustls::{
     ServerConfig,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    pki_types::{PrivateKeyDer, pem::PemObject},
     server::{ClientHello, ResolvesServerCert},
     sign::CertifiedKey,
 };
 
-use crate::config::TlsOptions;
+use crate::{config::TlsOptions, pem_file};
 pub(super) use stream::TlsStream;
-
-/// Maximum size of a file, in bytes.
-const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// A certificate that can be replaced while connections are open.
 #[derive(Debug)]
@@ -127,12 +124,8 @@ fn stamp(options: &TlsOptions) -> ModifiedTimes {
 }
 
 fn read(options: &TlsOptions) -> Result<Arc<CertifiedKey>, CertificateError> {
-    let chain = read_file(&options.certificate)?;
-    let chain = CertificateDer::pem_slice_iter(&chain).collect::<Result<Vec<_>, _>>();
-    let chain = chain.map_err(|error| pem(&options.certificate, error))?;
-    if chain.is_empty() {
-        return Err(pem(&options.certificate, "file contains no certificate"));
-    }
+    let chain = pem_file::certificates(&read_file(&options.certificate)?);
+    let chain = chain.map_err(|reason| pem(&options.certificate, reason))?;
     let key = PrivateKeyDer::from_pem_slice(&read_file(&options.key)?);
     let key = key.map_err(|error| pem(&options.key, error))?;
     let certified = CertifiedKey::from_der(chain, key, &linerate::tls::provider());
@@ -141,16 +134,10 @@ fn read(options: &TlsOptions) -> Result<Arc<CertifiedKey>, CertificateError> {
 }
 
 fn read_file(path: &Path) -> Result<Vec<u8>, CertificateError> {
-    let failed = |source| CertificateError::File {
+    pem_file::read(path).map_err(|source| CertificateError::File {
         path: path.to_owned(),
         source,
-    };
-    let bytes = fs::metadata(path).map_err(failed)?.len();
-    if bytes > FILE_BYTES_MAX {
-        let message = format!("file has {bytes} bytes; at most {FILE_BYTES_MAX} are allowed");
-        return Err(pem(path, message));
-    }
-    fs::read(path).map_err(failed)
+    })
 }
 
 fn pem(path: &Path, reason: impl ToString) -> CertificateError {

@@ -22,7 +22,7 @@ pub(crate) const WAITING_MAX: usize = 64;
 /// The memory at which no further input is read, whatever the number of commands.
 pub(crate) const WAITING_BYTES_MAX: u64 = 256 << 10;
 
-/// Less memory of commands is no reason to close a client.
+/// Commands that take less memory do not count when a client is chosen to be closed.
 const NOTED_BYTES_MIN: u64 = 16 << 10;
 
 /// What a session is doing. It takes no memory while the session does nothing, as most sessions do

@@ -53,10 +53,10 @@ impl Visitor<'_> {
         // What a request has already admitted needs no backend.
         let is_open = connect.token.is_empty() && self.gate.dialect.connects().is_none();
         if let Some(backend) = backend.filter(|_| is_open) {
-            let nobody = Identity::new(&self.connection.who, None);
+            let anonymous = Identity::new(&self.connection.who, None);
             let decode = |body: &[u8]| answer::connect(body, seconds_now());
             let question = Question::Connect(connect);
-            let admitted = self.ask(backend, &nobody, &question, decode).await?;
+            let admitted = self.ask(backend, &anonymous, &question, decode).await?;
             if admitted.is_some() {
                 return Ok(admitted);
             }

@@ -409,10 +409,9 @@ impl Session {
         channel: &ChannelName,
         claims: &SubscriptionClaims,
     ) -> Answer {
-        let settings = self.context.gate.shared.settings();
+        let grace = self.context.gate.grace(Some(channel));
         let ttl = claims.expires_at.map(until);
         if let Some(subscription) = self.subscriptions.get_mut(channel) {
-            let grace = settings.config.client.refresh_grace;
             let terms = subscription.terms.get_or_insert_default();
             terms.expiry = end_of(now, ttl, grace);
             terms.token.clone_from(&claims.token);

@@ -19,13 +19,9 @@ use crate::{
 };
 
 impl Session {
-    /// Sets when the connection expires, `ttl` from now. The client has a grace period; a backend
-    /// is asked as soon as it expires.
+    /// Sets when the connection expires, `ttl` from now.
     pub(super) fn set_expiry(&mut self, now: Instant, ttl: Option<Duration>) {
-        let grace = match self.renewing_backend(None) {
-            Some(_) => Duration::ZERO,
-            None => self.refresh_grace(),
-        };
+        let grace = self.context.gate.grace(None);
         self.deadlines.set_expiry(end_of(now, ttl, grace));
     }
 

@@ -1,6 +1,10 @@
 //! Authentication of clients and authorization of their subscriptions.
 
-use std::{ptr, sync::Arc, time::SystemTime};
+use std::{
+    ptr,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use linerate_hub::ChannelName;
 
@@ -177,6 +181,15 @@ impl Gate {
             Some(channel) => &settings.channel(channel).sub_refresh_backend,
         };
         settings.backends.find(name)
+    }
+
+    /// Returns how long a connection, or a subscription to a channel, continues after it has
+    /// expired: no longer if a backend renews it, which is asked at that time.
+    pub(super) fn grace(&self, channel: Option<&ChannelName>) -> Duration {
+        match self.renewing_backend(channel) {
+            Some(_) => Duration::ZERO,
+            None => self.shared.settings().config.client.refresh_grace,
+        }
     }
 
     /// Checks a subscription request and returns how to serve it.

@@ -2,7 +2,7 @@
 
 mod pusher;
 
-use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{future::Future, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -391,13 +391,9 @@ impl Candidate {
         }
         let expires_at = self.claims.as_ref().and_then(|claims| claims.expires_at);
         let ttl = expires_at.map(until);
-        // A backend is asked as soon as the subscription expires, and the client does not learn of
-        // it.
+        let grace = gate.grace(Some(channel));
+        // The client does not learn of it if a backend renews the subscription.
         let is_renewed = gate.renewing_backend(Some(channel)).is_some();
-        let grace = match is_renewed {
-            true => Duration::ZERO,
-            false => shared.settings().config.client.refresh_grace,
-        };
         Ok(ActiveSubscription {
             subscription: Subscription {
                 ends_with_gap: self.ends_with_gap,
