@@ -29,6 +29,7 @@ mod server;
 mod suggest;
 mod unit;
 mod variants;
+mod webhook;
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -54,6 +55,7 @@ pub(crate) use pusher::{PusherAccess, PusherKind};
 pub use secret::Secret;
 pub use section::Section;
 pub use server::{DrainOptions, ServerOptions, TlsOptions};
+pub use webhook::{WebhookEvent, WebhookOptions};
 
 use check::Check;
 use layer::{Table, Value};
@@ -108,6 +110,9 @@ pub struct Config {
     pub pusher: PusherOptions,
     /// Listening addresses, connection limits and TLS.
     pub server: ServerOptions,
+    /// The URLs that are told what happens to clients.
+    #[serde(default, rename = "webhook")]
+    pub webhooks: Vec<WebhookOptions>,
     /// The values that are set in the sections of the application.
     #[serde(skip)]
     sections: BTreeMap<&'static str, Value>,
@@ -202,6 +207,7 @@ impl Config {
             check.refuse("protocols.pusher", true, because);
         }
         check.section("server", |check| self.server.check(check));
+        webhook::check(self, check);
         if !self.server.is_local() && !self.judges_clients() && !self.auth.anonymous {
             check.refuse(
                 "server.listen",

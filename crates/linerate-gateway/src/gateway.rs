@@ -53,6 +53,9 @@ const BROKER_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often it looks.
 const BROKER_INTERVAL: Duration = Duration::from_millis(20);
 
+/// How long a gateway that ends waits until its webhooks have been told everything.
+const FLUSH_MAX: Duration = Duration::from_secs(5);
+
 /// After a takeover, how long to wait until the broker has stored who is present.
 const PRESENCE_MAX: Duration = Duration::from_secs(10);
 
@@ -309,6 +312,10 @@ impl Gateway {
             fleet: Arc::default(),
             intake,
         };
+        parts
+            .node
+            .webhooks
+            .replace(&parts.shared.settings().webhooks);
         let guard = ShutdownGuard {
             node: parts.node.clone(),
             stop: Arc::new(stop),
@@ -611,7 +618,10 @@ impl Running {
         self.handover.shutdown().await;
         self.parts.node.shut_down().await;
         let threads = self.threads;
-        spawn_blocking(move || threads.join()).await?
+        let ended = spawn_blocking(move || threads.join()).await?;
+        // The last clients have left with the threads.
+        self.parts.node.webhooks.flush(FLUSH_MAX).await;
+        ended
     }
 }
 

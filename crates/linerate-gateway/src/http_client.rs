@@ -4,8 +4,9 @@ use std::{error::Error, fmt, fmt::Write, time::Duration};
 
 use axum::body::Body;
 use bytes::Bytes;
-use http::{HeaderValue, Request, StatusCode, header};
+use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
@@ -56,6 +57,17 @@ impl HttpClient {
         Self(client)
     }
 
+    /// Sends a request, and ignores the body of the response, whose status must be from 200 to 299.
+    pub(crate) async fn deliver(&self, mut request: Request<Body>) -> Result<(), HttpError> {
+        let agent = HeaderValue::from_static("linerate");
+        request.headers_mut().insert(header::USER_AGENT, agent);
+        let response = self.request(request).await?;
+        match response.status() {
+            status if status.is_success() => Ok(()),
+            status => Err(HttpError::Status(status)),
+        }
+    }
+
     /// Sends a request for JSON and returns the body of the response. Redirections are not
     /// followed.
     pub(crate) async fn send(
@@ -66,11 +78,7 @@ impl HttpClient {
         let headers = request.headers_mut();
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
         headers.insert(header::USER_AGENT, HeaderValue::from_static("linerate"));
-        let response = self.0.request(request).await;
-        let response = response.map_err(|error| match error.is_connect() {
-            true => HttpError::Unsent(causes(&error)),
-            false => HttpError::Lost(causes(&error)),
-        })?;
+        let response = self.request(request).await?;
         if response.status() != StatusCode::OK {
             return Err(HttpError::Status(response.status()));
         }
@@ -83,6 +91,14 @@ impl HttpClient {
                 false => HttpError::Lost(causes(&*error)),
             })?;
         Ok(body.to_bytes())
+    }
+
+    async fn request(&self, request: Request<Body>) -> Result<Response<Incoming>, HttpError> {
+        let response = self.0.request(request).await;
+        response.map_err(|error| match error.is_connect() {
+            true => HttpError::Unsent(causes(&error)),
+            false => HttpError::Lost(causes(&error)),
+        })
     }
 }
 

@@ -18,6 +18,7 @@
 //! | `node` | the workers' shards of the hub, dispatch from broker to shards, presence, cluster |
 //! | `server` | listeners, TLS, admission, shutting down |
 //! | `metrics` | counters of events |
+//! | `webhook` | tells the application what happens to clients |
 //! | `backend` | the application's backends, which are asked what clients may do |
 //! | `protocol` | the client protocols: raw, event stream, Centrifuge, native |
 //! | `filter` | expressions that select publications |
@@ -62,6 +63,7 @@ mod simulation;
 #[cfg_attr(not(target_os = "linux"), path = "takeover/elsewhere.rs")]
 mod takeover;
 mod transport;
+mod webhook;
 
 pub use auth::{AuthSetupError, KeyRefusal, TokenMaker, TokenMakerError};
 pub use backend::BackendSetupError;
@@ -71,3 +73,4 @@ pub use node::NodeInfo;
 pub use server::{CertificateError, ConnectionGuard, Peer};
 pub use session::SettingsError;
 pub use takeover::TakeoverError;
+pub use webhook::WebhookSetupError;

@@ -64,6 +64,7 @@ use tokio::{
 use crate::{
     config::{FilterOptions, Namespaces},
     protocol::{Block, Encoder},
+    webhook::Webhooks,
 };
 pub(crate) use accounts::Accounts;
 use all_nodes::AllNodes;
@@ -163,6 +164,7 @@ pub(crate) struct Node {
     filter: FilterOptions,
     interests: Arc<Interests>,
     pub(crate) presence: Arc<Presence>,
+    pub(crate) webhooks: Webhooks,
     is_draining: watch::Sender<bool>,
     runtime: Handle,
     seed: u64,
@@ -216,6 +218,7 @@ impl Node {
             interests: Interests::new(broker.clone(), runtime.clone(), options.linger),
             tail_encoding: EncodingId(tail_encoding),
             tallies: Tallies::new(inboxes.clone()),
+            webhooks: Webhooks::new(broker.node(), budget.clone(), runtime.clone()),
             filter: options.filter,
             seed: options.seed,
             is_draining: watch::Sender::new(false),

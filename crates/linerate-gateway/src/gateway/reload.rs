@@ -43,6 +43,7 @@ impl Running {
             .node
             .namespaces
             .replace(settings.namespaces.clone());
+        self.parts.node.webhooks.replace(&settings.webhooks);
         shared.replace(settings);
         Ok(fixed)
     }

@@ -10,6 +10,7 @@ use crate::protocol::{
     codes::{Disconnect, Unsubscribe},
     dialect::DialectName,
 };
+use crate::webhook::Parting;
 
 /// The output side of one client, owned by its session.
 ///
@@ -37,6 +38,11 @@ pub(crate) trait Outlet: fmt::Debug + Send + Sync + 'static {
 
     /// Returns the number of bytes queued for the socket.
     fn pending_bytes(&self) -> usize;
+
+    /// Returns how the connection ended, and what it has transferred.
+    fn parting(&self) -> Parting {
+        Parting::default()
+    }
 
     /// Returns the memory used by input that the session has not read yet, in bytes.
     fn received_bytes(&self) -> usize {

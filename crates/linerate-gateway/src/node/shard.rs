@@ -34,6 +34,8 @@ pub(crate) struct Client {
     pub(crate) connection: Arc<Connection>,
     pub(crate) outlet: Arc<dyn Outlet>,
     pub(crate) channels: ChannelMap<Member>,
+    /// True if webhooks have been told that the client is connected.
+    pub(super) is_told: bool,
 }
 
 /// The worker's state for a subscription, in addition to the hub's.
@@ -43,6 +45,8 @@ pub(crate) struct Member {
     pub(crate) subscription: SubscriptionId,
     /// The presence information, if the client is listed as present.
     pub(crate) presence: Option<Arc<ClientInfo>>,
+    /// True once the subscription is active.
+    pub(super) is_active: bool,
     /// True if other clients are told when this one joins and leaves.
     pub(crate) is_announced: bool,
     /// The part of the memory account that the subscription uses.

@@ -68,7 +68,11 @@ impl Prepared {
     /// The client disconnected, or the subscription was ended.
     pub(crate) fn finish(self, reply_bytes_max: usize) -> Result<Subscribed, SubscribeError> {
         let is_announced = self.subscribe.is_announced;
-        self.activate(reply_bytes_max, is_announced)
+        let (worker, client) = (self.worker.clone(), self.client);
+        let channel = self.subscribe.channel.clone();
+        let subscribed = self.activate(reply_bytes_max, is_announced)?;
+        worker.tell_subscribed(client, &channel);
+        Ok(subscribed)
     }
 
     /// Activates the subscription. `is_announced` tells whether others are told that the client has
@@ -186,6 +190,7 @@ impl Worker {
         let member = Member {
             subscription,
             presence: None,
+            is_active: false,
             is_announced: false,
             share: self
                 .accounts()
@@ -260,6 +265,7 @@ impl Worker {
             return Err(SubscribeError::Gone);
         };
         member.presence = subscribe.presence.clone();
+        member.is_active = true;
         member.is_announced = subscribe.is_announced;
         let footprint = footprint(channel, member.presence.as_deref());
         member.share.set(footprint);

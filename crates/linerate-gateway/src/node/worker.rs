@@ -18,7 +18,9 @@ use super::{
     shared_texts::SharedTexts,
     subscription::Delivery,
 };
-use crate::{channel_map::ChannelMap, protocol::codes::Disconnect};
+use crate::{
+    channel_map::ChannelMap, config::WebhookEvent, protocol::codes::Disconnect, webhook::Happened,
+};
 
 /// A worker of a [`Node`], used only on its own thread.
 ///
@@ -78,6 +80,7 @@ impl Worker {
             connection: connection.into(),
             outlet,
             channels: ChannelMap::default(),
+            is_told: false,
         };
         let connection = &client.connection;
         let counts = &self.node.counts;
@@ -112,6 +115,7 @@ impl Worker {
             self.forget(&mut shard, channel);
         }
         drop(shard);
+        self.tell_disconnected(&gone);
         let (counts, connection) = (&self.node.counts, &gone.connection);
         counts.client_left(connection.user(), *connection.dialect);
         counts.unsubscribed(gone.channels.len());
@@ -128,6 +132,10 @@ impl Worker {
             .set_batch_interval(shard.hub.batch_interval_min());
         let gone = shard.clients.get_mut(&client);
         let member = gone.and_then(|client| client.channels.remove(channel));
+        let told = shard.clients.get(&client).filter(|client| client.is_told);
+        if let (Some(client), true) = (told, member.as_ref().is_some_and(|it| it.is_active)) {
+            self.tell_unsubscribed(client, channel);
+        }
         shard.unfollow(client, channel);
         if ended == Some(IsChannelEmpty(true)) {
             self.forget(&mut shard, channel);
@@ -180,11 +188,60 @@ impl Worker {
     /// that it has left.
     pub(crate) fn hand_over(&self, client: ClientId) {
         if let Some(gone) = self.shard().clients.get_mut(&client) {
+            gone.is_told = false;
             for (_, member) in gone.channels.iter_mut() {
                 member.is_announced = false;
             }
         }
         self.disconnect(client);
+    }
+
+    /// Tells webhooks that a client was admitted, and later what happens to it.
+    pub(crate) fn tell_connected(&self, client: ClientId) {
+        self.continue_telling(client);
+        if let Some(client) = self.shard().clients.get(&client) {
+            let connection = &client.connection;
+            self.node.webhooks.record(WebhookEvent::Connected, || {
+                Happened::Connected(connection.who.clone(), connection.dialect)
+            });
+        }
+    }
+
+    /// Tells webhooks what happens to a client that another process has admitted.
+    pub(crate) fn continue_telling(&self, client: ClientId) {
+        if let Some(client) = self.shard().clients.get_mut(&client) {
+            client.is_told = true;
+        }
+    }
+
+    pub(super) fn tell_subscribed(&self, client: ClientId, channel: &ChannelName) {
+        let shard = self.shard();
+        if let Some(client) = shard.clients.get(&client).filter(|client| client.is_told) {
+            let who = &client.connection.who;
+            self.node.webhooks.record(WebhookEvent::Subscribed, || {
+                Happened::Subscribed(who.clone(), channel.clone())
+            });
+        }
+    }
+
+    fn tell_unsubscribed(&self, client: &Client, channel: &ChannelName) {
+        let who = &client.connection.who;
+        self.node.webhooks.record(WebhookEvent::Unsubscribed, || {
+            Happened::Unsubscribed(who.clone(), channel.clone())
+        });
+    }
+
+    fn tell_disconnected(&self, gone: &Client) {
+        if !gone.is_told {
+            return;
+        }
+        let active = gone.channels.iter().filter(|(_, member)| member.is_active);
+        for (channel, _) in active {
+            self.tell_unsubscribed(gone, channel);
+        }
+        self.node.webhooks.record(WebhookEvent::Disconnected, || {
+            Happened::Disconnected(gone.connection.who.clone(), gone.outlet.parting())
+        });
     }
 
     /// Ends this subscription, unless it has already ended.

@@ -21,6 +21,7 @@ use crate::{
     metrics::{Metrics, PublishDurations},
     node::{Node, Tally},
     server::Frontend,
+    webhook::WebhookCounts,
 };
 
 /// Prefix of all metric names.
@@ -45,6 +46,7 @@ impl Snapshot {
         snapshot.add_node(node);
         snapshot.add_memory(&node.budget);
         snapshot.add_broker(node);
+        snapshot.add_webhooks(node);
         snapshot.add_hubs(node, node.tallies.all().await);
         snapshot
     }
@@ -84,6 +86,53 @@ impl Snapshot {
         let paused = of_each(|backend| f64::from(u8::from(backend.is_paused())));
         self.labelled("backend_paused", help, Kind::Gauge, "backend", paused);
         self
+    }
+
+    /// Adds the numbers of the webhooks, if there are any.
+    fn add_webhooks(&mut self, node: &Node) {
+        let all = node.webhooks.all();
+        if all.is_empty() {
+            return;
+        }
+        let of_each = |value: fn(WebhookCounts) -> f64| {
+            let all = all.iter();
+            all.map(move |webhook| (webhook.name().to_owned(), value(webhook.counts())))
+        };
+        let figures: [(_, _, _, fn(WebhookCounts) -> f64); 5] = [
+            (
+                "webhook_delivered",
+                "Events delivered to webhooks",
+                Kind::Counter,
+                |it| it.delivered as f64,
+            ),
+            (
+                "webhook_dropped",
+                "Events for webhooks dropped because their queue was full",
+                Kind::Counter,
+                |it| it.dropped as f64,
+            ),
+            (
+                "webhook_retries",
+                "Failed attempts to send a batch to a webhook",
+                Kind::Counter,
+                |it| it.retries as f64,
+            ),
+            (
+                "webhook_waiting",
+                "Events that wait for a webhook or are being sent",
+                Kind::Gauge,
+                |it| it.waiting as f64,
+            ),
+            (
+                "webhook_waiting_bytes",
+                "Memory of the events that wait for a webhook",
+                Kind::Gauge,
+                |it| it.bytes as f64,
+            ),
+        ];
+        for (name, help, kind, value) in figures {
+            self.labelled(name, help, kind, "webhook", of_each(value));
+        }
     }
 
     fn add_frontend(&mut self, frontend: &Frontend) {

@@ -14,6 +14,7 @@ use crate::{
     log_limiter::LogLimiter,
     metrics::{KeyResult, Metrics},
     protocol::codes::ClientError,
+    webhook::{Endpoint, WebhookSetupError},
 };
 
 static WRONG_KEYS: LogLimiter = LogLimiter::new();
@@ -41,6 +42,8 @@ pub(crate) struct Settings {
     pub origins: Origins,
     /// Compiles the filters of subscribers.
     pub filters: Filters,
+    /// The URLs that are told what happens to clients.
+    pub webhooks: Vec<Arc<Endpoint>>,
     /// Verifies the signatures of the Pusher app; `None` if its protocol is switched off.
     pub pusher: Option<PusherApp>,
 }
@@ -55,6 +58,9 @@ pub enum SettingsError {
     /// A backend cannot be used.
     #[error(transparent)]
     Backend(#[from] BackendSetupError),
+    /// A webhook cannot be used.
+    #[error(transparent)]
+    Webhook(#[from] WebhookSetupError),
 }
 
 impl SessionEnvironment {
@@ -131,7 +137,10 @@ impl Settings {
             true => PusherApp::read(&config.pusher)?,
             false => None,
         };
+        let webhooks = config.webhooks.iter();
+        let webhooks = webhooks.map(|options| Endpoint::new(options).map(Arc::new));
         Ok(Self {
+            webhooks: webhooks.collect::<Result<_, _>>()?,
             pusher,
             namespaces: Namespaces::new(&config),
             origins: Origins::new(&config.server.origins)?,

@@ -226,6 +226,7 @@ impl FixedSession {
                 .check_revoked(granted.identity.user(), Some(token))
                 .map_err(Refusal::of_connection)?;
         }
+        context.gate.worker.tell_connected(member.id());
         let is_after = |(channel, wanted, _): &FixedSubscription| {
             let is_after = wanted.recover.is_some();
             is_after.then(|| channel.clone())

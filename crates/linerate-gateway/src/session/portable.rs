@@ -297,6 +297,7 @@ impl Context {
     fn rejoin(&self) -> Member {
         let worker = &self.gate.worker;
         let id = worker.connect(self.connection.clone(), self.outlet.clone());
+        worker.continue_telling(id);
         Member::new(worker.clone(), id)
     }
 

@@ -111,6 +111,7 @@ impl Context {
             .check_revoked(identity.user(), identity.token())
             .map_err(Refusal::of_connection)
             .map_err(Refusal::wanting_another_token)?;
+        self.gate.worker.tell_connected(member.id());
         let subscriptions = claims.into_iter().flat_map(|claims| claims.subscriptions);
         let wanted = subscriptions.map(|(channel, claims)| {
             let before = connect.subscriptions.iter();

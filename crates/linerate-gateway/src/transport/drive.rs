@@ -191,6 +191,7 @@ impl SessionRuntime {
     /// Handles a frame of commands. [`wants_input`](Self::wants_input) tells whether to wait with
     /// the next one.
     pub(super) fn handle_frame(&mut self, frame: &[u8]) {
+        self.outlet.count_received(frame.len());
         self.session.handle_frame(now(), frame);
     }
 

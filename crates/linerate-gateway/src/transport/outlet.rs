@@ -3,7 +3,17 @@
 #[cfg(test)]
 mod tests;
 
-use std::{collections::VecDeque, fmt, future::pending, mem, task::Poll};
+use std::{
+    collections::VecDeque,
+    fmt,
+    future::pending,
+    mem,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::Poll,
+};
 
 use bytes::Bytes;
 use linerate_budget::{Account, Share};
@@ -16,6 +26,7 @@ use crate::{
     node::{Notice, Outlet},
     protocol::{Block, Transmit, codes::Disconnect, dialect::GapNotice},
     session::{Event, SessionOutlet},
+    webhook::Parting,
 };
 
 /// The maximum number of events queued for the session's task. The task takes all of them whenever
@@ -35,6 +46,10 @@ pub(crate) struct ClientOutlet {
     /// The account that replies and pushes are charged to.
     backlogs: Account,
     state: Mutex<State>,
+    received_bytes: AtomicU64,
+    sent_bytes: AtomicU64,
+    /// The code and reason with which the server closes the connection.
+    closed: OnceLock<(u16, String)>,
     /// Wakes the session if it is a task.
     changed: Option<Box<Notify>>,
 }
@@ -80,6 +95,9 @@ impl ClientOutlet {
             wire: Box::new(wire),
             gap_notice,
             backlogs: backlogs.clone(),
+            received_bytes: AtomicU64::new(0),
+            sent_bytes: AtomicU64::new(0),
+            closed: OnceLock::new(),
             state: Mutex::new(State {
                 control_bytes_max: control_bytes_max.try_into().unwrap_or(u32::MAX),
                 ..State::default()
@@ -93,6 +111,8 @@ impl ClientOutlet {
         if bytes.is_empty() || state.is_closed {
             return;
         }
+        self.sent_bytes
+            .fetch_add(bytes.len() as u64, Ordering::Relaxed);
         if !state.has_control() && self.wire.room() > 0 {
             self.wire.send(&Block::new(self.counted(bytes), 1));
             return self.wire.flush();
@@ -111,6 +131,7 @@ impl ClientOutlet {
     /// Ends the stream after everything already on the wire. Queued replies are sent if there is
     /// room. If the disconnect is for lack of memory, everything queued is dropped instead.
     pub(crate) fn close(&self, disconnect: &Disconnect) {
+        self.part(disconnect);
         if disconnect.reason == Disconnect::OVERLOADED.reason {
             self.wire.discard();
         } else {
@@ -123,6 +144,18 @@ impl ClientOutlet {
         }
         state.tidy();
         self.wire.close(disconnect);
+    }
+
+    /// Notes why the connection is about to be closed.
+    pub(crate) fn part(&self, disconnect: &Disconnect) {
+        let (code, reason) = (disconnect.code, disconnect.reason.to_string());
+        self.closed.get_or_init(|| (code, reason));
+    }
+
+    /// Counts the bytes of a message of the client.
+    pub(crate) fn count_received(&self, bytes: usize) {
+        self.received_bytes
+            .fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// Tells the client of a gap in a channel, which has this number in the hub, if its protocol
@@ -367,7 +400,11 @@ impl Outlet for ClientOutlet {
 
     fn transmit(&self, transmit: Transmit) {
         match transmit {
-            Transmit::Block { block, .. } => self.wire.send(&block),
+            Transmit::Block { block, .. } => {
+                let bytes = block.bytes().len() as u64;
+                self.sent_bytes.fetch_add(bytes, Ordering::Relaxed);
+                self.wire.send(&block);
+            }
             Transmit::Gap {
                 channel,
                 channel_id,
@@ -390,6 +427,14 @@ impl Outlet for ClientOutlet {
 
     fn notify(&self, notice: Notice) {
         self.push(Event::Notice(notice));
+    }
+
+    fn parting(&self) -> Parting {
+        Parting {
+            closed: self.closed.get().cloned(),
+            received_bytes: self.received_bytes.load(Ordering::Relaxed),
+            sent_bytes: self.sent_bytes.load(Ordering::Relaxed),
+        }
     }
 
     fn pending_bytes(&self) -> usize {

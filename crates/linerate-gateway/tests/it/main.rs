@@ -22,3 +22,4 @@ mod start;
 mod streams;
 mod support;
 mod switches;
+mod webhooks;

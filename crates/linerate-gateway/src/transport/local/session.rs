@@ -152,6 +152,7 @@ impl Running {
     /// of this.
     pub(super) fn close(self, disconnect: &Disconnect) {
         let outlet = self.outlet().clone();
+        outlet.part(disconnect);
         drop(self);
         outlet.close(disconnect);
     }

@@ -1,0 +1,167 @@
+//! `[[webhook]]`: where the application is told what happens to clients.
+
+use std::{collections::HashSet, time::Duration};
+
+use serde::Deserialize;
+use url::Url;
+
+use super::{Config, Secret, check::Check, unit};
+
+/// Maximum number of webhooks: each is a label value in metrics.
+const WEBHOOKS_MAX: usize = 16;
+
+/// A kind of event that a webhook can be told.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum WebhookEvent {
+    /// A client was admitted.
+    Connected,
+    /// A client has left.
+    Disconnected,
+    /// A client has subscribed to a channel.
+    Subscribed,
+    /// A subscription has ended.
+    Unsubscribed,
+}
+
+/// A URL that is told what happens to clients.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct WebhookOptions {
+    /// The name in logs and metrics.
+    pub name: String,
+    /// The URL that batches are sent to.
+    pub url: String,
+    /// The kinds of events to send.
+    pub events: Vec<WebhookEvent>,
+    /// The secret with which batches are signed.
+    pub secret: Option<Secret>,
+    /// Maximum time until a batch is accepted.
+    #[serde(rename = "timeout_ms", with = "unit::milliseconds")]
+    pub timeout: Duration,
+    /// Maximum number of events in a batch.
+    pub batch_max: usize,
+    /// How long to wait for more events before a batch is sent.
+    #[serde(rename = "batch_delay_ms", with = "unit::milliseconds")]
+    pub batch_delay: Duration,
+    /// Maximum number of events that wait.
+    pub queue_max: usize,
+    /// Maximum memory of events that wait, in bytes.
+    pub queue_bytes_max: usize,
+    /// Maximum pause between attempts.
+    #[serde(rename = "retry_pause_max_ms", with = "unit::milliseconds")]
+    pub retry_pause_max: Duration,
+}
+
+impl Default for WebhookOptions {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            url: String::new(),
+            events: vec![
+                WebhookEvent::Connected,
+                WebhookEvent::Disconnected,
+                WebhookEvent::Subscribed,
+                WebhookEvent::Unsubscribed,
+            ],
+            secret: None,
+            timeout: Duration::from_secs(5),
+            batch_max: 100,
+            batch_delay: Duration::from_millis(100),
+            queue_max: 100_000,
+            queue_bytes_max: 32 << 20,
+            retry_pause_max: Duration::from_secs(30),
+        }
+    }
+}
+
+impl WebhookOptions {
+    fn check(&self, check: &mut Check) {
+        let is_label = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        let name = &self.name;
+        if !(1..=64).contains(&name.len()) || !name.bytes().all(is_label) {
+            let because = "must be 1 to 64 letters, digits, hyphens, underscores or dots";
+            check.refuse("name", name, because);
+        }
+        let is_usable = |url: &Url| {
+            matches!(url.scheme(), "http" | "https")
+                && url.has_host()
+                && url.fragment().is_none()
+                && url.username().is_empty()
+                && url.password().is_none()
+        };
+        if !Url::parse(&self.url).is_ok_and(|url| is_usable(&url)) {
+            let because = "must be an https:// or http:// URL without a user";
+            check.refuse("url", "(not shown)", because);
+        }
+        if self.secret.is_none() {
+            check.refuse("secret", "(none)", "is required to sign batches");
+        }
+        let millis = |duration: Duration| duration.as_millis() as u64;
+        check.range("timeout_ms", millis(self.timeout), 10..=60_000);
+        check.range("batch_max", self.batch_max, 1..=1_000);
+        check.range("batch_delay_ms", millis(self.batch_delay), 0..=60_000);
+        check.range("queue_max", self.queue_max, 1..=10_000_000);
+        check.range("queue_bytes_max", self.queue_bytes_max, 65_536..=1 << 30);
+        let pause = millis(self.retry_pause_max);
+        check.range("retry_pause_max_ms", pause, 200..=600_000);
+    }
+}
+
+/// Checks the webhooks.
+pub(super) fn check(config: &Config, check: &mut Check) {
+    check.range("webhook", config.webhooks.len(), 0..=WEBHOOKS_MAX);
+    let mut names = HashSet::new();
+    for (index, webhook) in config.webhooks.iter().enumerate() {
+        check.section(&format!("webhook[{index}]"), |check| {
+            webhook.check(check);
+            if !names.insert(webhook.name.as_str()) {
+                check.refuse("name", &webhook.name, "is used by two webhooks");
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Loader;
+
+    #[test]
+    fn webhooks_that_cannot_work_are_refused() {
+        let url = "url = \"http://localhost/\"\nsecret = \"x\"\n";
+        for (webhook, message) in [
+            (
+                "",
+                "webhook[0].url = (not shown) must be an https:// or http:// URL",
+            ),
+            (
+                "url = \"http://me:key@localhost/\"",
+                "webhook[0].url = (not shown)",
+            ),
+            (
+                "url = \"http://localhost/\"",
+                "webhook[0].secret = (none) is required",
+            ),
+            (
+                &format!("{url}batch_max = 0"),
+                "webhook[0].batch_max = 0 must be between 1 and 1000",
+            ),
+            (
+                &format!("{url}queue_bytes_max = 1"),
+                "webhook[0].queue_bytes_max = 1 must be between 65536 and 1073741824",
+            ),
+            (&format!("{url}events = [\"slept\"]"), "slept"),
+            (
+                &format!("{url}[[webhook]]\nname = \"app\"\n{url}"),
+                "webhook[1].name = app is used by two webhooks",
+            ),
+        ] {
+            let text = format!("[[webhook]]\nname = \"app\"\n{webhook}\n");
+            let error = Loader::new().with_text("test.toml", &text).load();
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains(message), "{webhook}: {error}");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Webhooks: the application is told over HTTP what happens to clients.
+//!
+//! | module | responsibility |
+//! | --- | --- |
+//! | `delivery` | sends the events of a queue in signed batches, and tries again |
+//! | `endpoint` | where and how batches are sent |
+//! | `event` | what happened, and its JSON |
+//! | `queue` | the bounded queue of a webhook |
+//!
+//! Workers only append to queues. Delivery is at least once while a queue has room; beyond its
+//! limits, the oldest events are dropped, counted, and reported in the next batch.
+
+mod delivery;
+mod endpoint;
+mod event;
+mod queue;
+
+use std::{sync::Arc, time::Duration};
+
+use arc_swap::ArcSwap;
+use linerate_budget::{Budget, Consumer};
+use tokio::{runtime::Handle, time::timeout};
+
+use crate::config::WebhookEvent;
+use delivery::Webhook;
+pub(crate) use delivery::WebhookCounts;
+pub(crate) use endpoint::Endpoint;
+pub use endpoint::WebhookSetupError;
+pub(crate) use event::{Event, Happened, Parting};
+
+/// The webhooks of a node.
+#[derive(Debug)]
+pub(crate) struct Webhooks {
+    node: Arc<str>,
+    budget: Budget,
+    runtime: Handle,
+    all: ArcSwap<Vec<Arc<Webhook>>>,
+}
+
+impl Webhooks {
+    /// Creates a node without webhooks; [`replace`](Self::replace) adds them.
+    pub(crate) fn new(node: &str, budget: Budget, runtime: Handle) -> Self {
+        Self {
+            node: node.into(),
+            budget,
+            runtime,
+            all: ArcSwap::default(),
+        }
+    }
+
+    /// Replaces the webhooks. One whose options stay the same keeps its queue; the queues of the
+    /// others end, and what they hold is dropped.
+    pub(crate) fn replace(&self, endpoints: &[Arc<Endpoint>]) {
+        let known = self.all();
+        let webhook = |endpoint: &Arc<Endpoint>| {
+            let mut known = known.iter();
+            let same = known.find(|webhook| webhook.endpoint().is_same(endpoint));
+            same.cloned().unwrap_or_else(|| {
+                let lease = self.budget.lease(Consumer::Messages);
+                let (node, endpoint) = (self.node.clone(), endpoint.clone());
+                Arc::new(Webhook::start(node, endpoint, lease, &self.runtime))
+            })
+        };
+        let all = endpoints.iter().map(webhook).collect();
+        self.all.store(Arc::new(all));
+    }
+
+    /// Returns all webhooks.
+    pub(crate) fn all(&self) -> Arc<Vec<Arc<Webhook>>> {
+        self.all.load_full()
+    }
+
+    /// Queues an event for the webhooks that want it. Never waits for them.
+    pub(crate) fn record(&self, event: WebhookEvent, happened: impl Fn() -> Happened) {
+        let all = self.all.load();
+        for webhook in all.iter().filter(|webhook| webhook.endpoint().wants(event)) {
+            webhook.push(Event::now(happened()));
+        }
+    }
+
+    /// Waits, but not longer than `wait_max`, until all queues are empty, and logs what was not
+    /// delivered.
+    pub(crate) async fn flush(&self, wait_max: Duration) {
+        let all = self.all();
+        let flushed = async {
+            for webhook in all.iter() {
+                webhook.flushed().await;
+            }
+        };
+        if timeout(wait_max, flushed).await.is_ok() {
+            return;
+        }
+        for webhook in all.iter() {
+            let (events, name) = (webhook.counts().waiting, webhook.name());
+            if events > 0 {
+                tracing::warn!(webhook = name, events, "webhook events not delivered");
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The bounded queue of a webhook.
+
+use std::collections::VecDeque;
+
+use linerate_budget::Lease;
+use serde::Serialize;
+
+use super::event::Event;
+
+/// The events that wait for delivery. Beyond its limits, the oldest are dropped.
+#[derive(Debug)]
+pub(super) struct Queue {
+    events: VecDeque<Event>,
+    /// The number of the first event in `events`; numbers are consecutive.
+    first: u64,
+    bytes: usize,
+    events_max: usize,
+    bytes_max: usize,
+    lease: Lease,
+    dropped: Option<Dropped>,
+    dropped_total: u64,
+}
+
+/// Events that were dropped since the last batch.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+pub(super) struct Dropped {
+    pub(super) count: u64,
+    since_ms: u64,
+    until_ms: u64,
+}
+
+/// The oldest events, taken out of the queue.
+#[derive(Debug)]
+pub(super) struct Batch {
+    pub(super) first: u64,
+    pub(super) events: Vec<Event>,
+    pub(super) dropped: Option<Dropped>,
+}
+
+impl Queue {
+    pub(super) fn new(events_max: usize, bytes_max: usize, lease: Lease) -> Self {
+        Self {
+            events: VecDeque::new(),
+            first: 1,
+            bytes: 0,
+            events_max,
+            bytes_max,
+            lease,
+            dropped: None,
+            dropped_total: 0,
+        }
+    }
+
+    /// Adds an event, and drops the oldest ones until the queue is within its limits and the memory
+    /// budget.
+    pub(super) fn push(&mut self, event: Event) {
+        self.bytes += event.bytes();
+        self.events.push_back(event);
+        while self.events.len() > self.events_max || self.bytes > self.bytes_max || !self.is_paid()
+        {
+            if !self.drop_oldest() {
+                break;
+            }
+        }
+    }
+
+    /// Removes at most `count` of the oldest events, and what is to be told about dropped ones.
+    pub(super) fn take(&mut self, count: usize) -> Batch {
+        let count = count.min(self.events.len());
+        let first = self.first;
+        let events: Vec<_> = self.events.drain(..count).collect();
+        self.first += count as u64;
+        self.bytes -= events.iter().map(Event::bytes).sum::<usize>();
+        self.lease.set(self.bytes as u64);
+        Batch {
+            first,
+            events,
+            dropped: self.dropped.take(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Returns the number of events dropped since the start.
+    pub(super) const fn dropped_total(&self) -> u64 {
+        self.dropped_total
+    }
+
+    /// Returns whether the memory budget has room for the queue.
+    fn is_paid(&mut self) -> bool {
+        let more = (self.bytes as u64).saturating_sub(self.lease.bytes());
+        match more {
+            0 => {
+                self.lease.set(self.bytes as u64);
+                true
+            }
+            more => self.lease.grow_unless_critical(more).is_ok(),
+        }
+    }
+
+    fn drop_oldest(&mut self) -> bool {
+        let Some(event) = self.events.pop_front() else {
+            return false;
+        };
+        self.first += 1;
+        self.bytes -= event.bytes();
+        self.dropped_total += 1;
+        let at = event.time_ms();
+        let dropped = self.dropped.get_or_insert(Dropped {
+            count: 0,
+            since_ms: at,
+            until_ms: at,
+        });
+        dropped.count += 1;
+        dropped.until_ms = at;
+        true
+    }
+}

@@ -1,0 +1,223 @@
+//! Webhooks: a real receiver is told what happens to clients.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    body::Bytes,
+    extract::State,
+    http::{HeaderMap, StatusCode},
+    routing::post,
+};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use parking_lot::Mutex;
+use ring::hmac;
+use serde_json::Value;
+use tokio::{net::TcpListener, time::sleep};
+
+use crate::support::{Gateway, Json, config, in_time};
+
+const SECRET: &str = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
+
+/// A receiver that answers with a status, and remembers the batches that it has accepted.
+#[derive(Clone, Debug, Default)]
+struct Receiver(Arc<Mutex<(u16, Vec<(HeaderMap, Bytes)>)>>);
+
+impl Receiver {
+    async fn serve(&self, address: SocketAddr) -> SocketAddr {
+        let listener = TcpListener::bind(address).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let app = Router::new()
+            .route("/", post(receive))
+            .with_state(self.clone());
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        address
+    }
+
+    fn answer(&self, status: u16) {
+        self.0.lock().0 = status;
+    }
+
+    fn batches(&self) -> Vec<(HeaderMap, Bytes)> {
+        self.0.lock().1.clone()
+    }
+
+    fn events(&self) -> Vec<Value> {
+        let batches = self.batches();
+        let parse = |(_, body): &(HeaderMap, Bytes)| serde_json::from_slice(body).unwrap();
+        let bodies = batches.iter().map(parse);
+        bodies
+            .flat_map(|body: Value| body["events"].as_array().unwrap().clone())
+            .collect()
+    }
+
+    /// Waits until the last event is of this kind, and returns all events.
+    async fn until(&self, kind: &str) -> Vec<Value> {
+        in_time(async {
+            loop {
+                let events = self.events();
+                if events.last().is_some_and(|event| event["event"] == kind) {
+                    return events;
+                }
+                sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await
+    }
+}
+
+async fn receive(State(receiver): State<Receiver>, headers: HeaderMap, body: Bytes) -> StatusCode {
+    let mut state = receiver.0.lock();
+    if state.0 == 0 {
+        state.1.push((headers, body));
+        return StatusCode::NO_CONTENT;
+    }
+    StatusCode::from_u16(state.0).unwrap()
+}
+
+async fn gateway(address: SocketAddr, more: &str) -> Gateway {
+    let toml = format!(
+        "[[webhook]]\nname = \"app\"\nurl = \"http://{address}/\"\nsecret = \"whsec_{SECRET}\"\n\
+         batch_delay_ms = 10\nretry_pause_max_ms = 200\n{more}"
+    );
+    Gateway::start(config(&toml)).await
+}
+
+fn kinds(events: &[Value]) -> Vec<&str> {
+    events
+        .iter()
+        .map(|event| event["event"].as_str().unwrap())
+        .collect()
+}
+
+#[tokio::test]
+async fn a_client_is_reported_from_connecting_to_leaving() {
+    let receiver = Receiver::default();
+    let address = receiver.serve(([127, 0, 0, 1], 0).into()).await;
+    let gateway = gateway(address, "").await;
+    let mut client = Json::connect(&gateway).await;
+    client.subscribe("news").await;
+    client
+        .ask(r#"{"id":3,"unsubscribe":{"channel":"news"}}"#)
+        .await;
+    client.subscribe("news").await;
+    drop(client);
+    let events = receiver.until("disconnected").await;
+    let all = [
+        "connected",
+        "subscribed",
+        "unsubscribed",
+        "subscribed",
+        "unsubscribed",
+        "disconnected",
+    ];
+    assert_eq!(kinds(&events), all);
+    assert!(
+        events
+            .iter()
+            .all(|event| event["client"] == events[0]["client"])
+    );
+    assert_eq!(
+        (&events[0]["protocol"], &events[0]["transport"]),
+        (&"centrifuge-json".into(), &"websocket".into())
+    );
+    assert_eq!(events[1]["channel"], "news");
+    assert!(
+        events[5]["received_bytes"].as_u64().unwrap() > 50,
+        "{}",
+        events[5]
+    );
+    assert!(
+        events[5]["sent_bytes"].as_u64().unwrap() > 50,
+        "{}",
+        events[5]
+    );
+    assert!(
+        events[5]["code"].is_null(),
+        "the client has left: {}",
+        events[5]
+    );
+    let numbers = events.iter().map(|event| event["seq"].as_u64().unwrap());
+    assert!(numbers.eq(1..=6));
+}
+
+#[tokio::test]
+async fn the_reason_of_the_server_is_reported() {
+    let receiver = Receiver::default();
+    let address = receiver.serve(([127, 0, 0, 1], 0).into()).await;
+    let gateway = gateway(address, "events = [\"disconnected\"]").await;
+    let mut client = Json::connect(&gateway).await;
+    client.send(r#"{"id":2,"connect":{}}"#).await;
+    client.closed(3501).await;
+    let events = receiver.until("disconnected").await;
+    assert_eq!(kinds(&events), ["disconnected"]);
+    assert_eq!(events[0]["code"], 3501);
+}
+
+#[tokio::test]
+async fn batches_are_signed_as_standard_webhooks_prescribe() {
+    let receiver = Receiver::default();
+    let address = receiver.serve(([127, 0, 0, 1], 0).into()).await;
+    let gateway = gateway(address, "").await;
+    let _client = Json::connect(&gateway).await;
+    receiver.until("connected").await;
+    let (headers, body) = receiver.batches().remove(0);
+    let header = |name: &str| headers[name].to_str().unwrap();
+    let mut signed = format!("{}.{}.", header("webhook-id"), header("webhook-timestamp"));
+    signed.push_str(std::str::from_utf8(&body).unwrap());
+    let key = hmac::Key::new(hmac::HMAC_SHA256, &BASE64_STANDARD.decode(SECRET).unwrap());
+    let signature = header("webhook-signature").strip_prefix("v1,").unwrap();
+    let signature = BASE64_STANDARD.decode(signature).unwrap();
+    hmac::verify(&key, signed.as_bytes(), &signature).unwrap();
+}
+
+#[tokio::test]
+async fn an_unavailable_receiver_gets_everything_later_and_in_order() {
+    let receiver = Receiver::default();
+    let address = receiver.serve(([127, 0, 0, 1], 0).into()).await;
+    receiver.answer(500);
+    let gateway = gateway(address, "").await;
+    let mut client = Json::connect(&gateway).await;
+    client.subscribe("news").await;
+    drop(client);
+    sleep(Duration::from_millis(500)).await;
+    assert!(receiver.events().is_empty());
+    receiver.answer(0);
+    let events = receiver.until("disconnected").await;
+    assert_eq!(
+        kinds(&events),
+        ["connected", "subscribed", "unsubscribed", "disconnected"]
+    );
+}
+
+#[tokio::test]
+async fn beyond_the_limit_the_oldest_are_dropped_and_reported() {
+    let receiver = Receiver::default();
+    let address = receiver.serve(([127, 0, 0, 1], 0).into()).await;
+    receiver.answer(503);
+    let more = "queue_max = 5\nbatch_max = 1\nevents = [\"connected\"]";
+    let gateway = gateway(address, more).await;
+    let mut clients = Vec::new();
+    for _ in 0..20 {
+        clients.push(Json::connect(&gateway).await);
+    }
+    receiver.answer(0);
+    let events = in_time(async {
+        loop {
+            let events = receiver.events();
+            if events.last().is_some_and(|event| event["seq"] == 20) {
+                return events;
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    let dropped = events.iter().filter(|event| event["event"] == "dropped");
+    let dropped: u64 = dropped.map(|event| event["count"].as_u64().unwrap()).sum();
+    let delivered = kinds(&events)
+        .into_iter()
+        .filter(|kind| *kind == "connected")
+        .count();
+    assert!(dropped >= 14, "{dropped}");
+    assert_eq!(dropped + delivered as u64, 20);
+}
