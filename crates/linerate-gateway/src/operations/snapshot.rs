@@ -27,6 +27,9 @@ use crate::{
 /// Prefix of all metric names.
 const PREFIX: &str = "linerate";
 
+/// The name, the help text, the kind and the value of a figure about webhooks.
+type WebhookFigure = (&'static str, &'static str, Kind, fn(WebhookCounts) -> f64);
+
 /// The counts of the node, its workers and its listeners at one moment.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
@@ -98,7 +101,7 @@ impl Snapshot {
             let all = all.iter();
             all.map(move |webhook| (webhook.name().to_owned(), value(webhook.counts())))
         };
-        let figures: [(_, _, _, fn(WebhookCounts) -> f64); 5] = [
+        let figures: [WebhookFigure; 5] = [
             (
                 "webhook_delivered",
                 "Events delivered to webhooks",

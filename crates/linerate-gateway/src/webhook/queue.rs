@@ -122,3 +122,58 @@ impl Queue {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use linerate_budget::{Budget, Consumer};
+    use linerate_hub::ChannelName;
+
+    use super::{Batch, Queue};
+    use crate::webhook::{Event, Happened};
+
+    fn event() -> Event {
+        let channel = ChannelName::new("news").unwrap();
+        Event::now(Happened::Subscribed(Default::default(), channel))
+    }
+
+    fn queue(events_max: usize, bytes_max: usize, budget: &Budget) -> Queue {
+        Queue::new(events_max, bytes_max, budget.lease(Consumer::Messages))
+    }
+
+    fn summary(batch: &Batch) -> (u64, usize, u64) {
+        let dropped = batch.dropped.map_or(0, |dropped| dropped.count);
+        (batch.first, batch.events.len(), dropped)
+    }
+
+    #[test]
+    fn the_oldest_events_beyond_a_limit_are_dropped_and_told_once() {
+        let budget = Budget::unbounded();
+        for mut queue in [
+            queue(3, usize::MAX, &budget),
+            queue(100, 3 * event().bytes(), &budget),
+        ] {
+            for _ in 0..5 {
+                queue.push(event());
+            }
+            assert_eq!((queue.len(), queue.dropped_total()), (3, 2));
+            assert_eq!(summary(&queue.take(2)), (3, 2, 2));
+            assert_eq!(summary(&queue.take(2)), (5, 1, 0));
+            assert_eq!((queue.len(), queue.bytes()), (0, 0));
+        }
+    }
+
+    #[test]
+    fn a_flood_takes_no_more_than_the_memory_budget() {
+        let budget = Budget::new(1 << 20);
+        let mut queue = queue(usize::MAX, usize::MAX, &budget);
+        for _ in 0..20_000 {
+            queue.push(event());
+        }
+        assert!(queue.bytes() <= 1 << 20, "{}", queue.bytes());
+        assert_eq!(queue.len() as u64 + queue.dropped_total(), 20_000);
+        assert!(queue.len() > 1_000, "{}", queue.len());
+        queue.take(usize::MAX);
+        drop(queue);
+        assert_eq!(budget.used_total(), 0);
+    }
+}

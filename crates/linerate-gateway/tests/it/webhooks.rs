@@ -21,7 +21,10 @@ const SECRET: &str = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 
 /// A receiver that answers with a status, and remembers the batches that it has accepted.
 #[derive(Clone, Debug, Default)]
-struct Receiver(Arc<Mutex<(u16, Vec<(HeaderMap, Bytes)>)>>);
+struct Receiver(Arc<Mutex<(u16, Vec<Delivered>)>>);
+
+/// The headers and the body of a batch.
+type Delivered = (HeaderMap, Bytes);
 
 impl Receiver {
     async fn serve(&self, address: SocketAddr) -> SocketAddr {
@@ -38,13 +41,13 @@ impl Receiver {
         self.0.lock().0 = status;
     }
 
-    fn batches(&self) -> Vec<(HeaderMap, Bytes)> {
+    fn batches(&self) -> Vec<Delivered> {
         self.0.lock().1.clone()
     }
 
     fn events(&self) -> Vec<Value> {
         let batches = self.batches();
-        let parse = |(_, body): &(HeaderMap, Bytes)| serde_json::from_slice(body).unwrap();
+        let parse = |(_, body): &Delivered| serde_json::from_slice(body).unwrap();
         let bodies = batches.iter().map(parse);
         bodies
             .flat_map(|body: Value| body["events"].as_array().unwrap().clone())
