@@ -118,10 +118,24 @@ impl Endpoint {
 }
 
 /// Signs a batch as Standard Webhooks prescribe.
-pub(super) fn sign(secret: &[u8], id: &str, seconds: u64, body: &[u8]) -> String {
+fn sign(secret: &[u8], id: &str, seconds: u64, body: &[u8]) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
     let mut context = hmac::Context::with_key(&key);
     context.update(format!("{id}.{seconds}.").as_bytes());
     context.update(body);
     format!("v1,{}", BASE64_STANDARD.encode(context.sign()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sign;
+
+    #[test]
+    fn the_signature_is_that_of_another_implementation() {
+        // Computed with `hmac` and `hashlib` of Python.
+        let signature = "v1,4GdiKg6lD+NDfJJo4rBkpNFAHFZuBXv3jE9U40ZxejY=";
+        let secret = b"0123456789abcdef0123456789abcdef";
+        let signed = sign(secret, "a1_1_2", 1_700_000_000, b"{\"events\":[]}");
+        assert_eq!(signed, signature);
+    }
 }
