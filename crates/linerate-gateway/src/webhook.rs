@@ -6,6 +6,7 @@
 //! | `endpoint` | where and how batches are sent |
 //! | `event` | what happened, and its JSON |
 //! | `queue` | the bounded queue of a webhook |
+//! | `transfers` | what a connection has transferred, and why it ended |
 //!
 //! Workers only append to queues. Delivery is at least once while a queue has room; beyond its
 //! limits, the oldest events are dropped, counted, and reported in the next batch.
@@ -14,6 +15,7 @@ mod delivery;
 mod endpoint;
 mod event;
 mod queue;
+mod transfers;
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,7 +28,8 @@ use delivery::Webhook;
 pub(crate) use delivery::WebhookCounts;
 pub(crate) use endpoint::Endpoint;
 pub use endpoint::WebhookSetupError;
-pub(crate) use event::{Event, Happened, Parting};
+pub(crate) use event::{Event, Happened};
+pub(crate) use transfers::{Parting, Transfers};
 
 /// The webhooks of a node.
 #[derive(Debug)]
@@ -68,6 +71,12 @@ impl Webhooks {
     /// Returns all webhooks.
     pub(crate) fn all(&self) -> Arc<Vec<Arc<Webhook>>> {
         self.all.load_full()
+    }
+
+    /// Returns whether there is a webhook for events of this kind.
+    pub(crate) fn wants(&self, event: WebhookEvent) -> bool {
+        let all = self.all.load();
+        all.iter().any(|webhook| webhook.endpoint().wants(event))
     }
 
     /// Queues an event for the webhooks that want it. Never waits for them.

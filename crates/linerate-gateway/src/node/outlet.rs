@@ -39,9 +39,10 @@ pub(crate) trait Outlet: fmt::Debug + Send + Sync + 'static {
     /// Returns the number of bytes queued for the socket.
     fn pending_bytes(&self) -> usize;
 
-    /// Returns how the connection ended, and what it has transferred.
-    fn parting(&self) -> Parting {
-        Parting::default()
+    /// Returns how the connection ended, and what it has transferred; `None` if webhooks were not
+    /// told how connections end when it began.
+    fn parting(&self) -> Option<Parting> {
+        None
     }
 
     /// Returns the memory used by input that the session has not read yet, in bytes.

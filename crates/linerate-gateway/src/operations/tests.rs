@@ -11,11 +11,12 @@ use crate::{
     admin::TailEncoding,
     auth::TokenError,
     backend::Backends,
-    config::{BackendOptions, Config, Namespaces},
+    config::{BackendOptions, Config, Namespaces, Secret, WebhookOptions},
     metrics::{Metrics, TokenKind},
     node::{Dispatcher, Node, NodeOptions},
     protocol,
     server::{Frontend, Hosts, Stop},
+    webhook::Endpoint,
 };
 
 /// Returns a node without clients.
@@ -63,6 +64,15 @@ async fn text(metrics: &Metrics) -> String {
         ..BackendOptions::default()
     };
     let backends = Backends::new(&[backend], None).unwrap();
+    let secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
+    let webhook = WebhookOptions {
+        name: "app".into(),
+        url: "http://localhost/".into(),
+        secret: Some(Secret::new(secret)),
+        ..WebhookOptions::default()
+    };
+    let endpoint = Endpoint::new(&webhook).unwrap();
+    node.webhooks.replace(&[Arc::new(endpoint)]);
     let snapshot = Snapshot::take(&node, &frontend).await;
     let snapshot = snapshot.with_backends(&backends);
     snapshot.into_text(metrics).unwrap()
@@ -128,6 +138,7 @@ async fn what_was_counted_is_read() {
         "linerate_api_seconds_bucket{le=\"10.0\",method=\"info\"} 0",
         "linerate_api_seconds_bucket{le=\"+Inf\",method=\"info\"} 1",
         "linerate_backend_paused{backend=\"app\"} 0.0",
+        "linerate_webhook_waiting{webhook=\"app\"} 0.0",
         "# EOF",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");

@@ -218,7 +218,8 @@ fn start(
     let gate = admitted.endpoints.gate(dialect);
     let worker = gate.worker.clone();
     let backlogs = &worker.accounts().backlogs;
-    let outlet = Arc::new(ClientOutlet::new(wire, &dialect.gaps, bytes_max, backlogs));
+    let outlet = ClientOutlet::new(wire, &dialect.gaps, bytes_max, backlogs);
+    let outlet = Arc::new(outlet.counting_for(&worker.node().webhooks));
     let context = Context {
         gate,
         outlet: outlet.clone(),

@@ -215,7 +215,8 @@ impl Request {
     async fn start(self, wire: impl Wire) -> Result<Box<RunningSession>, Refusal> {
         let backlogs = &self.gate.worker.accounts().backlogs;
         let outlet = ClientOutlet::new(wire, self.gap_notice, self.control_bytes_max, backlogs);
-        let outlet = Arc::new(outlet);
+        let webhooks = &self.gate.worker.node().webhooks;
+        let outlet = Arc::new(outlet.counting_for(webhooks));
         let context = Context {
             gate: self.gate,
             outlet: outlet.clone(),

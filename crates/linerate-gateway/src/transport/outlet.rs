@@ -3,17 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::VecDeque,
-    fmt,
-    future::pending,
-    mem,
-    sync::{
-        OnceLock,
-        atomic::{AtomicU64, Ordering},
-    },
-    task::Poll,
-};
+use std::{collections::VecDeque, fmt, future::pending, mem, task::Poll};
 
 use bytes::Bytes;
 use linerate_budget::{Account, Share};
@@ -23,10 +13,11 @@ use tokio::sync::Notify;
 
 use super::wire::Wire;
 use crate::{
+    config::WebhookEvent,
     node::{Notice, Outlet},
     protocol::{Block, Transmit, codes::Disconnect, dialect::GapNotice},
     session::{Event, SessionOutlet},
-    webhook::Parting,
+    webhook::{Parting, Transfers, Webhooks},
 };
 
 /// The maximum number of events queued for the session's task. The task takes all of them whenever
@@ -46,10 +37,8 @@ pub(crate) struct ClientOutlet {
     /// The account that replies and pushes are charged to.
     backlogs: Account,
     state: Mutex<State>,
-    received_bytes: AtomicU64,
-    sent_bytes: AtomicU64,
-    /// The code and reason with which the server closes the connection.
-    closed: OnceLock<(u16, String)>,
+    /// `None` if webhooks are not told how connections end.
+    transfers: Option<Box<Transfers>>,
     /// Wakes the session if it is a task.
     changed: Option<Box<Notify>>,
 }
@@ -95,14 +84,19 @@ impl ClientOutlet {
             wire: Box::new(wire),
             gap_notice,
             backlogs: backlogs.clone(),
-            received_bytes: AtomicU64::new(0),
-            sent_bytes: AtomicU64::new(0),
-            closed: OnceLock::new(),
+            transfers: None,
             state: Mutex::new(State {
                 control_bytes_max: control_bytes_max.try_into().unwrap_or(u32::MAX),
                 ..State::default()
             }),
         }
+    }
+
+    /// Counts what is transferred if webhooks are told how connections end.
+    pub(crate) fn counting_for(mut self, webhooks: &Webhooks) -> Self {
+        let is_told = webhooks.wants(WebhookEvent::Disconnected);
+        self.transfers = is_told.then(Box::default);
+        self
     }
 
     /// Sends a reply or a push, ahead of all data that has not reached the wire.
@@ -111,8 +105,7 @@ impl ClientOutlet {
         if bytes.is_empty() || state.is_closed {
             return;
         }
-        self.sent_bytes
-            .fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.count_sent(bytes.len());
         if !state.has_control() && self.wire.room() > 0 {
             self.wire.send(&Block::new(self.counted(bytes), 1));
             return self.wire.flush();
@@ -148,14 +141,22 @@ impl ClientOutlet {
 
     /// Notes why the connection is about to be closed.
     pub(crate) fn part(&self, disconnect: &Disconnect) {
-        let (code, reason) = (disconnect.code, disconnect.reason.to_string());
-        self.closed.get_or_init(|| (code, reason));
+        if let Some(transfers) = &self.transfers {
+            transfers.close(disconnect);
+        }
     }
 
     /// Counts the bytes of a message of the client.
     pub(crate) fn count_received(&self, bytes: usize) {
-        self.received_bytes
-            .fetch_add(bytes as u64, Ordering::Relaxed);
+        if let Some(transfers) = &self.transfers {
+            transfers.count_received(bytes);
+        }
+    }
+
+    fn count_sent(&self, bytes: usize) {
+        if let Some(transfers) = &self.transfers {
+            transfers.count_sent(bytes);
+        }
     }
 
     /// Tells the client of a gap in a channel, which has this number in the hub, if its protocol
@@ -401,8 +402,7 @@ impl Outlet for ClientOutlet {
     fn transmit(&self, transmit: Transmit) {
         match transmit {
             Transmit::Block { block, .. } => {
-                let bytes = block.bytes().len() as u64;
-                self.sent_bytes.fetch_add(bytes, Ordering::Relaxed);
+                self.count_sent(block.bytes().len());
                 self.wire.send(&block);
             }
             Transmit::Gap {
@@ -429,12 +429,8 @@ impl Outlet for ClientOutlet {
         self.push(Event::Notice(notice));
     }
 
-    fn parting(&self) -> Parting {
-        Parting {
-            closed: self.closed.get().cloned(),
-            received_bytes: self.received_bytes.load(Ordering::Relaxed),
-            sent_bytes: self.sent_bytes.load(Ordering::Relaxed),
-        }
+    fn parting(&self) -> Option<Parting> {
+        Some(self.transfers.as_ref()?.parting())
     }
 
     fn pending_bytes(&self) -> usize {

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::SystemTime};
 use linerate_hub::{ChannelName, ClientInfo};
 use serde::Serialize;
 
+use super::transfers::Parting;
 use crate::{clock::milliseconds, protocol::dialect::DialectName};
 
 /// Approximate memory of a queued event without its texts, in bytes.
@@ -22,24 +23,12 @@ pub(crate) struct Event {
 pub(crate) enum Happened {
     /// A client was admitted.
     Connected(Arc<ClientInfo>, &'static DialectName),
-    /// A client that was admitted has left.
-    Disconnected(Arc<ClientInfo>, Parting),
+    /// A client that was admitted has left; without its transfers if they were not counted.
+    Disconnected(Arc<ClientInfo>, Option<Parting>),
     /// A client has subscribed to a channel.
     Subscribed(Arc<ClientInfo>, ChannelName),
     /// The subscription of a client has ended.
     Unsubscribed(Arc<ClientInfo>, ChannelName),
-}
-
-/// How a connection has ended, and what it has transferred.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Parting {
-    /// The code and reason with which the server closed it; `None` if the client has left.
-    pub(crate) closed: Option<(u16, String)>,
-    /// Bytes of the commands that were received, without framing and encryption.
-    pub(crate) received_bytes: u64,
-    /// Bytes of replies and publications that were handed to the socket, before compression and
-    /// without framing and encryption.
-    pub(crate) sent_bytes: u64,
 }
 
 /// An event as JSON.
@@ -84,10 +73,7 @@ impl Event {
         let texts = match &self.happened {
             Happened::Connected(who, _) => who.bytes(),
             Happened::Disconnected(who, parting) => {
-                let reason = parting
-                    .closed
-                    .as_ref()
-                    .map_or(0, |(_, reason)| reason.len());
+                let reason = parting.as_ref().map_or(0, Parting::reason_bytes);
                 who.bytes() + reason
             }
             Happened::Subscribed(who, channel) | Happened::Unsubscribed(who, channel) => {
@@ -123,7 +109,8 @@ impl Event {
             Happened::Connected(_, (protocol, transport)) => {
                 (json.protocol, json.transport) = (Some(*protocol), Some(*transport));
             }
-            Happened::Disconnected(_, parting) => {
+            Happened::Disconnected(_, None) => {}
+            Happened::Disconnected(_, Some(parting)) => {
                 json.received_bytes = Some(parting.received_bytes);
                 json.sent_bytes = Some(parting.sent_bytes);
                 if let Some((code, reason)) = &parting.closed {

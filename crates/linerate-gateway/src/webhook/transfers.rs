@@ -1,0 +1,60 @@
+//! What a connection has transferred, and why the server closes it.
+
+use std::sync::{
+    OnceLock,
+    atomic::{AtomicU64, Ordering},
+};
+
+use crate::protocol::codes::Disconnect;
+
+/// The transfers of an open connection.
+#[derive(Debug, Default)]
+pub(crate) struct Transfers {
+    received_bytes: AtomicU64,
+    sent_bytes: AtomicU64,
+    closed: OnceLock<(u16, String)>,
+}
+
+/// How a connection has ended, and what it has transferred.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Parting {
+    /// The code and reason with which the server closed it; `None` if the client has left.
+    pub(super) closed: Option<(u16, String)>,
+    /// Bytes of the commands that were received, without framing and encryption.
+    pub(super) received_bytes: u64,
+    /// Bytes of replies and publications that were handed to the socket, before compression and
+    /// without framing and encryption.
+    pub(super) sent_bytes: u64,
+}
+
+impl Transfers {
+    pub(crate) fn count_received(&self, bytes: usize) {
+        self.received_bytes
+            .fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_sent(&self, bytes: usize) {
+        self.sent_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Notes why the server closes the connection. The first reason counts.
+    pub(crate) fn close(&self, disconnect: &Disconnect) {
+        self.closed
+            .get_or_init(|| (disconnect.code, disconnect.reason.to_string()));
+    }
+
+    pub(crate) fn parting(&self) -> Parting {
+        Parting {
+            closed: self.closed.get().cloned(),
+            received_bytes: self.received_bytes.load(Ordering::Relaxed),
+            sent_bytes: self.sent_bytes.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Parting {
+    /// Returns the length of the reason in bytes.
+    pub(super) fn reason_bytes(&self) -> usize {
+        self.closed.as_ref().map_or(0, |(_, reason)| reason.len())
+    }
+}
