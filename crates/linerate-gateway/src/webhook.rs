@@ -6,7 +6,7 @@
 //! | `endpoint` | where and how batches are sent |
 //! | `event` | what happened, and its JSON |
 //! | `queue` | the bounded queue of a webhook |
-//! | `transfers` | what a connection has transferred, and why it ended |
+//! | `tracked` | what is noted of a client while it is connected |
 //!
 //! Workers only append to queues. Delivery is at least once while a queue has room; beyond its
 //! limits, the oldest events are dropped, counted, and reported in the next batch.
@@ -15,7 +15,7 @@ mod delivery;
 mod endpoint;
 mod event;
 mod queue;
-mod transfers;
+mod tracked;
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,7 +29,7 @@ pub(crate) use delivery::WebhookCounts;
 pub(crate) use endpoint::Endpoint;
 pub use endpoint::WebhookSetupError;
 pub(crate) use event::{Event, Happened};
-pub(crate) use transfers::{Parting, Transfers};
+pub(crate) use tracked::Tracked;
 
 /// The webhooks of a node.
 #[derive(Debug)]
@@ -73,10 +73,9 @@ impl Webhooks {
         self.all.load_full()
     }
 
-    /// Returns whether there is a webhook for events of this kind.
-    pub(crate) fn wants(&self, event: WebhookEvent) -> bool {
-        let all = self.all.load();
-        all.iter().any(|webhook| webhook.endpoint().wants(event))
+    /// Returns what is noted of a new client; `None` if there are no webhooks.
+    pub(crate) fn track(&self) -> Option<Box<Tracked>> {
+        (!self.all.load().is_empty()).then(Box::default)
     }
 
     /// Queues an event for the webhooks that want it. Never waits for them.

@@ -10,7 +10,7 @@ use crate::protocol::{
     codes::{Disconnect, Unsubscribe},
     dialect::DialectName,
 };
-use crate::webhook::Parting;
+use crate::webhook::Tracked;
 
 /// The output side of one client, owned by its session.
 ///
@@ -39,9 +39,9 @@ pub(crate) trait Outlet: fmt::Debug + Send + Sync + 'static {
     /// Returns the number of bytes queued for the socket.
     fn pending_bytes(&self) -> usize;
 
-    /// Returns how the connection ended, and what it has transferred; `None` if webhooks were not
-    /// told how connections end when it began.
-    fn parting(&self) -> Option<Parting> {
+    /// Returns what is noted of the client for webhooks; `None` if there were none when it
+    /// connected.
+    fn tracked(&self) -> Option<&Tracked> {
         None
     }
 

@@ -80,7 +80,6 @@ impl Worker {
             connection: connection.into(),
             outlet,
             channels: ChannelMap::default(),
-            is_told: false,
         };
         let connection = &client.connection;
         let counts = &self.node.counts;
@@ -132,8 +131,10 @@ impl Worker {
             .set_batch_interval(shard.hub.batch_interval_min());
         let gone = shard.clients.get_mut(&client);
         let member = gone.and_then(|client| client.channels.remove(channel));
-        let told = shard.clients.get(&client).filter(|client| client.is_told);
-        if let (Some(client), true) = (told, member.as_ref().is_some_and(|it| it.is_active)) {
+        if member.as_ref().is_some_and(|member| member.is_active)
+            && let Some(client) = shard.clients.get(&client)
+            && client.reported().is_some()
+        {
             self.tell_unsubscribed(client, channel);
         }
         shard.unfollow(client, channel);
@@ -188,7 +189,9 @@ impl Worker {
     /// that it has left.
     pub(crate) fn hand_over(&self, client: ClientId) {
         if let Some(gone) = self.shard().clients.get_mut(&client) {
-            gone.is_told = false;
+            if let Some(tracked) = gone.outlet.tracked() {
+                tracked.set_reported(false);
+            }
             for (_, member) in gone.channels.iter_mut() {
                 member.is_announced = false;
             }
@@ -199,7 +202,10 @@ impl Worker {
     /// Tells webhooks that a client was admitted, and later what happens to it.
     pub(crate) fn tell_connected(&self, client: ClientId) {
         self.continue_telling(client);
-        if let Some(client) = self.shard().clients.get(&client) {
+        let shard = self.shard();
+        if let Some(client) = shard.clients.get(&client)
+            && client.reported().is_some()
+        {
             let connection = &client.connection;
             self.node.webhooks.record(WebhookEvent::Connected, || {
                 Happened::Connected(connection.who.clone(), connection.dialect)
@@ -209,14 +215,18 @@ impl Worker {
 
     /// Tells webhooks what happens to a client that another process has admitted.
     pub(crate) fn continue_telling(&self, client: ClientId) {
-        if let Some(client) = self.shard().clients.get_mut(&client) {
-            client.is_told = true;
+        let shard = self.shard();
+        let client = shard.clients.get(&client);
+        if let Some(tracked) = client.and_then(|client| client.outlet.tracked()) {
+            tracked.set_reported(true);
         }
     }
 
     pub(super) fn tell_subscribed(&self, client: ClientId, channel: &ChannelName) {
         let shard = self.shard();
-        if let Some(client) = shard.clients.get(&client).filter(|client| client.is_told) {
+        if let Some(client) = shard.clients.get(&client)
+            && client.reported().is_some()
+        {
             let who = &client.connection.who;
             self.node.webhooks.record(WebhookEvent::Subscribed, || {
                 Happened::Subscribed(who.clone(), channel.clone())
@@ -232,15 +242,15 @@ impl Worker {
     }
 
     fn tell_disconnected(&self, gone: &Client) {
-        if !gone.is_told {
+        let Some(tracked) = gone.reported() else {
             return;
-        }
+        };
         let active = gone.channels.iter().filter(|(_, member)| member.is_active);
         for (channel, _) in active {
             self.tell_unsubscribed(gone, channel);
         }
         self.node.webhooks.record(WebhookEvent::Disconnected, || {
-            Happened::Disconnected(gone.connection.who.clone(), gone.outlet.parting())
+            Happened::Disconnected(gone.connection.who.clone(), tracked.parting())
         });
     }
 

@@ -219,7 +219,7 @@ fn start(
     let worker = gate.worker.clone();
     let backlogs = &worker.accounts().backlogs;
     let outlet = ClientOutlet::new(wire, &dialect.gaps, bytes_max, backlogs);
-    let outlet = Arc::new(outlet.counting_for(&worker.node().webhooks));
+    let outlet = Arc::new(outlet.tracked_for(&worker.node().webhooks));
     let context = Context {
         gate,
         outlet: outlet.clone(),

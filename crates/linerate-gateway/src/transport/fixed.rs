@@ -216,7 +216,7 @@ impl Request {
         let backlogs = &self.gate.worker.accounts().backlogs;
         let outlet = ClientOutlet::new(wire, self.gap_notice, self.control_bytes_max, backlogs);
         let webhooks = &self.gate.worker.node().webhooks;
-        let outlet = Arc::new(outlet.counting_for(webhooks));
+        let outlet = Arc::new(outlet.tracked_for(webhooks));
         let context = Context {
             gate: self.gate,
             outlet: outlet.clone(),

@@ -13,11 +13,10 @@ use tokio::sync::Notify;
 
 use super::wire::Wire;
 use crate::{
-    config::WebhookEvent,
     node::{Notice, Outlet},
     protocol::{Block, Transmit, codes::Disconnect, dialect::GapNotice},
     session::{Event, SessionOutlet},
-    webhook::{Parting, Transfers, Webhooks},
+    webhook::{Tracked, Webhooks},
 };
 
 /// The maximum number of events queued for the session's task. The task takes all of them whenever
@@ -37,8 +36,8 @@ pub(crate) struct ClientOutlet {
     /// The account that replies and pushes are charged to.
     backlogs: Account,
     state: Mutex<State>,
-    /// `None` if webhooks are not told how connections end.
-    transfers: Option<Box<Transfers>>,
+    /// `None` if there were no webhooks when the client connected.
+    tracked: Option<Box<Tracked>>,
     /// Wakes the session if it is a task.
     changed: Option<Box<Notify>>,
 }
@@ -84,7 +83,7 @@ impl ClientOutlet {
             wire: Box::new(wire),
             gap_notice,
             backlogs: backlogs.clone(),
-            transfers: None,
+            tracked: None,
             state: Mutex::new(State {
                 control_bytes_max: control_bytes_max.try_into().unwrap_or(u32::MAX),
                 ..State::default()
@@ -92,10 +91,9 @@ impl ClientOutlet {
         }
     }
 
-    /// Counts what is transferred if webhooks are told how connections end.
-    pub(crate) fn counting_for(mut self, webhooks: &Webhooks) -> Self {
-        let is_told = webhooks.wants(WebhookEvent::Disconnected);
-        self.transfers = is_told.then(Box::default);
+    /// Notes what webhooks are told of the client, if there are any.
+    pub(crate) fn tracked_for(mut self, webhooks: &Webhooks) -> Self {
+        self.tracked = webhooks.track();
         self
     }
 
@@ -141,21 +139,21 @@ impl ClientOutlet {
 
     /// Notes why the connection is about to be closed.
     pub(crate) fn part(&self, disconnect: &Disconnect) {
-        if let Some(transfers) = &self.transfers {
-            transfers.close(disconnect);
+        if let Some(tracked) = &self.tracked {
+            tracked.close(disconnect);
         }
     }
 
     /// Counts the bytes of a message of the client.
     pub(crate) fn count_received(&self, bytes: usize) {
-        if let Some(transfers) = &self.transfers {
-            transfers.count_received(bytes);
+        if let Some(tracked) = &self.tracked {
+            tracked.count_received(bytes);
         }
     }
 
     fn count_sent(&self, bytes: usize) {
-        if let Some(transfers) = &self.transfers {
-            transfers.count_sent(bytes);
+        if let Some(tracked) = &self.tracked {
+            tracked.count_sent(bytes);
         }
     }
 
@@ -429,8 +427,8 @@ impl Outlet for ClientOutlet {
         self.push(Event::Notice(notice));
     }
 
-    fn parting(&self) -> Option<Parting> {
-        Some(self.transfers.as_ref()?.parting())
+    fn tracked(&self) -> Option<&Tracked> {
+        self.tracked.as_deref()
     }
 
     fn pending_bytes(&self) -> usize {

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::SystemTime};
 use linerate_hub::{ChannelName, ClientInfo};
 use serde::Serialize;
 
-use super::transfers::Parting;
+use super::tracked::Parting;
 use crate::{clock::milliseconds, protocol::dialect::DialectName};
 
 /// Approximate memory of a queued event without its texts, in bytes.
@@ -23,8 +23,8 @@ pub(crate) struct Event {
 pub(crate) enum Happened {
     /// A client was admitted.
     Connected(Arc<ClientInfo>, &'static DialectName),
-    /// A client that was admitted has left; without its transfers if they were not counted.
-    Disconnected(Arc<ClientInfo>, Option<Parting>),
+    /// A client that was admitted has left.
+    Disconnected(Arc<ClientInfo>, Parting),
     /// A client has subscribed to a channel.
     Subscribed(Arc<ClientInfo>, ChannelName),
     /// The subscription of a client has ended.
@@ -72,10 +72,7 @@ impl Event {
     pub(super) fn bytes(&self) -> usize {
         let texts = match &self.happened {
             Happened::Connected(who, _) => who.bytes(),
-            Happened::Disconnected(who, parting) => {
-                let reason = parting.as_ref().map_or(0, Parting::reason_bytes);
-                who.bytes() + reason
-            }
+            Happened::Disconnected(who, parting) => who.bytes() + parting.reason_bytes(),
             Happened::Subscribed(who, channel) | Happened::Unsubscribed(who, channel) => {
                 who.bytes() + channel.as_str().len()
             }
@@ -109,8 +106,7 @@ impl Event {
             Happened::Connected(_, (protocol, transport)) => {
                 (json.protocol, json.transport) = (Some(*protocol), Some(*transport));
             }
-            Happened::Disconnected(_, None) => {}
-            Happened::Disconnected(_, Some(parting)) => {
+            Happened::Disconnected(_, parting) => {
                 json.received_bytes = Some(parting.received_bytes);
                 json.sent_bytes = Some(parting.sent_bytes);
                 if let Some((code, reason)) = &parting.closed {

@@ -41,7 +41,7 @@ impl LocalClients {
         let accounts = self.worker.accounts();
         let bytes_max = settings.config.client.queue_bytes_max;
         let outlet = ClientOutlet::new(wire, gaps, bytes_max, &accounts.backlogs);
-        let outlet = Arc::new(outlet.counting_for(&self.worker.node().webhooks));
+        let outlet = Arc::new(outlet.tracked_for(&self.worker.node().webhooks));
         let PortableClient {
             connection: description,
             session,

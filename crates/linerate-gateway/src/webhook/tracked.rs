@@ -1,15 +1,17 @@
-//! What a connection has transferred, and why the server closes it.
+//! What is noted of a client while it is connected, for webhooks.
 
 use std::sync::{
     OnceLock,
-    atomic::{AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use crate::protocol::codes::Disconnect;
 
-/// The transfers of an open connection.
+/// A client of which webhooks are told.
 #[derive(Debug, Default)]
-pub(crate) struct Transfers {
+pub(crate) struct Tracked {
+    /// True from the admission of the client until another process continues with it.
+    is_reported: AtomicBool,
     received_bytes: AtomicU64,
     sent_bytes: AtomicU64,
     closed: OnceLock<(u16, String)>,
@@ -27,7 +29,17 @@ pub(crate) struct Parting {
     pub(super) sent_bytes: u64,
 }
 
-impl Transfers {
+impl Tracked {
+    /// Sets whether this process tells webhooks what happens to the client.
+    pub(crate) fn set_reported(&self, is_reported: bool) {
+        self.is_reported.store(is_reported, Ordering::Relaxed);
+    }
+
+    /// Returns whether this process tells webhooks what happens to the client.
+    pub(crate) fn is_reported(&self) -> bool {
+        self.is_reported.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn count_received(&self, bytes: usize) {
         self.received_bytes
             .fetch_add(bytes as u64, Ordering::Relaxed);
