@@ -12,6 +12,7 @@ mod channel;
 mod check;
 mod client;
 mod compression;
+mod endpoint;
 mod error;
 mod filter;
 mod history;

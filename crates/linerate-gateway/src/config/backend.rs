@@ -8,9 +8,13 @@ use std::{
 
 use http::{HeaderName, HeaderValue};
 use serde::Deserialize;
-use url::Url;
 
-use super::{Config, Secret, backend_name, check::Check, unit};
+use super::{
+    Config, Secret, backend_name,
+    check::Check,
+    endpoint::{check_name, check_url},
+    unit,
+};
 
 /// Maximum number of backends: each is a label value in metrics.
 const BACKENDS_MAX: usize = 64;
@@ -86,13 +90,14 @@ impl Default for BackendOptions {
 
 impl BackendOptions {
     fn check(&self, check: &mut Check) {
-        let is_label = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-        let name = &self.name;
-        if !(1..=64).contains(&name.len()) || !name.bytes().all(is_label) {
-            let because = "must be 1 to 64 letters, digits, hyphens, underscores or dots";
-            check.refuse("name", name, because);
-        }
-        self.check_url(check);
+        check_name(&self.name, check);
+        let about_users = "must not contain a user; set an Authorization header in `headers`";
+        check_url(
+            &self.url.replace(EVENT, "connect"),
+            &self.url,
+            about_users,
+            check,
+        );
         let millis = |duration: Duration| duration.as_millis() as u64;
         check.range("timeout_ms", millis(self.timeout), 10..=60_000);
         check.range("retries_max", self.retries_max, 0..=10);
@@ -112,20 +117,6 @@ impl BackendOptions {
             };
             let because = "requires both tls_certificate and tls_key";
             check.refuse(key, path.display(), because);
-        }
-    }
-
-    fn check_url(&self, check: &mut Check) {
-        let is_usable = |url: &Url| {
-            matches!(url.scheme(), "http" | "https") && url.has_host() && url.fragment().is_none()
-        };
-        match Url::parse(&self.url.replace(EVENT, "connect")) {
-            Ok(url) if !url.username().is_empty() || url.password().is_some() => {
-                let because = "must not contain a user; set an Authorization header in `headers`";
-                check.refuse("url", "(with a user)", because);
-            }
-            Ok(url) if is_usable(&url) => {}
-            _ => check.refuse("url", &self.url, "must be an https:// or http:// URL"),
         }
     }
 
