@@ -4,7 +4,7 @@ use std::{error::Error, fmt, fmt::Write, time::Duration};
 
 use axum::body::Body;
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -38,6 +38,8 @@ pub(crate) enum HttpError {
     Unsent(String),
 }
 
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
 impl HttpClient {
     /// Creates a client that keeps at most `idle_max` connections to a server for later requests.
     pub(crate) fn new(tls: ClientConfig, idle_max: usize) -> Self {
@@ -58,9 +60,7 @@ impl HttpClient {
     }
 
     /// Sends a request, and ignores the body of the response, whose status must be from 200 to 299.
-    pub(crate) async fn deliver(&self, mut request: Request<Body>) -> Result<(), HttpError> {
-        let agent = HeaderValue::from_static("linerate");
-        request.headers_mut().insert(header::USER_AGENT, agent);
+    pub(crate) async fn deliver(&self, request: Request<Body>) -> Result<(), HttpError> {
         let response = self.request(request).await?;
         match response.status() {
             status if status.is_success() => Ok(()),
@@ -75,9 +75,7 @@ impl HttpClient {
         mut request: Request<Body>,
         bytes_max: usize,
     ) -> Result<Bytes, HttpError> {
-        let headers = request.headers_mut();
-        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-        headers.insert(header::USER_AGENT, HeaderValue::from_static("linerate"));
+        request.headers_mut().insert(header::ACCEPT, JSON);
         let response = self.request(request).await?;
         if response.status() != StatusCode::OK {
             return Err(HttpError::Status(response.status()));
@@ -93,13 +91,25 @@ impl HttpClient {
         Ok(body.to_bytes())
     }
 
-    async fn request(&self, request: Request<Body>) -> Result<Response<Incoming>, HttpError> {
+    async fn request(&self, mut request: Request<Body>) -> Result<Response<Incoming>, HttpError> {
+        let agent = HeaderValue::from_static("linerate");
+        request.headers_mut().insert(header::USER_AGENT, agent);
         let response = self.0.request(request).await;
         response.map_err(|error| match error.is_connect() {
             true => HttpError::Unsent(causes(&error)),
             false => HttpError::Lost(causes(&error)),
         })
     }
+}
+
+/// Returns a request that posts JSON, with these headers and a `Content-Type`.
+pub(crate) fn post_json(uri: Uri, mut headers: HeaderMap, body: Bytes) -> Request<Body> {
+    headers.insert(header::CONTENT_TYPE, JSON);
+    let mut request = Request::new(Body::from(body));
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = uri;
+    *request.headers_mut() = headers;
+    request
 }
 
 /// Returns the texts of the causes of an error, because its own text says little.

@@ -42,6 +42,7 @@ mod status;
 mod subscribe;
 mod subscription;
 mod tally;
+mod telling;
 mod timeline;
 mod trail;
 mod turn;

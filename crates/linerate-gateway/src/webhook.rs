@@ -21,14 +21,15 @@ use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use linerate_budget::{Budget, Consumer};
+use linerate_hub::ClientInfo;
 use tokio::{runtime::Handle, time::timeout};
 
-use crate::config::WebhookEvent;
 use delivery::Webhook;
 pub(crate) use delivery::WebhookCounts;
 pub(crate) use endpoint::Endpoint;
 pub use endpoint::WebhookSetupError;
-pub(crate) use event::{Event, Happened};
+use event::Event;
+pub(crate) use event::Happened;
 pub(crate) use tracked::Tracked;
 
 /// The webhooks of a node.
@@ -73,16 +74,16 @@ impl Webhooks {
         self.all.load_full()
     }
 
-    /// Returns what is noted of a new client; `None` if there are no webhooks.
+    /// Returns what is noted of a new client; `None` if no webhook is configured.
     pub(crate) fn track(&self) -> Option<Box<Tracked>> {
         (!self.all.load().is_empty()).then(Box::default)
     }
 
     /// Queues an event for the webhooks that want it. Never waits for them.
-    pub(crate) fn record(&self, event: WebhookEvent, happened: impl Fn() -> Happened) {
-        let all = self.all.load();
-        for webhook in all.iter().filter(|webhook| webhook.endpoint().wants(event)) {
-            webhook.push(Event::now(happened()));
+    pub(crate) fn record(&self, who: &Arc<ClientInfo>, happened: &Happened) {
+        let (all, kind) = (self.all.load(), happened.kind());
+        for webhook in all.iter().filter(|webhook| webhook.endpoint().wants(kind)) {
+            webhook.push(Event::now(who.clone(), happened.clone()));
         }
     }
 

@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use axum::body::Body;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Uri, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use rustls::{
     ClientConfig, RootCertStore,
     pki_types::{PrivateKeyDer, pem::PemObject},
@@ -13,7 +12,7 @@ use rustls::{
 use super::{AskError, BackendSetupError, Event};
 use crate::{
     config::{BackendOptions, EVENT, Secret},
-    http_client::{HttpClient, HttpError},
+    http_client::{HttpClient, HttpError, post_json},
     pem_file::{self, certificates},
 };
 
@@ -52,19 +51,11 @@ impl Poster {
     pub(super) async fn post(
         &self,
         event: Event,
-        headers: HeaderMap,
+        mut headers: HeaderMap,
         body: Bytes,
     ) -> Result<Bytes, AskError> {
-        let mut request = Request::new(Body::from(body));
-        *request.method_mut() = http::Method::POST;
-        *request.uri_mut() = self.uris[event as usize].clone();
-        *request.headers_mut() = headers;
-        let all = request.headers_mut();
-        all.extend(self.headers.clone());
-        all.insert(
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("application/json"),
-        );
+        headers.extend(self.headers.clone());
+        let request = post_json(self.uris[event as usize].clone(), headers, body);
         let sent = self.client.send(request, self.answer_bytes_max).await;
         sent.map_err(|error| match error {
             HttpError::Lost(_) => AskError::Lost(error.to_string()),

@@ -13,7 +13,7 @@ use super::{
     outlet::{Connection, Outlet},
     waiting::WaitingClients,
 };
-use crate::{channel_map::ChannelMap, protocol::Transmit, webhook::Tracked};
+use crate::{channel_map::ChannelMap, protocol::Transmit};
 
 /// The state of a worker.
 pub(crate) struct Shard {
@@ -34,15 +34,6 @@ pub(crate) struct Client {
     pub(crate) connection: Arc<Connection>,
     pub(crate) outlet: Arc<dyn Outlet>,
     pub(crate) channels: ChannelMap<Member>,
-}
-
-impl Client {
-    /// Returns what is noted of the client, if webhooks are told what happens to it.
-    pub(super) fn reported(&self) -> Option<&Tracked> {
-        self.outlet
-            .tracked()
-            .filter(|tracked| tracked.is_reported())
-    }
 }
 
 /// The worker's state for a subscription, in addition to the hub's.

@@ -18,9 +18,7 @@ use super::{
     shared_texts::SharedTexts,
     subscription::Delivery,
 };
-use crate::{
-    channel_map::ChannelMap, config::WebhookEvent, protocol::codes::Disconnect, webhook::Happened,
-};
+use crate::{channel_map::ChannelMap, protocol::codes::Disconnect};
 
 /// A worker of a [`Node`], used only on its own thread.
 ///
@@ -133,7 +131,6 @@ impl Worker {
         let member = gone.and_then(|client| client.channels.remove(channel));
         if member.as_ref().is_some_and(|member| member.is_active)
             && let Some(client) = shard.clients.get(&client)
-            && client.reported().is_some()
         {
             self.tell_unsubscribed(client, channel);
         }
@@ -197,61 +194,6 @@ impl Worker {
             }
         }
         self.disconnect(client);
-    }
-
-    /// Tells webhooks that a client was admitted, and later what happens to it.
-    pub(crate) fn tell_connected(&self, client: ClientId) {
-        self.continue_telling(client);
-        let shard = self.shard();
-        if let Some(client) = shard.clients.get(&client)
-            && client.reported().is_some()
-        {
-            let connection = &client.connection;
-            self.node.webhooks.record(WebhookEvent::Connected, || {
-                Happened::Connected(connection.who.clone(), connection.dialect)
-            });
-        }
-    }
-
-    /// Tells webhooks what happens to a client that another process has admitted.
-    pub(crate) fn continue_telling(&self, client: ClientId) {
-        let shard = self.shard();
-        let client = shard.clients.get(&client);
-        if let Some(tracked) = client.and_then(|client| client.outlet.tracked()) {
-            tracked.set_reported(true);
-        }
-    }
-
-    pub(super) fn tell_subscribed(&self, client: ClientId, channel: &ChannelName) {
-        let shard = self.shard();
-        if let Some(client) = shard.clients.get(&client)
-            && client.reported().is_some()
-        {
-            let who = &client.connection.who;
-            self.node.webhooks.record(WebhookEvent::Subscribed, || {
-                Happened::Subscribed(who.clone(), channel.clone())
-            });
-        }
-    }
-
-    fn tell_unsubscribed(&self, client: &Client, channel: &ChannelName) {
-        let who = &client.connection.who;
-        self.node.webhooks.record(WebhookEvent::Unsubscribed, || {
-            Happened::Unsubscribed(who.clone(), channel.clone())
-        });
-    }
-
-    fn tell_disconnected(&self, gone: &Client) {
-        let Some(tracked) = gone.reported() else {
-            return;
-        };
-        let active = gone.channels.iter().filter(|(_, member)| member.is_active);
-        for (channel, _) in active {
-            self.tell_unsubscribed(gone, channel);
-        }
-        self.node.webhooks.record(WebhookEvent::Disconnected, || {
-            Happened::Disconnected(gone.connection.who.clone(), tracked.parting())
-        });
     }
 
     /// Ends this subscription, unless it has already ended.

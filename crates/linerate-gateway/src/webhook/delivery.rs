@@ -11,7 +11,7 @@ use std::{
 use bytes::Bytes;
 use linerate_budget::Lease;
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde::Serialize;
 use tokio::{
     runtime::Handle,
     sync::Notify,
@@ -21,8 +21,8 @@ use tokio::{
 
 use super::{
     endpoint::Endpoint,
-    event::Event,
-    queue::{Batch, Queue},
+    event::{Event, EventJson},
+    queue::{Batch, Dropped, Queue},
 };
 use crate::{
     clock::{milliseconds, now},
@@ -66,6 +66,20 @@ pub(crate) struct WebhookCounts {
     pub(crate) waiting: usize,
     /// The memory of those that wait, in bytes.
     pub(crate) bytes: usize,
+}
+
+/// The body of a request.
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    node: &'a str,
+    events: Vec<Entry<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Entry<'a> {
+    Dropped(&'a Dropped),
+    Event(EventJson<'a>),
 }
 
 impl Webhook {
@@ -187,16 +201,16 @@ impl Shared {
     }
 
     fn encode(&self, batch: &Batch) -> Bytes {
-        let dropped = batch.dropped.iter().map(|dropped| {
-            let mut event = json!(dropped);
-            event["event"] = "dropped".into();
-            event
-        });
         let numbered = (batch.first..).zip(&batch.events);
-        let events = numbered.map(|(seq, event)| json!(event.to_json(seq)));
-        let events: Vec<Value> = dropped.chain(events).collect();
-        json!({ "node": &*self.node, "events": events })
-            .to_string()
-            .into()
+        let events = numbered.map(|(seq, event)| Entry::Event(event.to_json(seq)));
+        let dropped = batch.dropped.as_ref().map(Entry::Dropped);
+        let document = Document {
+            node: &self.node,
+            events: dropped.into_iter().chain(events).collect(),
+        };
+        let mut body = Vec::new();
+        // Writing to memory cannot fail.
+        _ = serde_json::to_writer(&mut body, &document);
+        body.into()
     }
 }

@@ -2,15 +2,14 @@
 
 use std::io;
 
-use axum::body::Body;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Uri, header};
+use http::{HeaderMap, HeaderValue, Uri};
 use ring::hmac;
 
 use crate::{
     config::{Secret, WebhookEvent, WebhookOptions},
-    http_client::{HttpClient, HttpError},
+    http_client::{HttpClient, HttpError, post_json},
 };
 
 /// The prefix of secrets of Standard Webhooks.
@@ -101,18 +100,14 @@ impl Endpoint {
     /// Sends a batch, signed as of `seconds` since 1970.
     pub(super) async fn post(&self, id: &str, seconds: u64, body: Bytes) -> Result<(), HttpError> {
         let signature = sign(&self.secret, id, seconds, &body);
-        let mut request = Request::new(Body::from(body));
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = self.uri.clone();
-        let headers = request.headers_mut();
-        let json = HeaderValue::from_static("application/json");
-        headers.insert(header::CONTENT_TYPE, json);
+        let mut headers = HeaderMap::new();
         headers.insert("webhook-timestamp", seconds.into());
         for (name, value) in [("webhook-id", id), ("webhook-signature", &signature)] {
             if let Ok(value) = HeaderValue::try_from(value) {
                 headers.insert(name, value);
             }
         }
+        let request = post_json(self.uri.clone(), headers, body);
         self.client.deliver(request).await
     }
 }

@@ -3,10 +3,10 @@
 use std::{sync::Arc, time::SystemTime};
 
 use linerate_hub::{ChannelName, ClientInfo};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::tracked::Parting;
-use crate::{clock::milliseconds, protocol::dialect::DialectName};
+use crate::{clock::milliseconds, config::WebhookEvent};
 
 /// Approximate memory of a queued event without its texts, in bytes.
 const FRAME_BYTES: usize = 256;
@@ -15,20 +15,31 @@ const FRAME_BYTES: usize = 256;
 #[derive(Clone, Debug)]
 pub(crate) struct Event {
     time_ms: u64,
+    who: Arc<ClientInfo>,
     happened: Happened,
 }
 
-/// What happened.
-#[derive(Clone, Debug)]
+/// What happened to a client. The names are those of [`WebhookEvent`].
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
 pub(crate) enum Happened {
-    /// A client was admitted.
-    Connected(Arc<ClientInfo>, &'static DialectName),
-    /// A client that was admitted has left.
-    Disconnected(Arc<ClientInfo>, Parting),
-    /// A client has subscribed to a channel.
-    Subscribed(Arc<ClientInfo>, ChannelName),
-    /// The subscription of a client has ended.
-    Unsubscribed(Arc<ClientInfo>, ChannelName),
+    /// It was admitted.
+    Connected {
+        protocol: &'static str,
+        transport: &'static str,
+    },
+    /// It was admitted and has left.
+    Disconnected(Parting),
+    /// It has subscribed to a channel.
+    Subscribed {
+        #[serde(serialize_with = "as_text")]
+        channel: ChannelName,
+    },
+    /// Its subscription has ended.
+    Unsubscribed {
+        #[serde(serialize_with = "as_text")]
+        channel: ChannelName,
+    },
 }
 
 /// An event as JSON.
@@ -36,30 +47,18 @@ pub(crate) enum Happened {
 pub(super) struct EventJson<'a> {
     seq: u64,
     time_ms: u64,
-    event: &'static str,
     client: &'a str,
     user: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    channel: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    protocol: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    transport: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    code: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    received_bytes: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sent_bytes: Option<u64>,
+    #[serde(flatten)]
+    happened: &'a Happened,
 }
 
 impl Event {
     /// Creates an event that happens now.
-    pub(super) fn now(happened: Happened) -> Self {
+    pub(super) fn now(who: Arc<ClientInfo>, happened: Happened) -> Self {
         Self {
             time_ms: milliseconds(SystemTime::now()),
+            who,
             happened,
         }
     }
@@ -71,52 +70,39 @@ impl Event {
     /// Returns the approximate memory of the event, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let texts = match &self.happened {
-            Happened::Connected(who, _) => who.bytes(),
-            Happened::Disconnected(who, parting) => who.bytes() + parting.reason_bytes(),
-            Happened::Subscribed(who, channel) | Happened::Unsubscribed(who, channel) => {
-                who.bytes() + channel.as_str().len()
+            Happened::Connected { .. } => 0,
+            Happened::Disconnected(parting) => parting.reason_bytes(),
+            Happened::Subscribed { channel } | Happened::Unsubscribed { channel } => {
+                channel.as_str().len()
             }
         };
-        FRAME_BYTES + texts
+        FRAME_BYTES + self.who.bytes() + texts
     }
 
     /// Returns the event as JSON, with its number in the queue.
     pub(super) fn to_json(&self, seq: u64) -> EventJson<'_> {
-        let (event, who) = match &self.happened {
-            Happened::Connected(who, _) => ("connected", who),
-            Happened::Disconnected(who, _) => ("disconnected", who),
-            Happened::Subscribed(who, _) => ("subscribed", who),
-            Happened::Unsubscribed(who, _) => ("unsubscribed", who),
-        };
-        let mut json = EventJson {
+        EventJson {
             seq,
             time_ms: self.time_ms,
-            event,
-            client: &who.client,
-            user: &who.user,
-            channel: None,
-            protocol: None,
-            transport: None,
-            code: None,
-            reason: None,
-            received_bytes: None,
-            sent_bytes: None,
-        };
-        match &self.happened {
-            Happened::Connected(_, (protocol, transport)) => {
-                (json.protocol, json.transport) = (Some(*protocol), Some(*transport));
-            }
-            Happened::Disconnected(_, parting) => {
-                json.received_bytes = Some(parting.received_bytes);
-                json.sent_bytes = Some(parting.sent_bytes);
-                if let Some((code, reason)) = &parting.closed {
-                    (json.code, json.reason) = (Some(*code), Some(reason.as_str()));
-                }
-            }
-            Happened::Subscribed(_, channel) | Happened::Unsubscribed(_, channel) => {
-                json.channel = Some(channel.as_str());
-            }
+            client: &self.who.client,
+            user: &self.who.user,
+            happened: &self.happened,
         }
-        json
     }
+}
+
+impl Happened {
+    /// Returns the kind of event.
+    pub(super) const fn kind(&self) -> WebhookEvent {
+        match self {
+            Self::Connected { .. } => WebhookEvent::Connected,
+            Self::Disconnected(_) => WebhookEvent::Disconnected,
+            Self::Subscribed { .. } => WebhookEvent::Subscribed,
+            Self::Unsubscribed { .. } => WebhookEvent::Unsubscribed,
+        }
+    }
+}
+
+fn as_text<S: Serializer>(channel: &ChannelName, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(channel.as_str())
 }

@@ -22,7 +22,8 @@ pub(super) struct Queue {
 }
 
 /// Events that were dropped since the last batch.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(tag = "event", rename = "dropped")]
 pub(super) struct Dropped {
     pub(super) count: u64,
     since_ms: u64,
@@ -133,7 +134,7 @@ mod tests {
 
     fn event() -> Event {
         let channel = ChannelName::new("news").unwrap();
-        Event::now(Happened::Subscribed(Default::default(), channel))
+        Event::now(Default::default(), Happened::Subscribed { channel })
     }
 
     fn queue(events_max: usize, bytes_max: usize, budget: &Budget) -> Queue {

@@ -5,6 +5,8 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
+use serde::Serialize;
+
 use crate::protocol::codes::Disconnect;
 
 /// A client of which webhooks are told.
@@ -14,19 +16,27 @@ pub(crate) struct Tracked {
     is_reported: AtomicBool,
     received_bytes: AtomicU64,
     sent_bytes: AtomicU64,
-    closed: OnceLock<(u16, String)>,
+    closed: OnceLock<Closed>,
 }
 
 /// How a connection has ended, and what it has transferred.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct Parting {
-    /// The code and reason with which the server closed it; `None` if the client has left.
-    pub(super) closed: Option<(u16, String)>,
     /// Bytes of the commands that were received, without framing and encryption.
-    pub(super) received_bytes: u64,
+    received_bytes: u64,
     /// Bytes of replies and publications that were handed to the socket, before compression and
     /// without framing and encryption.
-    pub(super) sent_bytes: u64,
+    sent_bytes: u64,
+    /// `None` if the client has left.
+    #[serde(flatten)]
+    closed: Option<Closed>,
+}
+
+/// Why the server closes a connection.
+#[derive(Clone, Debug, Serialize)]
+struct Closed {
+    code: u16,
+    reason: String,
 }
 
 impl Tracked {
@@ -51,8 +61,10 @@ impl Tracked {
 
     /// Notes why the server closes the connection. The first reason counts.
     pub(crate) fn close(&self, disconnect: &Disconnect) {
-        self.closed
-            .get_or_init(|| (disconnect.code, disconnect.reason.to_string()));
+        self.closed.get_or_init(|| Closed {
+            code: disconnect.code,
+            reason: disconnect.reason.to_string(),
+        });
     }
 
     pub(crate) fn parting(&self) -> Parting {
@@ -67,6 +79,6 @@ impl Tracked {
 impl Parting {
     /// Returns the length of the reason in bytes.
     pub(super) fn reason_bytes(&self) -> usize {
-        self.closed.as_ref().map_or(0, |(_, reason)| reason.len())
+        self.closed.as_ref().map_or(0, |closed| closed.reason.len())
     }
 }

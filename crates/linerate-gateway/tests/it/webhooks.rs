@@ -19,9 +19,17 @@ use crate::support::{Gateway, Json, config, in_time};
 
 const SECRET: &str = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 
-/// A receiver that answers with a status, and remembers the batches that it has accepted.
+/// An HTTP server that accepts or refuses batches.
 #[derive(Clone, Debug, Default)]
-struct Receiver(Arc<Mutex<(u16, Vec<Delivered>)>>);
+struct Receiver(Arc<Mutex<Received>>);
+
+#[derive(Debug, Default)]
+struct Received {
+    /// The status with which batches are refused; `None` if they are accepted.
+    refusal: Option<StatusCode>,
+    accepted: Vec<Delivered>,
+    refused: usize,
+}
 
 /// The headers and the body of a batch.
 type Delivered = (HeaderMap, Bytes);
@@ -37,12 +45,26 @@ impl Receiver {
         address
     }
 
-    fn answer(&self, status: u16) {
-        self.0.lock().0 = status;
+    fn refuse(&self, status: StatusCode) {
+        self.0.lock().refusal = Some(status);
+    }
+
+    fn accept(&self) {
+        self.0.lock().refusal = None;
+    }
+
+    /// Waits until this many batches were refused.
+    async fn refused(&self, count: usize) {
+        in_time(async {
+            while self.0.lock().refused < count {
+                sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
     }
 
     fn batches(&self) -> Vec<Delivered> {
-        self.0.lock().1.clone()
+        self.0.lock().accepted.clone()
     }
 
     fn events(&self) -> Vec<Value> {
@@ -70,12 +92,13 @@ impl Receiver {
 }
 
 async fn receive(State(receiver): State<Receiver>, headers: HeaderMap, body: Bytes) -> StatusCode {
-    let mut state = receiver.0.lock();
-    if state.0 == 0 {
-        state.1.push((headers, body));
-        return StatusCode::NO_CONTENT;
+    let mut received = receiver.0.lock();
+    if let Some(status) = received.refusal {
+        received.refused += 1;
+        return status;
     }
-    StatusCode::from_u16(state.0).unwrap()
+    received.accepted.push((headers, body));
+    StatusCode::NO_CONTENT
 }
 
 async fn gateway(address: SocketAddr, more: &str) -> Gateway {
@@ -178,14 +201,14 @@ async fn batches_are_signed_as_standard_webhooks_prescribe() {
 async fn an_unavailable_receiver_gets_everything_later_and_in_order() {
     let receiver = Receiver::default();
     let address = receiver.serve(([127, 0, 0, 1], 0).into()).await;
-    receiver.answer(500);
+    receiver.refuse(StatusCode::INTERNAL_SERVER_ERROR);
     let gateway = gateway(address, "").await;
     let mut client = Json::connect(&gateway).await;
     client.subscribe("news").await;
     drop(client);
-    sleep(Duration::from_millis(500)).await;
+    receiver.refused(3).await;
     assert!(receiver.events().is_empty());
-    receiver.answer(0);
+    receiver.accept();
     let events = receiver.until("disconnected").await;
     assert_eq!(
         kinds(&events),
@@ -197,14 +220,14 @@ async fn an_unavailable_receiver_gets_everything_later_and_in_order() {
 async fn beyond_the_limit_the_oldest_are_dropped_and_reported() {
     let receiver = Receiver::default();
     let address = receiver.serve(([127, 0, 0, 1], 0).into()).await;
-    receiver.answer(503);
+    receiver.refuse(StatusCode::SERVICE_UNAVAILABLE);
     let more = "queue_max = 5\nbatch_max = 1\nevents = [\"connected\"]";
     let gateway = gateway(address, more).await;
     let mut clients = Vec::new();
     for _ in 0..20 {
         clients.push(Json::connect(&gateway).await);
     }
-    receiver.answer(0);
+    receiver.accept();
     let events = in_time(async {
         loop {
             let events = receiver.events();
