@@ -5,8 +5,9 @@ use std::{hint::black_box, io, thread, time::Duration};
 /// How often freed memory is returned.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Large enough that the allocator does not treat the block as a small allocation.
-const BLOCK_BYTES: usize = 8 << 20;
+/// Large enough that the allocator does not treat the block as a small allocation. It stays in use
+/// if the allocator takes it from memory that is about to be returned.
+const BLOCK_BYTES: usize = 1 << 20;
 
 /// Starts a thread that makes the allocator return freed memory.
 ///

@@ -5,13 +5,19 @@
 //! attackers run only when the others are idle.
 
 use std::{
+    hint::spin_loop,
     path::Path,
     process::{Command, Stdio, id},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
 };
 
 use anyhow::{Context, Result, bail};
 use linerate_harness::cores::{AffinityGuard, allowed, pin};
-use rustix::process::setpriority_process;
+use rustix::{process::setpriority_process, thread::gettid};
 
 /// Binds this process to the first core, where a server runs alone.
 ///
@@ -72,4 +78,44 @@ pub(crate) fn before_attackers(server: &Path, is_alone: bool) -> Command {
 /// Gives this process a low priority.
 pub(crate) fn go_last() {
     _ = setpriority_process(None, 10);
+}
+
+/// Keeps all cores busy until it is dropped, but only when nothing else wants to run.
+///
+/// This is the baseline for work that a server does with the lowest priority: an idle core wakes up
+/// later than a busy one changes threads, and a host takes it away sooner.
+pub(crate) struct BusyCores {
+    is_over: Arc<AtomicBool>,
+}
+
+impl BusyCores {
+    pub(crate) fn begin() -> Result<Self> {
+        let is_over = Arc::new(AtomicBool::new(false));
+        for _ in allowed()? {
+            let is_over = Arc::clone(&is_over);
+            thread::Builder::new().name("busy".into()).spawn(move || {
+                if go_idle() {
+                    while !is_over.load(Ordering::Relaxed) {
+                        spin_loop();
+                    }
+                }
+            })?;
+        }
+        Ok(Self { is_over })
+    }
+}
+
+impl Drop for BusyCores {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Makes this thread run only when no other wants the core. Returns whether that succeeded.
+fn go_idle() -> bool {
+    let mut command = Command::new("chrt");
+    command.args(["--idle", "--pid", "0"]);
+    command.arg(gettid().as_raw_nonzero().to_string());
+    let silent = command.stdout(Stdio::null()).stderr(Stdio::null());
+    silent.status().is_ok_and(|status| status.success())
 }

@@ -318,11 +318,16 @@ impl Lane {
             traffic.inputs.push_front(input);
         }
         let has_room = traffic.input_bytes < BYTES_MAX;
-        if !replies.is_empty() || has_room && !had_room {
-            traffic.replies.extend(replies);
+        let has_news = !replies.is_empty() || has_room && !had_room;
+        traffic.replies.extend(replies);
+        let must_wait = traffic.inputs.is_empty() || traffic.reply_bytes > REPLY_BYTES_MAX;
+        // The connection's thread takes precedence over this one as soon as it is woken, and must
+        // not find the queues locked.
+        drop(traffic);
+        if has_news {
             self.news.notify_one();
         }
-        traffic.inputs.is_empty() || traffic.reply_bytes > REPLY_BYTES_MAX
+        must_wait
     }
 
     fn traffic(&self) -> MutexGuard<'_, Traffic> {

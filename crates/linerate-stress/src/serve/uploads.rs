@@ -8,6 +8,7 @@ use super::{BOUNDS, process::ServerProcess};
 use crate::{
     Row,
     attack::{self, Abuse, HOW, OFF, ON, Tally, counted, upload::UPLOADS},
+    cores::BusyCores,
     figures::{Effort, Figures, SLICE, Watch, wait_until_back},
     live::{LiveClients, neighbour::Neighbour},
     outcome::{Bounds, Finding, Outcome},
@@ -34,6 +35,11 @@ const BACK_TO: u64 = 32 << 20;
 /// processed at the same time.
 const NEIGHBOUR_P99_MAX: Duration = Duration::from_millis(50);
 const NEIGHBOUR_WAITS: Duration = Duration::from_millis(30);
+
+/// How much longer a live client may wait for each upload that is processed at the same time, and
+/// for at most how many: workers read up to 256 KiB of an upload at once.
+const UPLOAD_TURN: Duration = Duration::from_micros(50);
+const TURNS_MAX: u32 = 8;
 
 /// An abuse by uploads, and its expected result.
 struct Plan {
@@ -122,9 +128,11 @@ fn run(plan: &Plan, effort: &Effort) -> Result<Outcome> {
         }
         Ok((median(echoes), median(lines)))
     };
+    let busy_cores = BusyCores::begin()?;
     slices(1)?;
     let mut watch = Watch::begin(server.process())?;
     let alone = slices(effort.slices)?;
+    drop(busy_cores);
     attackers.ask(ON)?;
     let with = watch.during(|_| slices(effort.slices))?;
     let tally: Tally = attackers.ask_for(HOW)?;
@@ -146,7 +154,7 @@ fn run(plan: &Plan, effort: &Effort) -> Result<Outcome> {
         abuse: plan.words.to_owned(),
         bounds: Bounds {
             memory_growth_max: plan.memory_growth_max,
-            ..BOUNDS
+            p99_free: BOUNDS.p99_free + plan.let_in.min(TURNS_MAX) * UPLOAD_TURN,
         },
         also: vec![
             endings(plan, &figures.tally),
