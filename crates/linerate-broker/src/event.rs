@@ -57,6 +57,8 @@ pub enum GapReason {
     Overflow,
     /// A payload was larger than this node accepts.
     Oversized,
+    /// A source of publications, such as a database, may have lost some before they were published.
+    Source,
     /// The stream was reset, or went back to an earlier state.
     StreamReset,
 }

@@ -22,6 +22,7 @@ mod load;
 mod log;
 mod memory;
 mod namespaces;
+mod postgres;
 mod protocols;
 mod pusher;
 mod secret;
@@ -50,6 +51,7 @@ pub use load::Loader;
 pub use log::{LogFormat, LogOptions};
 pub use namespaces::Namespace;
 pub(crate) use namespaces::Namespaces;
+pub use postgres::{PostgresOptions, PostgresTable};
 pub use protocols::ProtocolOptions;
 pub use pusher::PusherOptions;
 pub(crate) use pusher::{PusherAccess, PusherKind};
@@ -105,6 +107,9 @@ pub struct Config {
     /// The channel namespaces.
     #[serde(default, rename = "namespace")]
     pub namespaces: Vec<Namespace>,
+    /// The databases whose changes are published.
+    #[serde(default)]
+    pub postgres: Vec<PostgresOptions>,
     /// The client protocols that the server speaks.
     pub protocols: ProtocolOptions,
     /// The app of Pusher clients, and its limits.
@@ -202,6 +207,7 @@ impl Config {
         check.section("history", |check| self.history.check(check));
         check.section("log", |check| self.log.check(check));
         namespaces::check(&self.namespaces, &self.history, check);
+        postgres::check(self, check);
         check.section("pusher", |check| self.pusher.check(check));
         if self.protocols.pusher && !self.pusher.is_complete() {
             let because = "requires pusher.app_id, pusher.key and pusher.secret";

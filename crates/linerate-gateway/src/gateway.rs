@@ -37,6 +37,7 @@ use crate::{
     relocation::{Fleet, Relocation},
     server::{Certificate, Endpoint, Frontend, Hosts, Phase, Stop, Stopped, Threads, Workers},
     session::{SessionEnvironment, Settings},
+    source::Sources,
     takeover::{Continuation, Handover, Joining, TakenOver, TakeoverError, TakeoverSocket},
 };
 pub use access::{Access, LogsAccess};
@@ -109,6 +110,7 @@ struct Parts {
     counters: Arc<Counters>,
     intake: Arc<Intake>,
     fleet: Arc<Fleet>,
+    sources: Arc<Sources>,
 }
 
 /// A gateway that serves its clients. Dropping it closes all connections.
@@ -133,6 +135,7 @@ pub struct Running {
 #[derive(Debug)]
 struct ShutdownGuard {
     node: Arc<Node>,
+    sources: Arc<Sources>,
     stop: Arc<Stop>,
     /// Controls the listener for monitoring, which serves while the gateway drains.
     operations: Arc<Stop>,
@@ -304,8 +307,10 @@ impl Gateway {
             revocations_max: settings.config.auth.revocations_max,
             filter: settings.config.filter.clone(),
         };
+        let node = Node::start(options, (dispatcher, control), broker, runtime);
         let parts = Parts {
-            node: Node::start(options, (dispatcher, control), broker, runtime),
+            sources: Arc::new(Sources::new(node.clone())),
+            node,
             shared: Arc::new(SessionEnvironment::new(settings)),
             frontend: Arc::new(frontend),
             counters: Arc::new(Counters::default()),
@@ -318,6 +323,7 @@ impl Gateway {
             .replace(&parts.shared.settings().webhooks);
         let guard = ShutdownGuard {
             node: parts.node.clone(),
+            sources: parts.sources.clone(),
             stop: Arc::new(stop),
             operations: Arc::new(operations),
         };
@@ -409,13 +415,16 @@ impl Gateway {
             node,
             shared,
             frontend,
+            sources,
             ..
         } = &parts;
         let operations = Arc::new(Operations {
             node: node.clone(),
             frontend: frontend.clone(),
             shared: shared.clone(),
+            sources: sources.clone(),
         });
+        sources.replace(&shared.settings().sources);
         let clones = match &takeover {
             Takeover::None => Vec::new(),
             _ => {
@@ -616,6 +625,7 @@ impl Running {
         self.guard.stop.enter(Phase::Over);
         // The socket is removed before this returns.
         self.handover.shutdown().await;
+        self.parts.sources.end();
         self.parts.node.shut_down().await;
         let threads = self.threads;
         let ended = spawn_blocking(move || threads.join()).await?;
@@ -628,6 +638,7 @@ impl Running {
 impl Drop for ShutdownGuard {
     fn drop(&mut self) {
         self.stop.enter(Phase::Over);
+        self.sources.end();
         self.node.abort_tasks();
     }
 }

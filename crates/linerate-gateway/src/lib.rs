@@ -15,6 +15,7 @@
 //! | `api` | the server API |
 //! | `transport` | WebSocket, HTTP streaming and SSE, all serving the same session |
 //! | `session` | a client's session: executes commands, sends replies |
+//! | `source` | databases whose changes are published |
 //! | `node` | the workers' shards of the hub, dispatch from broker to shards, presence, cluster |
 //! | `server` | listeners, TLS, admission, shutting down |
 //! | `metrics` | counters of events |
@@ -25,6 +26,7 @@
 //! | `auth` | tokens, origins, API keys |
 //! | `config` | the configuration: file, environment, flags; channel namespaces |
 //! | `http_client` | HTTP requests of our own |
+//! | `client_tls` | TLS of connections to the application |
 //! | `pem_file` | files with certificates and keys |
 //! | `limits` | limits by name |
 //! | `clock` | the clock of nodes and sessions |
@@ -40,6 +42,7 @@ mod api;
 mod auth;
 mod backend;
 mod channel_map;
+mod client_tls;
 mod clock;
 pub mod config;
 mod filter;
@@ -60,6 +63,7 @@ mod server;
 mod session;
 #[cfg(test)]
 mod simulation;
+mod source;
 #[cfg_attr(not(target_os = "linux"), path = "takeover/elsewhere.rs")]
 mod takeover;
 mod transport;
@@ -72,5 +76,6 @@ pub use limits::{Limit, Unit};
 pub use node::NodeInfo;
 pub use server::{CertificateError, ConnectionGuard, Peer};
 pub use session::SettingsError;
+pub use source::SourceSetupError;
 pub use takeover::TakeoverError;
 pub use webhook::WebhookSetupError;

@@ -194,6 +194,7 @@ impl Node {
         let presence = Arc::new(presence);
         let emulations = Emulations::default();
         let responder = Arc::new(Responder {
+            dispatcher: dispatcher.clone(),
             emulations: emulations.clone(),
             inboxes: inboxes.clone(),
         });

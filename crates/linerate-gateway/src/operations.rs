@@ -31,6 +31,7 @@ use crate::{
     node::Node,
     server::{Frontend, Peer},
     session::SessionEnvironment,
+    source::Sources,
 };
 use snapshot::Snapshot;
 
@@ -46,6 +47,8 @@ pub(crate) struct Operations {
     pub frontend: Arc<Frontend>,
     /// The configuration and the metrics of sessions.
     pub shared: Arc<SessionEnvironment>,
+    /// The databases whose changes are published.
+    pub sources: Arc<Sources>,
 }
 
 /// The readiness of this node for new clients, as `/ready` reports it.
@@ -123,6 +126,7 @@ async fn ready(State(operations): State<Arc<Operations>>) -> Response {
 async fn metrics(State(operations): State<Arc<Operations>>) -> Response {
     let snapshot = Snapshot::take(&operations.node, &operations.frontend).await;
     let snapshot = snapshot.with_backends(&operations.shared.settings().backends);
+    let snapshot = snapshot.with_sources(&operations.sources.statuses());
     match snapshot.into_text(operations.shared.metrics()) {
         Ok(text) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),

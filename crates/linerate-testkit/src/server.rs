@@ -19,8 +19,10 @@ use tempfile::TempDir;
 
 use crate::skip;
 
+mod postgres;
 mod redis;
 
+pub use postgres::PostgresServer;
 pub use redis::{RedisCluster, RedisServer};
 
 /// The maximum time until a server accepts connections.
@@ -75,6 +77,14 @@ impl ServerProcess {
     /// Asks the server to end, and waits until it has. Kills it if that takes too long.
     pub fn terminate(&mut self) {
         self.signal(Signal::TERM);
+        self.child.wait(END_MAX);
+        self.kill();
+    }
+
+    /// Ends the server with SIGQUIT, at which some servers end as in a crash, and waits until it
+    /// has. Kills it if that takes too long.
+    pub fn quit(&mut self) {
+        self.signal(Signal::QUIT);
         self.child.wait(END_MAX);
         self.kill();
     }

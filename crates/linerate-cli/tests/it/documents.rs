@@ -82,6 +82,8 @@ fn every_configuration_in_the_documentation_passes_the_check() {
     // Also valid as the secret of a webhook.
     let text = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
     fs::write(&secret, text).unwrap();
+    let url = directory.path().join("url");
+    fs::write(&url, "postgres://linerate:secret@localhost/shop").unwrap();
     let path = directory.path().join("linerate.toml");
     let mut checked = 0;
     for (page, text) in pages() {
@@ -90,10 +92,13 @@ fn every_configuration_in_the_documentation_passes_the_check() {
                 .split('"')
                 .filter(|text| text.starts_with("file:"))
                 .collect();
-            let ours = format!("file:{}", secret.display());
-            let block = named
-                .iter()
-                .fold(block.to_owned(), |block, file| block.replace(file, &ours));
+            let ours = |name: &str| match name.ends_with("-url") {
+                true => format!("file:{}", url.display()),
+                false => format!("file:{}", secret.display()),
+            };
+            let block = named.iter().fold(block.to_owned(), |block, file| {
+                block.replace(file, &ours(file))
+            });
             fs::write(&path, block).unwrap();
             let output = linerate(&["config", "check", path.to_str().unwrap()]).output();
             let output = output.unwrap();

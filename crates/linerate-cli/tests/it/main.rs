@@ -17,6 +17,7 @@ mod logs;
 mod memory;
 mod operations;
 mod pages;
+mod postgres;
 mod shutdown;
 mod stalls;
 mod support;

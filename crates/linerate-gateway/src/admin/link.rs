@@ -74,6 +74,7 @@ fn reason_name(reason: GapReason) -> &'static str {
         GapReason::LinkLost => "link_lost",
         GapReason::Overflow => "overflow",
         GapReason::Oversized => "oversized",
+        GapReason::Source => "source",
         GapReason::StreamReset => "stream_reset",
         _ => "other",
     }

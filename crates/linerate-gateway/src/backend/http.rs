@@ -1,19 +1,14 @@
 //! The HTTP client of one backend.
 
-use std::path::Path;
-
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
-use rustls::{
-    ClientConfig, RootCertStore,
-    pki_types::{PrivateKeyDer, pem::PemObject},
-};
+use rustls::ClientConfig;
 
 use super::{AskError, BackendSetupError, Event};
 use crate::{
+    client_tls::{TlsFileError, TlsFiles},
     config::{BackendOptions, EVENT, Secret},
     http_client::{HttpClient, HttpError, post_json},
-    pem_file::{self, certificates},
 };
 
 /// Sends requests to one backend.
@@ -84,43 +79,22 @@ fn headers(options: &BackendOptions) -> Result<HeaderMap, BackendSetupError> {
 }
 
 fn tls(options: &BackendOptions) -> Result<ClientConfig, BackendSetupError> {
-    let invalid = |key, reason: String| BackendSetupError::Invalid {
-        backend: options.name.clone(),
-        key,
-        reason,
+    let files = TlsFiles {
+        authorities: options.tls_authorities.as_deref(),
+        certificate: options.tls_certificate.as_deref(),
+        key: options.tls_key.as_deref(),
     };
-    let config = match &options.tls_authorities {
-        None => ClientConfig::clone(&linerate::tls::default_client_config()),
-        Some(path) => {
-            let roots = roots(&read_file(options, path)?);
-            let roots = roots.map_err(|reason| invalid("tls_authorities", reason))?;
-            linerate::tls::client_config(roots)
-        }
-    };
-    let (Some(certificate), Some(key)) = (&options.tls_certificate, &options.tls_key) else {
-        return Ok(config);
-    };
-    let chain = certificates(&read_file(options, certificate)?);
-    let chain = chain.map_err(|reason| invalid("tls_certificate", reason))?;
-    let key = PrivateKeyDer::from_pem_slice(&read_file(options, key)?);
-    let key = key.map_err(|error| invalid("tls_key", error.to_string()))?;
-    let config = linerate::tls::with_client_certificate(config, chain, key);
-    config.map_err(|error| invalid("tls_key", error.to_string()))
-}
-
-fn roots(pem: &[u8]) -> Result<RootCertStore, String> {
-    let mut roots = RootCertStore::empty();
-    for certificate in certificates(pem)? {
-        let added = roots.add(certificate);
-        added.map_err(|error| error.to_string())?;
-    }
-    Ok(roots)
-}
-
-fn read_file(options: &BackendOptions, path: &Path) -> Result<Vec<u8>, BackendSetupError> {
-    pem_file::read(path).map_err(|source| BackendSetupError::File {
-        backend: options.name.clone(),
-        path: path.to_owned(),
-        source,
+    let backend = options.name.clone();
+    files.read().map_err(|error| match error {
+        TlsFileError::File { path, source } => BackendSetupError::File {
+            backend,
+            path,
+            source,
+        },
+        TlsFileError::Invalid { key, reason } => BackendSetupError::Invalid {
+            backend,
+            key,
+            reason,
+        },
     })
 }

@@ -44,6 +44,7 @@ impl Running {
             .namespaces
             .replace(settings.namespaces.clone());
         self.parts.node.webhooks.replace(&settings.webhooks);
+        self.parts.sources.replace(&settings.sources);
         shared.replace(settings);
         Ok(fixed)
     }

@@ -127,6 +127,13 @@ impl AllNodes {
         self.count(ask).await
     }
 
+    /// Tells the subscribers of all channels that match one of `patterns` that publications may
+    /// have been missed. `*` stands for any text. Returns the number of such channels, each counted
+    /// once per node.
+    pub(crate) async fn report_gap(&self, patterns: Vec<String>) -> u64 {
+        self.count(NodeRequest::Gap { patterns }).await
+    }
+
     async fn count(&self, ask: NodeRequest) -> u64 {
         let count = |answer| match answer {
             Answer::Count(count) => count,

@@ -1,17 +1,20 @@
 //! Answers requests to this node, from itself and from other nodes.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
+use linerate_broker::{Event, Gap, GapReason, Ingest};
 use linerate_hub::ChannelName;
 
 use super::{
     Notice,
     cluster::message::{Answer, ConnectionSelector, NodeRequest},
+    dispatch::Dispatcher,
     emulation::Emulations,
     inboxes::Inboxes,
     shard::Shard,
@@ -25,6 +28,7 @@ const PART_LEN: usize = 1_000;
 /// Answers requests on behalf of this node.
 #[derive(Debug)]
 pub(crate) struct Responder {
+    pub(super) dispatcher: Arc<Dispatcher>,
     pub(super) emulations: Emulations,
     pub(super) inboxes: Inboxes,
 }
@@ -39,6 +43,7 @@ impl Responder {
                 let is_taken = self.emulations.deliver(&session, data.into()).is_ok();
                 vec![Answer::Count(u64::from(is_taken))]
             }
+            NodeRequest::Gap { patterns } => vec![Answer::Count(self.tell_gap(patterns).await)],
             _ => vec![Answer::Count(self.notify_all(ask).await)],
         }
     }
@@ -56,6 +61,26 @@ impl Responder {
     pub(crate) async fn subscribers(&self, pattern: String) -> Vec<(ChannelName, u64)> {
         let lists = self.inboxes.run(move |shard| shard.subscribers(&pattern));
         lists.await.into_iter().flatten().collect()
+    }
+
+    /// Tells the subscribers of the matching channels that publications may have been missed.
+    /// Returns the number of channels.
+    async fn tell_gap(&self, patterns: Vec<String>) -> u64 {
+        let mut channels = HashSet::new();
+        for pattern in patterns {
+            let matching = self.subscribers(pattern).await.into_iter();
+            channels.extend(matching.map(|(channel, _)| channel));
+        }
+        let count = channels.len() as u64;
+        if count > 0 {
+            let gap = Gap {
+                channels: Some(channels.into_iter().collect()),
+                lasted: Duration::ZERO,
+                reason: GapReason::Source,
+            };
+            self.dispatcher.ingest(vec![Event::Gap(gap)]).await;
+        }
+        count
     }
 
     /// Notifies the connections that a request is about. Returns how many.
@@ -102,7 +127,7 @@ impl NodeRequest {
             | Self::Refresh { whom, .. }
             | Self::Subscribe { whom, .. }
             | Self::Unsubscribe { whom, .. } => Some(whom),
-            Self::Channels { .. } | Self::Emulate { .. } => None,
+            Self::Channels { .. } | Self::Emulate { .. } | Self::Gap { .. } => None,
         }
     }
 
@@ -143,7 +168,7 @@ impl NodeRequest {
                     },
                 })
                 .collect(),
-            Self::Channels { .. } | Self::Emulate { .. } => Vec::new(),
+            Self::Channels { .. } | Self::Emulate { .. } | Self::Gap { .. } => Vec::new(),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use linerate_broker::LinkState;
 use linerate_budget::{Budget, Consumer};
 use linerate_hub::{GapCause, hub::Totals};
+use linerate_postgres::{SourceState, Status};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, text},
@@ -26,6 +27,9 @@ use crate::{
 
 /// Prefix of all metric names.
 const PREFIX: &str = "linerate";
+
+/// The name, the help text, the kind and the value of a figure about sources.
+type SourceFigure = (&'static str, &'static str, Kind, fn(&Status) -> f64);
 
 /// The name, the help text, the kind and the value of a figure about webhooks.
 type WebhookFigure = (&'static str, &'static str, Kind, fn(WebhookCounts) -> f64);
@@ -88,6 +92,64 @@ impl Snapshot {
         let help = "1 while a backend is not asked because it does not answer";
         let paused = of_each(|backend| f64::from(u8::from(backend.is_paused())));
         self.labelled("backend_paused", help, Kind::Gauge, "backend", paused);
+        self
+    }
+
+    /// Adds what the sources have done, if there are any.
+    pub(crate) fn with_sources(mut self, sources: &[(String, Arc<Status>)]) -> Self {
+        if sources.is_empty() {
+            return self;
+        }
+        let figures: [SourceFigure; 7] = [
+            (
+                "source_reading",
+                "1 while this node reads a source",
+                Kind::Gauge,
+                |it| f64::from(u8::from(it.state() == SourceState::Reading)),
+            ),
+            (
+                "source_failed",
+                "1 while a source cannot be read",
+                Kind::Gauge,
+                |it| f64::from(u8::from(matches!(it.state(), SourceState::Failed(_)))),
+            ),
+            (
+                "source_published",
+                "Publications that this node has read from a source",
+                Kind::Counter,
+                |it| it.published() as f64,
+            ),
+            (
+                "source_repeated",
+                "Changes that were read again and not published again",
+                Kind::Counter,
+                |it| it.repeated() as f64,
+            ),
+            (
+                "source_refused",
+                "Changes that cannot be published",
+                Kind::Counter,
+                |it| it.refused() as f64,
+            ),
+            (
+                "source_gaps",
+                "Gaps of a source that subscribers were told of",
+                Kind::Counter,
+                |it| it.gaps() as f64,
+            ),
+            (
+                "source_lag_bytes",
+                "Log that the database has written and this node has not published",
+                Kind::Gauge,
+                |it| it.lag_bytes() as f64,
+            ),
+        ];
+        for (name, help, kind, value) in figures {
+            let values = sources
+                .iter()
+                .map(|(name, status)| (name.clone(), value(status)));
+            self.labelled(name, help, kind, "source", values);
+        }
         self
     }
 

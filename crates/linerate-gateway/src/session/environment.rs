@@ -14,6 +14,7 @@ use crate::{
     log_limiter::LogLimiter,
     metrics::{KeyResult, Metrics},
     protocol::codes::ClientError,
+    source::{SourceSetup, SourceSetupError},
     webhook::{Endpoint, WebhookSetupError},
 };
 
@@ -42,6 +43,8 @@ pub(crate) struct Settings {
     pub origins: Origins,
     /// Compiles the filters of subscribers.
     pub filters: Filters,
+    /// The databases whose changes are published.
+    pub sources: Vec<Arc<SourceSetup>>,
     /// The URLs that are told what happens to clients.
     pub webhooks: Vec<Arc<Endpoint>>,
     /// Verifies the signatures of the Pusher app; `None` if its protocol is switched off.
@@ -58,6 +61,9 @@ pub enum SettingsError {
     /// A backend cannot be used.
     #[error(transparent)]
     Backend(#[from] BackendSetupError),
+    /// A database cannot be used.
+    #[error(transparent)]
+    Source(#[from] SourceSetupError),
     /// A webhook cannot be used.
     #[error(transparent)]
     Webhook(#[from] WebhookSetupError),
@@ -139,7 +145,10 @@ impl Settings {
         };
         let webhooks = config.webhooks.iter();
         let webhooks = webhooks.map(|options| Endpoint::new(options).map(Arc::new));
+        let sources = config.postgres.iter();
+        let sources = sources.map(|options| SourceSetup::new(options).map(Arc::new));
         Ok(Self {
+            sources: sources.collect::<Result<_, _>>()?,
             webhooks: webhooks.collect::<Result<_, _>>()?,
             pusher,
             namespaces: Namespaces::new(&config),

@@ -13,6 +13,7 @@ mod gaps;
 mod http;
 mod native;
 mod patterns;
+mod postgres;
 mod pressure;
 mod pusher;
 mod refusals;

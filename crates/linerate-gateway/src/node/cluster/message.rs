@@ -85,6 +85,11 @@ pub(crate) enum NodeRequest {
         /// The command, in base64.
         data: String,
     },
+    /// Tell subscribers that publications may have been missed.
+    Gap {
+        /// The channels, with `*` for any text.
+        patterns: Vec<String>,
+    },
     /// Change the expiry of connections, in seconds since the Unix epoch.
     Refresh {
         whom: ConnectionSelector,

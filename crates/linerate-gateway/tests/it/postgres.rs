@@ -1,0 +1,121 @@
+//! Changes of a real Postgres server reach clients.
+
+use std::time::Duration;
+
+use linerate::Client;
+use linerate_testkit::server::PostgresServer;
+use tokio::time::sleep;
+
+use crate::{
+    http::request,
+    support::{Gateway, Json, config, in_time, message},
+};
+
+const TABLES: &str = "CREATE TABLE outbox (id serial PRIMARY KEY, channel text, payload jsonb);
+    CREATE PUBLICATION linerate FOR TABLE outbox;";
+
+/// Channels with a history that outlives the node's own, as far as the embedded broker has one.
+const DURABLE: &str = "[channel]\nhistory_size = 100\nhistory_ttl_s = 600\n";
+
+fn source(server: &PostgresServer, rest: &str) -> String {
+    format!(
+        "[[postgres]]\nname = \"shop\"\nurl = \"{}\"\n{rest}",
+        server.url()
+    )
+}
+
+fn outbox(server: &PostgresServer) -> String {
+    let table = "[[postgres.table]]\nname = \"public.outbox\"\nchannel = \"{channel}\"\npayload = \"payload\"";
+    format!("{DURABLE}{}", source(server, table))
+}
+
+/// Returns the value of a metric of the source.
+async fn metric(gateway: &Gateway, name: &str) -> Option<String> {
+    let text = request(gateway.address, "GET /metrics", "", b"")
+        .await
+        .text()
+        .await;
+    let line = format!("linerate_source_{name}{{source=\"shop\"}} ");
+    let found = text.lines().find_map(|it| it.strip_prefix(&line));
+    found.map(str::to_owned)
+}
+
+async fn wait_for(gateway: &Gateway, name: &str, value: &str) {
+    in_time(async {
+        while metric(gateway, name).await.as_deref() != Some(value) {
+            sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_of_an_outbox_reach_subscribers_and_a_reload_adds_and_removes_the_source() {
+    let Some(server) = PostgresServer::start() else {
+        return;
+    };
+    server.sql(TABLES);
+    let gateway = Gateway::open(&outbox(&server)).await;
+    wait_for(&gateway, "reading", "1.0").await;
+    let mut client = gateway.raw(&Client::new(), "channel=orders:7").await;
+    let insert = |number: u32| {
+        let sql = "INSERT INTO outbox (channel, payload) VALUES ('orders:7', '";
+        server.sql(&format!("{sql}{{\"number\": {number}}}')"));
+    };
+    insert(1);
+    let text = message(&mut client).await;
+    assert_eq!(text.as_text(), Some("{\"number\":1}"));
+    gateway.reload(config(DURABLE));
+    insert(2);
+    assert_eq!(metric(&gateway, "reading").await, None);
+    gateway.reload(config(&outbox(&server)));
+    insert(3);
+    for expected in ["{\"number\":2}", "{\"number\":3}"] {
+        assert_eq!(message(&mut client).await.as_text(), Some(expected));
+    }
+    assert_eq!(metric(&gateway, "refused_total").await.unwrap(), "0.0");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn subscribers_are_told_when_the_slot_was_dropped() {
+    let Some(server) = PostgresServer::start() else {
+        return;
+    };
+    server.sql(TABLES);
+    let gateway = Gateway::open(&outbox(&server)).await;
+    wait_for(&gateway, "reading", "1.0").await;
+    let mut client = Json::connect(&gateway).await;
+    client.subscribe("orders:7").await;
+    server.sql(
+        "SELECT pg_terminate_backend(active_pid, 10000) FROM pg_replication_slots;
+        SELECT pg_drop_replication_slot('linerate')",
+    );
+    let push = client.next().await;
+    assert_eq!(push["push"]["unsubscribe"]["code"], 2500, "{push}");
+    wait_for(&gateway, "gaps_total", "2.0").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn notifications_reach_subscribers_of_the_channel_with_their_name() {
+    let Some(server) = PostgresServer::start() else {
+        return;
+    };
+    let gateway = Gateway::open(&source(&server, "notifications = [\"alerts\"]")).await;
+    wait_for(&gateway, "reading", "1.0").await;
+    let mut client = gateway.raw(&Client::new(), "channel=alerts").await;
+    server.sql("NOTIFY alerts, 'disk full'");
+    assert_eq!(message(&mut client).await.as_text(), Some("disk full"));
+}
+
+#[tokio::test]
+async fn a_database_that_is_down_is_reported_and_clients_are_served() {
+    let down = linerate_testkit::server::free_port();
+    let source = format!(
+        "[[postgres]]\nname = \"shop\"\nurl = \"postgres://u@127.0.0.1:{down}/d\"\nmessages = true"
+    );
+    let gateway = Gateway::open(&source).await;
+    wait_for(&gateway, "failed", "1.0").await;
+    let mut client = gateway.raw(&Client::new(), "channel=a").await;
+    gateway.publish("a", "1").await;
+    assert_eq!(message(&mut client).await.as_text(), Some("1"));
+}
