@@ -13,6 +13,7 @@ use stage::{Judged, Outcome, Stage};
 mod backend;
 mod certificates;
 mod clock;
+mod database;
 mod event_stream;
 mod fault;
 mod ledger;
@@ -148,6 +149,9 @@ faults! {
     ClientsSilent: clients_that_hear_nothing_recover_with_redis, clients_that_hear_nothing_recover_with_nats;
     #[ignore = "only in make chaos"]
     ClockStepped: clocks_that_jump_are_told_with_redis, clocks_that_jump_change_nothing_with_nats;
+    #[ignore = "only in make chaos"]
+    DatabaseCrashed: changes_of_a_crashed_database_are_published_once_with_redis,
+        changes_of_a_crashed_database_are_published_once_with_nats;
     #[ignore = "only in make chaos"]
     LinkFlapping: a_flapping_way_to_redis_loses_nothing_that_is_kept,
         a_flapping_way_to_nats_loses_nothing_that_is_kept;

@@ -21,6 +21,7 @@ pub(crate) enum Fault {
     ClientsCut,
     ClientsSilent,
     ClockStepped,
+    DatabaseCrashed,
     LinkCut,
     LinkFlapping,
     LinkHalfClosed,
@@ -152,6 +153,12 @@ impl Fault {
                 seconds: [6, 15],
                 // For Redis the clock jumps ahead, so that data kept for minutes has expired.
                 survived_by_durable: [false, true],
+                ..PLAIN
+            },
+            Self::DatabaseCrashed => Row {
+                name: "database crashed, repeatedly",
+                seconds: [4, 15],
+                survived_by_remembered: true,
                 ..PLAIN
             },
             Self::LinkCut => Row {

@@ -17,7 +17,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{backend::Backend, certificates::Certificates, clock::Clock};
+use super::{backend::Backend, certificates::Certificates, clock::Clock, database::Database};
 use crate::support::{Response, linerate};
 
 /// The key for requests to the server API.
@@ -48,6 +48,8 @@ pub(crate) struct Special<'a> {
     /// The backend that is asked who may connect and subscribe.
     pub(crate) backend: Option<&'a Backend>,
     pub(crate) certificates: Option<&'a Certificates>,
+    /// The database whose changes the node publishes.
+    pub(crate) database: Option<&'a Database>,
     /// The clock that the node uses.
     pub(crate) clock: Option<&'a Clock>,
     /// True if the broker can store only little.
@@ -80,6 +82,7 @@ impl Node {
             ),
             None => ("", "", String::new()),
         };
+        let database = special.database.map(Database::toml).unwrap_or_default();
         let configuration = format!(
             r#"
 [server]
@@ -117,7 +120,7 @@ history_size = 5
 durable = true
 recover = true
 positioned = true
-{backend}"#
+{backend}{database}"#
         );
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("linerate.toml"), configuration).unwrap();

@@ -14,7 +14,7 @@ use tokio::{
     time::sleep,
 };
 
-use super::{ledger::Published, node, servers::Kind};
+use super::{database::insert, ledger::Published, node, servers::Kind};
 
 /// Time between two publications.
 const INTERVAL: Duration = Duration::from_millis(10);
@@ -27,12 +27,14 @@ const INTERVAL_FOR: usize = 16 << 10;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// How to publish.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Way {
     /// Through the server API of a node.
     Api(SocketAddr),
     /// Directly to the broker on a local port, without anything that linerate would add.
     Broker(Kind, u16),
+    /// By rows in a table that the nodes publish.
+    Database(Box<tokio_postgres::Config>),
 }
 
 /// Number of bytes in each publication in addition to its number.
@@ -86,17 +88,18 @@ async fn run(
     published: &Mutex<Published>,
     over: watch::Receiver<bool>,
 ) {
-    let mut connection = None;
+    let (mut connection, mut client) = (None, None);
     let interval = INTERVAL * (padding / INTERVAL_FOR).max(1) as u32;
     for number in 1.. {
         if *over.borrow() {
             return;
         }
         let payload = format!(r#"{{"n":{number},"padding":"{}"}}"#, "x".repeat(padding));
-        let is_published = match way {
-            Way::Api(address) => node::publish(address, channel, &payload).await,
+        let is_published = match &way {
+            Way::Api(address) => node::publish(*address, channel, &payload).await,
+            Way::Database(config) => insert(&mut client, config, channel, &payload).await,
             Way::Broker(kind, port) => {
-                let sent = send(&mut connection, kind, port, channel, &payload).await;
+                let sent = send(&mut connection, *kind, *port, channel, &payload).await;
                 if sent.is_none() {
                     connection = None;
                 }

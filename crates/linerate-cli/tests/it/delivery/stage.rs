@@ -15,6 +15,7 @@ use super::{
     backend::{Backend, Behavior},
     certificates::Certificates,
     clock::Clock,
+    database::Database,
     fault::Fault,
     ledger::{Published, Verdict},
     node::{self, Node, Readiness},
@@ -58,6 +59,7 @@ pub(crate) struct Stage {
     backend: Option<Backend>,
     certificates: Option<Certificates>,
     clock: Option<Clock>,
+    database: Option<Database>,
     /// The network from publishers and their node to the broker.
     road: Proxy,
     /// The network from the node under test to the broker.
@@ -123,8 +125,13 @@ impl Stage {
             Some(_) => Some(Backend::start().await),
             None => None,
         };
+        let database = match fault {
+            Fault::DatabaseCrashed => Some(Database::start()?),
+            _ => None,
+        };
         let special = node::Special {
             backend: None,
+            database: database.as_ref(),
             clock: clock.as_ref(),
             has_small_broker: is_small,
             certificates: None,
@@ -154,6 +161,7 @@ impl Stage {
             broker,
             certificates,
             clock,
+            database,
         };
         stage.subscribe();
         stage.publish();
@@ -218,14 +226,17 @@ impl Stage {
         added.into()
     }
 
-    /// Starts publishers: directly to the broker for the default channel, and through the unharmed
-    /// node for the others.
+    /// Starts publishers: directly to the broker for the default channel, and through the database,
+    /// if there is one, or else through the unharmed node for the others.
     fn publish(&mut self) {
         let padding = self.fault.row().padding;
         for channel in CHANNELS {
-            let way = match channel.starts_with("default:") {
-                true => Way::Broker(self.broker.kind, self.road.port()),
-                false => Way::Api(self.unharmed.address),
+            let way = match &self.database {
+                _ if channel.starts_with("default:") => {
+                    Way::Broker(self.broker.kind, self.road.port())
+                }
+                Some(database) => Way::Database(Box::new(database.config())),
+                None => Way::Api(self.unharmed.address),
             };
             self.publishers
                 .push(Publisher::start(channel, way, padding));
@@ -336,6 +347,13 @@ impl Stage {
                 for seconds in [3_600, -3_600, 0] {
                     clock.step(seconds);
                     sleep(outage / 3).await;
+                }
+            }
+            Fault::DatabaseCrashed => {
+                let database = self.database.as_mut().expect("a database");
+                while Instant::now() < end {
+                    database.crash().await;
+                    sleep(Duration::from_secs(1)).await;
                 }
             }
             Fault::LinkCut => {
