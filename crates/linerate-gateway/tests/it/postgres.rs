@@ -107,6 +107,37 @@ async fn notifications_reach_subscribers_of_the_channel_with_their_name() {
     assert_eq!(message(&mut client).await.as_text(), Some("disk full"));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn certificates_are_verified_and_passwords_are_not_sent_in_the_clear() {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+    let Some(server) = PostgresServer::start_tls(&certificate, &key) else {
+        return;
+    };
+    server.sql(TABLES);
+    server.sql("CREATE ROLE reader LOGIN REPLICATION PASSWORD 'secret'");
+    server.require_password();
+    let directory = tempfile::tempdir().unwrap();
+    let authorities = directory.path().join("authorities.pem");
+    std::fs::write(&authorities, certificate).unwrap();
+    let port = server.port();
+    let toml = |password: &str, rest: &str| {
+        let url =
+            format!("postgres://reader:{password}@localhost:{port}/postgres?sslmode=verify-full");
+        format!("[[postgres]]\nname = \"shop\"\nurl = \"{url}\"\nmessages = true\n{rest}")
+    };
+    let trusted = format!("tls_authorities = {authorities:?}");
+    for (password, rest) in [("secret", ""), ("wrong", &*trusted)] {
+        let gateway = Gateway::open(&toml(password, rest)).await;
+        wait_for(&gateway, "failed", "1.0").await;
+    }
+    let gateway = Gateway::open(&toml("secret", &trusted)).await;
+    wait_for(&gateway, "reading", "1.0").await;
+    let mut client = gateway.raw(&Client::new(), "channel=a").await;
+    server.sql("SELECT pg_logical_emit_message(false, 'linerate:a', '1')");
+    assert_eq!(message(&mut client).await.as_text(), Some("1"));
+}
+
 #[tokio::test]
 async fn a_database_that_is_down_is_reported_and_clients_are_served() {
     let down = linerate_testkit::server::free_port();

@@ -2,6 +2,7 @@
 
 use std::{
     env, fs,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
 };
@@ -21,6 +22,16 @@ pub struct PostgresServer {
 impl PostgresServer {
     /// Starts a server. `None` if Postgres is not installed.
     pub fn start() -> Option<Self> {
+        Self::start_with(&[])
+    }
+
+    /// Starts a server with TLS, with a certificate and its key in PEM.
+    pub fn start_tls(certificate: &str, key: &str) -> Option<Self> {
+        Self::start_with(&[("server.crt", certificate), ("server.key", key)])
+    }
+
+    /// Starts a server with additional files in its directory: none, or those for TLS.
+    fn start_with(files: &[(&str, &str)]) -> Option<Self> {
         let Some(programs) = find_programs() else {
             skip("Postgres is not installed; run scripts/setup");
             return None;
@@ -31,7 +42,7 @@ impl PostgresServer {
             unreachable!("a command has a program");
         };
         let process = ServerProcess::start(program, port, |directory| {
-            let data = prepare(&programs, directory, port);
+            let data = prepare(&programs, directory, port, files);
             let own = ["-D".to_owned(), data];
             arguments.iter().cloned().chain(own).collect()
         })?;
@@ -54,6 +65,24 @@ impl PostgresServer {
         self.process.restart();
     }
 
+    /// Requires a password (SCRAM) of all users but `postgres`.
+    ///
+    /// # Panics
+    /// The configuration cannot be changed.
+    pub fn require_password(&self) {
+        let rules = "host all postgres 127.0.0.1/32 trust\n\
+                     hostssl all all 127.0.0.1/32 scram-sha-256\n\
+                     hostssl replication all 127.0.0.1/32 scram-sha-256\n";
+        let file = self.process.directory().join("data/pg_hba.conf");
+        fs::write(file, rules).expect("the configuration can be written");
+        self.sql("SELECT pg_reload_conf()");
+    }
+
+    /// Returns the port that the server listens on.
+    pub fn port(&self) -> u16 {
+        self.process.port()
+    }
+
     /// Returns the URL of the database `postgres`.
     pub fn url(&self) -> String {
         let address = self.process.address();
@@ -74,7 +103,7 @@ impl PostgresServer {
 }
 
 /// Creates the files of a server and returns their directory.
-fn prepare(programs: &Path, directory: &Path, port: u16) -> String {
+fn prepare(programs: &Path, directory: &Path, port: u16, files: &[(&str, &str)]) -> String {
     let data = directory.join("data").display().to_string();
     if geteuid().is_root() {
         let owned = run(Command::new("chown").arg("postgres").arg(directory));
@@ -98,9 +127,20 @@ fn prepare(programs: &Path, directory: &Path, port: u16) -> String {
         .args(options)
         .current_dir(directory));
     assert!(output.status.success(), "{output:?}");
+    let tls = if files.is_empty() { "" } else { "ssl = on\n" };
+    for (name, text) in files {
+        let file = Path::new(&data).join(name);
+        fs::write(&file, text).expect("files can be written");
+        let only_owner = fs::Permissions::from_mode(0o600);
+        fs::set_permissions(&file, only_owner).expect("files of our own can be changed");
+        if geteuid().is_root() {
+            let owned = run(Command::new("chown").arg("postgres").arg(&file));
+            assert!(owned.status.success(), "{owned:?}");
+        }
+    }
     let settings = format!(
         "listen_addresses = '127.0.0.1'\nport = {port}\nunix_socket_directories = ''\n\
-         wal_level = logical\nfsync = off\n"
+         wal_level = logical\nfsync = off\n{tls}"
     );
     let file = Path::new(&data).join("postgresql.conf");
     fs::write(file, settings).expect("the configuration can be written");
