@@ -27,6 +27,7 @@ mod labels;
 mod namespaces;
 pub(crate) mod outlet;
 mod overload;
+mod pattern;
 mod presence;
 mod publisher;
 mod reads;
@@ -37,6 +38,7 @@ mod revocations;
 mod routes;
 mod shard;
 mod shared_texts;
+mod source_gaps;
 pub(crate) mod splice;
 mod status;
 mod subscribe;
@@ -91,6 +93,7 @@ use revocations::ClusterRevocations;
 pub(crate) use revocations::{RevokeError, now as seconds_now};
 pub(crate) use routes::Traffic;
 pub(crate) use shard::Shard;
+use source_gaps::SourceGaps;
 pub use status::NodeInfo;
 use status::Status;
 pub(crate) use subscribe::{Prepared, SubscribeError};
@@ -165,6 +168,7 @@ pub(crate) struct Node {
     filter: FilterOptions,
     interests: Arc<Interests>,
     pub(crate) presence: Arc<Presence>,
+    source_gaps: Arc<SourceGaps>,
     pub(crate) webhooks: Webhooks,
     is_draining: watch::Sender<bool>,
     runtime: Handle,
@@ -193,10 +197,13 @@ impl Node {
         let presence = Presence::new(broker.clone(), entries, inboxes.clone(), cluster.clone());
         let presence = Arc::new(presence);
         let emulations = Emulations::default();
+        let source_gaps = Arc::new(SourceGaps::default());
         let responder = Arc::new(Responder {
             dispatcher: dispatcher.clone(),
             emulations: emulations.clone(),
             inboxes: inboxes.clone(),
+            namespaces: namespaces.clone(),
+            source_gaps: source_gaps.clone(),
         });
         let revocations = Arc::new(ClusterRevocations::new(
             options.revocations_max,
@@ -238,6 +245,7 @@ impl Node {
             responder,
             revocations,
             runtime,
+            source_gaps,
             status,
         });
         node.spawn_parts(control);

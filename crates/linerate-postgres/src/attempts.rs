@@ -11,7 +11,7 @@ use crate::{
 
 /// The delay before another attempt to read.
 const RETRY_MIN: Duration = Duration::from_millis(200);
-const RETRY_MAX: Duration = Duration::from_secs(5);
+const RETRY_MAX: Duration = Duration::from_secs(1);
 
 /// How often a node tries to read what another one reads.
 const STANDBY_INTERVAL: Duration = Duration::from_secs(1);

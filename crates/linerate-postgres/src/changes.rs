@@ -74,6 +74,9 @@ pub async fn run(options: ChangeOptions, sink: Arc<dyn Sink>, status: Arc<Status
     loop {
         for server in &servers {
             let Err(error) = source.read(server).await;
+            if let SourceError::Active = error {
+                source.progress = None;
+            }
             attempts.failed(error);
         }
         attempts.pause().await;
@@ -86,7 +89,8 @@ struct Source {
     sink: Arc<dyn Sink>,
     status: Arc<Status>,
     budget: Budget,
-    /// The timeline, and up to where everything has been published.
+    /// If this node was the last to read: the timeline, and up to where everything has been
+    /// published.
     progress: Option<(u32, Lsn)>,
     /// True if there was no slot to read, so that changes are missing once there is one.
     is_slot_lost: bool,
@@ -99,6 +103,11 @@ impl Source {
         let tls = &self.options.tls;
         let session = Session::connect(server, tls).await?;
         session.check(&self.options).await?;
+        // A server that has crashed has forgotten what was confirmed last. The node that knows it
+        // goes first.
+        if self.progress.is_none() && session.has_just_started().await? {
+            return Err(SourceError::Active);
+        }
         let is_new = self.prepare_slot(&session).await?;
         let bytes_max = self.options.row_bytes_max.max(MESSAGE_BYTES_MIN);
         let mut connection = Connection::open(server, &self.options.tls, bytes_max).await?;

@@ -17,6 +17,10 @@ use crate::{
     quote::{identifier, literal},
 };
 
+/// How soon the last reader returns after a start of the server; longer than the delay between its
+/// attempts.
+const RETURNS_WITHIN: Duration = Duration::from_secs(3);
+
 /// The maximum time until the server has answered a query.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
@@ -120,6 +124,16 @@ impl Session {
             return Err(SourceError::Publication { publication });
         }
         Ok(())
+    }
+
+    /// Returns whether the server has started so recently that the last reader may not have
+    /// returned.
+    pub(crate) async fn has_just_started(&self) -> Result<bool, SourceError> {
+        let sql = format!(
+            "SELECT clock_timestamp() - pg_postmaster_start_time() < interval '{} s'",
+            RETURNS_WITHIN.as_secs()
+        );
+        Ok(self.text(&sql).await?.as_deref() == Some("t"))
     }
 
     /// Returns true if the server keeps its log for a slot without a limit.

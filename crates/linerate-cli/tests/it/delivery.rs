@@ -153,6 +153,10 @@ faults! {
     DatabaseCrashed: changes_of_a_crashed_database_are_published_once_with_redis,
         changes_of_a_crashed_database_are_published_once_with_nats;
     #[ignore = "only in make chaos"]
+    DatabaseReplaced: what_a_replica_does_not_know_is_told_with_redis, what_a_replica_does_not_know_is_told_with_nats;
+    #[ignore = "only in make chaos"]
+    DatabaseSlotDropped: what_is_lost_with_a_slot_is_told_with_redis, what_is_lost_with_a_slot_is_told_with_nats;
+    #[ignore = "only in make chaos"]
     LinkFlapping: a_flapping_way_to_redis_loses_nothing_that_is_kept,
         a_flapping_way_to_nats_loses_nothing_that_is_kept;
     #[ignore = "only in make chaos"]

@@ -1,6 +1,9 @@
 //! Looks up the options of channels.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use linerate_hub::ChannelName;
 use serde::Deserialize;
@@ -58,6 +61,13 @@ impl Namespaces {
     /// is none.
     pub(crate) fn label(&self, channel: &ChannelName) -> &str {
         self.entry(channel).0
+    }
+
+    /// Returns how long the histories of channels are kept at most.
+    pub(crate) fn history_ttl_max(&self) -> Duration {
+        let all = self.named.values().chain([&self.default]);
+        let ttl = |variants: &Variants| variants.plain().history_ttl;
+        all.map(ttl).max().unwrap_or_default()
     }
 
     fn entry(&self, channel: &ChannelName) -> (&str, &ChannelOptions) {

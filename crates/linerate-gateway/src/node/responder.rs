@@ -17,8 +17,12 @@ use super::{
     dispatch::Dispatcher,
     emulation::Emulations,
     inboxes::Inboxes,
+    namespaces::NamespaceTable,
+    pattern::matches,
     shard::Shard,
+    source_gaps::SourceGaps,
 };
+use crate::clock::now;
 use crate::protocol::codes::{Disconnect, Unsubscribe};
 
 /// The maximum number of channels in one part of an answer, so that messages between nodes stay
@@ -31,6 +35,8 @@ pub(crate) struct Responder {
     pub(super) dispatcher: Arc<Dispatcher>,
     pub(super) emulations: Emulations,
     pub(super) inboxes: Inboxes,
+    pub(super) namespaces: Arc<NamespaceTable>,
+    pub(super) source_gaps: Arc<SourceGaps>,
 }
 
 impl Responder {
@@ -66,6 +72,8 @@ impl Responder {
     /// Tells the subscribers of the matching channels that publications may have been missed.
     /// Returns the number of channels.
     async fn tell_gap(&self, patterns: Vec<String>) -> u64 {
+        let kept = self.namespaces.current().history_ttl_max();
+        self.source_gaps.record(patterns.clone(), now(), kept);
         let mut channels = HashSet::new();
         for pattern in patterns {
             let matching = self.subscribers(pattern).await.into_iter();
@@ -178,28 +186,6 @@ fn since_1970(seconds: u64) -> Option<SystemTime> {
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
 }
 
-/// Returns whether `text` matches `pattern`, in which `*` stands for any text. An empty pattern
-/// matches everything.
-fn matches(pattern: &str, text: &str) -> bool {
-    if pattern.is_empty() {
-        return true;
-    }
-    let Some((start, rest)) = pattern.split_once('*') else {
-        return pattern == text;
-    };
-    let Some(mut text) = text.strip_prefix(start) else {
-        return false;
-    };
-    let (middle, end) = rest.rsplit_once('*').unwrap_or(("", rest));
-    for piece in middle.split('*') {
-        let Some((_, behind)) = text.split_once(piece) else {
-            return false;
-        };
-        text = behind;
-    }
-    text.ends_with(end)
-}
-
 /// Splits an answer into parts. An empty answer has one part.
 fn parts<T>(items: Vec<T>, answer: impl Fn(Vec<T>) -> Answer) -> Vec<Answer> {
     let (mut items, mut parts) = (items.into_iter(), Vec::new());
@@ -214,31 +200,7 @@ fn parts<T>(items: Vec<T>, answer: impl Fn(Vec<T>) -> Answer) -> Vec<Answer> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Answer, PART_LEN, matches, parts};
-
-    #[test]
-    fn a_pattern_matches_with_stars_for_any_text() {
-        for (pattern, text) in [
-            ("", "news"),
-            ("*", "news"),
-            ("news", "news"),
-            ("ticks:*", "ticks:"),
-            ("ticks:*:1m", "ticks:AAPL:1m"),
-            ("*a*b*c", "xaybzc"),
-            ("a*a", "aa"),
-        ] {
-            assert!(matches(pattern, text), "{pattern} {text}");
-        }
-        for (pattern, text) in [
-            ("news", "new"),
-            ("ticks:*:1m", "ticks:AAPL"),
-            ("*a*b*c", "xbzac"),
-            ("a*a", "a"),
-            ("*ab*b", "ab"),
-        ] {
-            assert!(!matches(pattern, text), "{pattern} {text}");
-        }
-    }
+    use super::{Answer, PART_LEN, parts};
 
     #[test]
     fn long_answers_come_in_parts() {

@@ -83,10 +83,16 @@ impl Prepared {
         is_announced: bool,
     ) -> Result<Subscribed, SubscribeError> {
         let worker = Arc::clone(&self.worker);
-        let Some((hold, history)) = self.found.take() else {
+        let Some((hold, mut history)) = self.found.take() else {
             return Err(SubscribeError::Gone);
         };
         let subscribe = &self.subscribe;
+        if let (Some(history), StartPosition::After(since)) = (&mut history, &subscribe.from) {
+            let gaps = &worker.node.source_gaps;
+            if gaps.separate(&subscribe.channel, since, &history.newest, now()) {
+                history.is_contiguous = false;
+            }
+        }
         let recovered = Recovered::new(subscribe, history, reply_bytes_max);
         let subscribed =
             worker.finish(self.client, self.subscription, subscribe, hold, recovered)?;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use linerate::Client;
 use linerate_testkit::server::PostgresServer;
+use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::{
@@ -15,7 +16,8 @@ const TABLES: &str = "CREATE TABLE outbox (id serial PRIMARY KEY, channel text, 
     CREATE PUBLICATION linerate FOR TABLE outbox;";
 
 /// Channels with a history that outlives the node's own, as far as the embedded broker has one.
-const DURABLE: &str = "[channel]\nhistory_size = 100\nhistory_ttl_s = 600\n";
+const DURABLE: &str =
+    "[channel]\nhistory_size = 100\nhistory_ttl_s = 600\nrecover = true\npositioned = true\n";
 
 fn source(server: &PostgresServer, rest: &str) -> String {
     format!(
@@ -85,7 +87,7 @@ async fn subscribers_are_told_when_the_slot_was_dropped() {
     let gateway = Gateway::open(&outbox(&server)).await;
     wait_for(&gateway, "reading", "1.0").await;
     let mut client = Json::connect(&gateway).await;
-    client.subscribe("orders:7").await;
+    let first = client.subscribe("orders:7").await["subscribe"].clone();
     server.sql(
         "SELECT pg_terminate_backend(active_pid, 10000) FROM pg_replication_slots;
         SELECT pg_drop_replication_slot('linerate')",
@@ -93,6 +95,22 @@ async fn subscribers_are_told_when_the_slot_was_dropped() {
     let push = client.next().await;
     assert_eq!(push["push"]["unsubscribe"]["code"], 2500, "{push}");
     wait_for(&gateway, "gaps_total", "2.0").await;
+    // SDKs do this automatically. The stream is complete, but what was lost is not in it.
+    let recover = async |position: &Value| {
+        let (epoch, offset) = (&position["epoch"], position["offset"].as_u64().unwrap_or(0));
+        let command = json!({"id": 3, "subscribe": {
+            "channel": "orders:7", "recover": true, "epoch": epoch, "offset": offset}});
+        let mut client = Json::connect(&gateway).await;
+        client.ask(&command.to_string()).await["subscribe"].clone()
+    };
+    let missed = recover(&first).await;
+    assert_eq!(missed["recovered"], Value::Null, "{missed}");
+    server.sql("INSERT INTO outbox (channel, payload) VALUES ('orders:7', '1')");
+    wait_for(&gateway, "published_total", "1.0").await;
+    let newest = recover(&missed).await;
+    assert_eq!(newest["recovered"], Value::Null, "{newest}");
+    let complete = recover(&newest).await;
+    assert_eq!(complete["recovered"], true, "{complete}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

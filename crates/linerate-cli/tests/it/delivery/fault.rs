@@ -22,6 +22,8 @@ pub(crate) enum Fault {
     ClientsSilent,
     ClockStepped,
     DatabaseCrashed,
+    DatabaseReplaced,
+    DatabaseSlotDropped,
     LinkCut,
     LinkFlapping,
     LinkHalfClosed,
@@ -161,6 +163,17 @@ impl Fault {
                 survived_by_remembered: true,
                 ..PLAIN
             },
+            // The replica has no replication slot.
+            Self::DatabaseReplaced => Row {
+                name: "database replaced by its replica",
+                survived_by_durable: [false; 2],
+                ..PLAIN
+            },
+            Self::DatabaseSlotDropped => Row {
+                name: "replication slot dropped, repeatedly",
+                survived_by_durable: [false; 2],
+                ..PLAIN
+            },
             Self::LinkCut => Row {
                 name: "link of node and broker cut",
                 is_red: true,
@@ -237,6 +250,14 @@ impl Fault {
             Self::BackendWrong => Some(Behavior::Wrong),
             _ => None,
         }
+    }
+
+    /// Returns whether publications come from a database.
+    pub(crate) fn needs_database(self) -> bool {
+        matches!(
+            self,
+            Self::DatabaseCrashed | Self::DatabaseReplaced | Self::DatabaseSlotDropped
+        )
     }
 
     /// Returns whether the fault affects only clients, so that subscribers that connect directly to

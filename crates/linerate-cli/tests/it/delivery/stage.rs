@@ -125,9 +125,9 @@ impl Stage {
             Some(_) => Some(Backend::start().await),
             None => None,
         };
-        let database = match fault {
-            Fault::DatabaseCrashed => Some(Database::start()?),
-            _ => None,
+        let database = match fault.needs_database() {
+            true => Some(Database::start(fault == Fault::DatabaseReplaced)?),
+            false => None,
         };
         let special = node::Special {
             backend: None,
@@ -354,6 +354,19 @@ impl Stage {
                 while Instant::now() < end {
                     database.crash().await;
                     sleep(Duration::from_secs(1)).await;
+                }
+            }
+            Fault::DatabaseReplaced => {
+                let database = self.database.as_mut().expect("a database");
+                database.kill();
+                sleep(outage).await;
+                database.promote();
+            }
+            Fault::DatabaseSlotDropped => {
+                let database = self.database.as_ref().expect("a database");
+                while Instant::now() < end {
+                    database.drop_slot();
+                    sleep(Duration::from_secs(2)).await;
                 }
             }
             Fault::LinkCut => {
