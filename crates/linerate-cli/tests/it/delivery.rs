@@ -26,6 +26,7 @@ mod sdk;
 mod servers;
 mod stage;
 mod subscriber;
+mod webhook;
 
 /// How long a node may report that it is ready although the broker is unavailable or cannot store
 /// anything.
@@ -64,7 +65,7 @@ async fn check(fault: Fault, kind: Kind) {
 
 /// Returns everything that is wrong with the outcome.
 fn mistakes(row: &Row, kind: Kind, outcome: &Outcome) -> Vec<String> {
-    let mut mistakes = Vec::new();
+    let mut mistakes = outcome.webhook.clone();
     for judged in &outcome.judged {
         if let Some(mistake) = mistake(row, kind, judged) {
             let who = judged.protocol.name();
@@ -172,4 +173,7 @@ faults! {
     #[ignore = "only in make chaos"]
     ReadersSlow: slow_readers_are_told_and_others_do_not_suffer_with_redis,
         slow_readers_are_told_and_others_do_not_suffer_with_nats;
+    #[ignore = "only in make chaos"]
+    WebhookDown: a_webhook_that_was_down_is_told_everything_with_redis,
+        a_webhook_that_was_down_is_told_everything_with_nats;
 }

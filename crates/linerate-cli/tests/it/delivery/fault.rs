@@ -36,6 +36,7 @@ pub(crate) enum Fault {
     NodeStopped,
     ReadersSlow,
     ReadersStopped,
+    WebhookDown,
 }
 
 /// The properties of a fault.
@@ -237,6 +238,11 @@ impl Fault {
                 seconds: [6, 15],
                 padding: LARGE,
                 survived_by_durable: [false; 2],
+                ..PLAIN
+            },
+            Self::WebhookDown => Row {
+                name: "webhook down, while clients reconnect",
+                seconds: [4, 15],
                 ..PLAIN
             },
         }

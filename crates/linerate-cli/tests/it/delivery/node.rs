@@ -17,7 +17,10 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{backend::Backend, certificates::Certificates, clock::Clock, database::Database};
+use super::{
+    backend::Backend, certificates::Certificates, clock::Clock, database::Database,
+    webhook::Receiver,
+};
 use crate::support::{Response, linerate};
 
 /// The key for requests to the server API.
@@ -54,6 +57,8 @@ pub(crate) struct Special<'a> {
     pub(crate) clock: Option<&'a Clock>,
     /// True if the broker can store only little.
     pub(crate) has_small_broker: bool,
+    /// The webhook that is told what happens to clients.
+    pub(crate) webhook: Option<&'a Receiver>,
 }
 
 /// Records when a node was ready.
@@ -83,6 +88,7 @@ impl Node {
             None => ("", "", String::new()),
         };
         let database = special.database.map(Database::toml).unwrap_or_default();
+        let webhook = special.webhook.map(Receiver::toml).unwrap_or_default();
         let configuration = format!(
             r#"
 [server]
@@ -120,7 +126,7 @@ history_size = 5
 durable = true
 recover = true
 positioned = true
-{backend}{database}"#
+{backend}{database}{webhook}"#
         );
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("linerate.toml"), configuration).unwrap();
@@ -201,6 +207,14 @@ positioned = true
             assert!(start.elapsed() < Duration::from_secs(20), "no node: {log}");
             sleep(READY_INTERVAL).await;
         }
+    }
+
+    /// Returns the value of a metric.
+    pub(crate) async fn metric(&self, name: &str) -> Option<f64> {
+        let response = request(self.operations, "GET", "/metrics", "", "").await?;
+        let mut lines = response.text().lines();
+        let value = lines.find_map(|line| line.strip_prefix(name))?;
+        value.trim().parse().ok()
     }
 
     /// Starts to record whether the node is ready.

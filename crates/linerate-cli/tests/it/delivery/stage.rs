@@ -24,6 +24,7 @@ use super::{
     sdk::Sdk,
     servers::{self, BrokerServer, Kind},
     subscriber::{Access, Journal, Protocol, Reader, Subscriber},
+    webhook::Receiver,
 };
 
 /// How long subscribers may take to start, and to receive what is outstanding after a fault is
@@ -74,6 +75,7 @@ pub(crate) struct Stage {
     bystanders: Vec<Reader>,
     sdks: Vec<Sdk>,
     readiness: [Readiness; 2],
+    webhook: Option<Receiver>,
 }
 
 /// The verdict on one subscriber.
@@ -94,6 +96,8 @@ pub(crate) struct Outcome {
     pub(crate) green: Option<Duration>,
     /// Events of SDKs other than publications, and the node's log.
     pub(crate) told: String,
+    /// What is wrong with the events of the webhook.
+    pub(crate) webhook: Vec<String>,
 }
 
 impl Stage {
@@ -129,9 +133,14 @@ impl Stage {
             true => Some(Database::start(fault == Fault::DatabaseReplaced)?),
             false => None,
         };
+        let webhook = match fault {
+            Fault::WebhookDown => Some(Receiver::start().await),
+            _ => None,
+        };
         let special = node::Special {
             backend: None,
             database: database.as_ref(),
+            webhook: None,
             clock: clock.as_ref(),
             has_small_broker: is_small,
             certificates: None,
@@ -139,6 +148,7 @@ impl Stage {
         let unharmed = Node::start(&kind.url(road.port()), &special).await;
         let special = node::Special {
             backend: backend.as_ref(),
+            webhook: webhook.as_ref(),
             certificates: certificates.as_ref(),
             ..special
         };
@@ -162,6 +172,7 @@ impl Stage {
             certificates,
             clock,
             database,
+            webhook,
         };
         stage.subscribe();
         stage.publish();
@@ -275,11 +286,7 @@ impl Stage {
             Fault::BackendDeaf | Fault::BackendSlow | Fault::BackendWrong => {
                 let backend = self.backend.as_ref().expect("a backend");
                 backend.behave(self.fault.behavior().expect("a behavior"));
-                while Instant::now() < end {
-                    self.access.cut();
-                    self.access.mend();
-                    sleep(Duration::from_secs(2)).await;
-                }
+                self.let_clients_reconnect(end).await;
                 backend.behave(Behavior::Right);
             }
             Fault::BrokerDiskFull => {
@@ -444,8 +451,22 @@ impl Stage {
                 sleep(outage).await;
                 self.let_read(true);
             }
+            Fault::WebhookDown => {
+                self.webhook.as_ref().expect("a webhook").go_down();
+                self.let_clients_reconnect(end).await;
+                self.webhook.as_mut().expect("a webhook").come_up().await;
+            }
         }
         broken
+    }
+
+    /// Cuts the connections of clients every two seconds until `end`.
+    async fn let_clients_reconnect(&self, end: Instant) {
+        while Instant::now() < end {
+            self.access.cut();
+            self.access.mend();
+            sleep(Duration::from_secs(2)).await;
+        }
     }
 
     /// Rotates the certificate repeatedly until `end`, and cuts connections so that clients see
@@ -511,6 +532,10 @@ impl Stage {
             .readiness
             .iter()
             .filter_map(|of| of.green_after(broken));
+        let webhook = match &self.webhook {
+            Some(webhook) => webhook.judge(&self.node).await,
+            None => Vec::new(),
+        };
         let told = self.sdks.iter().flat_map(Sdk::told);
         let told = told.chain([self.node.log()]).collect::<Vec<_>>();
         Outcome {
@@ -518,6 +543,7 @@ impl Stage {
             red: first.min(),
             green: green.max(),
             told: told.join("\n"),
+            webhook,
         }
     }
 }
