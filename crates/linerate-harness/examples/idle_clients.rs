@@ -31,6 +31,8 @@ struct Kind {
     name: &'static str,
     target: &'static str,
     headers: &'static [&'static str],
+    /// Lines of the configuration that the kind needs.
+    config: &'static str,
     /// Commands to send as text frames, and what the answer to each contains.
     commands: &'static [(&'static str, &'static str)],
 }
@@ -48,27 +50,49 @@ const KINDS: &[Kind] = &[
         name: "raw WebSocket",
         target: "/raw?channel=news",
         headers: &[UPGRADE],
+        config: "",
         commands: &[],
     },
     Kind {
         name: "native",
         target: "/connection/websocket",
         headers: &[UPGRADE, "Sec-WebSocket-Protocol: linerate.v1\r\n"],
+        config: "",
         commands: COMMANDS,
     },
     Kind {
         name: "Centrifuge, JSON",
         target: "/connection/websocket",
         headers: &[UPGRADE],
+        config: "",
         commands: COMMANDS,
     },
     Kind {
         name: "event stream",
         target: "/sse?channel=news",
         headers: &[],
+        config: "",
         commands: &[],
     },
+    Kind {
+        name: "Pusher",
+        target: "/app/app-key?protocol=7",
+        headers: &[UPGRADE],
+        config: PUSHER,
+        commands: &[(
+            r#"{"event":"pusher:subscribe","data":{"channel":"news"}}"#,
+            "subscription_succeeded",
+        )],
+    },
 ];
+
+const PUSHER: &str = "\
+protocols.pusher = true
+pusher.app_id = \"1\"
+pusher.key = \"app-key\"
+pusher.secret = \"of no use elsewhere\"
+pusher.connections_max = 25000
+";
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = env::args_os().skip(1);
@@ -99,7 +123,7 @@ impl Kind {
         has_huge_pages: bool,
     ) -> Result<f64, Box<dyn Error>> {
         let thp = u8::from(has_huge_pages).to_string();
-        let (server, address) = gateway::start(program, "", |server| {
+        let (server, address) = gateway::start(program, self.config, |server| {
             _ = server.env("MIMALLOC_ALLOW_THP", thp);
         })?;
         let mut open = Vec::new();

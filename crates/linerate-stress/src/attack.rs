@@ -2,6 +2,7 @@
 
 pub(crate) mod bomb;
 pub(crate) mod calls;
+pub(crate) mod commands;
 pub(crate) mod connect;
 mod dying;
 pub(crate) mod filters;
@@ -66,6 +67,8 @@ pub(crate) enum Abuse {
     Pages,
     /// Sending Pings.
     Pings,
+    /// Sending Pusher commands that are refused, and joining and leaving channels.
+    PusherCommands,
     /// Connecting and sending no request.
     Silence,
     /// Sending a frame byte by byte.
@@ -137,6 +140,11 @@ impl Abuse {
             }
             Self::Hoard => Box::new(hoard::Hoard::new(server, peers, is_twin)),
             Self::Pages => Box::new(pages::Pages::new(server, peers, is_twin)),
+            Self::PusherCommands => Box::new(commands::Commands {
+                peers: Peers::new(server, peers),
+                dialect: commands::Dialect::PUSHER,
+                number: 0,
+            }),
             Self::SlowFrames
             | Self::SlowHeads
             | Self::SlowMessages

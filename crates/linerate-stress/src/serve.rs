@@ -8,6 +8,7 @@ mod flood;
 mod front;
 mod hoard;
 pub(crate) mod process;
+mod protocols;
 mod publisher;
 mod reload;
 mod rolling;
@@ -43,6 +44,7 @@ pub(crate) fn rows() -> Vec<Row> {
     rows.extend(uploads::rows());
     rows.extend([
         backends::row(),
+        protocols::row(),
         stalled::row(),
         hoard::row(),
         reload::row(),
