@@ -101,7 +101,7 @@ impl Source {
     /// Reads until the connection is lost.
     async fn read(&mut self, server: &tokio_postgres::Config) -> Result<Infallible, SourceError> {
         let tls = &self.options.tls;
-        let session = Session::connect(server, tls).await?;
+        let (session, _) = Session::connect(server, tls).await?;
         session.check(&self.options).await?;
         // A server that has crashed has forgotten what was confirmed last. The node that knows it
         // goes first.

@@ -5,7 +5,7 @@
 //! read after another reader or after a lost connection, it therefore reports a gap, and
 //! subscribers are told that they may have missed publications.
 
-use std::{convert::Infallible, future::pending, pin::Pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, future::pending, io, pin::Pin, sync::Arc, time::Duration};
 
 use foldhash::HashMap;
 use linerate_broker::Publish;
@@ -65,7 +65,7 @@ type Ping<'a> = Pin<Box<dyn Future<Output = Result<(), SourceError>> + Send + 'a
 impl Source {
     /// Reads until the connection is lost.
     async fn read(&mut self, server: &Config) -> Result<Infallible, SourceError> {
-        let mut session = Session::connect(server, &self.options.tls).await?;
+        let (session, mut notifications) = Session::connect(server, &self.options.tls).await?;
         while !session.try_lock(self.lock).await? {
             self.may_have_missed = true;
             self.status.enter(&self.options.name, SourceState::Standby);
@@ -82,18 +82,17 @@ impl Source {
             let channels = self.channels.keys().cloned().collect();
             self.sink.report_gap(channels).await;
         }
-        let (_, closed) = tokio::sync::mpsc::channel(1);
-        let mut notifications = std::mem::replace(&mut session.notifications, closed);
         let mut ticks = interval(PING_INTERVAL);
         let mut ping: Option<Ping<'_>> = None;
         let mut number = 0_u64;
         loop {
             tokio::select! {
                 notification = notifications.recv() => {
-                    let Some(notification) = notification else {
-                        return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into());
-                    };
+                    let notification = notification.ok_or(io::ErrorKind::UnexpectedEof);
+                    let notification = notification.map_err(io::Error::from)?;
                     number += 1;
+                    // The answer cannot be read while many notifications wait.
+                    ping = None;
                     self.publish(&notification, format!("{identity}:{number}")).await;
                 }
                 answered = async { match &mut ping {

@@ -34,8 +34,6 @@ const NOTIFICATIONS_MAX: usize = 256;
 pub(crate) struct Session {
     client: Client,
     driver: JoinHandle<()>,
-    /// What arrives for the channels that the session listens to; ends with the connection.
-    pub(crate) notifications: mpsc::Receiver<Notification>,
 }
 
 /// What the server says about the slot.
@@ -46,10 +44,12 @@ pub(crate) enum Slot {
 }
 
 impl Session {
+    /// Connects. Also returns what arrives for the channels that the session listens to, which ends
+    /// with the connection.
     pub(crate) async fn connect(
         server: &Config,
         tls: &Arc<ClientConfig>,
-    ) -> Result<Self, SourceError> {
+    ) -> Result<(Self, mpsc::Receiver<Notification>), SourceError> {
         let tls = MakeRustlsConnect::new((**tls).clone());
         let connected = timeout(CONNECT_MAX, server.connect(tls)).await;
         let connected = connected.map_err(|_| SourceError::no_answer(CONNECT_MAX))?;
@@ -73,11 +73,7 @@ impl Session {
                 }
             }
         });
-        Ok(Self {
-            client,
-            driver,
-            notifications,
-        })
+        Ok((Self { client, driver }, notifications))
     }
 
     /// Runs statements.
