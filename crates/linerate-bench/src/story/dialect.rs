@@ -3,6 +3,9 @@
 use super::message::source_name;
 use super::{CHANNEL, feed::Envelope};
 
+/// The key of the app that Pusher clients name.
+pub const PUSHER_KEY: &str = "story-key";
+
 /// A protocol between a server and its clients.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Dialect {
@@ -10,6 +13,8 @@ pub enum Dialect {
     CentrifugeJson,
     /// The native protocol of linerate, in blocks.
     Native,
+    /// Version 7 of Pusher's protocol. It has no filters, so each source has its own channel.
+    Pusher,
     /// Each publication is a separate message.
     Raw,
     /// Socket.IO, version 5 of its protocol over version 4 of Engine.IO.
@@ -31,6 +36,7 @@ impl Dialect {
         match self {
             Self::CentrifugeJson => "Centrifuge JSON",
             Self::Native => "native",
+            Self::Pusher => "Pusher",
             Self::Raw => "raw",
             Self::SocketIo => "Socket.IO",
         }
@@ -40,6 +46,7 @@ impl Dialect {
     pub fn path(self, source: u32, batch_ms: u32) -> String {
         match self {
             Self::CentrifugeJson | Self::Native => "/connection/websocket".into(),
+            Self::Pusher => format!("/app/{PUSHER_KEY}?protocol=7"),
             // The filter is: source == "s07"
             Self::Raw => format!(
                 "/raw?channel={CHANNEL}&batch_interval_ms={batch_ms}&filter=source%20%3D%3D%20%22{}%22",
@@ -65,6 +72,20 @@ impl Dialect {
             Self::Native => connected(&format!(
                 "{{\"channel\":\"{CHANNEL}\",\"filter\":\"source == \\\"{source}\\\"\",\"batch_interval_ms\":{batch_ms}}}"
             )),
+            Self::Pusher => {
+                let channel = channel_of(&source);
+                // The server speaks first, which counts as the answer to an empty message.
+                let says = vec![
+                    String::new(),
+                    format!(
+                        "{{\"event\":\"pusher:subscribe\",\"data\":{{\"channel\":\"{channel}\"}}}}"
+                    ),
+                ];
+                (
+                    says,
+                    vec!["connection_established", "subscription_succeeded"],
+                )
+            }
             Self::Raw => (vec![], vec![]),
             Self::SocketIo => {
                 // The server speaks first (`0{…}`), which counts as the answer to an empty message.
@@ -93,8 +114,14 @@ impl Dialect {
         match self {
             Self::CentrifugeJson => Envelope::Centrifuge,
             Self::Native | Self::Raw | Self::SocketIo => Envelope::Plain,
+            Self::Pusher => Envelope::PerSource,
         }
     }
+}
+
+/// Returns the channel of a source, in protocols without filters.
+pub(super) fn channel_of(source: &str) -> String {
+    format!("{CHANNEL}-{source}")
 }
 
 /// Returns what a client sends to connect and then subscribe, and what the answers contain.

@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::dialect::channel_of;
 use super::message::{MessageHeader, SIZES, size, source_name};
 use super::{CHANNEL, StoryError, system};
 
@@ -20,6 +21,8 @@ pub enum Envelope {
     /// The form in which other nodes of the library `centrifuge` publish: Protobuf, with the source
     /// as a tag.
     Centrifuge,
+    /// The payload without anything around it, in a channel of its source.
+    PerSource,
     /// The payload without anything around it.
     Plain,
 }
@@ -135,6 +138,10 @@ impl Feed {
         };
         header.write(bytes, &mut self.text);
         match self.envelope {
+            Envelope::PerSource => {
+                let channel = channel_of(&source_name(source));
+                put_publish(&mut self.commands, &channel, self.text.as_bytes());
+            }
             Envelope::Plain => put_publish(&mut self.commands, CHANNEL, self.text.as_bytes()),
             Envelope::Centrifuge => {
                 let payload = centrifuge_publication(self.text.as_bytes(), &source_name(source));

@@ -7,9 +7,11 @@ use std::time::Duration;
 /// The sizes in bytes, and the percentage of messages that have each.
 pub const SIZES: [(usize, u32); 3] = [(250, 84), (3_000, 15), (30_000, 1)];
 
-/// The text before the numbers. It is the same in all protocols that carry the payload or
+/// The name of the field with the numbers. It is the same in all protocols that carry the payload or
 /// equivalent JSON.
-const MARK: &[u8] = b"\"story\":[";
+const MARK: &[u8] = b"story";
+/// What follows the name of a field: in JSON, and in JSON that is a string in other JSON.
+const FIELD_ENDS: [&[u8]; 2] = [b"\":", b"\\\":"];
 
 /// The data that identifies a message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -70,7 +72,15 @@ pub fn size(turn: u64) -> usize {
 /// Yields `None` for a message whose numbers are cut off or do not agree with its end.
 pub fn headers(bytes: &[u8]) -> impl Iterator<Item = Option<MessageHeader>> + '_ {
     let starts = memchr::memmem::find_iter(bytes, MARK);
-    starts.map(|start| read(&bytes[start + MARK.len()..]))
+    let fields = starts.filter_map(|start| after_name(&bytes[start + MARK.len()..]));
+    fields
+        .filter_map(|value| value.strip_prefix(b"["))
+        .map(read)
+}
+
+/// Removes what follows the name of a field.
+fn after_name(bytes: &[u8]) -> Option<&[u8]> {
+    FIELD_ENDS.iter().find_map(|end| bytes.strip_prefix(*end))
 }
 
 fn read(mut bytes: &[u8]) -> Option<MessageHeader> {
@@ -78,9 +88,9 @@ fn read(mut bytes: &[u8]) -> Option<MessageHeader> {
     let source = number(&mut bytes, b',')?;
     let number_ = number(&mut bytes, b',')?;
     let due = number(&mut bytes, b']')?;
-    // The text contains no quotation marks, so the next `"end":` belongs to this message.
-    let end = memchr::memmem::find(bytes, b"\"end\":")?;
-    let mut behind = bytes.get(end + 6..)?;
+    // The text does not contain this word, so the next one belongs to this message.
+    let end = memchr::memmem::find(bytes, b"end")?;
+    let mut behind = after_name(bytes.get(end + 3..)?)?;
     (number(&mut behind, b'}')? == number_).then_some(MessageHeader {
         trial: u32::try_from(trial).ok()?,
         source: u32::try_from(source).ok()?,
@@ -130,10 +140,11 @@ mod tests {
     fn stamps_are_found_in_whatever_stands_around_them() {
         let mut text = String::new();
         HEADER.write(SIZES[0].0, &mut text);
-        let frame = format!("42[\"story\",{text}]\0\x01{text}");
+        let string = serde_json::to_string(&text).unwrap();
+        let frame = format!("42[\"story\",{text}]\0\x01{text}{{\"data\":{string}}}");
         assert_eq!(
             headers(frame.as_bytes()).collect::<Vec<_>>(),
-            [Some(HEADER), Some(HEADER)]
+            [Some(HEADER); 3]
         );
     }
 

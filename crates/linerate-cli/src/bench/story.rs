@@ -14,6 +14,7 @@ use linerate_bench::{
     server::Launcher,
     story::{
         Cell, Dialect, Peer, StoryError, Trial,
+        dialect::PUSHER_KEY,
         ladder::climb,
         start_redis,
         table::{Row, markdown},
@@ -197,6 +198,7 @@ impl Arguments {
         let all = [
             peer("linerate", &this, &ours, Dialect::Raw),
             peer("linerate", &this, &ours, Dialect::Native),
+            peer("linerate", &this, &ours, Dialect::Pusher),
             peer(
                 "centrifuge",
                 &centrifuge,
@@ -240,10 +242,12 @@ impl Arguments {
 /// Writes a configuration in which every client may connect, filter and ask for batches.
 fn write_config() -> anyhow::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new().suffix(".toml").tempfile()?;
-    file.write_all(
-        b"[server]\nconnections_max = 25000\nconnections_per_address_max = 25000\naccepts_per_second_max = 100000\n\
-          [auth]\nanonymous = true\n[channel]\nallow_subscribe = true\nallow_anonymous = true\nallow_filter = true\n\
-          allow_batch_override = true\n",
+    write!(
+        file,
+        "[server]\nconnections_max = 25000\nconnections_per_address_max = 25000\naccepts_per_second_max = 100000\n\
+         [auth]\nanonymous = true\n[channel]\nallow_subscribe = true\nallow_anonymous = true\nallow_filter = true\n\
+         allow_batch_override = true\n[protocols]\npusher = true\n[pusher]\napp_id = \"1\"\nkey = \"{PUSHER_KEY}\"\n\
+         secret = \"of no use elsewhere\"\n"
     )?;
     Ok(file)
 }
