@@ -7,8 +7,8 @@ use std::time::Duration;
 /// The sizes in bytes, and the percentage of messages that have each.
 pub const SIZES: [(usize, u32); 3] = [(250, 84), (3_000, 15), (30_000, 1)];
 
-/// The name of the field with the numbers. It is the same in all protocols that carry the payload or
-/// equivalent JSON.
+/// The name of the field with the numbers. It is the same in all protocols that carry the payload
+/// or equivalent JSON.
 const MARK: &[u8] = b"story";
 /// What follows the name of a field: in JSON, and in JSON that is a string in other JSON.
 const FIELD_ENDS: [&[u8]; 2] = [b"\":", b"\\\":"];
