@@ -1,6 +1,6 @@
 //! The messages with which clients subscribe, and those with which they answer, in each protocol.
 
-use super::message::source_name;
+use super::message::{channel_of, source_name};
 use super::{CHANNEL, feed::Envelope};
 
 /// The key of the app that Pusher clients name.
@@ -117,11 +117,6 @@ impl Dialect {
             Self::Pusher => Envelope::PerSource,
         }
     }
-}
-
-/// Returns the channel of a source, in protocols without filters.
-pub(super) fn channel_of(source: &str) -> String {
-    format!("{CHANNEL}-{source}")
 }
 
 /// Returns what a client sends to connect and then subscribe, and what the answers contain.

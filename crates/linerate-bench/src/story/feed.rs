@@ -5,8 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::dialect::channel_of;
-use super::message::{MessageHeader, SIZES, size, source_name};
+use super::message::{MessageHeader, SIZES, channel_of, size, source_name};
 use super::{CHANNEL, StoryError, system};
 
 /// Interval at which messages that have become due are published.

@@ -4,6 +4,8 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use super::CHANNEL;
+
 /// The sizes in bytes, and the percentage of messages that have each.
 pub const SIZES: [(usize, u32); 3] = [(250, 84), (3_000, 15), (30_000, 1)];
 
@@ -50,6 +52,11 @@ impl MessageHeader {
 /// Returns the value of the field `source` in the messages of a source.
 pub fn source_name(source: u32) -> String {
     format!("s{source:02}")
+}
+
+/// Returns the channel of a source, in protocols without filters.
+pub fn channel_of(source: &str) -> String {
+    format!("{CHANNEL}-{source}")
 }
 
 const TEXT: &str = "the quick brown fox jumps over the lazy dog and runs ";
