@@ -26,12 +26,14 @@ use std::{collections::HashMap, sync::Arc};
 pub(crate) use answer::{Admitted, Published, Renewal, Verdict};
 pub(crate) use call::Backend;
 pub(crate) use error::AskError;
-pub use error::BackendSetupError;
 pub(crate) use headers::{ForwardedHeaders, Forwarding, HEADERS_BYTES_MAX, PortableHeaders};
 use question::Event;
 pub(crate) use question::{Asker, Question};
 
-use crate::config::{BackendOptions, backend_name};
+use crate::{
+    config::{BackendOptions, backend_name},
+    endpoint_error::EndpointError,
+};
 
 /// The configured backends.
 #[derive(Debug, Default)]
@@ -50,7 +52,7 @@ impl Backends {
     pub(crate) fn new(
         options: &[BackendOptions],
         previous: Option<&Self>,
-    ) -> Result<Self, BackendSetupError> {
+    ) -> Result<Self, EndpointError> {
         let renew = |options: &BackendOptions| {
             let known = previous.and_then(|previous| previous.named.get(&options.name));
             let backend = match known.filter(|known| known.still_has(options)) {

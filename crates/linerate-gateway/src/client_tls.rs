@@ -1,16 +1,16 @@
 //! TLS of connections to the application: to its backends and databases.
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-};
+use std::path::Path;
 
 use rustls::{
     ClientConfig, RootCertStore,
     pki_types::{PrivateKeyDer, pem::PemObject},
 };
 
-use crate::pem_file::{self, certificates};
+use crate::{
+    endpoint_error::EndpointProblem,
+    pem_file::{self, certificates},
+};
 
 /// The files that a section of the configuration names.
 #[derive(Clone, Copy, Debug)]
@@ -23,22 +23,13 @@ pub(crate) struct TlsFiles<'a> {
     pub(crate) key: Option<&'a Path>,
 }
 
-/// Why a file cannot be used.
-#[derive(Debug)]
-pub(crate) enum TlsFileError {
-    /// It cannot be read.
-    File { path: PathBuf, source: io::Error },
-    /// The content of the file that an option names is not valid.
-    Invalid { key: &'static str, reason: String },
-}
-
 impl TlsFiles<'_> {
     /// Reads the files.
     ///
     /// # Errors
     /// A file cannot be read, or its content is not valid.
-    pub(crate) fn read(self) -> Result<ClientConfig, TlsFileError> {
-        let invalid = |key, reason: String| TlsFileError::Invalid { key, reason };
+    pub(crate) fn read(self) -> Result<ClientConfig, EndpointProblem> {
+        let invalid = |key, reason: String| EndpointProblem::invalid(key, reason);
         let config = match self.authorities {
             None => ClientConfig::clone(&linerate::tls::default_client_config()),
             Some(path) => {
@@ -68,8 +59,8 @@ fn roots(pem: &[u8]) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-fn read_file(path: &Path) -> Result<Vec<u8>, TlsFileError> {
-    pem_file::read(path).map_err(|source| TlsFileError::File {
+fn read_file(path: &Path) -> Result<Vec<u8>, EndpointProblem> {
+    pem_file::read(path).map_err(|source| EndpointProblem::File {
         path: path.to_owned(),
         source,
     })

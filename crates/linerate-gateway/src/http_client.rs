@@ -1,10 +1,17 @@
 //! A small HTTP client for requests of our own: short bodies, answers of limited size.
 
-use std::{error::Error, fmt, fmt::Write, time::Duration};
+use std::{
+    collections::BTreeMap,
+    error::Error,
+    fmt::{self, Display, Write},
+    time::Duration,
+};
 
 use axum::body::Body;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header,
+};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -13,6 +20,8 @@ use hyper_util::{
     rt::{TokioExecutor, TokioTimer},
 };
 use rustls::ClientConfig;
+
+use crate::{config::Secret, endpoint_error::EndpointProblem};
 
 /// Time after which an idle connection is closed. Servers often close them after 60 s or more, and
 /// a request on a connection that is being closed would fail.
@@ -100,6 +109,25 @@ impl HttpClient {
             false => HttpError::Lost(causes(&error)),
         })
     }
+}
+
+/// Reads the headers that each request has. Their values do not appear in logs.
+///
+/// # Errors
+/// A value cannot be read, or a header is not valid.
+pub(crate) fn read_headers(
+    headers: &BTreeMap<String, Secret>,
+) -> Result<HeaderMap, EndpointProblem> {
+    let read = |(name, value): (&String, &Secret)| {
+        let invalid =
+            |error: &dyn Display| EndpointProblem::invalid("headers", format!("{name}: {error}"));
+        let value = value.read().map_err(|error| invalid(&error))?;
+        let mut value = HeaderValue::try_from(value).map_err(|error| invalid(&error))?;
+        value.set_sensitive(true);
+        let name = HeaderName::try_from(name.as_str());
+        Ok((name.map_err(|error| invalid(&error))?, value))
+    };
+    headers.iter().map(read).collect()
 }
 
 /// Returns a request that posts JSON, with these headers and a `Content-Type`.

@@ -27,6 +27,8 @@
 //! | `config` | the configuration: file, environment, flags; channel namespaces |
 //! | `http_client` | HTTP requests of our own |
 //! | `client_tls` | TLS of connections to the application |
+//! | `channel_pattern` | patterns of channel names |
+//! | `endpoint_error` | errors of the settings of what the application runs |
 //! | `pem_file` | files with certificates and keys |
 //! | `limits` | limits by name |
 //! | `clock` | the clock of nodes and sessions |
@@ -42,9 +44,11 @@ mod api;
 mod auth;
 mod backend;
 mod channel_map;
+mod channel_pattern;
 mod client_tls;
 mod clock;
 pub mod config;
+mod endpoint_error;
 mod filter;
 #[cfg(fuzzing)]
 pub mod fuzzing;
@@ -70,12 +74,10 @@ mod transport;
 mod webhook;
 
 pub use auth::{AuthSetupError, KeyRefusal, TokenMaker, TokenMakerError};
-pub use backend::BackendSetupError;
+pub use endpoint_error::EndpointError;
 pub use gateway::{Access, BindError, Gateway, LogsAccess, ReloadError, Running};
 pub use limits::{Limit, Unit};
 pub use node::NodeInfo;
 pub use server::{CertificateError, ConnectionGuard, Peer};
 pub use session::SettingsError;
-pub use source::SourceSetupError;
 pub use takeover::TakeoverError;
-pub use webhook::WebhookSetupError;

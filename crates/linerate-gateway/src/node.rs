@@ -27,7 +27,6 @@ mod labels;
 mod namespaces;
 pub(crate) mod outlet;
 mod overload;
-mod pattern;
 mod presence;
 mod publisher;
 mod reads;

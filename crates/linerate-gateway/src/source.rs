@@ -20,7 +20,6 @@ use tokio::task::AbortHandle;
 use crate::node::Node;
 use setup::Reads;
 pub(crate) use setup::SourceSetup;
-pub use setup::SourceSetupError;
 use sink::NodeSink;
 
 /// The sources of a node, which end when this is dropped.

@@ -27,7 +27,6 @@ use tokio::{runtime::Handle, time::timeout};
 use delivery::Webhook;
 pub(crate) use delivery::WebhookCounts;
 pub(crate) use endpoint::Endpoint;
-pub use endpoint::WebhookSetupError;
 use event::Event;
 pub(crate) use event::Happened;
 pub(crate) use tracked::Tracked;
@@ -57,13 +56,13 @@ impl Webhooks {
     pub(crate) fn replace(&self, endpoints: &[Arc<Endpoint>]) {
         let known = self.all();
         let webhook = |endpoint: &Arc<Endpoint>| {
-            let mut known = known.iter();
-            let same = known.find(|webhook| webhook.endpoint().is_same(endpoint));
-            same.cloned().unwrap_or_else(|| {
-                let lease = self.budget.lease(Consumer::Messages);
-                let (node, endpoint) = (self.node.clone(), endpoint.clone());
-                Arc::new(Webhook::start(node, endpoint, lease, &self.runtime))
-            })
+            if let Some(same) = known.iter().find(|webhook| webhook.is_of(endpoint)) {
+                same.set_endpoint(endpoint.clone());
+                return same.clone();
+            }
+            let lease = self.budget.lease(Consumer::Messages);
+            let (node, endpoint) = (self.node.clone(), endpoint.clone());
+            Arc::new(Webhook::start(node, endpoint, lease, &self.runtime))
         };
         let all = endpoints.iter().map(webhook).collect();
         self.all.store(Arc::new(all));
@@ -81,8 +80,8 @@ impl Webhooks {
 
     /// Queues an event for the webhooks that want it. Never waits for them.
     pub(crate) fn record(&self, who: &Arc<ClientInfo>, happened: &Happened) {
-        let (all, kind) = (self.all.load(), happened.kind());
-        for webhook in all.iter().filter(|webhook| webhook.endpoint().wants(kind)) {
+        let all = self.all.load();
+        for webhook in all.iter().filter(|webhook| webhook.wants(happened)) {
             webhook.push(Event::now(who.clone(), happened.clone()));
         }
     }

@@ -22,16 +22,16 @@ pub struct ServerUrl(pub(crate) Config);
 #[non_exhaustive]
 pub enum UrlError {
     /// The URL names no database.
-    #[error("Postgres URL must name a database, as in postgres://user@host/database")]
+    #[error("must name a database, as in postgres://user@host/database")]
     Database,
     /// The URL names no host.
-    #[error("Postgres URL must name a host, as in postgres://user@host/database")]
+    #[error("must name a host, as in postgres://user@host/database")]
     Host,
     /// The URL is malformed.
-    #[error("Postgres URL is malformed; expected postgres://user:password@host:port/database")]
+    #[error("is malformed; expected postgres://user:password@host:port/database")]
     Malformed,
     /// The URL names no user.
-    #[error("Postgres URL must name a user, as in postgres://user@host/database")]
+    #[error("must name a user, as in postgres://user@host/database")]
     User,
 }
 

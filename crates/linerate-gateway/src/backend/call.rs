@@ -19,12 +19,12 @@ use tokio::{
 };
 
 use super::{
-    AskError, Asker, BackendSetupError, Event, Question, Verdict, breaker::Breaker,
-    headers::names_of, http::Poster,
+    AskError, Asker, Event, Question, Verdict, breaker::Breaker, headers::names_of, http::Poster,
 };
 use crate::{
     clock::now,
     config::{BackendOptions, Secret},
+    endpoint_error::EndpointError,
     log_limiter::LogLimiter,
 };
 
@@ -56,10 +56,11 @@ impl Backend {
     ///
     /// # Errors
     /// A file cannot be read, or a certificate or header is invalid.
-    pub(super) fn new(options: &BackendOptions) -> Result<Self, BackendSetupError> {
+    pub(super) fn new(options: &BackendOptions) -> Result<Self, EndpointError> {
+        let poster = Poster::new(options);
         Ok(Self {
             forwarded: names_of(options),
-            poster: Poster::new(options)?,
+            poster: poster.map_err(|problem| problem.of("backend", &options.name))?,
             breaker: Breaker::new(options.failures_max, options.failure_pause),
             slots: Semaphore::new(options.concurrent_requests_max),
             waiting: AtomicUsize::new(0),

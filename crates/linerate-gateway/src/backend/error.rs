@@ -1,6 +1,6 @@
 //! Why a backend has given no answer, and why one cannot be set up.
 
-use std::{io, path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use http::StatusCode;
 
@@ -73,30 +73,4 @@ impl AskError {
             _ => ClientError::INTERNAL,
         }
     }
-}
-
-/// Why a backend cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum BackendSetupError {
-    /// A file cannot be read.
-    #[error("backend {backend}: {}: {source}", path.display())]
-    File {
-        /// The name of the backend.
-        backend: String,
-        /// The file.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// A header, certificate or key is not valid.
-    #[error("backend {backend}: {key}: {reason}")]
-    Invalid {
-        /// The name of the backend.
-        backend: String,
-        /// The option.
-        key: &'static str,
-        /// What is wrong with it.
-        reason: String,
-    },
 }

@@ -1,14 +1,14 @@
 //! The HTTP client of one backend.
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Uri};
-use rustls::ClientConfig;
+use http::{HeaderMap, Uri};
 
-use super::{AskError, BackendSetupError, Event};
+use super::{AskError, Event};
 use crate::{
-    client_tls::{TlsFileError, TlsFiles},
-    config::{BackendOptions, EVENT, Secret},
-    http_client::{HttpClient, HttpError, post_json},
+    client_tls::TlsFiles,
+    config::{BackendOptions, EVENT},
+    endpoint_error::EndpointProblem,
+    http_client::{HttpClient, HttpError, post_json, read_headers},
 };
 
 /// Sends requests to one backend.
@@ -22,22 +22,22 @@ pub(super) struct Poster {
 }
 
 impl Poster {
-    pub(super) fn new(options: &BackendOptions) -> Result<Self, BackendSetupError> {
-        let invalid = |key, reason: String| BackendSetupError::Invalid {
-            backend: options.name.clone(),
-            key,
-            reason,
-        };
+    pub(super) fn new(options: &BackendOptions) -> Result<Self, EndpointProblem> {
         let uri = |event: Event| options.url.replace(EVENT, event.name()).parse::<Uri>();
         let mut uris = <[Uri; _]>::default();
         for event in Event::ALL {
-            let uri = uri(event).map_err(|error| invalid("url", error.to_string()))?;
+            let uri = uri(event).map_err(|error| EndpointProblem::invalid("url", error))?;
             uris[event as usize] = uri;
         }
+        let files = TlsFiles {
+            authorities: options.tls_authorities.as_deref(),
+            certificate: options.tls_certificate.as_deref(),
+            key: options.tls_key.as_deref(),
+        };
         Ok(Self {
             uris,
-            client: HttpClient::new(tls(options)?, options.concurrent_requests_max),
-            headers: headers(options)?,
+            client: HttpClient::new(files.read()?, options.concurrent_requests_max),
+            headers: read_headers(&options.headers)?,
             answer_bytes_max: options.answer_bytes_max,
         })
     }
@@ -59,42 +59,4 @@ impl Poster {
             HttpError::Unsent(_) => AskError::Unsent(error.to_string()),
         })
     }
-}
-
-fn headers(options: &BackendOptions) -> Result<HeaderMap, BackendSetupError> {
-    let read = |(name, value): (&String, &Secret)| {
-        let invalid = |reason: String| BackendSetupError::Invalid {
-            backend: options.name.clone(),
-            key: "headers",
-            reason: format!("{name}: {reason}"),
-        };
-        let value = value.read().map_err(|error| invalid(error.to_string()))?;
-        let mut value = HeaderValue::try_from(value).map_err(|error| invalid(error.to_string()))?;
-        value.set_sensitive(true);
-        let name = HeaderName::try_from(name.as_str());
-        let name = name.map_err(|error| invalid(error.to_string()))?;
-        Ok((name, value))
-    };
-    options.headers.iter().map(read).collect()
-}
-
-fn tls(options: &BackendOptions) -> Result<ClientConfig, BackendSetupError> {
-    let files = TlsFiles {
-        authorities: options.tls_authorities.as_deref(),
-        certificate: options.tls_certificate.as_deref(),
-        key: options.tls_key.as_deref(),
-    };
-    let backend = options.name.clone();
-    files.read().map_err(|error| match error {
-        TlsFileError::File { path, source } => BackendSetupError::File {
-            backend,
-            path,
-            source,
-        },
-        TlsFileError::Invalid { key, reason } => BackendSetupError::Invalid {
-            backend,
-            key,
-            reason,
-        },
-    })
 }

@@ -6,13 +6,12 @@ use std::{
     time::Duration,
 };
 
-use http::{HeaderName, HeaderValue};
 use serde::Deserialize;
 
 use super::{
     Config, Secret, backend_name,
     check::Check,
-    endpoint::{check_name, check_url},
+    endpoint::{NOT_A_HEADER, check_headers, check_name, check_tls, check_url, is_header_name},
     unit,
 };
 
@@ -110,57 +109,17 @@ impl BackendOptions {
         let pause = millis(self.failure_pause);
         check.range("failure_pause_ms", pause, 10..=600_000);
         self.check_headers(check);
-        if self.tls_certificate.is_some() != self.tls_key.is_some() {
-            let (key, path) = match (&self.tls_certificate, &self.tls_key) {
-                (Some(path), _) => ("tls_certificate", path),
-                (None, key) => ("tls_key", key.as_ref().unwrap_or(const { &PathBuf::new() })),
-            };
-            let because = "requires both tls_certificate and tls_key";
-            check.refuse(key, path.display(), because);
-        }
+        check_tls(&self.tls_certificate, &self.tls_key, check);
     }
 
     fn check_headers(&self, check: &mut Check) {
         check.range("forwarded_headers", self.forwarded_headers.len(), 0..=64);
-        check.range("headers", self.headers.len(), 0..=64);
-        let is_name = |name: &str| HeaderName::try_from(name).is_ok_and(|name| !is_ours(&name));
-        let because = "must be the name of a header that linerate does not set itself";
         let names = self.forwarded_headers.iter();
-        for name in names.filter(|name| !is_name(name)) {
-            check.refuse("forwarded_headers", name, because);
+        for name in names.filter(|name| !is_header_name(name)) {
+            check.refuse("forwarded_headers", name, NOT_A_HEADER);
         }
-        for (name, value) in &self.headers {
-            if !is_name(name) {
-                check.refuse("headers", name, because);
-            }
-            if !value.is_file() && HeaderValue::try_from(value.expose()).is_err() {
-                check.refuse("headers", name, "has a value that no header can have");
-            }
-        }
+        check_headers(&self.headers, check);
     }
-}
-
-/// Returns whether requests have this header anyway, or must not have it (RFC 9110 §7.6.1).
-fn is_ours(name: &HeaderName) -> bool {
-    const OURS: [&str; 16] = [
-        "accept",
-        "accept-encoding",
-        "connection",
-        "content-encoding",
-        "content-length",
-        "content-type",
-        "expect",
-        "host",
-        "keep-alive",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-        "user-agent",
-        "x-forwarded-for",
-    ];
-    OURS.contains(&name.as_str())
 }
 
 /// Checks the backends, and that others refer to existing ones.

@@ -6,7 +6,11 @@ use linerate_hub::ChannelName;
 use linerate_postgres::{Template, options::ANY_TABLE};
 use serde::Deserialize;
 
-use super::{Config, Secret, check::Check, endpoint::check_name};
+use super::{
+    Config, Secret,
+    check::Check,
+    endpoint::{check_name, check_tls},
+};
 
 /// Maximum number of sources: each is a label value in metrics, and has two connections.
 const SOURCES_MAX: usize = 16;
@@ -114,6 +118,7 @@ impl PostgresOptions {
             }
             _ => {}
         }
+        check_tls(&self.tls_certificate, &self.tls_key, check);
         self.check_tables(check);
         check.range("notifications", self.notifications.len(), 0..=TABLES_MAX);
         for name in &self.notifications {

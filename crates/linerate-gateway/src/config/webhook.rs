@@ -1,13 +1,17 @@
 //! `[[webhook]]`: where the application is told what happens to clients.
 
-use std::{collections::HashSet, time::Duration};
+use std::{
+    collections::{BTreeMap, HashSet},
+    path::PathBuf,
+    time::Duration,
+};
 
 use serde::Deserialize;
 
 use super::{
     Config, Secret,
     check::Check,
-    endpoint::{check_name, check_url},
+    endpoint::{check_headers, check_name, check_tls, check_url},
     unit,
 };
 
@@ -40,6 +44,10 @@ pub struct WebhookOptions {
     pub url: String,
     /// The kinds of events to send.
     pub events: Vec<WebhookEvent>,
+    /// Patterns of the channels whose events are sent; all if empty.
+    pub channels: Vec<String>,
+    /// Headers that each request has.
+    pub headers: BTreeMap<String, Secret>,
     /// The secret with which batches are signed.
     pub secret: Option<Secret>,
     /// Maximum time until a batch is accepted.
@@ -57,6 +65,12 @@ pub struct WebhookOptions {
     /// Maximum pause between attempts.
     #[serde(rename = "retry_pause_max_ms", with = "unit::milliseconds")]
     pub retry_pause_max: Duration,
+    /// A PEM file with the certificate authorities to trust, instead of those of the system.
+    pub tls_authorities: Option<PathBuf>,
+    /// A PEM file with the certificate chain that this server presents.
+    pub tls_certificate: Option<PathBuf>,
+    /// A PEM file with the private key of that certificate.
+    pub tls_key: Option<PathBuf>,
 }
 
 impl Default for WebhookOptions {
@@ -70,6 +84,8 @@ impl Default for WebhookOptions {
                 WebhookEvent::Subscribed,
                 WebhookEvent::Unsubscribed,
             ],
+            channels: Vec::new(),
+            headers: BTreeMap::new(),
             secret: None,
             timeout: Duration::from_secs(5),
             batch_max: 100,
@@ -77,6 +93,9 @@ impl Default for WebhookOptions {
             queue_max: 100_000,
             queue_bytes_max: 32 << 20,
             retry_pause_max: Duration::from_secs(30),
+            tls_authorities: None,
+            tls_certificate: None,
+            tls_key: None,
         }
     }
 }
@@ -89,6 +108,9 @@ impl WebhookOptions {
         if self.secret.is_none() {
             check.refuse("secret", "(none)", "is required to sign batches");
         }
+        check.range("channels", self.channels.len(), 0..=1_000);
+        check_headers(&self.headers, check);
+        check_tls(&self.tls_certificate, &self.tls_key, check);
         let millis = |duration: Duration| duration.as_millis() as u64;
         check.range("timeout_ms", millis(self.timeout), 10..=60_000);
         check.range("batch_max", self.batch_max, 1..=1_000);

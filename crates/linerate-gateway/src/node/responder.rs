@@ -18,12 +18,11 @@ use super::{
     emulation::Emulations,
     inboxes::Inboxes,
     namespaces::NamespaceTable,
-    pattern::matches,
     shard::Shard,
     source_gaps::SourceGaps,
 };
-use crate::clock::now;
 use crate::protocol::codes::{Disconnect, Unsubscribe};
+use crate::{channel_pattern::matches, clock::now};
 
 /// The maximum number of channels in one part of an answer, so that messages between nodes stay
 /// small.

@@ -13,7 +13,7 @@ use std::{
 use linerate_hub::{ChannelName, StreamPosition};
 use parking_lot::Mutex;
 
-use super::pattern::matches;
+use crate::channel_pattern::matches;
 
 /// Maximum number of gaps. Beyond it, the oldest one is forgotten.
 const GAPS_MAX: usize = 64;

@@ -75,6 +75,8 @@ async fn text(metrics: &Metrics) -> String {
     node.webhooks.replace(&[Arc::new(endpoint)]);
     let snapshot = Snapshot::take(&node, &frontend).await;
     let snapshot = snapshot.with_backends(&backends);
+    let source = ("shop".to_owned(), Arc::default());
+    let snapshot = snapshot.with_sources(&[source]);
     snapshot.into_text(metrics).unwrap()
 }
 

@@ -7,15 +7,16 @@ use linerate_hub::{ChannelName, channel::ChannelNameError};
 
 use crate::{
     auth::{Attempts, AuthSetupError, Authenticator, KeyRefusal, Origins, PusherApp},
-    backend::{BackendSetupError, Backends},
+    backend::Backends,
     clock::now,
     config::{ChannelOptions, Config, Namespaces},
+    endpoint_error::EndpointError,
     filter::Filters,
     log_limiter::LogLimiter,
     metrics::{KeyResult, Metrics},
     protocol::codes::ClientError,
-    source::{SourceSetup, SourceSetupError},
-    webhook::{Endpoint, WebhookSetupError},
+    source::SourceSetup,
+    webhook::Endpoint,
 };
 
 static WRONG_KEYS: LogLimiter = LogLimiter::new();
@@ -58,15 +59,9 @@ pub enum SettingsError {
     /// A key or an origin is invalid.
     #[error(transparent)]
     Auth(#[from] AuthSetupError),
-    /// A backend cannot be used.
+    /// A backend, a webhook or a database cannot be used.
     #[error(transparent)]
-    Backend(#[from] BackendSetupError),
-    /// A database cannot be used.
-    #[error(transparent)]
-    Source(#[from] SourceSetupError),
-    /// A webhook cannot be used.
-    #[error(transparent)]
-    Webhook(#[from] WebhookSetupError),
+    Endpoint(#[from] EndpointError),
 }
 
 impl SessionEnvironment {

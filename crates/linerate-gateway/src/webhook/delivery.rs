@@ -8,6 +8,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use linerate_budget::Lease;
 use parking_lot::Mutex;
@@ -21,11 +22,12 @@ use tokio::{
 
 use super::{
     endpoint::Endpoint,
-    event::{Event, EventJson},
+    event::{Event, EventJson, Happened},
     queue::{Batch, Dropped, Queue},
 };
 use crate::{
     clock::{milliseconds, now},
+    config::WebhookOptions,
     log_limiter::LogLimiter,
 };
 
@@ -42,7 +44,9 @@ pub(crate) struct Webhook {
 #[derive(Debug)]
 struct Shared {
     node: Arc<str>,
-    endpoint: Arc<Endpoint>,
+    options: WebhookOptions,
+    /// What a reload may replace, because files were changed.
+    endpoint: ArcSwap<Endpoint>,
     queue: Mutex<Queue>,
     arrived: Notify,
     emptied: Notify,
@@ -95,7 +99,8 @@ impl Webhook {
         let shared = Arc::new(Shared {
             node,
             queue: Mutex::new(queue),
-            endpoint,
+            options: options.clone(),
+            endpoint: endpoint.into(),
             arrived: Notify::new(),
             emptied: Notify::new(),
             in_flight: AtomicUsize::new(0),
@@ -113,11 +118,22 @@ impl Webhook {
 
     /// Returns the name in the configuration.
     pub(crate) fn name(&self) -> &str {
-        &self.endpoint().options.name
+        &self.shared.options.name
     }
 
-    pub(super) fn endpoint(&self) -> &Endpoint {
-        &self.shared.endpoint
+    /// Returns whether the webhook has the options of this endpoint.
+    pub(super) fn is_of(&self, endpoint: &Endpoint) -> bool {
+        self.shared.options == endpoint.options
+    }
+
+    /// Replaces what was read from files. What waits is sent with it.
+    pub(super) fn set_endpoint(&self, endpoint: Arc<Endpoint>) {
+        self.shared.endpoint.store(endpoint);
+    }
+
+    /// Returns whether this is to be sent.
+    pub(super) fn wants(&self, happened: &Happened) -> bool {
+        self.shared.endpoint.load().wants(happened)
     }
 
     /// Queues an event.
@@ -153,7 +169,7 @@ impl Webhook {
 
 impl Shared {
     async fn run(self: Arc<Self>) {
-        let options = &self.endpoint.options;
+        let options = &self.options;
         loop {
             while self.queue.lock().len() == 0 {
                 self.arrived.notified().await;
@@ -177,14 +193,15 @@ impl Shared {
 
     /// Sends a batch until it is accepted.
     async fn deliver(&self, batch: &Batch) {
-        let options = &self.endpoint.options;
+        let options = &self.options;
         let last = batch.first + batch.events.len() as u64 - 1;
         let id = format!("{}_{}_{last}", self.node, batch.first);
         let body = self.encode(batch);
         let mut pause = PAUSE_MIN;
         loop {
             let seconds = milliseconds(SystemTime::now()) / 1_000;
-            let sent = self.endpoint.post(&id, seconds, body.clone());
+            let endpoint = self.endpoint.load_full();
+            let sent = endpoint.post(&id, seconds, body.clone());
             let error = match timeout(options.timeout, sent).await {
                 Ok(Ok(())) => return,
                 Ok(Err(error)) => error.to_string(),

@@ -1,15 +1,18 @@
 //! Where and how the batches of a webhook are sent.
 
-use std::io;
-
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Uri};
+use linerate_hub::ChannelName;
 use ring::hmac;
 
+use super::event::Happened;
 use crate::{
-    config::{Secret, WebhookEvent, WebhookOptions},
-    http_client::{HttpClient, HttpError, post_json},
+    channel_pattern::matches,
+    client_tls::TlsFiles,
+    config::{Secret, WebhookOptions},
+    endpoint_error::{EndpointError, EndpointProblem},
+    http_client::{HttpClient, HttpError, post_json, read_headers},
 };
 
 /// The prefix of secrets of Standard Webhooks.
@@ -21,86 +24,63 @@ pub(crate) struct Endpoint {
     pub(super) options: WebhookOptions,
     uri: Uri,
     secret: Vec<u8>,
+    headers: HeaderMap,
     client: HttpClient,
 }
 
-/// Why a webhook cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum WebhookSetupError {
-    /// The secret cannot be read.
-    #[error("webhook {webhook}: cannot read the secret: {source}")]
-    Read {
-        /// The name of the webhook.
-        webhook: String,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// The secret is not in the format of Standard Webhooks.
-    #[error(
-        "webhook {webhook}: secret must be whsec_ followed by 24 to 64 bytes in base64 (openssl rand -base64 32)"
-    )]
-    Secret {
-        /// The name of the webhook.
-        webhook: String,
-    },
-    /// The URL is invalid.
-    #[error("webhook {webhook}: url: {reason}")]
-    Url {
-        /// The name of the webhook.
-        webhook: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-}
-
 impl Endpoint {
-    /// Reads the secret.
+    /// Reads the secret, the headers and the certificates.
     ///
     /// # Errors
-    /// The secret cannot be read or is invalid.
-    pub(crate) fn new(options: &WebhookOptions) -> Result<Self, WebhookSetupError> {
-        let webhook = || options.name.clone();
+    /// A file cannot be read, or what it contains cannot be used.
+    pub(crate) fn new(options: &WebhookOptions) -> Result<Self, EndpointError> {
+        Self::read(options).map_err(|problem| problem.of("webhook", &options.name))
+    }
+
+    fn read(options: &WebhookOptions) -> Result<Self, EndpointProblem> {
         let uri = options.url.parse::<Uri>();
-        let uri = uri.map_err(|error| WebhookSetupError::Url {
-            webhook: webhook(),
-            reason: error.to_string(),
-        })?;
-        let secret = options.secret.as_ref().map(Secret::read);
-        let secret = secret.unwrap_or_else(|| Ok(String::new()));
-        let secret = secret.map_err(|source| WebhookSetupError::Read {
-            webhook: webhook(),
-            source,
-        })?;
+        let uri = uri.map_err(|error| EndpointProblem::invalid("url", error))?;
+        let secret = options
+            .secret
+            .as_ref()
+            .map_or(Ok(String::new()), Secret::read);
+        let secret = secret.map_err(|error| EndpointProblem::invalid("secret", error))?;
         let secret = secret
             .strip_prefix(PREFIX)
             .map(|text| BASE64_STANDARD.decode(text));
         let secret = secret.and_then(Result::ok);
         let secret = secret.filter(|bytes| (24..=64).contains(&bytes.len()));
-        let secret = secret.ok_or_else(|| WebhookSetupError::Secret { webhook: webhook() })?;
-        let tls = linerate::tls::default_client_config();
+        let because =
+            "must be whsec_ followed by 24 to 64 bytes in base64 (openssl rand -base64 32)";
+        let secret = secret.ok_or_else(|| EndpointProblem::invalid("secret", because))?;
+        let files = TlsFiles {
+            authorities: options.tls_authorities.as_deref(),
+            certificate: options.tls_certificate.as_deref(),
+            key: options.tls_key.as_deref(),
+        };
         Ok(Self {
             options: options.clone(),
             uri,
             secret,
-            client: HttpClient::new(rustls::ClientConfig::clone(&tls), 1),
+            headers: read_headers(&options.headers)?,
+            client: HttpClient::new(files.read()?, 1),
         })
     }
 
-    /// Returns whether both are the same, also as far as files are concerned.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
-        self.options == other.options && self.secret == other.secret
-    }
-
-    /// Returns whether events of this kind are to be sent.
-    pub(super) fn wants(&self, event: WebhookEvent) -> bool {
-        self.options.events.contains(&event)
+    /// Returns whether this is to be sent: by its kind, and by the channel if it has one.
+    pub(super) fn wants(&self, happened: &Happened) -> bool {
+        let is_match = |channel: &ChannelName| {
+            let mut patterns = self.options.channels.iter();
+            patterns.any(|pattern| matches(pattern, channel.as_str()))
+        };
+        self.options.events.contains(&happened.kind())
+            && (self.options.channels.is_empty() || happened.channel().is_none_or(is_match))
     }
 
     /// Sends a batch, signed as of `seconds` since 1970.
     pub(super) async fn post(&self, id: &str, seconds: u64, body: Bytes) -> Result<(), HttpError> {
         let signature = sign(&self.secret, id, seconds, &body);
-        let mut headers = HeaderMap::new();
+        let mut headers = self.headers.clone();
         headers.insert("webhook-timestamp", seconds.into());
         for (name, value) in [("webhook-id", id), ("webhook-signature", &signature)] {
             if let Ok(value) = HeaderValue::try_from(value) {

@@ -70,11 +70,10 @@ impl Event {
     /// Returns the approximate memory of the event, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let texts = match &self.happened {
-            Happened::Connected { .. } => 0,
             Happened::Disconnected(parting) => parting.reason_bytes(),
-            Happened::Subscribed { channel } | Happened::Unsubscribed { channel } => {
-                channel.as_str().len()
-            }
+            happened => happened
+                .channel()
+                .map_or(0, |channel| channel.as_str().len()),
         };
         FRAME_BYTES + self.who.bytes() + texts
     }
@@ -99,6 +98,14 @@ impl Happened {
             Self::Disconnected(_) => WebhookEvent::Disconnected,
             Self::Subscribed { .. } => WebhookEvent::Subscribed,
             Self::Unsubscribed { .. } => WebhookEvent::Unsubscribed,
+        }
+    }
+
+    /// Returns the channel that the event is about, if any.
+    pub(super) const fn channel(&self) -> Option<&ChannelName> {
+        match self {
+            Self::Connected { .. } | Self::Disconnected(_) => None,
+            Self::Subscribed { channel } | Self::Unsubscribed { channel } => Some(channel),
         }
     }
 }

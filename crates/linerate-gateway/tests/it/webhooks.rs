@@ -102,11 +102,14 @@ async fn receive(State(receiver): State<Receiver>, headers: HeaderMap, body: Byt
 }
 
 async fn gateway(address: SocketAddr, more: &str) -> Gateway {
-    let toml = format!(
+    Gateway::start(config(&webhook(address, more))).await
+}
+
+fn webhook(address: SocketAddr, more: &str) -> String {
+    format!(
         "[[webhook]]\nname = \"app\"\nurl = \"http://{address}/\"\nsecret = \"whsec_{SECRET}\"\n\
          batch_delay_ms = 10\nretry_pause_max_ms = 200\n{more}"
-    );
-    Gateway::start(config(&toml)).await
+    )
 }
 
 fn kinds(events: &[Value]) -> Vec<&str> {
@@ -246,4 +249,49 @@ async fn beyond_the_limit_the_oldest_are_dropped_and_reported() {
         .count();
     assert!(dropped >= 14, "{dropped}");
     assert_eq!(dropped + delivered as u64, 20);
+}
+
+#[tokio::test]
+async fn only_events_of_matching_channels_are_sent() {
+    let receiver = Receiver::default();
+    let address = receiver.serve(([127, 0, 0, 1], 0).into()).await;
+    let more = "channels = [\"news:*\", \"chat\"]\nevents = [\"subscribed\", \"disconnected\"]";
+    let gateway = gateway(address, more).await;
+    let mut client = Json::connect(&gateway).await;
+    for channel in ["news", "news:today", "chat", "chat:1"] {
+        client.subscribe(channel).await;
+    }
+    drop(client);
+    let events = receiver.until("disconnected").await;
+    let channels: Vec<_> = events.iter().map(|event| &event["channel"]).collect();
+    assert_eq!(
+        channels,
+        ["news:today".into(), "chat".into(), Value::Null].each_ref()
+    );
+}
+
+#[tokio::test]
+async fn a_reload_reads_files_again_and_keeps_what_waits() {
+    let receiver = Receiver::default();
+    let address = receiver.serve(([127, 0, 0, 1], 0).into()).await;
+    receiver.refuse(StatusCode::UNAUTHORIZED);
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("authorization");
+    std::fs::write(&file, "Bearer old").unwrap();
+    let toml = webhook(
+        address,
+        &format!(
+            "headers = {{ Authorization = \"file:{}\" }}",
+            file.display()
+        ),
+    );
+    let gateway = Gateway::start(config(&toml)).await;
+    let _client = Json::connect(&gateway).await;
+    receiver.refused(1).await;
+    std::fs::write(&file, "Bearer new").unwrap();
+    gateway.reload(config(&toml));
+    receiver.accept();
+    receiver.until("connected").await;
+    let (headers, _) = receiver.batches().remove(0);
+    assert_eq!(headers["authorization"], "Bearer new");
 }

@@ -2,7 +2,7 @@
 
 /// Returns whether `text` matches `pattern`, in which `*` stands for any text. An empty pattern
 /// matches everything.
-pub(super) fn matches(pattern: &str, text: &str) -> bool {
+pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     if pattern.is_empty() {
         return true;
     }
