@@ -28,6 +28,7 @@ mod pusher;
 mod secret;
 mod section;
 mod server;
+mod socketio;
 mod suggest;
 mod unit;
 mod variants;
@@ -58,6 +59,7 @@ pub(crate) use pusher::{PusherAccess, PusherKind};
 pub use secret::Secret;
 pub use section::Section;
 pub use server::{DrainOptions, ServerOptions, TlsOptions};
+pub use socketio::SocketIoOptions;
 pub use webhook::{WebhookEvent, WebhookOptions};
 
 use check::Check;
@@ -119,6 +121,8 @@ pub struct Config {
     /// The URLs that are told what happens to clients.
     #[serde(default, rename = "webhook")]
     pub webhooks: Vec<WebhookOptions>,
+    /// The namespaces of Socket.IO clients, and their limits.
+    pub socketio: SocketIoOptions,
     /// The values that are set in the sections of the application.
     #[serde(skip)]
     sections: BTreeMap<&'static str, Value>,
@@ -213,6 +217,7 @@ impl Config {
             let because = "requires pusher.app_id, pusher.key and pusher.secret";
             check.refuse("protocols.pusher", true, because);
         }
+        check.section("socketio", |check| self.socketio.check(check));
         check.section("server", |check| self.server.check(check));
         webhook::check(self, check);
         if !self.server.is_local() && !self.judges_clients() && !self.auth.anonymous {

@@ -8,6 +8,7 @@
 //! | `native` | blocks of publications, commands in JSON |
 //! | `pusher` | `/app/KEY`: each publication is an event of Pusher |
 //! | `raw` | `/raw`: each publication is a WebSocket message |
+//! | `socketio` | `/socket.io/`: each publication is an event of Socket.IO |
 //!
 //! What they share:
 //!
@@ -47,6 +48,7 @@ pub(crate) mod pusher;
 pub(crate) mod query;
 pub(crate) mod raw;
 pub(crate) mod reply;
+pub(crate) mod socketio;
 
 use std::{ptr, sync::Arc};
 
@@ -63,6 +65,7 @@ pub(crate) static PROTOCOLS: &[&Protocol] = &[
     &event_stream::PROTOCOL,
     &pusher::PROTOCOL,
     &raw::PROTOCOL,
+    &socketio::PROTOCOL,
     #[cfg(test)]
     &lines::PROTOCOL,
 ];

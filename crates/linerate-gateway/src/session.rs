@@ -19,6 +19,7 @@
 //! | `renewals` | the attempts to renew what has expired |
 //! | `scope` | the channels whose publications reach a pattern subscriber |
 //! | `shared` | the configuration in the form that sessions need |
+//! | `socketio` | what only Socket.IO clients request |
 //! | `tags` | filters on the tags of publications |
 //! | `work` | asynchronous operations that a session waits for |
 //!
@@ -43,6 +44,7 @@ mod portable;
 mod pusher;
 mod renewals;
 mod scope;
+mod socketio;
 mod tags;
 mod work;
 
@@ -76,6 +78,7 @@ pub(crate) use outlet::{Event, SessionOutlet};
 pub(crate) use portable::{PortableSession, RestoreError};
 use pusher::PusherState;
 use renewals::Renewals;
+use socketio::SocketIoState;
 pub(crate) use work::{Completion, Context, Work};
 
 /// The version string that the server reports to clients.
@@ -99,6 +102,8 @@ pub(crate) struct Session {
     end: Option<Box<Disconnect>>,
     /// `None` for clients of other protocols.
     pusher: Option<Box<PusherState>>,
+    /// `None` for clients of other protocols.
+    socketio: Option<Box<SocketIoState>>,
 }
 
 #[derive(Debug)]
@@ -179,6 +184,7 @@ impl Session {
             renewals: Renewals::default(),
             end: None,
             pusher: None,
+            socketio: None,
             context,
         }
     }
@@ -193,6 +199,24 @@ impl Session {
                 self.activity.add(Job::Command(command, now));
             }
             Err(disconnect) => self.end(disconnect),
+        }
+    }
+
+    /// Says what the server says before the client does, if the dialect has such a message. Call
+    /// this at the beginning of a connection.
+    pub(crate) fn greet(&mut self) {
+        if let Some(greeting) = self.commands.greeting {
+            let settings = self.context.gate.shared.settings();
+            self.activity.say(greeting(&settings.config.client));
+        }
+    }
+
+    /// Handles a binary WebSocket message: an attachment if the dialect has such messages,
+    /// otherwise a frame of commands.
+    pub(crate) fn handle_binary(&mut self, now: Instant, message: &[u8]) {
+        match self.commands.read_binary {
+            Some(read) => self.take(now, read(message)),
+            None => self.handle_frame(now, message),
         }
     }
 
@@ -291,6 +315,7 @@ impl Session {
         if self.end.is_none() {
             let metrics = self.context.gate.shared.metrics();
             metrics.count_disconnect(disconnect.code.into());
+            self.leave_namespaces(&disconnect);
             self.end = Some(Box::new(disconnect));
         }
     }
@@ -349,6 +374,9 @@ impl Session {
     }
 
     fn take(&mut self, now: Instant, command: Command) {
+        let Some(command) = self.assemble(command) else {
+            return;
+        };
         match self.budget.spend(now) {
             Verdict::Excessive => self.end(Disconnect::TOO_MANY_REQUESTS),
             Verdict::Refused => self.refuse_excess(&command),

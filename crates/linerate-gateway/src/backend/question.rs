@@ -79,6 +79,8 @@ struct Document<'a> {
     name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespace: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     channels: Vec<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -184,6 +186,7 @@ impl Question<'_> {
             Self::Connect(connect) => {
                 document.name = (!connect.name.is_empty()).then_some(&connect.name);
                 document.version = (!connect.version.is_empty()).then_some(&connect.version);
+                document.namespace = connect.namespace.as_deref();
                 let before = connect.subscriptions.iter();
                 document.channels = before.map(|one| one.channel.as_str()).collect();
                 connect.data.as_ref()

@@ -23,7 +23,7 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 /// The prefix of our environment variables.
 const PREFIX: &str = "LINERATE_";
 /// The tables of the gateway whose keys an environment variable can set.
-const TABLES: [&str; 14] = [
+const TABLES: [&str; 15] = [
     "auth",
     "auth.token",
     "broker",
@@ -38,6 +38,7 @@ const TABLES: [&str; 14] = [
     "server",
     "server.drain",
     "server.tls",
+    "socketio",
 ];
 
 /// Loads the configuration from its sources; it can be called again to reload.

@@ -15,6 +15,8 @@ pub struct ProtocolOptions {
     pub pusher: bool,
     /// True if WebSockets on `/raw` are available.
     pub raw: bool,
+    /// True if the protocol of the Socket.IO clients is available.
+    pub socketio: bool,
     /// True if event streams on `/sse` are available.
     pub sse: bool,
 }

@@ -3,6 +3,7 @@
 //! Strings are as the client sent them; only their encoding has been checked.
 
 mod pusher;
+mod socketio;
 
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use linerate_hub::StreamPosition;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use pusher::PusherRequest;
+pub(crate) use socketio::{SocketIoEvent, SocketIoRequest};
 
 /// A command from a client.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +42,7 @@ impl Command {
             Request::Refresh { token } => token.len(),
             Request::Rpc { method, data } => method.len() + data.len(),
             Request::Send { data } => data.len(),
+            Request::SocketIo(request) => request.memory_bytes(),
             Request::SubRefresh { channel, token } => channel.len() + token.len(),
             Request::Subscribe(wanted) => of_subscribe(wanted),
             _ => 0,
@@ -96,6 +99,8 @@ pub(crate) enum Request {
         /// The payload.
         data: Bytes,
     },
+    /// Requests something that only Socket.IO clients request. Has no ID.
+    SocketIo(Box<SocketIoRequest>),
     /// Sends a newer token for a subscription.
     SubRefresh {
         /// The channel.
@@ -130,6 +135,7 @@ impl Request {
             Self::Refresh { .. } => "refresh",
             Self::Rpc { .. } => "rpc",
             Self::Send { .. } => "send",
+            Self::SocketIo(request) => request.name(),
             Self::SubRefresh { .. } => "sub_refresh",
             Self::Subscribe(_) => "subscribe",
             Self::Unknown => "unknown",
@@ -151,6 +157,8 @@ pub(crate) struct Connect {
     pub name: String,
     /// The version of the client's SDK.
     pub version: String,
+    /// The namespace that a Socket.IO client connects to, such as `/`.
+    pub namespace: Option<String>,
 }
 
 /// The parameters of a subscribe command.

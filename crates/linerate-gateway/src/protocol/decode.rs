@@ -32,6 +32,12 @@ pub(crate) enum DecodeError {
         /// The number of the command in the frame, counted from 1.
         nth: usize,
     },
+    /// The message is not a packet of Socket.IO.
+    #[error("malformed packet: {what}")]
+    Packet {
+        /// The part that is malformed.
+        what: &'static str,
+    },
     /// The bytes are not Protobuf, or not the Protobuf of a command.
     #[error("command {nth} is malformed Protobuf")]
     Protobuf {

@@ -17,7 +17,7 @@ use super::{
     query::{FixedRequest, QueryError},
     reply::ServerMessage,
 };
-use crate::config::{Config, ProtocolOptions};
+use crate::config::{ClientOptions, Config, ProtocolOptions};
 
 /// A client protocol: a module in this folder and a line in [`PROTOCOLS`](super::PROTOCOLS).
 /// `docs/internals/adding-a-protocol.md` shows how to add one.
@@ -122,6 +122,9 @@ pub(crate) enum SessionKind {
 pub(crate) struct Commands {
     /// Decodes the commands in a WebSocket message or in the body of a request.
     pub(crate) read: fn(&[u8], &Limits) -> Result<Vec<Command>, DecodeError>,
+    /// Returns the command that a binary WebSocket message is; `None` if [`read`](Self::read)
+    /// decodes binary messages like others.
+    pub(crate) read_binary: Option<fn(&[u8]) -> Command>,
     /// Appends replies and pushes, of which there is at least one: as WebSocket frames, headers
     /// included, or as a piece of a body.
     ///
@@ -130,6 +133,11 @@ pub(crate) struct Commands {
     pub(crate) write: fn(&[ServerMessage], &mut Vec<u8>) -> Result<(), Unencodable>,
     /// How the request for the connection connects a client; `None` if the first command does.
     pub(crate) connects: Option<ConnectingRequest>,
+    /// Returns what the server says before the client does, if it does.
+    pub(crate) greeting: Option<fn(&ClientOptions) -> ServerMessage>,
+    /// True if clients know their positions in streams. Other clients are told of gaps as
+    /// [`Dialect::gaps`] says, and their subscriptions continue.
+    pub(crate) has_positions: bool,
     /// True if clients may ask for deltas, and [`Dialect::encode`] knows them.
     pub(crate) has_deltas: bool,
     /// True if clients may ask for channel IDs in place of names, and [`Dialect::encode`] knows
@@ -215,6 +223,11 @@ impl Dialect {
     /// need not end.
     pub(crate) const fn reports_gaps(&self) -> bool {
         !matches!(self.gaps, GapNotice::None)
+    }
+
+    /// Returns whether clients know their positions in streams.
+    pub(crate) const fn has_positions(&self) -> bool {
+        matches!(&self.session, SessionKind::Commands(commands) if commands.has_positions)
     }
 
     /// Returns whether clients may ask for deltas.

@@ -41,8 +41,11 @@ pub(crate) static BLOCKS: Dialect = Dialect {
     }),
     session: SessionKind::Commands(Commands {
         read: json::decode,
+        read_binary: None,
         write,
         connects: None,
+        greeting: None,
+        has_positions: true,
         has_deltas: false,
         has_compaction: false,
         first_in_query: None,

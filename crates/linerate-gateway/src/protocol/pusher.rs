@@ -22,7 +22,7 @@ use super::dialect::{
     WEBSOCKET, WebSocketTransport,
 };
 pub(crate) use codes::{CLIENT_EVENT_REJECTED, CONNECTIONS, TERMINATED};
-pub(crate) use event::{EVENT_BYTES_MAX, is_reserved, tags};
+pub(crate) use event::{EVENT_BYTES_MAX, is_reserved, name_of as event_name, tags};
 
 pub(crate) static PROTOCOL: Protocol = Protocol {
     dialects: &[&EVENTS],
@@ -45,11 +45,14 @@ pub(crate) static EVENTS: Dialect = Dialect {
     }),
     session: SessionKind::Commands(Commands {
         read: request::decode,
+        read_binary: None,
         write: message::write,
         connects: Some(ConnectingRequest {
             read: opening::read,
             client_id: opening::client_id,
         }),
+        greeting: None,
+        has_positions: false,
         has_deltas: false,
         has_compaction: false,
         first_in_query: None,

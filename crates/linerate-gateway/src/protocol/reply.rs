@@ -1,6 +1,7 @@
 //! Messages to clients, except for publications on the hot path.
 
 mod pusher;
+mod socketio;
 
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use linerate_hub::{ChannelName, ClientInfo, Payloads, Publication, StreamPositio
 
 use super::codes::{ClientError, Disconnect, Unsubscribe};
 pub(crate) use pusher::{PusherMember, PusherMessage, PusherSubscribeError};
+pub(crate) use socketio::SocketIoMessage;
 
 /// A message to one client.
 #[derive(Clone, Debug)]
@@ -22,6 +24,8 @@ pub(crate) enum ServerMessage {
     Pusher(PusherMessage),
     /// Answers a command.
     Reply(Reply),
+    /// Sends something that only Socket.IO clients get.
+    SocketIo(SocketIoMessage),
 }
 
 /// The answer to a command.

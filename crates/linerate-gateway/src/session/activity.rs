@@ -38,6 +38,8 @@ struct Tasks {
     output: Vec<ServerMessage>,
     /// The part of the account that commands use until they are answered.
     commands: Share,
+    /// The part of the account that a command uses of which more has to arrive.
+    incoming: Share,
     /// The bytes of them that the outlet was told last.
     told_bytes: u64,
 }
@@ -127,11 +129,24 @@ impl Activity {
         }
     }
 
+    /// Charges a command to `account` of which more has to arrive. Unlike other commands, it does
+    /// not keep the session from reading.
+    pub(super) fn keep_incoming(&mut self, bytes: u64, account: &Account) {
+        self.tasks().incoming = account.share(bytes);
+    }
+
+    /// Gives back what a command took of which more had to arrive.
+    pub(super) fn release_incoming(&mut self) {
+        if let Some(tasks) = &mut self.0 {
+            tasks.incoming = Share::default();
+        }
+    }
+
     /// Returns the memory of the commands that are kept, if it differs so much from what this
     /// method returned before that the outlet has to know.
     pub(super) fn changed_bytes(&mut self) -> Option<u64> {
         let tasks = self.0.as_mut()?;
-        let bytes = tasks.commands.bytes();
+        let bytes = tasks.commands.bytes() + tasks.incoming.bytes();
         let noted = if bytes < NOTED_BYTES_MIN { 0 } else { bytes };
         (std::mem::replace(&mut tasks.told_bytes, noted) != noted).then_some(noted)
     }
@@ -200,6 +215,7 @@ impl Tasks {
         self.waiting.is_empty()
             && self.pending.is_empty()
             && self.output.is_empty()
+            && self.incoming.bytes() == 0
             && self.told_bytes == 0
     }
 }
@@ -237,6 +253,19 @@ mod tests {
         activity.charge(7, &account);
         drop(activity);
         assert_eq!(account.bytes(), 0);
+    }
+
+    #[test]
+    fn what_has_not_arrived_completely_is_charged_but_does_not_keep_the_session_from_reading() {
+        let account = Budget::new(1 << 30).account(Consumer::Messages);
+        let mut activity = Activity::default();
+        activity.keep_incoming(2 * WAITING_BYTES_MAX, &account);
+        assert!(activity.has_room());
+        assert_eq!(activity.changed_bytes(), Some(2 * WAITING_BYTES_MAX));
+        activity.take_output();
+        assert_eq!(account.bytes(), 2 * WAITING_BYTES_MAX);
+        activity.release_incoming();
+        assert_eq!((account.bytes(), activity.changed_bytes()), (0, Some(0)));
     }
 
     #[test]

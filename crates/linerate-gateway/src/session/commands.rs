@@ -49,6 +49,9 @@ impl Session {
         let channel = self.asked_channel(&request);
         let step = match (&self.stage, request) {
             (Stage::Fresh, Request::Connect(connect)) => self.begin_connect(connect),
+            (Stage::Fresh, Request::SocketIo(request)) => {
+                begun(self.begin_first_socketio(*request))
+            }
             // A client connects only once, and connecting must be its first command.
             (Stage::Connected { .. }, Request::Connect(_)) | (Stage::Fresh, _) => {
                 Err(Refusal::Disconnect(Disconnect::BAD_REQUEST))
@@ -103,6 +106,7 @@ impl Session {
                 return self.renewed(now, channel.as_ref(), result);
             }
             Completion::Sent(result) => return self.sent(result),
+            Completion::SocketIo(completion) => return self.finish_socketio(now, completion),
             Completion::SubRefreshed(channel, result) => {
                 result.map(|claims| self.sub_refreshed(now, &channel, &claims))
             }
@@ -135,10 +139,11 @@ impl Session {
 
     /// Refuses a command that exceeds the rate limit.
     pub(super) fn refuse_excess(&mut self, command: &Command) {
-        if let Request::Pusher(request) = &command.request {
-            self.refuse_excess_pusher(request);
-        } else if command.id > 0 {
-            self.reply(command.id, Err(ClientError::TOO_MANY_REQUESTS));
+        match &command.request {
+            Request::Pusher(request) => self.refuse_excess_pusher(request),
+            Request::SocketIo(request) => self.refuse_excess_socketio(request),
+            _ if command.id > 0 => self.reply(command.id, Err(ClientError::TOO_MANY_REQUESTS)),
+            _ => {}
         }
     }
 
@@ -179,10 +184,7 @@ impl Session {
             Request::Publish { channel, data } => {
                 self.begin_publish(context, identity, &channel, data)
             }
-            Request::Pusher(request) => {
-                let work = self.begin_pusher(context, (identity, id), *request)?;
-                Ok(work.map_or(Step::Done, Step::Wait))
-            }
+            Request::Pusher(request) => begun(self.begin_pusher(context, (identity, id), *request)),
             Request::Refresh { token } => wait(async move {
                 let claims = context.gate.authenticate(&token).await;
                 Completion::Refreshed(match claims {
@@ -215,6 +217,9 @@ impl Session {
             }
             Request::Rpc { method, data } => begin_rpc(context, identity, method, data),
             Request::Send { data } => begin_send(context, identity, data),
+            Request::SocketIo(request) => {
+                begun(self.begin_socketio(context, (identity, id), *request))
+            }
             Request::Unknown => Err(Refusal::Error(ClientError::METHOD_NOT_FOUND)),
             // Pongs never get here: `take` handles them on arrival.
             Request::Connect(_) | Request::Pong => {
@@ -324,7 +329,7 @@ impl Session {
         }
     }
 
-    fn connected(
+    pub(super) fn connected(
         &mut self,
         now: Instant,
         result: Result<ConnectedClient, Refusal>,
@@ -418,6 +423,11 @@ impl Session {
         }
         Answer::SubRefresh { ttl }
     }
+}
+
+/// Converts what a request of a particular protocol has begun, whose answers are its own messages.
+fn begun(work: Result<Option<Work>, Refusal>) -> Result<Step, Refusal> {
+    Ok(work?.map_or(Step::Done, Step::Wait))
 }
 
 fn begin_rpc(

@@ -78,7 +78,8 @@ impl Session {
             .config
             .client
             .channels_max;
-        if self.channels() >= channels_max || self.has(&channel) {
+        let is_full = self.channels() >= channels_max;
+        if is_full || self.has(&channel) || !self.serves_namespace_of(&channel) {
             return None;
         }
         let (identity, id) = (identity.clone(), member.id());

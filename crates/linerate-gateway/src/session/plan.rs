@@ -48,6 +48,7 @@ impl Requester<'_> {
         self.check_allowed(&channel, options, claims.is_some())?;
         let overrides = claims.map(|claims| claims.overrides).unwrap_or_default();
         let has_stream = options.history_size > 0;
+        let has_positions = self.dialect.has_positions();
         let is_recoverable = has_stream && overrides.recover.unwrap_or(options.recover);
         let is_pattern = self.node.broker.is_pattern(&channel);
         let scope =
@@ -56,12 +57,12 @@ impl Requester<'_> {
         let wants_positions = is_recoverable
             || wanted.is_positioned
             || overrides.positioned.unwrap_or(options.positioned);
-        // Conflated streams have intended gaps, and a client without commands cannot resubscribe.
-        let has_commands = self.dialect.has_commands();
+        // Conflated streams have intended gaps.
         let is_positioned =
-            has_stream && wants_positions && delivery.conflate.is_none() && has_commands;
+            has_stream && wants_positions && delivery.conflate.is_none() && has_positions;
         let ends_with_gap = match self.dialect.reports_gaps() {
-            _ if !has_commands => false,
+            // A client without commands cannot resubscribe.
+            _ if !self.dialect.has_commands() => false,
             true => is_positioned,
             false => wants_positions || options.gaps == Gaps::Told,
         };

@@ -22,7 +22,9 @@ use super::{
     fixed::Particulars,
     identity::Credentials,
     renewals::Renewals,
-    scope, tags,
+    scope,
+    socketio::SocketIoState,
+    tags,
 };
 use crate::{
     auth::TokenId,
@@ -44,6 +46,9 @@ pub(crate) struct PortableSession {
     #[serde(default, skip_serializing_if = "is_default")]
     headers: PortableHeaders,
     deadlines: PortableDeadlines,
+    /// The namespaces of a Socket.IO client; `None` for clients of other protocols.
+    #[serde(default, skip_serializing_if = "is_default")]
+    namespaces: Option<Vec<String>>,
     #[serde(default, deserialize_with = "few", skip_serializing_if = "is_default")]
     subscriptions: Vec<PortableSubscription>,
 }
@@ -162,6 +167,10 @@ impl Session {
                 .as_ref()
                 .map(|headers| headers.export())
                 .unwrap_or_default(),
+            namespaces: self
+                .socketio
+                .as_ref()
+                .map(|socketio| socketio.namespaces().to_vec()),
             ..PortableSession::default()
         };
         if let Stage::Connected { identity, member } = &self.stage {
@@ -199,6 +208,8 @@ impl Session {
         let context = Context { headers, ..context };
         let mut session = Self::new(context, commands, None, now, 1.0);
         session.deadlines.restore(now, portable.deadlines);
+        let socketio = portable.namespaces.map(SocketIoState::restored);
+        session.socketio = socketio.map(Box::new);
         let Some(identity) = portable.identity else {
             return Ok(session);
         };

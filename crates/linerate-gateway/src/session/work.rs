@@ -1,6 +1,7 @@
 //! Asynchronous operations of a session: they wait for tokens, the broker and other nodes.
 
 mod pusher;
+mod socketio;
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
@@ -28,6 +29,7 @@ use crate::{
 };
 
 pub(crate) use pusher::{PusherCandidate, PusherCompletion};
+pub(crate) use socketio::{OpenEvent, SocketIoCompletion};
 
 /// An operation that a session waits for. It owns everything it needs, so the session can continue
 /// in the meantime.
@@ -45,6 +47,7 @@ pub(crate) enum Completion {
     Renewed(Option<ChannelName>, Result<Renewal, Refusal>),
     /// A message of the client was passed on.
     Sent(Result<(), Refusal>),
+    SocketIo(SocketIoCompletion),
     SubRefreshed(ChannelName, Result<SubscriptionClaims, Refusal>),
     Subscribed(ChannelName, Result<Box<Candidate>, Refusal>),
 }
@@ -113,7 +116,8 @@ impl Context {
             .map_err(Refusal::wanting_another_token)?;
         self.gate.worker.tell_connected(member.id());
         let subscriptions = claims.into_iter().flat_map(|claims| claims.subscriptions);
-        let wanted = subscriptions.map(|(channel, claims)| {
+        let subscriptions = self.of_namespace(&connect, subscriptions);
+        let wanted = subscriptions.into_iter().map(|(channel, claims)| {
             let before = connect.subscriptions.iter();
             let before = before.clone().find(|one| one.channel == channel.as_str());
             (channel, before.cloned().unwrap_or_default(), Some(claims))

@@ -227,6 +227,7 @@ fn start(
         headers: admitted.headers,
     };
     let mut session = Session::new(context, commands, name, now(), rand::random());
+    session.greet();
     if let Some(connecting) = connecting {
         session.open(now(), connecting);
     }

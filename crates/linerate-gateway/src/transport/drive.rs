@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream::FuturesOrdered};
-use linerate::{Message, Receiver};
+use linerate::{Message, MessageKind, Receiver};
 use linerate_hub::ClientId;
 use tokio::sync::oneshot;
 
@@ -155,7 +155,10 @@ impl SessionRuntime {
             match step {
                 Step::Changed => self.handle_events(),
                 Step::Completed(completion) => self.session.handle_completion(now(), completion),
-                Step::Input(Some(frame)) => self.handle_frame(frame.as_bytes()),
+                Step::Input(Some(CommandFrame::Bytes(bytes))) => self.handle_frame(&bytes),
+                Step::Input(Some(CommandFrame::Message(message))) => {
+                    self.handle_message(message.kind(), message.as_bytes());
+                }
                 Step::Input(None) => return,
                 Step::Room(true) => self.resume(),
                 Step::Room(false) => {}
@@ -193,6 +196,18 @@ impl SessionRuntime {
     pub(super) fn handle_frame(&mut self, frame: &[u8]) {
         self.outlet.count_received(frame.len());
         self.session.handle_frame(now(), frame);
+    }
+
+    /// Handles a WebSocket message. [`wants_input`](Self::wants_input) tells whether to wait with
+    /// the next one.
+    pub(super) fn handle_message(&mut self, kind: MessageKind, payload: &[u8]) {
+        match kind {
+            MessageKind::Binary => {
+                self.outlet.count_received(payload.len());
+                self.session.handle_binary(now(), payload);
+            }
+            MessageKind::Text => self.handle_frame(payload),
+        }
     }
 
     /// Handles all deadlines that have passed.
@@ -289,15 +304,6 @@ impl EmulatedRuntime {
                 Poll::Ready(frame) => self.runtime.handle_frame(&frame),
                 Poll::Pending => return None,
             }
-        }
-    }
-}
-
-impl CommandFrame {
-    fn as_bytes(&self) -> &[u8] {
-        match self {
-            Self::Bytes(bytes) => bytes,
-            Self::Message(message) => message.as_bytes(),
         }
     }
 }

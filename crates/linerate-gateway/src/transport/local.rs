@@ -23,7 +23,7 @@ use std::{
     time::Duration,
 };
 
-use linerate::{Counters, axum::StreamUpgrade};
+use linerate::{Counters, MessageKind, axum::StreamUpgrade};
 use linerate_reactor::{ConnectionId, LocalEvent, LocalReactor, Options};
 use send_wrapper::SendWrapper;
 use tokio::{task::yield_now, time::timeout};
@@ -258,11 +258,11 @@ impl LocalClients {
             }
             LocalEvent::Message {
                 connection,
+                kind,
                 payload,
-                ..
             } => {
                 if let Some(key) = self.find(connection) {
-                    self.handle_message(key, &payload);
+                    self.handle_message(key, kind, &payload);
                 }
             }
             LocalEvent::MessageLate { connection } => {
@@ -289,11 +289,11 @@ impl LocalClients {
     }
 
     /// Hands a message to a session. What it answers is sent when all messages have been handled.
-    fn handle_message(&self, key: usize, payload: &[u8]) {
+    fn handle_message(&self, key: usize, kind: MessageKind, payload: &[u8]) {
         let Some(mut session) = self.sessions.borrow_mut().take(key) else {
             return;
         };
-        session.running.handle_message(payload);
+        session.running.handle_message(kind, payload);
         self.put_back(key, session, None);
         self.wake(key);
     }

@@ -19,6 +19,7 @@ mod pusher;
 mod refusals;
 mod revocations;
 mod silence;
+mod socketio;
 mod start;
 mod streams;
 mod support;

@@ -27,8 +27,11 @@ pub(crate) static EVENTS: Dialect = Dialect {
     }),
     session: SessionKind::Commands(Commands {
         read: json::decode,
+        read_binary: None,
         write: write_events,
         connects: None,
+        greeting: None,
+        has_positions: true,
         has_deltas: true,
         has_compaction: true,
         first_in_query: Some("cf_connect"),
@@ -49,8 +52,11 @@ pub(crate) static JSON: Dialect = Dialect {
     }),
     session: SessionKind::Commands(Commands {
         read: json::decode,
+        read_binary: None,
         write: write_lines,
         connects: None,
+        greeting: None,
+        has_positions: true,
         has_deltas: true,
         has_compaction: true,
         first_in_query: None,
@@ -71,8 +77,11 @@ pub(crate) static PROTOBUF: Dialect = Dialect {
     }),
     session: SessionKind::Commands(Commands {
         read: protobuf::decode,
+        read_binary: None,
         write: write_protobuf,
         connects: None,
+        greeting: None,
+        has_positions: true,
         has_deltas: true,
         // The npm package `centrifuge` 5.8.0 asks for IDs, but cannot find a subscription by an ID
         // from Protobuf.

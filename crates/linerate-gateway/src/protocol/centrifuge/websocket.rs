@@ -28,8 +28,11 @@ pub(crate) static JSON: Dialect = Dialect {
     }),
     session: SessionKind::Commands(Commands {
         read: json::decode,
+        read_binary: None,
         write: |messages, out| append_text(messages, json::Binary::Refuse, out),
         connects: None,
+        greeting: None,
+        has_positions: true,
         has_deltas: true,
         has_compaction: true,
         first_in_query: None,
@@ -51,8 +54,11 @@ pub(crate) static PROTOBUF: Dialect = Dialect {
     }),
     session: SessionKind::Commands(Commands {
         read: protobuf::decode,
+        read_binary: None,
         write: append_binary,
         connects: None,
+        greeting: None,
+        has_positions: true,
         has_deltas: true,
         // The npm package `centrifuge` 5.8.0 asks for IDs, but cannot find a subscription by an ID
         // from Protobuf.

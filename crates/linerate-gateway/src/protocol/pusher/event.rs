@@ -27,6 +27,13 @@ pub(crate) fn tags(name: &str, except: Option<&str>) -> Vec<(String, String)> {
     [name].into_iter().chain(except).collect()
 }
 
+/// Returns the name of the event that a publication is, if it has one.
+pub(crate) fn name_of(publication: &Publication) -> Option<&str> {
+    let mut tags = publication.tags().iter();
+    let tag = tags.find(|(key, _)| key == EVENT);
+    tag.map(|(_, name)| name.as_str())
+}
+
 /// Returns whether only the server sends events with this name.
 pub(crate) fn is_reserved(name: &str) -> bool {
     name.starts_with("pusher:") || name.starts_with("pusher_internal:")
@@ -72,9 +79,7 @@ pub(super) fn append_gap(channel: &ChannelName, gap: Gap, out: &mut Vec<u8>) {
 }
 
 fn name(publication: &Publication) -> &str {
-    let mut tags = publication.tags().iter();
-    let tag = tags.find(|(key, _)| key == EVENT);
-    tag.map_or(MESSAGE, |(_, name)| name)
+    name_of(publication).unwrap_or(MESSAGE)
 }
 
 /// Returns the user who sent a client event to a presence channel.

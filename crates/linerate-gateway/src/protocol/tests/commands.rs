@@ -52,6 +52,7 @@ fn connect_brings_token_and_positions() {
         subscriptions: vec![subscription],
         name: "js".into(),
         version: "5".into(),
+        namespace: None,
     };
     assert_eq!(command.id, 1);
     assert_eq!(command.request, Request::Connect(connect));

@@ -112,8 +112,6 @@ impl Context {
             &wanted,
             claims.as_ref(),
         )?;
-        // Clients know no positions: a gap is an event, and the subscription continues.
-        plan.subscribe.options.positioned = false;
         plan.subscribe.from = match kind.is_cached {
             true => StartPosition::Newest,
             false => StartPosition::Live,

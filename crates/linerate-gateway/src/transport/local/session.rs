@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, task::Waker, time::Instant};
 
+use linerate::MessageKind;
 use linerate_hub::ClientId;
 
 use super::super::{
@@ -71,9 +72,9 @@ impl Running {
     }
 
     /// Handles a message of the client.
-    pub(super) fn handle_message(&mut self, payload: &[u8]) {
+    pub(super) fn handle_message(&mut self, kind: MessageKind, payload: &[u8]) {
         match self {
-            Self::Commands(session) => session.handle_frame(payload),
+            Self::Commands(session) => session.handle_message(kind, payload),
             // Messages on the connections of these clients are discarded.
             Self::Emulated(_) | Self::Fixed(_) | Self::Pinged(_) => {}
         }

@@ -198,6 +198,7 @@ impl From<WireConnect<'_>> for Connect {
             subscriptions: subscriptions.collect(),
             name: wire.name,
             version: wire.version,
+            namespace: None,
         }
     }
 }

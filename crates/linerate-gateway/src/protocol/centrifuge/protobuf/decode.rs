@@ -114,6 +114,7 @@ impl From<schema::ConnectRequest> for Connect {
             subscriptions: subscriptions.collect(),
             name: wire.name,
             version: wire.version,
+            namespace: None,
         }
     }
 }

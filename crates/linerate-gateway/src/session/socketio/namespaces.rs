@@ -1,0 +1,148 @@
+//! Connects clients to namespaces.
+
+use bytes::Bytes;
+use linerate_hub::ChannelName;
+use serde::Deserialize;
+
+use super::{
+    super::{Completion, Refusal, Session, Stage, Work, work::SocketIoCompletion},
+    refused,
+};
+use crate::protocol::{
+    codes::{ClientError, Disconnect},
+    command::Connect,
+    reply::SocketIoMessage,
+    socketio::namespace,
+};
+
+/// What a client sends to authenticate, as far as the gateway knows it.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Auth {
+    token: String,
+}
+
+impl Session {
+    /// Starts to connect the client to a namespace, or tells it why it may not. The first time, the
+    /// connection becomes that of a user.
+    ///
+    /// # Errors
+    /// The client is connected to the namespace.
+    pub(super) fn begin_namespace(
+        &mut self,
+        namespace: String,
+        auth: Option<Bytes>,
+    ) -> Result<Option<Work>, Refusal> {
+        let settings = self.context.gate.shared.settings_full();
+        if !settings.config.socketio.namespaces.contains(&namespace) {
+            // Socket.IO's own words, which applications may look for.
+            let error = ClientError::NOT_AVAILABLE.with_message("Invalid namespace".to_owned());
+            self.say_socketio(SocketIoMessage::ConnectError { namespace, error });
+            return Ok(None);
+        }
+        if self.is_in(&namespace) {
+            return Err(refused("client is already connected to the namespace"));
+        }
+        let connect = connect(namespace.clone(), auth);
+        let context = self.context.clone();
+        if let Stage::Connected { identity, member } = &self.stage {
+            let (identity, id) = (identity.clone(), member.id());
+            let channels_max = settings.config.client.channels_max;
+            let channels_left = channels_max.saturating_sub(self.channels());
+            return Ok(Some(Box::pin(async move {
+                let entered = context.enter((&identity, id), &connect, channels_left);
+                let entered = SocketIoCompletion::Entered(namespace, entered.await);
+                Completion::SocketIo(entered)
+            })));
+        }
+        self.stage = Stage::Connecting;
+        Ok(Some(Box::pin(async move {
+            let connected = context.connect(connect).await;
+            Completion::SocketIo(SocketIoCompletion::Connected(namespace, connected))
+        })))
+    }
+
+    /// Tells the client that it is connected to a namespace, or why it is not.
+    pub(super) fn finish_namespace(&mut self, namespace: String, result: Result<(), Refusal>) {
+        match result {
+            Ok(()) => {
+                let sid = self.context.connection.who.client.to_string();
+                let state = self.socketio.get_or_insert_default();
+                state.namespaces.push(namespace.clone());
+                self.say_socketio(SocketIoMessage::Connected { namespace, sid });
+            }
+            Err(refusal) => match lasting(refusal) {
+                Ok(error) => self.say_socketio(SocketIoMessage::ConnectError { namespace, error }),
+                Err(disconnect) => self.end(disconnect),
+            },
+        }
+    }
+
+    /// Disconnects the client from a namespace, at its request.
+    pub(super) fn leave_namespace(&mut self, namespace: &str) {
+        let Some(state) = &mut self.socketio else {
+            return;
+        };
+        state.namespaces.retain(|one| one != namespace);
+        let is_of = |channel: &ChannelName| namespace::split(channel.as_str()).0 == namespace;
+        let channels = self.subscriptions.iter().map(|(channel, _)| channel);
+        let channels: Vec<ChannelName> = channels.filter(|one| is_of(one)).cloned().collect();
+        for channel in channels {
+            self.leave(&channel);
+        }
+    }
+
+    /// Disconnects the client from its namespaces if it must not reconnect on its own: clients do
+    /// not look at close codes.
+    pub(in crate::session) fn leave_namespaces(&mut self, disconnect: &Disconnect) {
+        let Some(state) = &mut self.socketio else {
+            return;
+        };
+        if disconnect.is_reconnect() {
+            return;
+        }
+        for namespace in std::mem::take(&mut state.namespaces) {
+            self.say_socketio(SocketIoMessage::Disconnected { namespace });
+        }
+    }
+
+    /// Returns whether the client is connected to a namespace.
+    pub(super) fn is_in(&self, namespace: &str) -> bool {
+        let state = self.socketio.as_ref();
+        state.is_some_and(|state| state.namespaces.iter().any(|one| one == namespace))
+    }
+
+    /// Returns whether a channel is one whose publications the client understands: Socket.IO clients
+    /// ignore events in other namespaces than theirs.
+    pub(in crate::session) fn serves_namespace_of(&self, channel: &ChannelName) -> bool {
+        self.socketio.is_none() || self.is_in(namespace::split(channel.as_str()).0)
+    }
+}
+
+fn connect(namespace: String, auth: Option<Bytes>) -> Connect {
+    let known = auth.as_deref().map(serde_json::from_slice::<Auth>);
+    let Auth { token } = known.and_then(Result::ok).unwrap_or_default();
+    Connect {
+        token,
+        data: auth,
+        namespace: Some(namespace),
+        ..Connect::default()
+    }
+}
+
+/// Returns the error that a client is told, which then does not connect again on its own. For a
+/// reason that passes, the connection is closed instead, so that the client reconnects.
+fn lasting(refusal: Refusal) -> Result<ClientError, Disconnect> {
+    match refusal {
+        Refusal::Disconnect(disconnect) if disconnect.is_reconnect() => Err(disconnect),
+        Refusal::Disconnect(disconnect) => Ok(ClientError {
+            code: disconnect.code.into(),
+            message: disconnect.reason,
+            is_temporary: false,
+        }),
+        Refusal::Error(error) if error.is_temporary => {
+            Err(Disconnect::SERVER_ERROR.with_reason(error.message.into_owned()))
+        }
+        Refusal::Error(error) => Ok(error),
+    }
+}

@@ -1,0 +1,118 @@
+//! Asynchronous operations of the sessions of Socket.IO clients.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use linerate_hub::{ChannelName, ClientId};
+
+use super::{ActiveSubscription, ConnectedClient, Context};
+use crate::{
+    auth::SubscriptionClaims,
+    backend::{Backend, Question},
+    protocol::{
+        codes::ClientError,
+        command::{Connect, Subscribe},
+        socketio::namespace,
+    },
+    session::{Identity, Refusal},
+};
+
+/// The result of an operation.
+#[derive(Debug)]
+pub(crate) enum SocketIoCompletion {
+    /// The client has connected to its first namespace.
+    Connected(String, Result<ConnectedClient, Refusal>),
+    /// The client has connected to a further namespace, and is in these rooms of it.
+    Entered(
+        String,
+        Result<Vec<(ChannelName, ActiveSubscription)>, Refusal>,
+    ),
+    /// A backend has handled an event, and answers with this.
+    Handled(OpenEvent, Result<Bytes, Refusal>),
+}
+
+/// An event that a backend handles.
+#[derive(Debug)]
+pub(crate) struct OpenEvent {
+    pub(in crate::session) namespace: String,
+    pub(in crate::session) name: String,
+    /// The ID of its acknowledgement, if it is to be acknowledged.
+    pub(in crate::session) id: Option<u64>,
+}
+
+impl Context {
+    /// Returns the subscriptions that a client begins with. In a namespace of Socket.IO, these are
+    /// the rooms of the namespace among those granted to the client, those of all clients, and the
+    /// room of its own ID.
+    pub(super) fn of_namespace(
+        &self,
+        connect: &Connect,
+        granted: impl IntoIterator<Item = (ChannelName, SubscriptionClaims)>,
+    ) -> Vec<(ChannelName, SubscriptionClaims)> {
+        let mut granted: Vec<_> = granted.into_iter().collect();
+        let Some(namespace) = connect.namespace.as_deref() else {
+            return granted;
+        };
+        let is_inside = |channel: &ChannelName| namespace::split(channel.as_str()).0 == namespace;
+        granted.retain(|(channel, _)| is_inside(channel));
+        let settings = self.gate.shared.settings();
+        let own = namespace::qualified(namespace, &self.connection.who.client);
+        let rooms = settings.config.socketio.rooms.iter().map(String::as_str);
+        let rooms = rooms.chain([&*own]).map(ChannelName::new);
+        for room in rooms.flatten().filter(is_inside) {
+            if granted.iter().all(|(channel, _)| *channel != room) {
+                granted.push((room, SubscriptionClaims::default()));
+            }
+        }
+        granted
+    }
+
+    /// Connects a client to a further namespace, and makes its subscriptions there.
+    pub(in crate::session) async fn enter(
+        &self,
+        (identity, id): (&Identity, ClientId),
+        connect: &Connect,
+        channels_left: usize,
+    ) -> Result<Vec<(ChannelName, ActiveSubscription)>, Refusal> {
+        let admitted = self.visitor().authenticate(connect).await;
+        let admitted = admitted.map_err(Refusal::wanting_another_token)?;
+        let claims = admitted.map(|admitted| admitted.claims);
+        let user = claims.as_ref().map_or("", |claims| &claims.user);
+        if user != identity.user() {
+            let message = "permission denied: connection has another user";
+            return Err(ClientError::PERMISSION_DENIED
+                .with_message(message.to_owned())
+                .into());
+        }
+        let granted = claims.into_iter().flat_map(|claims| claims.subscriptions);
+        let granted = self.of_namespace(connect, granted);
+        if granted.len() > channels_left {
+            let message = format!(
+                "limit exceeded: namespace has {} rooms; the client can be in {channels_left} more",
+                granted.len()
+            );
+            return Err(ClientError::LIMIT_EXCEEDED.with_message(message).into());
+        }
+        let granted = granted.into_iter();
+        let wanted = granted.map(|(channel, claims)| (channel, Subscribe::default(), Some(claims)));
+        self.subscribe_all(identity, id, wanted).await
+    }
+
+    /// Passes an event to the application.
+    pub(in crate::session) async fn handle_event(
+        self,
+        backend: Arc<Backend>,
+        identity: Arc<Identity>,
+        (event, method, data): (OpenEvent, String, Bytes),
+    ) -> SocketIoCompletion {
+        let question = match event.id {
+            Some(_) => Question::Rpc {
+                method: &method,
+                data: &data,
+            },
+            None => Question::Send { data: &data },
+        };
+        let result = self.visitor().call(backend, &identity, &question).await;
+        SocketIoCompletion::Handled(event, result)
+    }
+}

@@ -1,0 +1,16 @@
+//! Tests of the protocol of Socket.IO.
+
+mod client;
+mod connections;
+mod events;
+mod hostile;
+mod rooms;
+
+/// A server with two namespaces, in both of which every client is in a room.
+const ON: &str = "
+[protocols]
+socketio = true
+[socketio]
+namespaces = [\"/\", \"/chat\"]
+rooms = [\"all\", \"/chat:all\"]
+";
