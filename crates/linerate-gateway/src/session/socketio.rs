@@ -56,7 +56,9 @@ impl Session {
         request: SocketIoRequest,
     ) -> Result<Option<Work>, Refusal> {
         match request {
-            SocketIoRequest::Connect { namespace, auth } => self.begin_namespace(namespace, auth),
+            SocketIoRequest::Connect { namespace, auth } => {
+                Ok(self.begin_namespace(namespace, auth))
+            }
             _ => Err(refused("client is not connected to a namespace")),
         }
     }
@@ -69,7 +71,9 @@ impl Session {
         request: SocketIoRequest,
     ) -> Result<Option<Work>, Refusal> {
         match request {
-            SocketIoRequest::Connect { namespace, auth } => self.begin_namespace(namespace, auth),
+            SocketIoRequest::Connect { namespace, auth } => {
+                Ok(self.begin_namespace(namespace, auth))
+            }
             SocketIoRequest::Disconnect { namespace } => {
                 self.leave_namespace(&namespace);
                 Ok(None)

@@ -4,10 +4,7 @@ use bytes::Bytes;
 use linerate_hub::ChannelName;
 use serde::Deserialize;
 
-use super::{
-    super::{Completion, Refusal, Session, Stage, Work, work::SocketIoCompletion},
-    refused,
-};
+use super::super::{Completion, Refusal, Session, Stage, Work, work::SocketIoCompletion};
 use crate::protocol::{
     codes::{ClientError, Disconnect},
     command::Connect,
@@ -25,23 +22,22 @@ struct Auth {
 impl Session {
     /// Starts to connect the client to a namespace, or tells it why it may not. The first time, the
     /// connection becomes that of a user.
-    ///
-    /// # Errors
-    /// The client is connected to the namespace.
     pub(super) fn begin_namespace(
         &mut self,
         namespace: String,
         auth: Option<Bytes>,
-    ) -> Result<Option<Work>, Refusal> {
+    ) -> Option<Work> {
         let settings = self.context.gate.shared.settings_full();
         if !settings.config.socketio.namespaces.contains(&namespace) {
             // Socket.IO's own words, which applications may look for.
             let error = ClientError::NOT_AVAILABLE.with_message("Invalid namespace".to_owned());
             self.say_socketio(SocketIoMessage::ConnectError { namespace, error });
-            return Ok(None);
+            return None;
         }
+        // `socket.connect()` sends a second packet if the answer to the first has not arrived yet.
         if self.is_in(&namespace) {
-            return Err(refused("client is already connected to the namespace"));
+            self.say_connected(namespace);
+            return None;
         }
         let connect = connect(namespace.clone(), auth);
         let context = self.context.clone();
@@ -49,33 +45,37 @@ impl Session {
             let (identity, id) = (identity.clone(), member.id());
             let channels_max = settings.config.client.channels_max;
             let channels_left = channels_max.saturating_sub(self.channels());
-            return Ok(Some(Box::pin(async move {
+            return Some(Box::pin(async move {
                 let entered = context.enter((&identity, id), &connect, channels_left);
                 let entered = SocketIoCompletion::Entered(namespace, entered.await);
                 Completion::SocketIo(entered)
-            })));
+            }));
         }
         self.stage = Stage::Connecting;
-        Ok(Some(Box::pin(async move {
+        Some(Box::pin(async move {
             let connected = context.connect(connect).await;
             Completion::SocketIo(SocketIoCompletion::Connected(namespace, connected))
-        })))
+        }))
     }
 
     /// Tells the client that it is connected to a namespace, or why it is not.
     pub(super) fn finish_namespace(&mut self, namespace: String, result: Result<(), Refusal>) {
         match result {
             Ok(()) => {
-                let sid = self.context.connection.who.client.to_string();
                 let state = self.socketio.get_or_insert_default();
                 state.namespaces.push(namespace.clone());
-                self.say_socketio(SocketIoMessage::Connected { namespace, sid });
+                self.say_connected(namespace);
             }
             Err(refusal) => match lasting(refusal) {
                 Ok(error) => self.say_socketio(SocketIoMessage::ConnectError { namespace, error }),
                 Err(disconnect) => self.end(disconnect),
             },
         }
+    }
+
+    fn say_connected(&mut self, namespace: String) {
+        let sid = self.context.connection.who.client.to_string();
+        self.say_socketio(SocketIoMessage::Connected { namespace, sid });
     }
 
     /// Disconnects the client from a namespace, at its request.

@@ -68,6 +68,17 @@ async fn a_client_connects_to_each_namespace() {
 }
 
 #[tokio::test]
+async fn a_client_that_connects_twice_gets_the_same_answer_twice() {
+    let gateway = Gateway::open(ON).await;
+    let (mut client, sid) = SocketIo::connect(&gateway).await;
+    client.send("40").await;
+    assert_eq!(client.connected("40").await, sid);
+    gateway.publish("all", "1").await;
+    client.expect(&[r#"42["message",1]"#]).await;
+    client.expect_nothing().await;
+}
+
+#[tokio::test]
 async fn the_main_namespace_is_not_needed() {
     let gateway = Gateway::open(ON).await;
     let mut client = SocketIo::open(&gateway).await;
