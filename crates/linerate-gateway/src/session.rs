@@ -202,8 +202,7 @@ impl Session {
         }
     }
 
-    /// Says what the server says before the client does, if the dialect has such a message. Call
-    /// this at the beginning of a connection.
+    /// Queues the message with which the server begins a connection, if the dialect has one.
     pub(crate) fn greet(&mut self) {
         if let Some(greeting) = self.commands.greeting {
             let settings = self.context.gate.shared.settings();

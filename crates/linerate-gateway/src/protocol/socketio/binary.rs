@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn clients_are_not_sent_more_attachments_than_they_accept() {
-        let all = vec![r#"{"_placeholder":true,"base64":"AQ=="}"#; 11].join(",");
+        let all = [r#"{"_placeholder":true,"base64":"AQ=="}"#; 11].join(",");
         let (mut out, mut attachments) = (Vec::new(), Vec::new());
         take_out(&format!("[{all}]"), &mut out, &mut attachments);
         assert_eq!(attachments.len(), 10);

@@ -112,8 +112,8 @@ impl Session {
         state.is_some_and(|state| state.namespaces.iter().any(|one| one == namespace))
     }
 
-    /// Returns whether a channel is one whose publications the client understands: Socket.IO clients
-    /// ignore events in other namespaces than theirs.
+    /// Returns whether the client can receive the publications of a channel: Socket.IO clients
+    /// ignore events in namespaces that they are not connected to.
     pub(in crate::session) fn serves_namespace_of(&self, channel: &ChannelName) -> bool {
         self.socketio.is_none() || self.is_in(namespace::split(channel.as_str()).0)
     }

@@ -31,7 +31,7 @@ impl SocketIo {
         Self::on(ws).await
     }
 
-    pub(super) async fn on(ws: WebSocket) -> Self {
+    async fn on(ws: WebSocket) -> Self {
         let mut client = Self {
             ws,
             handshake: Value::Null,
@@ -40,6 +40,17 @@ impl SocketIo {
         let (kind, handshake) = open.split_at(1);
         assert_eq!(kind, "0", "{open}");
         client.handshake = serde_json::from_str(handshake).unwrap();
+        client
+    }
+
+    /// Opens a connection with compression, and connects to the main namespace.
+    pub(super) async fn connect_compressed(gateway: &Gateway) -> Self {
+        let mut options = linerate::Options::default();
+        options.deflate = Some(linerate::Deflate::default());
+        let client = Client::new().with_options(options);
+        let mut client = Self::on(client.connect(&gateway.url(PATH)).await.unwrap()).await;
+        client.send("40").await;
+        client.connected("40").await;
         client
     }
 

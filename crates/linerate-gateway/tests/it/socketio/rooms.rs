@@ -53,6 +53,18 @@ async fn bytes_are_attachments() {
 }
 
 #[tokio::test]
+async fn compressed_events_keep_their_attachments() {
+    let gateway = Gateway::open(ON).await;
+    let mut client = SocketIo::connect_compressed(&gateway).await;
+    for _ in 0..2 {
+        gateway.publish_bytes("all", &[0xff; 1_000]).await;
+        let packet = r#"451-["message",{"_placeholder":true,"num":0}]"#;
+        client.expect(&[packet]).await;
+        assert_eq!(client.next().await, Arrived::Binary(vec![0xff; 1_000]));
+    }
+}
+
+#[tokio::test]
 async fn a_client_is_in_the_room_of_its_own_id() {
     let gateway = Gateway::open(ON).await;
     let (mut one, sid) = SocketIo::connect(&gateway).await;
