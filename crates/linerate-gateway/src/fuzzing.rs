@@ -7,6 +7,7 @@ mod commands;
 mod publications;
 mod pusher;
 mod requests;
+mod socketio;
 mod tag_filters;
 mod takeover;
 
@@ -16,5 +17,6 @@ pub use commands::commands;
 pub use publications::publications;
 pub use pusher::pusher;
 pub use requests::requests;
+pub use socketio::socketio;
 pub use tag_filters::tag_filters;
 pub use takeover::takeover;

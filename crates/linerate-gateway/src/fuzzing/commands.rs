@@ -74,6 +74,7 @@ fn is_expected(dialect: &Dialect, error: DecodeError) -> bool {
         | DecodeError::MissingId { .. }
         | DecodeError::TooManyCommands { .. } => true,
         DecodeError::Json { .. } | DecodeError::TooDeep { .. } => is_json,
+        DecodeError::Packet { .. } => false,
         DecodeError::Protobuf { .. } => !is_json,
     }
 }

@@ -6,13 +6,14 @@ use linerate_hub::{
     Unencodable, fossil,
 };
 use linerate_proto::{Opcode, frame::Header};
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 
 use crate::protocol::{
     self, Dialect,
     dialect::{GapNotice, Transport},
     native::{self, Flags},
     position,
+    socketio::namespace,
 };
 
 /// The client that does not receive some of the publications.
@@ -121,6 +122,7 @@ fn check(dialect: &'static Dialect, channel: &ChannelName, publications: &[Publi
             assert_eq!(payloads, published);
         }
         ("pusher", _) => pusher_events(&frames(out), channel, publications),
+        ("socketio", _) => socketio_events(&frames(out), channel, publications),
         ("sse", _) => events(str(out), publications),
         name => panic!("{name:?} is not checked"),
     }
@@ -173,6 +175,42 @@ fn pusher_events(
             name.map_or("message", |(_, name)| name.as_str())
         );
     }
+}
+
+/// Each text frame is an event in the namespace of the channel, and is followed by its attachments.
+fn socketio_events(
+    frames: &[(Opcode, Vec<u8>)],
+    channel: &ChannelName,
+    publications: &[Publication],
+) {
+    let mut frames = frames.iter();
+    for publication in publications {
+        let (kind, packet) = frames.next().expect("one for each");
+        assert_eq!(*kind, Opcode::Text);
+        let (count, rest) = match str(packet).strip_prefix("45") {
+            Some(rest) => rest.split_once('-').expect("a number of attachments"),
+            None => ("0", str(packet).strip_prefix("42").expect("an event")),
+        };
+        let rest = match namespace::split(channel.as_str()).0 {
+            namespace::MAIN => rest,
+            name => rest
+                .strip_prefix(name)
+                .and_then(|rest| rest.strip_prefix(','))
+                .expect("the namespace"),
+        };
+        let event: Vec<&RawValue> = serde_json::from_str(rest).expect("an array");
+        let name: String = serde_json::from_str(event[0].get()).expect("a name");
+        assert!(name != "connect" && name != "disconnect");
+        let count: usize = count.parse().expect("a number");
+        assert!(count <= 10);
+        let attachments: Vec<_> = frames.by_ref().take(count).collect();
+        assert_eq!(attachments.len(), count);
+        assert!(attachments.iter().all(|(kind, _)| *kind == Opcode::Binary));
+        if !publication.is_text() {
+            assert_eq!(attachments[0].1, publication.payload()[..]);
+        }
+    }
+    assert!(frames.next().is_none());
 }
 
 /// Encodes publications for clients that received `previous` and apply deltas to it.

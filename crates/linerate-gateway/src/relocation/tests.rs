@@ -1,6 +1,7 @@
 //! Clients move between gateways in one process, which share a broker.
 
 mod sessions;
+mod socketio;
 
 use std::{
     net::SocketAddr,

@@ -57,7 +57,7 @@ pub(crate) fn fill(json: &[u8], attachments: &[Bytes]) -> Result<Vec<u8>, Illega
 /// Appends `json` with attachments taken out of its placeholders, and adds them to `attachments`. A
 /// placeholder without valid Base64, or after the tenth, becomes `null`, because clients refuse the
 /// whole packet otherwise.
-pub(super) fn take_out(json: &str, out: &mut Vec<u8>, attachments: &mut Vec<Bytes>) {
+pub(crate) fn take_out(json: &str, out: &mut Vec<u8>, attachments: &mut Vec<Bytes>) {
     let start = out.len();
     let taken = rewrite(json, out, &mut |placeholder, out| {
         let bytes = placeholder.base64.as_ref();

@@ -1,0 +1,90 @@
+//! Any bytes as packets of a Socket.IO client, with attachments.
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::protocol::{
+    command::{Command, Request, SocketIoRequest},
+    decode::{DecodeError, Limits},
+    dialect::{Commands, SessionKind},
+    socketio::{EVENTS, binary, describe, namespace},
+};
+
+const LIMITS: Limits = Limits {
+    commands_max: 16,
+    depth_max: 8,
+};
+
+/// Reads the first line of `data` as a packet, and each other line as an attachment of it.
+pub fn socketio(data: &[u8]) {
+    let mut lines = data.split(|&byte| byte == b'\n');
+    let SessionKind::Commands(commands) = &EVENTS.session else {
+        panic!("clients send commands");
+    };
+    let packet = lines.next().unwrap_or_default();
+    let request = match commands.decode(packet, &LIMITS) {
+        Ok(decoded) => only(decoded),
+        Err(error) => return assert!(is_expected(error), "{error}"),
+    };
+    let Request::SocketIo(request) = request else {
+        return assert!(matches!(request, Request::Pong) && packet == b"3");
+    };
+    assert!(request.memory_bytes() <= size_of::<SocketIoRequest>() + 2 * packet.len() + 2);
+    if let SocketIoRequest::Event(event) = *request {
+        let described: Value = serde_json::from_slice(&describe(&event)).expect("it is JSON");
+        assert_eq!(described["event"], *event.name);
+        let method = namespace::qualified(&event.namespace, &event.name);
+        assert!(method.ends_with(&*event.name));
+        let attachments = lines.map(|line| attachment(commands, line));
+        fill(&event.arguments, &attachments.collect::<Vec<_>>());
+    }
+}
+
+/// A binary message is an attachment, whatever it contains.
+fn attachment(commands: &Commands, line: &[u8]) -> Bytes {
+    let read = commands
+        .read_binary
+        .expect("binary messages have a decoder");
+    match read(line).request {
+        Request::SocketIo(request) => match *request {
+            SocketIoRequest::Attachment(bytes) => bytes,
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Attachments take the place of their placeholders, each at most once, and come out again as they
+/// were.
+fn fill(json: &[u8], attachments: &[Bytes]) {
+    let Ok(filled) = binary::fill(json, attachments) else {
+        return;
+    };
+    serde_json::from_slice::<Vec<&serde_json::value::RawValue>>(&filled).expect("it is an array");
+    let bytes: usize = attachments.iter().map(Bytes::len).sum();
+    assert!(filled.len() <= json.len() + 2 * bytes + 64 * attachments.len());
+    let text = std::str::from_utf8(&filled).expect("it is text");
+    let (mut out, mut found) = (Vec::new(), Vec::new());
+    binary::take_out(text, &mut out, &mut found);
+    assert!(found.len() <= 10);
+    let again = binary::fill(&out, &found).expect("placeholders name what was found");
+    let (mut out_again, mut found_again) = (Vec::new(), Vec::new());
+    let text = std::str::from_utf8(&again).expect("it is text");
+    binary::take_out(text, &mut out_again, &mut found_again);
+    assert_eq!((out_again, found_again), (out, found));
+}
+
+fn only(commands: Vec<Command>) -> Request {
+    let [command] = <[Command; 1]>::try_from(commands).expect("a packet is one command");
+    assert_eq!(command.id, 0);
+    command.request
+}
+
+const fn is_expected(error: DecodeError) -> bool {
+    matches!(
+        error,
+        DecodeError::Json { nth: 1, .. }
+            | DecodeError::Packet { .. }
+            | DecodeError::TooDeep { nth: 1, .. }
+    )
+}
