@@ -15,6 +15,7 @@
 //! | `outlet` | what a session does with the output side of its client |
 //! | `plan` | checks a subscription request and decides how to serve it |
 //! | `portable` | sessions that another process continues |
+//! | `protocol_state` | the state that only sessions of one protocol have |
 //! | `pusher` | what only Pusher clients request |
 //! | `renewals` | the attempts to renew what has expired |
 //! | `scope` | the channels whose publications reach a pattern subscriber |
@@ -41,6 +42,7 @@ mod identity;
 mod outlet;
 mod plan;
 mod portable;
+mod protocol_state;
 mod pusher;
 mod renewals;
 mod scope;
@@ -76,9 +78,8 @@ pub(crate) use gate::{Gate, Gates};
 pub(crate) use identity::{Identity, Member};
 pub(crate) use outlet::{Event, SessionOutlet};
 pub(crate) use portable::{PortableSession, RestoreError};
-use pusher::PusherState;
+use protocol_state::ProtocolState;
 use renewals::Renewals;
-use socketio::SocketIoState;
 pub(crate) use work::{Completion, Context, Work};
 
 /// The version string that the server reports to clients.
@@ -100,10 +101,7 @@ pub(crate) struct Session {
     ping_part: f32,
     renewals: Renewals,
     end: Option<Box<Disconnect>>,
-    /// `None` for clients of other protocols.
-    pusher: Option<Box<PusherState>>,
-    /// `None` for clients of other protocols.
-    socketio: Option<Box<SocketIoState>>,
+    protocol_state: ProtocolState,
 }
 
 #[derive(Debug)]
@@ -183,8 +181,7 @@ impl Session {
             ping_part,
             renewals: Renewals::default(),
             end: None,
-            pusher: None,
-            socketio: None,
+            protocol_state: ProtocolState::default(),
             context,
         }
     }
@@ -420,7 +417,7 @@ impl Session {
     /// Ends a subscription. Returns `false` if there was none.
     fn leave(&mut self, channel: &ChannelName) -> bool {
         let was_there = self.subscriptions.remove(channel).is_some();
-        if let Some(pusher) = &mut self.pusher {
+        if let Some(pusher) = self.protocol_state.pusher_mut() {
             pusher.leave(channel);
         }
         if let Some(client) = self.client() {

@@ -1,5 +1,6 @@
 //! The attackers' process.
 
+pub(crate) mod attachments;
 pub(crate) mod bomb;
 pub(crate) mod calls;
 pub(crate) mod commands;
@@ -44,6 +45,8 @@ pub(crate) type Tally = BTreeMap<String, u64>;
 /// A kind of abuse.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum Abuse {
+    /// Announcing attachments of Socket.IO events that never arrive.
+    Attachments,
     /// Sending small messages that inflate a thousandfold.
     Bombs,
     /// Calling methods that are never answered.
@@ -124,6 +127,7 @@ impl Abuse {
     /// Starts the attackers, or with `is_twin` the twin of an abuse that has one.
     fn begin(self, server: SocketAddr, peers: usize, is_twin: bool) -> Result<Box<dyn Attack>> {
         Ok(match self {
+            Self::Attachments => Box::new(attachments::Attachments(Peers::new(server, peers))),
             Self::Bombs => Box::new(bomb::Bombs::new(server, peers)?),
             Self::Calls => Box::new(calls::Calls {
                 peers: Peers::new(server, peers),

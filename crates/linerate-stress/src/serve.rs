@@ -1,5 +1,6 @@
 //! Rows about `linerate serve`, with its default limits unless a row changes them.
 
+mod attachments;
 mod backends;
 mod churn;
 mod files;
@@ -43,6 +44,7 @@ pub(crate) fn rows() -> Vec<Row> {
     rows.extend(files::rows());
     rows.extend(uploads::rows());
     rows.extend([
+        attachments::row(),
         backends::row(),
         protocols::row(),
         stalled::row(),

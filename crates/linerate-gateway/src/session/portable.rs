@@ -21,6 +21,7 @@ use super::{
     deadlines::{PortableDeadlines, is_default},
     fixed::Particulars,
     identity::Credentials,
+    pusher::PusherState,
     renewals::Renewals,
     scope,
     socketio::SocketIoState,
@@ -150,9 +151,9 @@ impl Session {
             && self.end.is_none()
             && self.name.is_none()
             && self
-                .pusher
-                .as_ref()
-                .is_none_or(|pusher| pusher.is_portable())
+                .protocol_state
+                .pusher()
+                .is_none_or(PusherState::is_portable)
             && !matches!(self.stage, Stage::Connecting)
     }
 
@@ -168,8 +169,8 @@ impl Session {
                 .map(|headers| headers.export())
                 .unwrap_or_default(),
             namespaces: self
-                .socketio
-                .as_ref()
+                .protocol_state
+                .socketio()
                 .map(|socketio| socketio.namespaces().to_vec()),
             ..PortableSession::default()
         };
@@ -208,8 +209,9 @@ impl Session {
         let context = Context { headers, ..context };
         let mut session = Self::new(context, commands, None, now, 1.0);
         session.deadlines.restore(now, portable.deadlines);
-        let socketio = portable.namespaces.map(SocketIoState::restored);
-        session.socketio = socketio.map(Box::new);
+        if let Some(namespaces) = portable.namespaces {
+            session.protocol_state = SocketIoState::restored(namespaces).into();
+        }
         let Some(identity) = portable.identity else {
             return Ok(session);
         };

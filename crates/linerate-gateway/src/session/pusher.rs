@@ -133,7 +133,8 @@ impl Session {
         info: &ClientInfo,
         is_present: bool,
     ) -> bool {
-        let rosters = self.pusher.as_mut().map(|pusher| &mut pusher.rosters);
+        let pusher = self.protocol_state.pusher_mut();
+        let rosters = pusher.map(|pusher| &mut pusher.rosters);
         let Some(roster) = rosters.and_then(|rosters| rosters.get_mut(channel)) else {
             return false;
         };

@@ -94,7 +94,7 @@ impl Session {
             return Err(Rejected::Data { bytes, bytes_max });
         }
         let per_second_max = options.client_events_per_second_max;
-        let pusher = self.pusher.get_or_insert_default();
+        let pusher = self.protocol_state.begin_pusher();
         let budget = pusher
             .client_events
             .get_or_insert_with(|| Budget::new(per_second_max, now()));

@@ -36,7 +36,7 @@ impl Session {
         let Authorized { kind, who } = authorized;
         if kind.access == PusherAccess::Presence {
             let roster = Roster::new(&context.gate.worker.accounts().subscriptions);
-            let pusher = self.pusher.get_or_insert_default();
+            let pusher = self.protocol_state.begin_pusher();
             pusher.rosters.insert(channel.clone(), roster);
         }
         Some(Box::pin(async move {
@@ -93,7 +93,7 @@ impl Session {
             Ok(()) => {}
             Err(Refusal::Disconnect(disconnect)) => self.end(disconnect),
             Err(Refusal::Error(error)) => {
-                if let Some(pusher) = &mut self.pusher {
+                if let Some(pusher) = self.protocol_state.pusher_mut() {
                     pusher.leave(&channel);
                 }
                 self.say_pusher(PusherMessage::SubscribeError(of_error(&channel, error)));
@@ -150,7 +150,8 @@ impl Session {
     ) -> Result<Vec<PusherMember>, ClientError> {
         let settings = self.context.gate.shared.settings_full();
         let users_max = settings.config.pusher.presence_members_max;
-        let rosters = self.pusher.as_mut().map(|pusher| &mut pusher.rosters);
+        let pusher = self.protocol_state.pusher_mut();
+        let rosters = pusher.map(|pusher| &mut pusher.rosters);
         let Some(roster) = rosters.and_then(|rosters| rosters.get_mut(channel)) else {
             return Err(ClientError::INTERNAL);
         };

@@ -95,13 +95,13 @@ impl Session {
         let account = &self.context.gate.worker.accounts().messages;
         let bytes = incomplete.request.memory_bytes() + incomplete.bytes;
         self.activity.keep_incoming(bytes as u64, account);
-        let state = self.socketio.get_or_insert_default();
+        let state = self.protocol_state.begin_socketio();
         state.incomplete = Some(incomplete);
         Ok(None)
     }
 
     fn take_incomplete(&mut self) -> Option<Incomplete> {
-        let incomplete = self.socketio.as_mut()?.incomplete.take()?;
+        let incomplete = self.protocol_state.socketio_mut()?.incomplete.take()?;
         self.activity.release_incoming();
         Some(incomplete)
     }

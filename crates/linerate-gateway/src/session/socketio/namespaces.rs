@@ -62,7 +62,7 @@ impl Session {
     pub(super) fn finish_namespace(&mut self, namespace: String, result: Result<(), Refusal>) {
         match result {
             Ok(()) => {
-                let state = self.socketio.get_or_insert_default();
+                let state = self.protocol_state.begin_socketio();
                 state.namespaces.push(namespace.clone());
                 self.say_connected(namespace);
             }
@@ -80,7 +80,7 @@ impl Session {
 
     /// Disconnects the client from a namespace, at its request.
     pub(super) fn leave_namespace(&mut self, namespace: &str) {
-        let Some(state) = &mut self.socketio else {
+        let Some(state) = self.protocol_state.socketio_mut() else {
             return;
         };
         state.namespaces.retain(|one| one != namespace);
@@ -95,7 +95,7 @@ impl Session {
     /// Disconnects the client from its namespaces if it must not reconnect on its own: clients do
     /// not look at close codes.
     pub(in crate::session) fn leave_namespaces(&mut self, disconnect: &Disconnect) {
-        let Some(state) = &mut self.socketio else {
+        let Some(state) = self.protocol_state.socketio_mut() else {
             return;
         };
         if disconnect.is_reconnect() {
@@ -108,14 +108,14 @@ impl Session {
 
     /// Returns whether the client is connected to a namespace.
     pub(super) fn is_in(&self, namespace: &str) -> bool {
-        let state = self.socketio.as_ref();
+        let state = self.protocol_state.socketio();
         state.is_some_and(|state| state.namespaces.iter().any(|one| one == namespace))
     }
 
     /// Returns whether the client can receive the publications of a channel: Socket.IO clients
     /// ignore events in namespaces that they are not connected to.
     pub(in crate::session) fn serves_namespace_of(&self, channel: &ChannelName) -> bool {
-        self.socketio.is_none() || self.is_in(namespace::split(channel.as_str()).0)
+        self.protocol_state.socketio().is_none() || self.is_in(namespace::split(channel.as_str()).0)
     }
 }
 
