@@ -20,6 +20,7 @@
 //! | `command` | the commands of clients |
 //! | `decode` | limits and errors that the decoders of commands share |
 //! | `dialect` | the parts of a client protocol: routes, sessions, encodings |
+//! | `event_name` | the names of publications that are events |
 //! | `exceptions` | publications that one client does not receive |
 //! | `gap` | gaps as JSON |
 //! | `lockstep` | blocks that refer back to earlier blocks of their channel |
@@ -35,6 +36,7 @@ pub(crate) mod codes;
 pub(crate) mod command;
 pub(crate) mod decode;
 pub(crate) mod dialect;
+mod event_name;
 pub(crate) mod event_stream;
 mod exceptions;
 mod gap;

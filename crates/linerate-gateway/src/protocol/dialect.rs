@@ -133,7 +133,7 @@ pub(crate) struct Commands {
     pub(crate) write: fn(&[ServerMessage], &mut Vec<u8>) -> Result<(), Unencodable>,
     /// How the request for the connection connects a client; `None` if the first command does.
     pub(crate) connects: Option<ConnectingRequest>,
-    /// Returns what the server says before the client does, if it does.
+    /// Returns the message with which the server begins a connection; `None` if the client begins.
     pub(crate) greeting: Option<fn(&ClientOptions) -> ServerMessage>,
     /// True if clients know their positions in streams. Other clients are told of gaps as
     /// [`Dialect::gaps`] says, and their subscriptions continue.

@@ -22,7 +22,7 @@ use super::dialect::{
     WEBSOCKET, WebSocketTransport,
 };
 pub(crate) use codes::{CLIENT_EVENT_REJECTED, CONNECTIONS, TERMINATED};
-pub(crate) use event::{EVENT_BYTES_MAX, is_reserved, name_of as event_name, tags};
+pub(crate) use event::{EVENT_BYTES_MAX, is_reserved, tags};
 
 pub(crate) static PROTOCOL: Protocol = Protocol {
     dialects: &[&EVENTS],

@@ -7,14 +7,8 @@ use linerate_proto::{Opcode, frame::OpenFrame};
 use super::wire::{append_event, append_string};
 use crate::{
     config::{PusherAccess, PusherKind},
-    protocol::{exceptions, gap},
+    protocol::{event_name, exceptions, gap},
 };
-
-/// The tag with the name of an event.
-const EVENT: &str = "event";
-
-/// The name of an event without that tag.
-const MESSAGE: &str = "message";
 
 /// The maximum length of the name of an event, in bytes.
 pub(crate) const EVENT_BYTES_MAX: usize = 200;
@@ -22,16 +16,9 @@ pub(crate) const EVENT_BYTES_MAX: usize = 200;
 /// Returns the tags of a publication that is the event `name`. The client `except` does not receive
 /// it.
 pub(crate) fn tags(name: &str, except: Option<&str>) -> Vec<(String, String)> {
-    let name = (EVENT.to_owned(), name.to_owned());
+    let name = (event_name::TAG.to_owned(), name.to_owned());
     let except = except.map(|client| (exceptions::TAG.to_owned(), client.to_owned()));
     [name].into_iter().chain(except).collect()
-}
-
-/// Returns the name of the event that a publication is, if it has one.
-pub(crate) fn name_of(publication: &Publication) -> Option<&str> {
-    let mut tags = publication.tags().iter();
-    let tag = tags.find(|(key, _)| key == EVENT);
-    tag.map(|(_, name)| name.as_str())
 }
 
 /// Returns whether only the server sends events with this name.
@@ -79,7 +66,7 @@ pub(super) fn append_gap(channel: &ChannelName, gap: Gap, out: &mut Vec<u8>) {
 }
 
 fn name(publication: &Publication) -> &str {
-    name_of(publication).unwrap_or(MESSAGE)
+    event_name::of(publication).unwrap_or(event_name::MESSAGE)
 }
 
 /// Returns the user who sent a client event to a presence channel.

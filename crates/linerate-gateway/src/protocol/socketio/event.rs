@@ -14,10 +14,7 @@ use super::{
     packet::is_reserved,
     wire::{Kind, Packet, append_string},
 };
-use crate::protocol::{command::SocketIoEvent, gap, pusher};
-
-/// The name of an event that has none, or one that a client would refuse.
-const MESSAGE: &str = "message";
+use crate::protocol::{command::SocketIoEvent, event_name, gap};
 
 /// A payload that names its event.
 #[derive(Deserialize)]
@@ -25,7 +22,7 @@ const MESSAGE: &str = "message";
 struct Envelope<'a> {
     #[serde(borrow)]
     event: Cow<'a, str>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     args: Vec<&'a RawValue>,
 }
 
@@ -67,8 +64,10 @@ fn append(channel: &ChannelName, publication: &Publication, out: &mut Vec<u8>) {
         .and_then(|line| std::str::from_utf8(line).ok());
     let envelope = line.and_then(enveloped);
     let named = envelope.as_ref().map(|envelope| &*envelope.event);
-    let name = named.or_else(|| pusher::event_name(publication));
-    let name = name.filter(|name| !is_reserved(name)).unwrap_or(MESSAGE);
+    let name = named.or_else(|| event_name::of(publication));
+    // A client would refuse a reserved name.
+    let name = name.filter(|name| !is_reserved(name));
+    let name = name.unwrap_or(event_name::MESSAGE);
     let (mut json, mut attachments) = (vec![b'['], Vec::new());
     append_string(name, &mut json);
     match (envelope, line, std::str::from_utf8(publication.payload())) {
@@ -172,7 +171,11 @@ mod tests {
                 &br#"{"event":"created","args":[1,"a"]}"#[..],
                 r#"42["created",1,"a"]"#,
             ),
-            (br#"{"event":"created"}"#, r#"42["created"]"#),
+            (br#"{"event":"created","args":[]}"#, r#"42["created"]"#),
+            (
+                br#"{"event":"created"}"#,
+                r#"42["message",{"event":"created"}]"#,
+            ),
             (br#"{"event":"disconnect","args":[]}"#, r#"42["message"]"#),
             (
                 br#"{"event":"a","args":[],"id":1}"#,

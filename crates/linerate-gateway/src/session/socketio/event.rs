@@ -70,8 +70,6 @@ impl Session {
     /// Acknowledges an event, or tells the client why it failed.
     pub(super) fn finish_event(&mut self, event: OpenEvent, result: Result<Bytes, Refusal>) {
         match (result, event.id) {
-            // The client may have left the namespace in the meantime.
-            _ if !self.is_in(&event.namespace) => {}
             (Ok(data), Some(id)) => self.say_socketio(SocketIoMessage::Ack {
                 namespace: event.namespace,
                 id,
