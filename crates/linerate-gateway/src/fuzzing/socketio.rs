@@ -62,16 +62,14 @@ fn fill(json: &[u8], attachments: &[Bytes]) {
     };
     serde_json::from_slice::<Vec<&serde_json::value::RawValue>>(&filled).expect("it is an array");
     let bytes: usize = attachments.iter().map(Bytes::len).sum();
-    assert!(filled.len() <= json.len() + 2 * bytes + 64 * attachments.len());
-    let text = std::str::from_utf8(&filled).expect("it is text");
-    let (mut out, mut found) = (Vec::new(), Vec::new());
-    binary::take_out(text, &mut out, &mut found);
-    assert!(found.len() <= 10);
+    // A number can take more digits than before.
+    assert!(filled.len() <= 20 * json.len() + 2 * bytes + 64 * attachments.len());
+    let Some((out, found)) = binary::take_out(&filled) else {
+        return;
+    };
+    assert!((1..=10).contains(&found.len()));
     let again = binary::fill(&out, &found).expect("placeholders name what was found");
-    let (mut out_again, mut found_again) = (Vec::new(), Vec::new());
-    let text = std::str::from_utf8(&again).expect("it is text");
-    binary::take_out(text, &mut out_again, &mut found_again);
-    assert_eq!((out_again, found_again), (out, found));
+    assert_eq!(binary::take_out(&again), Some((out, found)));
 }
 
 fn only(commands: Vec<Command>) -> Request {

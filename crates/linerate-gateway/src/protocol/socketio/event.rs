@@ -68,18 +68,18 @@ fn append(channel: &ChannelName, publication: &Publication, out: &mut Vec<u8>) {
     // A client would refuse a reserved name.
     let name = name.filter(|name| !is_reserved(name));
     let name = name.unwrap_or(event_name::MESSAGE);
-    let (mut json, mut attachments) = (vec![b'['], Vec::new());
+    let mut json = vec![b'['];
     append_string(name, &mut json);
     match (envelope, line, std::str::from_utf8(publication.payload())) {
         (Some(Envelope { args, .. }), ..) => {
             for arg in args {
                 json.push(b',');
-                binary::take_out(arg.get(), &mut json, &mut attachments);
+                json.extend_from_slice(arg.get().as_bytes());
             }
         }
         (None, Some(line), _) => {
             json.push(b',');
-            binary::take_out(line, &mut json, &mut attachments);
+            json.extend_from_slice(line.as_bytes());
         }
         (None, None, Ok(text)) => {
             json.push(b',');
@@ -87,12 +87,17 @@ fn append(channel: &ChannelName, publication: &Publication, out: &mut Vec<u8>) {
         }
         (None, None, Err(_)) => {
             json.push(b',');
-            binary::append_placeholder(0, &mut json);
-            attachments.push(publication.payload().clone());
+            json.extend_from_slice(binary::FIRST);
+            json.push(b']');
+            let attachments = [publication.payload().clone()];
+            return append_event(namespace, &json, &attachments, out);
         }
     }
     json.push(b']');
-    append_event(namespace, &json, &attachments, out);
+    match binary::take_out(&json) {
+        Some((json, attachments)) => append_event(namespace, &json, &attachments, out),
+        None => append_event(namespace, &json, &[], out),
+    }
 }
 
 fn append_event(namespace: &str, json: &[u8], attachments: &[Bytes], out: &mut Vec<u8>) {

@@ -6,7 +6,7 @@ use linerate_proto::{
     Opcode,
     frame::{self, OpenFrame},
 };
-use serde::Serialize;
+use serde::{Serialize, de::IgnoredAny};
 use uuid::Uuid;
 
 use super::{
@@ -111,26 +111,20 @@ fn append(message: &SocketIoMessage, out: &mut Vec<u8>) {
 /// Appends an acknowledgement: JSON that is an array has its arguments, other JSON is the only
 /// argument, and bytes that are not JSON are an attachment.
 fn append_ack(namespace: &str, id: u64, data: &Bytes, out: &mut Vec<u8>) {
-    let (mut arguments, mut attachments) = (Vec::new(), Vec::new());
     let text = std::str::from_utf8(data).ok().map(str::trim);
-    let is_json = |text: &&str| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
-    match text {
-        Some("") => arguments.extend_from_slice(b"[]"),
-        Some(text) if is_json(&text) && text.starts_with('[') => {
-            binary::take_out(text, &mut arguments, &mut attachments);
-        }
+    let is_json = |text: &&str| serde_json::from_str::<IgnoredAny>(text).is_ok();
+    let (arguments, attachments) = match text {
+        Some("") => (b"[]".to_vec(), Vec::new()),
         Some(text) if is_json(&text) => {
-            arguments.push(b'[');
-            binary::take_out(text, &mut arguments, &mut attachments);
-            arguments.push(b']');
+            let arguments = match text.starts_with('[') {
+                true => text.as_bytes().to_vec(),
+                false => format!("[{text}]").into_bytes(),
+            };
+            let taken = binary::take_out(&arguments);
+            taken.unwrap_or((arguments, Vec::new()))
         }
-        _ => {
-            arguments.push(b'[');
-            binary::append_placeholder(0, &mut arguments);
-            arguments.push(b']');
-            attachments.push(data.clone());
-        }
-    }
+        _ => ([b"[", binary::FIRST, b"]"].concat(), vec![data.clone()]),
+    };
     let packet = Packet {
         kind: Kind::Ack,
         namespace,
