@@ -78,11 +78,11 @@ pub(crate) fn take_out(json: &[u8]) -> Option<(Vec<u8>, Vec<Bytes>)> {
 /// The placeholder of the first attachment on the wire.
 pub(super) const FIRST: &[u8] = br#"{"_placeholder":true,"num":0}"#;
 
+/// Returns what takes the place of a placeholder, given its members.
+type Replace<'a, E> = dyn FnMut(&Map<String, Value>) -> Result<Value, E> + 'a;
+
 /// Replaces each placeholder.
-fn replace<E>(
-    value: &mut Value,
-    with: &mut dyn FnMut(&Map<String, Value>) -> Result<Value, E>,
-) -> Result<(), E> {
+fn replace<E>(value: &mut Value, with: &mut Replace<'_, E>) -> Result<(), E> {
     match value {
         Value::Array(elements) => elements.iter_mut().try_for_each(|one| replace(one, with)),
         Value::Object(members) if members.get(MARK) == Some(&Value::Bool(true)) => {
