@@ -84,6 +84,13 @@ const KINDS: &[Kind] = &[
             "subscription_succeeded",
         )],
     },
+    Kind {
+        name: "Socket.IO",
+        target: "/socket.io/?EIO=4&transport=websocket",
+        headers: &[UPGRADE],
+        config: "protocols.socketio = true\nsocketio.rooms = [\"news\"]\n",
+        commands: &[("40", "40{")],
+    },
 ];
 
 const PUSHER: &str = "\

@@ -17,8 +17,11 @@ pub enum Dialect {
     Pusher,
     /// Each publication is a separate message.
     Raw,
-    /// Socket.IO, version 5 of its protocol over version 4 of Engine.IO.
+    /// Socket.IO, version 5 of its protocol over version 4 of Engine.IO. An event of the client
+    /// makes its server subscribe it.
     SocketIo,
+    /// The same protocol. Each source has its own namespace with a room that all clients are in.
+    SocketIoNamespace,
 }
 
 /// The messages with which a client subscribes, and how it recognizes the answers.
@@ -38,7 +41,7 @@ impl Dialect {
             Self::Native => "native",
             Self::Pusher => "Pusher",
             Self::Raw => "raw",
-            Self::SocketIo => "Socket.IO",
+            Self::SocketIo | Self::SocketIoNamespace => "Socket.IO",
         }
     }
 
@@ -52,7 +55,9 @@ impl Dialect {
                 "/raw?channel={CHANNEL}&batch_interval_ms={batch_ms}&filter=source%20%3D%3D%20%22{}%22",
                 source_name(source)
             ),
-            Self::SocketIo => "/socket.io/?EIO=4&transport=websocket".into(),
+            Self::SocketIo | Self::SocketIoNamespace => {
+                "/socket.io/?EIO=4&transport=websocket".into()
+            }
         }
     }
 
@@ -96,6 +101,10 @@ impl Dialect {
                 ];
                 (says, vec!["0{", "40{", "430["])
             }
+            Self::SocketIoNamespace => {
+                let says = vec![String::new(), format!("40/{source},")];
+                (says, vec!["0{", "\"sid\""])
+            }
         };
         Greeting { says, hears }
     }
@@ -104,7 +113,7 @@ impl Dialect {
     pub fn pong(self, message: &[u8]) -> Option<&'static str> {
         match (self, message) {
             (Self::CentrifugeJson | Self::Native, b"{}") => Some("{}"),
-            (Self::SocketIo, b"2") => Some("3"),
+            (Self::SocketIo | Self::SocketIoNamespace, b"2") => Some("3"),
             _ => None,
         }
     }
@@ -114,7 +123,8 @@ impl Dialect {
         match self {
             Self::CentrifugeJson => Envelope::Centrifuge,
             Self::Native | Self::Raw | Self::SocketIo => Envelope::Plain,
-            Self::Pusher => Envelope::PerSource,
+            Self::Pusher => Envelope::Channel,
+            Self::SocketIoNamespace => Envelope::Room,
         }
     }
 }

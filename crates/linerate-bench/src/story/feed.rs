@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::message::{MessageHeader, SIZES, channel_of, size, source_name};
+use super::message::{MessageHeader, SIZES, channel_of, room_of, size, source_name};
 use super::{CHANNEL, StoryError, system};
 
 /// Interval at which messages that have become due are published.
@@ -21,9 +21,11 @@ pub enum Envelope {
     /// as a tag.
     Centrifuge,
     /// The payload without anything around it, in a channel of its source.
-    PerSource,
+    Channel,
     /// The payload without anything around it.
     Plain,
+    /// The payload without anything around it, in a room in the namespace of its source.
+    Room,
 }
 
 /// A publisher that is connected to Redis.
@@ -137,9 +139,13 @@ impl Feed {
         };
         header.write(bytes, &mut self.text);
         match self.envelope {
-            Envelope::PerSource => {
+            Envelope::Channel => {
                 let channel = channel_of(&source_name(source));
                 put_publish(&mut self.commands, &channel, self.text.as_bytes());
+            }
+            Envelope::Room => {
+                let room = room_of(&source_name(source));
+                put_publish(&mut self.commands, &room, self.text.as_bytes());
             }
             Envelope::Plain => put_publish(&mut self.commands, CHANNEL, self.text.as_bytes()),
             Envelope::Centrifuge => {

@@ -59,6 +59,11 @@ pub fn channel_of(source: &str) -> String {
     format!("{CHANNEL}-{source}")
 }
 
+/// Returns the channel that is a Socket.IO room in the namespace of a source.
+pub fn room_of(source: &str) -> String {
+    format!("/{source}:{CHANNEL}")
+}
+
 const TEXT: &str = "the quick brown fox jumps over the lazy dog and runs ";
 
 /// Returns the size of a message in bytes. `turn` numbers all messages of a trial. Sizes are spread

@@ -16,6 +16,7 @@ use linerate_bench::{
         Cell, Dialect, Peer, StoryError, Trial,
         dialect::PUSHER_KEY,
         ladder::climb,
+        message::{room_of, source_name},
         start_redis,
         table::{Row, markdown},
         trial::Testbed,
@@ -57,7 +58,7 @@ pub(super) struct Arguments {
 
     /// Number of sources, which take turns to publish; each subscriber asks for the messages of one
     /// source.
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=64))]
     sources: u32,
 
     /// Number of additional subscribers that read nothing and must not slow down the others. All
@@ -92,7 +93,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let config = write_config()?;
+    let config = write_config(arguments.sources)?;
     let peers = arguments.peers(config.path())?;
     let cores = Cores::choose(None, None)?;
     let launcher =
@@ -199,6 +200,7 @@ impl Arguments {
             peer("linerate", &this, &ours, Dialect::Raw),
             peer("linerate", &this, &ours, Dialect::Native),
             peer("linerate", &this, &ours, Dialect::Pusher),
+            peer("linerate", &this, &ours, Dialect::SocketIoNamespace),
             peer(
                 "centrifuge",
                 &centrifuge,
@@ -240,14 +242,17 @@ impl Arguments {
 }
 
 /// Writes a configuration in which every client may connect, filter and ask for batches.
-fn write_config() -> anyhow::Result<NamedTempFile> {
+fn write_config(sources: u32) -> anyhow::Result<NamedTempFile> {
+    let sources: Vec<String> = (0..sources).map(source_name).collect();
+    let namespaces: Vec<String> = sources.iter().map(|name| format!("/{name}")).collect();
+    let rooms: Vec<String> = sources.iter().map(|name| room_of(name)).collect();
     let mut file = tempfile::Builder::new().suffix(".toml").tempfile()?;
     write!(
         file,
         "[server]\nconnections_max = 25000\nconnections_per_address_max = 25000\naccepts_per_second_max = 100000\n\
          [auth]\nanonymous = true\n[channel]\nallow_subscribe = true\nallow_anonymous = true\nallow_filter = true\n\
-         allow_batch_override = true\n[protocols]\npusher = true\n[pusher]\napp_id = \"1\"\nkey = \"{PUSHER_KEY}\"\n\
-         secret = \"of no use elsewhere\"\n"
+         allow_batch_override = true\n[protocols]\npusher = true\nsocketio = true\n[pusher]\napp_id = \"1\"\nkey = \"{PUSHER_KEY}\"\n\
+         secret = \"of no use elsewhere\"\n[socketio]\nnamespaces = {namespaces:?}\nrooms = {rooms:?}\n"
     )?;
     Ok(file)
 }
