@@ -1,7 +1,8 @@
 //! Any bytes as packets of a Socket.IO client, with attachments.
 
 use bytes::Bytes;
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::protocol::{
     command::{Command, Request, SocketIoRequest},
@@ -14,6 +15,14 @@ const LIMITS: Limits = Limits {
     commands_max: 16,
     depth_max: 8,
 };
+
+/// An event as applications see it.
+#[derive(Deserialize)]
+struct Described<'a> {
+    event: String,
+    #[serde(borrow)]
+    args: &'a RawValue,
+}
 
 /// Reads the first line of `data` as a packet, and each other line as an attachment of it.
 pub fn socketio(data: &[u8]) {
@@ -31,8 +40,10 @@ pub fn socketio(data: &[u8]) {
     };
     assert!(request.memory_bytes() <= size_of::<SocketIoRequest>() + 2 * packet.len() + 2);
     if let SocketIoRequest::Event(event) = *request {
-        let described: Value = serde_json::from_slice(&describe(&event)).expect("it is JSON");
-        assert_eq!(described["event"], *event.name);
+        let description = describe(&event);
+        let described: Described<'_> = serde_json::from_slice(&description).expect("it is JSON");
+        assert_eq!(described.event, event.name);
+        assert_eq!(described.args.get().as_bytes(), event.arguments);
         let method = namespace::qualified(&event.namespace, &event.name);
         assert!(method.ends_with(&*event.name));
         let attachments = lines.map(|line| attachment(commands, line));
@@ -60,7 +71,7 @@ fn fill(json: &[u8], attachments: &[Bytes]) {
     let Ok(filled) = binary::fill(json, attachments) else {
         return;
     };
-    serde_json::from_slice::<Vec<&serde_json::value::RawValue>>(&filled).expect("it is an array");
+    serde_json::from_slice::<Vec<&RawValue>>(&filled).expect("it is an array");
     let bytes: usize = attachments.iter().map(Bytes::len).sum();
     // A number can take more digits than before.
     assert!(filled.len() <= 20 * json.len() + 2 * bytes + 64 * attachments.len());
@@ -69,7 +80,8 @@ fn fill(json: &[u8], attachments: &[Bytes]) {
     };
     assert!((1..=10).contains(&found.len()));
     let again = binary::fill(&out, &found).expect("placeholders name what was found");
-    assert_eq!(binary::take_out(&again), Some((out, found)));
+    let (_, found_again) = binary::take_out(&again).expect("as many as before");
+    assert_eq!(found_again, found);
 }
 
 fn only(commands: Vec<Command>) -> Request {

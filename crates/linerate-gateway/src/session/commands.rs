@@ -217,9 +217,7 @@ impl Session {
             }
             Request::Rpc { method, data } => begin_rpc(context, identity, method, data),
             Request::Send { data } => begin_send(context, identity, data),
-            Request::SocketIo(request) => {
-                begun(self.begin_socketio(context, (identity, id), *request))
-            }
+            Request::SocketIo(request) => begun(self.begin_socketio(context, identity, *request)),
             Request::Unknown => Err(Refusal::Error(ClientError::METHOD_NOT_FOUND)),
             // Pongs never get here: `take` handles them on arrival.
             Request::Connect(_) | Request::Pong => {

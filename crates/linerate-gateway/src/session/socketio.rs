@@ -12,8 +12,6 @@ mod namespaces;
 
 use std::{sync::Arc, time::Instant};
 
-use linerate_hub::ClientId;
-
 use super::{Context, Identity, Refusal, Session, Work, work::SocketIoCompletion};
 use crate::protocol::{
     codes::{ClientError, Disconnect},
@@ -67,7 +65,7 @@ impl Session {
     pub(super) fn begin_socketio(
         &mut self,
         context: Context,
-        (identity, _): (Arc<Identity>, ClientId),
+        identity: Arc<Identity>,
         request: SocketIoRequest,
     ) -> Result<Option<Work>, Refusal> {
         match request {

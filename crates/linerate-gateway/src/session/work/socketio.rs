@@ -93,9 +93,17 @@ impl Context {
             );
             return Err(ClientError::LIMIT_EXCEEDED.with_message(message).into());
         }
+        let channels: Vec<_> = granted.iter().map(|(channel, _)| channel.clone()).collect();
         let granted = granted.into_iter();
         let wanted = granted.map(|(channel, claims)| (channel, Subscribe::default(), Some(claims)));
-        self.subscribe_all(identity, id, wanted).await
+        let entered = self.subscribe_all(identity, id, wanted).await;
+        if entered.is_err() {
+            // Some of the subscriptions may be active, and the client stays connected.
+            for channel in &channels {
+                self.gate.worker.unsubscribe(id, channel);
+            }
+        }
+        entered
     }
 
     /// Passes an event to the application.

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     backend::support::{Answer, Backend},
     http::request,
-    support::{Gateway, SECRET, config, in_time, token},
+    support::{Gateway, SECRET, config, in_time, seconds_from_now, token},
 };
 
 #[tokio::test]
@@ -240,7 +240,7 @@ async fn a_token_that_expires_ends_the_connection_and_the_client_may_reconnect()
         "[auth.token]\nhmac_secret_key = \"{SECRET}\"\nleeway_s = 0\n{ON}[client]\nrefresh_grace_s = 1\n"
     );
     let gateway = Gateway::start(config(&toml)).await;
-    let exp = crate::support::seconds_from_now(1);
+    let exp = seconds_from_now(2);
     let token = token(&json!({"sub": "ann", "exp": exp}));
     let mut client = SocketIo::open(&gateway).await;
     client.send(&format!(r#"40{{"token":"{token}"}}"#)).await;
