@@ -123,7 +123,11 @@ async fn a_subscription_ends_and_can_be_made_again() {
     client.unsubscribe("news").await;
     client.unsubscribe("not a name").await;
     client.expect_nothing().await;
+    // Once another client has the publication, it can no longer arrive after the next subscription.
+    let mut other = Pusher::connect(&gateway).await;
+    other.subscribe("news").await;
     gateway.publish("news", "1").await;
+    assert_eq!(other.event("news", "message").await, 1);
     client.expect_nothing().await;
     client.subscribe("news").await;
     gateway.publish("news", "2").await;
