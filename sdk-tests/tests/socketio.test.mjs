@@ -82,7 +82,7 @@ test("a socket is in the room of its ID, and in those that the application choos
   assert.equal(await one.journal.next("message"), "to the room");
   await server.api("subscribe", { user: "ann", channel: "late", client: other.socket.id });
   const arrived = other.journal.next("message");
-  for (let isThere = false; !isThere; ) {
+  for (let isThere = false; !isThere;) {
     await server.publish("late", "to another room");
     isThere = await Promise.race([arrived.then(() => true), pause(20).then(() => false)]);
   }
