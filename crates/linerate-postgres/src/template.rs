@@ -22,7 +22,7 @@ pub enum TemplateError {
     /// The template is empty.
     #[error("channel template is empty")]
     Empty,
-    /// A brace has no counterpart, or there is no name between the braces.
+    /// A brace has no counterpart, or the braces contain no name.
     #[error(
         "channel template must name a column in each pair of braces, as in orders:{{customer_id}}; see byte {at}"
     )]

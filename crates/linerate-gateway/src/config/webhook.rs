@@ -18,6 +18,9 @@ use super::{
 /// Maximum number of webhooks: each is a label value in metrics.
 const WEBHOOKS_MAX: usize = 16;
 
+/// The prefix of the headers with which batches are signed.
+const SIGNING: &str = "webhook-";
+
 /// A kind of event that a webhook can be told.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "snake_case")]
@@ -110,6 +113,10 @@ impl WebhookOptions {
         }
         check.range("channels", self.channels.len(), 0..=1_000);
         check_headers(&self.headers, check);
+        let signing = |name: &&String| name.to_ascii_lowercase().starts_with(SIGNING);
+        for name in self.headers.keys().filter(signing) {
+            check.refuse("headers", name, "has a prefix that the signature uses");
+        }
         check_tls(&self.tls_certificate, &self.tls_key, check);
         let millis = |duration: Duration| duration.as_millis() as u64;
         check.range("timeout_ms", millis(self.timeout), 10..=60_000);
@@ -163,6 +170,14 @@ mod tests {
             (
                 &format!("{url}queue_bytes_max = 1"),
                 "webhook[0].queue_bytes_max = 1 must be between 65536 and 1073741824",
+            ),
+            (
+                &format!("{url}headers = {{ Webhook-Id = \"x\" }}"),
+                "webhook[0].headers = Webhook-Id has a prefix that the signature uses",
+            ),
+            (
+                &format!("{url}tls_key = \"a.pem\""),
+                "webhook[0].tls_key = a.pem requires both tls_certificate and tls_key",
             ),
             (&format!("{url}events = [\"slept\"]"), "slept"),
             (
