@@ -23,7 +23,8 @@ pub(crate) struct Attempts {
     /// How often the source had begun to read before the latest pause.
     connections: u64,
     delay: Duration,
-    is_standby: bool,
+    /// Why the source did not read in the latest attempt.
+    trouble: Option<SourceError>,
 }
 
 impl Attempts {
@@ -33,27 +34,36 @@ impl Attempts {
             status,
             connections: 0,
             delay: RETRY_MIN,
-            is_standby: false,
+            trouble: None,
         }
     }
 
-    /// Notes, and logs if it is new, why the source does not read.
+    /// Notes why the source does not read from a server.
     pub(crate) fn failed(&mut self, error: SourceError) {
-        self.is_standby = matches!(error, SourceError::Active);
-        let state = match self.is_standby {
-            true => SourceState::Standby,
-            false => SourceState::Failed(error.to_string()),
-        };
-        self.status.enter(&self.source, state);
+        self.trouble = Some(error);
     }
 
-    /// Waits before another attempt: longer each time, until one succeeds.
+    /// Returns whether another node reads from the server that was tried last.
+    pub(crate) const fn is_standby(&self) -> bool {
+        matches!(self.trouble, Some(SourceError::Active))
+    }
+
+    /// Reports, and logs if it is new, what the last server said. Waits before another attempt:
+    /// longer each time, until one succeeds.
     pub(crate) async fn pause(&mut self) {
+        let is_standby = self.is_standby();
+        if let Some(error) = self.trouble.take() {
+            let state = match is_standby {
+                true => SourceState::Standby,
+                false => SourceState::Failed(error.to_string()),
+            };
+            self.status.enter(&self.source, state);
+        }
         let connections = self.status.connections();
         if std::mem::replace(&mut self.connections, connections) < connections {
             self.delay = RETRY_MIN;
         }
-        if self.is_standby {
+        if is_standby {
             return sleep(STANDBY_INTERVAL).await;
         }
         sleep(self.delay).await;

@@ -74,10 +74,11 @@ pub async fn run(options: ChangeOptions, sink: Arc<dyn Sink>, status: Arc<Status
     loop {
         for server in &servers {
             let Err(error) = source.read(server).await;
-            if let SourceError::Active = error {
-                source.progress = None;
-            }
             attempts.failed(error);
+            if attempts.is_standby() {
+                source.progress = None;
+                break;
+            }
         }
         attempts.pause().await;
     }
