@@ -1,6 +1,7 @@
 //! A gateway as a whole: bound to its addresses, serving, reloading its configuration, draining.
 
 mod access;
+mod broker;
 mod drain;
 mod endpoints;
 mod error;
@@ -8,14 +9,13 @@ mod limits;
 mod reload;
 mod worker;
 
-use std::{fs, future::pending, net::SocketAddr, sync::Arc, time::Duration};
+use std::{future::pending, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::Router;
 use futures_util::future::try_join_all;
 use linerate::Counters;
 use linerate_broker::{
     Broker, BrokerError, BrokerOptions, ConnectError, Ingest, LinkState, Publish,
-    sequencer::SequencerLimits,
 };
 use linerate_budget::Budget;
 use linerate_hub::ChannelName;
@@ -263,7 +263,7 @@ impl Gateway {
     ) -> Result<Self, BindError> {
         let url = config.broker.url.read();
         let url = url.map_err(|source| BindError::BrokerUrl { source })?;
-        let options = broker_options(&config)?;
+        let options = broker::options(&config)?;
         let reader = workers.only_runtime().cloned();
         Self::assemble(config, workers, endpoints, phase, |ingest| {
             let options = BrokerOptions { reader, ..options };
@@ -346,7 +346,7 @@ impl Gateway {
         Settings::new(config.clone(), None)?;
         let url = config.broker.url.read();
         url.map_err(|source| BindError::BrokerUrl { source })?;
-        broker_options(config)?;
+        broker::options(config)?;
         if let Some(tls) = &config.server.tls {
             Certificate::load(tls)?;
         }
@@ -670,34 +670,6 @@ async fn serve_operations(
         },
         () = over.over() => {}
     }
-}
-
-fn broker_options(config: &Config) -> Result<BrokerOptions, BindError> {
-    let (broker, history) = (&config.broker, &config.history);
-    let authorities = broker.tls_authorities.as_ref().map(|path| {
-        fs::read(path).map_err(|source| BindError::Authorities {
-            path: path.clone(),
-            source,
-        })
-    });
-    Ok(BrokerOptions {
-        command_timeout: broker.request_timeout,
-        prefix: broker.prefix.clone(),
-        probe_interval: broker.probe_interval,
-        probe_timeout: broker.probe_timeout,
-        reconnect_delay_max: broker.reconnect_wait_max,
-        sequencer: SequencerLimits {
-            channel_bytes_max: history.channel_bytes_max,
-            channel_messages_max: history.channel_messages_max,
-            channels_max: history.channels_max,
-            total_bytes_max: to_usize(config.history_budget_bytes()),
-            ..SequencerLimits::default()
-        },
-        stream_bytes_max: broker.stream_bytes_max,
-        stream_replicas: broker.stream_replicas,
-        tls_authorities: authorities.transpose()?,
-        ..BrokerOptions::default()
-    })
 }
 
 fn to_usize(bytes: u64) -> usize {

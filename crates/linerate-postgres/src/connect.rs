@@ -10,6 +10,7 @@ use postgres_protocol::{
         md5_hash,
         sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256},
     },
+    escape::{escape_identifier, escape_literal},
     message::{
         backend::{ErrorFields, Header, Message},
         frontend,
@@ -28,12 +29,7 @@ use tokio_postgres::{
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::{
-    error::SourceError,
-    lsn::Lsn,
-    options::ChangeOptions,
-    quote::{identifier, literal},
-};
+use crate::{error::SourceError, lsn::Lsn, options::ChangeOptions};
 
 /// The maximum time until a connection is authenticated.
 pub(crate) const CONNECT_MAX: Duration = Duration::from_secs(10);
@@ -190,11 +186,11 @@ impl Connection {
         } else {
             ""
         };
-        let names = identifier(&options.publication);
+        let names = escape_identifier(&options.publication);
         let command = format!(
             "START_REPLICATION SLOT \"{}\" LOGICAL {from} (proto_version '1', publication_names {}{messages})",
             options.slot,
-            literal(&names),
+            escape_literal(&names),
         );
         frontend::query(&command, &mut self.output)?;
         self.flush().await?;

@@ -32,7 +32,7 @@ pub mod options;
 mod pgoutput;
 mod position;
 mod publish;
-mod quote;
+mod reader;
 mod rows;
 mod session;
 mod sink;

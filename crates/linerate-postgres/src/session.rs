@@ -2,6 +2,7 @@
 
 use std::{future::poll_fn, sync::Arc, time::Duration};
 
+use postgres_protocol::escape::{escape_identifier, escape_literal};
 use rustls::ClientConfig;
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 use tokio_postgres::{
@@ -9,13 +10,7 @@ use tokio_postgres::{
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::{
-    connect::CONNECT_MAX,
-    error::SourceError,
-    lsn::Lsn,
-    options::ChangeOptions,
-    quote::{identifier, literal},
-};
+use crate::{connect::CONNECT_MAX, error::SourceError, lsn::Lsn, options::ChangeOptions};
 
 /// How soon the last reader returns after a start of the server; longer than the delay between its
 /// attempts.
@@ -113,7 +108,7 @@ impl Session {
         let publication = &options.publication;
         let sql = format!(
             "SELECT 1 FROM pg_publication WHERE pubname = {}",
-            literal(publication)
+            escape_literal(publication)
         );
         if self.text(&sql).await?.is_none() {
             let publication = publication.clone();
@@ -141,7 +136,7 @@ impl Session {
     pub(crate) async fn slot(&self, slot: &str) -> Result<Slot, SourceError> {
         let sql = format!(
             "SELECT coalesce(wal_status, '') FROM pg_replication_slots WHERE slot_name = {}",
-            literal(slot)
+            escape_literal(slot)
         );
         Ok(match self.text(&sql).await?.as_deref() {
             None => Slot::Missing,
@@ -154,7 +149,7 @@ impl Session {
     pub(crate) async fn create_slot(&self, slot: &str) -> Result<bool, SourceError> {
         let sql = format!(
             "SELECT pg_create_logical_replication_slot({}, 'pgoutput')",
-            literal(slot)
+            escape_literal(slot)
         );
         match self.run(&sql).await? {
             Ok(_) => Ok(true),
@@ -164,7 +159,7 @@ impl Session {
     }
 
     pub(crate) async fn drop_slot(&self, slot: &str) -> Result<(), SourceError> {
-        let sql = format!("SELECT pg_drop_replication_slot({})", literal(slot));
+        let sql = format!("SELECT pg_drop_replication_slot({})", escape_literal(slot));
         match self.run(&sql).await? {
             Err(error) if error.code() != Some(&SqlState::UNDEFINED_OBJECT) => Err(error.into()),
             _ => Ok(()),
@@ -173,7 +168,7 @@ impl Session {
 
     /// Listens to a channel.
     pub(crate) async fn listen(&self, channel: &str) -> Result<(), SourceError> {
-        let listen = format!("LISTEN {}", identifier(channel));
+        let listen = format!("LISTEN {}", escape_identifier(channel));
         self.row(&listen).await.map(drop)
     }
 

@@ -146,7 +146,6 @@ impl Abuse {
             Self::Pages => Box::new(pages::Pages::new(server, peers, is_twin)),
             Self::PusherCommands => Box::new(commands::Commands {
                 peers: Peers::new(server, peers),
-                dialect: commands::Dialect::PUSHER,
                 number: 0,
             }),
             Self::SlowFrames

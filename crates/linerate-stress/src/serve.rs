@@ -17,7 +17,7 @@ mod slow;
 mod stalled;
 mod uploads;
 
-use std::time::Duration;
+use std::{fs, time::Duration};
 
 use anyhow::Result;
 
@@ -54,6 +54,20 @@ pub(crate) fn rows() -> Vec<Row> {
         rolling::row(),
     ]);
     rows
+}
+
+/// Measures an abuse by `peers` attackers on a server with this configuration.
+fn abused_with(
+    effort: &Effort,
+    abuse: Abuse,
+    peers: usize,
+    configuration: &str,
+) -> Result<Figures> {
+    let directory = tempfile::tempdir()?;
+    let file = directory.path().join("linerate.toml");
+    fs::write(&file, configuration)?;
+    let flags = ["--config", &file.display().to_string()];
+    abused(effort, abuse, peers, &flags)
 }
 
 /// Measures an abuse by `peers` attackers on a server that is started with `flags`.

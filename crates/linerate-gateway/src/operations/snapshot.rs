@@ -28,11 +28,8 @@ use crate::{
 /// Prefix of all metric names.
 const PREFIX: &str = "linerate";
 
-/// The name, the help text, the kind and the value of a figure about sources.
-type SourceFigure = (&'static str, &'static str, Kind, fn(&Status) -> f64);
-
-/// The name, the help text, the kind and the value of a figure about webhooks.
-type WebhookFigure = (&'static str, &'static str, Kind, fn(WebhookCounts) -> f64);
+/// A figure of each of several objects: its name, help text, kind and value.
+type FigureOf<T> = (&'static str, &'static str, Kind, fn(&T) -> f64);
 
 /// The counts of the node, its workers and its listeners at one moment.
 #[derive(Debug)]
@@ -100,7 +97,7 @@ impl Snapshot {
         if sources.is_empty() {
             return self;
         }
-        let figures: [SourceFigure; 7] = [
+        let figures: [FigureOf<Arc<Status>>; 7] = [
             (
                 "source_reading",
                 "1 while this node reads a source",
@@ -144,12 +141,7 @@ impl Snapshot {
                 |it| it.lag_bytes() as f64,
             ),
         ];
-        for (name, help, kind, value) in figures {
-            let values = sources
-                .iter()
-                .map(|(name, status)| (name.clone(), value(status)));
-            self.labelled(name, help, kind, "source", values);
-        }
+        self.add_figures("source", &figures, sources);
         self
     }
 
@@ -159,11 +151,11 @@ impl Snapshot {
         if all.is_empty() {
             return;
         }
-        let of_each = |value: fn(WebhookCounts) -> f64| {
-            let all = all.iter();
-            all.map(move |webhook| (webhook.name().to_owned(), value(webhook.counts())))
-        };
-        let figures: [WebhookFigure; 5] = [
+        let counts = all
+            .iter()
+            .map(|webhook| (webhook.name().to_owned(), webhook.counts()));
+        let counts: Vec<_> = counts.collect();
+        let figures: [FigureOf<WebhookCounts>; 5] = [
             (
                 "webhook_delivered",
                 "Events delivered to webhooks",
@@ -195,9 +187,7 @@ impl Snapshot {
                 |it| it.bytes as f64,
             ),
         ];
-        for (name, help, kind, value) in figures {
-            self.labelled(name, help, kind, "webhook", of_each(value));
-        }
+        self.add_figures("webhook", &figures, &counts);
     }
 
     fn add_frontend(&mut self, frontend: &Frontend) {
@@ -393,6 +383,19 @@ impl Snapshot {
             kind,
             values,
         });
+    }
+
+    /// Adds figures of each object, with its name as the value of `label`.
+    fn add_figures<T>(
+        &mut self,
+        label: &'static str,
+        figures: &[FigureOf<T>],
+        objects: &[(String, T)],
+    ) {
+        for (name, help, kind, value) in figures {
+            let values = objects.iter().map(|(name, it)| (name.clone(), value(it)));
+            self.labelled(name, help, *kind, label, values);
+        }
     }
 
     fn labelled(

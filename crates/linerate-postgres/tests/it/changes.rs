@@ -46,15 +46,21 @@ fn start(server: &PostgresServer, sink: &Arc<Recorder>) -> (JoinHandle<()>, Arc<
     (tokio::spawn(source), status)
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn changes_are_published_in_commit_order_and_rollbacks_are_not() {
-    let Some(server) = PostgresServer::start() else {
-        return;
-    };
+/// Starts a server with tables, and a source that reads it. `None` if Postgres is not installed.
+async fn begin() -> Option<(PostgresServer, Arc<Recorder>, JoinHandle<()>, Arc<Status>)> {
+    let server = PostgresServer::start()?;
     server.sql(TABLES);
     let sink = Recorder::new();
     let (source, status) = start(&server, &sink);
     until("the source reads", || status.connections() == 1).await;
+    Some((server, sink, source, status))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_are_published_in_commit_order_and_rollbacks_are_not() {
+    let Some((server, sink, source, _)) = begin().await else {
+        return;
+    };
     server.sql("INSERT INTO orders VALUES (1, 'änne', '{\"a\": 1}')");
     server.sql("BEGIN; INSERT INTO orders VALUES (2, 'änne'); ROLLBACK");
     server.sql("UPDATE orders SET note = 'null' WHERE id = 1");
@@ -81,13 +87,9 @@ async fn changes_are_published_in_commit_order_and_rollbacks_are_not() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_that_cannot_be_published_are_counted_and_the_next_ones_continue() {
-    let Some(server) = PostgresServer::start() else {
+    let Some((server, sink, source, status)) = begin().await else {
         return;
     };
-    server.sql(TABLES);
-    let sink = Recorder::new();
-    let (source, status) = start(&server, &sink);
-    until("the source reads", || status.connections() == 1).await;
     server.sql(
         "INSERT INTO outbox (channel, payload) VALUES
         ('a', repeat('x', 1000000)), ('with space', 'x'), (NULL, 'x'), ('a', 'last')",
@@ -99,13 +101,9 @@ async fn rows_that_cannot_be_published_are_counted_and_the_next_ones_continue() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_lost_or_repeated_when_readers_and_the_server_are_killed() {
-    let Some(mut server) = PostgresServer::start() else {
+    let Some((mut server, sink, mut one, _)) = begin().await else {
         return;
     };
-    server.sql(TABLES);
-    let sink = Recorder::new();
-    let (mut one, first) = start(&server, &sink);
-    until("the source reads", || first.connections() == 1).await;
     for round in 0..4 {
         let (two, status) = start(&server, &sink);
         server.sql(&format!(
@@ -129,13 +127,9 @@ async fn nothing_is_lost_or_repeated_when_readers_and_the_server_are_killed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dropped_slot_is_created_again_and_reported_as_a_gap() {
-    let Some(server) = PostgresServer::start() else {
+    let Some((server, sink, source, status)) = begin().await else {
         return;
     };
-    server.sql(TABLES);
-    let sink = Recorder::new();
-    let (source, status) = start(&server, &sink);
-    until("the source reads", || status.connections() == 1).await;
     server.sql(
         "SELECT pg_terminate_backend(active_pid, 10000) FROM pg_replication_slots;
         SELECT pg_drop_replication_slot('linerate')",

@@ -1,5 +1,5 @@
-//! Clients of other protocols that send commands which are refused, as large as is allowed, and
-//! join and leave channels.
+//! Pusher clients that send commands which are refused, as large as is allowed, and join and leave
+//! channels.
 
 use std::time::Duration;
 
@@ -18,28 +18,17 @@ const STROKE: Duration = Duration::from_millis(10);
 pub(crate) const ROUNDS: &str = "rounds";
 
 /// The maximum length of a channel's name in Pusher's protocol.
-const PUSHER_CHANNEL_LEN: usize = 164;
+const CHANNEL_LEN: usize = 164;
 
 /// The size of the data of client events, in bytes: the maximum of the protocol.
-const PUSHER_EVENT_BYTES: usize = 10_240;
+const EVENT_BYTES: usize = 10_240;
 
-/// A protocol, and what its clients send.
-pub(super) struct Dialect {
-    path: &'static str,
-    round: fn(u64) -> Vec<String>,
-}
-
-impl Dialect {
-    pub(super) const PUSHER: Self = Self {
-        path: "/app/app-key?protocol=7",
-        round: pusher,
-    };
-}
+/// The URL of a client.
+const PATH: &str = "/app/app-key?protocol=7";
 
 /// Clients that send commands.
 pub(super) struct Commands {
     pub(super) peers: Peers,
-    pub(super) dialect: Dialect,
     /// The number of rounds so far.
     pub(super) number: u64,
 }
@@ -47,7 +36,7 @@ pub(super) struct Commands {
 impl Attack for Commands {
     fn stroke(&mut self, tally: &mut Tally) -> Result<Duration> {
         while self.peers.connected.len() < self.peers.count {
-            let mut peer = Peer::ask(self.peers.server, self.dialect.path, "")?;
+            let mut peer = Peer::ask(self.peers.server, PATH, "")?;
             peer.wait_for_open()?;
             self.peers.connected.push(peer.unblock()?);
         }
@@ -55,7 +44,7 @@ impl Attack for Commands {
             peer.ignore_input();
             if peer.unsent.is_empty() {
                 self.number += 1;
-                for command in (self.dialect.round)(self.number) {
+                for command in round(self.number) {
                     let frame = frame(0x1, command.as_bytes()).to_bytes();
                     peer.unsent.extend(frame);
                 }
@@ -68,9 +57,9 @@ impl Attack for Commands {
     }
 }
 
-fn pusher(number: u64) -> Vec<String> {
-    let channel = format!("{number:0>PUSHER_CHANNEL_LEN$}");
-    let data = "x".repeat(PUSHER_EVENT_BYTES - 2);
+fn round(number: u64) -> Vec<String> {
+    let channel = format!("{number:0>CHANNEL_LEN$}");
+    let data = "x".repeat(EVENT_BYTES - 2);
     let auth = "0".repeat(64);
     vec![
         format!(r#"{{"event":"pusher:subscribe","data":{{"channel":"{channel}"}}}}"#),

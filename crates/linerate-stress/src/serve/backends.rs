@@ -1,10 +1,10 @@
 //! A backend that never answers, and clients that call it.
 
-use std::{fs, net::TcpListener};
+use std::net::TcpListener;
 
 use anyhow::Result;
 
-use super::{BOUNDS, abused};
+use super::{BOUNDS, abused_with};
 use crate::{
     Row,
     attack::{Abuse, calls::CALLS},
@@ -27,11 +27,7 @@ pub(super) fn row() -> Row {
 fn run(effort: &Effort) -> Result<Outcome> {
     // Connections succeed, but are never accepted.
     let deaf = TcpListener::bind("127.0.0.1:0")?;
-    let directory = tempfile::tempdir()?;
-    let file = directory.path().join("linerate.toml");
-    fs::write(&file, configuration(&deaf)?)?;
-    let flags = ["--config", &file.display().to_string()];
-    let figures = abused(effort, Abuse::Calls, PEERS, &flags)?;
+    let figures = abused_with(effort, Abuse::Calls, PEERS, &configuration(&deaf)?)?;
     let calls = figures.counted(CALLS);
     Ok(Outcome {
         abuse: format!(

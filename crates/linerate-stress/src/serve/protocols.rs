@@ -1,10 +1,8 @@
 //! Clients of the protocols that are off by default.
 
-use std::fs;
-
 use anyhow::Result;
 
-use super::{BOUNDS, abused};
+use super::{BOUNDS, abused_with};
 use crate::{
     Row,
     attack::{Abuse, commands::ROUNDS},
@@ -26,17 +24,11 @@ client_events = true
 ";
 
 pub(super) fn row() -> Row {
-    Row::new("serve/pusher-commands", |effort| {
-        run(Abuse::PusherCommands, effort)
-    })
+    Row::new("serve/pusher-commands", run)
 }
 
-fn run(abuse: Abuse, effort: &Effort) -> Result<Outcome> {
-    let directory = tempfile::tempdir()?;
-    let file = directory.path().join("linerate.toml");
-    fs::write(&file, CONFIGURATION)?;
-    let flags = ["--config", &file.display().to_string()];
-    let figures = abused(effort, abuse, PEERS, &flags)?;
+fn run(effort: &Effort) -> Result<Outcome> {
+    let figures = abused_with(effort, Abuse::PusherCommands, PEERS, CONFIGURATION)?;
     let rounds = figures.counted(ROUNDS);
     Ok(Outcome {
         abuse: format!(
