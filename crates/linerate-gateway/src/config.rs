@@ -22,6 +22,7 @@ mod load;
 mod log;
 mod memory;
 mod namespaces;
+mod phoenix;
 mod postgres;
 mod protocols;
 mod pusher;
@@ -52,6 +53,7 @@ pub use load::Loader;
 pub use log::{LogFormat, LogOptions};
 pub use namespaces::Namespace;
 pub(crate) use namespaces::Namespaces;
+pub use phoenix::PhoenixOptions;
 pub use postgres::{PostgresOptions, PostgresTable};
 pub use protocols::ProtocolOptions;
 pub use pusher::PusherOptions;
@@ -114,6 +116,8 @@ pub struct Config {
     pub postgres: Vec<PostgresOptions>,
     /// The client protocols that the server speaks.
     pub protocols: ProtocolOptions,
+    /// The limits of Phoenix clients.
+    pub phoenix: PhoenixOptions,
     /// The app of Pusher clients, and its limits.
     pub pusher: PusherOptions,
     /// Listening addresses, connection limits and TLS.
@@ -211,6 +215,7 @@ impl Config {
         check.section("history", |check| self.history.check(check));
         check.section("log", |check| self.log.check(check));
         namespaces::check(&self.namespaces, &self.history, check);
+        check.section("phoenix", |check| self.phoenix.check(check));
         postgres::check(self, check);
         check.section("pusher", |check| self.pusher.check(check));
         if self.protocols.pusher && !self.pusher.is_complete() {

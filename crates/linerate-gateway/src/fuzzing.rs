@@ -4,6 +4,7 @@
 mod api;
 mod backends;
 mod commands;
+mod phoenix;
 mod publications;
 mod pusher;
 mod requests;
@@ -14,6 +15,7 @@ mod takeover;
 pub use api::api;
 pub use backends::backends;
 pub use commands::commands;
+pub use phoenix::phoenix;
 pub use publications::publications;
 pub use pusher::pusher;
 pub use requests::requests;

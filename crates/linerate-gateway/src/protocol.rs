@@ -6,6 +6,7 @@
 //! | `centrifuge` | the protocol of Centrifuge, in JSON and Protobuf, on WebSockets and HTTP streams |
 //! | `event_stream` | `GET /sse`: each publication is an event |
 //! | `native` | blocks of publications, commands in JSON |
+//! | `phoenix` | `/socket/websocket`: each publication is a broadcast of Phoenix Channels |
 //! | `pusher` | `/app/KEY`: each publication is an event of Pusher |
 //! | `raw` | `/raw`: each publication is a WebSocket message |
 //! | `socketio` | `/socket.io/`: each publication is an event of Socket.IO |
@@ -36,7 +37,7 @@ pub(crate) mod codes;
 pub(crate) mod command;
 pub(crate) mod decode;
 pub(crate) mod dialect;
-mod event_name;
+pub(crate) mod event_name;
 pub(crate) mod event_stream;
 mod exceptions;
 mod gap;
@@ -44,6 +45,7 @@ mod gap;
 mod lines;
 pub(crate) mod lockstep;
 pub(crate) mod native;
+pub(crate) mod phoenix;
 mod pieces;
 pub(crate) mod position;
 pub(crate) mod pusher;
@@ -65,6 +67,7 @@ pub(crate) static PROTOCOLS: &[&Protocol] = &[
     &native::PROTOCOL,
     &centrifuge::PROTOCOL,
     &event_stream::PROTOCOL,
+    &phoenix::PROTOCOL,
     &pusher::PROTOCOL,
     &raw::PROTOCOL,
     &socketio::PROTOCOL,

@@ -13,6 +13,7 @@
 //! | `gate` | authenticates clients and authorizes subscriptions |
 //! | `identity` | the identity of a client |
 //! | `outlet` | what a session does with the output side of its client |
+//! | `phoenix` | what only Phoenix clients request |
 //! | `plan` | checks a subscription request and decides how to serve it |
 //! | `portable` | sessions that another process continues |
 //! | `protocol_state` | the state that only sessions of one protocol have |
@@ -40,6 +41,7 @@ pub(crate) mod fuzzing;
 mod gate;
 mod identity;
 mod outlet;
+mod phoenix;
 mod plan;
 mod portable;
 mod protocol_state;
@@ -75,7 +77,7 @@ pub use environment::SettingsError;
 pub(crate) use environment::{SessionEnvironment, Settings};
 pub(crate) use fixed::{AuthorizedRequest, FixedSession};
 pub(crate) use gate::{Gate, Gates};
-pub(crate) use identity::{Identity, Member};
+pub(crate) use identity::{Authenticated, Identity, Member};
 pub(crate) use outlet::{Event, SessionOutlet};
 pub(crate) use portable::{PortableSession, RestoreError};
 use protocol_state::ProtocolState;
@@ -169,6 +171,7 @@ impl Session {
     ) -> Self {
         let settings = context.gate.shared.settings_full();
         let options = &settings.config.client;
+        let heartbeat = commands.heartbeat.map(|timeout| timeout(&settings.config));
         context.outlet.hold();
         Self {
             commands,
@@ -177,7 +180,7 @@ impl Session {
             activity: Activity::default(),
             subscriptions: ChannelMap::default(),
             budget: Budget::new(options.commands_per_second_max, now),
-            deadlines: Deadlines::new(options, now),
+            deadlines: Deadlines::new(options, heartbeat, now),
             ping_part,
             renewals: Renewals::default(),
             end: None,
@@ -197,6 +200,11 @@ impl Session {
             }
             Err(disconnect) => self.end(disconnect),
         }
+    }
+
+    /// Begins with a client that has been authenticated.
+    pub(crate) fn open_authenticated(&mut self, now: Instant, client: Box<Authenticated>) {
+        self.activity.add(Job::Authenticated(client, now));
     }
 
     /// Queues the message with which the server begins a connection, if the dialect has one.
@@ -249,6 +257,7 @@ impl Session {
                 Due::Connect if matches!(self.stage, Stage::Connecting) => {}
                 Due::Connect => self.end(Disconnect::STALE),
                 Due::Expiry => self.expire(now),
+                Due::Ping if self.commands.heartbeat.is_some() => {}
                 Due::Ping => self.activity.say(ServerMessage::Ping),
                 Due::Pong => self.end(Disconnect::NO_PONG),
             }
@@ -282,6 +291,16 @@ impl Session {
                         self.count(now, asked);
                     }
                     (Pending::Command(asked, channel), work)
+                }
+                Job::Authenticated(client, since) => {
+                    let asked = OpenCommand {
+                        id: 0,
+                        method: "connect",
+                        since,
+                        bytes: 0,
+                    };
+                    let work = self.begin_authenticated(*client);
+                    (Pending::Command(asked, None), Some(work))
                 }
                 Job::Renew(channel) => {
                     let work = self.begin_renewal(channel.clone());
@@ -370,6 +389,9 @@ impl Session {
     }
 
     fn take(&mut self, now: Instant, command: Command) {
+        if self.commands.heartbeat.is_some() {
+            self.deadlines.pong();
+        }
         let Some(command) = self.assemble(command) else {
             return;
         };
@@ -377,13 +399,16 @@ impl Session {
             Verdict::Excessive => self.end(Disconnect::TOO_MANY_REQUESTS),
             Verdict::Refused => self.refuse_excess(&command),
             Verdict::Granted if matches!(command.request, Request::Pong) => self.deadlines.pong(),
-            Verdict::Granted => {
-                let account = &self.context.gate.worker.accounts().messages;
-                let bytes = command.memory_bytes() as u64;
-                self.activity.charge(bytes, account);
-                self.activity.add(Job::Command(Box::new(command), now));
-            }
+            Verdict::Granted => self.enqueue(now, command),
         }
+    }
+
+    /// Adds a command to those that wait.
+    fn enqueue(&mut self, now: Instant, command: Command) {
+        let account = &self.context.gate.worker.accounts().messages;
+        let bytes = command.memory_bytes() as u64;
+        self.activity.charge(bytes, account);
+        self.activity.add(Job::Command(Box::new(command), now));
     }
 
     /// Tells the outlet how much memory the commands take that wait or are executed.
@@ -406,6 +431,9 @@ impl Session {
 
     /// Ends a subscription, if it exists, and tells the client the reason.
     fn unsubscribe(&mut self, channel: &ChannelName, unsubscribe: Unsubscribe) {
+        if self.protocol_state.phoenix().is_some() {
+            return self.end_join(channel, &unsubscribe);
+        }
         if self.leave(channel) {
             self.activity.say(ServerMessage::Push(Push::Unsubscribe {
                 channel: channel.clone(),
@@ -417,9 +445,7 @@ impl Session {
     /// Ends a subscription. Returns `false` if there was none.
     fn leave(&mut self, channel: &ChannelName) -> bool {
         let was_there = self.subscriptions.remove(channel).is_some();
-        if let Some(pusher) = self.protocol_state.pusher_mut() {
-            pusher.leave(channel);
-        }
+        self.protocol_state.leave(channel);
         if let Some(client) = self.client() {
             self.context.gate.worker.unsubscribe(client, channel);
         }

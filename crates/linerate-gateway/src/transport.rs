@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `body` | a streaming HTTP response body |
 //! | `commands` | clients that send commands |
+//! | `connecting` | how requests connect clients that send commands |
 //! | `cors` | response headers for pages of other origins |
 //! | `drive` | runs a session: input, work, events, deadlines, flow control |
 //! | `fixed` | clients whose subscriptions are in the URL |
@@ -16,6 +17,7 @@
 
 mod body;
 mod commands;
+mod connecting;
 mod cors;
 mod drive;
 mod fixed;
@@ -122,8 +124,8 @@ impl Admitted {
     /// Returns the description of this client for the node.
     fn connection(&self, dialect: &'static Dialect) -> Arc<Connection> {
         Arc::new(Connection {
-            who: match dialect.connects() {
-                Some(request) => client_with_id((request.client_id)()),
+            who: match dialect.connects().and_then(|request| request.client_id) {
+                Some(client_id) => client_with_id(client_id()),
                 None => new_client(),
             },
             dialect: &dialect.name,

@@ -75,6 +75,13 @@ const KINDS: &[Kind] = &[
         commands: &[],
     },
     Kind {
+        name: "Phoenix",
+        target: "/socket/websocket?vsn=2.0.0",
+        headers: &[UPGRADE],
+        config: "protocols.phoenix = true\n",
+        commands: &[(r#"["1","1","news","phx_join",{}]"#, "phx_reply")],
+    },
+    Kind {
         name: "Pusher",
         target: "/app/app-key?protocol=7",
         headers: &[UPGRADE],

@@ -70,6 +70,8 @@ pub(crate) enum Abuse {
     Pages,
     /// Sending Pings.
     Pings,
+    /// Sending Phoenix messages that are refused, and joining and leaving topics.
+    PhoenixCommands,
     /// Sending Pusher commands that are refused, and joining and leaving channels.
     PusherCommands,
     /// Connecting and sending no request.
@@ -144,10 +146,10 @@ impl Abuse {
             }
             Self::Hoard => Box::new(hoard::Hoard::new(server, peers, is_twin)),
             Self::Pages => Box::new(pages::Pages::new(server, peers, is_twin)),
-            Self::PusherCommands => Box::new(commands::Commands {
-                peers: Peers::new(server, peers),
-                number: 0,
-            }),
+            Self::PhoenixCommands => {
+                Box::new(commands::Commands::phoenix(Peers::new(server, peers)))
+            }
+            Self::PusherCommands => Box::new(commands::Commands::pusher(Peers::new(server, peers))),
             Self::SlowFrames
             | Self::SlowHeads
             | Self::SlowMessages

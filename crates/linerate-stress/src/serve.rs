@@ -43,10 +43,10 @@ pub(crate) fn rows() -> Vec<Row> {
     rows.extend(filters::rows());
     rows.extend(files::rows());
     rows.extend(uploads::rows());
+    rows.extend(protocols::rows());
     rows.extend([
         attachments::row(),
         backends::row(),
-        protocols::row(),
         stalled::row(),
         hoard::row(),
         reload::row(),

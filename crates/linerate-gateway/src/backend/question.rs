@@ -42,7 +42,12 @@ pub(crate) enum Question<'a> {
     /// May the connection continue?
     Refresh,
     /// What does the method return?
-    Rpc { method: &'a str, data: &'a Bytes },
+    Rpc {
+        method: &'a str,
+        /// The channel that the client calls the method in, if it names one.
+        channel: Option<&'a ChannelName>,
+        data: &'a Bytes,
+    },
     /// Takes a message of the client.
     Send { data: &'a Bytes },
     /// May the subscription continue?
@@ -196,8 +201,13 @@ impl Question<'_> {
                 Some(data)
             }
             Self::Refresh => None,
-            Self::Rpc { method, data } => {
+            Self::Rpc {
+                method,
+                channel,
+                data,
+            } => {
                 document.method = Some(method);
+                document.channel = channel.map(ChannelName::as_str);
                 (!data.is_empty()).then_some(*data)
             }
             Self::Send { data } => Some(data),
@@ -266,9 +276,18 @@ mod tests {
             (
                 Question::Rpc {
                     method: "sum",
+                    channel: None,
                     data,
                 },
                 ",\"method\":\"sum\",\"data\":[1, 2]}",
+            ),
+            (
+                Question::Rpc {
+                    method: "sum",
+                    channel: Some(channel),
+                    data,
+                },
+                ",\"channel\":\"chat:1\",\"method\":\"sum\",\"data\":[1, 2]}",
             ),
             (Question::Send { data }, ",\"data\":[1, 2]}"),
         ] {

@@ -23,7 +23,7 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 /// The prefix of our environment variables.
 const PREFIX: &str = "LINERATE_";
 /// The tables of the gateway whose keys an environment variable can set.
-const TABLES: [&str; 15] = [
+const TABLES: [&str; 16] = [
     "auth",
     "auth.token",
     "broker",
@@ -33,6 +33,7 @@ const TABLES: [&str; 15] = [
     "filter",
     "history",
     "log",
+    "phoenix",
     "protocols",
     "pusher",
     "server",

@@ -11,6 +11,8 @@ pub struct ProtocolOptions {
     pub centrifuge: bool,
     /// True if the protocol of the npm package `linerate` is available.
     pub native: bool,
+    /// True if the protocol of Phoenix Channels is available.
+    pub phoenix: bool,
     /// True if the protocol of the Pusher SDKs and Pusher's HTTP API are available.
     pub pusher: bool,
     /// True if WebSockets on `/raw` are available.

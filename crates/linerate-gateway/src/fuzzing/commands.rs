@@ -74,7 +74,7 @@ fn is_expected(dialect: &Dialect, error: DecodeError) -> bool {
         | DecodeError::MissingId { .. }
         | DecodeError::TooManyCommands { .. } => true,
         DecodeError::Json { .. } | DecodeError::TooDeep { .. } => is_json,
-        DecodeError::Packet { .. } => false,
+        DecodeError::Packet { .. } | DecodeError::TooLong { .. } => false,
         DecodeError::Protobuf { .. } => !is_json,
     }
 }

@@ -121,6 +121,7 @@ fn check(dialect: &'static Dialect, channel: &ChannelName, publications: &[Publi
             let published: Vec<Vec<u8>> = published.collect();
             assert_eq!(payloads, published);
         }
+        ("phoenix", _) => broadcasts(&frames(out), channel, publications),
         ("pusher", _) => pusher_events(&frames(out), channel, publications),
         ("socketio", _) => socketio_events(&frames(out), channel, publications),
         ("sse", _) => events(str(out), publications),
@@ -154,6 +155,27 @@ fn exceptions(dialect: &'static Dialect, batch: &Batch<'_>, expected: &[u8]) {
         .collect();
     assert_eq!(frames(rest.bytes()), others);
     assert_eq!(rest.messages(), others.len() as u64);
+}
+
+/// Each frame is a broadcast, whose payload is that of the publication.
+fn broadcasts(frames: &[(Opcode, Vec<u8>)], channel: &ChannelName, publications: &[Publication]) {
+    assert_eq!(frames.len(), publications.len());
+    for ((kind, frame), publication) in frames.iter().zip(publications) {
+        let Some(payload) = publication.line() else {
+            assert_eq!(*kind, Opcode::Binary);
+            assert!(frame.ends_with(publication.payload()));
+            continue;
+        };
+        assert_eq!(*kind, Opcode::Text);
+        let message: [&RawValue; 5] = serde_json::from_slice(frame).expect("five elements");
+        let [join_ref, reference, topic, event, broadcast] = message.map(RawValue::get);
+        assert_eq!((join_ref, reference), ("null", "null"));
+        let topic: String = serde_json::from_str(topic).expect("a string");
+        assert_eq!(topic, channel.as_str());
+        let event: String = serde_json::from_str(event).expect("a string");
+        assert!(!event.starts_with("phx_") && event.len() <= 255);
+        assert_eq!(broadcast.as_bytes(), payload.trim_ascii());
+    }
 }
 
 /// Each frame is an event, whose data is the payload.

@@ -229,6 +229,11 @@ impl Unsubscribe {
     /// told to get a new token.
     pub(crate) const TOKEN_REVOKED: Self = Self::known(2501, "token revoked");
 
+    /// Returns whether SDKs resubscribe automatically.
+    pub(crate) const fn is_resubscribe(&self) -> bool {
+        self.code >= 2500
+    }
+
     /// All of the above except those that share a code with another, ordered by code.
     #[cfg(test)]
     pub(crate) const ALL: [Self; 3] = [Self::SERVER, Self::INSUFFICIENT_STATE, Self::EXPIRED];

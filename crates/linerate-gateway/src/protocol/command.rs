@@ -2,6 +2,7 @@
 //!
 //! Strings are as the client sent them; only their encoding has been checked.
 
+mod phoenix;
 mod pusher;
 mod socketio;
 
@@ -11,6 +12,7 @@ use bytes::Bytes;
 use linerate_hub::StreamPosition;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use phoenix::{PhoenixAction, PhoenixPlace, PhoenixRef, PhoenixRequest};
 pub(crate) use pusher::PusherRequest;
 pub(crate) use socketio::{SocketIoEvent, SocketIoRequest};
 
@@ -38,6 +40,7 @@ impl Command {
                 let data = connect.data.as_ref().map_or(0, Bytes::len);
                 connect.token.len() + data + before.sum::<usize>()
             }
+            Request::Phoenix(request) => request.memory_bytes(),
             Request::Publish { channel, data } => channel.len() + data.len(),
             Request::Refresh { token } => token.len(),
             Request::Rpc { method, data } => method.len() + data.len(),
@@ -59,6 +62,8 @@ pub(crate) enum Request {
     Connect(Connect),
     /// Requests publications from a channel's history.
     History(History),
+    /// Requests something that only Phoenix clients request. Has no ID.
+    Phoenix(Box<PhoenixRequest>),
     /// Requests an empty reply.
     Ping,
     /// Answers a ping of the server. Has no ID.
@@ -126,6 +131,7 @@ impl Request {
         match self {
             Self::Connect(_) => "connect",
             Self::History(_) => "history",
+            Self::Phoenix(request) => request.name(),
             Self::Ping => "ping",
             Self::Pong => "pong",
             Self::Presence { .. } => "presence",
@@ -140,6 +146,16 @@ impl Request {
             Self::Subscribe(_) => "subscribe",
             Self::Unknown => "unknown",
             Self::Unsubscribe { .. } => "unsubscribe",
+        }
+    }
+
+    /// Returns the channel, if the request is a subscription.
+    pub(crate) fn subscribed_channel(&self) -> Option<&str> {
+        match self {
+            Self::Phoenix(request) => request.subscribed_channel(),
+            Self::Pusher(request) => request.subscribed_channel(),
+            Self::Subscribe(wanted) => Some(&wanted.channel),
+            _ => None,
         }
     }
 }

@@ -32,7 +32,7 @@ pub(crate) enum DecodeError {
         /// The number of the command in the frame, counted from 1.
         nth: usize,
     },
-    /// The message is not a packet of Socket.IO.
+    /// The message is not a packet of Socket.IO, or not a binary message of Phoenix.
     #[error("malformed packet: {what}")]
     Packet {
         /// The part that is malformed.
@@ -51,6 +51,16 @@ pub(crate) enum DecodeError {
         nth: usize,
         /// The maximum nesting depth.
         depth_max: usize,
+    },
+    /// A part of the command is too long.
+    #[error("{what} has {bytes} bytes; at most {bytes_max} are allowed")]
+    TooLong {
+        /// The part.
+        what: &'static str,
+        /// Its length, in bytes.
+        bytes: usize,
+        /// The maximum length, in bytes.
+        bytes_max: usize,
     },
     /// The frame has too many commands.
     #[error("frame has more than {commands_max} commands")]

@@ -1,6 +1,6 @@
 //! What the rest of the gateway knows of a client protocol.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -133,8 +133,13 @@ pub(crate) struct Commands {
     pub(crate) write: fn(&[ServerMessage], &mut Vec<u8>) -> Result<(), Unencodable>,
     /// How the request for the connection connects a client; `None` if the first command does.
     pub(crate) connects: Option<ConnectingRequest>,
+    /// Returns how long a client may be silent, if clients are to send a sign of life on their own;
+    /// `None` if the server sends pings.
+    pub(crate) heartbeat: Option<fn(&Config) -> Duration>,
     /// Returns the message with which the server begins a connection; `None` if the client begins.
     pub(crate) greeting: Option<fn(&ClientOptions) -> ServerMessage>,
+    /// True if the server can subscribe clients to channels that they have not asked for.
+    pub(crate) has_server_subscriptions: bool,
     /// True if clients know their positions in streams. Other clients are told of gaps as
     /// [`Dialect::gaps`] says, and their subscriptions continue.
     pub(crate) has_positions: bool,
@@ -157,8 +162,12 @@ pub(crate) struct ConnectingRequest {
     /// # Errors
     /// The client is disconnected for this reason.
     pub(crate) read: fn(&Opening<'_>, &Config) -> Result<Connect, Disconnect>,
-    /// Returns a new ID for a client, unique in the cluster.
-    pub(crate) client_id: fn() -> String,
+    /// Returns a new ID for a client, unique in the cluster; `None` for the usual form.
+    pub(crate) client_id: Option<fn() -> String>,
+    /// True if every client may connect whose request can be read. Otherwise, clients are
+    /// authenticated before the connection is open, and refused with an HTTP status: the SDKs of
+    /// such protocols would reconnect at once if a connection opened and closed.
+    pub(crate) admits: bool,
 }
 
 /// A fixed subscription.
@@ -217,6 +226,16 @@ impl Dialect {
             SessionKind::Commands(commands) => commands.connects.as_ref(),
             SessionKind::Fixed(_) => None,
         }
+    }
+
+    /// Returns whether the request for the connection connects a client without authentication.
+    pub(crate) fn admits(&self) -> bool {
+        self.connects().is_some_and(|request| request.admits)
+    }
+
+    /// Returns whether the server can subscribe clients to channels that they have not asked for.
+    pub(crate) const fn has_server_subscriptions(&self) -> bool {
+        matches!(&self.session, SessionKind::Commands(commands) if commands.has_server_subscriptions)
     }
 
     /// Returns whether clients are told of gaps among the publications, so that their subscriptions

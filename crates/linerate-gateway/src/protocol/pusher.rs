@@ -22,7 +22,7 @@ use super::dialect::{
     WEBSOCKET, WebSocketTransport,
 };
 pub(crate) use codes::{CLIENT_EVENT_REJECTED, CONNECTIONS, TERMINATED};
-pub(crate) use event::{EVENT_BYTES_MAX, is_reserved, tags};
+pub(crate) use event::{EVENT_BYTES_MAX, is_reserved};
 
 pub(crate) static PROTOCOL: Protocol = Protocol {
     dialects: &[&EVENTS],
@@ -49,9 +49,12 @@ pub(crate) static EVENTS: Dialect = Dialect {
         write: message::write,
         connects: Some(ConnectingRequest {
             read: opening::read,
-            client_id: opening::client_id,
+            client_id: Some(opening::client_id),
+            admits: true,
         }),
+        heartbeat: None,
         greeting: None,
+        has_server_subscriptions: true,
         has_positions: false,
         has_deltas: false,
         has_compaction: false,

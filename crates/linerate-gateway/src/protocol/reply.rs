@@ -1,5 +1,6 @@
 //! Messages to clients, except for publications on the hot path.
 
+mod phoenix;
 mod pusher;
 mod socketio;
 
@@ -9,6 +10,7 @@ use bytes::Bytes;
 use linerate_hub::{ChannelName, ClientInfo, Payloads, Publication, StreamPosition};
 
 use super::codes::{ClientError, Disconnect, Unsubscribe};
+pub(crate) use phoenix::{PhoenixError, PhoenixMessage};
 pub(crate) use pusher::{PusherMember, PusherMessage, PusherSubscribeError};
 pub(crate) use socketio::SocketIoMessage;
 
@@ -16,6 +18,8 @@ pub(crate) use socketio::SocketIoMessage;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub(crate) enum ServerMessage {
+    /// Sends something that only Phoenix clients get.
+    Phoenix(PhoenixMessage),
     /// Asks for a sign of life, if the client was told to send pongs.
     Ping,
     /// Sends something that is not an answer to a command.

@@ -1,5 +1,6 @@
 //! Clients move between gateways in one process, which share a broker.
 
+mod phoenix;
 mod sessions;
 mod socketio;
 

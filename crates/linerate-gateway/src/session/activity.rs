@@ -7,10 +7,8 @@ use linerate_hub::ChannelName;
 
 use linerate_budget::{Account, Share};
 
-use crate::protocol::{
-    command::{Command, Request},
-    reply::ServerMessage,
-};
+use super::identity::Authenticated;
+use crate::protocol::{command::Command, reply::ServerMessage};
 
 /// The maximum number of subscriptions that a client makes concurrently.
 pub(super) const SUBSCRIBES_AT_ONCE: usize = 64;
@@ -47,6 +45,8 @@ struct Tasks {
 /// A job that waits for its turn.
 #[derive(Debug)]
 pub(super) enum Job {
+    /// Connecting a client that has been authenticated, and when it arrived.
+    Authenticated(Box<Authenticated>, Instant),
     /// A command, and when it arrived.
     Command(Box<Command>, Instant),
     /// Asking a backend to renew the subscription to a channel, or the connection.
@@ -71,11 +71,8 @@ pub(super) enum Pending {
 impl Job {
     pub(super) fn is_subscribe(&self) -> bool {
         match self {
-            Self::Command(command, _) => match &command.request {
-                Request::Pusher(request) => request.subscribed_channel().is_some(),
-                request => matches!(request, Request::Subscribe(_)),
-            },
-            Self::Renew(_) => false,
+            Self::Command(command, _) => command.request.subscribed_channel().is_some(),
+            Self::Authenticated(..) | Self::Renew(_) => false,
             Self::Subscribe { .. } => true,
         }
     }

@@ -42,7 +42,7 @@ impl Context {
 impl Visitor<'_> {
     /// Authenticates the client by its token, or by asking the backend if it has none. Returns
     /// `None` for an anonymous client, if such clients are allowed.
-    pub(super) async fn authenticate(
+    pub(crate) async fn authenticate(
         &self,
         connect: &Connect,
     ) -> Result<Option<Admitted>, Refusal> {
@@ -50,18 +50,19 @@ impl Visitor<'_> {
         let backend = settings
             .backends
             .find(&settings.config.client.connect_backend);
-        // What a request has already admitted needs no backend.
-        let is_open = connect.token.is_empty() && self.gate.dialect.connects().is_none();
+        let is_open = connect.token.is_empty() && !self.gate.dialect.admits();
         if let Some(backend) = backend.filter(|_| is_open) {
             let anonymous = Identity::new(&self.connection.who, None);
             let decode = |body: &[u8]| answer::connect(body, seconds_now());
             let question = Question::Connect(connect);
-            let admitted = self.ask(backend, &anonymous, &question, decode).await?;
+            let admitted = self.ask(backend, &anonymous, &question, decode).await;
+            let admitted = admitted.map_err(Refusal::wanting_another_token)?;
             if admitted.is_some() {
                 return Ok(admitted);
             }
         }
-        let claims = self.gate.authenticate(&connect.token).await?;
+        let claims = self.gate.authenticate(&connect.token).await;
+        let claims = claims.map_err(Refusal::wanting_another_token)?;
         Ok(claims.map(|claims| Admitted { claims, data: None }))
     }
 

@@ -7,7 +7,8 @@ use linerate_broker::Publish;
 use linerate_hub::{ChannelName, ClientId};
 
 use super::{
-    Completion, Context, Identity, Pending, Refusal, Session, Stage, Subscription, VERSION, Work,
+    Authenticated, Completion, Context, Identity, Pending, Refusal, Session, Stage, Subscription,
+    VERSION, Work,
     deadlines::until,
     identity::end_of,
     work::{ActiveSubscription, ConnectedClient},
@@ -81,11 +82,7 @@ impl Session {
     }
 
     fn asked_channel(&self, request: &Request) -> Option<ChannelName> {
-        let channel = match request {
-            Request::Pusher(request) => request.subscribed_channel()?,
-            Request::Subscribe(wanted) => &wanted.channel,
-            _ => return None,
-        };
+        let channel = request.subscribed_channel()?;
         let settings = self.context.gate.shared.settings();
         settings.channel_name(channel).ok()
     }
@@ -98,6 +95,7 @@ impl Session {
         let answer = match completion {
             Completion::Answered(result) => result,
             Completion::Connected(result) => self.connected(now, result).map(Answer::Connect),
+            Completion::Phoenix(completion) => return self.finish_phoenix(now, completion),
             Completion::Pusher(completion) => return self.finish_pusher(completion),
             Completion::Refreshed(result) => {
                 result.and_then(|claims| self.refreshed(now, &claims).map_err(Refusal::Disconnect))
@@ -140,6 +138,7 @@ impl Session {
     /// Refuses a command that exceeds the rate limit.
     pub(super) fn refuse_excess(&mut self, command: &Command) {
         match &command.request {
+            Request::Phoenix(request) => self.refuse_excess_phoenix(request),
             Request::Pusher(request) => self.refuse_excess_pusher(request),
             Request::SocketIo(request) => self.refuse_excess_socketio(request),
             _ if command.id > 0 => self.reply(command.id, Err(ClientError::TOO_MANY_REQUESTS)),
@@ -164,6 +163,26 @@ impl Session {
         wait(async move { Completion::Connected(context.connect(connect).await) })
     }
 
+    /// Starts to connect a client that has been authenticated. Its request is its only attempt, so
+    /// that the connection ends if it fails.
+    pub(super) fn begin_authenticated(&mut self, client: Authenticated) -> Work {
+        self.stage = Stage::Connecting;
+        let context = self.context.clone();
+        Box::pin(async move {
+            let connected = context.connect_as(client).await;
+            Completion::Connected(connected.map_err(|refusal| match refusal {
+                Refusal::Error(error) if error.is_temporary => {
+                    Refusal::Disconnect(Disconnect::SERVER_ERROR)
+                }
+                Refusal::Error(error) => {
+                    let reason = error.message.into_owned();
+                    Refusal::Disconnect(Disconnect::INVALID_TOKEN.with_reason(reason))
+                }
+                refusal => refusal,
+            }))
+        })
+    }
+
     fn begin_connected(&mut self, present: Present, request: Request) -> Result<Step, Refusal> {
         let Present {
             context,
@@ -172,6 +191,9 @@ impl Session {
         } = present;
         match request {
             Request::History(wanted) => self.begin_history(context, wanted),
+            Request::Phoenix(request) => {
+                begun(self.begin_phoenix(context, (identity, id), *request))
+            }
             Request::Ping => Ok(Step::Answer(Answer::Ping)),
             Request::Presence { channel } => {
                 let channel = self.check_presence(&channel)?;
@@ -182,7 +204,9 @@ impl Session {
                 wait(async move { Completion::Answered(context.presence_stats(channel).await) })
             }
             Request::Publish { channel, data } => {
-                self.begin_publish(context, identity, &channel, data)
+                let tags = Vec::new();
+                let publishing = self.publishing(context, identity, &channel, (data, tags))?;
+                wait(async move { Completion::Answered(publishing.await) })
             }
             Request::Pusher(request) => begun(self.begin_pusher(context, (identity, id), *request)),
             Request::Refresh { token } => wait(async move {
@@ -229,24 +253,32 @@ impl Session {
     fn check_subscribe(&self, wanted: &Subscribe) -> Result<ChannelName, ClientError> {
         let settings = self.context.gate.shared.settings();
         let channel = settings.channel_name(&wanted.channel)?;
-        if self.has(&channel) {
+        self.check_room_for(&channel)?;
+        Ok(channel)
+    }
+
+    /// Checks that the client is not subscribed to a channel, and may be to one more.
+    pub(super) fn check_room_for(&self, channel: &ChannelName) -> Result<(), ClientError> {
+        if self.has(channel) {
             return Err(ClientError::ALREADY_SUBSCRIBED);
         }
+        let settings = self.context.gate.shared.settings();
         let channels_max = settings.config.client.channels_max;
         if self.channels() >= channels_max {
             let message = format!("limit exceeded: at most {channels_max} channels");
             return Err(ClientError::LIMIT_EXCEEDED.with_message(message));
         }
-        Ok(channel)
+        Ok(())
     }
 
-    fn begin_publish(
+    /// Checks that the client may publish, and returns the operation that does it.
+    pub(super) fn publishing(
         &self,
         context: Context,
         identity: Arc<Identity>,
         channel: &str,
-        data: Bytes,
-    ) -> Result<Step, Refusal> {
+        (payload, tags): (Bytes, Vec<(String, String)>),
+    ) -> Result<impl Future<Output = Result<Answer, Refusal>> + Send + use<>, Refusal> {
         let settings = context.gate.shared.settings_full();
         let channel = settings.channel_name(channel)?;
         let options = settings.channel(&channel);
@@ -262,14 +294,14 @@ impl Session {
         let known = self.subscriptions.get(&channel);
         let info = identity.to_info(known.and_then(|known| known.info().cloned()));
         let publish = Publish {
-            payload: data,
+            payload,
             info: Some(Arc::unwrap_or_clone(info)),
-            tags: Vec::new(),
+            tags,
             idempotency_key: None,
             options: options.stream(),
         };
         let asking = backend.map(|backend| (backend, identity));
-        wait(async move { Completion::Answered(context.publish(channel, publish, asking).await) })
+        Ok(context.publish(channel, publish, asking))
     }
 
     /// Handles that a message was passed on, or was not; the client does not expect an answer.

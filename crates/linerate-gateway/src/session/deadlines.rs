@@ -61,10 +61,17 @@ pub(super) fn is_default<T: Default + PartialEq>(field: &T) -> bool {
 }
 
 impl Deadlines {
-    pub(super) fn new(options: &ClientOptions, now: Instant) -> Self {
+    /// Creates the deadlines of a client that has not connected yet. `heartbeat` is how long it may
+    /// be silent if it sends signs of life on its own: instead of sending a ping, the server then
+    /// begins to wait for the next one.
+    pub(super) fn new(options: &ClientOptions, heartbeat: Option<Duration>, now: Instant) -> Self {
+        let (ping_interval, pong_timeout) = match heartbeat {
+            Some(timeout) => (timeout / 2, timeout),
+            None => (options.ping_interval, options.pong_timeout),
+        };
         Self {
-            ping_interval: milliseconds(options.ping_interval),
-            pong_timeout: milliseconds(options.pong_timeout),
+            ping_interval: milliseconds(ping_interval),
+            pong_timeout: milliseconds(pong_timeout),
             answer: Some(now + options.connect_timeout),
             ping: None,
             expiry: None,
@@ -174,7 +181,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn connected(start: Instant) -> Deadlines {
-        let mut deadlines = Deadlines::new(&Config::default().client, start);
+        let mut deadlines = Deadlines::new(&Config::default().client, None, start);
         deadlines.connected(start, 1.0);
         deadlines
     }
@@ -182,7 +189,7 @@ mod tests {
     #[test]
     fn the_first_command_is_due_once() {
         let start = Instant::now();
-        let mut deadlines = Deadlines::new(&Config::default().client, start);
+        let mut deadlines = Deadlines::new(&Config::default().client, None, start);
         assert_eq!(deadlines.next(), Some(start + 10 * SECOND));
         assert_eq!(deadlines.poll(start + 9 * SECOND), None);
         assert_eq!(deadlines.poll(start + 10 * SECOND), Some(Due::Connect));
@@ -206,7 +213,7 @@ mod tests {
         let woken = start + 25 * SECOND + 14 * SECOND;
         assert_eq!(deadlines.poll(woken), None);
         assert_eq!(deadlines.poll(woken + GRACE), Some(Due::Pong));
-        let mut deadlines = Deadlines::new(&Config::default().client, start);
+        let mut deadlines = Deadlines::new(&Config::default().client, None, start);
         assert_eq!(deadlines.poll(start + 14 * SECOND), None);
         let judged = start + 14 * SECOND + GRACE;
         assert_eq!(deadlines.poll(judged), Some(Due::Connect));
@@ -225,9 +232,27 @@ mod tests {
     }
 
     #[test]
+    fn a_client_with_heartbeats_may_be_silent_for_one_to_one_and_a_half_times_as_long() {
+        let start = Instant::now();
+        let heartbeat = Some(60 * SECOND);
+        let mut deadlines = Deadlines::new(&Config::default().client, heartbeat, start);
+        deadlines.connected(start, 1.0);
+        for at in [30, 60, 89] {
+            deadlines.pong();
+            assert_eq!(deadlines.poll(start + (at - 1) * SECOND), None);
+            let due = deadlines.poll(start + at * SECOND);
+            assert_eq!(due, (at < 89).then_some(Due::Ping));
+        }
+        // The last sign of life came at 61 s, and the next one is waited for from 90 s on.
+        assert_eq!(deadlines.poll(start + 90 * SECOND), Some(Due::Ping));
+        assert_eq!(deadlines.poll(start + 120 * SECOND), Some(Due::Ping));
+        assert_eq!(deadlines.poll(start + 150 * SECOND), Some(Due::Pong));
+    }
+
+    #[test]
     fn first_pings_are_spread() {
         let start = Instant::now();
-        let mut deadlines = Deadlines::new(&Config::default().client, start);
+        let mut deadlines = Deadlines::new(&Config::default().client, None, start);
         deadlines.connected(start, 0.5);
         assert_eq!(deadlines.next(), Some(start + 25 * SECOND / 2));
     }

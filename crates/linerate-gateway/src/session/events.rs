@@ -79,7 +79,9 @@ impl Session {
             .client
             .channels_max;
         let is_full = self.channels() >= channels_max;
-        if is_full || self.has(&channel) || !self.serves_namespace_of(&channel) {
+        let is_possible =
+            self.commands.has_server_subscriptions && self.serves_namespace_of(&channel);
+        if is_full || self.has(&channel) || !is_possible {
             return None;
         }
         let (identity, id) = (identity.clone(), member.id());

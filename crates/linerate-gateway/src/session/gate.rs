@@ -66,8 +66,7 @@ impl Gate {
     ) -> Result<Option<ConnectionClaims>, Refusal> {
         let settings = self.shared.settings_full();
         if token.is_empty() {
-            let is_admitted = self.dialect.connects().is_some();
-            return match is_admitted || settings.config.allows_anonymous() {
+            return match self.dialect.admits() || settings.config.allows_anonymous() {
                 true => Ok(None),
                 false => Err(Refusal::Disconnect(Disconnect::PERMISSION_DENIED)),
             };

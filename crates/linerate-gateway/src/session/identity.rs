@@ -11,7 +11,9 @@ use linerate_hub::{ClientId, ClientInfo};
 use super::deadlines::until;
 use crate::{
     auth::{ConnectionClaims, TokenId},
+    backend::Admitted,
     node::Worker,
+    protocol::command::Connect,
 };
 
 /// The identity of a client.
@@ -21,6 +23,14 @@ pub(crate) struct Identity {
     pub(crate) who: Arc<ClientInfo>,
     /// What was vouched for the client; `None` if it is anonymous.
     pub(crate) credentials: Option<Box<Credentials>>,
+}
+
+/// A client that has been authenticated, and is about to connect.
+#[derive(Debug)]
+pub(crate) struct Authenticated {
+    pub(crate) connect: Connect,
+    /// What is granted to it; `None` if it is anonymous.
+    pub(crate) admitted: Option<Admitted>,
 }
 
 /// What a token or a backend has said about a client.

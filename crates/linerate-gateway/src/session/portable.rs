@@ -3,6 +3,7 @@
 use std::{
     fmt,
     marker::PhantomData,
+    ptr,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -31,7 +32,12 @@ use crate::{
     auth::TokenId,
     backend::PortableHeaders,
     node::{ClientRecord, Delivery, Recovery, StartPosition, Subscribe, SubscribeError, Trail},
-    protocol::{self, command::TagsFilter, dialect::Commands},
+    protocol::{
+        self,
+        command::{PhoenixRef, TagsFilter},
+        dialect::Commands,
+        phoenix,
+    },
 };
 
 /// A session of a client.
@@ -79,6 +85,9 @@ struct PortableSubscription {
     token: Option<TokenId>,
     #[serde(default, skip_serializing_if = "is_default")]
     info: Option<String>,
+    /// The reference of the join of a Phoenix client.
+    #[serde(default, skip_serializing_if = "is_default")]
+    join_ref: Option<PhoenixRef>,
     delivery: PortableDelivery,
 }
 
@@ -176,6 +185,7 @@ impl Session {
         };
         if let Stage::Connected { identity, member } = &self.stage {
             session.identity = Some(PortableIdentity::of(identity));
+            let phoenix = self.protocol_state.phoenix();
             let subscriptions = self.subscriptions.iter();
             let subscriptions = subscriptions.filter_map(|(channel, subscription)| {
                 let delivery = self.context.gate.worker.delivery(member.id(), channel)?;
@@ -186,6 +196,9 @@ impl Session {
                     is_of_server: subscription.is_of_server,
                     token: subscription.token().cloned(),
                     info: subscription.info().map(|info| text(info)),
+                    join_ref: phoenix
+                        .and_then(|phoenix| phoenix.join_ref(channel))
+                        .cloned(),
                     delivery: PortableDelivery::of(&delivery),
                 })
             });
@@ -230,6 +243,11 @@ impl Session {
                 is_of_server: known.is_of_server,
                 terms: terms.boxed(),
             };
+            if ptr::eq(session.context.gate.dialect, &phoenix::CHANNELS) {
+                let account = &session.context.gate.worker.accounts().subscriptions;
+                let state = session.protocol_state.begin_phoenix(account);
+                state.join(channel.clone(), known.join_ref);
+            }
             session.subscriptions.insert(channel, subscription);
         }
         session.stage = Stage::Connected { identity, member };
@@ -251,6 +269,7 @@ impl FixedSession {
                 is_of_server: false,
                 token: None,
                 info: None,
+                join_ref: None,
                 delivery: PortableDelivery::of(&delivery),
             })
         });

@@ -1,5 +1,6 @@
 //! Asynchronous operations of a session: they wait for tokens, the broker and other nodes.
 
+mod phoenix;
 mod pusher;
 mod socketio;
 
@@ -11,7 +12,7 @@ use linerate_broker::{BrokerError, HistoryRequest, Publish};
 use linerate_hub::{ChannelName, ClientId, ClientInfo, SubscribeError as HubError};
 
 use super::{
-    Gate, Identity, Member, Refusal, SessionOutlet, Subscription, Terms,
+    Authenticated, Gate, Identity, Member, Refusal, SessionOutlet, Subscription, Terms,
     activity::SUBSCRIBES_AT_ONCE, deadlines::until, identity::end_of, plan::Plan,
     renewals::Renewals,
 };
@@ -28,6 +29,7 @@ use crate::{
     },
 };
 
+pub(crate) use phoenix::PhoenixCompletion;
 pub(crate) use pusher::{PusherCandidate, PusherCompletion};
 pub(crate) use socketio::{OpenEvent, SocketIoCompletion};
 
@@ -41,6 +43,7 @@ pub(crate) enum Completion {
     /// An answer that does not change the session.
     Answered(Result<Answer, Refusal>),
     Connected(Result<ConnectedClient, Refusal>),
+    Phoenix(PhoenixCompletion),
     Pusher(PusherCompletion),
     Refreshed(Result<ConnectionClaims, Refusal>),
     /// What a backend says about the connection, or about the subscription to a channel.
@@ -99,9 +102,18 @@ pub(crate) struct Context {
 impl Context {
     /// Authenticates the client, registers it with the worker, and makes the subscriptions that its
     /// token names.
-    pub(super) async fn connect(mut self, connect: Connect) -> Result<ConnectedClient, Refusal> {
-        let admitted = self.visitor().authenticate(&connect).await;
-        let admitted = admitted.map_err(Refusal::wanting_another_token)?;
+    pub(super) async fn connect(self, connect: Connect) -> Result<ConnectedClient, Refusal> {
+        let admitted = self.visitor().authenticate(&connect).await?;
+        self.connect_as(Authenticated { connect, admitted }).await
+    }
+
+    /// Registers a client that has been authenticated, and makes the subscriptions that its token
+    /// names.
+    pub(super) async fn connect_as(
+        mut self,
+        authenticated: Authenticated,
+    ) -> Result<ConnectedClient, Refusal> {
+        let Authenticated { connect, admitted } = authenticated;
         let (claims, data) = match admitted {
             Some(Admitted { claims, data }) => (Some(claims), data),
             None => (None, None),
@@ -291,6 +303,7 @@ impl Context {
     ) -> Result<Answer, Refusal> {
         let question = Question::Rpc {
             method: &method,
+            channel: None,
             data: &data,
         };
         let data = self.visitor().call(backend, &identity, &question).await?;
@@ -349,10 +362,8 @@ impl Context {
     }
 
     pub(super) async fn presence(self, channel: ChannelName) -> Result<Answer, Refusal> {
-        match self.gate.worker.node().all_nodes.presence(&channel).await {
-            Ok(people) => Ok(Answer::Presence(people)),
-            Err(error) => Err(of_broker(error).into()),
-        }
+        let clients = self.clients_in(&channel).await?;
+        Ok(Answer::Presence(clients))
     }
 
     pub(super) async fn presence_stats(self, channel: ChannelName) -> Result<Answer, Refusal> {

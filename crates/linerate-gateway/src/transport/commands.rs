@@ -15,6 +15,7 @@ use uuid::Uuid;
 use super::{
     Admitted, ClientOutlet, DATA_BYTES_MAX, Endpoints,
     body::{body, head},
+    connecting::Connecting,
     drive::{EmulatedRuntime, SessionRuntime, StreamInput},
     local::{ConnectionOptions, Running},
     refusal,
@@ -25,24 +26,18 @@ use crate::{
     node::EmulateError,
     protocol::{
         Dialect,
-        codes::Disconnect,
-        command::Connect,
         dialect::{Commands, EmulationEndpoint, Opening, StreamTransport, WebSocketTransport},
     },
     server::{ConnectionGuard, continue_with},
     session::{Context, Session, Settings},
 };
 
-/// The command that the request for a connection stands for, or why the client is disconnected.
-type Connecting = Result<Connect, Disconnect>;
-
-/// Serves a client on a WebSocket. With `commands` comes the first command, if the request stands
-/// for it.
+/// Serves a client on a WebSocket.
 pub(super) fn open_websocket(
     admitted: Admitted,
     dialect: &'static Dialect,
     websocket: &'static WebSocketTransport,
-    commands: (&'static Commands, Option<Connecting>),
+    commands: (&'static Commands, Connecting),
     upgrade: WebSocketUpgrade,
 ) -> Response {
     let mut options = admitted.options();
@@ -68,7 +63,7 @@ pub(super) fn open_websocket(
 fn open_local(
     admitted: Admitted,
     dialect: &'static Dialect,
-    commands: (&'static Commands, Option<Connecting>),
+    commands: (&'static Commands, Connecting),
     options: Options,
     upgrade: WebSocketUpgrade,
 ) -> Response {
@@ -170,7 +165,13 @@ fn stream_locally(
         let clients = admitted.endpoints.clients.clone();
         let wire = clients.wire(&dialect.transport);
         let key = wire.key();
-        let (mut runtime, guard) = start(admitted, dialect, (commands, None), wire, Some(name));
+        let (mut runtime, guard) = start(
+            admitted,
+            dialect,
+            (commands, Connecting::Later),
+            wire,
+            Some(name),
+        );
         runtime.handle_frame(&first);
         let session = Running::Emulated(Box::new(EmulatedRuntime { runtime, emulation }));
         clients.open_stream(key, detached, session, guard);
@@ -196,7 +197,13 @@ fn stream(
         emulation: emulations.open(&name.to_string()),
         gone,
     };
-    let (mut runtime, guard) = start(admitted, dialect, (commands, None), wire, Some(name));
+    let (mut runtime, guard) = start(
+        admitted,
+        dialect,
+        (commands, Connecting::Later),
+        wire,
+        Some(name),
+    );
     runtime.handle_frame(first);
     tokio::spawn(async move {
         runtime.run(input).await;
@@ -209,11 +216,14 @@ fn stream(
 fn start(
     admitted: Admitted,
     dialect: &'static Dialect,
-    (commands, connecting): (&'static Commands, Option<Connecting>),
+    (commands, connecting): (&'static Commands, Connecting),
     wire: impl Wire,
     name: Option<Uuid>,
 ) -> (Box<SessionRuntime>, Option<ConnectionGuard>) {
-    let connection = admitted.connection(dialect);
+    let connection = match &connecting {
+        Connecting::Authenticated(connection, _) => connection.clone(),
+        _ => admitted.connection(dialect),
+    };
     let bytes_max = admitted.settings.config.client.queue_bytes_max;
     let gate = admitted.endpoints.gate(dialect);
     let worker = gate.worker.clone();
@@ -228,8 +238,10 @@ fn start(
     };
     let mut session = Session::new(context, commands, name, now(), rand::random());
     session.greet();
-    if let Some(connecting) = connecting {
-        session.open(now(), connecting);
+    match connecting {
+        Connecting::Later => {}
+        Connecting::Now(connect) => session.open(now(), connect),
+        Connecting::Authenticated(_, client) => session.open_authenticated(now(), client),
     }
     let runtime = SessionRuntime::new(session, outlet);
     (Box::new(runtime), admitted.guard)

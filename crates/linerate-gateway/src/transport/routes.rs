@@ -12,7 +12,9 @@ use axum::{
 };
 use linerate::{Counters, axum::WebSocketUpgrade, handshake::OriginPolicy};
 
-use super::{Admitted, Endpoints, LocalClients, commands, cors, fixed, refusal};
+use super::{
+    Admitted, Endpoints, LocalClients, commands, connecting::Connecting, cors, fixed, refusal,
+};
 use crate::{
     config::ProtocolOptions,
     node::Worker,
@@ -174,10 +176,14 @@ async fn open_websocket(
     };
     match &dialect.session {
         SessionKind::Commands(commands) => {
-            let connect = commands.connects.as_ref();
-            let connect =
-                connect.map(|request| (request.read)(&opening, &admitted.settings.config));
-            commands::open_websocket(admitted, dialect, websocket, (commands, connect), upgrade)
+            let connecting = Connecting::of(&admitted, dialect, &opening).await;
+            match connecting {
+                Ok(connecting) => {
+                    let commands = (commands, connecting);
+                    commands::open_websocket(admitted, dialect, websocket, commands, upgrade)
+                }
+                Err(refusal) => refusal.into_response(),
+            }
         }
         SessionKind::Fixed(fixed) => {
             fixed::open_websocket(admitted, dialect, websocket, fixed, opening, upgrade).await

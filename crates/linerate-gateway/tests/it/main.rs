@@ -13,6 +13,7 @@ mod gaps;
 mod http;
 mod native;
 mod patterns;
+mod phoenix;
 mod postgres;
 mod pressure;
 mod pusher;

@@ -1,4 +1,4 @@
-//! Pusher clients that send commands which are refused, as large as is allowed, and join and leave
+//! Clients that send commands which are refused, as large as is allowed, and join and leave
 //! channels.
 
 use std::time::Duration;
@@ -23,20 +23,49 @@ const CHANNEL_LEN: usize = 164;
 /// The size of the data of client events, in bytes: the maximum of the protocol.
 const EVENT_BYTES: usize = 10_240;
 
-/// The URL of a client.
-const PATH: &str = "/app/app-key?protocol=7";
+/// The maximum length of a topic and of other texts in Phoenix's protocol.
+const TEXT_BYTES: usize = 255;
+
+/// The size of the payload of a push, in bytes.
+const PUSH_BYTES: usize = 32_768;
 
 /// Clients that send commands.
 pub(super) struct Commands {
     pub(super) peers: Peers,
+    /// The path and the query of a client's URL.
+    path: &'static str,
+    /// Returns the commands of a round.
+    round: fn(u64) -> Vec<String>,
     /// The number of rounds so far.
-    pub(super) number: u64,
+    number: u64,
+}
+
+impl Commands {
+    /// Creates clients of Phoenix's protocol.
+    pub(super) fn phoenix(peers: Peers) -> Self {
+        Self {
+            peers,
+            path: "/socket/websocket?vsn=2.0.0",
+            round: phoenix,
+            number: 0,
+        }
+    }
+
+    /// Creates clients of Pusher's protocol.
+    pub(super) fn pusher(peers: Peers) -> Self {
+        Self {
+            peers,
+            path: "/app/app-key?protocol=7",
+            round: pusher,
+            number: 0,
+        }
+    }
 }
 
 impl Attack for Commands {
     fn stroke(&mut self, tally: &mut Tally) -> Result<Duration> {
         while self.peers.connected.len() < self.peers.count {
-            let mut peer = Peer::ask(self.peers.server, PATH, "")?;
+            let mut peer = Peer::ask(self.peers.server, self.path, "")?;
             peer.wait_for_open()?;
             self.peers.connected.push(peer.unblock()?);
         }
@@ -44,7 +73,7 @@ impl Attack for Commands {
             peer.ignore_input();
             if peer.unsent.is_empty() {
                 self.number += 1;
-                for command in round(self.number) {
+                for command in (self.round)(self.number) {
                     let frame = frame(0x1, command.as_bytes()).to_bytes();
                     peer.unsent.extend(frame);
                 }
@@ -57,7 +86,25 @@ impl Attack for Commands {
     }
 }
 
-fn round(number: u64) -> Vec<String> {
+/// Joins a topic, of which all clients are told, joins it again, and sends what is refused.
+fn phoenix(number: u64) -> Vec<String> {
+    let topic = format!("{number:0>TEXT_BYTES$}");
+    let reference = "1".repeat(TEXT_BYTES);
+    let payload = "x".repeat(PUSH_BYTES);
+    let message = |topic: &str, event: &str, payload: &str| {
+        format!(r#"["{reference}","{reference}","{topic}","{event}",{{"a":"{payload}"}}]"#)
+    };
+    vec![
+        message("lobby", "phx_join", ""),
+        message("lobby", "phx_join", ""),
+        message(&topic, "phx_join", ""),
+        message(&topic, "said", &payload),
+        message("other", "said", &payload),
+        message(&topic, "phx_leave", ""),
+    ]
+}
+
+fn pusher(number: u64) -> Vec<String> {
     let channel = format!("{number:0>CHANNEL_LEN$}");
     let data = "x".repeat(EVENT_BYTES - 2);
     let auth = "0".repeat(64);

@@ -13,7 +13,16 @@ use crate::{
 /// The number of clients that send commands.
 const PEERS: usize = 4;
 
-const CONFIGURATION: &str = "\
+const PHOENIX: &str = "\
+[protocols]
+phoenix = true
+[channel]
+presence = true
+join_leave = true
+allow_presence = true
+";
+
+const PUSHER: &str = "\
 [protocols]
 pusher = true
 [pusher]
@@ -23,12 +32,19 @@ secret = \"of no use elsewhere\"
 client_events = true
 ";
 
-pub(super) fn row() -> Row {
-    Row::new("serve/pusher-commands", run)
+pub(super) fn rows() -> [Row; 2] {
+    [
+        Row::new("serve/phoenix-commands", |effort| {
+            run(effort, Abuse::PhoenixCommands, PHOENIX)
+        }),
+        Row::new("serve/pusher-commands", |effort| {
+            run(effort, Abuse::PusherCommands, PUSHER)
+        }),
+    ]
 }
 
-fn run(effort: &Effort) -> Result<Outcome> {
-    let figures = abused_with(effort, Abuse::PusherCommands, PEERS, CONFIGURATION)?;
+fn run(effort: &Effort, abuse: Abuse, configuration: &str) -> Result<Outcome> {
+    let figures = abused_with(effort, abuse, PEERS, configuration)?;
     let rounds = figures.counted(ROUNDS);
     Ok(Outcome {
         abuse: format!(

@@ -16,7 +16,10 @@ use super::{
 use crate::{
     config::PusherOptions,
     node::Node,
-    protocol::pusher::{self, EVENT_BYTES_MAX},
+    protocol::{
+        event_name,
+        pusher::{self, EVENT_BYTES_MAX},
+    },
 };
 
 /// The maximum number of channels of an event.
@@ -114,7 +117,7 @@ async fn publish(node: &Arc<Node>, event: &Event) -> Result<(), PusherError> {
             let publish = Publish {
                 payload: event.data.clone(),
                 info: None,
-                tags: pusher::tags(&event.name, event.except.as_deref()),
+                tags: event_name::tags(&event.name, event.except.as_deref()),
                 idempotency_key: None,
                 options: node.namespaces.current().options(&channel).stream(),
             };

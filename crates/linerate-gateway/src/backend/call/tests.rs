@@ -97,6 +97,7 @@ static NOTHING: Bytes = Bytes::new();
 
 const RPC: Question<'_> = Question::Rpc {
     method: "sum",
+    channel: None,
     data: &NOTHING,
 };
 

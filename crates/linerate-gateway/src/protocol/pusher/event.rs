@@ -7,19 +7,11 @@ use linerate_proto::{Opcode, frame::OpenFrame};
 use super::wire::{append_event, append_string};
 use crate::{
     config::{PusherAccess, PusherKind},
-    protocol::{event_name, exceptions, gap},
+    protocol::{event_name, gap},
 };
 
 /// The maximum length of the name of an event, in bytes.
 pub(crate) const EVENT_BYTES_MAX: usize = 200;
-
-/// Returns the tags of a publication that is the event `name`. The client `except` does not receive
-/// it.
-pub(crate) fn tags(name: &str, except: Option<&str>) -> Vec<(String, String)> {
-    let name = (event_name::TAG.to_owned(), name.to_owned());
-    let except = except.map(|client| (exceptions::TAG.to_owned(), client.to_owned()));
-    [name].into_iter().chain(except).collect()
-}
 
 /// Returns whether only the server sends events with this name.
 pub(crate) fn is_reserved(name: &str) -> bool {
@@ -85,7 +77,8 @@ mod tests {
     };
     use linerate_proto::{Opcode, frame};
 
-    use super::{append_gap, encode, tags};
+    use super::{append_gap, encode};
+    use crate::protocol::event_name::tags;
 
     fn encoded(channel: &str, publications: &[Publication]) -> Result<Vec<u8>, Unencodable> {
         let batch = Batch {

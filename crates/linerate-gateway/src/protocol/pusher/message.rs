@@ -29,7 +29,7 @@ fn append(message: &ServerMessage, out: &mut Vec<u8>) -> Result<(), Unencodable>
         ServerMessage::Ping => frame("pusher:ping", None, "{}", out),
         ServerMessage::Push(push) => append_push(push, out),
         ServerMessage::Pusher(message) => return append_message(message, out),
-        ServerMessage::SocketIo(_) => return Err(Unencodable),
+        ServerMessage::Phoenix(_) | ServerMessage::SocketIo(_) => return Err(Unencodable),
         ServerMessage::Reply(Reply { result, .. }) => match result {
             Ok(Answer::Connect(connected)) => append_connected(connected, out),
             Ok(Answer::Ping) => frame("pusher:pong", None, "{}", out),

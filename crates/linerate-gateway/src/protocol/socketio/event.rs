@@ -124,7 +124,7 @@ mod tests {
     use linerate_proto::{Opcode, frame};
 
     use super::{append_gap, encode};
-    use crate::protocol::pusher;
+    use crate::protocol::event_name::tags;
 
     fn encoded(channel: &str, publication: Publication) -> Vec<u8> {
         let batch = Batch {
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn a_publication_can_name_its_event() {
         let tagged = Publication::build(Bytes::from_static(b"1"));
-        let tagged = tagged.with_tags(pusher::tags("created", None)).finish();
+        let tagged = tagged.with_tags(tags("created", None)).finish();
         assert_eq!(encoded("news", tagged), frames(r#"42["created",1]"#, &[]));
         for (payload, text) in [
             (

@@ -14,7 +14,10 @@ use super::super::{
 use crate::{
     clock::now,
     config::{PusherAccess, PusherKind},
-    protocol::pusher::{self, EVENT_BYTES_MAX},
+    protocol::{
+        event_name,
+        pusher::{self, EVENT_BYTES_MAX},
+    },
 };
 
 /// Why an event of a client is refused.
@@ -55,7 +58,7 @@ impl Session {
         let info = sender(&context, &identity, id, &channel);
         let publish = Publish {
             payload: data,
-            tags: pusher::tags(&event, Some(&info.client)),
+            tags: event_name::tags(&event, Some(&info.client)),
             info: Some(info),
             idempotency_key: None,
             options: options.stream(),

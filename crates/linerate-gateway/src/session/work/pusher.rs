@@ -35,7 +35,7 @@ pub(crate) struct PusherCandidate {
 impl Gate {
     /// Refuses a client of Pusher if this node has too many, including the new one.
     pub(super) fn check_app(&self) -> Result<(), Refusal> {
-        if self.dialect.connects().is_none() {
+        if !self.dialect.admits() {
             return Ok(());
         }
         let settings = self.shared.settings();

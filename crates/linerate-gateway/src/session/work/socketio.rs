@@ -41,14 +41,17 @@ pub(crate) struct OpenEvent {
 }
 
 impl Context {
-    /// Returns the subscriptions that a client begins with. In a namespace of Socket.IO, these are
-    /// the rooms of the namespace among those granted to the client, those of all clients, and the
-    /// room of its own ID.
+    /// Returns the subscriptions that a client begins with, if its protocol has such. In a
+    /// namespace of Socket.IO, these are the rooms of the namespace among those granted to the
+    /// client, those of all clients, and the room of its own ID.
     pub(super) fn of_namespace(
         &self,
         connect: &Connect,
         granted: impl IntoIterator<Item = (ChannelName, SubscriptionClaims)>,
     ) -> Vec<(ChannelName, SubscriptionClaims)> {
+        if !self.gate.dialect.has_server_subscriptions() {
+            return Vec::new();
+        }
         let mut granted: Vec<_> = granted.into_iter().collect();
         let Some(namespace) = connect.namespace.as_deref() else {
             return granted;
@@ -74,8 +77,7 @@ impl Context {
         connect: &Connect,
         channels_left: usize,
     ) -> Result<Vec<(ChannelName, ActiveSubscription)>, Refusal> {
-        let admitted = self.visitor().authenticate(connect).await;
-        let admitted = admitted.map_err(Refusal::wanting_another_token)?;
+        let admitted = self.visitor().authenticate(connect).await?;
         let claims = admitted.map(|admitted| admitted.claims);
         let user = claims.as_ref().map_or("", |claims| &claims.user);
         if user != identity.user() {
@@ -116,6 +118,7 @@ impl Context {
         let question = match event.id {
             Some(_) => Question::Rpc {
                 method: &method,
+                channel: None,
                 data: &data,
             },
             None => Question::Send { data: &data },

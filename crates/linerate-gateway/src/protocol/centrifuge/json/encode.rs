@@ -54,7 +54,9 @@ pub(in crate::protocol) fn message(
     let mut object = Object::open(out);
     match message {
         ServerMessage::Ping => {}
-        ServerMessage::Pusher(_) | ServerMessage::SocketIo(_) => return Err(Unencodable),
+        ServerMessage::Phoenix(_) | ServerMessage::Pusher(_) | ServerMessage::SocketIo(_) => {
+            return Err(Unencodable);
+        }
         ServerMessage::Push(push) => push_members(push, binary, object.object("push"))?,
         ServerMessage::Reply(Reply { id, result }) => {
             object.scalar("id", *id);

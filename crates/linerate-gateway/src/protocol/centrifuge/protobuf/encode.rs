@@ -22,7 +22,7 @@ pub(in crate::protocol) fn message(message: &ServerMessage, out: &mut Vec<u8>) {
             push: Some(push.into()),
             ..Default::default()
         },
-        ServerMessage::Pusher(_) | ServerMessage::SocketIo(_) => return,
+        ServerMessage::Phoenix(_) | ServerMessage::Pusher(_) | ServerMessage::SocketIo(_) => return,
         ServerMessage::Reply(reply) => reply.into(),
     };
     reply

@@ -1,0 +1,11 @@
+//! Tests of the protocol of Phoenix Channels.
+
+mod broadcasts;
+mod client;
+mod connections;
+mod hostile;
+mod joins;
+mod presence;
+mod pushes;
+
+const ON: &str = "[protocols]\nphoenix = true\n";
