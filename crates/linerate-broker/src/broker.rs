@@ -7,6 +7,7 @@ use linerate_hub::{ChannelName, ClientInfo, presence::Counts};
 
 use crate::{
     event::LinkState,
+    occupancy::OccupancyChange,
     presence::PresenceChange,
     registry::Beat,
     request::{History, HistoryRequest, Publish, Published, StreamOptions},
@@ -161,6 +162,33 @@ pub trait Broker: fmt::Debug + Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(Counts::default())))
     }
 
+    /// Stores which names this node occupies, and which no longer. A name is occupied for as long as
+    /// a registered node occupies it. The changes must concern different names.
+    ///
+    /// Returns, for each change, whether it made the name occupied or vacant among all nodes. From
+    /// the first call on, even without changes, a node may also be told with
+    /// [`Event::Vacated`](crate::Event::Vacated) of names that a node that has ended had occupied.
+    ///
+    /// By default, the node is the only one of its broker.
+    ///
+    /// # Errors
+    /// Returns an error if the broker is unavailable or refuses. Repeat the changes then: those that
+    /// were made have the same result again, except that another node may have reported a name that
+    /// became vacant in the meantime. Returns [`BrokerError::LeaseEnded`] if the broker has removed
+    /// the names of this node. Then call [`reset_occupancy`](Self::reset_occupancy) and store
+    /// everything again.
+    fn set_occupancy<'a>(&'a self, changes: &'a [OccupancyChange]) -> Answer<'a, Vec<bool>> {
+        Box::pin(std::future::ready(Ok(vec![true; changes.len()])))
+    }
+
+    /// Removes all names that this node occupies, at the latest when its lease ends.
+    ///
+    /// # Errors
+    /// Returns an error if the broker is unavailable or refuses. Later changes are stored anyway.
+    fn reset_occupancy(&self) -> Answer<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// Stores a value for all nodes, including those that start later, and replaces the value with
     /// the same `id`. The value may be deleted at `expires_at`, in seconds since 1970; `None` means
     /// never.
@@ -233,8 +261,8 @@ pub enum BrokerError {
         /// How the last attempt to connect ended.
         reason: String,
     },
-    /// The broker has removed the entries of presence of this node.
-    #[error("presence of this node was removed because its lease has ended")]
+    /// The broker has removed the entries of this node.
+    #[error("what this node had stored was removed because its lease has ended")]
     LeaseEnded,
     /// The channel keeps no stream.
     #[error("channel keeps no history")]

@@ -22,6 +22,9 @@ pub enum Event {
         /// The publication.
         publication: Publication,
     },
+    /// Names that became vacant because a node that [occupied](crate::Broker::set_occupancy) them
+    /// has ended. Only one node is told of each.
+    Vacated(Vec<String>),
 }
 
 impl Event {

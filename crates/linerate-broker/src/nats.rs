@@ -25,6 +25,7 @@ use crate::{
     idempotency::IdempotencyKeys,
     ingest::Ingest,
     kind::BrokerKind,
+    occupancy::OccupancyChange,
     options::BrokerOptions,
     presence::PresenceChange,
     registry::Beat,
@@ -48,6 +49,7 @@ mod kept;
 mod lease;
 mod link;
 mod loopback;
+mod occupancy;
 mod place;
 mod presence;
 mod probe;
@@ -299,6 +301,7 @@ impl Broker for Nats {
             let (subjects, node) = (&self.shared.subjects, &self.shared.node);
             link.answer(link.streams.deregister(subjects, node)).await?;
             let mut lease = self.lease.lock().await;
+            lease.reset_occupancy();
             lease.reset_presence(&self.shared, Ok(link)).await
         }))
     }
@@ -328,6 +331,26 @@ impl Broker for Nats {
                 .reset_presence(&self.shared, self.shared.current())
                 .await
         }))
+    }
+
+    fn set_occupancy<'a>(&'a self, changes: &'a [OccupancyChange]) -> Answer<'a, Vec<bool>> {
+        Box::pin(async move {
+            let link = self.shared.current()?;
+            let mut lease = self.lease.lock().await;
+            let lease_name = lease.begin_occupancy(&self.shared, &link).await?;
+            drop(lease);
+            let set = link
+                .streams
+                .set_occupancy(&self.shared.subjects, &lease_name, changes);
+            link.answer(set).await
+        })
+    }
+
+    fn reset_occupancy(&self) -> Answer<'_, ()> {
+        Box::pin(async move {
+            self.lease.lock().await.reset_occupancy();
+            Ok(())
+        })
     }
 
     fn presence<'a>(

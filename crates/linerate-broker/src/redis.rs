@@ -37,6 +37,7 @@ use tokio::{
 
 use self::{
     address::{Address, Topology},
+    leases::Family,
     link::{Link, ORDERS_MAX, Order},
     registry::Part,
     shards::Shards,
@@ -50,6 +51,7 @@ use crate::{
     ingest::Ingest,
     kind::BrokerKind,
     lock::lock,
+    occupancy::OccupancyChange,
     options::BrokerOptions,
     presence::PresenceChange,
     registry::Beat,
@@ -72,6 +74,7 @@ mod input;
 mod leases;
 mod link;
 mod names;
+mod occupancy;
 mod presence;
 mod registry;
 mod resp;
@@ -371,7 +374,8 @@ impl Broker for Redis {
     fn deregister(&self) -> Answer<'_, ()> {
         Box::pin(async move {
             self.shared.deregister().await?;
-            self.shared.reset_presence().await
+            self.shared.end_leases(Family::Occupancy).await?;
+            self.shared.end_leases(Family::Presence).await
         })
     }
 
@@ -392,7 +396,15 @@ impl Broker for Redis {
     }
 
     fn reset_presence(&self) -> Answer<'_, ()> {
-        Box::pin(self.shared.reset_presence())
+        Box::pin(self.shared.end_leases(Family::Presence))
+    }
+
+    fn set_occupancy<'a>(&'a self, changes: &'a [OccupancyChange]) -> Answer<'a, Vec<bool>> {
+        Box::pin(self.shared.set_occupancy(changes))
+    }
+
+    fn reset_occupancy(&self) -> Answer<'_, ()> {
+        Box::pin(self.shared.end_leases(Family::Occupancy))
     }
 
     fn presence<'a>(

@@ -14,8 +14,8 @@ pub struct Beat {
     pub nodes: usize,
     /// True if the node was not registered before the beat: it is new, or its lease had ended.
     pub is_new: bool,
-    /// True if the broker has removed [entries of presence](crate::Broker::set_presence) of this
-    /// node, because a lease had ended.
+    /// True if the broker has removed entries of [presence](crate::Broker::set_presence) or
+    /// [occupied names](crate::Broker::set_occupancy) of this node, because a lease had ended.
     pub has_lost_presence: bool,
 }
 

@@ -103,6 +103,15 @@ impl Presence {
         self.channels.keys()
     }
 
+    /// Returns the number of clients of a user in a channel.
+    pub fn clients_of(&self, channel: &str, user: &str) -> usize {
+        match self.channels.get(channel) {
+            None => 0,
+            Some(Members::One(info)) => usize::from(*info.user == *user),
+            Some(Members::Many(crowd)) => crowd.users.get(user).copied().unwrap_or_default(),
+        }
+    }
+
     /// Returns the numbers of clients and users in a channel.
     pub fn counts(&self, channel: &str) -> Counts {
         match self.channels.get(channel) {

@@ -17,7 +17,10 @@ const BEAT: &str = "_linerate.beat.";
 /// The prefix of the subjects of entries of presence.
 const PRESENCE: &str = "_linerate.presence.";
 
-/// The token for leases among entries of presence, where others have a digest of their channel.
+/// The prefix of the subjects of occupied names.
+const OCCUPANCY: &str = "_linerate.occupancy.";
+
+/// The token for leases, where other entries have a digest of their channel, or `names`.
 const LEASES: &str = "leases";
 
 /// The prefix of the subjects of durable publications, which streams store.
@@ -119,6 +122,26 @@ impl Subjects {
     /// Returns the subject of the beats of `node`, or of all nodes.
     pub(super) fn beat(&self, node: Option<&str>) -> String {
         format!("{BEAT}{}{}", self.prefix, node.unwrap_or("*"))
+    }
+
+    /// Returns the subject of all occupied names and the leases that occupy them.
+    pub(super) fn occupancy(&self) -> String {
+        format!("{OCCUPANCY}{}*.*", self.prefix)
+    }
+
+    /// Returns the subject of all occupied names.
+    pub(super) fn all_occupied(&self) -> String {
+        format!("{OCCUPANCY}{}names.*", self.prefix)
+    }
+
+    /// Returns the subject of an occupied name.
+    pub(super) fn occupied(&self, name: &str) -> String {
+        format!("{OCCUPANCY}{}names.{}", self.prefix, &digest(name)[..24])
+    }
+
+    /// Returns the subject of a lease that occupies names.
+    pub(super) fn occupancy_lease(&self, lease: &str) -> String {
+        format!("{OCCUPANCY}{}{LEASES}.{lease}", self.prefix)
     }
 
     /// Returns the subject of all entries of presence.

@@ -9,7 +9,10 @@
 
 use linerate_hub::ChannelName;
 
-use super::cluster::{hash_tag, number_in, slot};
+use super::{
+    cluster::{hash_tag, number_in, slot},
+    leases::Family,
+};
 
 /// The prefix of the names that only nodes use among themselves.
 const OWN: &str = "linerate.";
@@ -38,7 +41,7 @@ pub(super) struct DurableKeys {
     pub(super) former: Option<StreamKeys>,
 }
 
-/// The keys of the leases under which nodes store presence.
+/// The keys of the leases under which nodes store what ends with them.
 #[derive(Debug)]
 pub(super) struct LeaseKeys {
     pub(super) current: String,
@@ -94,9 +97,10 @@ impl Names {
         (key("kept"), key("kept-until"))
     }
 
-    /// Returns the keys of the leases under which nodes store presence in a shard.
-    pub(super) fn leases(&self, shard: u16) -> LeaseKeys {
-        let key = |what| format!("{OWN}{what}:{{p{shard}}}{}", self.prefix);
+    /// Returns the keys of the leases under which nodes store entries in a shard.
+    pub(super) fn leases(&self, family: Family, shard: u16) -> LeaseKeys {
+        let tag = tag_of(family);
+        let key = |what| format!("{OWN}{what}:{{{tag}{shard}}}{}", self.prefix);
         LeaseKeys {
             current: key("leases"),
             ended: key("ended-leases"),
@@ -105,8 +109,15 @@ impl Names {
     }
 
     /// Returns the key of what is stored in a shard under a lease.
-    pub(super) fn entries(&self, shard: u16, lease: &str) -> String {
-        format!("{OWN}entries:{{p{shard}}}{}{lease}", self.prefix)
+    pub(super) fn entries(&self, family: Family, shard: u16, lease: &str) -> String {
+        let tag = tag_of(family);
+        format!("{OWN}entries:{{{tag}{shard}}}{}{lease}", self.prefix)
+    }
+
+    /// Returns the key of the leases that occupy a name.
+    pub(super) fn occupants(&self, shard: u16, name: &str) -> String {
+        let tag = tag_of(Family::Occupancy);
+        format!("{OWN}occupants:{{{tag}{shard}}}{}{name}", self.prefix)
     }
 
     /// Returns the keys of the clients and the users that are present in the channel with the Redis
@@ -165,6 +176,14 @@ impl StreamKeys {
             meta: key("meta"),
             stream: key("stream"),
         }
+    }
+}
+
+/// Returns how the hash tags of the shards of a family begin.
+const fn tag_of(family: Family) -> char {
+    match family {
+        Family::Occupancy => 'o',
+        Family::Presence => 'p',
     }
 }
 

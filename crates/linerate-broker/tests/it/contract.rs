@@ -11,6 +11,7 @@ use crate::recorder::Recorder;
 
 pub(crate) mod history;
 pub(crate) mod live;
+pub(crate) mod occupancy;
 pub(crate) mod presence;
 pub(crate) mod service;
 
@@ -135,6 +136,9 @@ macro_rules! contract {
             presence: presence_that_is_too_large_is_refused,
             presence: a_node_that_resets_its_presence_leaves_that_of_others,
             presence: the_presence_of_a_silent_node_disappears,
+            occupancy: the_first_node_occupies_a_name_and_the_last_vacates_it,
+            occupancy: one_of_several_nodes_that_change_a_name_at_once_is_the_first,
+            occupancy: the_names_of_a_silent_node_become_vacant,
             service: what_is_kept_is_there_for_nodes_that_start_later,
             service: any_node_recovers_a_durable_channel,
             service: a_broker_that_was_shut_down_says_so,

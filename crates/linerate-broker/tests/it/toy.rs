@@ -13,9 +13,9 @@ use std::{
 use bytes::Bytes;
 use linerate_broker::{
     BROKERS, Beat, BoxFuture, Broker, BrokerError, BrokerKind, BrokerOptions, ConnectError, Event,
-    Gap, GapReason, History, HistoryRequest, Ingest, LinkState, PresenceChange, Publish, Published,
-    SetupError, StreamOptions, idempotency::IdempotencyKeys, incarnation, registry::LEASE,
-    runtime::BrokerThread, sequencer::Sequencer,
+    Gap, GapReason, History, HistoryRequest, Ingest, LinkState, OccupancyChange, PresenceChange,
+    Publish, Published, SetupError, StreamOptions, idempotency::IdempotencyKeys, incarnation,
+    registry::LEASE, runtime::BrokerThread, sequencer::Sequencer,
 };
 use linerate_hub::{ChannelName, ClientInfo, Publication, presence::Counts};
 use tokio::{
@@ -59,7 +59,12 @@ struct State {
     nodes: BTreeMap<String, (Instant, Bytes)>,
     /// The clients that are present, by channel and client, each with its node.
     present: BTreeMap<(ChannelName, String), (String, ClientInfo)>,
+    /// The nodes that occupy each name.
+    occupied: BTreeMap<String, BTreeMap<String, IsFirst>>,
 }
+
+/// True for the node that made a name occupied.
+type IsFirst = bool;
 
 impl State {
     /// Returns the registered nodes.
@@ -68,6 +73,33 @@ impl State {
         let nodes = &self.nodes;
         self.present.retain(|_, (node, _)| nodes.contains_key(node));
         &mut self.nodes
+    }
+
+    /// Returns the names that became vacant because a node that occupied them has ended.
+    fn vacate(&mut self) -> Vec<String> {
+        self.nodes();
+        let nodes = &self.nodes;
+        for occupants in self.occupied.values_mut() {
+            occupants.retain(|node, _| nodes.contains_key(node));
+        }
+        let is_vacant = |_: &String, occupants: &mut BTreeMap<_, _>| occupants.is_empty();
+        let vacated = self.occupied.extract_if(.., is_vacant);
+        vacated.map(|(name, _)| name).collect()
+    }
+
+    /// Changes whether a node occupies a name. Returns whether the name became occupied or vacant.
+    fn occupy(&mut self, node: &str, change: &OccupancyChange) -> bool {
+        let occupants = self.occupied.entry(change.name.clone()).or_default();
+        let is_first = occupants.is_empty();
+        if change.is_occupied {
+            return *occupants.entry(node.to_owned()).or_insert(is_first);
+        }
+        occupants.remove(node);
+        let is_vacant = occupants.is_empty();
+        if is_vacant {
+            self.occupied.remove(&change.name);
+        }
+        is_vacant
     }
 
     /// Returns the clients in a channel.
@@ -155,6 +187,7 @@ impl Hub {
                 kept: BTreeMap::new(),
                 nodes: BTreeMap::new(),
                 present: BTreeMap::new(),
+                occupied: BTreeMap::new(),
             }),
             events: broadcast::Sender::new(EVENTS_MAX),
         };
@@ -308,6 +341,11 @@ impl Broker for Toy {
             let mut state = self.hub.state();
             let beat = (Instant::now(), details);
             let is_new = state.nodes().insert(self.node.clone(), beat).is_none();
+            let vacated = state.vacate();
+            if !vacated.is_empty() {
+                self.hub
+                    .send(Some(self.node.clone()), Event::Vacated(vacated));
+            }
             Ok(Beat {
                 nodes: state.nodes.len(),
                 is_new,
@@ -355,6 +393,33 @@ impl Broker for Toy {
             self.check(0)?;
             let present = &mut self.hub.state().present;
             present.retain(|_, (node, _)| *node != self.node);
+            Ok(())
+        })
+    }
+
+    fn set_occupancy<'a>(
+        &'a self,
+        changes: &'a [OccupancyChange],
+    ) -> BoxFuture<'a, Result<Vec<bool>, BrokerError>> {
+        Box::pin(async move {
+            self.check(0)?;
+            let mut state = self.hub.state();
+            if !state.nodes().contains_key(&self.node) {
+                return Err(BrokerError::LeaseEnded);
+            }
+            let changes = changes.iter();
+            Ok(changes
+                .map(|change| state.occupy(&self.node, change))
+                .collect())
+        })
+    }
+
+    fn reset_occupancy(&self) -> BoxFuture<'_, Result<(), BrokerError>> {
+        Box::pin(async move {
+            self.check(0)?;
+            for occupants in self.hub.state().occupied.values_mut() {
+                occupants.remove(&self.node);
+            }
             Ok(())
         })
     }
