@@ -319,8 +319,7 @@ impl Gateway {
         };
         parts
             .node
-            .webhooks
-            .replace(&parts.shared.settings().webhooks);
+            .replace_webhooks(&parts.shared.settings().webhooks);
         let guard = ShutdownGuard {
             node: parts.node.clone(),
             sources: parts.sources.clone(),
@@ -630,6 +629,7 @@ impl Running {
         let threads = self.threads;
         let ended = spawn_blocking(move || threads.join()).await?;
         // The last clients have left with the threads.
+        self.parts.node.occupancy.end();
         self.parts.node.webhooks.flush(FLUSH_MAX).await;
         ended
     }

@@ -25,6 +25,7 @@ pub(crate) mod intake;
 mod interest;
 mod labels;
 mod namespaces;
+mod occupancy;
 pub(crate) mod outlet;
 mod overload;
 mod presence;
@@ -66,7 +67,7 @@ use tokio::{
 use crate::{
     config::{FilterOptions, Namespaces},
     protocol::{Block, Encoder},
-    webhook::Webhooks,
+    webhook::{Endpoint, Webhooks},
 };
 pub(crate) use accounts::Accounts;
 use all_nodes::AllNodes;
@@ -82,6 +83,7 @@ use inboxes::Inboxes;
 pub(crate) use interest::InterestGuard;
 use interest::Interests;
 use namespaces::NamespaceTable;
+use occupancy::Occupancy;
 pub(crate) use outlet::{Connection, Notice, Outlet, client_with_id, new_client};
 use overload::Overload;
 use presence::Presence;
@@ -151,6 +153,8 @@ pub(crate) struct Node {
     pub(crate) inboxes: Inboxes,
     /// The options of channels.
     pub(crate) namespaces: Arc<NamespaceTable>,
+    /// Tells webhooks which channels have subscribers and members.
+    pub(crate) occupancy: Arc<Occupancy>,
     /// Publishes to channels.
     pub(crate) publisher: Publisher,
     /// Answers requests to this node alone.
@@ -168,7 +172,7 @@ pub(crate) struct Node {
     interests: Arc<Interests>,
     pub(crate) presence: Arc<Presence>,
     source_gaps: Arc<SourceGaps>,
-    pub(crate) webhooks: Webhooks,
+    pub(crate) webhooks: Arc<Webhooks>,
     is_draining: watch::Sender<bool>,
     runtime: Handle,
     seed: u64,
@@ -191,9 +195,14 @@ impl Node {
         let status = Status::new(id, options.name, counts.clone(), dispatcher.clone());
         let status = Arc::new(status);
         let entries = Arc::new(Entries::new(broker.clone()));
-        let cluster = Cluster::new(status.clone(), broker.clone(), entries.clone());
+        let webhooks = Webhooks::new(broker.node(), budget.clone(), runtime.clone());
+        let webhooks = Arc::new(webhooks);
+        let occupancy = Occupancy::new(broker.clone(), webhooks.clone(), &budget);
+        let occupancy = Arc::new(occupancy);
+        let stored = (entries, occupancy.clone());
+        let cluster = Cluster::new(status.clone(), broker.clone(), stored.clone());
         let cluster = Arc::new(cluster);
-        let presence = Presence::new(broker.clone(), entries, inboxes.clone(), cluster.clone());
+        let presence = Presence::new(broker.clone(), stored, inboxes.clone(), cluster.clone());
         let presence = Arc::new(presence);
         let emulations = Emulations::default();
         let source_gaps = Arc::new(SourceGaps::default());
@@ -226,7 +235,7 @@ impl Node {
             interests: Interests::new(broker.clone(), runtime.clone(), options.linger),
             tail_encoding: EncodingId(tail_encoding),
             tallies: Tallies::new(inboxes.clone()),
-            webhooks: Webhooks::new(broker.node(), budget.clone(), runtime.clone()),
+            webhooks,
             filter: options.filter,
             seed: options.seed,
             is_draining: watch::Sender::new(false),
@@ -240,6 +249,7 @@ impl Node {
             encodings,
             inboxes,
             namespaces,
+            occupancy,
             presence,
             responder,
             revocations,
@@ -255,6 +265,7 @@ impl Node {
     fn spawn_parts(&self, control: Control) {
         let handler = ControlHandler {
             cluster: self.cluster.clone(),
+            occupancy: self.occupancy.clone(),
             presence: self.presence.clone(),
             responder: self.responder.clone(),
             revocations: self.revocations.clone(),
@@ -267,6 +278,7 @@ impl Node {
         self.spawn(self.interests.clone().run());
         self.spawn(self.cluster.clone().run_beats());
         self.spawn(handler.run(control));
+        self.spawn(self.occupancy.clone().run());
         self.spawn(self.presence.clone().run());
         self.spawn(self.presence.clone().run_entries());
         self.spawn(overload.run());
@@ -302,6 +314,27 @@ impl Node {
         options: StreamOptions,
     ) -> Result<InterestGuard, BrokerError> {
         self.interests.hold(channel, options).await
+    }
+
+    /// Replaces the webhooks. They are told of channels that are occupied already, unless others
+    /// were told before.
+    pub(crate) fn replace_webhooks(&self, endpoints: &[Arc<Endpoint>]) {
+        self.webhooks.replace(endpoints);
+        if !self.occupancy.follow_webhooks() {
+            return;
+        }
+        self.presence.report_members();
+        let (occupancy, inboxes) = (self.occupancy.clone(), self.inboxes.clone());
+        self.spawn_task(async move {
+            let reported = inboxes.run(move |shard| shard.report_channels(&occupancy));
+            let missing = inboxes.count() - reported.await.len();
+            if missing > 0 {
+                tracing::warn!(
+                    workers = missing,
+                    "workers are busy; webhooks are not told of their occupied channels"
+                );
+            }
+        });
     }
 
     /// Asks for the node's clients to be disconnected, as before a shutdown.

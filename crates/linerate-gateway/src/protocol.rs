@@ -39,7 +39,7 @@ pub(crate) mod decode;
 pub(crate) mod dialect;
 pub(crate) mod event_name;
 pub(crate) mod event_stream;
-mod exceptions;
+pub(crate) mod exceptions;
 mod gap;
 #[cfg(test)]
 mod lines;

@@ -1,10 +1,12 @@
-//! Webhooks: the application is told over HTTP what happens to clients.
+//! Webhooks: the application is told what happens to clients and channels.
 //!
 //! | module | responsibility |
 //! | --- | --- |
 //! | `delivery` | sends the events of a queue in signed batches, and tries again |
 //! | `endpoint` | where and how batches are sent |
 //! | `event` | what happened, and its JSON |
+//! | `interest` | of which channels and members webhooks want to be told |
+//! | `published` | publications of clients |
 //! | `queue` | the bounded queue of a webhook |
 //! | `tracked` | what is noted of a client while it is connected |
 //!
@@ -14,21 +16,32 @@
 mod delivery;
 mod endpoint;
 mod event;
+mod interest;
+mod published;
 mod queue;
 mod tracked;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use arc_swap::ArcSwap;
 use linerate_budget::{Budget, Consumer};
 use linerate_hub::ClientInfo;
 use tokio::{runtime::Handle, time::timeout};
 
+use crate::config::WebhookEvent;
 use delivery::Webhook;
 pub(crate) use delivery::WebhookCounts;
 pub(crate) use endpoint::Endpoint;
 use event::Event;
 pub(crate) use event::Happened;
+pub(crate) use interest::Interest;
+pub(crate) use published::Publication;
 pub(crate) use tracked::Tracked;
 
 /// The webhooks of a node.
@@ -38,6 +51,8 @@ pub(crate) struct Webhooks {
     budget: Budget,
     runtime: Handle,
     all: ArcSwap<Vec<Arc<Webhook>>>,
+    /// True if any webhook wants to be told of publications.
+    wants_published: AtomicBool,
 }
 
 impl Webhooks {
@@ -48,6 +63,7 @@ impl Webhooks {
             budget,
             runtime,
             all: ArcSwap::default(),
+            wants_published: AtomicBool::new(false),
         }
     }
 
@@ -66,6 +82,13 @@ impl Webhooks {
         };
         let all = endpoints.iter().map(webhook).collect();
         self.all.store(Arc::new(all));
+        let wants_published = |endpoint: &Arc<Endpoint>| {
+            let events = endpoint.options.events();
+            events.contains(&WebhookEvent::Published)
+        };
+        let wants_published = endpoints.iter().any(wants_published);
+        self.wants_published
+            .store(wants_published, Ordering::Relaxed);
     }
 
     /// Returns all webhooks.
@@ -73,16 +96,29 @@ impl Webhooks {
         self.all.load_full()
     }
 
+    /// Returns which places the webhooks want to be told of.
+    pub(crate) fn interest(&self) -> Interest {
+        let all = self.all.load();
+        let endpoints: Vec<_> = all.iter().map(|webhook| webhook.endpoint()).collect();
+        Interest::of(endpoints.iter().map(|endpoint| &**endpoint))
+    }
+
+    /// Returns whether any webhook wants to be told of publications.
+    pub(crate) fn wants_published(&self) -> bool {
+        self.wants_published.load(Ordering::Relaxed)
+    }
+
     /// Returns what is noted of a new client; `None` if no webhook is configured.
     pub(crate) fn track(&self) -> Option<Box<Tracked>> {
         (!self.all.load().is_empty()).then(Box::default)
     }
 
-    /// Queues an event for the webhooks that want it. Never waits for them.
-    pub(crate) fn record(&self, who: &Arc<ClientInfo>, happened: &Happened) {
+    /// Queues an event, of a client if there is one, for the webhooks that want it. Never waits for
+    /// them.
+    pub(crate) fn record(&self, who: Option<&Arc<ClientInfo>>, happened: &Happened) {
         let all = self.all.load();
         for webhook in all.iter().filter(|webhook| webhook.wants(happened)) {
-            webhook.push(Event::now(who.clone(), happened.clone()));
+            webhook.push(Event::now(who.cloned(), happened.clone()));
         }
     }
 

@@ -302,6 +302,8 @@ mod tests {
                 users: users.len(),
             };
             assert_eq!(presence.counts("a"), counts);
+            let of_user = model.values().filter(|info| *info.user == *user).count();
+            assert_eq!(presence.clients_of("a", &user), of_user);
             let mut members: Vec<_> = presence.members("a").collect();
             members.sort_by(|one, other| one.client.cmp(&other.client));
             assert!(members.into_iter().eq(model.values().map(|info| &**info)));

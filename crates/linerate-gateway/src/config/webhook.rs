@@ -18,6 +18,14 @@ use super::{
 /// Maximum number of webhooks: each is a label value in metrics.
 const WEBHOOKS_MAX: usize = 16;
 
+/// The events that are sent unless others are configured.
+const STANDARD_EVENTS: &[WebhookEvent] = &[
+    WebhookEvent::Connected,
+    WebhookEvent::Disconnected,
+    WebhookEvent::Subscribed,
+    WebhookEvent::Unsubscribed,
+];
+
 /// The prefix of the headers with which batches are signed.
 const SIGNING: &str = "webhook-";
 
@@ -26,14 +34,26 @@ const SIGNING: &str = "webhook-";
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum WebhookEvent {
+    /// A Pusher client has subscribed to a cache channel without an event.
+    CacheMiss,
     /// A client was admitted.
     Connected,
     /// A client has left.
     Disconnected,
+    /// A user is present in a channel, on any node.
+    MemberAdded,
+    /// A user is no longer present in a channel, on any node.
+    MemberRemoved,
+    /// A channel has a subscriber, on any node.
+    Occupied,
+    /// A client has published in a channel.
+    Published,
     /// A client has subscribed to a channel.
     Subscribed,
     /// A subscription has ended.
     Unsubscribed,
+    /// A channel has no more subscribers, on any node.
+    Vacated,
 }
 
 /// A URL that is told what happens to clients.
@@ -45,8 +65,8 @@ pub struct WebhookOptions {
     pub name: String,
     /// The URL that batches are sent to.
     pub url: String,
-    /// The kinds of events to send.
-    pub events: Vec<WebhookEvent>,
+    /// The kinds of events to send; see [`events`](Self::events).
+    pub events: Option<Vec<WebhookEvent>>,
     /// Patterns of the channels whose events are sent; all if empty.
     pub channels: Vec<String>,
     /// Headers that each request has.
@@ -81,12 +101,7 @@ impl Default for WebhookOptions {
         Self {
             name: String::new(),
             url: String::new(),
-            events: vec![
-                WebhookEvent::Connected,
-                WebhookEvent::Disconnected,
-                WebhookEvent::Subscribed,
-                WebhookEvent::Unsubscribed,
-            ],
+            events: None,
             channels: Vec::new(),
             headers: BTreeMap::new(),
             secret: None,
@@ -104,6 +119,11 @@ impl Default for WebhookOptions {
 }
 
 impl WebhookOptions {
+    /// Returns the kinds of events to send.
+    pub fn events(&self) -> &[WebhookEvent] {
+        self.events.as_deref().unwrap_or(STANDARD_EVENTS)
+    }
+
     fn check(&self, check: &mut Check) {
         check_name(&self.name, check);
         // Some applications put a secret into the path.

@@ -43,7 +43,7 @@ impl Running {
             .node
             .namespaces
             .replace(settings.namespaces.clone());
-        self.parts.node.webhooks.replace(&settings.webhooks);
+        self.parts.node.replace_webhooks(&settings.webhooks);
         self.parts.sources.replace(&settings.sources);
         shared.replace(settings);
         Ok(fixed)

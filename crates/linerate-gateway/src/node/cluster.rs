@@ -18,6 +18,7 @@ use tracing::{debug, warn};
 use super::{
     entries::Entries,
     flights::Flights,
+    occupancy::Occupancy,
     status::{NodeInfo, Status},
 };
 use crate::clock::now;
@@ -38,10 +39,15 @@ pub(crate) struct Cluster {
     flights: Flights<Arc<[Answer]>>,
     reads: Flights<()>,
     entries: Arc<Entries>,
+    occupancy: Arc<Occupancy>,
 }
 
 impl Cluster {
-    pub(super) fn new(this: Arc<Status>, broker: Arc<dyn Broker>, entries: Arc<Entries>) -> Self {
+    pub(super) fn new(
+        this: Arc<Status>,
+        broker: Arc<dyn Broker>,
+        (entries, occupancy): (Arc<Entries>, Arc<Occupancy>),
+    ) -> Self {
         Self {
             this,
             broker,
@@ -50,6 +56,7 @@ impl Cluster {
             flights: Flights::default(),
             reads: Flights::default(),
             entries,
+            occupancy,
         }
     }
 
@@ -212,6 +219,7 @@ impl Cluster {
         let beat = self.broker.beat(details.into()).await?;
         if beat.has_lost_presence {
             self.entries.restore();
+            self.occupancy.restore();
         }
         let must_read = self.record_beat(beat);
         if beat.is_new {

@@ -1,4 +1,4 @@
-//! Handles the messages of other nodes.
+//! Handles the messages of other nodes, and other events that concern the node as a whole.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use super::{
         Cluster,
         message::{Answer, Body, Message, NodeRequest},
     },
-    dispatch::Control,
+    dispatch::{Control, ControlEvent},
+    occupancy::Occupancy,
     presence::Presence,
     responder::Responder,
     revocations::ClusterRevocations,
@@ -24,6 +25,7 @@ const ANSWERS_AT_ONCE: usize = 64;
 #[derive(Debug)]
 pub(super) struct ControlHandler {
     pub(super) cluster: Arc<Cluster>,
+    pub(super) occupancy: Arc<Occupancy>,
     pub(super) presence: Arc<Presence>,
     pub(super) responder: Arc<Responder>,
     pub(super) revocations: Arc<ClusterRevocations>,
@@ -35,7 +37,14 @@ impl ControlHandler {
     /// for this task.
     pub(super) async fn run(self, mut control: Control) {
         let answers = Arc::new(Semaphore::new(ANSWERS_AT_ONCE));
-        while let Some(bytes) = control.next().await {
+        while let Some(event) = control.next().await {
+            let bytes = match event {
+                ControlEvent::Message(bytes) => bytes,
+                ControlEvent::Vacated(names) => {
+                    self.occupancy.vacated(&names);
+                    continue;
+                }
+            };
             match Message::decode(&bytes) {
                 Some(message) if message.from != self.cluster.this_id() => {
                     self.handle(message, &answers);

@@ -47,8 +47,8 @@ pub(crate) struct Dispatcher {
     /// The account that publications are charged to until they are dropped.
     account: Account,
     reports: Reports,
-    control: mpsc::Sender<Bytes>,
-    /// How many messages of other nodes were passed on, and how many of them were handled.
+    control: mpsc::Sender<ControlEvent>,
+    /// How many events were passed on there, and how many of them were handled.
     control_sent: AtomicU64,
     control_handled: Arc<AtomicU64>,
     publications: AtomicU64,
@@ -57,10 +57,19 @@ pub(crate) struct Dispatcher {
     overflowed: AtomicU64,
 }
 
-/// The messages of other nodes, in order.
+/// An event that concerns the node as a whole.
+#[derive(Clone, Debug)]
+pub(super) enum ControlEvent {
+    /// A message of another node.
+    Message(Bytes),
+    /// Names became vacant because a node that occupied them has ended.
+    Vacated(Vec<String>),
+}
+
+/// The events that concern the node as a whole, in order.
 #[derive(Debug)]
 pub(crate) struct Control {
-    messages: mpsc::Receiver<Bytes>,
+    events: mpsc::Receiver<ControlEvent>,
     handled: Arc<AtomicU64>,
     is_pending: bool,
 }
@@ -108,7 +117,7 @@ impl Dispatcher {
             overflowed: AtomicU64::new(0),
         };
         let control = Control {
-            messages: receiver,
+            events: receiver,
             handled: dispatcher.control_handled.clone(),
             is_pending: false,
         };
@@ -167,23 +176,23 @@ impl Dispatcher {
                 self.overflowed.fetch_add(overflowed, Ordering::Relaxed);
             }
         }
-        for message in sorted.control {
+        for event in sorted.control {
             self.control_sent.fetch_add(1, Ordering::Relaxed);
             // An error means that the node has stopped.
-            _ = self.control.send(message).await;
+            _ = self.control.send(event).await;
         }
     }
 }
 
 impl Control {
-    /// Returns the next message. The one before it has been handled then.
-    pub(super) async fn next(&mut self) -> Option<Bytes> {
+    /// Returns the next event. The one before it has been handled then.
+    pub(super) async fn next(&mut self) -> Option<ControlEvent> {
         if std::mem::take(&mut self.is_pending) {
             self.handled.fetch_add(1, Ordering::Release);
         }
-        let message = self.messages.recv().await;
-        self.is_pending = message.is_some();
-        message
+        let event = self.events.recv().await;
+        self.is_pending = event.is_some();
+        event
     }
 }
 
@@ -217,7 +226,7 @@ impl Ingest for Dispatcher {
 /// A burst of events, sorted by destination.
 struct SortedBurst {
     arrivals: Vec<Vec<Arrival>>,
-    control: Vec<Bytes>,
+    control: Vec<ControlEvent>,
     gaps: Vec<Gap>,
     links: Vec<LinkState>,
     publications: u64,
@@ -242,7 +251,7 @@ impl SortedBurst {
     fn sort(&mut self, events: Vec<Event>, routes: &Table, account: &Account) {
         for event in events {
             match event {
-                Event::Control(message) => self.control.push(message),
+                Event::Control(message) => self.control.push(ControlEvent::Message(message)),
                 Event::Gap(gap) => self.sort_gap(gap),
                 Event::Link(state) => self.links.push(state),
                 Event::Publication {
@@ -264,6 +273,7 @@ impl SortedBurst {
                         self.arrivals[usize::from(*worker)].push(arrival);
                     }
                 }
+                Event::Vacated(names) => self.control.push(ControlEvent::Vacated(names)),
                 // An event of a newer broker crate that this version does not know.
                 _ => {}
             }

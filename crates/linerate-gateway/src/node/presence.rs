@@ -25,6 +25,7 @@ use super::{
     flights::Flights,
     inbox::JobRefusal,
     inboxes::Inboxes,
+    occupancy::Occupancy,
     shard::{Member, Shard},
 };
 use crate::{clock::now, log_limiter::LogLimiter};
@@ -47,6 +48,7 @@ static FLOODS: LogLimiter = LogLimiter::new();
 pub(crate) struct Presence {
     here: Mutex<presence::Presence>,
     entries: Arc<Entries>,
+    occupancy: Arc<Occupancy>,
     broker: Arc<dyn Broker>,
     lists: Flights<Result<Arc<[ClientInfo]>, BrokerError>>,
     counts: Flights<Result<Counts, BrokerError>>,
@@ -65,13 +67,14 @@ struct Moves {
 impl Presence {
     pub(super) fn new(
         broker: Arc<dyn Broker>,
-        entries: Arc<Entries>,
+        (entries, occupancy): (Arc<Entries>, Arc<Occupancy>),
         inboxes: Inboxes,
         cluster: Arc<Cluster>,
     ) -> Self {
         Self {
             here: Mutex::default(),
             entries,
+            occupancy,
             broker,
             lists: Flights::default(),
             counts: Flights::default(),
@@ -81,9 +84,19 @@ impl Presence {
         }
     }
 
-    /// Records that a client has joined a channel.
-    pub(super) fn came(&self, channel: ChannelName, info: &Arc<ClientInfo>, is_announced: bool) {
-        self.here.lock().join(channel.clone(), info.clone());
+    /// Records that a client has joined a channel, or, with `is_move`, that another process has
+    /// handed it over.
+    pub(super) fn came(
+        &self,
+        channel: ChannelName,
+        info: &Arc<ClientInfo>,
+        is_announced: bool,
+        is_move: bool,
+    ) {
+        let mut here = self.here.lock();
+        here.join(channel.clone(), info.clone());
+        self.occupancy.member_came(&channel, &info.user, is_move);
+        drop(here);
         let change = PresenceChange {
             channel,
             info: ClientInfo::clone(info),
@@ -92,12 +105,18 @@ impl Presence {
         self.record(change, is_announced);
     }
 
-    /// Records that a client has left a channel.
-    pub(super) fn left(&self, channel: ChannelName, member: Member) {
+    /// Records that a client has left a channel, or, with `is_move`, that another process has taken
+    /// it over.
+    pub(super) fn left(&self, channel: ChannelName, member: Member, is_move: bool) {
         let Some(info) = member.presence else {
             return;
         };
-        self.here.lock().leave(channel.as_str(), &info.client);
+        let mut here = self.here.lock();
+        here.leave(channel.as_str(), &info.client);
+        if self.occupancy.wants_members() && here.clients_of(channel.as_str(), &info.user) == 0 {
+            self.occupancy.member_left(&channel, &info.user, is_move);
+        }
+        drop(here);
         let change = PresenceChange {
             channel,
             info: Arc::unwrap_or_clone(info),
@@ -106,14 +125,26 @@ impl Presence {
         self.record(change, member.is_announced);
     }
 
+    /// Records again who is a member of channels.
+    pub(super) fn report_members(&self) {
+        let here = self.here.lock();
+        for channel in here.channels() {
+            for info in here.members(channel.as_str()) {
+                self.occupancy.member_came(channel, &info.user, false);
+            }
+        }
+    }
+
     /// Stores nothing at the broker until [`release_entries`](Self::release_entries) is called.
     pub(crate) fn hold_entries(&self) {
         self.entries.hold();
+        self.occupancy.hold();
     }
 
     /// Stores what was recorded since [`hold_entries`](Self::hold_entries).
     pub(crate) fn release_entries(&self) {
         self.entries.release();
+        self.occupancy.release();
     }
 
     /// Waits, but not longer than `wait_max`, until what was recorded is stored at the broker.

@@ -10,6 +10,7 @@ use linerate_hub::{ChannelName, ClientId, ClientInfo, ClientMap, SubscriptionId}
 use super::{
     Hub,
     interest::InterestGuard,
+    occupancy::Occupancy,
     outlet::{Connection, Outlet},
     waiting::WaitingClients,
 };
@@ -90,6 +91,14 @@ impl Shard {
             channels: HashMap::default(),
             waiting: WaitingClients::default(),
             turns_away: false,
+        }
+    }
+
+    /// Records again which channels have subscribers on this worker.
+    pub(super) fn report_channels(&self, occupancy: &Occupancy) {
+        let channels = self.channels.iter();
+        for (channel, _) in channels.filter(|(_, local)| local.hold.is_some()) {
+            occupancy.channel_came(channel, self.index, false);
         }
     }
 

@@ -53,7 +53,7 @@ impl Worker {
         let tracked = client.outlet.tracked();
         if let Some(tracked) = tracked.filter(|tracked| tracked.is_reported()) {
             let who = &client.connection.who;
-            self.node.webhooks.record(who, &happened(tracked));
+            self.node.webhooks.record(Some(who), &happened(tracked));
         }
     }
 }

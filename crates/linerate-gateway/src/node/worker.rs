@@ -98,6 +98,11 @@ impl Worker {
 
     /// Removes a client and ends its subscriptions. Does nothing if the client is unknown.
     pub(crate) fn disconnect(&self, client: ClientId) {
+        self.remove(client, false);
+    }
+
+    /// Removes a client, which another process serves from now on if `is_move`.
+    fn remove(&self, client: ClientId, is_move: bool) {
         let mut shard = self.shard();
         let Some(gone) = shard.clients.remove(&client) else {
             return;
@@ -109,7 +114,7 @@ impl Worker {
             shard.unfollow(client, channel);
         }
         for channel in &emptied {
-            self.forget(&mut shard, channel);
+            self.forget(&mut shard, channel, is_move);
         }
         drop(shard);
         self.tell_disconnected(&gone);
@@ -117,7 +122,7 @@ impl Worker {
         counts.client_left(connection.user(), *connection.dialect);
         counts.unsubscribed(gone.channels.len());
         for (channel, member) in gone.channels {
-            self.node.presence.left(channel, member);
+            self.node.presence.left(channel, member, is_move);
         }
     }
 
@@ -136,12 +141,12 @@ impl Worker {
         }
         shard.unfollow(client, channel);
         if ended == Some(IsChannelEmpty(true)) {
-            self.forget(&mut shard, channel);
+            self.forget(&mut shard, channel, false);
         }
         drop(shard);
         if let Some(member) = member {
             self.node.counts.unsubscribed(1);
-            self.node.presence.left(channel.clone(), member);
+            self.node.presence.left(channel.clone(), member, false);
         }
         ended.is_some()
     }
@@ -193,7 +198,7 @@ impl Worker {
                 member.is_announced = false;
             }
         }
-        self.disconnect(client);
+        self.remove(client, true);
     }
 
     /// Ends this subscription, unless it has already ended.
@@ -249,9 +254,13 @@ impl Worker {
     }
 
     /// Cleans up after a channel has lost its last subscriber on this worker.
-    fn forget(&self, shard: &mut Shard, channel: &ChannelName) {
+    fn forget(&self, shard: &mut Shard, channel: &ChannelName, is_move: bool) {
         self.node.dispatcher.routes.remove(channel, self.index);
-        shard.channels.remove(channel);
+        let local = shard.channels.remove(channel);
+        if local.is_some_and(|local| local.hold.is_some()) {
+            let occupancy = &self.node.occupancy;
+            occupancy.channel_left(channel, self.index, is_move);
+        }
     }
 }
 

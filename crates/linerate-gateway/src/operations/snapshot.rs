@@ -188,6 +188,8 @@ impl Snapshot {
             ),
         ];
         self.add_figures("webhook", &figures, &counts);
+        let help = "Channels and members on this node whose occupancy webhooks are told";
+        self.gauge("webhook_places", help, node.occupancy.count() as f64);
     }
 
     fn add_frontend(&mut self, frontend: &Frontend) {

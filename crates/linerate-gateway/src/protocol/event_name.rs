@@ -6,10 +6,10 @@ use linerate_hub::Publication;
 use super::exceptions;
 
 /// The tag with the name of an event.
-const TAG: &str = "event";
+pub(crate) const TAG: &str = "event";
 
 /// The name of an event without that tag.
-pub(super) const MESSAGE: &str = "message";
+pub(crate) const MESSAGE: &str = "message";
 
 /// Returns the tags of a publication that is the event `name`. The client `except` does not receive
 /// it.

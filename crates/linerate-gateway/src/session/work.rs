@@ -27,6 +27,7 @@ use crate::{
         command::{self, Connect},
         reply::{Answer, HistoryPage, Recovery, Subscribed},
     },
+    webhook::{Happened, Publication},
 };
 
 pub(crate) use phoenix::PhoenixCompletion;
@@ -283,14 +284,15 @@ impl Context {
                 publish.options.size_max = 0;
             }
         }
-        let published = self
-            .gate
-            .worker
-            .node()
-            .publisher
-            .publish(&channel, publish)
-            .await;
+        let node = self.gate.worker.node();
+        let wants_published = node.webhooks.wants_published();
+        let described = wants_published.then(|| Publication::new(channel.clone(), &publish));
+        let published = node.publisher.publish(&channel, publish).await;
         published.map_err(of_broker)?;
+        if let Some(publication) = described {
+            let happened = Happened::Published(publication);
+            node.webhooks.record(Some(&self.connection.who), &happened);
+        }
         Ok(Answer::Publish)
     }
 

@@ -126,6 +126,11 @@ impl Webhook {
         self.shared.options == endpoint.options
     }
 
+    /// Returns where the events are sent.
+    pub(super) fn endpoint(&self) -> Arc<Endpoint> {
+        self.shared.endpoint.load_full()
+    }
+
     /// Replaces what was read from files. What waits is sent with it.
     pub(super) fn set_endpoint(&self, endpoint: Arc<Endpoint>) {
         self.shared.endpoint.store(endpoint);

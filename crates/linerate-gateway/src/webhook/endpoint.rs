@@ -3,12 +3,10 @@
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Uri};
-use linerate_hub::ChannelName;
 use ring::hmac;
 
-use super::event::Happened;
+use super::{event::Happened, interest::includes};
 use crate::{
-    channel_pattern::matches,
     client_tls::TlsFiles,
     config::{Secret, WebhookOptions},
     endpoint_error::{EndpointError, EndpointProblem},
@@ -69,12 +67,9 @@ impl Endpoint {
 
     /// Returns whether this is to be sent: by its kind, and by the channel if it has one.
     pub(super) fn wants(&self, happened: &Happened) -> bool {
-        let is_match = |channel: &ChannelName| {
-            let mut patterns = self.options.channels.iter();
-            patterns.any(|pattern| matches(pattern, channel.as_str()))
-        };
-        self.options.events.contains(&happened.kind())
-            && (self.options.channels.is_empty() || happened.channel().is_none_or(is_match))
+        let options = &self.options;
+        let is_included = |channel| includes(&options.channels, channel);
+        options.events().contains(&happened.kind()) && happened.channel().is_none_or(is_included)
     }
 
     /// Sends a batch, signed as of `seconds` since 1970.

@@ -1,11 +1,11 @@
-//! What happened to a client, as webhooks are told.
+//! What happened to a client or a channel, as webhooks are told.
 
 use std::{sync::Arc, time::SystemTime};
 
 use linerate_hub::{ChannelName, ClientInfo};
 use serde::{Serialize, Serializer};
 
-use super::tracked::Parting;
+use super::{published::Publication, tracked::Parting};
 use crate::{clock::milliseconds, config::WebhookEvent};
 
 /// Approximate memory of a queued event without its texts, in bytes.
@@ -15,14 +15,20 @@ const FRAME_BYTES: usize = 256;
 #[derive(Clone, Debug)]
 pub(crate) struct Event {
     time_ms: u64,
-    who: Arc<ClientInfo>,
+    /// The client; `None` if a channel is concerned as a whole.
+    who: Option<Arc<ClientInfo>>,
     happened: Happened,
 }
 
-/// What happened to a client. The names are those of [`WebhookEvent`].
+/// What happened to a client or a channel. The names are those of [`WebhookEvent`].
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(crate) enum Happened {
+    /// It has subscribed to a channel that keeps its last event, and there was none.
+    CacheMiss {
+        #[serde(serialize_with = "as_text")]
+        channel: ChannelName,
+    },
     /// It was admitted.
     Connected {
         protocol: &'static str,
@@ -30,6 +36,25 @@ pub(crate) enum Happened {
     },
     /// It was admitted and has left.
     Disconnected(Parting),
+    /// A user is present in a channel, with the first of its clients.
+    MemberAdded {
+        #[serde(serialize_with = "as_text")]
+        channel: ChannelName,
+        user: Box<str>,
+    },
+    /// A user is no longer present in a channel with any client.
+    MemberRemoved {
+        #[serde(serialize_with = "as_text")]
+        channel: ChannelName,
+        user: Box<str>,
+    },
+    /// A channel has its first subscriber.
+    Occupied {
+        #[serde(serialize_with = "as_text")]
+        channel: ChannelName,
+    },
+    /// A client has published in a channel.
+    Published(Publication),
     /// It has subscribed to a channel.
     Subscribed {
         #[serde(serialize_with = "as_text")]
@@ -40,6 +65,11 @@ pub(crate) enum Happened {
         #[serde(serialize_with = "as_text")]
         channel: ChannelName,
     },
+    /// A channel has lost its last subscriber.
+    Vacated {
+        #[serde(serialize_with = "as_text")]
+        channel: ChannelName,
+    },
 }
 
 /// An event as JSON.
@@ -47,15 +77,17 @@ pub(crate) enum Happened {
 pub(super) struct EventJson<'a> {
     seq: u64,
     time_ms: u64,
-    client: &'a str,
-    user: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<&'a str>,
     #[serde(flatten)]
     happened: &'a Happened,
 }
 
 impl Event {
     /// Creates an event that happens now.
-    pub(super) fn now(who: Arc<ClientInfo>, happened: Happened) -> Self {
+    pub(super) fn now(who: Option<Arc<ClientInfo>>, happened: Happened) -> Self {
         Self {
             time_ms: milliseconds(SystemTime::now()),
             who,
@@ -67,15 +99,27 @@ impl Event {
         self.time_ms
     }
 
+    /// Returns the client, if one is concerned.
+    pub(super) fn who(&self) -> Option<&ClientInfo> {
+        self.who.as_deref()
+    }
+
+    /// Returns what happened.
+    pub(super) const fn happened(&self) -> &Happened {
+        &self.happened
+    }
+
     /// Returns the approximate memory of the event, in bytes.
     pub(super) fn bytes(&self) -> usize {
+        let channel = self.happened.channel();
         let texts = match &self.happened {
             Happened::Disconnected(parting) => parting.reason_bytes(),
-            happened => happened
-                .channel()
-                .map_or(0, |channel| channel.as_str().len()),
+            Happened::MemberAdded { user, .. } | Happened::MemberRemoved { user, .. } => user.len(),
+            Happened::Published(publication) => publication.bytes(),
+            _ => 0,
         };
-        FRAME_BYTES + self.who.bytes() + texts
+        let channel = channel.map_or(0, |channel| channel.as_str().len());
+        FRAME_BYTES + self.who().map_or(0, ClientInfo::bytes) + channel + texts
     }
 
     /// Returns the event as JSON, with its number in the queue.
@@ -83,8 +127,8 @@ impl Event {
         EventJson {
             seq,
             time_ms: self.time_ms,
-            client: &self.who.client,
-            user: &self.who.user,
+            client: self.who().map(|who| &*who.client),
+            user: self.who().map(|who| &*who.user),
             happened: &self.happened,
         }
     }
@@ -94,10 +138,16 @@ impl Happened {
     /// Returns the kind of event.
     pub(super) const fn kind(&self) -> WebhookEvent {
         match self {
+            Self::CacheMiss { .. } => WebhookEvent::CacheMiss,
             Self::Connected { .. } => WebhookEvent::Connected,
             Self::Disconnected(_) => WebhookEvent::Disconnected,
+            Self::MemberAdded { .. } => WebhookEvent::MemberAdded,
+            Self::MemberRemoved { .. } => WebhookEvent::MemberRemoved,
+            Self::Occupied { .. } => WebhookEvent::Occupied,
+            Self::Published(_) => WebhookEvent::Published,
             Self::Subscribed { .. } => WebhookEvent::Subscribed,
             Self::Unsubscribed { .. } => WebhookEvent::Unsubscribed,
+            Self::Vacated { .. } => WebhookEvent::Vacated,
         }
     }
 
@@ -105,11 +155,22 @@ impl Happened {
     pub(super) const fn channel(&self) -> Option<&ChannelName> {
         match self {
             Self::Connected { .. } | Self::Disconnected(_) => None,
-            Self::Subscribed { channel } | Self::Unsubscribed { channel } => Some(channel),
+            Self::CacheMiss { channel }
+            | Self::MemberAdded { channel, .. }
+            | Self::MemberRemoved { channel, .. }
+            | Self::Occupied { channel }
+            | Self::Subscribed { channel }
+            | Self::Unsubscribed { channel }
+            | Self::Vacated { channel } => Some(channel),
+            Self::Published(publication) => Some(publication.channel()),
         }
     }
 }
 
-fn as_text<S: Serializer>(channel: &ChannelName, serializer: S) -> Result<S::Ok, S::Error> {
+/// Serializes the name of a channel.
+pub(super) fn as_text<S: Serializer>(
+    channel: &ChannelName,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(channel.as_str())
 }

@@ -134,7 +134,7 @@ mod tests {
 
     fn event() -> Event {
         let channel = ChannelName::new("news").unwrap();
-        Event::now(Default::default(), Happened::Subscribed { channel })
+        Event::now(Some(Default::default()), Happened::Subscribed { channel })
     }
 
     fn queue(events_max: usize, bytes_max: usize, budget: &Budget) -> Queue {

@@ -33,7 +33,8 @@ pub(crate) const API_KEY: &str = "a key for tests only";
 /// A gateway that runs until it is dropped.
 pub(crate) struct Gateway {
     pub(crate) address: SocketAddr,
-    running: Running,
+    /// `None` once it was shut down.
+    running: Option<Running>,
     ingest: Arc<dyn Ingest>,
     /// The certificate for `localhost`; `None` without TLS.
     certificate: Option<CertificateDer<'static>>,
@@ -53,18 +54,23 @@ impl Gateway {
         Self::start(config).await
     }
 
-    pub(crate) async fn start(mut config: Config) -> Self {
+    pub(crate) async fn start(config: Config) -> Self {
+        Self::start_on("memory:", config)
+    }
+
+    /// Starts a gateway that shares the broker with this URL with others.
+    pub(crate) fn start_on(broker: &str, mut config: Config) -> Self {
         config.server.listen = ([127, 0, 0, 1], 0).into();
         config.server.workers = 1;
         let mut given = None;
         let gateway = linerate_gateway::Gateway::bind_with(config, |ingest| {
             given = Some(ingest.clone());
-            connect("memory:", BrokerOptions::default(), ingest)
+            connect(broker, BrokerOptions::default(), ingest)
         });
         let gateway = gateway.unwrap();
         Self {
             address: gateway.address(),
-            running: gateway.start().unwrap(),
+            running: Some(gateway.start().unwrap()),
             ingest: given.unwrap(),
             certificate: None,
         }
@@ -85,12 +91,22 @@ impl Gateway {
 
     /// Returns what the node says about itself.
     pub(crate) fn info(&self) -> NodeInfo {
-        self.running.info()
+        self.running().info()
+    }
+
+    fn running(&self) -> &Running {
+        self.running.as_ref().unwrap()
+    }
+
+    /// Ends the gateway in the ordinary way.
+    pub(crate) async fn shut_down(mut self) {
+        let running = self.running.take().unwrap();
+        running.shut_down().await.unwrap();
     }
 
     /// Applies a changed configuration.
     pub(crate) fn reload(&self, config: Config) {
-        self.running.reload(config).unwrap();
+        self.running().reload(config).unwrap();
     }
 
     /// Calls a method of the server API and returns its result.
@@ -158,14 +174,17 @@ impl Gateway {
 
     pub(crate) async fn publish_bytes(&self, channel: &str, payload: &[u8]) {
         let channel = ChannelName::new(channel).unwrap();
-        let published = self.running.publish(&channel, payload.to_vec()).await;
+        let published = self.running().publish(&channel, payload.to_vec()).await;
         published.unwrap();
     }
 }
 
 impl Drop for Gateway {
     fn drop(&mut self) {
-        let has_failed = self.running.failed().now_or_never().is_some();
+        let Some(running) = &self.running else {
+            return;
+        };
+        let has_failed = running.failed().now_or_never().is_some();
         assert!(thread::panicking() || !has_failed, "the worker ended");
     }
 }

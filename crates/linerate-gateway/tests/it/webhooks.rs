@@ -1,4 +1,7 @@
-//! Webhooks: a real receiver is told what happens to clients.
+//! Webhooks: a real receiver is told what happens to clients and channels.
+
+mod occupancy;
+mod published;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -74,6 +77,17 @@ impl Receiver {
         bodies
             .flat_map(|body: Value| body["events"].as_array().unwrap().clone())
             .collect()
+    }
+
+    /// Waits until there are this many events, and returns all.
+    async fn count(&self, count: usize) -> Vec<Value> {
+        in_time(async {
+            while self.events().len() < count {
+                sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
+        self.events()
     }
 
     /// Waits until the last event is of this kind, and returns all events.

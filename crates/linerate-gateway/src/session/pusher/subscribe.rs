@@ -16,6 +16,7 @@ use crate::{
         codes::ClientError,
         reply::{PusherMember, PusherMessage, PusherSubscribeError},
     },
+    webhook::Happened,
 };
 
 impl Session {
@@ -123,7 +124,14 @@ impl Session {
         });
         match last {
             None => {}
-            Some(None) => self.say_pusher(PusherMessage::CacheMiss(channel.clone())),
+            Some(None) => {
+                self.say_pusher(PusherMessage::CacheMiss(channel.clone()));
+                let happened = Happened::CacheMiss {
+                    channel: channel.clone(),
+                };
+                let node = self.context.gate.worker.node();
+                node.webhooks.record(Some(&who), &happened);
+            }
             Some(Some(publication)) => {
                 // What follows this position is delivered in any case.
                 let is_before = publication.position().zip(position.as_ref());

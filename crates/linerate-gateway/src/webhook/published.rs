@@ -1,0 +1,105 @@
+//! A publication of a client, as webhooks are told.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use bytes::Bytes;
+use linerate_broker::Publish;
+use linerate_hub::ChannelName;
+use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde_json::value::RawValue;
+
+use super::event::as_text;
+use crate::protocol::{event_name, exceptions};
+
+/// A publication of a client.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Publication {
+    #[serde(serialize_with = "as_text")]
+    channel: ChannelName,
+    #[serde(flatten)]
+    data: Data,
+    #[serde(serialize_with = "as_map", skip_serializing_if = "Vec::is_empty")]
+    tags: Vec<(String, String)>,
+}
+
+/// The data of a publication: JSON, other text, or bytes.
+#[derive(Clone, Debug, Serialize)]
+enum Data {
+    #[serde(rename = "data_base64", serialize_with = "as_base64")]
+    Bytes(Box<[u8]>),
+    #[serde(rename = "data")]
+    Json(Box<RawValue>),
+    #[serde(rename = "data_text")]
+    Text(Box<str>),
+}
+
+impl Publication {
+    /// Describes a publication. Its data is copied, because it may be a part of a larger buffer.
+    pub(crate) fn new(channel: ChannelName, publish: &Publish) -> Self {
+        // This tag is an instruction to the gateway.
+        let tags = publish.tags.iter();
+        let tags = tags.filter(|(name, _)| name != exceptions::TAG);
+        Self {
+            channel,
+            data: Data::of(&publish.payload),
+            tags: tags.cloned().collect(),
+        }
+    }
+
+    /// Returns the channel.
+    pub(super) const fn channel(&self) -> &ChannelName {
+        &self.channel
+    }
+
+    /// Returns the name of the event that the publication is.
+    pub(super) fn event(&self) -> &str {
+        let mut tags = self.tags.iter();
+        let name = tags.find(|(name, _)| name == event_name::TAG);
+        name.map_or(event_name::MESSAGE, |(_, event)| event)
+    }
+
+    /// Returns the data as text; bytes in base64.
+    pub(super) fn text(&self) -> String {
+        match &self.data {
+            Data::Bytes(bytes) => BASE64_STANDARD.encode(bytes),
+            Data::Json(json) => json.get().to_owned(),
+            Data::Text(text) => text.to_string(),
+        }
+    }
+
+    /// Returns the approximate memory of the data and the tags, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        let data = match &self.data {
+            Data::Bytes(bytes) => bytes.len(),
+            Data::Json(json) => json.get().len(),
+            Data::Text(text) => text.len(),
+        };
+        let tags = self.tags.iter();
+        let tags =
+            tags.map(|(name, value)| size_of::<(String, String)>() + name.len() + value.len());
+        data + tags.sum::<usize>()
+    }
+}
+
+impl Data {
+    fn of(payload: &Bytes) -> Self {
+        let Ok(text) = std::str::from_utf8(payload) else {
+            return Self::Bytes(payload[..].into());
+        };
+        match RawValue::from_string(text.to_owned()) {
+            Ok(json) => Self::Json(json),
+            Err(_) => Self::Text(text.into()),
+        }
+    }
+}
+
+fn as_base64<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&BASE64_STANDARD.encode(bytes))
+}
+
+fn as_map<S: Serializer>(tags: &[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(Some(tags.len()))?;
+    for (name, value) in tags {
+        map.serialize_entry(name, value)?;
+    }
+    map.end()
+}
