@@ -63,9 +63,11 @@ mod state;
 mod streams;
 mod subject;
 mod wire;
+mod writer;
 
 pub use dial::NatsConfigError;
 pub use subject::SubjectError;
+pub use writer::{Message, SubjectWriter};
 
 /// NATS, which `nats://…` and `tls://…` name (see [`Nats::new`]).
 pub const KIND: BrokerKind = BrokerKind {

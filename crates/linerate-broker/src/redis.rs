@@ -84,9 +84,11 @@ mod stream;
 mod streams;
 mod subscriptions;
 mod tls;
+mod writer;
 
 pub use address::RedisUrlError;
 pub use tls::TrustError;
+pub use writer::{Entry, StreamWriter};
 
 /// The name of the broker's thread.
 const THREAD: &str = "broker-redis";

@@ -59,7 +59,11 @@ fn roots(pem: &[u8]) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-fn read_file(path: &Path) -> Result<Vec<u8>, EndpointProblem> {
+/// Reads a PEM file.
+///
+/// # Errors
+/// The file cannot be read.
+pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, EndpointProblem> {
     pem_file::read(path).map_err(|source| EndpointProblem::File {
         path: path.to_owned(),
         source,

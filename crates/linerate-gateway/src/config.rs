@@ -62,7 +62,8 @@ pub use secret::Secret;
 pub use section::Section;
 pub use server::{DrainOptions, ServerOptions, TlsOptions};
 pub use socketio::SocketIoOptions;
-pub use webhook::{WebhookEvent, WebhookOptions};
+pub(crate) use webhook::WebhookScheme;
+pub use webhook::{WebhookEvent, WebhookFormat, WebhookOptions};
 
 use check::Check;
 use layer::{Table, Value};

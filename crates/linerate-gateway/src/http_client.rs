@@ -141,7 +141,7 @@ pub(crate) fn post_json(uri: Uri, mut headers: HeaderMap, body: Bytes) -> Reques
 }
 
 /// Returns the texts of the causes of an error, because its own text says little.
-fn causes(error: &dyn Error) -> String {
+pub(crate) fn causes(error: &dyn Error) -> String {
     let mut text = String::new();
     let mut cause = error.source();
     while let Some(error) = cause {

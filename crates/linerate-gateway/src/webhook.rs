@@ -2,8 +2,10 @@
 //!
 //! | module | responsibility |
 //! | --- | --- |
-//! | `delivery` | sends the events of a queue in signed batches, and tries again |
-//! | `endpoint` | where and how batches are sent |
+//! | `delivery` | sends the events of a queue in batches, and tries again |
+//! | `destination` | sends a batch over HTTP, signed, or to a Redis Stream or a NATS subject |
+//! | `encode` | batches as bytes |
+//! | `endpoint` | a webhook as configured |
 //! | `event` | what happened, and its JSON |
 //! | `interest` | of which channels and members webhooks want to be told |
 //! | `published` | publications of clients |
@@ -14,6 +16,8 @@
 //! limits, the oldest events are dropped, counted, and reported in the next batch.
 
 mod delivery;
+mod destination;
+mod encode;
 mod endpoint;
 mod event;
 mod interest;

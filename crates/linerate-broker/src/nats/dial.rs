@@ -61,6 +61,9 @@ pub enum NatsConfigError {
         /// The maximum number of servers.
         servers_max: usize,
     },
+    /// The subject cannot be published on.
+    #[error("invalid NATS subject")]
+    Subject(#[source] SubjectError),
     /// The system could not start a thread.
     #[error("cannot start a thread for the NATS broker")]
     Thread(#[source] io::Error),

@@ -299,6 +299,11 @@ fn digest(text: &str) -> String {
     Sha1::from(text).digest().to_string()
 }
 
+/// Checks that messages can be published on a subject.
+pub(super) fn check_subject(subject: &str) -> Result<(), SubjectError> {
+    check(subject, Wildcards::Refused)
+}
+
 /// Returns whether a name has a token that is a wildcard.
 pub(super) fn is_pattern(name: &str) -> bool {
     name.split('.').any(is_wildcard)

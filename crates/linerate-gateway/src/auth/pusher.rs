@@ -43,10 +43,15 @@ impl PusherApp {
         key == self.key && self.is_signature(signature, parts.join(separator).as_bytes())
     }
 
+    /// Returns the HMAC-SHA256 of `text` in lower-case hexadecimal.
+    pub(crate) fn sign(&self, text: &[u8]) -> String {
+        hex(hmac::sign(&self.secret, text).as_ref())
+    }
+
     /// Returns whether `signature` is the HMAC-SHA256 of `text`, in lower-case hexadecimal. The
     /// time taken does not depend on how much of it is right.
     pub(crate) fn is_signature(&self, signature: &str, text: &[u8]) -> bool {
-        let right = hex(hmac::sign(&self.secret, text).as_ref());
+        let right = self.sign(text);
         right.as_bytes().ct_eq(signature.as_bytes()).into()
     }
 }

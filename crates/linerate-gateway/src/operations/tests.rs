@@ -67,12 +67,12 @@ async fn text(metrics: &Metrics) -> String {
     let secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
     let webhook = WebhookOptions {
         name: "app".into(),
-        url: "http://localhost/".into(),
+        url: Secret::new("http://localhost/"),
         secret: Some(Secret::new(secret)),
         ..WebhookOptions::default()
     };
-    let endpoint = Endpoint::new(&webhook).unwrap();
-    node.webhooks.replace(&[Arc::new(endpoint)]);
+    let endpoint = Endpoint::new(&webhook, None).unwrap();
+    node.replace_webhooks(&[Arc::new(endpoint)]);
     let snapshot = Snapshot::take(&node, &frontend).await;
     let snapshot = snapshot.with_backends(&backends);
     let source = ("shop".to_owned(), Arc::default());

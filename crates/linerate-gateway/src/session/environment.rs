@@ -139,7 +139,7 @@ impl Settings {
             false => None,
         };
         let webhooks = config.webhooks.iter();
-        let webhooks = webhooks.map(|options| Endpoint::new(options).map(Arc::new));
+        let webhooks = webhooks.map(|it| Endpoint::new(it, pusher.as_ref()).map(Arc::new));
         let sources = config.postgres.iter();
         let sources = sources.map(|options| SourceSetup::new(options).map(Arc::new));
         Ok(Self {

@@ -286,12 +286,17 @@ impl Context {
         }
         let node = self.gate.worker.node();
         let wants_published = node.webhooks.wants_published();
-        let described = wants_published.then(|| Publication::new(channel.clone(), &publish));
+        let described = wants_published.then(|| {
+            // The client as others see it in the channel, if they are told who has published.
+            let who = publish.info.clone().map(Arc::new);
+            let who = who.unwrap_or_else(|| self.connection.who.clone());
+            (who, Publication::new(channel.clone(), &publish))
+        });
         let published = node.publisher.publish(&channel, publish).await;
         published.map_err(of_broker)?;
-        if let Some(publication) = described {
+        if let Some((who, publication)) = described {
             let happened = Happened::Published(publication);
-            node.webhooks.record(Some(&self.connection.who), &happened);
+            node.webhooks.record(Some(&who), &happened);
         }
         Ok(Answer::Publish)
     }

@@ -5,14 +5,12 @@ use std::{
         Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use arc_swap::ArcSwap;
-use bytes::Bytes;
 use linerate_budget::Lease;
 use parking_lot::Mutex;
-use serde::Serialize;
 use tokio::{
     runtime::Handle,
     sync::Notify,
@@ -22,14 +20,10 @@ use tokio::{
 
 use super::{
     endpoint::Endpoint,
-    event::{Event, EventJson, Happened},
-    queue::{Batch, Dropped, Queue},
+    event::{Event, Happened},
+    queue::{Batch, Queue},
 };
-use crate::{
-    clock::{milliseconds, now},
-    config::WebhookOptions,
-    log_limiter::LogLimiter,
-};
+use crate::{clock::now, config::WebhookOptions, log_limiter::LogLimiter};
 
 /// The first pause after a failed attempt; it doubles with each further one.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
@@ -70,20 +64,6 @@ pub(crate) struct WebhookCounts {
     pub(crate) waiting: usize,
     /// The memory of those that wait, in bytes.
     pub(crate) bytes: usize,
-}
-
-/// The body of a request.
-#[derive(Debug, Serialize)]
-struct Document<'a> {
-    node: &'a str,
-    events: Vec<Entry<'a>>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-enum Entry<'a> {
-    Dropped(&'a Dropped),
-    Event(EventJson<'a>),
 }
 
 impl Webhook {
@@ -199,14 +179,10 @@ impl Shared {
     /// Sends a batch until it is accepted.
     async fn deliver(&self, batch: &Batch) {
         let options = &self.options;
-        let last = batch.first + batch.events.len() as u64 - 1;
-        let id = format!("{}_{}_{last}", self.node, batch.first);
-        let body = self.encode(batch);
         let mut pause = PAUSE_MIN;
         loop {
-            let seconds = milliseconds(SystemTime::now()) / 1_000;
             let endpoint = self.endpoint.load_full();
-            let sent = endpoint.post(&id, seconds, body.clone());
+            let sent = endpoint.destination.send(&self.node, batch);
             let error = match timeout(options.timeout, sent).await {
                 Ok(Ok(())) => return,
                 Ok(Err(error)) => error.to_string(),
@@ -220,19 +196,5 @@ impl Shared {
             sleep(pause.mul_f32(rand::random_range(0.5..1.0))).await;
             pause = (pause * 2).min(options.retry_pause_max);
         }
-    }
-
-    fn encode(&self, batch: &Batch) -> Bytes {
-        let numbered = (batch.first..).zip(&batch.events);
-        let events = numbered.map(|(seq, event)| Entry::Event(event.to_json(seq)));
-        let dropped = batch.dropped.as_ref().map(Entry::Dropped);
-        let document = Document {
-            node: &self.node,
-            events: dropped.into_iter().chain(events).collect(),
-        };
-        let mut body = Vec::new();
-        // Writing to memory cannot fail.
-        _ = serde_json::to_writer(&mut body, &document);
-        body.into()
     }
 }

@@ -134,6 +134,13 @@ impl Event {
     }
 }
 
+impl EventJson<'_> {
+    /// Returns the kind of event.
+    pub(super) const fn kind(&self) -> WebhookEvent {
+        self.happened.kind()
+    }
+}
+
 impl Happened {
     /// Returns the kind of event.
     pub(super) const fn kind(&self) -> WebhookEvent {

@@ -5,10 +5,14 @@ use bytes::Bytes;
 use linerate_broker::Publish;
 use linerate_hub::ChannelName;
 use serde::{Serialize, Serializer, ser::SerializeMap};
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 use super::event::as_text;
 use crate::protocol::{event_name, exceptions};
+
+/// The maximum size of the data that is told, in bytes. A batch must not become larger than most
+/// receivers accept.
+const DATA_BYTES_MAX: usize = 256 << 10;
 
 /// A publication of a client.
 #[derive(Clone, Debug, Serialize)]
@@ -21,13 +25,15 @@ pub(crate) struct Publication {
     tags: Vec<(String, String)>,
 }
 
-/// The data of a publication: JSON, other text, or bytes.
+/// The data of a publication: JSON that any parser accepts, other text, bytes, or only the size of data that is too large.
 #[derive(Clone, Debug, Serialize)]
 enum Data {
     #[serde(rename = "data_base64", serialize_with = "as_base64")]
     Bytes(Box<[u8]>),
     #[serde(rename = "data")]
     Json(Box<RawValue>),
+    #[serde(rename = "omitted_bytes")]
+    Omitted(usize),
     #[serde(rename = "data_text")]
     Text(Box<str>),
 }
@@ -57,11 +63,12 @@ impl Publication {
         name.map_or(event_name::MESSAGE, |(_, event)| event)
     }
 
-    /// Returns the data as text; bytes in base64.
+    /// Returns the data as text: bytes in base64, and nothing of data that is too large.
     pub(super) fn text(&self) -> String {
         match &self.data {
             Data::Bytes(bytes) => BASE64_STANDARD.encode(bytes),
             Data::Json(json) => json.get().to_owned(),
+            Data::Omitted(_) => String::new(),
             Data::Text(text) => text.to_string(),
         }
     }
@@ -71,6 +78,7 @@ impl Publication {
         let data = match &self.data {
             Data::Bytes(bytes) => bytes.len(),
             Data::Json(json) => json.get().len(),
+            Data::Omitted(_) => 0,
             Data::Text(text) => text.len(),
         };
         let tags = self.tags.iter();
@@ -82,12 +90,19 @@ impl Publication {
 
 impl Data {
     fn of(payload: &Bytes) -> Self {
+        if payload.len() > DATA_BYTES_MAX {
+            return Self::Omitted(payload.len());
+        }
         let Ok(text) = std::str::from_utf8(payload) else {
             return Self::Bytes(payload[..].into());
         };
+        // Receivers parse whole batches. A client must not stop them with data that their parser
+        // refuses, such as 100,000 nested arrays, a number like 1e999 or half a surrogate pair. Our
+        // own parser refuses them too, unless it skips values as it does for raw ones.
+        let is_ordinary = serde_json::from_str::<Value>(text).is_ok();
         match RawValue::from_string(text.to_owned()) {
-            Ok(json) => Self::Json(json),
-            Err(_) => Self::Text(text.into()),
+            Ok(json) if is_ordinary => Self::Json(json),
+            _ => Self::Text(text.into()),
         }
     }
 }

@@ -26,8 +26,8 @@ pub(super) struct Queue {
 #[serde(tag = "event", rename = "dropped")]
 pub(super) struct Dropped {
     pub(super) count: u64,
-    since_ms: u64,
-    until_ms: u64,
+    pub(super) since_ms: u64,
+    pub(super) until_ms: u64,
 }
 
 /// The oldest events, taken out of the queue.

@@ -4,14 +4,14 @@ mod api;
 mod backends;
 mod cache;
 mod channels;
-mod client;
+pub(crate) mod client;
 mod client_events;
 mod connections;
 mod presence;
 mod users;
 
 /// The app, with client events, on a server where clients may subscribe to public channels.
-const APP: &str = "
+pub(crate) const APP: &str = "
 [protocols]
 pusher = true
 [pusher]

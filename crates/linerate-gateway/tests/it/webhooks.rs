@@ -1,7 +1,10 @@
 //! Webhooks: a real receiver is told what happens to clients and channels.
 
+mod deaf;
 mod occupancy;
 mod published;
+mod pusher;
+mod services;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 

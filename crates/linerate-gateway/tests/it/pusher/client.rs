@@ -10,9 +10,9 @@ pub(super) const KEY: &str = "app-key";
 const SECRET: &str = "the secret of the app";
 
 /// A connection of a Pusher client.
-pub(super) struct Pusher {
+pub(crate) struct Pusher {
     ws: WebSocket,
-    pub(super) socket_id: String,
+    pub(crate) socket_id: String,
 }
 
 /// Returns the signature of a text, in hexadecimal.
@@ -32,7 +32,7 @@ pub(super) fn auth(text: &str) -> String {
 
 impl Pusher {
     /// Connects and reads the socket ID.
-    pub(super) async fn connect(gateway: &Gateway) -> Self {
+    pub(crate) async fn connect(gateway: &Gateway) -> Self {
         let path = format!("/app/{KEY}?protocol=7&client=js&version=8.4.0");
         Self::on(open(gateway, &path).await).await
     }
@@ -70,7 +70,7 @@ impl Pusher {
     }
 
     /// Returns the next message, and answers pings.
-    pub(super) async fn next(&mut self) -> Value {
+    pub(crate) async fn next(&mut self) -> Value {
         loop {
             let message = in_time(self.ws.recv()).await.unwrap();
             let message = message.unwrap_or_else(|| panic!("closed: {:?}", self.ws.closed()));
@@ -101,7 +101,7 @@ impl Pusher {
     }
 
     /// Subscribes to a channel that is not a presence channel.
-    pub(super) async fn subscribe(&mut self, channel: &str) {
+    pub(crate) async fn subscribe(&mut self, channel: &str) {
         let text = format!("{}:{channel}", self.socket_id);
         self.ask(channel, &auth(&text), None).await;
         let succeeded = self.next().await;
@@ -118,7 +118,7 @@ impl Pusher {
     }
 
     /// Subscribes to a presence channel as a user, and returns who is in it.
-    pub(super) async fn join(&mut self, channel: &str, user: &str) -> Value {
+    pub(crate) async fn join(&mut self, channel: &str, user: &str) -> Value {
         let channel_data = json!({"user_id": user, "user_info": {"name": user}});
         self.ask_as(channel, &channel_data.to_string()).await;
         let succeeded = self.next().await;
@@ -136,7 +136,7 @@ impl Pusher {
     }
 
     /// Sends a client event.
-    pub(super) async fn trigger(&mut self, channel: &str, event: &str, data: Value) {
+    pub(crate) async fn trigger(&mut self, channel: &str, event: &str, data: Value) {
         self.send(&json!({"event": event, "channel": channel, "data": data}))
             .await;
     }

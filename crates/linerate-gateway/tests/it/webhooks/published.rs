@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::{Receiver, gateway, kinds, webhook};
 use crate::support::{Gateway, Json, config};
 
-const OPEN: &str = "[channel]\nallow_publish = true\n[[namespace]]\nname = \"quiet\"\nallow_publish = false\n";
+const OPEN: &str =
+    "[channel]\nallow_publish = true\n[[namespace]]\nname = \"quiet\"\nallow_publish = false\n";
 
 async fn publish(client: &mut Json, channel: &str, data: &str) -> Value {
     let command = format!(r#"{{"id":9,"publish":{{"channel":"{channel}","data":{data}}}}}"#);
