@@ -7,6 +7,7 @@ import hmac
 import json
 import os
 import re
+import tempfile
 import time
 import urllib.request
 from pathlib import Path
@@ -28,19 +29,22 @@ class Server:
         self.url = url
 
     @classmethod
-    async def start(cls, **environment):
-        """Starts the server; `environment` changes its configuration."""
+    async def start(cls, toml="", **environment):
+        """Starts the server; `toml` is added to its configuration, and `environment` changes it."""
+        with tempfile.NamedTemporaryFile("w", suffix=".toml", delete=False) as configuration:
+            configuration.write(CONFIGURATION.read_text() + toml)
         process = await asyncio.create_subprocess_exec(
             BINARY,
             "serve",
             "--config",
-            CONFIGURATION,
+            configuration.name,
             stdout=asyncio.subprocess.PIPE,
             env={**os.environ, **environment},
         )
         async for line in process.stdout:
             address = re.search(r"http://127\.0\.0\.1:\d+", line.decode())
             if address:
+                os.unlink(configuration.name)
                 return cls(process, address[0])
         raise RuntimeError(f"{BINARY} did not print an address")
 

@@ -1,7 +1,10 @@
 """Tests the published package `pusher`, a backend's, with `linerate serve`."""
 
 import asyncio
+import queue
+import threading
 import unittest
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from urllib.parse import urlsplit
 
 import centrifuge
@@ -19,9 +22,36 @@ ENVIRONMENT = {
 }
 
 
+class Receiver(HTTPServer):
+    """Queues the headers and the bodies of requests."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            self.server.requests.put((self.headers, body))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), self.Handler)
+        self.requests = queue.Queue()
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    async def request(self):
+        return await asyncio.to_thread(self.requests.get, timeout=30)
+
+
 class PusherTest(unittest.IsolatedAsyncioTestCase):
     async def asyncSetUp(self):
-        self.server = await Server.start(**ENVIRONMENT)
+        self.receiver = Receiver()
+        self.addCleanup(self.receiver.server_close)
+        self.addCleanup(self.receiver.shutdown)
+        url = f"http://127.0.0.1:{self.receiver.server_port}/"
+        webhook = f'[[webhook]]\nname = "app"\nurl = "{url}"\nformat = "pusher"\n'
+        self.server = await Server.start(webhook, **ENVIRONMENT)
         self.addAsyncCleanup(self.server.stop)
         address = urlsplit(self.server.url)
         self.backend = pusher.Pusher(**APP, host=address.hostname, port=address.port, ssl=False)
@@ -61,6 +91,16 @@ class PusherTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(info, {"occupied": True, "subscription_count": 1})
         users = await asyncio.to_thread(self.backend.users_info, "presence-empty")
         self.assertEqual(users, {"users": []})
+
+    async def test_webhooks_are_valid(self):
+        await self.subscribe("private-news")
+        headers, body = await self.receiver.request()
+        key, signature = headers["X-Pusher-Key"], headers["X-Pusher-Signature"]
+        webhook = self.backend.validate_webhook(key, signature, body.decode())
+        occupied = {"name": "channel_occupied", "channel": "private-news"}
+        self.assertEqual(webhook["events"], [occupied])
+        other = body.decode().replace("private-news", "private-olds")
+        self.assertIsNone(self.backend.validate_webhook(key, signature, other))
 
     async def test_a_wrong_secret_is_refused(self):
         address = urlsplit(self.server.url)

@@ -29,9 +29,12 @@ const EVENTS = [
   "pusher:subscription_succeeded",
 ];
 
-/** Starts a server that knows the app; `environment` changes its configuration. */
-export async function startApp(environment = {}) {
-  return startServer({ ...ENVIRONMENT, ...environment });
+/**
+ * Starts a server that knows the app; `environment` changes its configuration, and `toml` is added
+ * to it.
+ */
+export async function startApp(environment = {}, toml = "") {
+  return startServer({ ...ENVIRONMENT, ...environment }, toml);
 }
 
 /** Returns the server library of a backend. */
