@@ -162,8 +162,8 @@ pub trait Broker: fmt::Debug + Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(Counts::default())))
     }
 
-    /// Stores which names this node occupies, and which no longer. A name is occupied for as long as
-    /// a registered node occupies it. The changes must concern different names.
+    /// Stores which names this node occupies, and which no longer. A name is occupied for as long
+    /// as a registered node occupies it. The changes must concern different names.
     ///
     /// Returns, for each change, whether it made the name occupied or vacant among all nodes. From
     /// the first call on, even without changes, a node may also be told with
@@ -172,11 +172,11 @@ pub trait Broker: fmt::Debug + Send + Sync + 'static {
     /// By default, the node is the only one of its broker.
     ///
     /// # Errors
-    /// Returns an error if the broker is unavailable or refuses. Repeat the changes then: those that
-    /// were made have the same result again, except that another node may have reported a name that
-    /// became vacant in the meantime. Returns [`BrokerError::LeaseEnded`] if the broker has removed
-    /// the names of this node. Then call [`reset_occupancy`](Self::reset_occupancy) and store
-    /// everything again.
+    /// Returns an error if the broker is unavailable or refuses. Repeat the changes then: those
+    /// that were made have the same result again, except that another node may have reported a name
+    /// that became vacant in the meantime. Returns [`BrokerError::LeaseEnded`] if the broker has
+    /// removed the names of this node. Then call [`reset_occupancy`](Self::reset_occupancy) and
+    /// store everything again.
     fn set_occupancy<'a>(&'a self, changes: &'a [OccupancyChange]) -> Answer<'a, Vec<bool>> {
         Box::pin(std::future::ready(Ok(vec![true; changes.len()])))
     }

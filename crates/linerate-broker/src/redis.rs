@@ -72,6 +72,7 @@ mod health;
 mod held;
 mod input;
 mod leases;
+mod leasing;
 mod link;
 mod names;
 mod occupancy;

@@ -2,6 +2,7 @@
 //!
 //! | module | responsibility |
 //! | --- | --- |
+//! | `channel_json` | names of channels in JSON |
 //! | `delivery` | sends the events of a queue in batches, and tries again |
 //! | `destination` | sends a batch over HTTP, signed, or to a Redis Stream or a NATS subject |
 //! | `encode` | batches as bytes |
@@ -15,6 +16,7 @@
 //! Workers only append to queues. Delivery is at least once while a queue has room; beyond its
 //! limits, the oldest events are dropped, counted, and reported in the next batch.
 
+mod channel_json;
 mod delivery;
 mod destination;
 mod encode;
@@ -103,8 +105,7 @@ impl Webhooks {
     /// Returns which places the webhooks want to be told of.
     pub(crate) fn interest(&self) -> Interest {
         let all = self.all.load();
-        let endpoints: Vec<_> = all.iter().map(|webhook| webhook.endpoint()).collect();
-        Interest::of(endpoints.iter().map(|endpoint| &**endpoint))
+        Interest::of(all.iter().map(|webhook| webhook.options()))
     }
 
     /// Returns whether any webhook wants to be told of publications.

@@ -28,7 +28,7 @@ pub(super) struct NodeLease {
     occupancy: Generation,
 }
 
-/// What a node stores under its lease until it begins anew.
+/// What a node stores under its lease until it removes everything and stores it again.
 #[derive(Debug, Default)]
 struct Generation {
     number: u64,

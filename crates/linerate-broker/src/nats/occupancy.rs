@@ -1,6 +1,6 @@
-//! Occupied names in NATS: a stream in memory with one message for each name, which lists the leases
-//! of the nodes that occupy it. Every change names the message that it replaces, so that the changes
-//! of a name have one order.
+//! Occupied names in NATS: a stream in memory with one message for each name, which lists the
+//! leases of the nodes that occupy it. Every change names the message that it replaces, so that the
+//! changes of a name have one order.
 //!
 //! Each lease has a message as well, which shows other nodes what to remove when the node has
 //! ended.
@@ -132,8 +132,8 @@ impl Streams {
         Ok(results)
     }
 
-    /// Removes the names of leases that have ended. Adds those that became vacant to `vacated`, also
-    /// if there is an error.
+    /// Removes the names of leases that have ended. Adds those that became vacant to `vacated`,
+    /// also if there is an error.
     pub(super) async fn sweep_occupancy(
         &self,
         subjects: &Subjects,
@@ -147,8 +147,8 @@ impl Streams {
         };
         let leases = subjects.occupancy_lease("*");
         let leases = self.subjects_of(&stream, leases).await?;
-        // A lease begins after the node was registered, so the nodes of all current leases that were
-        // found are registered.
+        // A lease begins after the node was registered, so the nodes of all current leases that
+        // were found are registered.
         let nodes: HashSet<_> = self.nodes(subjects).await?.into_iter().collect();
         let leases = leases.iter().filter_map(|lease| lease.rsplit('.').next());
         for lease in ended(leases, &nodes) {

@@ -52,8 +52,8 @@ struct Link {
 
 impl SubjectWriter {
     /// Prepares to publish on `subject` at the service at `url`, which is that of a
-    /// [`Nats`](super::Nats) broker. `authorities` are the CA certificates to trust instead of those
-    /// of the system, as PEM.
+    /// [`Nats`](super::Nats) broker. `authorities` are the CA certificates to trust instead of
+    /// those of the system, as PEM.
     ///
     /// ```
     /// use std::time::Duration;
@@ -159,7 +159,7 @@ impl SubjectWriter {
         let client = &link.client;
         let inbox = client.new_inbox();
         let mut echo = client.subscribe(inbox.clone()).await;
-        let echo = echo.as_mut().map_err(|error| BrokerError::away(error))?;
+        let echo = echo.as_mut().map_err(BrokerError::away)?;
         for message in messages {
             let (subject, payload) = (self.subject.clone(), message.payload.clone());
             let sent = client.publish_with_headers(subject, headers(message), payload);

@@ -5,10 +5,7 @@ use std::sync::atomic::Ordering;
 
 use futures_util::future::try_join_all;
 
-use super::{
-    leases::{CHANGES_AT_ONCE, Family},
-    state::RedisState,
-};
+use super::{leases::Family, leasing::CHANGES_AT_ONCE, state::RedisState};
 use crate::{broker::BrokerError, occupancy::OccupancyChange};
 
 impl RedisState {

@@ -5,7 +5,8 @@ use futures_util::future::try_join_all;
 use linerate_hub::{ClientInfo, presence::Counts};
 
 use super::{
-    leases::{CHANGES_AT_ONCE, Family, lease_ms},
+    leases::{Family, lease_ms},
+    leasing::CHANGES_AT_ONCE,
     state::RedisState,
 };
 use crate::{

@@ -1,9 +1,9 @@
 //! Tells webhooks which channels have subscribers, and which users are present in channels, on any
 //! node of the service.
 //!
-//! The broker decides which node was the first and which the last, and that node tells its webhooks.
-//! A node stores only its own first and last client of a channel, so the work does not grow with the
-//! number of subscribers, and no node talks to all others.
+//! The broker decides which node was the first and which the last, and that node tells its
+//! webhooks. A node stores only its own first and last client of a channel, so the work does not
+//! grow with the number of subscribers, and no node talks to all others.
 //!
 //! | module | responsibility |
 //! | --- | --- |
@@ -174,8 +174,8 @@ impl Occupancy {
         self.changed.notify_one();
     }
 
-    /// Stores changes, and tells webhooks of those that the broker says to be the first or the last.
-    /// Never returns.
+    /// Stores changes, and tells webhooks of those that the broker says to be the first or the
+    /// last. Never returns.
     pub(super) async fn run(self: Arc<Self>) {
         let mut was_wanted = false;
         loop {

@@ -106,9 +106,9 @@ impl Webhook {
         self.shared.options == endpoint.options
     }
 
-    /// Returns where the events are sent.
-    pub(super) fn endpoint(&self) -> Arc<Endpoint> {
-        self.shared.endpoint.load_full()
+    /// Returns the options.
+    pub(super) fn options(&self) -> &WebhookOptions {
+        &self.shared.options
     }
 
     /// Replaces what was read from files. What waits is sent with it.

@@ -3,9 +3,9 @@
 use std::{sync::Arc, time::SystemTime};
 
 use linerate_hub::{ChannelName, ClientInfo};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
-use super::{published::Publication, tracked::Parting};
+use super::{channel_json::as_text, published::Publication, tracked::Parting};
 use crate::{clock::milliseconds, config::WebhookEvent};
 
 /// Approximate memory of a queued event without its texts, in bytes.
@@ -172,12 +172,4 @@ impl Happened {
             Self::Published(publication) => Some(publication.channel()),
         }
     }
-}
-
-/// Serializes the name of a channel.
-pub(super) fn as_text<S: Serializer>(
-    channel: &ChannelName,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(channel.as_str())
 }

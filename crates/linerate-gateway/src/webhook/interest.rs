@@ -2,8 +2,10 @@
 
 use linerate_hub::ChannelName;
 
-use super::Endpoint;
-use crate::{channel_pattern::matches, config::WebhookEvent};
+use crate::{
+    channel_pattern::matches,
+    config::{WebhookEvent, WebhookOptions},
+};
 
 /// What all webhooks together want to be told of places.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -18,9 +20,9 @@ struct InterestOfOne {
 }
 
 impl Interest {
-    pub(super) fn of<'a>(endpoints: impl Iterator<Item = &'a Endpoint>) -> Self {
-        let of_one = |endpoint: &Endpoint| {
-            let options = &endpoint.options;
+    /// Returns what the webhooks with these options want to be told.
+    pub(super) fn of<'a>(all: impl Iterator<Item = &'a WebhookOptions>) -> Self {
+        let of_one = |options: &WebhookOptions| {
             let wants =
                 |kinds: [WebhookEvent; 2]| kinds.iter().any(|kind| options.events().contains(kind));
             let interest = InterestOfOne {
@@ -30,7 +32,7 @@ impl Interest {
             };
             (interest.channels || interest.members).then_some(interest)
         };
-        Self(endpoints.filter_map(of_one).collect())
+        Self(all.filter_map(of_one).collect())
     }
 
     /// Returns whether no webhook wants to be told of any place.

@@ -7,7 +7,7 @@ use linerate_hub::ChannelName;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Value, value::RawValue};
 
-use super::event::as_text;
+use super::channel_json::as_text;
 use crate::protocol::{event_name, exceptions};
 
 /// The maximum size of the data that is told, in bytes. A batch must not become larger than most
@@ -25,7 +25,8 @@ pub(crate) struct Publication {
     tags: Vec<(String, String)>,
 }
 
-/// The data of a publication: JSON that any parser accepts, other text, bytes, or only the size of data that is too large.
+/// The data of a publication: JSON that any parser accepts, other text, bytes, or only the size of
+/// data that is too large.
 #[derive(Clone, Debug, Serialize)]
 enum Data {
     #[serde(rename = "data_base64", serialize_with = "as_base64")]

@@ -9,8 +9,8 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use linerate_hub::ChannelName;
 
-/// How long a place must be vacant before this is stored, because clients that lost their connection
-/// usually return soon.
+/// How long a place must be vacant before this is stored, because clients that lost their
+/// connection usually return soon.
 pub(super) const VACANT_MIN: Duration = Duration::from_secs(3);
 
 /// The maximum number of vacant places that wait. Beyond it, the oldest are stored early.
